@@ -1,0 +1,222 @@
+"""A decision: the dtype of a result, the casts that lead there, and why; or a refusal, why, and what to do.
+
+There is one account of every decision. The dtype, the boolean, the exception and the printed explanation are views of
+it, so they cannot disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from supremum.errors import SupremumError
+from supremum.formats import DType, as_format
+from supremum.operands import Operand, weak_name
+from supremum.render.document import Document, to_html, to_text
+
+
+@dataclass(frozen=True, slots=True)
+class ResultType:
+    """The dtype of a result, and whether it is weak: a dtype that gives way to the next operand's."""
+
+    dtype: DType
+    weak: bool = False
+
+    @property
+    def name(self) -> str:
+        """How tables write it: `"int8"`, or `"float*"` when weak."""
+        return weak_name(as_format(self.dtype).category) if self.weak else str(self.dtype)
+
+    def __str__(self) -> str:
+        return f"{self.name}, held as {self.dtype}" if self.weak else str(self.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """Explicit casts that make a refused call work.
+
+    Args:
+        casts: pairs of the operand's position and the dtype to cast it to.
+
+    >>> str(Fix(((0, as_format("float32").dtype),)))
+    "a.astype('float32')"
+    """
+
+    casts: tuple[tuple[int, DType], ...]
+
+    def apply(self, operands: Sequence[Operand]) -> tuple[Operand, ...]:
+        """The operands after the casts, which the same rules accept."""
+        target = dict(self.casts)
+        return tuple(op.with_dtype(target[i]) if i in target else op for i, op in enumerate(operands))
+
+    def __str__(self) -> str:
+        return " and ".join(f"{letter(position)}.astype({str(dtype)!r})" for position, dtype in self.casts)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a rule set says about operands of certain types: the part of a decision that can be cached.
+
+    Args:
+        result: the type of the result; None for a refusal.
+        compute: the dtype each operand is cast to before the operation runs; empty for a refusal.
+        reason: why, one sentence each.
+        paths: for a lattice, the way each operand climbed, as node names.
+        fix: for a refusal, casts that make the call work.
+        overflow: whether it is refused because a Python number is out of range.
+    """
+
+    result: ResultType | None
+    compute: tuple[DType, ...]
+    reason: tuple[str, ...]
+    paths: tuple[tuple[str, ...], ...] = ()
+    fix: Fix | None = None
+    overflow: bool = False
+
+    @classmethod
+    def accept(cls, dtype: DType, count: int, *reason: str, weak: bool = False) -> Verdict:
+        """All `count` operands are cast to a dtype, and the result has it too."""
+        return cls(ResultType(dtype, weak), (dtype,) * count, reason)
+
+    @classmethod
+    def refuse(cls, *reason: str, overflow: bool = False) -> Verdict:
+        """The call is refused; the rule set looks for a fix."""
+        return cls(None, (), reason, overflow=overflow)
+
+    def resulting_in(self, dtype: DType, *reason: str, weak: bool = False) -> Verdict:
+        """The same casts with another result dtype, as comparisons have it."""
+        return replace(self, result=ResultType(dtype, weak), reason=(*self.reason, *reason))
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """What happens to one operand: the dtype it had (None for a Python scalar) and the one it computes in."""
+
+    source: DType | None
+    target: DType
+
+    @property
+    def changes(self) -> bool:
+        """Whether the operand has to be converted."""
+        return self.source != self.target
+
+    @property
+    def lossy(self) -> bool:
+        """Whether some value of the source is no value of the target."""
+        return self.source is not None and not as_format(self.target).holds(as_format(self.source))
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a rule set decided for one call; true exactly if the call is allowed.
+
+    Args:
+        rules: name of the rule set.
+        operation: name of the operation.
+        operands: what was asked about.
+        verdict: what the rules said.
+    """
+
+    rules: str
+    operation: str
+    operands: tuple[Operand, ...]
+    verdict: Verdict
+
+    @property
+    def result(self) -> ResultType | None:
+        """The type of the result; None for a refusal."""
+        return self.verdict.result
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the result.
+
+        Raises:
+            PromotionError: if the rules refuse.
+        """
+        if self.verdict.result is None:
+            raise self.error()
+        return self.verdict.result.dtype
+
+    @property
+    def weak(self) -> bool:
+        """Whether the result is weak."""
+        return self.verdict.result is not None and self.verdict.result.weak
+
+    @property
+    def casts(self) -> tuple[Cast, ...]:
+        """What happens to each operand; empty for a refusal."""
+        pairs = zip(self.operands, self.verdict.compute, strict=False)
+        return tuple(Cast(operand.dtype, target) for operand, target in pairs)
+
+    @property
+    def reason(self) -> tuple[str, ...]:
+        """Why, one sentence each."""
+        return self.verdict.reason
+
+    @property
+    def paths(self) -> tuple[tuple[str, ...], ...]:
+        """For a lattice, the way each operand climbed to the result."""
+        return self.verdict.paths
+
+    @property
+    def fix(self) -> Fix | None:
+        """For a refusal, casts that make the call work."""
+        return self.verdict.fix
+
+    def __bool__(self) -> bool:
+        return self.verdict.result is not None
+
+    def error(self) -> PromotionError:
+        """The exception that a refusal is raised as."""
+        return ScalarOverflowError(self) if self.verdict.overflow else PromotionError(self)
+
+    def document(self) -> Document:
+        """The decision as plain data for `supremum.render`."""
+        call = f"{self.operation}({', '.join(operand.name for operand in self.operands)})"
+        outcome = "refused" if self.result is None else str(self.result)
+        rows = [(letter(position), self._describe(position)) for position in range(len(self.operands))]
+        rows += [("why" if i == 0 else "", sentence) for i, sentence in enumerate(self.reason)]
+        if self.fix is not None:
+            rows.append(("fix", str(self.fix)))
+        return Document(f"{call} -> {outcome}", f"rules {self.rules}", tuple(rows), ok=bool(self))
+
+    def _describe(self, position: int) -> str:
+        operand = self.operands[position]
+        if not self:
+            return str(operand)
+        cast = self.casts[position]
+        if not cast.changes:
+            return f"{operand}, kept"
+        loss = ", not every value survives" if cast.lossy else ""
+        return f"{operand} -> {cast.target}{loss}"
+
+    def __str__(self) -> str:
+        return to_text(self.document())
+
+    def _repr_html_(self) -> str:
+        return to_html(self.document())
+
+
+class PromotionError(SupremumError, TypeError):
+    """The rules refuse to promote these operands.
+
+    Attributes:
+        decision: the refusal, with operation, operands, rules, reason and fix as attributes.
+    """
+
+    def __init__(self, decision: Decision) -> None:
+        self.decision = decision
+        super().__init__(str(decision))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.decision,))
+
+
+class ScalarOverflowError(PromotionError, OverflowError):
+    """The rules refuse because a Python number does not fit the dtype it would take."""
+
+
+def letter(position: int) -> str:
+    """What explanations call the operand at a position: a, b, c, ... and x26, x27, ... beyond z."""
+    return chr(ord("a") + position) if position < 26 else f"x{position}"

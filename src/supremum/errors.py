@@ -1,0 +1,67 @@
+"""Errors about names, shared by every floor, and the near names they suggest.
+
+Exception
+└── SupremumError              mixed into every error of this library
+    ├── UnknownNameError       (ValueError) a policy, rule set, operation, ... nobody has heard of
+    │   └── UnknownDtypeError  (also TypeError) a dtype that is no number format known here
+    ├── OperandError           (TypeError) something that cannot take part in promotion at all
+    └── PromotionError         (TypeError) in `supremum.decisions`: the rules refuse
+        └── ScalarOverflowError  (also OverflowError) because a Python number does not fit
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class SupremumError(Exception):
+    """Mixed into every exception this library raises on purpose."""
+
+
+class UnknownNameError(SupremumError, ValueError):
+    """A name that is not in its list; the message has the near names.
+
+    Args:
+        what: what kind of thing was looked up, such as `"policy"`.
+        name: the name that was not found.
+        choices: every name that would have been.
+
+    Attributes:
+        what, name, choices: as given.
+        near: the choices that look like `name`, best first.
+    """
+
+    def __init__(self, what: str, name: object, choices: Iterable[str]) -> None:
+        self.what = what
+        self.name = name
+        self.choices = tuple(choices)
+        self.near = near_names(str(name), self.choices)
+        if self.near:
+            hint = "did you mean " + " or ".join(map(repr, self.near)) + "?"
+        else:
+            hint = "choose from " + ", ".join(self.choices)
+        super().__init__(f"unknown {what} {name!r}: {hint}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.what, self.name, self.choices))
+
+
+class UnknownDtypeError(UnknownNameError, TypeError):
+    """A dtype that is none of the number formats in `supremum.formats`."""
+
+
+class OperandError(SupremumError, TypeError):
+    """A value that has no dtype to promote: a list, None, a datetime array, ..."""
+
+
+def near_names(name: str, choices: Iterable[str]) -> tuple[str, ...]:
+    """The at most three choices nearest to a mistyped name, best first.
+
+    >>> near_names("mixed_flaot16", ["float32", "mixed_float16", "mixed_bfloat16"])
+    ('mixed_float16', 'mixed_bfloat16')
+    """
+    import difflib  # only a failing call pays for it
+
+    by_lower = {choice.lower(): choice for choice in choices}
+    found = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.7)
+    return tuple(by_lower[match] for match in found)

@@ -1,0 +1,308 @@
+"""Number formats: one row each, everything else about dtypes derived from the rows.
+
+NumPy's own `dtype.kind` and type tree are wrong about the formats of ml_dtypes (bfloat16 has kind "V", float8_e5m2
+kind "f"), so nothing in this library asks them: it asks this table. Adding a format is adding a row.
+
+The bit layouts are those of IEEE 754, of the OCP Microscaling and 8-bit floating point specifications, and, for the
+`fnuz` and `b11` variants, of the ml_dtypes documentation; the tests hold every derived number against `ml_dtypes`.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeAlias
+
+import ml_dtypes
+import numpy as np
+
+from supremum.errors import UnknownDtypeError
+
+DType: TypeAlias = np.dtype[Any]
+
+
+class Kind(enum.Enum):
+    """What sort of number a format holds, in the order in which promotion climbs."""
+
+    BOOL = "bool"
+    UNSIGNED = "unsigned integer"
+    SIGNED = "signed integer"
+    FLOAT = "real floating"
+    COMPLEX = "complex floating"
+
+    @property
+    def category(self) -> str:
+        """The kind with signedness forgotten: `"bool"`, `"integer"`, `"float"` or `"complex"`."""
+        return _CATEGORY[self]
+
+
+_CATEGORY = {
+    Kind.BOOL: "bool",
+    Kind.UNSIGNED: "integer",
+    Kind.SIGNED: "integer",
+    Kind.FLOAT: "float",
+    Kind.COMPLEX: "complex",
+}
+CATEGORIES: tuple[str, ...] = ("bool", "integer", "float", "complex")
+"""Categories from the lowest to the highest; Python scalars know no more than this."""
+
+
+class Nan(enum.Enum):
+    """Which bit patterns of a floating format are NaN."""
+
+    NONE = "no pattern"
+    IEEE = "top exponent with a nonzero mantissa"
+    ALL_ONES = "all exponent and mantissa bits one"
+    NEGATIVE_ZERO = "the pattern that would be -0"
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A number format.
+
+    Args:
+        name: the name NumPy prints for its dtype.
+        kind: what sort of number it holds.
+        bits: width of one value in bits, both components of a complex one counted.
+        exponent: exponent bits of a float (of one component of a complex number).
+        mantissa: stored mantissa bits, likewise.
+        nan: which patterns are NaN.
+        inf: whether it has infinities.
+        signed: whether it has negative numbers.
+        zero: whether it has a zero (and, for floats, subnormals).
+        bias: exponent bias where it is not `2**(exponent - 1) - 1`.
+        code: short name for narrow tables; empty means `name`.
+    """
+
+    name: str
+    kind: Kind
+    bits: int
+    exponent: int = 0
+    mantissa: int = 0
+    nan: Nan = Nan.NONE
+    inf: bool = False
+    signed: bool = True
+    zero: bool = True
+    bias: int | None = None
+    code: str = ""
+
+    @property
+    def dtype(self) -> DType:
+        """The NumPy dtype of this format (of ml_dtypes where NumPy has none)."""
+        return _DTYPE_BY_NAME[self.name]
+
+    @property
+    def category(self) -> str:
+        """`"bool"`, `"integer"`, `"float"` or `"complex"`."""
+        return self.kind.category
+
+    @property
+    def is_inexact(self) -> bool:
+        """True for floating and complex formats."""
+        return self.kind in (Kind.FLOAT, Kind.COMPLEX)
+
+    @property
+    def _bias(self) -> int:
+        return 2 ** (self.exponent - 1) - 1 if self.bias is None else self.bias
+
+    @property
+    def min_exponent(self) -> int:
+        """Power of two of the smallest normal number."""
+        # Without zero and subnormals the lowest exponent code is a number like any other.
+        return (1 if self.zero else 0) - self._bias
+
+    @property
+    def max_exponent(self) -> int:
+        """Power of two of the largest finite number."""
+        top_code = 2**self.exponent - 1
+        top_is_reserved = self.nan is Nan.IEEE or (self.nan is Nan.ALL_ONES and self.mantissa == 0)
+        return top_code - top_is_reserved - self._bias
+
+    @property
+    def max(self) -> int | float:
+        """Largest finite number (of one component of a complex number)."""
+        if self.kind is Kind.BOOL:
+            return 1
+        if not self.is_inexact:
+            return 2 ** (self.bits - (self.kind is Kind.SIGNED)) - 1
+        # In units of the last place; the all-ones pattern is lost where it means NaN.
+        pattern_lost = self.nan is Nan.ALL_ONES and self.mantissa > 0
+        significand = 2 ** (self.mantissa + 1) - 1 - pattern_lost
+        return significand * 2.0 ** (self.max_exponent - self.mantissa)
+
+    @property
+    def min(self) -> int | float:
+        """Smallest (most negative) finite number, likewise."""
+        if self.is_inexact:
+            return -self.max if self.signed else self.smallest_subnormal
+        return -(2 ** (self.bits - 1)) if self.kind is Kind.SIGNED else 0
+
+    @property
+    def eps(self) -> float:
+        """Gap between 1 and the next larger number of a floating format."""
+        return 2.0**-self.mantissa
+
+    @property
+    def smallest_normal(self) -> float:
+        """Smallest positive number with full precision."""
+        return 2.0**self.min_exponent
+
+    @property
+    def smallest_subnormal(self) -> float:
+        """Smallest positive number; below half of it everything flushes to zero."""
+        return 2.0 ** (self.min_exponent - (self.mantissa if self.zero else 0))
+
+    def holds(self, other: Format) -> bool:
+        """Whether every finite value of `other` is a value of this format, exactly.
+
+        >>> as_format("float32").holds(as_format("bfloat16")), as_format("float16").holds(as_format("bfloat16"))
+        (True, False)
+        """
+        if CATEGORIES.index(other.category) > CATEGORIES.index(self.category) or (other.signed and not self.signed):
+            return False
+        if not self.is_inexact:
+            return self.min <= other.min and other.max <= self.max
+        if not self.zero and other.zero:
+            return False
+        if other.is_inexact:
+            return (
+                self.mantissa >= other.mantissa
+                and self.max >= other.max
+                and self.smallest_subnormal <= other.smallest_subnormal
+            )
+        value_bits = other.bits - (other.kind is Kind.SIGNED)
+        return self.mantissa + 1 >= value_bits and self.max >= max(other.max, -other.min)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _integer(name: str, kind: Kind, bits: int, code: str = "") -> Format:
+    return Format(name, kind, bits, signed=kind is Kind.SIGNED, code=code)
+
+
+def _ieee(name: str, bits: int, exponent: int, mantissa: int, code: str = "") -> Format:
+    return Format(name, Kind.FLOAT, bits, exponent, mantissa, Nan.IEEE, inf=True, code=code)
+
+
+def _complex(name: str, bits: int, exponent: int, mantissa: int, code: str = "") -> Format:
+    return Format(name, Kind.COMPLEX, bits, exponent, mantissa, Nan.IEEE, inf=True, code=code)
+
+
+def _finite(name: str, bits: int, exponent: int, mantissa: int, nan: Nan, bias: int | None = None) -> Format:
+    return Format(name, Kind.FLOAT, bits, exponent, mantissa, nan, bias=bias, code=name.removeprefix(f"float{bits}_"))
+
+
+# The codes of the first eighteen are those of spec/jax-type-promotion.rst: a letter and the size in bytes.
+_ROWS: tuple[Format, ...] = (
+    Format("bool", Kind.BOOL, 1, signed=False, code="b1"),
+    _integer("uint1", Kind.UNSIGNED, 1),
+    _integer("uint2", Kind.UNSIGNED, 2),
+    _integer("uint4", Kind.UNSIGNED, 4),
+    _integer("uint8", Kind.UNSIGNED, 8, "u1"),
+    _integer("uint16", Kind.UNSIGNED, 16, "u2"),
+    _integer("uint32", Kind.UNSIGNED, 32, "u4"),
+    _integer("uint64", Kind.UNSIGNED, 64, "u8"),
+    _integer("int1", Kind.SIGNED, 1),
+    _integer("int2", Kind.SIGNED, 2),
+    _integer("int4", Kind.SIGNED, 4),
+    _integer("int8", Kind.SIGNED, 8, "i1"),
+    _integer("int16", Kind.SIGNED, 16, "i2"),
+    _integer("int32", Kind.SIGNED, 32, "i4"),
+    _integer("int64", Kind.SIGNED, 64, "i8"),
+    _finite("float4_e2m1fn", 4, 2, 1, Nan.NONE),
+    _finite("float6_e2m3fn", 6, 2, 3, Nan.NONE),
+    _finite("float6_e3m2fn", 6, 3, 2, Nan.NONE),
+    _ieee("float8_e3m4", 8, 3, 4, "e3m4"),
+    _ieee("float8_e4m3", 8, 4, 3, "e4m3"),
+    _finite("float8_e4m3b11fnuz", 8, 4, 3, Nan.NEGATIVE_ZERO, bias=11),
+    _finite("float8_e4m3fn", 8, 4, 3, Nan.ALL_ONES),
+    _finite("float8_e4m3fnuz", 8, 4, 3, Nan.NEGATIVE_ZERO, bias=8),
+    _ieee("float8_e5m2", 8, 5, 2, "e5m2"),
+    _finite("float8_e5m2fnuz", 8, 5, 2, Nan.NEGATIVE_ZERO, bias=16),
+    Format("float8_e8m0fnu", Kind.FLOAT, 8, 8, 0, Nan.ALL_ONES, signed=False, zero=False, code="e8m0fnu"),
+    _ieee("bfloat16", 16, 8, 7, "bf"),
+    _ieee("float16", 16, 5, 10, "f2"),
+    _ieee("float32", 32, 8, 23, "f4"),
+    _ieee("float64", 64, 11, 52, "f8"),
+    _complex("bcomplex32", 32, 8, 7),
+    _complex("complex32", 32, 5, 10),
+    _complex("complex64", 64, 8, 23, "c8"),
+    _complex("complex128", 128, 11, 52, "c16"),
+)
+
+
+def _numpy_dtype(name: str) -> DType | None:
+    scalar = getattr(ml_dtypes, name, None)
+    if scalar is not None:
+        return np.dtype(scalar)
+    try:
+        return np.dtype(name)
+    except TypeError:
+        return None  # ml_dtypes is older than the format: the row waits for it
+
+
+_DTYPE_BY_NAME: dict[str, DType] = {row.name: dtype for row in _ROWS if (dtype := _numpy_dtype(row.name)) is not None}
+FORMATS: tuple[Format, ...] = tuple(row for row in _ROWS if row.name in _DTYPE_BY_NAME)
+"""Every format, ordered by kind and then by width."""
+_BY_NAME: dict[str, Format] = {row.name: row for row in FORMATS}
+_BY_DTYPE: dict[DType, Format] = {row.dtype: row for row in FORMATS}
+_KIND_NAMES = {"int", "float", "complex"}
+
+
+def format_names() -> tuple[str, ...]:
+    """The names of all formats, in the order of the table."""
+    return tuple(_BY_NAME)
+
+
+@cache
+def _format_of_name(name: str) -> Format | None:
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    if name in _KIND_NAMES:
+        return None  # NumPy would say 64 bits, which is exactly the silent choice this library exists to avoid
+    try:
+        return _BY_DTYPE.get(np.dtype(name).newbyteorder("="))
+    except (TypeError, ValueError, SyntaxError):
+        return None
+
+
+def as_format(dtype: Any) -> Format:
+    """The format of anything that names a dtype.
+
+    Args:
+        dtype: a `Format`, a name such as `"bfloat16"` or `"f4"`, an `np.dtype`, a scalar type (`np.float32`,
+            `ml_dtypes.bfloat16`, `jnp.float32`) or a `torch.dtype`.
+
+    Returns:
+        The row of the table.
+
+    Raises:
+        UnknownDtypeError: if it names none; it is both a `TypeError` and a `ValueError`.
+
+    >>> as_format("bfloat16").max_exponent, as_format(np.float16).max
+    (127, 65504.0)
+    >>> as_format("flaot32")
+    Traceback (most recent call last):
+        ...
+    supremum.errors.UnknownDtypeError: unknown dtype 'flaot32': did you mean 'float32'?
+    """
+    if isinstance(dtype, Format):
+        return dtype
+    found = _format_of_name(dtype) if isinstance(dtype, str) else _format_of_object(dtype)
+    if found is None:
+        shown = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", None) or str(dtype)
+        raise UnknownDtypeError("dtype", shown, format_names())
+    return found
+
+
+def _format_of_object(thing: Any) -> Format | None:
+    if issubclass(type(thing), np.dtype):
+        return _BY_DTYPE.get(thing) or _BY_DTYPE.get(thing.newbyteorder("="))
+    if thing is bool or (issubclass(type(thing), type) and issubclass(thing, np.generic)):
+        return _BY_DTYPE.get(np.dtype(thing))
+    if type(thing).__module__ == "torch":
+        return _BY_NAME.get(str(thing).removeprefix("torch."))
+    inner = getattr(thing, "dtype", None)  # JAX's scalar types are objects with a dtype
+    return _BY_DTYPE.get(inner) if issubclass(type(inner), np.dtype) else None

@@ -1,0 +1,139 @@
+"""An order written as edges: its joins, the way up to a join, and the check of its laws."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+Join = Callable[[str, str], "str | None"]
+"""A binary operation on names; None is a refusal."""
+
+
+class Lattice:
+    """A partial order given by the edges from each node to the nodes just above it.
+
+    It need not have a join for every pair: where the common upper bounds have no least one, `join` says None, and no
+    rank or tie-break settles it.
+
+    Args:
+        edges: for each node, the nodes directly above it. A node that is only mentioned as an upper one has none.
+
+    Raises:
+        ValueError: if the edges go round in a circle; the message shows the circle.
+
+    >>> order = Lattice({"u1": ["u2", "i2"], "i1": ["i2"], "u2": ["i4"], "i2": ["i4"]})
+    >>> order.join("u1", "i1"), order.join("u2", "i2")
+    ('i2', 'i4')
+    >>> order.path("u1", "i4")
+    ('u1', 'u2', 'i4')
+    """
+
+    def __init__(self, edges: Mapping[str, Iterable[str]]) -> None:
+        self.edges: dict[str, tuple[str, ...]] = {node: tuple(above) for node, above in edges.items()}
+        for above in tuple(self.edges.values()):
+            for node in above:
+                self.edges.setdefault(node, ())
+        self._bounds: dict[str, frozenset[str]] = {}
+        for node in self.edges:
+            self._upper_bounds(node, ())
+
+    def _upper_bounds(self, node: str, below: tuple[str, ...]) -> frozenset[str]:
+        if node in below:
+            raise ValueError("the order goes round in a circle: " + " -> ".join((*below[below.index(node) :], node)))
+        if node not in self._bounds:
+            above = (self._upper_bounds(upper, (*below, node)) for upper in self.edges[node])
+            self._bounds[node] = frozenset({node}).union(*above)
+        return self._bounds[node]
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes, in the order in which the edges name them."""
+        return tuple(self.edges)
+
+    def upper_bounds(self, *nodes: str) -> frozenset[str]:
+        """The nodes at or above all the given ones."""
+        bounds = [self._bounds[node] for node in nodes]
+        return bounds[0].intersection(*bounds[1:])
+
+    def join(self, *nodes: str) -> str | None:
+        """The least upper bound of all the given nodes at once, or None where there is none."""
+        common = self.upper_bounds(*nodes)
+        least = [node for node in common if common <= self._bounds[node]]
+        return least[0] if least else None  # two least ones would be above each other: a circle
+
+    def path(self, start: str, end: str) -> tuple[str, ...]:
+        """A shortest way up from one node to another, both included; empty where there is none."""
+        paths: list[tuple[str, ...]] = [(start,)]
+        for path in paths:  # grows while it is walked: breadth first
+            if path[-1] == end:
+                return path
+            paths.extend((*path, upper) for upper in self.edges[path[-1]] if end in self._bounds[upper])
+        return ()
+
+    def minimal(self, nodes: Iterable[str]) -> tuple[str, ...]:
+        """Those of the given nodes that are above none of the others, in the order of the edges."""
+        among = set(nodes)
+        return tuple(
+            node
+            for node in self.edges
+            if node in among and not any(other != node and node in self._bounds[other] for other in among)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """A place where a law fails.
+
+    Args:
+        law: `"idempotent"`, `"commutative"` or `"associative"`.
+        nodes: the one, two or three names it fails for.
+        left, right: the two results that should have been equal; None is a refusal.
+    """
+
+    law: str
+    nodes: tuple[str, ...]
+    left: str | None
+    right: str | None
+
+    def __str__(self) -> str:
+        sides = {
+            "idempotent": "{0} | {0}".format(*self.nodes),
+            "commutative": "{0} | {1} and {1} | {0}".format(*self.nodes, ""),
+            "associative": "({0} | {1}) | {2} and {0} | ({1} | {2})".format(*self.nodes, "", ""),
+        }
+        return f"not {self.law}: {sides[self.law]} give {self.left} and {self.right}"
+
+
+def counterexamples(join: Join, nodes: Sequence[str]) -> Iterator[Counterexample]:
+    """Every place where a join breaks its laws, over every node, pair and triple, refusals included.
+
+    A refusal inside a grouping makes that grouping a refusal.
+
+    Args:
+        join: the operation, on two names.
+        nodes: the names it is asked about.
+
+    >>> for found in counterexamples(lambda x, y: x, ["a", "b"]):
+    ...     print(found)
+    not commutative: a | b and b | a give a and b
+    """
+    table = {(a, b): join(a, b) for a, b in itertools.product(nodes, repeat=2)}
+
+    def joined(a: str | None, b: str | None) -> str | None:
+        if a is None or b is None:
+            return None
+        if (a, b) not in table:
+            table[a, b] = join(a, b)
+        return table[a, b]
+
+    for node in nodes:
+        if table[node, node] != node:
+            yield Counterexample("idempotent", (node,), node, table[node, node])
+    for a, b in itertools.combinations(nodes, 2):
+        if table[a, b] != table[b, a]:
+            yield Counterexample("commutative", (a, b), table[a, b], table[b, a])
+    for a, b, c in itertools.product(nodes, repeat=3):
+        left, right = joined(joined(a, b), c), joined(a, joined(b, c))
+        if left != right:
+            yield Counterexample("associative", (a, b, c), left, right)

@@ -1,0 +1,128 @@
+"""What can be promoted: arrays, dtypes and Python scalars, all seen as one `Operand`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from supremum.errors import OperandError, UnknownDtypeError
+from supremum.formats import CATEGORIES, DType, Format, as_format
+
+Scalar: TypeAlias = "bool | int | float | complex"
+OperandLike: TypeAlias = Any
+"""An array, a dtype or its name, a Python number, one of the types `int`, `float`, `complex`, or an `Operand`."""
+
+WEAK_NAMES: dict[str, str] = {"int*": "integer", "float*": "float", "complex*": "complex"}
+"""How weak kinds are written, and the category each stands for."""
+_WEAK_NAME_OF_CATEGORY = {category: name for name, category in WEAK_NAMES.items()}
+# Exact types only: np.float64 is a subclass of float, an IntEnum of int, and neither is weak.
+_CATEGORY_OF_TYPE: dict[type, str] = {int: "integer", float: "float", complex: "complex"}
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One input of an operation, as promotion sees it.
+
+    Args:
+        category: `"bool"`, `"integer"`, `"float"` or `"complex"`.
+        dtype: its dtype; None for a Python scalar, whose dtype each rule set chooses.
+        weak: whether it has no dtype of its own, only a category: Python scalars, and JAX arrays made of them.
+        ndim: number of dimensions; None where only a dtype is known, which counts as an array.
+        value: the value of a Python scalar, where it is known.
+    """
+
+    category: str
+    dtype: DType | None
+    weak: bool = False
+    ndim: int | None = None
+    value: Scalar | None = None
+
+    @property
+    def is_python_scalar(self) -> bool:
+        """Whether this is a Python `int`, `float` or `complex`, or stands for any of that type."""
+        return self.dtype is None
+
+    @property
+    def format(self) -> Format:
+        """The format of the dtype of anything but a Python scalar."""
+        return as_format(self.dtype)
+
+    @property
+    def name(self) -> str:
+        """How the operand is written in tables: `"int8"`, `"float*"`."""
+        if self.weak:
+            return _WEAK_NAME_OF_CATEGORY[self.category]
+        return str(self.dtype)
+
+    def with_dtype(self, dtype: object) -> Operand:
+        """The same operand after an explicit cast: strong, of the given dtype."""
+        target = as_format(dtype)
+        return replace(self, category=target.category, dtype=target.dtype, weak=False, value=None)
+
+    def __str__(self) -> str:
+        if self.dtype is None:
+            return self.name if self.value is None else f"{self.name} ({self.value!r})"
+        shape = "[]" if self.ndim == 0 else ""
+        return f"{self.dtype}{shape} (weak)" if self.weak else f"{self.dtype}{shape}"
+
+
+def weak_name(category: str) -> str:
+    """How the weak kind of a category is written, `"int*"` for `"integer"`."""
+    return _WEAK_NAME_OF_CATEGORY[category]
+
+
+def as_operand(value: OperandLike, position: int | None = None) -> Operand:
+    """See anything that can be promoted as an operand.
+
+    Args:
+        value: an array (NumPy, JAX, PyTorch, or anything with `dtype` and `ndim`), a dtype or the name of one, a
+            Python scalar, one of the types `int`, `float`, `complex` (or their names `"int*"`, ...), or an operand.
+        position: which argument it was, counted from 0; the error says so.
+
+    Raises:
+        OperandError: for what has no dtype to promote: lists, None, datetime or structured arrays, ...
+        UnknownDtypeError: for a string that names no dtype.
+
+    >>> as_operand(np.zeros(3, np.int8))
+    Operand(category='integer', dtype=dtype('int8'), weak=False, ndim=1, value=None)
+    >>> str(as_operand(2.5)), str(as_operand(np.float64(2.5)))
+    ('float* (2.5)', 'float64[]')
+    """
+    kind: type[Any] = type(value)
+    if kind in _CATEGORY_OF_TYPE:
+        return Operand(_CATEGORY_OF_TYPE[kind], None, weak=True, ndim=0, value=value)
+    if isinstance(value, Operand):
+        return value
+    if kind is bool:
+        return Operand(CATEGORIES[0], np.dtype(bool), ndim=0, value=value)
+    if isinstance(value, str):
+        if value in WEAK_NAMES:
+            return Operand(WEAK_NAMES[value], None, weak=True, ndim=0)
+        return _of_format(as_format(value))
+    if isinstance(value, type) and value in _CATEGORY_OF_TYPE:
+        return Operand(_CATEGORY_OF_TYPE[value], None, weak=True, ndim=0)
+    dtype, ndim = getattr(value, "dtype", None), getattr(value, "ndim", None)
+    try:
+        if dtype is not None and isinstance(ndim, int) and not isinstance(value, type):
+            target = as_format(dtype)
+            # Only bool has no weak form: JAX marks some bool arrays weak and then ignores the mark.
+            weak = bool(getattr(value, "weak_type", False)) and target.category in _WEAK_NAME_OF_CATEGORY
+            return Operand(target.category, target.dtype, weak=weak, ndim=ndim)
+        return _of_format(as_format(value))
+    except UnknownDtypeError as error:
+        raise OperandError(_not_an_operand(value, dtype, position)) from error
+
+
+def _of_format(target: Format) -> Operand:
+    return Operand(target.category, target.dtype)
+
+
+def _not_an_operand(value: object, dtype: object, position: int | None) -> str:
+    which = "an operand" if position is None else f"argument {position}"
+    what = f"a {type(value).__name__}" if dtype is None else f"of dtype {dtype}"
+    return (
+        f"{which} is {what}, which no rule promotes: give a numeric array, a dtype or its name, a Python number, "
+        "or one of the types int, float, complex"
+    )

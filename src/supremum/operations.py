@@ -1,0 +1,118 @@
+"""The operations that rule sets are asked about: one row each.
+
+Names are those of the Python array API standard where it has the function, else NumPy's, else PyTorch's; other
+frameworks' names are aliases. `accepts` is what the standard takes; a framework that takes more or less says so in its
+own rule set.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from supremum.errors import UnknownNameError
+
+
+class Result(enum.Enum):
+    """How the dtype of a result follows from the dtype the operands meet in."""
+
+    COMMON = "the dtype the operands meet in"
+    FLOAT = "the dtype the operands meet in, or a float where that is an integer or bool"
+    BOOL = "bool; the operation runs in the dtype the operands meet in"
+
+
+_ANY = ("bool", "integer", "float", "complex")
+_NUMERIC = ("integer", "float", "complex")
+_REAL = ("integer", "float")
+_BITS = ("bool", "integer")
+_INTEGER = ("integer",)
+_INEXACT = ("float", "complex")
+_FLOAT = ("float",)
+_BOOL = ("bool",)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation as promotion sees it.
+
+    Args:
+        name: its name.
+        arity: how many operands it takes; None for any number.
+        result: how the result dtype follows.
+        accepts: the categories the array API standard defines it for.
+        aliases: what other frameworks call it.
+        types_only: whether it is a question about types alone, not about values that a runtime would hold; JAX, for
+            one, answers `promote_types("int64", "int8")` with int64 although it cannot hold one with x64 off.
+    """
+
+    name: str
+    arity: int | None
+    result: Result
+    accepts: tuple[str, ...]
+    aliases: tuple[str, ...] = ()
+    types_only: bool = False
+
+
+def _rows(
+    names: str, arity: int | None, result: Result, accepts: tuple[str, ...], **aliases: tuple[str, ...]
+) -> tuple[Operation, ...]:
+    return tuple(Operation(name, arity, result, accepts, aliases.get(name, ())) for name in names.split())
+
+
+_ROWS: tuple[Operation, ...] = (
+    Operation("result_type", None, Result.COMMON, _ANY),
+    Operation("promote_types", 2, Result.COMMON, _ANY, types_only=True),
+    *_rows("add subtract multiply", 2, Result.COMMON, _NUMERIC, subtract=("sub",), multiply=("mul",)),
+    *_rows("divide", 2, Result.FLOAT, _INEXACT, divide=("div", "truediv", "true_divide")),
+    *_rows("floor_divide", 2, Result.COMMON, _REAL, floor_divide=("floordiv",)),
+    *_rows("remainder", 2, Result.COMMON, _REAL, remainder=("mod",)),
+    *_rows("pow", 2, Result.COMMON, _NUMERIC, pow=("power",)),
+    *_rows("maximum minimum", 2, Result.COMMON, _REAL),
+    *_rows("fmax fmin", 2, Result.COMMON, _REAL),
+    *_rows("where", 2, Result.COMMON, _ANY),
+    *_rows("atan2 hypot copysign nextafter logaddexp", 2, Result.FLOAT, _FLOAT, atan2=("arctan2",)),
+    *_rows("huber_loss poisson_nll_loss l1_loss mse_loss", 2, Result.FLOAT, _FLOAT),
+    *_rows("equal not_equal", 2, Result.BOOL, _ANY, equal=("eq",), not_equal=("ne",)),
+    *_rows(
+        "less less_equal greater greater_equal", 2, Result.BOOL, _REAL,
+        less=("less_than", "lt"), less_equal=("le",), greater=("greater_than", "gt"), greater_equal=("ge",),
+    ),
+    *_rows("logical_and logical_or logical_xor", 2, Result.BOOL, _BOOL),
+    *_rows("bitwise_and bitwise_or bitwise_xor", 2, Result.COMMON, _BITS),
+    *_rows(
+        "bitwise_left_shift bitwise_right_shift", 2, Result.COMMON, _INTEGER,
+        bitwise_left_shift=("left_shift",), bitwise_right_shift=("right_shift",),
+    ),
+    *_rows("positive negative square", 1, Result.COMMON, _NUMERIC),
+    *_rows("abs", 1, Result.COMMON, _NUMERIC, abs=("absolute",)),
+    *_rows("bitwise_invert", 1, Result.COMMON, _BITS, bitwise_invert=("bitwise_not", "invert")),
+    *_rows("logical_not", 1, Result.BOOL, _BOOL),
+    *_rows(
+        "exp expm1 log log1p log2 log10 sqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh",
+        1, Result.FLOAT, _INEXACT,
+        asin=("arcsin",), acos=("arccos",), atan=("arctan",), asinh=("arcsinh",), acosh=("arccosh",),
+        atanh=("arctanh",),
+    ),
+)  # fmt: skip
+OPERATIONS: dict[str, Operation] = {row.name: row for row in _ROWS}
+_BY_ANY_NAME = OPERATIONS | {alias: row for row in _ROWS for alias in row.aliases}
+
+
+def as_operation(operation: str | Operation | None) -> Operation:
+    """The row of an operation; None means no particular one, `"result_type"`.
+
+    Args:
+        operation: a name or alias, a row, or None.
+
+    Raises:
+        UnknownNameError: for a name that has no row.
+
+    >>> as_operation("truediv").name, as_operation(None).name
+    ('divide', 'result_type')
+    """
+    if isinstance(operation, Operation):
+        return operation
+    name = "result_type" if operation is None else operation
+    if name not in _BY_ANY_NAME:
+        raise UnknownNameError("operation", name, _BY_ANY_NAME)
+    return _BY_ANY_NAME[name]

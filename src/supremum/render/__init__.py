@@ -1,0 +1,6 @@
+"""Plain data into text, Markdown and HTML. Knows no dtype and no array library."""
+
+from supremum.render.document import Document
+from supremum.render.table import Cell, Table
+
+__all__ = ["Cell", "Document", "Table"]

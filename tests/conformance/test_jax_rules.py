@@ -1,0 +1,147 @@
+"""The JAX rule sets against the page that defines them and against the installed JAX, cell by cell."""
+
+import itertools
+import json
+import pathlib
+
+import jax
+import jax.extend
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from supremum import explain, promote_types, result_type
+from supremum.formats import FORMATS
+from supremum.lattice import counterexamples
+from supremum.operands import WEAK_NAMES, as_operand
+from supremum.rules import JAX_X32, JAX_X64, get_rules
+
+PAGE = json.loads((pathlib.Path(__file__).parent / "oracles/jax-type-promotion-rst.json").read_text())["table"]
+PYTHON = {"int*": int, "float*": float, "complex*": complex}
+# JAX's own word on which dtypes it has; the table of formats knows two complex ones more.
+JAX_FORMATS = [row for row in FORMATS if row.name not in ("complex32", "bcomplex32")]
+TYPES = [row.dtype for row in JAX_FORMATS] + [int, float, complex]
+RULES = {True: JAX_X64, False: JAX_X32}
+pytestmark = pytest.mark.filterwarnings("ignore:Explicitly requested dtype:UserWarning")  # JAX's, with x64 off
+either_width = pytest.mark.parametrize("x64", [True, False], ids=["x64", "x32"])
+
+
+def test_all_324_cells_of_the_page():
+    cells = {
+        (a, b): explain(PYTHON.get(a, a), PYTHON.get(b, b), rules="jax-x64").result.name
+        for a, row in PAGE.items()
+        for b in row
+    }
+    assert len(cells) == 324
+    assert {pair: name for pair, name in cells.items() if name != PAGE[pair[0]][pair[1]]} == {}
+
+
+def _jax_says(function, *types):
+    try:
+        return np.dtype(function(*types)).name
+    except ValueError:  # JAX's TypePromotionError is one
+        return None
+
+
+def _we_say(function, *types, rules):
+    try:
+        return function(*types, rules=rules).name
+    except TypeError:
+        return None
+
+
+@either_width
+@pytest.mark.parametrize(("ours", "theirs"), [(promote_types, jnp.promote_types), (result_type, jnp.result_type)])
+def test_every_pair_of_the_installed_jax(ours, theirs, x64):
+    with jax.enable_x64(x64):
+        different = {
+            (a, b): (mine, jaxs)
+            for a, b in itertools.product(TYPES, repeat=2)
+            if (mine := _we_say(ours, a, b, rules=RULES[x64])) != (jaxs := _jax_says(theirs, a, b))
+        }
+    assert different == {}
+
+
+@either_width
+def test_random_calls_with_many_operands(x64):
+    # A pair at a time and all at once are different questions: JAX answers the second, and so do we.
+    random = np.random.default_rng(0)
+    with jax.enable_x64(x64):
+        for _ in range(3000):
+            types = [TYPES[i] for i in random.integers(len(TYPES), size=random.integers(1, 6))]
+            assert _we_say(result_type, *types, rules=RULES[x64]) == _jax_says(jnp.result_type, *types), types
+
+
+@either_width
+@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
+def test_weak_flags_of_sums_of_arrays_and_scalars(x64, jitted):
+    """What `a + b` really gives, weak arrays and Python scalars included, dtype and weak flag."""
+    add = jax.jit(jnp.add) if jitted else jnp.add
+    with jax.enable_x64(x64):
+        names = [name for name in PAGE if name not in WEAK_NAMES]
+        held = {name: jnp.zeros((), name) for name in names if x64 or name not in JAX_X32.held_as}
+        weak = {f"weak {kind.__name__}": jnp.asarray(kind(1)) for kind in (int, float, complex)}
+        operands = list((held | weak | {"1": 1, "1.0": 1.0, "1j": 1j}).values())
+        for a, b in itertools.product(operands, repeat=2):
+            total = add(a, b)
+            decision = explain(a, b, operation="add", rules=RULES[x64])
+            assert (decision.dtype, decision.weak) == (total.dtype, total.weak_type), (a, b)
+
+
+def test_weak_arrays_of_unusual_dtypes_meet_as_jax_says():
+    convert = jax.extend.core.primitives.convert_element_type_p
+
+    def weak(dtype):
+        return convert.bind(jnp.zeros(2), new_dtype=np.dtype(dtype), weak_type=True, sharding=None)
+
+    arrays = [weak(d) for d in ("int8", "uint8", "uint32", "int16", "float16", "bfloat16", "float32", "complex64")]
+    for a, b in itertools.product([*arrays, jnp.zeros(2, "int8"), 1, 2.0], repeat=2):
+        total = jnp.add(a, b)
+        decision = explain(a, b, operation="add", rules="jax-x32")
+        assert (decision.dtype, decision.weak) == (total.dtype, total.weak_type), (a, b)
+
+
+@pytest.mark.parametrize("rules", [JAX_X64, JAX_X32], ids=lambda rules: rules.name)
+def test_laws_hold_over_every_triple(rules):
+    names = [row.name for row in JAX_FORMATS] + list(WEAK_NAMES)
+
+    def join(a, b):
+        result = rules.decide("promote_types", _operands(a, b)).result
+        return None if result is None else result.name
+
+    assert len(names) ** 3 > 40_000
+    assert list(counterexamples(join, names)) == []
+
+
+def _operands(*names):
+    return [as_operand(name) for name in names]
+
+
+def test_held_formats_of_x32_commute_and_are_idempotent_after_narrowing():
+    names = [row.name for row in JAX_FORMATS if row.name not in JAX_X32.held_as] + list(WEAK_NAMES)
+
+    def join(a, b):
+        result = JAX_X32.decide(None, _operands(a, b)).result
+        return None if result is None else result.name
+
+    assert list(counterexamples(join, names)) == []
+
+
+def test_the_name_jax_follows_jaxs_own_flag():
+    with jax.enable_x64(True):
+        assert get_rules("jax") is get_rules() is JAX_X64
+        assert result_type("int64", "int8") == np.dtype("int64")
+    with jax.enable_x64(False):
+        assert get_rules("jax") is get_rules() is JAX_X32
+        assert result_type("int64", "int8") == np.dtype("int32")
+
+
+@pytest.mark.parametrize("rules", [JAX_X64, JAX_X32], ids=lambda rules: rules.name)
+def test_every_refusal_has_a_fix_that_works(rules):
+    refused = 0
+    for a, b in itertools.product([row.name for row in FORMATS] + list(WEAK_NAMES), repeat=2):
+        decision = explain(a, b, rules=rules)
+        if not decision:
+            refused += 1
+            assert rules.decide(None, decision.fix.apply(decision.operands)), (a, b)
+    assert refused > 100

@@ -1,0 +1,66 @@
+import pytest
+
+from supremum.lattice import Counterexample, Lattice, counterexamples
+
+DIAMOND = Lattice({"bottom": ["left", "right"], "left": ["top"], "right": ["top"]})
+BUTTERFLY = Lattice({"a": ["x", "y"], "b": ["x", "y"]})
+
+
+def test_joins_of_a_diamond():
+    assert DIAMOND.join("left", "right") == "top"
+    assert DIAMOND.join("bottom", "left") == "left"
+    assert DIAMOND.join("left") == "left"
+    assert DIAMOND.join("bottom", "left", "right") == "top"
+
+
+def test_a_pair_with_two_least_upper_bounds_is_refused_not_settled():
+    assert BUTTERFLY.join("a", "b") is None
+    assert BUTTERFLY.minimal(BUTTERFLY.upper_bounds("a", "b")) == ("x", "y")
+
+
+def test_a_pair_without_upper_bound_is_refused():
+    assert Lattice({"a": [], "b": []}).join("a", "b") is None
+
+
+def test_paths_are_shortest_and_start_and_end_where_asked():
+    long_way = Lattice({"a": ["b", "d"], "b": ["c"], "c": ["d"]})
+    assert long_way.path("a", "d") == ("a", "d")
+    assert long_way.path("a", "a") == ("a",)
+    assert long_way.path("d", "a") == ()
+
+
+def test_a_circle_is_shown():
+    with pytest.raises(ValueError, match="a -> b -> c -> a"):
+        Lattice({"a": ["b"], "b": ["c"], "c": ["a"]})
+
+
+def test_a_true_order_has_no_counterexamples():
+    assert not list(counterexamples(DIAMOND.join, DIAMOND.nodes))
+
+
+@pytest.mark.parametrize(
+    ("table", "found"),
+    [
+        ({"aa": "b"}, Counterexample("idempotent", ("a",), "a", "b")),
+        ({"ab": "a", "ba": "b"}, Counterexample("commutative", ("a", "b"), "a", "b")),
+        ({"ab": None, "ba": None, "bb": "b"}, Counterexample("associative", ("a", "b", "b"), None, None)),
+    ],
+)
+def test_each_broken_law_is_found(table, found):
+    answers = {"aa": "a", "ab": "b", "ba": "b", "bb": "b"} | table
+    kinds = {c.law for c in counterexamples(lambda x, y: answers[x + y], ["a", "b"])}
+    if found.left != found.right:
+        assert found.law in kinds
+    else:
+        assert kinds == set()
+
+
+def test_refusals_count_as_results_when_grouping():
+    # Two eighths meet in a half, but only two at a time: (p | q) | h has an answer, p | (q | h) has none.
+    answers = {frozenset("pq"): "h", frozenset("ph"): "h"}
+
+    def join(x, y):
+        return x if x == y else answers.get(frozenset((x, y)))
+
+    laws = [str(c) for c in counterexamples(join, ["p", "q", "h"])]
+    assert "not associative: (p | q) | h and p | (q | h) give h and None" in laws

@@ -1,0 +1,84 @@
+import enum
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+
+from supremum.errors import OperandError, SupremumError, UnknownDtypeError
+from supremum.formats import FORMATS
+from supremum.operands import Operand, as_operand
+
+
+class Colour(enum.IntEnum):
+    RED = 1
+
+
+@pytest.mark.parametrize(
+    ("value", "category"), [(1, "integer"), (1.0, "float"), (1j, "complex")], ids=["int", "float", "complex"]
+)
+def test_python_numbers_and_their_types_are_weak(value, category):
+    seen = as_operand(value)
+    assert (seen.category, seen.dtype, seen.weak, seen.ndim, seen.value) == (category, None, True, 0, value)
+    assert (
+        as_operand(type(value)) == Operand(category, None, weak=True, ndim=0) == as_operand(f"{type(value).__name__}*")
+    )
+
+
+def test_a_python_bool_is_a_strong_bool():
+    assert as_operand(True) == Operand("bool", np.dtype(bool), ndim=0, value=True)
+    assert as_operand(bool) == Operand("bool", np.dtype(bool))
+
+
+def test_numpy_scalars_are_not_weak_although_float64_is_a_float():
+    assert isinstance(np.float64(1), float)
+    assert as_operand(np.float64(1)) == Operand("float", np.dtype("float64"), ndim=0)
+
+
+@pytest.mark.parametrize("row", FORMATS, ids=str)
+def test_arrays_dtypes_names_and_scalar_types_of_every_format(row):
+    bare = Operand(row.category, row.dtype)
+    assert as_operand(row.dtype) == as_operand(row.name) == as_operand(row.dtype.type) == bare
+    assert as_operand(np.zeros((2, 3), row.dtype)) == Operand(row.category, row.dtype, ndim=2)
+    assert as_operand(np.zeros((), row.dtype)) == Operand(row.category, row.dtype, ndim=0)
+
+
+def test_jax_arrays_bring_their_weakness_also_while_traced():
+    assert as_operand(jnp.asarray(2)).weak
+    assert as_operand(jnp.asarray(2)).dtype == np.dtype("int32")
+    assert not as_operand(jnp.asarray(2, dtype="int32")).weak
+    seen = []
+    jax.jit(lambda x, y: seen.extend([as_operand(x), as_operand(y)]))(2.0, jnp.ones(3, jnp.bfloat16))
+    assert seen == [
+        Operand("float", np.dtype("float32"), weak=True, ndim=0),
+        Operand("float", np.dtype(ml_dtypes.bfloat16), ndim=1),
+    ]
+    assert as_operand(jax.ShapeDtypeStruct((2,), jnp.float16)) == Operand("float", np.dtype("float16"), ndim=1)
+    assert as_operand(jnp.bfloat16) == as_operand("bfloat16")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [1, 2], None, (1,), {}, object(), Colour.RED, np.array(["a"]), np.zeros(2, "M8[s]"), np.zeros(1, "i4,f4"),
+        np.zeros(1, object), np.longdouble(1), str, list, print,
+    ],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_what_is_no_operand_is_refused_with_its_position(value):
+    with pytest.raises(OperandError, match="argument 1 is") as caught:
+        as_operand(value, position=1)
+    assert isinstance(caught.value, TypeError)
+    assert isinstance(caught.value, SupremumError)
+
+
+def test_a_string_that_names_no_dtype_gets_the_near_names():
+    with pytest.raises(UnknownDtypeError, match="did you mean 'bfloat16'"):
+        as_operand("bfloat")
+
+
+def test_printing():
+    assert [str(as_operand(x)) for x in (3, int, np.int8(1), np.zeros(2, np.int8), jnp.asarray(1.5))] == [
+        "int* (3)", "int*", "int8[]", "int8", "float32[] (weak)",
+    ]  # fmt: skip
