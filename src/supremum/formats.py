@@ -12,7 +12,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import ml_dtypes
 import numpy as np
@@ -298,11 +298,12 @@ def as_format(dtype: Any) -> Format:
 
 
 def _format_of_object(thing: Any) -> Format | None:
-    if issubclass(type(thing), np.dtype):
+    kind = cast("type[object]", type(thing))
+    if issubclass(kind, np.dtype):
         return _BY_DTYPE.get(thing) or _BY_DTYPE.get(thing.newbyteorder("="))
-    if thing is bool or (issubclass(type(thing), type) and issubclass(thing, np.generic)):
-        return _BY_DTYPE.get(np.dtype(thing))
-    if type(thing).__module__ == "torch":
+    if thing is bool or (issubclass(kind, type) and issubclass(cast("type[object]", thing), np.generic)):
+        return _BY_DTYPE.get(np.dtype(cast("type[Any]", thing)))
+    if kind.__module__ == "torch":
         return _BY_NAME.get(str(thing).removeprefix("torch."))
-    inner = getattr(thing, "dtype", None)  # JAX's scalar types are objects with a dtype
-    return _BY_DTYPE.get(inner) if issubclass(type(inner), np.dtype) else None
+    inner: Any = getattr(thing, "dtype", None)  # JAX's scalar types are objects with a dtype
+    return _BY_DTYPE.get(cast("DType", inner)) if isinstance(inner, np.dtype) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -90,7 +90,7 @@ def as_operand(value: OperandLike, position: int | None = None) -> Operand:
     >>> str(as_operand(2.5)), str(as_operand(np.float64(2.5)))
     ('float* (2.5)', 'float64[]')
     """
-    kind: type[Any] = type(value)
+    kind = cast("type[object]", type(value))
     if kind in _CATEGORY_OF_TYPE:
         return Operand(_CATEGORY_OF_TYPE[kind], None, weak=True, ndim=0, value=value)
     if isinstance(value, Operand):
