@@ -33,24 +33,36 @@ class ResultType:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """Explicit casts that make a refused call work.
+    """Explicit casts that make a refused call work; as text, what to type.
 
     Args:
-        casts: pairs of the operand's position and the dtype to cast it to.
+        casts: for each cast the operand's position, the dtype to cast it to, and whether it is a Python number, which
+            has no `astype`.
 
-    >>> str(Fix(((0, as_format("float32").dtype),)))
-    "a.astype('float32')"
+    >>> str(Fix(((0, as_format("float32").dtype, False), (1, as_format("float32").dtype, True))))
+    "a.astype('float32') and np.asarray(b, 'float32')"
     """
 
-    casts: tuple[tuple[int, DType], ...]
+    casts: tuple[tuple[int, DType, bool], ...]
 
     def apply(self, operands: Sequence[Operand]) -> tuple[Operand, ...]:
         """The operands after the casts, which the same rules accept."""
-        target = dict(self.casts)
+        target = {position: dtype for position, dtype, _ in self.casts}
         return tuple(op.with_dtype(target[i]) if i in target else op for i, op in enumerate(operands))
 
+    def expressions(self) -> dict[str, str]:
+        """What to write instead of each operand that is cast, by the operand's letter."""
+        return {
+            letter(position): (
+                f"np.asarray({letter(position)}, {str(dtype)!r})"
+                if is_python_number
+                else f"{letter(position)}.astype({str(dtype)!r})"
+            )
+            for position, dtype, is_python_number in self.casts
+        }
+
     def __str__(self) -> str:
-        return " and ".join(f"{letter(position)}.astype({str(dtype)!r})" for position, dtype in self.casts)
+        return " and ".join(self.expressions().values())
 
 
 @dataclass(frozen=True, slots=True)

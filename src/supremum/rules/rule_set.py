@@ -102,20 +102,26 @@ class RuleSet(ABC):
         return replace(verdict, fix=self._find_fix(operation, operands))
 
     def _find_fix(self, operation: Operation, operands: tuple[Operand, ...]) -> Fix | None:
-        """The fewest casts, to the narrowest format that loses nothing if there is one, that these rules accept."""
+        """Casts to one format that these rules accept; Python numbers are left as they are where that is enough."""
         for target in _targets(operands):
-            casts = tuple((i, target) for i, operand in enumerate(operands) if operand.name != str(target))
-            fix = Fix(casts)
-            if self._judge(operation, fix.apply(operands)).result is not None:
-                return fix
+            needed = [i for i, operand in enumerate(operands) if operand.name != str(target)]
+            arrays = [i for i in needed if not operands[i].is_python_scalar]
+            for positions in (arrays, needed):
+                fix = Fix(tuple((i, target, operands[i].is_python_scalar) for i in positions))
+                if positions and self._judge(operation, fix.apply(operands)).result is not None:
+                    return fix
         return None
 
 
 def _targets(operands: tuple[Operand, ...]) -> list[DType]:
-    """Formats to cast everything to, best first: an operand's own that holds them all, another that does, its own."""
-    formats = [operand.format for operand in operands if operand.dtype is not None]
-    holding = [row for row in FORMATS if all(row.holds(other) for other in formats)]
-    own = [row for row in holding if row in formats]
-    other = sorted((row for row in holding if row not in formats), key=lambda row: row.bits)
-    widest_own = sorted(formats, key=lambda row: row.bits, reverse=True)
-    return [row.dtype for row in (*own, *other, *widest_own)]
+    """Formats to cast everything to, best first.
+
+    First those that hold every operand exactly, an operand's own before others; then, where none is accepted, an
+    operand's own although it holds less; then anything else, nearest in width first.
+    """
+    own = sorted({o.format for o in operands if o.dtype is not None}, key=lambda row: row.bits, reverse=True)
+    width = max((row.bits for row in own), default=0)
+    holding = [row for row in sorted(FORMATS, key=lambda row: row.bits) if all(map(row.holds, own))]
+    others = sorted(FORMATS, key=lambda row: abs(row.bits - width))
+    ordered = [*(row for row in holding if row in own), *holding, *own, *others]
+    return [row.dtype for row in dict.fromkeys(ordered)]
