@@ -2,6 +2,7 @@
 
 Exception
 └── SupremumError              mixed into every error of this library
+    ├── ArgumentError          (ValueError) a value out of the bounds that the message states
     ├── UnknownNameError       (ValueError) a policy, rule set, operation, ... nobody has heard of
     │   └── UnknownDtypeError  (also TypeError) a dtype that is no number format known here
     ├── OperandError           (TypeError) something that cannot take part in promotion at all
@@ -44,6 +45,10 @@ class UnknownNameError(SupremumError, ValueError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.what, self.name, self.choices))
+
+
+class ArgumentError(SupremumError, ValueError):
+    """An argument with a known name and a value that makes no sense."""
 
 
 class UnknownDtypeError(UnknownNameError, TypeError):

@@ -1,0 +1,128 @@
+"""`supremum demo`: watch a classifier train in three formats."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from supremum.errors import ArgumentError, UnknownNameError
+from supremum.files import whole_file
+
+if TYPE_CHECKING:
+    from supremum.demo import Report, Shares, Underflow
+
+
+def demo(
+    case: Annotated[
+        str, typer.Option(help="'policies' compares dtype policies, 'underflow' shows why float16 needs loss scaling.")
+    ] = "policies",
+    policy: Annotated[
+        list[str] | None, typer.Option(help="A policy to train under; repeat for several. Default: all of the case.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Where weights and shuffling start from.")] = 0,
+    epochs: Annotated[int | None, typer.Option(min=1, help="How often to go through the data.")] = None,
+    weight: Annotated[float | None, typer.Option(help="Factor of the loss in the case 'underflow'.")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there as well.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("out/demo"),
+) -> None:
+    """Train a small convolutional network on handwritten digits under several dtype policies, and compare."""
+    from supremum import demo as floor  # needs JAX: only this command waits for it
+
+    console = Console()
+    if case not in floor.CASES:
+        raise UnknownNameError("case", case, floor.CASES)
+    chosen = floor.CASES[case]
+    runs = chosen.runs if not policy else tuple((name, "auto") for name in policy)
+    policies = [floor.demonstration_policy(name, scale) for name, scale in runs]
+    factor = _checked_weight(weight, chosen.weight, case)
+    length = epochs or chosen.epochs
+    digits = floor.load_digits()
+    console.print(
+        f"Handwritten digits, {chosen.summary}: {len(digits.x_train)} to learn from, {len(digits.x_test)} to test."
+    )
+
+    reports: list[Report] = []
+    columns = (
+        TextColumn("{task.description:<25}"), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("{task.fields[status]}"),
+    )  # fmt: skip
+    with Progress(*columns, console=console) as progress:
+        for each in policies:
+            task = progress.add_task(floor.label_of(each), total=length, status="compiling")
+
+            def show(number: int, history: Any, task: Any = task) -> None:
+                skipped = f", {history.skipped_steps} skipped" if history.skipped_steps else ""
+                progress.update(task, completed=number, status=f"loss {history.loss[-1]:.2e}{skipped}")
+
+            reports.append(
+                floor.train_classifier(digits, each, chosen, seed=seed, epochs=length, weight=factor, on_epoch=show)
+            )
+
+    console.print(_result_table(reports))
+    figures: dict[str, Any] = {"case": case, "runs": [report.figures() for report in reports]}
+    if case == "underflow":
+        underflow = floor.measure_underflow(digits, weight=factor, seed=seed)
+        console.print(_layer_table(underflow), _weight_table(underflow))
+        figures["zero_gradient_entries"] = underflow.figures()
+        picture = out / "underflow.png"
+        floor.draw_underflow(picture, reports, underflow)
+    else:
+        picture = out / "training.png"
+        floor.draw_training(picture, reports)
+    console.print(f"Picture: {picture}", soft_wrap=True)
+    if json_file is not None:
+        with whole_file(json_file) as temporary:
+            temporary.write_text(json.dumps(figures, indent=2) + "\n")
+        console.print(f"Figures: {json_file}", soft_wrap=True)
+
+
+def _checked_weight(weight: float | None, default: float, case: str) -> float:
+    if weight is None:
+        return default
+    if case != "underflow" or not 0 < weight <= 1:
+        raise ArgumentError(f"--weight {weight:g}: it goes with --case underflow, is above 0 and at most 1")
+    return weight
+
+
+def _result_table(reports: list[Report]) -> Table:
+    table = Table(title="Results", title_justify="left")
+    table.add_column("policy", no_wrap=True)
+    for heading in ("test accuracy", "steps skipped", "last loss scale", "bytes of variables", "seconds per epoch"):
+        table.add_column(heading, justify="right")
+    for report in reports:
+        table.add_row(
+            report.label,
+            f"{100 * report.test_accuracy:.2f} %",
+            str(report.history.skipped_steps),
+            "-" if report.loss_scale is None else f"{report.loss_scale:,.0f}",
+            f"{report.variable_bytes:,}",
+            f"{report.seconds_per_epoch:.3f}",
+        )
+    return table
+
+
+def _layer_table(underflow: Underflow) -> Table:
+    title = f"Gradient entries that are zero on the first batch, loss weighted by {underflow.weight:g}"
+    return _share_table(title, "layer", underflow.layers)
+
+
+def _weight_table(underflow: Underflow) -> Table:
+    rows = {f"{weight:g}": shares for weight, shares in underflow.weights.items()}
+    return _share_table("The same over all layers, by weight", "weight of the loss", rows)
+
+
+def _share_table(title: str, first: str, rows: dict[str, Shares]) -> Table:
+    table = Table(first, title=title, title_justify="left")
+    for heading in ("float32", "float16", "float16, loss scaled"):
+        table.add_column(heading, justify="right")
+    for name, shares in rows.items():
+        table.add_row(name, *(f"{100 * share:.1f} %" for share in shares))
+    return table

@@ -1,0 +1,178 @@
+"""A small convolutional network, trained under one policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from supremum import nn
+from supremum.demo.digits import Digits
+from supremum.mixed_precision import DynamicLossScale, LossScale, Policy
+from supremum.optimizers import SGD, Adam, Optimizer
+from supremum.training import History, LossFunction, SparseCategoricalCrossentropy, accuracy, fit
+
+POLICIES: tuple[str, ...] = ("float32", "mixed_bfloat16", "mixed_float16")
+# The RFC's scale waits 2,000 good steps before it rises; a demonstration is over by then, so it waits 50.
+SCALE = DynamicLossScale(increment_period=50)
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is trained.
+
+    Args:
+        summary: what it shows, in a sentence.
+        runs: pairs of policy and loss scale, `"auto"` for the policy's own, in the order to run them.
+        weight: the factor the loss is weighted by.
+        optimizer: makes the optimizer from that weight.
+        epochs: how long to train unless asked otherwise.
+    """
+
+    summary: str
+    runs: tuple[tuple[str, LossScale | str | None], ...]
+    weight: float
+    optimizer: Callable[[float], Optimizer]
+    epochs: int
+
+
+CASES: dict[str, Case] = {
+    "policies": Case(
+        "one network under three dtype policies",
+        tuple((policy, "auto") for policy in POLICIES),
+        1.0,
+        lambda _: Adam(3e-3),
+        15,
+    ),
+    "underflow": Case(
+        "a loss with a small weight, which float16 gradients survive only when it is scaled",
+        (("float32", None), ("mixed_float16", None), ("mixed_float16", "auto")),
+        1e-6,
+        lambda weight: SGD(0.2 / weight),
+        10,
+    ),
+}
+
+
+def label_of(policy: Policy) -> str:
+    """The name of a policy, and whether the scaling it would have is turned off."""
+    turned_off = policy.loss_scale is None and Policy(policy.name).loss_scale is not None
+    return f"{policy}, no scaling" if turned_off else policy.name
+
+
+@dataclass(frozen=True)
+class Report:
+    """The figures of one training.
+
+    Args:
+        policy: the policy.
+        test_accuracy: share of test digits named right.
+        loss_scale: the scale after the last step; None without one.
+        variable_bytes: bytes of all variables, running statistics included.
+        seconds_per_epoch: median time of an epoch, compilation left out.
+        seed: where weights and shuffling started from.
+        history: the course of the training.
+    """
+
+    policy: Policy
+    test_accuracy: float
+    loss_scale: float | None
+    variable_bytes: int
+    seconds_per_epoch: float
+    seed: int
+    history: History
+
+    @property
+    def label(self) -> str:
+        """What the training is called in tables and pictures."""
+        return label_of(self.policy)
+
+    def figures(self) -> dict[str, Any]:
+        """The figures as plain data for JSON."""
+        return {
+            "policy": self.policy.name,
+            "loss_scaling": self.policy.loss_scale is not None,
+            "test_accuracy": self.test_accuracy,
+            "skipped_steps": self.history.skipped_steps,
+            "loss_scale": self.loss_scale,
+            "variable_bytes": self.variable_bytes,
+            "seconds_per_epoch": self.seconds_per_epoch,
+            "seed": self.seed,
+            "epochs": len(self.history.seconds),
+            "steps": len(self.history.loss),
+            "final_loss": self.history.loss[-1],
+        }
+
+
+def network(policy: Policy) -> nn.Sequential:
+    """Two blocks of convolution, batch normalisation, ReLU and pooling, and a dense layer on top."""
+    return nn.Sequential(
+        [
+            nn.Conv(16, (3, 3), use_bias=False, dtype=policy),
+            nn.BatchNorm(momentum=0.9, dtype=policy),
+            nn.ReLU(dtype=policy),
+            nn.MaxPool((2, 2), dtype=policy),
+            nn.Conv(32, (3, 3), use_bias=False, dtype=policy),
+            nn.BatchNorm(momentum=0.9, dtype=policy),
+            nn.ReLU(dtype=policy),
+            nn.MaxPool((2, 2), dtype=policy),
+            nn.Flatten(dtype=policy),
+            nn.Dense(10, dtype=policy),
+        ]
+    )
+
+
+def weighted_loss(weight: float) -> LossFunction:
+    """Cross entropy times a weight."""
+    loss = SparseCategoricalCrossentropy()
+
+    def weighted(y_true: Any, y_pred: Any) -> jax.Array:
+        return loss(y_true, y_pred) * weight
+
+    return weighted
+
+
+def train_classifier(
+    digits: Digits,
+    policy: Policy,
+    case: Case,
+    *,
+    seed: int,
+    epochs: int,
+    weight: float,
+    on_epoch: Callable[[int, History], None] | None = None,
+) -> Report:
+    """Train the network from scratch and measure it.
+
+    Args:
+        digits: the data.
+        policy: its dtypes and loss scale.
+        case: which optimizer to use.
+        seed: where weights and shuffling start from.
+        epochs: how often to go through the data.
+        weight: the factor the loss is weighted by; it is divided out of the optimizer's learning rate.
+        on_epoch: called after every epoch.
+    """
+    model = network(policy)
+    nn.initialize(model, digits.x_train[:1], seed=seed)
+    history = fit(
+        model, case.optimizer(weight), weighted_loss(weight), digits.x_train, digits.y_train,
+        epochs=epochs, seed=seed, loss_scale=policy.loss_scale, on_epoch=on_epoch,
+    )  # fmt: skip
+    return Report(
+        policy=policy,
+        test_accuracy=accuracy(model, digits.x_test, digits.y_test),
+        loss_scale=history.final_loss_scale,
+        variable_bytes=sum(variable.nbytes for variable in model.named_variables().values()),
+        seconds_per_epoch=history.seconds_per_epoch,
+        seed=seed,
+        history=history,
+    )
+
+
+def demonstration_policy(name: str, loss_scale: LossScale | str | None) -> Policy:
+    """The policy of a run; where it scales by itself, with a scale that rises within a demonstration's length."""
+    policy = Policy(name, loss_scale)
+    return Policy(name, SCALE) if loss_scale == "auto" and policy.loss_scale is not None else policy

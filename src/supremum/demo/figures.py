@@ -1,0 +1,113 @@
+"""What a training looked like, as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from supremum.demo.classifier import Report
+from supremum.demo.underflow import Underflow
+from supremum.files import whole_file
+
+# Okabe and Ito's colours, which colour-blind readers can tell apart; line styles repeat the difference.
+_STYLES = (("#0072B2", "-"), ("#E69F00", "--"), ("#009E73", "-."), ("#CC79A7", ":"))
+_SKIPPED = "#D55E00"
+_SMOOTHING = 15
+
+
+def draw_training(path: Path, reports: Sequence[Report]) -> None:
+    """Draw losses above and loss scales below, over steps, skipped steps marked.
+
+    Args:
+        path: where the PNG goes; it is whole or absent.
+        reports: the trainings to show.
+    """
+    figure, (losses, scales) = _new_figure((9, 7), 2, 1, height_ratios=(3, 2))
+    _draw_losses(losses, reports)
+    _draw_scales(scales, reports)
+    _save(figure, path)
+
+
+def draw_underflow(path: Path, reports: Sequence[Report], underflow: Underflow) -> None:
+    """Draw the losses of the three trainings, and how many gradient entries are zero at which weight.
+
+    Args:
+        path: where the PNG goes; it is whole or absent.
+        reports: the trainings to show.
+        underflow: the shares of zeros.
+    """
+    figure, (losses, zeros) = _new_figure((9, 7), 2, 1, height_ratios=(3, 2))
+    _draw_losses(losses, reports, underflow.weight)
+    runs = zip(*underflow.weights.values(), strict=True)
+    labels = ("float32", "float16, no scaling", "float16, loss scaled")
+    for shares, label, (colour, line) in zip(runs, labels, _STYLES, strict=False):
+        percent = [100 * share for share in shares]
+        zeros.plot(list(underflow.weights), percent, color=colour, linestyle=line, marker="o", label=label)
+    zeros.set(xscale="log", xlabel="weight of the loss", ylabel="zero entries (%)")
+    zeros.set_title("Gradient entries that are exactly zero, first batch, all layers", loc="left")
+    zeros.invert_xaxis()
+    zeros.axvline(underflow.weight, color="0.6", linewidth=1)
+    zeros.legend(frameon=False)
+    _save(figure, path)
+
+
+def _new_figure(size: tuple[float, float], rows: int, columns: int, **kwargs: Any) -> Any:
+    # A figure without pyplot: no global state, no window, whatever the backend.
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(rows, columns, gridspec_kw=kwargs)
+    for axis in np.ravel(axes):
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(alpha=0.25)
+    return figure, axes
+
+
+def _draw_losses(axis: Any, reports: Sequence[Report], weight: float = 1.0) -> None:
+    # Thick below, thin above: curves that agree are still all to be seen.
+    for number, (report, (colour, line)) in enumerate(zip(reports, _STYLES, strict=False)):
+        loss = np.asarray(report.history.loss) / weight
+        accuracy = f"{report.label}: {100 * report.test_accuracy:.1f} % right on the test set"
+        axis.plot(np.arange(1, len(loss) + 1), loss, color=colour, alpha=0.15, linewidth=0.8)
+        axis.plot(
+            *_running_mean(loss), color=colour, linestyle=line, linewidth=max(1.5, 4 - 1.2 * number), label=accuracy
+        )
+    axis.set(yscale="log", xlabel="step", ylabel="loss" if weight == 1 else "loss / its weight")
+    axis.set_title(f"Handwritten digits: loss, running mean over {_SMOOTHING} steps", loc="left")
+    axis.legend(frameon=False)
+
+
+def _running_mean(values: Any) -> tuple[Any, Any]:
+    """Positions and means of the full windows, so that the ends are not bent towards zero."""
+    window = min(_SMOOTHING, len(values))
+    means = np.convolve(values, np.ones(window) / window, mode="valid")
+    return np.arange(len(means)) + (window + 1) / 2, means
+
+
+def _draw_scales(axis: Any, reports: Sequence[Report]) -> None:
+    scaled = False
+    for report, (colour, line) in zip(reports, _STYLES, strict=False):
+        if report.loss_scale is None:
+            continue
+        scaled = True
+        scale = np.asarray(report.history.loss_scale)
+        steps = np.arange(1, len(scale) + 1)
+        skipped = np.asarray(report.history.skipped)
+        axis.step(steps, scale, where="mid", color=colour, linestyle=line, label=report.label)
+        label = f"skipped steps: {skipped.sum()}"
+        axis.plot(steps[skipped], scale[skipped], "x", color=_SKIPPED, markersize=9, markeredgewidth=2, label=label)
+    axis.set(xlabel="step", ylabel="loss scale")
+    axis.set_title("Loss scale", loc="left")
+    if scaled:
+        axis.set_yscale("log", base=2)
+        axis.legend(frameon=False)
+    else:
+        axis.text(0.5, 0.5, "no policy shown here scales its loss", ha="center", transform=axis.transAxes)
+
+
+def _save(figure: Any, path: Path) -> None:
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, dpi=150, format="png")

@@ -1,0 +1,115 @@
+"""How many gradient entries flush to zero in float16, layer by layer and weight by weight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+
+from supremum import nn
+from supremum.demo.classifier import SCALE, network
+from supremum.demo.digits import Digits
+from supremum.mixed_precision import FixedLossScale, Policy, scaled_value_and_grad
+from supremum.training import SparseCategoricalCrossentropy
+
+UNDERFLOW_WEIGHTS: tuple[float, ...] = (1.0, 1e-2, 1e-4, 1e-5, 4e-6, 2e-6, 1e-6)
+_BATCH = 64
+
+
+_Zeros: TypeAlias = dict[str, tuple[int, int]]
+
+
+class Shares(NamedTuple):
+    """Shares of gradient entries that are exactly zero.
+
+    Args:
+        float32: in float32.
+        float16: in mixed float16 without loss scaling.
+        float16_scaled: the same with it.
+    """
+
+    float32: float
+    float16: float
+    float16_scaled: float
+
+
+@dataclass(frozen=True)
+class Underflow:
+    """What flushed to zero on the first batch, before any training.
+
+    Args:
+        weight: the weight the loss has in `layers`.
+        layers: the shares in each layer.
+        weights: the shares over all layers, for each weight tried.
+    """
+
+    weight: float
+    layers: dict[str, Shares]
+    weights: dict[float, Shares]
+
+    def figures(self) -> dict[str, Any]:
+        """The shares as plain data for JSON."""
+        return {
+            "weight": self.weight,
+            "layers": {layer: shares._asdict() for layer, shares in self.layers.items()},
+            "weights": [{"weight": weight} | shares._asdict() for weight, shares in self.weights.items()],
+        }
+
+
+def measure_underflow(
+    digits: Digits, *, weight: float, seed: int = 0, weights: Sequence[float] = UNDERFLOW_WEIGHTS
+) -> Underflow:
+    """Differentiate the network once per weight and count the zeros.
+
+    Args:
+        digits: the data; the first batch of it is used.
+        weight: the weight to report layer by layer.
+        seed: where the network's weights start from.
+        weights: the weights to report over all layers.
+    """
+    unscaled, scaled = FixedLossScale(1.0), FixedLossScale(SCALE.initial_loss_scale)
+    narrow = _zero_counter(digits, Policy("mixed_float16"), seed)
+    wide = _zero_counter(digits, Policy("float32"), seed)
+
+    def zeros_of_runs(weight: float) -> tuple[_Zeros, _Zeros, _Zeros]:
+        return wide(unscaled, weight), narrow(unscaled, weight), narrow(scaled, weight)
+
+    by_weight = {each: zeros_of_runs(each) for each in sorted({*weights, weight}, reverse=True)}
+    here = by_weight[weight]
+    return Underflow(
+        weight,
+        {layer: _shares([run[layer]] for run in here) for layer in here[0]},
+        {each: _shares(run.values() for run in runs) for each, runs in by_weight.items()},
+    )
+
+
+def _shares(runs: Iterable[Iterable[tuple[int, int]]]) -> Shares:
+    totals = [tuple(map(sum, zip(*counts, strict=True))) for counts in runs]
+    return Shares(*(zeros / entries for zeros, entries in totals))
+
+
+def _zero_counter(digits: Digits, policy: Policy, seed: int) -> Callable[[FixedLossScale, float], _Zeros]:
+    """A function of loss scale and weight that gives zeros and entries of the gradient of each layer's weights."""
+    model = network(policy)
+    nn.initialize(model, digits.x_train[:1], seed=seed)
+    trainable, other = nn.split_variables(model)
+    loss = SparseCategoricalCrossentropy()
+    x, y = digits.x_train[:_BATCH], digits.y_train[:_BATCH]
+
+    def loss_of(variables: dict[str, jax.Array], weight: float) -> jax.Array:
+        return loss(y, nn.functional_call(model, variables | other, x, training=True)[0]) * weight
+
+    # Which fixed scale it is makes no difference to the compiled function: the factor comes in with the state.
+    differentiate = jax.jit(scaled_value_and_grad(loss_of, FixedLossScale(1.0)))
+
+    def count(settings: FixedLossScale, weight: float) -> _Zeros:
+        counts: _Zeros = {}
+        for path, gradient in differentiate(settings.init(), trainable, weight).grads.items():
+            layer = path.rpartition("/")[0]
+            zeros, entries = counts.get(layer, (0, 0))
+            counts[layer] = (zeros + int((gradient == 0).sum()), entries + gradient.size)
+        return counts
+
+    return count

@@ -1,0 +1,27 @@
+"""Mixed precision for any JAX library: pure functions on pytrees."""
+
+from supremum.mixed_precision.casting import cast_floating
+from supremum.mixed_precision.finite import all_finite
+from supremum.mixed_precision.gradients import ScaledGradients, scaled_value_and_grad
+from supremum.mixed_precision.loss_scale import (
+    DynamicLossScale,
+    FixedLossScale,
+    LossScale,
+    LossScaleState,
+    as_loss_scale,
+)
+from supremum.mixed_precision.policy import Policy, as_policy
+
+__all__ = [
+    "DynamicLossScale",
+    "FixedLossScale",
+    "LossScale",
+    "LossScaleState",
+    "Policy",
+    "ScaledGradients",
+    "all_finite",
+    "as_loss_scale",
+    "as_policy",
+    "cast_floating",
+    "scaled_value_and_grad",
+]

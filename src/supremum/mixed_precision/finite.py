@@ -1,0 +1,29 @@
+"""Whether gradients are finite."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from supremum.mixed_precision.casting import is_floating
+
+
+def all_finite(tree: Any) -> jax.Array:
+    """Whether every floating leaf of a pytree is free of inf and NaN.
+
+    Leaf by leaf: a global norm is cheaper to write and wrong, because it overflows on finite gradients.
+
+    Args:
+        tree: any pytree of arrays; leaves that are not floating count as finite.
+
+    Returns:
+        A bool scalar.
+
+    >>> import jax.numpy as jnp
+    >>> bool(all_finite([jnp.full(4, 3e38), jnp.arange(3)])), bool(all_finite({"w": jnp.array([1.0, jnp.nan])}))
+    (True, False)
+    """
+    checks = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree) if is_floating(leaf)]
+    return jnp.all(jnp.stack(checks)) if checks else jnp.asarray(True)

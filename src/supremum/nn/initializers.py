@@ -1,0 +1,17 @@
+"""Weight initialisers: those of `jax.nn.initializers`, and which of them layers take unless told otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import jax
+
+from supremum.formats import DType
+
+Initializer: TypeAlias = Callable[[jax.Array, tuple[int, ...], DType], Any]
+"""A function of a random key, a shape and a dtype that gives an array."""
+
+GLOROT_UNIFORM: Initializer = jax.nn.initializers.glorot_uniform()
+ONES: Initializer = jax.nn.initializers.ones
+ZEROS: Initializer = jax.nn.initializers.zeros

@@ -1,0 +1,123 @@
+"""The table of a rule set: every pair of types, in both orders, as plain data and ready to be drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from supremum.decisions import Decision
+from supremum.errors import UnknownNameError
+from supremum.formats import CATEGORIES, FORMATS, as_format, format_names
+from supremum.operands import WEAK_NAMES, as_operand
+from supremum.operations import as_operation
+from supremum.render import Cell, Table
+from supremum.rules import RuleSet, get_rules
+
+ALL_TYPES: tuple[str, ...] = (*format_names(), *WEAK_NAMES)
+# Bits from which on a format of a category is one that every array library has.
+_STANDARD_WIDTHS = {"bool": 1, "integer": 8, "float": 16, "complex": 64}
+STANDARD_TYPES: tuple[str, ...] = (
+    *(row.name for row in FORMATS if row.bits >= _STANDARD_WIDTHS[row.category]),
+    *WEAK_NAMES,
+)
+"""The eighteen of spec/jax-type-promotion.rst: what every array library has, bfloat16 and the weak kinds."""
+
+
+def type_names(types: str | Sequence[str]) -> tuple[str, ...]:
+    """The types to put in a table.
+
+    Args:
+        types: `"standard"`, `"all"`, or names of formats and weak kinds, as a list or separated by commas.
+
+    Raises:
+        UnknownNameError: for a name that is none.
+
+    >>> type_names("int8, f4,float*")
+    ('int8', 'float32', 'float*')
+    """
+    if types == "standard":
+        return STANDARD_TYPES
+    if types == "all":
+        return ALL_TYPES
+    names = [name.strip() for name in (types.split(",") if isinstance(types, str) else types)]
+    return tuple(dict.fromkeys(name if name in WEAK_NAMES else as_format(name).name for name in names))
+
+
+@dataclass(frozen=True, slots=True)
+class RuleTable:
+    """The decisions of a rule set for every ordered pair of some types.
+
+    Args:
+        rules: name of the rule set.
+        operation: name of the operation.
+        types: the types, in order.
+        decisions: the decision for every ordered pair.
+    """
+
+    rules: str
+    operation: str
+    types: tuple[str, ...]
+    decisions: dict[tuple[str, str], Decision]
+
+    def data(self) -> dict[str, Any]:
+        """The table as plain data for JSON; a refusal is None."""
+        return {
+            "rules": self.rules,
+            "operation": self.operation,
+            "types": list(self.types),
+            "table": {a: {b: self._name(a, b) for b in self.types} for a in self.types},
+        }
+
+    def drawing(self, *, short: bool = False) -> Table:
+        """The table for `supremum.render`.
+
+        Args:
+            short: whether to write types in the codes of spec/jax-type-promotion.rst.
+        """
+        written = {name: short_name(name) if short else name for name in ALL_TYPES}
+
+        def cell(a: str, b: str) -> Cell:
+            decision = self.decisions[a, b]
+            if decision.result is None:
+                return Cell("-", "refused", str(decision))
+            return Cell(written[decision.result.name], as_format(decision.result.dtype).category, str(decision))
+
+        rows = tuple((written[a], tuple(cell(a, b) for b in self.types)) for a in self.types)
+        used = {each.style for _, cells in rows for each in cells}
+        legend = tuple((style, style) for style in (*CATEGORIES, "refused") if style in used)
+        title = f"{self.operation} under {self.rules}"
+        return Table(title, tuple(written[name] for name in self.types), rows, legend)
+
+    def _name(self, a: str, b: str) -> str | None:
+        result = self.decisions[a, b].result
+        return None if result is None else result.name
+
+
+def short_name(name: str) -> str:
+    """The code of a type for narrow tables, such as `f*` or `u1`; its name where it has none."""
+    return f"{name[0]}*" if name in WEAK_NAMES else as_format(name).code or name
+
+
+def rule_table(
+    rules: str | RuleSet | None = None, operation: str | None = None, types: str | Sequence[str] = "standard"
+) -> RuleTable:
+    """Decide every ordered pair of some types.
+
+    Args:
+        rules: a rule set or its name; None for the default.
+        operation: name of the operation; None where no particular one is meant.
+        types: as for `type_names`.
+
+    Raises:
+        UnknownNameError: for an unknown name, or an operation that does not take two operands.
+
+    >>> rule_table("jax-x64", types="int8,uint8,float*").data()["table"]["int8"]
+    {'int8': 'int8', 'uint8': 'int16', 'float*': 'float*'}
+    """
+    rule_set, row, names = get_rules(rules), as_operation(operation), type_names(types)
+    if row.arity not in (None, 2):
+        raise UnknownNameError("operation of two operands", row.name, ["add", "divide", "equal", "bitwise_and"])
+    operands = {name: as_operand(name) for name in names}
+    decisions = {(a, b): rule_set.decide(row, (operands[a], operands[b])) for a in names for b in names}
+    return RuleTable(rule_set.name, row.name, names, decisions)
