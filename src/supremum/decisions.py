@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from supremum.errors import SupremumError
 from supremum.formats import DType, as_format
 from supremum.operands import Operand, weak_name
-from supremum.render.document import Document, to_html, to_text
+
+if TYPE_CHECKING:
+    from supremum.render.document import Document
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +188,8 @@ class Decision:
 
     def document(self) -> Document:
         """The decision as plain data for `supremum.render`."""
+        from supremum.render.document import Document  # only printing pays for it
+
         call = f"{self.operation}({', '.join(operand.name for operand in self.operands)})"
         outcome = "refused" if self.result is None else str(self.result)
         rows = [(letter(position), self._describe(position)) for position in range(len(self.operands))]
@@ -204,9 +209,13 @@ class Decision:
         return f"{operand} -> {cast.target}{loss}"
 
     def __str__(self) -> str:
+        from supremum.render.document import to_text
+
         return to_text(self.document())
 
     def _repr_html_(self) -> str:
+        from supremum.render.document import to_html
+
         return to_html(self.document())
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -77,7 +78,7 @@ def demo(
     else:
         picture = out / "training.png"
         floor.draw_training(picture, reports)
-    console.print(f"Picture: {picture}", soft_wrap=True)
+    console.print(f"\nPicture: {picture}", soft_wrap=True)
     if json_file is not None:
         with whole_file(json_file) as temporary:
             temporary.write_text(json.dumps(figures, indent=2) + "\n")
@@ -93,7 +94,7 @@ def _checked_weight(weight: float | None, default: float, case: str) -> float:
 
 
 def _result_table(reports: list[Report]) -> Table:
-    table = Table(title="Results", title_justify="left")
+    table = Table(title="Results", title_justify="left", box=SIMPLE_HEAD, show_edge=False)
     table.add_column("policy", no_wrap=True)
     for heading in ("test accuracy", "steps skipped", "last loss scale", "bytes of variables", "seconds per epoch"):
         table.add_column(heading, justify="right")
@@ -120,7 +121,7 @@ def _weight_table(underflow: Underflow) -> Table:
 
 
 def _share_table(title: str, first: str, rows: dict[str, Shares]) -> Table:
-    table = Table(first, title=title, title_justify="left")
+    table = Table(first, title=f"\n{title}", title_justify="left", box=SIMPLE_HEAD, show_edge=False)
     for heading in ("float32", "float16", "float16, loss scaled"):
         table.add_column(heading, justify="right")
     for name, shares in rows.items():

@@ -10,11 +10,14 @@ import jax
 
 from supremum import nn
 from supremum.demo.digits import Digits
+from supremum.errors import ArgumentError
 from supremum.mixed_precision import DynamicLossScale, LossScale, Policy
 from supremum.optimizers import SGD, Adam, Optimizer
 from supremum.training import History, LossFunction, SparseCategoricalCrossentropy, accuracy, fit
 
 POLICIES: tuple[str, ...] = ("float32", "mixed_bfloat16", "mixed_float16")
+# Without float32 variables training is worse, which is worth seeing; other formats this network has no use for.
+_TRAINABLE = (*POLICIES, "bfloat16", "float16")
 # The RFC's scale waits 2,000 good steps before it rises; a demonstration is over by then, so it waits 50.
 SCALE = DynamicLossScale(increment_period=50)
 
@@ -59,7 +62,7 @@ CASES: dict[str, Case] = {
 def label_of(policy: Policy) -> str:
     """The name of a policy, and whether the scaling it would have is turned off."""
     turned_off = policy.loss_scale is None and Policy(policy.name).loss_scale is not None
-    return f"{policy}, no scaling" if turned_off else policy.name
+    return f"{policy}, unscaled" if turned_off else policy.name
 
 
 @dataclass(frozen=True)
@@ -173,6 +176,17 @@ def train_classifier(
 
 
 def demonstration_policy(name: str, loss_scale: LossScale | str | None) -> Policy:
-    """The policy of a run; where it scales by itself, with a scale that rises within a demonstration's length."""
+    """The policy of a run; where it scales by itself, with a scale that rises within a demonstration's length.
+
+    Args:
+        name: name of the policy.
+        loss_scale: `"auto"` for the policy's own, or another.
+
+    Raises:
+        UnknownNameError: for an unknown policy.
+        ArgumentError: for one the network cannot be trained under.
+    """
     policy = Policy(name, loss_scale)
+    if policy.name not in _TRAINABLE:
+        raise ArgumentError(f"policy {policy}: the demonstration trains under {', '.join(_TRAINABLE)}")
     return Policy(name, SCALE) if loss_scale == "auto" and policy.loss_scale is not None else policy

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -131,20 +131,20 @@ class DynamicLossScale(LossScale):
 
     def __post_init__(self) -> None:
         largest = float(jnp.finfo(jnp.float32).max)
+        # The bounds first: the initial scale is checked against them.
         rules = {
             "increment_period": (self.increment_period >= 1, "at least 1"),
             "multiplier": (1 < self.multiplier < math.inf, "above 1 and finite"),
             "minimum": (0 < self.minimum < math.inf, "above 0 and finite"),
-            "maximum": (self.minimum <= self.maximum <= largest, f"from minimum up to {largest:.4g}"),
+            "maximum": (self.minimum <= self.maximum <= largest, f"from minimum, {self.minimum}, up to {largest:.4g}"),
             "initial_loss_scale": (
                 self.minimum <= self.initial_loss_scale <= self.maximum,
                 f"from minimum, {self.minimum}, up to maximum, {self.maximum}",
             ),
         }
-        for field in fields(self):
-            holds, bounds = rules[field.name]
+        for name, (holds, bounds) in rules.items():
             if not holds:
-                raise ValueError(f"{field.name} is {bounds}, not {getattr(self, field.name)}")
+                raise ValueError(f"{name} is {bounds}, not {getattr(self, name)}")
 
     @property
     def skips(self) -> bool:

@@ -1,21 +1,25 @@
-"""Rule sets by name."""
+"""Rule sets by name; the file a family lives in is read when one of its names is first asked for."""
 
 from __future__ import annotations
 
+import importlib
 import sys
 
 from supremum.errors import UnknownNameError
-from supremum.rules.jax import JAX_X32, JAX_X64
 from supremum.rules.rule_set import RuleSet
 
-RULE_SETS: dict[str, RuleSet] = {rules.name: rules for rules in (JAX_X64, JAX_X32)}
+# Name: module and attribute.
+_HOMES: dict[str, tuple[str, str]] = {
+    "jax-x64": ("supremum.rules.jax", "JAX_X64"),
+    "jax-x32": ("supremum.rules.jax", "JAX_X32"),
+}
 _FOLLOWS_JAX = "jax"
 DEFAULT = _FOLLOWS_JAX
 
 
 def rule_names() -> tuple[str, ...]:
     """Every name `get_rules` knows."""
-    return (_FOLLOWS_JAX, *RULE_SETS)
+    return (_FOLLOWS_JAX, *_HOMES)
 
 
 def get_rules(rules: str | RuleSet | None = None) -> RuleSet:
@@ -39,14 +43,14 @@ def get_rules(rules: str | RuleSet | None = None) -> RuleSet:
         return rules
     name = DEFAULT if rules is None else rules
     if name == _FOLLOWS_JAX:
-        return _current_jax()
-    if name not in RULE_SETS:
+        name = _current_jax()
+    if name not in _HOMES:
         raise UnknownNameError("rule set", name, rule_names())
-    return RULE_SETS[name]
+    module, attribute = _HOMES[name]
+    return getattr(importlib.import_module(module), attribute)
 
 
-def _current_jax() -> RuleSet:
+def _current_jax() -> str:
     # Never imports JAX: a program that has not imported it has no flag of its either.
-    jax = sys.modules.get("jax")
-    config = getattr(jax, "config", None)
-    return JAX_X64 if config is None or config.jax_enable_x64 else JAX_X32
+    config = getattr(sys.modules.get("jax"), "config", None)
+    return "jax-x64" if config is None or config.jax_enable_x64 else "jax-x32"

@@ -1,0 +1,153 @@
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import supremum
+from supremum.cli.app import app
+from supremum.tables import ALL_TYPES, STANDARD_TYPES, rule_table, short_name
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return lambda *args: CliRunner().invoke(app, args)
+
+
+def test_the_table_in_the_terminal_fits_eighty_columns_and_colours_by_category():
+    command = [sys.executable, "-m", "supremum", "table", "--rules", "jax"]
+    plain = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    lines = plain.splitlines()
+    assert lines[0] == "result_type under jax-x64"
+    assert lines[2].split() == [short_name(name) for name in STANDARD_TYPES]
+    assert " ".join(lines[8].split()) == "i1 i1 i2 i4 i8 f* i1 i2 i4 i8 bf f2 f4 f8 c8 c16 i1 f* c*"
+    assert max(map(len, lines[:21])) <= 80
+    assert "\x1b" not in plain
+    coloured = subprocess.run(
+        command, capture_output=True, text=True, check=True, env=os.environ | {"FORCE_COLOR": "1"}
+    )
+    assert all(code in coloured.stdout for code in ("\x1b[36m", "\x1b[32m", "\x1b[35m"))
+
+
+def test_the_json_table_has_every_pair_in_both_orders(run):
+    result = run("table", "--rules", "jax-x64", "--format", "json")
+    data = json.loads(result.stdout)
+    assert (data["rules"], data["operation"]) == ("jax-x64", "result_type")
+    assert data["types"] == list(ALL_TYPES)
+    assert all(list(row) == data["types"] for row in data["table"].values())
+    table = data["table"]
+    assert table["int8"]["uint8"] == table["uint8"]["int8"] == "int16"
+    assert table["int8"]["float*"] == "float*"
+    assert table["float8_e4m3fn"]["float16"] is None
+
+
+@pytest.mark.parametrize(
+    ("types", "expected"), [("standard", STANDARD_TYPES), ("int8,f4, float*", ("int8", "float32", "float*"))]
+)
+def test_types_choose(run, types, expected):
+    data = json.loads(run("table", "--types", types, "--format", "json").stdout)
+    assert tuple(data["types"]) == expected
+
+
+def test_markdown_and_html_show_the_same_cells(run):
+    markdown = run("table", "--format", "markdown").stdout
+    rows = [line for line in markdown.splitlines() if line.startswith("| **int8**")]
+    assert rows[0].count("|") == 20
+    assert r"float\*" in rows[0]
+    html = run("table", "--format", "html").stdout
+    assert html.startswith("<!doctype html>")
+    assert html.count("<td") == 324
+    assert 'class="integer"' in html
+    assert "least upper bound" in html
+    assert "http" not in html.replace("http-equiv", "")
+
+
+def test_output_goes_to_a_file_that_is_whole(run, tmp_path):
+    for form in ("terminal", "json", "markdown", "html"):
+        printed = run("table", "--format", form).stdout
+        assert run("table", "--format", form, "-o", f"sub/{form}").stdout == ""
+        assert (tmp_path / "sub" / form).read_text() == printed
+    assert len(list((tmp_path / "sub").iterdir())) == 4
+
+
+def test_drawings_carry_the_explanation_of_each_cell():
+    drawn = rule_table("jax-x64", types="int8,uint8,float8_e5m2,float16").drawing()
+    (label, cells) = drawn.rows[0]
+    assert (label, [cell.text for cell in cells]) == ("int8", ["int8", "int16", "float8_e5m2", "float16"])
+    assert drawn.rows[2][1][3].style == "refused"
+    assert "least upper bound" in cells[1].hint
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["table", "--rules", "jaxx64"], "supremum: unknown rule set 'jaxx64': did you mean 'jax-x64'"),
+        (["table", "--types", "flaot32"], "supremum: unknown dtype 'flaot32': did you mean 'float32'?"),
+        (["table", "--format", "jsn"], "supremum: unknown format 'jsn': did you mean 'json'?"),
+        (
+            ["demo", "--policy", "mixed_flaot16"],
+            "supremum: unknown policy 'mixed_flaot16': did you mean 'mixed_float16'",
+        ),
+        (["demo", "--policy", "int32"], "supremum: policy int32: the demonstration trains under"),
+        (["demo", "--case", "underfow"], "supremum: unknown case 'underfow': did you mean 'underflow'?"),
+        (["demo", "--weight", "0.1"], "supremum: --weight 0.1: it goes with --case underflow"),
+    ],
+)
+def test_what_the_user_got_wrong_is_one_line_and_exit_code_2(run, tmp_path, args, message):
+    result = run(*args)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(message)
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_version(run):
+    assert run("--version").stdout.strip() == supremum.__version__
+
+
+def test_a_missing_package_is_named(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    result = run("demo")
+    assert result.exit_code == 2
+    assert result.stderr.strip() == "supremum: this command needs sklearn: pip install 'supremum[all]'"
+
+
+def test_a_demo_writes_its_picture_and_figures(run, tmp_path):
+    result = run(
+        "demo", "--epochs", "2", "--policy", "float32", "--policy", "mixed_float16", "--seed", "3", "--json", "f/d.json"
+    )
+    assert result.exit_code == 0, result.output
+    assert "Picture: out/demo/training.png" in result.stdout
+    assert (tmp_path / "out/demo/training.png").read_bytes().startswith(b"\x89PNG")
+    runs = json.loads((tmp_path / "f/d.json").read_text())["runs"]
+    assert [r["policy"] for r in runs] == ["float32", "mixed_float16"]
+    assert [r["loss_scale"] for r in runs] == [None, 32768.0]
+    assert all(r["seed"] == 3 and r["epochs"] == 2 and r["skipped_steps"] == 0 for r in runs)
+    assert all(0 < r["test_accuracy"] <= 1 and r["variable_bytes"] > 0 and r["seconds_per_epoch"] > 0 for r in runs)
+
+
+def test_the_underflow_case_prints_shares_per_layer(run, tmp_path):
+    result = run("demo", "--case", "underflow", "--epochs", "1", "--json", "d.json")
+    assert result.exit_code == 0, result.output
+    assert "Gradient entries that are zero" in result.stdout
+    data = json.loads((tmp_path / "d.json").read_text())
+    assert [r["loss_scaling"] for r in data["runs"]] == [False, False, True]
+    assert data["zero_gradient_entries"]["layers"]["conv"]["float16"] == 1
+    assert (tmp_path / "out/demo/underflow.png").stat().st_size > 10_000
+
+
+def test_a_run_that_fails_leaves_no_half_written_file(run, tmp_path, monkeypatch):
+    from matplotlib.figure import Figure
+
+    def fails(self, target, **kwargs):
+        target.write_bytes(b"half a picture")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(Figure, "savefig", fails)
+    result = run("demo", "--epochs", "1", "--policy", "float32", "--json", "d.json")
+    assert isinstance(result.exception, OSError)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

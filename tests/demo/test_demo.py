@@ -1,0 +1,74 @@
+"""What the demonstration claims, measured."""
+
+import pytest
+
+from supremum import demo
+from supremum.demo.classifier import SCALE, demonstration_policy
+from supremum.errors import ArgumentError
+from supremum.mixed_precision import Policy
+
+SEEDS = range(5)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return demo.load_digits()
+
+
+def train(digits, case, policy, scale, seed):
+    chosen = demo.CASES[case]
+    settings = demonstration_policy(policy, scale)
+    return demo.train_classifier(
+        digits, settings, chosen, seed=seed, epochs=chosen.epochs, weight=chosen.weight
+    )  # fmt: skip
+
+
+def test_the_digits_are_whole_and_always_split_alike(digits):
+    assert [len(part) for part in vars(digits).values()] == [1437, 1437, 360, 360]
+    assert digits.x_train.shape[1:] == (8, 8, 1)
+    assert (digits.x_train.min(), digits.x_train.max()) == (0, 1)
+    assert sorted(set(digits.y_test.tolist())) == list(range(10))
+    assert (demo.load_digits().y_test == digits.y_test).all()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_policy_reaches_97_percent_and_they_agree_within_a_point(digits, seed):
+    reports = [train(digits, "policies", policy, scale, seed) for policy, scale in demo.CASES["policies"].runs]
+    accuracies = [report.test_accuracy for report in reports]
+    assert [report.policy.name for report in reports] == ["float32", "mixed_bfloat16", "mixed_float16"]
+    assert min(accuracies) >= 0.97
+    assert max(accuracies) - min(accuracies) <= 0.01
+    assert len({report.variable_bytes for report in reports}) == 1  # variables are float32 under all three
+
+
+def test_without_scaling_float16_stalls_on_a_small_loss_and_with_it_reaches_float32(digits):
+    exact, stalled, scaled = (train(digits, "underflow", *run, seed=0) for run in demo.CASES["underflow"].runs)
+    assert [report.label for report in (exact, stalled, scaled)] == [
+        "float32",
+        "mixed_float16, unscaled",
+        "mixed_float16",
+    ]
+    assert stalled.test_accuracy < 0.3
+    assert min(stalled.history.loss[-22:]) > 0.5 * stalled.history.loss[0]
+    assert abs(exact.test_accuracy - scaled.test_accuracy) <= 0.01
+    assert exact.test_accuracy >= 0.97
+
+
+def test_the_share_of_zeros_grows_as_the_weight_falls_and_scaling_mends_it(digits):
+    found = demo.measure_underflow(digits, weight=1e-6)
+    assert set(found.layers) == {"conv", "conv_1", "batch_norm", "batch_norm_1", "dense"}
+    assert found.weights[1.0].float16 == 0
+    shares = [shares.float16 for shares in found.weights.values()]
+    assert list(found.weights) == sorted(demo.UNDERFLOW_WEIGHTS, reverse=True)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+    assert 0 < found.weights[1e-5].float16 < 0.2
+    assert all(s.float32 == 0 and s.float16_scaled < 0.01 for s in (*found.layers.values(), *found.weights.values()))
+
+
+def test_the_policies_of_the_demonstration():
+    assert demonstration_policy("mixed_float16", "auto").loss_scale == SCALE
+    assert demonstration_policy("mixed_float16", None).loss_scale is None
+    assert demonstration_policy("float32", "auto") == Policy("float32")
+    with pytest.raises(ArgumentError, match="trains under"):
+        demonstration_policy("int32", "auto")

@@ -1,0 +1,118 @@
+import pickle
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import supremum
+from supremum import (
+    OperandError,
+    PromotionError,
+    UnknownDtypeError,
+    UnknownNameError,
+    can_promote,
+    explain,
+    promote_types,
+    result_type,
+)
+from supremum.decisions import ResultType
+from supremum.rules import JAX_X32
+
+
+def test_a_decision_says_everything_once():
+    decision = explain(np.zeros(3, np.int8), np.uint8(1), operation="add", rules="jax-x64")
+    assert decision
+    assert decision.result == ResultType(np.dtype("int16"))
+    assert (decision.dtype, decision.weak) == (np.dtype("int16"), False)
+    assert [(cast.source, cast.target, cast.changes, cast.lossy) for cast in decision.casts] == [
+        (np.dtype("int8"), np.dtype("int16"), True, False),
+        (np.dtype("uint8"), np.dtype("int16"), True, False),
+    ]
+    assert decision.paths == (("int8", "int16"), ("uint8", "int16"))
+    assert str(decision).splitlines() == [
+        "add(int8, uint8) -> int16   [rules jax-x64]",
+        "  a    int8 -> int16",
+        "  b    uint8[] -> int16",
+        "  why  int16 is the least upper bound: int8 -> int16, uint8 -> int16",
+    ]
+
+
+def test_lossy_casts_are_named():
+    decision = explain("int32", "float16", rules="jax-x64")
+    assert [cast.lossy for cast in decision.casts] == [True, False]
+    assert "int32 -> float16, not every value survives" in str(decision)
+
+
+def test_weak_results_say_how_they_are_held():
+    decision = explain(1, 2.5, rules="jax-x32")
+    assert (decision.dtype, decision.weak, decision.result.name) == (np.dtype("float32"), True, "float*")
+    assert "a    int* (1) -> float32" in str(decision)
+
+
+def test_x32_says_what_it_narrows():
+    assert "int64 is held as int32: JAX's x64 is off" in str(explain("int64", "int8", rules="jax-x32"))
+
+
+def test_a_refusal_is_false_and_raises_the_same_text():
+    decision = explain("float8_e4m3fn", "bfloat16")
+    assert not decision
+    assert not can_promote("float8_e4m3fn", "bfloat16")
+    with pytest.raises(PromotionError) as caught:
+        result_type("float8_e4m3fn", "bfloat16")
+    assert str(caught.value) == str(decision)
+    assert isinstance(caught.value, TypeError)
+    refused = caught.value.decision
+    assert (refused.rules, refused.operation) == (
+        "jax-x32" if not jax.config.jax_enable_x64 else "jax-x64",
+        "result_type",
+    )
+    assert [str(operand) for operand in refused.operands] == ["float8_e4m3fn", "bfloat16"]
+    assert str(refused.fix) == "a.astype('bfloat16')"
+
+
+def test_the_fix_works_when_typed():
+    a, b = jnp.ones(2, jnp.float8_e4m3fn), jnp.ones(2, jnp.bfloat16)
+    fixed = {name: eval(text, {"a": a, "b": b, "np": np}) for name, text in explain(a, b).fix.expressions().items()}
+    assert result_type(fixed.get("a", a), fixed.get("b", b)) == jnp.bfloat16
+
+
+def test_errors_survive_pickling():
+    with pytest.raises(PromotionError) as caught:
+        result_type("float8_e4m3fn", "bfloat16")
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_notebooks_get_html_with_the_text_escaped():
+    html = explain("int8", "uint8")._repr_html_()
+    assert "<table>" in html
+    assert "int8 -&gt; int16" in html
+
+
+def test_many_operands_are_decided_at_once():
+    assert result_type("int8", "uint8", "float16", rules="jax-x64") == np.dtype("float16")
+    assert result_type("bool", 1, "int4") == np.dtype("int4")
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: result_type([1]), OperandError, "argument 0 is a list"),
+        (lambda: result_type("int8", None), OperandError, "argument 1 is a NoneType"),
+        (lambda: promote_types("int8", "int9"), UnknownDtypeError, "did you mean 'int8'"),
+        (lambda: explain("int8", rules="jx"), UnknownNameError, "unknown rule set 'jx': did you mean 'jax'"),
+        (lambda: explain("int8", operation="ad"), UnknownNameError, "unknown operation 'ad': did you mean 'add'"),
+        (lambda: explain("int8", operation="add"), ValueError, "add takes 2 operands, not 1"),
+        (lambda: result_type(), ValueError, "give at least one"),
+    ],
+)  # fmt: skip
+def test_bad_input_gets_a_clear_error(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_rule_sets_may_be_given_as_values_and_decisions_are_cached():
+    first, second = (explain("int8", "uint8", rules=JAX_X32) for _ in range(2))
+    assert first.verdict is second.verdict
+    assert JAX_X32 == JAX_X32
+    assert len({JAX_X32, supremum.get_rules("jax-x64")}) == 2

@@ -1,0 +1,41 @@
+"""The front doors: what they export exists, and importing them loads no more than it says."""
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+import supremum
+
+FLOORS = ["supremum", *(f"supremum.{name}" for name in sorted(supremum._FLOORS)), "supremum.render", "supremum.demo"]
+HEAVY = ["jax", "torch", "matplotlib", "optax", "rich", "typer", "sklearn"]
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_every_exported_name_exists(floor):
+    module = importlib.import_module(floor)
+    names = getattr(module, "__all__", [])
+    assert sorted(set(names)) == sorted(names)
+    for name in names:
+        assert getattr(module, name) is not None
+
+
+def _loaded_after(code):
+    script = f"import sys; {code}; print(*sorted(set({HEAVY!r}) & set(sys.modules)))"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return result.stdout.split()
+
+
+def test_importing_supremum_loads_nothing_heavy():
+    assert _loaded_after("import supremum; supremum.result_type('int8', 'uint8')") == []
+
+
+def test_the_check_above_can_fail():
+    assert "jax" in _loaded_after("import supremum; supremum.mixed_precision")
+
+
+def test_an_unknown_attribute_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'layers'"):
+        supremum.layers  # noqa: B018
+    assert set(supremum.__all__) <= set(dir(supremum))
