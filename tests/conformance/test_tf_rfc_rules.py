@@ -13,7 +13,7 @@ from supremum.decisions import PromotionError, ScalarOverflowError
 from supremum.formats import FORMATS, as_format
 from supremum.lattice import counterexamples
 from supremum.operands import WEAK_NAMES, Operand, as_operand
-from supremum.operations import OPERATIONS, Result
+from supremum.operations import OPERATIONS, Operation, Result
 from supremum.rules.tf_rfc import TF_RFC_ALL, TF_RFC_NONE, TF_RFC_SAFE
 
 _JSON = json.loads((pathlib.Path(__file__).parent / "oracles/tensorflow-rfc-431.json").read_text())
@@ -58,6 +58,8 @@ def test_all_324_cells_and_the_class_of_every_error(mode, table, operation):
     for (a, b), cell in cells.items():
         decision = explain(a, b, operation=operation, rules=RULES[mode])
         assert _answer(decision) == cell.get("result"), decision
+        if operation == "add":
+            assert [cast.changes for cast in decision.casts] == [x != cell["result"] for x in (a, b) if decision]
         if "error" in cell:
             (expected,) = [ours for theirs, ours in ERRORS.items() if theirs in cell["error"]]
             assert expected.format(a=a, b=b) in decision.reason[-1], decision
@@ -398,12 +400,13 @@ def test_the_fix_of_a_number_out_of_range_works_when_typed_in(mode):
         ("bitwise_and", ("int64", 2**63), "a.astype('uint64')"),
         ("bitwise_and", ("float32", "int8"), "a.astype('int32') and b.astype('int32')"),
         ("logical_and", ("int8", "bool"), "a.astype('bool')"),
+        (Operation("float only", 1, Result.COMMON, ("float",)), (int,), "np.asarray(a, 'float64')"),
         ("less", ("complex64", "float32"), "None"),  # no order among complex numbers, whatever they are cast to
         ("bitwise_and", ("int8", 1.5), "None"),
     ],
 )
 def test_fixes(operation, operands, fix):
-    assert str(explain(*operands, operation=operation, rules=TF_RFC_SAFE).fix) == fix
+    assert str(TF_RFC_SAFE.decide(operation, tuple(map(as_operand, operands))).fix) == fix
 
 
 def test_the_message_of_a_refusal():
@@ -438,7 +441,7 @@ def test_the_message_of_an_overflow():
     ("operands", "reason"),
     [
         (("int8", "uint8"), "int16 is the lowest width integer dtype that holds int8 and uint8"),
-        (("int64", "float64"), "no dtype holds both int64 and float64 exactly: the width is capped at float64"),
+        (("int64", "float64"), "no dtype holds int64 and float64 exactly: the width is capped at float64"),
         (("int8", "int8"), "a dtype meets itself in itself"),
         (("int8", 1.5), "float* comes after int8 in the direction of promotion, and makes it float64"),
         (("int8", 1), "Python numbers take the dtype of the tensors, int8"),

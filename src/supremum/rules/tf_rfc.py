@@ -162,9 +162,9 @@ class TensorFlowRfcRuleSet(RuleSet):
             if alone and not all(_could_be(scalar, target) for scalar in scalars):
                 continue
             casts = [
-                (i, target.dtype, operand.value is not None)
+                (i, target.dtype, operand.is_python_scalar or operand.value is not None)
                 for i, operand in enumerate(operands)
-                if operand.dtype != target.dtype and (alone or not operand.is_python_scalar)
+                if (alone if operand.is_python_scalar else operand.dtype != target.dtype)
             ]
             fix = Fix(tuple(casts))
             if casts and self._judge(operation, fix.apply(operands)).result is not None:
@@ -193,7 +193,7 @@ def _account(tensors: Sequence[Format], met: Format) -> str:
         return "a dtype meets itself in itself"
     if all(map(met.holds, tensors)):
         return f"{met} is the lowest width {met.category} dtype that holds {names}"
-    return f"no dtype holds both {names} exactly: the width is capped at {met}"
+    return f"no dtype holds {names} exactly: the width is capped at {met}"
 
 
 def _account_of_scalars(kind: str, met: Format | None, result: Format) -> str:
