@@ -82,3 +82,4 @@ def test_printing():
     assert [str(as_operand(x)) for x in (3, int, np.int8(1), np.zeros(2, np.int8), jnp.asarray(1.5))] == [
         "int* (3)", "int*", "int8[]", "int8", "float32[] (weak)",
     ]  # fmt: skip
+    assert str(as_operand(-(10**5000))) == "int* (an integer of 16610 bits)"  # more digits than Python prints

@@ -113,7 +113,7 @@ class Cast:
     @property
     def changes(self) -> bool:
         """Whether the operand has to be converted."""
-        return self.source != self.target
+        return self.source is None or self.source != self.target  # NumPy says that float64 == None
 
     @property
     def lossy(self) -> bool:

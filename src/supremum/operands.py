@@ -63,9 +63,16 @@ class Operand:
 
     def __str__(self) -> str:
         if self.dtype is None:
-            return self.name if self.value is None else f"{self.name} ({self.value!r})"
+            return self.name if self.value is None else f"{self.name} ({_shown(self.value)})"
         shape = "[]" if self.ndim == 0 else ""
         return f"{self.dtype}{shape} (weak)" if self.weak else f"{self.dtype}{shape}"
+
+
+def _shown(value: Scalar) -> str:
+    # Python refuses to print integers of more than 4300 digits, and nobody wants to read 400.
+    if isinstance(value, int) and value.bit_length() > 256:
+        return f"an integer of {value.bit_length()} bits"
+    return repr(value)
 
 
 def weak_name(category: str) -> str:

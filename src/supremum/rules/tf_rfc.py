@@ -1,0 +1,236 @@
+"""The three modes of TensorFlow's RFC 431, as its text says; TensorFlow shipped something else.
+
+Source: spec/tensorflow-rfc-431-promotion-modes.md. Its tables were pictures and are lost; where the text leaves a cell
+open, the reading is that of oracles/tensorflow-rfc-431.json, and the comments cite its doubts by number (D1 to D14).
+
+The RFC names add, sub, mul, div, pow and mod, which share one table (div makes a float of an integer afterwards); all
+other operations are ours and follow its common rule, those that make floats the one of div. It speaks of two operands
+only: that three and more are decided at once, first the tensors and then the Python numbers, is ours too, and their
+explanations say so. NumPy arrays and Python bools are tensors.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+
+from supremum.decisions import Fix, Verdict, letter
+from supremum.formats import CATEGORIES, DType, Format, Kind, as_format
+from supremum.operands import Operand, weak_name
+from supremum.operations import Operation, Result
+from supremum.rules.rule_set import RuleSet
+from supremum.rules.values import fits, interval
+
+
+def _rank(row: Format) -> int:
+    return CATEGORIES.index(row.category)
+
+
+_NAMES = (
+    "bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64",
+    "bfloat16", "float16", "float32", "float64", "complex64", "complex128",
+)  # fmt: skip
+_FORMATS = tuple(sorted(map(as_format, _NAMES), key=lambda row: (_rank(row), row.bits)))
+_REAL_FORMATS = tuple(row for row in _FORMATS if row.kind is not Kind.COMPLEX)
+# The widest of each category that has the range of everything below. No integer does: int64 and uint64 lack one half of
+# each other, which is why they meet in float64 (D1).
+_CAPS = {row.category: row for row in map(as_format, ("float64", "complex128"))}
+# What TensorFlow makes of a Python number that no tensor gives a dtype to (D4, D5, D6, D14).
+_PYTHON = {"integer": as_format("int32"), "float": as_format("float32"), "complex": as_format("complex128")}
+_NARROWEST_COMPLEX = as_format("complex64")
+_SHORT_FLOAT, _LONG_FLOAT = as_format("float32"), as_format("float64")
+_BEYOND_THE_RFC = "the RFC speaks of two operands: deciding more of them at once is Supremum's own reading"
+
+
+def meet_of_tensors(rows: Sequence[Format]) -> Format:
+    """The lowest width dtype that guarantees the precisions and ranges of all tensors, or the cap where none does.
+
+    It is looked for in the highest category of the tensors first, where uint8 and int8 find int16 and not float16.
+    Precision is meant exactly: 16-bit integers need float32 and 32-bit ones float64 (D10), also within a complex
+    dtype (D11). A bool is the lowest (D3), and meets itself in itself (D2).
+
+    Args:
+        rows: the formats of the tensors, at least one.
+
+    >>> print(*(meet_of_tensors([as_format(a), as_format(b)]) for a, b in [("uint8", "int8"), ("int64", "float64")]))
+    int16 float64
+    """
+    lowest = max(map(_rank, rows))
+    candidates = [row for row in _FORMATS if _rank(row) >= lowest]
+    exact = (row for row in candidates if all(map(row.holds, rows)))
+    caps = (row for row in candidates if row is _CAPS.get(row.category))
+    return next(itertools.chain(exact, caps))
+
+
+def _meet_of_all(operands: Sequence[Operand]) -> tuple[Format | None, Format]:
+    """Where the tensors meet (None without any), and what Python numbers make of that where all promotion is allowed.
+
+    They go up the RFC's direction: bool -> Python integer -> integers -> Python float -> float -> complex.
+    """
+    rows = [operand.format for operand in operands if operand.dtype is not None]
+    met = meet_of_tensors(rows) if rows else None
+    category = max((operand.category for operand in operands), key=CATEGORIES.index)
+    if met is None:
+        return met, _PYTHON[category]
+    if _rank(met) >= CATEGORIES.index(category):
+        return met, met
+    if met.kind is Kind.BOOL:
+        return met, _PYTHON[category]
+    # Integers of all widths are one step of that direction, with one successor (D7, D8); a float finds the complex
+    # dtype that holds it (D9).
+    return met, _CAPS[category] if met.category == "integer" else meet_of_tensors([met, _NARROWEST_COMPLEX])
+
+
+class Mode(enum.Enum):
+    """How much promotion is implicit."""
+
+    ALL = "everything promotes"
+    SAFE = "no promotion that widens beyond all tensors or loses precision"
+    NONE = "no promotion between tensors"
+
+
+@dataclass(frozen=True)
+class TensorFlowRfcRuleSet(RuleSet):
+    """One mode of the RFC.
+
+    Args:
+        name, summary, source: as for every rule set.
+        mode: which one.
+    """
+
+    mode: Mode
+
+    def _key(self, operand: Operand) -> Hashable:
+        # The value is known of Python bools too: they are tensors, but a fix has to spell their casts as for numbers.
+        return (super()._key(operand), None if operand.value is None else interval(operand.value))
+
+    def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:  # noqa: ARG002 (one for all)
+        tensors = tuple(dict.fromkeys(operand.format for operand in operands if operand.dtype is not None))
+        scalars = {i: operand for i, operand in enumerate(operands) if operand.is_python_scalar}
+        unknown = [str(row) for row in tensors if row not in _FORMATS]
+        if unknown:
+            return Verdict.refuse(f"the RFC does not speak of {' and '.join(unknown)}")
+        reason = [_BEYOND_THE_RFC] if len(operands) > 2 else []
+        met, result = _meet_of_all(operands)
+        if met is not None:
+            objection = self._objection(tensors, met)
+            if objection:
+                return Verdict.refuse(*reason, objection)
+            if len(tensors) > 1 or not scalars:
+                reason.append(_account(tensors, met))
+        if scalars:
+            kind = weak_name(max((scalar.category for scalar in scalars.values()), key=CATEGORIES.index))
+            if met is not None and result is not met and self.mode is not Mode.ALL:
+                return Verdict.refuse(*reason, f"a Python number has to fit the tensor, and {kind} does not fit {met}")
+            reason.append(_account_of_scalars(kind, met, result))
+        # D13: what counts is the range, not whether the number is exact.
+        outside = [letter(i) for i, s in scalars.items() if s.value is not None and not fits(s.value, result)]
+        if outside:
+            return Verdict.refuse(*reason, f"out of range: {' and '.join(outside)}; {_limits(result)}", overflow=True)
+        return Verdict.accept(result.dtype, len(operands), *reason)
+
+    def _objection(self, tensors: Sequence[Format], met: Format) -> str | None:
+        names = " and ".join(map(str, tensors))
+        if self.mode is Mode.NONE and len(tensors) > 1:
+            return f"no promotion between tensors, and these are {names}"
+        # Width counts all bits, those of both components of a complex number (D12).
+        if self.mode is Mode.SAFE and met.bits > max(row.bits for row in tensors):
+            return f"the result {met} would be wider than all tensors: {names}"
+        if self.mode is Mode.SAFE and not all(map(met.holds, tensors)):
+            return f"the result {met} would not preserve the precision of {names}"
+        return None
+
+    def _float_for(self, operation: Operation, dtype: DType) -> DType:  # noqa: ARG002 (one for all)
+        """Section "What happens to truediv operations?": float32 for 8 and 16 bits, float64 above."""
+        return (_SHORT_FLOAT if as_format(dtype).bits <= 16 else _LONG_FLOAT).dtype
+
+    def _accepts(self, operation: Operation) -> tuple[str, ...]:
+        accepted = super()._accepts(operation)
+        # No bool: which float bool / bool would be is not in the text.
+        return ("integer", *accepted) if operation.result is Result.FLOAT else accepted
+
+    def _find_fix(self, operation: Operation, operands: tuple[Operand, ...]) -> Fix | None:
+        """The casts that mode ALL would make, or wider ones where a Python number or the operation asks for them.
+
+        Python numbers beside tensors stay as they are; alone, they are given a dtype that holds them.
+        """
+        scalars = [operand for operand in operands if operand.is_python_scalar]
+        alone = len(scalars) == len(operands)
+        for target in _fix_targets(operands):
+            if alone and not all(_could_be(scalar, target) for scalar in scalars):
+                continue
+            casts = [
+                (i, target.dtype, operand.is_python_scalar or operand.value is not None)
+                for i, operand in enumerate(operands)
+                if (alone if operand.is_python_scalar else operand.dtype != target.dtype)
+            ]
+            fix = Fix(tuple(casts))
+            if casts and self._judge(operation, fix.apply(operands)).result is not None:
+                return fix
+        return None
+
+
+def _fix_targets(operands: Sequence[Operand]) -> Iterator[Format]:
+    """What mode ALL would give, then what is above it, then, unless it is complex, the rest, nearest in width first."""
+    _, start = _meet_of_all(operands)
+    yield start
+    yield from (row for row in _FORMATS if row is not start and meet_of_tensors([start, row]) is row)
+    # An operation on integers or bools needs a cast down; imaginary parts are never dropped.
+    if start.kind is not Kind.COMPLEX:
+        yield from sorted(_REAL_FORMATS, key=lambda row: (abs(row.bits - start.bits), not row.signed))
+
+
+def _could_be(scalar: Operand, target: Format) -> bool:
+    in_range = scalar.value is None or fits(scalar.value, target)
+    return in_range and _rank(target) >= CATEGORIES.index(scalar.category)
+
+
+def _account(tensors: Sequence[Format], met: Format) -> str:
+    names = " and ".join(map(str, tensors))
+    if len(tensors) == 1:
+        return "a dtype meets itself in itself"
+    if all(map(met.holds, tensors)):
+        return f"{met} is the lowest width {met.category} dtype that holds {names}"
+    return f"no dtype holds {names} exactly: the width is capped at {met}"
+
+
+def _account_of_scalars(kind: str, met: Format | None, result: Format) -> str:
+    if met is None:
+        return f"no tensor gives {kind} a dtype: TensorFlow's own is {result}"
+    if met is result:
+        return f"Python numbers take the dtype of the tensors, {met}"
+    return f"{kind} comes after {met} in the direction of promotion, and makes it {result}"
+
+
+def _limits(row: Format) -> str:
+    low, high = (f"{end:.6g}" if isinstance(end, float) else str(end) for end in (row.min, row.max))
+    return f"{row} goes from {low} to {high}"
+
+
+_SOURCE = "spec/tensorflow-rfc-431-promotion-modes.md"
+# One table for all the operations that the RFC names.
+_ACCEPTS: dict[str, tuple[str, ...]] = dict.fromkeys(("add", "subtract", "multiply", "pow", "remainder"), CATEGORIES)
+
+TF_RFC_ALL = TensorFlowRfcRuleSet(
+    name="tf-rfc-all",
+    summary="TensorFlow RFC 431, ImplicitPromotion.ALL: every pair of dtypes promotes",
+    source=_SOURCE,
+    mode=Mode.ALL,
+    accepts=_ACCEPTS,
+)
+TF_RFC_SAFE = TensorFlowRfcRuleSet(
+    name="tf-rfc-safe",
+    summary="TensorFlow RFC 431, ImplicitPromotion.SAFE: no result wider than all tensors, no precision lost",
+    source=_SOURCE,
+    mode=Mode.SAFE,
+    accepts=_ACCEPTS,
+)
+TF_RFC_NONE = TensorFlowRfcRuleSet(
+    name="tf-rfc-none",
+    summary="TensorFlow RFC 431, ImplicitPromotion.NONE: tensors must agree, Python numbers must fit",
+    source=_SOURCE,
+    mode=Mode.NONE,
+    accepts=_ACCEPTS,
+)

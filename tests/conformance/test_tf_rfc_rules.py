@@ -1,0 +1,452 @@
+"""The three modes of TensorFlow's RFC 431 against our reading of every cell of its tables, and its range checks."""
+
+import itertools
+import json
+import math
+import pathlib
+
+import numpy as np
+import pytest
+
+from supremum import explain, promote_types, result_type
+from supremum.decisions import PromotionError, ScalarOverflowError
+from supremum.formats import FORMATS, as_format
+from supremum.lattice import counterexamples
+from supremum.operands import WEAK_NAMES, Operand, as_operand
+from supremum.operations import OPERATIONS, Operation, Result
+from supremum.rules.tf_rfc import TF_RFC_ALL, TF_RFC_NONE, TF_RFC_SAFE
+
+_JSON = json.loads((pathlib.Path(__file__).parent / "oracles/tensorflow-rfc-431.json").read_text())
+RULES = {"ALL": TF_RFC_ALL, "SAFE": TF_RFC_SAFE, "NONE": TF_RFC_NONE}
+PYTHON = {"i*": "int*", "f*": "float*", "c*": "complex*"}
+NUMBERS = {"int*": 1, "float*": 1.0, "complex*": 1j}
+CELLS = {
+    table: {tuple(PYTHON.get(name, name) for name in pair.split(",")): cell for pair, cell in cells.items()}
+    for table, cells in _JSON.items()
+    if table != "_meta"
+}
+DTYPES = list(dict.fromkeys(variable for variable, _ in CELLS["assign_add_ALL"]))
+NAMES = [*DTYPES, *WEAK_NAMES]
+EVERYTHING = [*(row.name for row in FORMATS), *WEAK_NAMES]
+# The oracle's error classes, each with the words by which our reasons say the same.
+ERRORS = {
+    "no promotion between Tensors": "no promotion between tensors, and these are {a} and {b}",
+    "would be wider than all inputs": "would be wider than all tensors: {a} and {b}",
+    "cannot preserve the precision of the inputs": "would not preserve the precision of {a} and {b}",
+    "scalar of this kind cannot fit the Tensor dtype": "a Python number has to fit the tensor, and ",
+    "bool / bool: not covered by the text": "divide takes no bool operands",
+}
+every_mode = pytest.mark.parametrize("mode", RULES)
+
+
+def _answer(decision):
+    return None if decision.result is None else str(decision.result)
+
+
+def _join(operation, rules):
+    def join(a, b):
+        return _answer(rules.decide(operation, (as_operand(a), as_operand(b))))
+
+    return join
+
+
+@every_mode
+@pytest.mark.parametrize(("table", "operation"), [("", "add"), ("truediv_", "divide")])
+def test_all_324_cells_and_the_class_of_every_error(mode, table, operation):
+    cells = CELLS[table + mode]
+    assert len(cells) == 324
+    for (a, b), cell in cells.items():
+        decision = explain(a, b, operation=operation, rules=RULES[mode])
+        assert _answer(decision) == cell.get("result"), decision
+        if operation == "add":
+            assert [cast.changes for cast in decision.casts] == [x != cell["result"] for x in (a, b) if decision]
+        if "error" in cell:
+            (expected,) = [ours for theirs, ours in ERRORS.items() if theirs in cell["error"]]
+            assert expected.format(a=a, b=b) in decision.reason[-1], decision
+            # "result int16 would be ...": the dtype that would have been
+            named = cell["error"].split()[1] if cell["error"].startswith("result ") else ""
+            assert named in decision.reason[-1], decision
+
+
+@every_mode
+def test_the_six_operations_of_the_rfc_share_its_table(mode):
+    for pair, cell in CELLS[mode].items():
+        for operation in ("add", "subtract", "multiply", "pow", "remainder", None, "promote_types"):
+            assert _answer(explain(*pair, operation=operation, rules=RULES[mode])) == cell.get("result")
+        assert _answer(explain(*pair, operation="truediv", rules=RULES[mode])) == CELLS[f"truediv_{mode}"][pair].get(
+            "result"
+        )
+        assert explain(*pair, rules=RULES[mode]).weak is False
+
+
+@every_mode
+def test_assign_add_keeps_the_dtype_of_the_variable_or_is_an_error(mode):
+    cells = CELLS[f"assign_add_{mode}"]
+    assert len(cells) == 15 * 18
+    for (variable, value), cell in cells.items():
+        decision = explain(variable, value, operation="add", rules=RULES[mode])
+        found = decision.result.name if decision.result else None
+        assert (found if found == variable else None) == cell.get("result")
+        if "error" in cell:
+            assert ("differs from the Variable dtype" in cell["error"]) == (found is not None)
+
+
+@every_mode
+def test_a_python_bool_is_a_bool_tensor_and_a_weak_array_a_tensor_too(mode):
+    for name in NAMES:
+        as_dtype = explain("bool", name, rules=RULES[mode])
+        as_number = explain(True, name, rules=RULES[mode])
+        assert (as_number.result, as_number.reason) == (as_dtype.result, as_dtype.reason)
+        weak = Operand("integer", np.dtype("int32"), weak=True, ndim=0)
+        assert explain(weak, name, rules=RULES[mode]).result == explain("int32", name, rules=RULES[mode]).result
+
+
+@every_mode
+@pytest.mark.parametrize("name", [row.name for row in FORMATS if row.name not in DTYPES])
+def test_formats_the_rfc_does_not_speak_of_are_refused_with_that_reason(mode, name):
+    for operands in [(name,), (name, name), (name, "float32"), (1, name), (True, name)]:
+        decision = explain(*operands, rules=RULES[mode])
+        assert decision.reason == (f"the RFC does not speak of {name}",)
+        assert isinstance(decision.error(), PromotionError)
+
+
+# --- the laws
+
+
+@every_mode
+def test_every_pair_commutes_refusals_included(mode):
+    values = [300, -1, 2**40, 10**400, 70000.0, 1e300, math.inf, 1e39j, True]
+    arrays = [np.zeros(shape, dtype) for shape in ((), (2,)) for dtype in DTYPES]
+    for a, b in itertools.combinations([*EVERYTHING, *values, *arrays], 2):
+        for operation in ("add", "divide"):
+            one = explain(a, b, operation=operation, rules=RULES[mode])
+            other = explain(b, a, operation=operation, rules=RULES[mode])
+            assert one.result == other.result, one
+            assert one.casts == other.casts[::-1], one
+            assert one.verdict.overflow == other.verdict.overflow, one
+            assert (one.fix is None) == (other.fix is None), one
+
+
+def _triples(rules):
+    """Triples that grouping decides, with Python numbers adding up among themselves as Python adds them."""
+    join, ladder = _join("add", rules), list(WEAK_NAMES)
+
+    def pythons_own(a, b):
+        return max(a, b, key=ladder.index) if a in ladder and b in ladder else join(a, b)
+
+    return list(counterexamples(pythons_own, NAMES))
+
+
+def test_mode_all_depends_on_grouping_in_256_of_5832_triples():
+    found = _triples(TF_RFC_ALL)
+    assert {counterexample.law for counterexample in found} == {"associative"}
+    assert len(found) == 256
+    assert sum(not set(counterexample.nodes) & set(WEAK_NAMES) for counterexample in found) == 40
+    assert None not in {side for counterexample in found for side in (counterexample.left, counterexample.right)}
+    # The RFC's own example, and what we say of all three at once.
+    assert ("uint8", "int8", "float16", "float32", "float16") in {(*c.nodes, c.left, c.right) for c in found}
+    assert result_type("uint8", "int8", "float16", rules=TF_RFC_ALL) == np.float16
+
+
+def test_mode_safe_gives_no_triple_two_dtypes_though_one_grouping_may_refuse():
+    found = _triples(TF_RFC_SAFE)
+    assert [str(c) for c in found if c.law != "associative" or (c.left is not None and c.right is not None)] == []
+    assert len(found) == 512
+    assert sum(not set(counterexample.nodes) & set(WEAK_NAMES) for counterexample in found) == 260
+
+
+def test_mode_none_has_all_laws():
+    assert _triples(TF_RFC_NONE) == []
+
+
+def test_python_numbers_that_an_operation_made_tensors_of_are_weak_no_longer():
+    # The RFC has no weak tensors: add(1, 1) is an int32 one (D14), which the next operand meets as such. So these 30
+    # triples have two dtypes in mode safe: two Python numbers that meet each other first, and a tensor.
+    found = [c for c in counterexamples(_join("add", TF_RFC_SAFE), NAMES) if c.law == "associative"]
+    two_dtypes = [c.nodes for c in found if c.left is not None and c.right is not None]
+    assert len(two_dtypes) == 30
+    assert {sum(node in WEAK_NAMES for node in nodes) for nodes in two_dtypes} == {2}
+
+
+def test_many_tensors_at_once_meet_where_numpy_says():
+    # NumPy's result_type follows the RFC's sentence for any number of operands. It has no bfloat16.
+    names = [name for name in DTYPES if name != "bfloat16"]
+    for count in (1, 2, 3, 4):
+        for dtypes in itertools.combinations_with_replacement(names, count):
+            assert result_type(*dtypes, rules=TF_RFC_ALL) == np.result_type(*dtypes), dtypes
+
+
+@every_mode
+def test_decisions_on_more_than_two_operands_say_that_they_are_ours(mode):
+    ours = "the RFC speaks of two operands: deciding more of them at once is Supremum's own reading"
+    assert ours not in explain("int8", 1, rules=RULES[mode]).reason
+    for operands in [("int8", "int8", 1), ("uint8", "int8", "float16"), ("int8", 1, 1.5), (1, 2, 3)]:
+        assert ours in explain(*operands, rules=RULES[mode]).reason
+
+
+@pytest.mark.parametrize(
+    ("operands", "everything", "safe"),
+    [
+        (("uint8", "int8", "float16"), "float16", "float16"),
+        (("uint8", "int8", "bfloat16", "float16"), "float32", None),
+        (("int8", "int16", 1), "int16", "int16"),
+        (("int8", 1, 1.0), "float64", None),
+        (("bool", 1, 1.0), "float32", None),
+        (("float16", 1, 1.0, 1j), "complex64", None),
+        (("uint64", "int8", 1), "float64", None),
+        ((1, 1.0, 1j), "complex128", "complex128"),
+    ],
+)
+def test_tensors_first_then_python_numbers(operands, everything, safe):
+    for order in itertools.permutations(operands):
+        assert _answer(explain(*order, rules=TF_RFC_ALL)) == everything
+        assert _answer(explain(*order, rules=TF_RFC_SAFE)) == safe
+
+
+# --- values
+
+
+# The least float that is out of range of each, halfway between the largest number and infinity.
+LIMITS = {"float16": 65520.0, "bfloat16": 2.0**128 - 2.0**119, "float32": 2.0**128 - 2.0**103, "float64": math.inf}
+LIMITS |= {"complex64": LIMITS["float32"], "complex128": math.inf}
+
+
+def _edges(checked, kind):
+    """Numbers of a kind at the limits of a dtype: those that fit and those that do not."""
+    if checked in LIMITS and kind == "int*":
+        least = 2**1024 - 2**970 if LIMITS[checked] == math.inf else int(LIMITS[checked])
+        return [0, least - 1, 1 - least], [least, -least, 10**400, -(10**400)]
+    if checked in LIMITS:
+        least = LIMITS[checked]
+        inside = [math.nextafter(least, 0), -math.nextafter(least, 0), 0.1, 5e-324, math.inf, -math.inf, math.nan]
+        outside = [x for x in (least, -least, 1.7e308) if least <= abs(x) < math.inf]
+        if kind == "float*":
+            return inside, outside
+        pairs = [(complex(x, 1), complex(1, x)) for x in inside], [(complex(x, 1), complex(1, x)) for x in outside]
+        return tuple(list(itertools.chain(*side)) for side in pairs)
+    info = np.iinfo(checked)
+    return [int(info.min), int(info.max), 0], [int(info.min) - 1, int(info.max) + 1, 10**400, -(10**400)]
+
+
+@every_mode
+def test_python_numbers_have_to_be_in_range_of_the_dtype_of_every_cell(mode):
+    cells = [(pair, cell) for pair, cell in CELLS[mode].items() if "range_check" in cell]
+    assert len(cells) == {"ALL": 90, "SAFE": 44, "NONE": 44}[mode]
+    for (a, b), cell in cells:
+        kind = a if a in WEAK_NAMES else b
+        inside, outside = _edges(cell["range_check"], kind)
+        for value in inside + outside:
+            operands = [value if name == kind else np.zeros(2, name) for name in (a, b)]
+            decision = explain(*operands, operation="add", rules=RULES[mode])
+            if value in inside or value != value:
+                assert str(decision.dtype) == cell["result"], decision
+                continue
+            with pytest.raises(ScalarOverflowError, match=f"out of range: [ab]; {cell['range_check']} goes from"):
+                _ = decision.dtype
+
+
+@every_mode
+def test_what_numpy_can_store_is_in_range(mode):
+    for dtype in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"):
+        for value in [0, 1, -1, 127, 128, 255, 256, -128, -129, 65535, 65536, 2**31 - 1, 2**31, 2**63, 2**64, -(2**63)]:
+            try:
+                np.array(value, dtype)
+                fits = True
+            except OverflowError:
+                fits = False
+            assert bool(explain(dtype, value, rules=RULES[mode])) == fits, (dtype, value)
+
+
+@every_mode
+def test_the_examples_of_the_text(mode):
+    rules = RULES[mode]
+    tensor = np.array([1], np.int8)
+    assert result_type(tensor, 1, rules=rules) == np.int8
+    with pytest.raises(ScalarOverflowError) as caught:
+        result_type(tensor, 1000, rules=rules)
+    assert isinstance(caught.value, OverflowError)
+    assert bool(explain("uint8", 0, rules=rules)) is bool(explain("uint8", 255, rules=rules)) is True
+    assert bool(explain("uint8", -1, rules=rules)) is bool(explain("uint8", 256, rules=rules)) is False
+    assert result_type(np.zeros(2, np.float16), 65519.9, rules=rules) == np.float16
+    for too_large in (70000.0, 70000):
+        with pytest.raises(ScalarOverflowError):
+            result_type(np.zeros(2, np.float16), too_large, rules=rules)
+    # Rounding is no overflow (D13), and where no value is known it is taken to be in range.
+    assert result_type("float16", 2049, rules=rules) == result_type("float16", int, rules=rules) == np.float16
+    assert str(promote_types("bfloat16", 0.1, rules=rules)) == "bfloat16"
+
+
+def test_division_checks_the_dtype_the_operands_meet_in_before_it_makes_a_float():
+    assert explain("int8", 100, operation="divide", rules=TF_RFC_ALL).dtype == np.float32
+    with pytest.raises(ScalarOverflowError):
+        _ = explain("int8", 1000, operation="divide", rules=TF_RFC_ALL).dtype
+
+
+@every_mode
+def test_verdicts_are_cached_by_interval_and_never_by_value(mode):
+    def verdict(*operands):
+        return explain(*operands, rules=RULES[mode]).verdict
+
+    assert verdict("int8", 130) is verdict("int8", 200)
+    assert verdict("float32", 3.5) is verdict("float32", 3.25)
+    assert verdict("int8", 127) is not verdict("int8", 128)
+    before = len(RULES[mode]._verdicts)
+    for value in range(500, 30_000):
+        explain("int16", value, rules=RULES[mode])
+    assert len(RULES[mode]._verdicts) <= before + 1
+
+
+# --- other operations
+
+
+@every_mode
+def test_every_binary_operation_follows_the_same_table(mode):
+    wider = {"add", "subtract", "multiply", "pow", "remainder"}
+    seen = set()
+    for row in OPERATIONS.values():
+        shape = (row.result, row.accepts, row.name in wider)
+        if row.arity != 2 or shape in seen:
+            continue
+        seen.add(shape)
+        for pair, cell in CELLS[mode].items():
+            decision = explain(*pair, operation=row.name, rules=RULES[mode])
+            met = cell.get("result")
+            category = as_format(met).category if met else None
+            makes_float = row.result is Result.FLOAT and category == "integer"
+            if category is None or not (category in row.accepts or row.name in wider or makes_float):
+                assert not decision, decision
+            elif row.result is Result.FLOAT:
+                assert _answer(decision) == CELLS[f"truediv_{mode}"][pair].get("result")
+            else:
+                assert _answer(decision) == ("bool" if row.result is Result.BOOL else met)
+                assert {str(cast.target) for cast in decision.casts} == {met}
+    assert len(seen) >= 8
+
+
+@every_mode
+def test_functions_that_make_floats_do_so_as_division_does(mode):
+    for name in NAMES:
+        decision = explain(name, operation="exp", rules=RULES[mode])
+        assert _answer(decision) == CELLS[f"truediv_{mode}"][name, name].get("result")
+
+
+# --- fixes and messages
+
+
+def _real(name):
+    """A thing to type an expression about."""
+    return NUMBERS[name] if name in NUMBERS else np.zeros(2, name)
+
+
+def _after_fix(decision, operands):
+    """The operands after the fix was really typed in."""
+    named = dict(zip("abcdef", operands, strict=False))
+    typed = {name: eval(text, {"np": np} | named) for name, text in decision.fix.expressions().items()}
+    return list((named | typed).values())
+
+
+@every_mode
+@pytest.mark.parametrize("operation", ["add", "divide"])
+def test_the_fix_of_every_refused_pair_works_when_typed_in(mode, operation):
+    rules, refused = RULES[mode], 0
+    things = [_real(name) for name in EVERYTHING] + [True]
+    for operands in itertools.product(things, repeat=2):
+        decision = explain(*operands, operation=operation, rules=rules)
+        if decision:
+            continue
+        refused += 1
+        fixed = _after_fix(decision, operands)
+        after = explain(*fixed, operation=operation, rules=rules)
+        assert after, decision
+        # Nothing is cast down, and all arrays come to what mode ALL would make of them or wider.
+        for before, now in zip(map(as_operand, operands), map(as_operand, fixed), strict=True):
+            if before.dtype is not None and before.dtype != now.dtype:
+                assert now.format.holds(before.format) or now.format.bits >= 64, decision
+        if operation == "add" and all(x.name in DTYPES for x in map(as_operand, operands) if x.dtype is not None):
+            assert after.dtype == result_type(*operands, rules=TF_RFC_ALL)
+    assert refused > 500
+
+
+@every_mode
+def test_the_fix_of_a_number_out_of_range_works_when_typed_in(mode):
+    rules = RULES[mode]
+    values = [128, -1, 2**15, -(2**20), 2**31, 2**63, -(2**63) - 1, 70000.0, 1e39, 1e39j, 2**64, 2**200, True]
+    for array, value in itertools.product([*map(_real, DTYPES), 1, 1.0, True], values):
+        for operands in ((array, value), (value, array)):
+            decision = explain(*operands, rules=rules)
+            if not decision:
+                assert explain(*_after_fix(decision, operands), rules=rules), decision
+    assert explain("int8", 10**400, rules=rules).fix is None  # nothing holds it
+    assert explain("float32", 10**400, rules=rules).fix is None
+
+
+@pytest.mark.parametrize(
+    ("operation", "operands", "fix"),
+    [
+        ("add", ("int8", 1000), "a.astype('int16')"),
+        ("add", ("uint8", 256), "a.astype('uint16')"),
+        ("add", ("uint8", -1), "a.astype('int16')"),
+        ("add", ("uint64", -1), "a.astype('float64')"),
+        ("add", ("float16", 70000.0), "a.astype('float32')"),
+        ("add", (2**40, True), "np.asarray(b, 'int64')"),
+        ("add", (2**40, 1), "np.asarray(a, 'int64') and np.asarray(b, 'int64')"),
+        ("add", ("int32", 1.5), "a.astype('float64')"),
+        ("add", ("float32", 1j), "a.astype('complex64')"),
+        ("add", ("uint8", "int8"), "a.astype('int16') and b.astype('int16')"),
+        ("add", ("uint64", "float32"), "a.astype('float64') and b.astype('float64')"),
+        ("add", ("int4", "float8_e4m3fn"), "a.astype('bfloat16') and b.astype('bfloat16')"),
+        ("add", ("int4", "int8"), "a.astype('int8')"),
+        ("divide", (True, "bool"), "np.asarray(a, 'uint8') and b.astype('uint8')"),
+        ("bitwise_and", ("int64", 2**63), "a.astype('uint64')"),
+        ("bitwise_and", ("float32", "int8"), "a.astype('int32') and b.astype('int32')"),
+        ("logical_and", ("int8", "bool"), "a.astype('bool')"),
+        (Operation("float only", 1, Result.COMMON, ("float",)), (int,), "np.asarray(a, 'float64')"),
+        ("less", ("complex64", "float32"), "None"),  # no order among complex numbers, whatever they are cast to
+        ("bitwise_and", ("int8", 1.5), "None"),
+    ],
+)
+def test_fixes(operation, operands, fix):
+    assert str(TF_RFC_SAFE.decide(operation, tuple(map(as_operand, operands))).fix) == fix
+
+
+def test_the_message_of_a_refusal():
+    with pytest.raises(PromotionError) as caught:
+        _ = explain(np.zeros(2, np.uint8), np.zeros(2, np.int8), operation="add", rules=TF_RFC_SAFE).dtype
+    assert type(caught.value) is PromotionError
+    assert str(caught.value) == (
+        "add(uint8, int8) -> refused   [rules tf-rfc-safe]\n"
+        "  a    uint8\n"
+        "  b    int8\n"
+        "  why  the result int16 would be wider than all tensors: uint8 and int8\n"
+        "  fix  a.astype('int16') and b.astype('int16')"
+    )
+
+
+def test_the_message_of_an_overflow():
+    with pytest.raises(ScalarOverflowError) as caught:
+        _ = explain(np.zeros(2, np.int8), 1000, operation="add", rules=TF_RFC_ALL).dtype
+    assert str(caught.value) == (
+        "add(int8, int*) -> refused   [rules tf-rfc-all]\n"
+        "  a    int8\n"
+        "  b    int* (1000)\n"
+        "  why  Python numbers take the dtype of the tensors, int8\n"
+        "       out of range: b; int8 goes from -128 to 127\n"
+        "  fix  a.astype('int16')"
+    )
+    with pytest.raises(ScalarOverflowError, match=r"an integer of 16610 bits"):
+        result_type("float64", 10**5000, rules=TF_RFC_NONE)
+
+
+@pytest.mark.parametrize(
+    ("operands", "reason"),
+    [
+        (("int8", "uint8"), "int16 is the lowest width integer dtype that holds int8 and uint8"),
+        (("int64", "float64"), "no dtype holds int64 and float64 exactly: the width is capped at float64"),
+        (("int8", "int8"), "a dtype meets itself in itself"),
+        (("int8", 1.5), "float* comes after int8 in the direction of promotion, and makes it float64"),
+        (("int8", 1), "Python numbers take the dtype of the tensors, int8"),
+        ((1, 1.5), "no tensor gives float* a dtype: TensorFlow's own is float32"),
+    ],
+)
+def test_the_reasons_of_decisions(operands, reason):
+    assert explain(*operands, rules=TF_RFC_ALL).reason == (reason,)
