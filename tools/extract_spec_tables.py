@@ -1,9 +1,11 @@
-"""Turn the table of spec/jax-type-promotion.rst into JSON for the conformance tests.
+"""Turn the tables of the documents in spec/ into JSON for the conformance tests.
 
     python tools/extract_spec_tables.py PATH/TO/jax-type-promotion.rst
+    python tools/extract_spec_tables.py PATH/TO/paddle-type-promotion.md
 
 It writes tests/conformance/oracles/jax-type-promotion-rst.json: every cell of the page in full names, and the cells
-the page marks as different from NumPy.
+the page marks as different from NumPy; or paddle-type-promotion-md.json: every cell of its two tables, misprints
+included, and for each function of its list the rules it names for two tensors and for a tensor and a scalar.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 CODES = {
     "b1": "bool", "u1": "uint8", "u2": "uint16", "u4": "uint32", "u8": "uint64",
@@ -19,12 +22,18 @@ CODES = {
     "bf": "bfloat16", "f2": "float16", "f4": "float32", "f8": "float64", "c8": "complex64", "c16": "complex128",
     "i*": "int*", "f*": "float*", "c*": "complex*",
 }  # fmt: skip
-TARGET = Path(__file__).parent.parent / "tests/conformance/oracles/jax-type-promotion-rst.json"
+PADDLE_CODES = {
+    "bool": "bool", "u8": "uint8", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64",
+    "bf16": "bfloat16", "f16": "float16", "f32": "float32", "f64": "float64", "c64": "complex64", "c128": "complex128",
+    "-": "-",
+}  # fmt: skip
+PADDLE_SCALARS = {"bool": "bool()", "int": "int*", "float": "float*", "complex": "complex*"}
+ORACLES = Path(__file__).parent.parent / "tests/conformance/oracles"
 
 
-def main() -> None:
-    """Read the page named on the command line, write the JSON."""
-    lines = [line for line in Path(sys.argv[1]).read_text().splitlines() if line.strip().startswith("<tr>")]
+def jax_page(page: str) -> dict[str, Any]:
+    """The cells of spec/jax-type-promotion.rst."""
+    lines = [line for line in page.splitlines() if line.strip().startswith("<tr>")]
     columns = [CODES[code] for code in re.findall(r"<th>([^<]+)</th>", lines[0])]
     table: dict[str, dict[str, str]] = {}
     marked: list[str] = []
@@ -33,9 +42,51 @@ def main() -> None:
         row = CODES[cells[0][1]]
         table[row] = {column: CODES[code] for column, (_, code) in zip(columns, cells[1:], strict=True)}
         marked += [f"{row},{column}" for column, (mark, _) in zip(columns, cells[1:], strict=True) if mark]
-    rows = ",\n".join(f"    {json.dumps(row)}: {json.dumps(cells)}" for row, cells in table.items())
-    TARGET.write_text(f'{{\n  "marked": {json.dumps(marked)},\n  "table": {{\n{rows}\n  }}\n}}\n')
-    print(f"{len(columns) * len(table)} cells, {len(marked)} marked: {TARGET}")
+    return {"marked": marked, "table": table}
+
+
+def paddle_page(page: str) -> dict[str, Any]:
+    """The cells and the list of functions of spec/paddle-type-promotion.md."""
+    blocks = re.findall(r"^\+/-/\* (.+)\n((?:\w+(?: [\w-]+)+\n)+)", page, re.MULTILINE)
+    tables = [
+        {
+            PADDLE_CODES[row]: dict(zip(columns.split(), (PADDLE_CODES[cell] for cell in cells), strict=True))
+            for row, *cells in map(str.split, rows.splitlines())
+        }
+        for columns, rows in blocks
+    ]
+    functions = {
+        name: re.findall(r"Common|Divide|Logic|-", rules)
+        for name, rules in re.findall(r"^\d+ (\w+)(?:\(mod\))? (.+)$", page, re.MULTILINE)
+    }
+    tensors, scalars = (
+        {row: {codes[column]: cell for column, cell in cells.items()} for row, cells in table.items()}
+        for table, codes in zip(tables, (PADDLE_CODES, PADDLE_SCALARS), strict=True)
+    )
+    return {"tensors": tensors, "scalars": scalars, "functions": functions}
+
+
+PAGES = {"jax-type-promotion.rst": jax_page, "paddle-type-promotion.md": paddle_page}
+
+
+def dump(document: dict[str, Any]) -> str:
+    """JSON with one line per row of a table."""
+    parts = []
+    for key, value in document.items():
+        if isinstance(value, dict):
+            rows = ",\n".join(f"    {json.dumps(row)}: {json.dumps(cells)}" for row, cells in value.items())
+            parts.append(f'  "{key}": {{\n{rows}\n  }}')
+        else:
+            parts.append(f'  "{key}": {json.dumps(value)}')
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def main() -> None:
+    """Read the page named on the command line, write the JSON."""
+    page = Path(sys.argv[1])
+    target = ORACLES / f"{page.name.replace('.', '-')}.json"
+    target.write_text(dump(PAGES[page.name](page.read_text())))
+    print(target)
 
 
 if __name__ == "__main__":

@@ -103,14 +103,23 @@ class RuleSet(ABC):
 
     def _find_fix(self, operation: Operation, operands: tuple[Operand, ...]) -> Fix | None:
         """Casts to one format that these rules accept; Python numbers are left as they are where that is enough."""
+        # Of the operands with a dtype only a Python bool has a value; like the other Python numbers it has no astype.
+        is_number = [operand.is_python_scalar or operand.value is not None for operand in operands]
         for target in _targets(operands):
             needed = [i for i, operand in enumerate(operands) if operand.name != str(target)]
-            arrays = [i for i in needed if not operands[i].is_python_scalar]
+            arrays = [i for i in needed if not is_number[i]]
             for positions in (arrays, needed):
-                fix = Fix(tuple((i, target, operands[i].is_python_scalar) for i in positions))
+                if any(is_number[i] and not _converts(operands[i], target) for i in positions):
+                    continue
+                fix = Fix(tuple((i, target, is_number[i]) for i in positions))
                 if positions and self._judge(operation, fix.apply(operands)).result is not None:
                     return fix
         return None
+
+
+def _converts(number: Operand, target: DType) -> bool:
+    """Whether Python makes this dtype of such a number: of a complex one it makes no real one."""
+    return number.category != "complex" or as_format(target).category == "complex"
 
 
 def _targets(operands: tuple[Operand, ...]) -> list[DType]:

@@ -1,0 +1,252 @@
+"""Paddle's rules: one table of types, and a row per operation on what it makes of 0-d tensors and Python scalars.
+
+Source: Paddle 3.3.1 itself. The table and the exceptions for 0-d tensors are in `paddle/phi/common/type_promotion.h`,
+which the wheel ships; what happens to Python scalars is in its Python operators. The conformance tests hold every cell
+against what the real one was measured to do. spec/paddle-type-promotion.md describes the same with a few misprints.
+
+Operators and functions of Paddle treat Python scalars differently, and so do its eager and its static mode. These rules
+are those of the operator where there is one, in eager mode; tests/conformance/departures.py lists what that leaves out.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+
+from supremum.decisions import Verdict
+from supremum.formats import CATEGORIES, DType, as_format
+from supremum.lattice import Lattice
+from supremum.operands import Operand
+from supremum.operations import OPERATIONS, Operation, Result
+from supremum.rules.rule_set import RuleSet
+
+_ORDER = Lattice(
+    {
+        "bool": ("uint8", "int8"),
+        "uint8": ("int16",),
+        "int8": ("int16",),
+        "int16": ("int32",),
+        "int32": ("int64",),
+        "int64": ("float16", "bfloat16"),
+        "float16": ("float32",),
+        "bfloat16": ("float32",),
+        "float32": ("float64", "complex64"),
+        "float64": ("complex128",),
+        "complex64": ("complex128",),
+    }
+)
+"""`promoteTypes` of the header: its 144 cells are the joins of this order."""
+# Types that Paddle has tensors of, but no row in the table for.
+_UNORDERED = ("float8_e4m3fn", "float8_e5m2")
+_BOOL = as_format("bool").dtype
+_DEFAULTS = {"bool": "bool", "integer": "int64", "float": "float32", "complex": "complex64"}
+"""The type of a Python scalar of each category that finds no tensor to take it from."""
+_PYTHON = {"bool": "bool", "integer": "int", "float": "float", "complex": "complex"}
+_INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
+
+
+class _ZeroD(enum.Enum):
+    """What a 0-d tensor counts as, next to others."""
+
+    TENSOR = "a tensor like any other"
+    YIELDS = "less than a tensor with dimensions of its category; otherwise the table holds, for any two types"
+    TABLE = "a tensor like any other, but the table holds for any two types"
+
+
+class _Scalar(enum.Enum):
+    """What a Python scalar counts as, next to tensors."""
+
+    CATEGORY = "its category: its default type is felt only where that category is higher than the tensors'"
+    TENSOR = "a tensor of its default type"
+    NOTHING = "nothing: it is cast to the tensors' type"
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """How an operation differs from promoting tensors by the table.
+
+    Args:
+        zero_d: what 0-d tensors count as.
+        scalars: the categories of Python scalars it takes.
+        scalar: what they count as.
+        promotes: whether tensors of different types are promoted at all.
+        computes: types it does not compute in, and those it takes instead.
+        gives: types it computes in but does not return, and those it returns instead.
+        narrows: whether a Python complex makes complex64 even of wider 0-d tensors.
+    """
+
+    zero_d: _ZeroD = _ZeroD.TENSOR
+    scalars: tuple[str, ...] = ()
+    scalar: _Scalar = _Scalar.CATEGORY
+    promotes: bool = True
+    computes: Mapping[str, str] = field(default_factory=dict[str, str])
+    gives: Mapping[str, str] = field(default_factory=dict[str, str])
+    narrows: bool = False
+
+
+def _rows(names: str, row: _Row) -> dict[str, _Row]:
+    return dict.fromkeys(names.split(), row)
+
+
+_TENSORS = _Row()
+_COMPOSED = _Row(zero_d=_ZeroD.YIELDS)  # made of arithmetic on tensors, and promoting as that does
+_OPERATOR = _Row(zero_d=_ZeroD.YIELDS, scalars=CATEGORIES)
+_BITS = _Row(promotes=False, scalars=("bool", "integer"), scalar=_Scalar.NOTHING)
+_FLOAT32 = dict.fromkeys(_INTEGERS, "float32")
+_FLOAT64 = dict.fromkeys(_INTEGERS, "float64")
+_REAL = {"complex64": "float32", "complex128": "float64"}
+_OF_FLOATS = (
+    "exp expm1 log log1p log2 log10 sqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh"
+)
+_TABLE: dict[str, _Row] = (
+    _rows("result_type promote_types add subtract multiply", _OPERATOR)
+    | _rows("equal not_equal less less_equal greater greater_equal", _OPERATOR)
+    | _rows("remainder pow", replace(_OPERATOR, narrows=True))
+    | _rows("divide", replace(_OPERATOR, narrows=True, computes=_FLOAT32))
+    | _rows("floor_divide", replace(_OPERATOR, zero_d=_ZeroD.TABLE))
+    | _rows("bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift", _BITS)
+    | _rows("where", _Row(scalars=CATEGORIES, scalar=_Scalar.TENSOR))
+    | _rows("copysign", replace(_OPERATOR, scalars=CATEGORIES[:-1], scalar=_Scalar.NOTHING))
+    | _rows("hypot", replace(_COMPOSED, computes=_FLOAT32))
+    | _rows("l1_loss", replace(_COMPOSED, gives=_REAL))
+    | _rows("mse_loss poisson_nll_loss", _COMPOSED)
+    | _rows("logical_and logical_or logical_xor", _TENSORS)
+    | _rows("maximum minimum fmax fmin nextafter huber_loss", _TENSORS)
+    | _rows("logaddexp", replace(_TENSORS, computes=_FLOAT32))
+    | _rows("atan2", replace(_TENSORS, computes=_FLOAT64))
+    | _rows("positive negative square bitwise_invert logical_not", _TENSORS)
+    | _rows("abs", replace(_TENSORS, gives=_REAL))
+    | _rows(_OF_FLOATS, replace(_TENSORS, computes=_FLOAT32))
+)
+# What Paddle has kernels for is another question than what it promotes; only where an operation means nothing for a
+# category, or Paddle refuses it before it looks for a kernel, is it refused here.
+_ACCEPTS: dict[str, tuple[str, ...]] = (
+    {name: CATEGORIES for name in OPERATIONS if not name.startswith("bitwise_")}
+    | dict.fromkeys(("positive", "hypot", "logaddexp", *_OF_FLOATS.split()), CATEGORIES[1:])
+    | {"poisson_nll_loss": CATEGORIES[2:]}
+)
+
+
+@dataclass(frozen=True)
+class PaddleRuleSet(RuleSet):
+    """Rules that are a table of types with exceptions for 0-d tensors and Python scalars.
+
+    A Python bool, unlike a bool tensor, is a scalar. Paddle promotes two operands at a time; with more, a call is
+    refused if any two are, and otherwise all meet at once.
+
+    Args:
+        name, summary, source: as for every rule set.
+    """
+
+    def _key(self, operand: Operand) -> Hashable:
+        return (super()._key(operand), operand.ndim == 0, _is_scalar(operand))
+
+    def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+        row = _TABLE.get(operation.name)
+        if row is None:
+            return Verdict.refuse(f"Paddle's {operation.name} has not been measured")
+        met = self._meet(operation, operands)
+        if met.result is None:
+            return met
+        dtype = met.result.dtype
+        category = as_format(dtype).category
+        if category not in self._accepts(operation):
+            return Verdict.refuse(*met.reason, f"{operation.name} takes no {category} operands, and these are {dtype}")
+        if str(dtype) in row.computes:
+            target = as_format(row.computes[str(dtype)]).dtype
+            met = Verdict.accept(target, len(operands), *met.reason, f"{operation.name} makes {target} of {dtype}")
+        if operation.result is Result.BOOL:
+            return met.resulting_in(_BOOL, f"{operation.name} always gives bool")
+        if str(dtype) in row.gives:
+            given = row.gives[str(dtype)]
+            return met.resulting_in(as_format(given).dtype, f"{operation.name} of {dtype} is {given}")
+        return met
+
+    def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+        row = _TABLE[operation.name]
+        tensors = tuple(operand for operand in operands if not _is_scalar(operand))
+        scalars = sorted({operand.category for operand in operands if _is_scalar(operand)}, key=CATEGORIES.index)
+        if absent := _names(tensor for tensor in tensors if str(tensor.dtype) not in (*_ORDER.nodes, *_UNORDERED)):
+            return Verdict.refuse(f"Paddle has no {absent} tensors")
+        if refused := [_PYTHON[category] for category in scalars if category not in row.scalars]:
+            return Verdict.refuse(f"Paddle's {operation.name} takes no Python {' and no Python '.join(refused)}")
+        if scalars and (row.scalar is _Scalar.TENSOR or not tensors):
+            tensors = tuple(o.with_dtype(_DEFAULTS[o.category]) if _is_scalar(o) else o for o in operands)
+            made = [f"a Python {_PYTHON[category]} counts as {_DEFAULTS[category]}" for category in scalars]
+            met = _meet_tensors(operation.name, row, tensors)
+            return replace(met, reason=(*made, *met.reason))
+        met = _meet_tensors(operation.name, row, tensors)
+        if met.result is None or not scalars:
+            return met
+        return _meet_scalar(row, operands, scalars[-1], met.result.dtype, met.reason if len(tensors) > 1 else ())
+
+
+def _is_scalar(operand: Operand) -> bool:
+    return operand.is_python_scalar or operand.value is not None  # only a Python bool has both a dtype and a value
+
+
+def _names(operands: Iterable[Operand]) -> str:
+    return " and ".join(dict.fromkeys(str(operand.dtype) for operand in operands))
+
+
+def _refusal(name: str, row: _Row, a: Operand, b: Operand) -> str:
+    """Why two tensors of different types do not meet; empty where they do."""
+    if not row.promotes:
+        return f"Paddle's {name} promotes nothing: its tensors must have one type, not {_names((a, b))}"
+    if unordered := _names(tensor for tensor in (a, b) if str(tensor.dtype) in _UNORDERED):
+        return f"{unordered} has no row in Paddle's table and meets only itself"
+    if row.zero_d is not _ZeroD.TENSOR and 0 in (a.ndim, b.ndim):
+        return ""
+    categories = {a.category, b.category}
+    if "complex" in categories or categories == {"float"}:
+        return ""
+    return f"Paddle promotes tensors if both are floats or one is complex, and {_names((a, b))} are not"
+
+
+def _meet_tensors(name: str, row: _Row, tensors: tuple[Operand, ...]) -> Verdict:
+    own = tensors[0].format.dtype
+    if all(tensor.dtype == own for tensor in tensors):
+        return Verdict.accept(own, len(tensors), "a dtype meets itself in itself")
+    for a, b in combinations(tensors, 2):
+        if a.dtype != b.dtype and (why := _refusal(name, row, a, b)):
+            return Verdict.refuse(why)
+    with_dimensions = {tensor.category for tensor in tensors if tensor.ndim != 0 and row.zero_d is _ZeroD.YIELDS}
+    staying = [tensor for tensor in tensors if tensor.ndim != 0 or tensor.category not in with_dimensions]
+    reason: list[str] = []
+    if yielding := _names(tensor for tensor in tensors if tensor not in staying):
+        reason.append(f"0-d {yielding} gives way to tensors with dimensions of its category")
+    met = _ORDER.join(*(str(tensor.dtype) for tensor in staying))
+    assert met is not None  # complex128 is above everything, and none of the joins is ambiguous
+    if len(staying) > 1:
+        reason.append(f"{_names(staying)} meet in {met} in Paddle's table")
+    if len(tensors) > 2:
+        reason.append("Paddle promotes two operands at a time; here all meet at once")
+    return Verdict.accept(as_format(met).dtype, len(tensors), *reason)
+
+
+def _meet_scalar(
+    row: _Row, operands: tuple[Operand, ...], category: str, own: DType, reason: tuple[str, ...]
+) -> Verdict:
+    """What tensors that meet in `own`, for a reason, make with Python scalars, the highest of them of a category."""
+    python, default = f"a Python {_PYTHON[category]}", _DEFAULTS[category]
+    is_higher = CATEGORIES.index(category) > CATEGORIES.index(as_format(own).category)
+    if is_higher and str(own) in _UNORDERED:
+        return Verdict.refuse(*reason, f"{own} has no row in Paddle's table, which {python} needs")
+    if row.narrows and category == "complex" and all(operand.ndim == 0 for operand in operands):
+        together, why = default, f"{python} makes {default} of 0-d tensors here, of wider ones too"
+    elif is_higher and row.scalar is _Scalar.CATEGORY:
+        together = _ORDER.join(str(own), default)
+        why = f"{python} counts as {default} next to {own}, which is of a lower category: {together}"
+    else:
+        together, why = own, f"{python} takes the tensors' type, {own}"
+    return Verdict.accept(as_format(together).dtype, len(operands), *reason, why)
+
+
+PADDLE = PaddleRuleSet(
+    name="paddle",
+    summary="PaddlePaddle 3: tensors with dimensions are promoted only between floats and with complex",
+    source="PaddlePaddle 3.3.1, paddle/phi/common/type_promotion.h; spec/paddle-type-promotion.md",
+    accepts=_ACCEPTS,
+)

@@ -1,0 +1,206 @@
+"""Where a rule set departs from its source on purpose: one row per reason, with the number of cells it covers.
+
+The conformance tests hold the set of all differing cells against these rows: a difference that no row covers fails, and
+so does a row that covers more or fewer cells than it says, so that a departure that disappears has to be struck out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from supremum.formats import as_format
+from supremum.operands import WEAK_NAMES
+
+SCALARS = {"bool()", *WEAK_NAMES}
+"""How Python scalars are written in cells; `bool()` is a Python bool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """Cells in which a rule set and what it follows differ, all for one reason.
+
+    Args:
+        rules: name of the rule set.
+        form: what it was compared with there, such as `"static operator"` or `"page"`.
+        operations: the operations, separated by spaces, or `"any"`.
+        left, right: the operands, separated by spaces: dtypes, categories, `tensor` or `scalar`; of tensors, `[]` after
+            a name leaves only 0-d ones and `[:]` only those with dimensions. For operations with one operand `right`
+            is empty.
+        ours, theirs: the dtypes either side says, or `"refused"`; `"tensor"` for the dtype of the only tensor among the
+            operands, `"n-d"` for that of the only one with dimensions, `"any"` for any answer.
+        cells: how many cells it covers.
+        reason: why ours is as it is.
+        either_order: whether left and right may change places.
+    """
+
+    rules: str
+    form: str
+    operations: str
+    left: str
+    right: str
+    ours: str
+    theirs: str
+    cells: int
+    reason: str
+    either_order: bool = False
+
+    def covers(self, operation: str, form: str, left: str, right: str, ours: str, theirs: str) -> bool:
+        """Whether a differing cell is one of these."""
+        orders = [(left, right), (right, left)][: 1 + self.either_order]
+        return (
+            form == self.form
+            and (self.operations == "any" or operation in self.operations.split())
+            and any(_matches(self.left, a) and _matches(self.right, b) for a, b in orders)
+            and _says(self.ours, ours, (left, right))
+            and _says(self.theirs, theirs, (left, right))
+        )
+
+
+def _matches(terms: str, operand: str) -> bool:
+    if not terms or not operand:
+        return terms == operand
+    if operand in SCALARS:
+        return operand in terms.split() or "scalar" in terms.split()
+    dtype = operand.removesuffix("[]")
+    shape = "[]" if operand.endswith("[]") else "[:]"
+    names = (dtype, as_format(dtype).category, "tensor")
+    return any(name in terms.split() or name + shape in terms.split() for name in names)
+
+
+def _says(said: str, answer: str, operands: tuple[str, str]) -> bool:
+    tensors = [operand for operand in operands if operand and operand not in SCALARS]
+    meant = {
+        "tensor": [operand.removesuffix("[]") for operand in tensors if len(tensors) == 1],
+        "n-d": [operand for operand in tensors if not operand.endswith("[]")],
+        "any": [answer],
+    }
+    return answer in meant.get(said, said.split())
+
+
+_FLOAT8 = "float8_e4m3fn float8_e5m2"
+_ARITHMETIC = "add subtract multiply divide remainder pow"
+_COMPARISONS = "equal not_equal less_than less_equal greater_than greater_equal"
+_LOGICAL = "logical_and logical_or logical_xor"
+_BITWISE = "bitwise_and bitwise_or bitwise_xor"
+_SHIFTS = "bitwise_left_shift bitwise_right_shift"
+
+_OPERATORS_LEAD = "Paddle's operator takes the scalar, in either order, and these rules follow it where there is one"
+_COMMUTES = "decisions do not depend on the order of the operands: what Paddle takes in one order is taken in both"
+_NO_BITS = "neither side does this: Paddle says so by looking for a kernel in vain, these rules before that"
+_EAGER = "these rules are those of eager mode, which differs here from a static program"
+_COMPLEX = "the page says that logical calculations with complex types are not supported; Paddle gives bool"
+
+DEPARTURES: list[Departure] = [
+    Departure(
+        "paddle", "function", "floor_divide pow remainder equal", "scalar", "tensor", "any", "refused", 432,
+        f"the function takes tensors only on the left. {_OPERATORS_LEAD}",
+    ),
+    Departure(
+        "paddle", "function", "pow remainder", "tensor", "complex*", "any", "refused", 48,
+        f"the function takes no complex scalar. {_OPERATORS_LEAD}",
+    ),
+    Departure(
+        "paddle", "function", "pow remainder", "bool integer", "int* float*", "any", "tensor", 28,
+        "the function casts every scalar to the tensor's type, 1.5 to int32 too; the operator does not",
+    ),
+    Departure(
+        "paddle", "function", "floor_divide", "uint8 int8 int16 int32 bfloat16 float16", "int* float*",
+        "tensor", "int64 float32", 12,
+        "the function makes an int64 or float32 tensor of the scalar, the operator one of the tensor's type",
+    ),
+    Departure(
+        "paddle", "function", "floor_divide", _FLOAT8, "scalar", "tensor", "refused", 12,
+        "the function makes a tensor of the scalar, which has no common type with float8; the operator keeps float8",
+    ),
+    Departure("paddle", "function", "negative", "bool", "", "bool", "refused", 2, "the operator takes bool tensors"),
+    Departure("paddle", "function", "copysign", "scalar", "tensor", "any", "refused", 84, _COMMUTES),
+    Departure(
+        "paddle", "function", "copysign", _FLOAT8, "scalar", "tensor", "refused", 12,
+        "Paddle fails to name float8 to NumPy when it looks at the scalar, which is no rule about types",
+    ),
+    Departure("paddle", "operator", _BITWISE, "bool integer", "bool() int*", "tensor", "refused", 72, _COMMUTES),
+    Departure(
+        "paddle", "function", f"{_BITWISE} {_SHIFTS}", "float complex", "float complex", "refused", "any", 160,
+        _NO_BITS,
+    ),
+    Departure(
+        "paddle", "operator", f"{_BITWISE} {_SHIFTS}", "float complex", "float complex", "refused", "any", 160,
+        _NO_BITS,
+    ),
+    Departure("paddle", "function", _SHIFTS, "bool", "bool", "refused", "bool", 8, _NO_BITS),
+    Departure("paddle", "operator", _SHIFTS, "bool", "bool", "refused", "bool", 8, _NO_BITS),
+    Departure(
+        "paddle", "function", "atan2", "integer", "integer", "float64", "uint8 int8 int16", 12,
+        "the kernel is looked up for the integers and makes float64 of them; 8 and 16 bits are given the same",
+    ),
+    Departure(
+        "paddle", "function", "poisson_nll_loss", "integer[]", "bool[] integer[]", "refused", "float32", 12,
+        "exp(input) is float32 before the operands meet, which works for 0-d tensors only: n-d ones are refused",
+    ),
+    Departure(
+        "paddle", "function", "poisson_nll_loss", "integer[]", "bfloat16[]", "bfloat16", "float32", 2,
+        "exp(input) is float32 before the operands meet, so that their order matters to Paddle",
+    ),
+    Departure(
+        "paddle", "static operator", _ARITHMETIC, "tensor", "complex*", "any", "complex128", 228, _EAGER,
+        either_order=True,
+    ),
+    Departure(
+        "paddle", "static operator", f"{_ARITHMETIC} floor_divide", "bool", "bool()", "bool", "int64 float32", 28,
+        _EAGER, either_order=True,
+    ),
+    Departure(
+        "paddle", "static operator", "floor_divide", "integer[:] float[:]", "integer[] float[]", "any", "n-d", 36,
+        _EAGER, either_order=True,
+    ),
+    Departure(
+        "paddle", "static function", "floor_divide", "integer[:] float[:]", "integer[] float[]", "any", "n-d", 36,
+        _EAGER, either_order=True,
+    ),
+    Departure(
+        "paddle", "static function", "where", "tensor", "bool[] integer[] float[] complex[] scalar", "any", "any", 112,
+        f"a static program makes the operands' shapes fit by adding zeros, and adding promotes. {_EAGER}",
+        either_order=True,
+    ),
+    Departure(
+        "paddle", "page tensors", "any", "bool integer", "bool integer", "any", "refused", 179,
+        "the page has no entry for tensors of one type, bool or integer; Paddle keeps the type",
+    ),
+    Departure(
+        "paddle", "page tensors", "any", "complex64", "float64", "complex128", "complex64", 18,
+        "a misprint: the page's own row float64, its sample code and Paddle say complex128",
+    ),
+    Departure(
+        "paddle", "page tensors", "any", "complex64", "int64", "complex64", "complex128", 18,
+        "the other half of the same misprint: the complex128 stands one group of columns off",
+    ),
+    Departure(
+        "paddle", "page tensors", f"{_COMPARISONS} {_LOGICAL}", "tensor", "complex", "bool", "refused", 396,
+        _COMPLEX, either_order=True,
+    ),
+    Departure("paddle", "page scalars", _COMPARISONS, "tensor", "scalar", "bool", "refused", 108, _COMPLEX),
+    Departure(
+        "paddle", "page scalars", _LOGICAL, "tensor", "scalar", "refused", "bool", 90,
+        "the page has a Logic Rule for scalars here; Paddle's functions refuse them, and there is no operator",
+    ),
+    Departure(
+        "paddle", "page tensors", "l1_loss", "tensor", "complex", "float32 float64", "any", 44,
+        "the loss is an absolute value: of complex64 it is float32", either_order=True,
+    ),
+    Departure(
+        "paddle", "page scalars", "divide", "bool", "bool()", "bool", "float32", 1,
+        "the page says that divide never returns less than a float; Paddle keeps bool divided by True a bool",
+    ),
+    Departure(
+        "paddle", "page scalars", _BITWISE, "tensor", "scalar", "refused", "any", 108,
+        "the page has the Common Rule here; Paddle refuses floats, on either side",
+    ),
+    Departure(
+        "paddle", "page scalars", _BITWISE, "bool", "int*", "bool", "int64", 3,
+        "the page has the Common Rule here; Paddle casts the scalar to the tensor's type",
+    ),
+    Departure(
+        "paddle", "page scalars", "where", "tensor", "scalar", "refused float32", "any", 26,
+        "the page has the Common Rule here; Paddle makes an int64 or float32 tensor of the scalar first",
+    ),
+]  # fmt: skip

@@ -1,0 +1,325 @@
+"""Measure the promotion rules of an installed framework and write them as JSON.
+
+    python -m venv venv
+    venv/bin/pip install 'paddlepaddle==3.3.1'
+    venv/bin/python tools/extract_oracles.py paddle
+
+It writes tests/conformance/oracles/FRAMEWORK.json. Each framework is one function in FRAMEWORKS; it needs nothing but
+that framework and the standard library, so every framework can live in a virtual environment of its own.
+
+The document:
+
+    framework, version
+    codes      short name -> dtype
+    refusals   sign -> the reason it stands for
+    columns    the operands, in the order of the cells of a row
+    tables     for each: `measured`, the operations and forms ("add function") that gave it, and `rows`, one per left
+               operand with one cell per column; the rows of operations with one operand are those operations
+    differing  {FORM: {OPERATIONS: {LEFT: "RIGHT=CELL ..."}}}: forms of which only the cells are kept that yield
+               another type than the form they are named after
+    values     {"TYPE,VALUE": {OPERATION: outcome}}: Python scalars the type cannot hold
+
+An operand is a code for a tensor with a dimension, `code[]` for a zero-dimensional one, and `bool()`, `int*`, `float*`
+or `complex*` for a Python scalar. Every number is a one. A cell is the code of the result, or the sign of a refusal, or
+`(code)` where only the kernel for the promoted type is missing, `()` where that type is not known either, or `.` where
+nothing was asked. A table without rows of Python scalars belongs to a function that accepts none of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import operator
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+TARGET = Path(__file__).parent.parent / "tests/conformance/oracles"
+
+SCALARS: dict[str, Any] = {"bool()": True, "int*": 1, "float*": 1.0, "complex*": 1 + 0j}
+
+OPERATORS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
+    "pow": operator.pow,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "less_than": operator.lt,
+    "less_equal": operator.le,
+    "greater_than": operator.gt,
+    "greater_equal": operator.ge,
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor,
+    "bitwise_left_shift": operator.lshift,
+    "bitwise_right_shift": operator.rshift,
+}
+UNARY_OPERATORS: dict[str, Callable[..., Any]] = {
+    "abs": operator.abs,
+    "negative": operator.neg,
+    "positive": operator.pos,
+    "bitwise_not": operator.invert,
+}
+
+Table = dict[str, dict[str, str]]
+"""{LEFT: {RIGHT: CELL}}, or {OPERATION: {OPERAND: CELL}} for operations with one operand."""
+
+
+def pairs(operands: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """All ordered pairs but those of two Python scalars, which Python itself computes."""
+    for left in operands:
+        for right in operands:
+            if left not in SCALARS or right not in SCALARS:
+                yield left, right
+
+
+def takes_scalars(table: Table) -> bool:
+    """Whether any call with a Python scalar got as far as a type."""
+    cells = (cell for left, row in table.items() for right, cell in row.items() if {left, right} & {*SCALARS})
+    return any(len(cell.strip("()")) > 1 for cell in cells)  # one letter is a refusal
+
+
+def without_scalars(table: Table) -> Table:
+    """The table less the rows and columns of Python scalars."""
+    return {
+        left: {right: cell for right, cell in row.items() if right not in SCALARS}
+        for left, row in table.items()
+        if left not in SCALARS
+    }
+
+
+def tables(measured: Mapping[str, Table], columns: list[str]) -> list[dict[str, Any]]:
+    """The measured tables as text, each once."""
+    found: dict[str, list[str]] = {}
+    for name, table in measured.items():
+        rows = {left: " ".join(row.get(right, ".") for right in columns) for left, row in table.items()}
+        found.setdefault(json.dumps(rows), []).append(name)
+    return [{"measured": names, "rows": json.loads(rows)} for rows, names in found.items()]
+
+
+def differing(measured: Mapping[str, Mapping[str, Table]]) -> dict[str, dict[str, dict[str, str]]]:
+    """{FORM: {OPERATION: few cells}} as text, operations with the same cells together."""
+    document: dict[str, dict[str, dict[str, str]]] = {}
+    for form, operations in measured.items():
+        found: dict[str, list[str]] = {}
+        for name, table in operations.items():
+            rows = {left: " ".join(f"{right}={cell}" for right, cell in row.items()) for left, row in table.items()}
+            found.setdefault(json.dumps(rows), []).append(name)
+        document[form] = {" ".join(names): json.loads(rows) for rows, names in found.items()}
+    return document
+
+
+class Fetched(NamedTuple):
+    """A result of which only the type is kept."""
+
+    dtype: Any
+
+
+# --- Paddle -----------------------------------------------------------------------------------------------------------
+
+PADDLE_CODES = {
+    "b1": "bool", "u1": "uint8", "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64",
+    "bf": "bfloat16", "f2": "float16", "f4": "float32", "f8": "float64", "c8": "complex64", "c16": "complex128",
+    "e4m3fn": "float8_e4m3fn", "e5m2": "float8_e5m2",
+}  # fmt: skip
+PADDLE_BINARY = (
+    "add subtract multiply divide floor_divide pow remainder"
+    " equal not_equal less_than less_equal greater_than greater_equal"
+    " logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift"
+    " fmax fmin maximum minimum logaddexp nextafter atan2 copysign hypot"
+)
+PADDLE_UNARY = (
+    "exp expm1 log log1p log2 log10 sqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh"
+    " abs negative positive square logical_not bitwise_not"
+)
+PADDLE_LOSSES = {
+    "huber_loss": "smooth_l1_loss",
+    "l1_loss": "l1_loss",
+    "mse_loss": "mse_loss",
+    "poisson_nll_loss": "poisson_nll_loss",
+}
+PADDLE_REFUSALS = {
+    "-": ("promotion", "Type promotion only support"),
+    "x": ("no-entry", "Invalid enum data type for type promote"),
+    "~": ("mixed-types", "does not match the type of data"),
+    "s": ("needs-tensor", "must be Tensor|must be tensor|must be scalar, Tensor|has no attribute '(shape|dtype)'"),
+    "r": ("rank", "rank should be same|shape must equal"),
+    "o": ("no-operator", r"unsupported operand type|bad operand type|on a bool tensor is not supported"),
+    "v": ("overflow", "returned a result with an exception set"),
+    "n": ("no-numpy-type", "data type '.*' not understood"),
+    "()": ("no-kernel", r"kernel output args \(0\) defs should equal op outputs"),
+    "t": ("type-check", r"Check data type error|The (data )?type of '.*' in|argument \(position|only accept Tensor"),
+}
+"""Sign -> reason, and what the message says; the first that matches counts. Of promotion itself speak only "promotion"
+(a pair that is refused) and "no-entry" (a type outside the promotion table)."""
+
+PADDLE_KERNEL = re.compile(r"The kernel with key \(CPU, [^,]*, (\w+)\) of kernel `(\w+)` is not")
+PADDLE_MEETING = {
+    "where": "where",
+    "atan2": "atan2",
+    "poisson_nll_loss": "multiply",
+    "logaddexp": "maximum",
+    "hypot": "add",
+}
+"""The kernels in which the operands of composed functions meet; those of earlier steps say nothing of promotion."""
+PADDLE_UNPROMOTED = {name for name in PADDLE_BINARY.split() if name.startswith("bitwise_")}
+"""Functions that hand two types to the kernel as they are."""
+
+PADDLE_VALUES = [
+    *[("bool", 2), ("uint8", 256), ("uint8", -1), ("int8", 1000), ("int16", 40000)],
+    *[("int32", 2**40), ("int64", 2**63), ("float16", 70000), ("float16", 70000.0)],
+    *[("bfloat16", 1e39), ("float32", 1e39), ("complex64", 1e39)],
+]
+
+
+def paddle() -> dict[str, Any]:
+    """Paddle's CPU build.
+
+    Forms: "function" and "operator" are eager. Where they stop for want of a CPU kernel the message names the type the
+    kernel was looked up for, that is the promoted type. "static function" and "static operator" hold only those cells
+    of two operands for which a static program, once run, yields another type than eager mode yields or promotes to.
+    """
+    os.environ["GLOG_minloglevel"] = "2"  # noqa: SIM112  (read at import; silences a warning per promotion)
+    import paddle as pd
+
+    code_of = {name: code for code, name in PADDLE_CODES.items()}
+
+    def attempt(call: Callable[..., Any], *arguments: Any, meeting: str | None = None) -> str:
+        """The cell of a call: the code of its result, or what stands for the exception raised instead.
+
+        A missing kernel tells the promoted type where it is the one named `meeting`; with None, any does.
+        """
+        try:
+            return code_of[str(call(*arguments).dtype).removeprefix("paddle.")]
+        except KeyError:  # a result of a type that has no code
+            raise
+        except Exception as error:  # Paddle raises half a dozen kinds for the same reason
+            message = str(error)
+        if kernel := PADDLE_KERNEL.search(message):
+            return f"({code_of[kernel[1]]})" if meeting in (None, kernel[2]) else "()"
+        for sign, (_, pattern) in PADDLE_REFUSALS.items():
+            if re.search(pattern, message):
+                return sign
+        raise ValueError(f"a refusal of an unknown kind: {message}")
+
+    def operand(key: str) -> Any:
+        """In static mode a constant of the current program."""
+        if key in SCALARS:
+            return SCALARS[key]
+        return pd.full([] if key.endswith("[]") else [1], 1, PADDLE_CODES[key.removesuffix("[]")])
+
+    def loss(name: str) -> Callable[..., Any]:
+        function = getattr(pd.nn.functional, name)
+        # The mean over the result would add a kernel that is not the loss's own.
+        return lambda left, right: function(left, right, reduction="none")
+
+    functions: dict[str, Callable[..., Any]] = {name: getattr(pd, name) for name in PADDLE_BINARY.split()}
+    functions |= {name: loss(function) for name, function in PADDLE_LOSSES.items()}
+    functions["where"] = lambda left, right: pd.where(pd.full([1], 1, "bool"), left, right)
+    binary = {"function": functions, "operator": OPERATORS}
+    unary = {"function": {name: getattr(pd, name) for name in PADDLE_UNARY.split()}, "operator": UNARY_OPERATORS}
+    keys = [*PADDLE_CODES, *(f"{code}[]" for code in PADDLE_CODES), *SCALARS]
+
+    operands = {key: operand(key) for key in keys}
+    measured: dict[str, Table] = {}
+    for form, calls in binary.items():
+        for name, call in calls.items():
+            table: Table = {}
+            for left, right in pairs(operands):
+                same = left.removesuffix("[]") == right.removesuffix("[]")
+                meeting = "none" if name in PADDLE_UNPROMOTED and not same else PADDLE_MEETING.get(name)
+                table.setdefault(left, {})[right] = attempt(call, operands[left], operands[right], meeting=meeting)
+            measured[f"{name} {form}"] = table if takes_scalars(table) else without_scalars(table)
+    for form, calls in unary.items():
+        asked = keys if form == "function" else keys[: -len(SCALARS)]
+        measured[f"unary {form}"] = {
+            # The kernel's type is the operand's here: what the result would be it does not tell.
+            name: {key: attempt(call, operands[key], meeting="none") for key in asked}
+            for name, call in calls.items()
+        }
+
+    values: dict[str, dict[str, Any]] = {}
+    for name, scalar in PADDLE_VALUES:
+        row = values[f"{name},{scalar}"] = {}
+        tensor = operand(code_of[name])
+        for operation in ("add", "multiply", "less_than"):
+            call = OPERATORS[operation]
+            cell = attempt(call, tensor, scalar)
+            known = cell in PADDLE_CODES
+            row[operation] = {"type": cell, "value": str(call(tensor, scalar).item())} if known else {"refused": cell}
+
+    pd.enable_static()
+    executor = pd.static.Executor(pd.CPUPlace())
+
+    def run(call: Callable[..., Any], *path: str) -> Any:
+        with pd.static.program_guard(pd.static.Program()):
+            result = call(*map(operand, path))
+            return Fetched(executor.run(fetch_list=[result], return_numpy=False)[0]._dtype())
+
+    # A program for each cell would take minutes. Programs of all cells of a form declare their types at once; only the
+    # cells that declare another type than eager mode found are then run.
+    static: dict[str, dict[str, Table]] = {}
+    for form, calls in binary.items():
+        found = static[f"static {form}"] = {}
+        with pd.static.program_guard(pd.static.Program()):
+            operands = {key: operand(key) for key in keys}
+            declared = {
+                (name, left, right): attempt(call, operands[left], operands[right])
+                for name, call in calls.items()
+                for left, right in pairs(operands)
+            }
+        for (name, left, right), promise in declared.items():
+            eager = measured[f"{name} {form}"].get(left, {}).get(right, promise).strip("()")
+            if promise not in PADDLE_CODES or promise == eager:
+                continue
+            ran = attempt(run, calls[name], left, right)
+            if ran in PADDLE_CODES and ran != eager:
+                found.setdefault(name, {}).setdefault(left, {})[right] = ran
+
+    return {
+        "framework": "paddle",
+        "version": pd.__version__,
+        "codes": PADDLE_CODES,
+        "refusals": {sign: reason for sign, (reason, _) in PADDLE_REFUSALS.items()},
+        "columns": " ".join(keys),
+        "tables": tables(measured, keys),
+        "differing": differing(static),
+        "values": values,
+    }
+
+
+# --- the document -----------------------------------------------------------------------------------------------------
+
+FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {"paddle": paddle}
+
+
+def dump(tree: Any, indent: str = "") -> str:
+    """JSON with one line per row of a table."""
+    deeper = indent + " "
+    if isinstance(tree, list) and any(isinstance(leaf, dict) for leaf in tree):
+        return "[\n" + ",\n".join(f"{deeper}{dump(leaf, deeper)}" for leaf in tree) + f"\n{indent}]"
+    if not isinstance(tree, dict) or not tree or "type" in tree or "refused" in tree:
+        return json.dumps(tree)
+    rows = [f"{deeper}{json.dumps(key)}: {dump(leaf, deeper)}" for key, leaf in tree.items()]
+    return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
+
+
+def main() -> None:
+    """Measure the framework named on the command line, write the JSON."""
+    parser = argparse.ArgumentParser(description="Measure the promotion rules of a framework.")
+    parser.add_argument("framework", choices=sorted(FRAMEWORKS))
+    arguments = parser.parse_args()
+    target = TARGET / f"{arguments.framework}.json"
+    document = FRAMEWORKS[arguments.framework]()
+    target.write_text(dump(document) + "\n", encoding="utf-8")
+    print(f"{document['framework']} {document['version']}, {len(document['tables'])} tables: {target}")
+
+
+if __name__ == "__main__":
+    main()
