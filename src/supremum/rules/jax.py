@@ -1,14 +1,22 @@
-"""JAX's rules: one lattice with x64 on, one edge different with x64 off.
+"""JAX's rules: one lattice with x64 on, one edge different with x64 off, and next to no edges when strict.
 
-Source: spec/jax-type-promotion.rst for the first eighteen types, and JAX 0.10 itself (`jax/_src/dtypes.py`,
-`_type_promotion_lattice`) for the small formats; the conformance tests hold every pair against the installed JAX.
+Source: spec/jax-type-promotion.rst for the first eighteen types, and JAX 0.10 itself for the small formats
+(`jax/_src/dtypes.py`, `_type_promotion_lattice`) and for what `jax.numpy`'s functions do afterwards; the conformance
+tests hold every pair and every function against the installed JAX.
 """
 
 from __future__ import annotations
 
-from supremum.formats import CATEGORIES, FORMATS, Kind
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+
+from supremum.decisions import ResultType, Verdict, letter
+from supremum.formats import CATEGORIES, FORMATS, DType, Format, Kind, as_format
 from supremum.lattice import Lattice
+from supremum.operands import WEAK_NAMES, Operand
+from supremum.operations import OPERATIONS, Operation, Result
 from supremum.rules.lattice_rules import LatticeRuleSet, weak_defaults
+from supremum.rules.values import fits, interval
 
 _X64_EDGES: dict[str, tuple[str, ...]] = {
     "bool": ("int*",),
@@ -44,24 +52,144 @@ def _with_small_formats(edges: dict[str, tuple[str, ...]]) -> Lattice:
     )
 
 
-_ACCEPTS: dict[str, tuple[str, ...]] = dict.fromkeys(("add", "multiply"), CATEGORIES)
+def _strict() -> Lattice:
+    formats = [as_format(name) for name in (*_X64_EDGES, *_SMALL_FLOATS, *_SMALL_INTEGERS) if name not in WEAK_NAMES]
+    of_category = {category: tuple(row.name for row in formats if row.category == category) for category in CATEGORIES}
+    return Lattice(
+        {row.name: () for row in formats}
+        | {
+            "int*": ("float*", *of_category["integer"]),
+            "float*": ("complex*", *of_category["float"]),
+            "complex*": of_category["complex"],
+        }
+    )
 
-JAX_X64 = LatticeRuleSet(
+
+# What `jax.numpy` has and how it differs from the common pattern, all read off `jax.eval_shape` over every dtype.
+_ABSENT = ("huber_loss", "poisson_nll_loss", "l1_loss", "mse_loss")
+_NO_BOOL = ("integer", "float", "complex")
+_REAL = ("bool", "integer", "float")
+_FLOAT_MAKERS = tuple(row.name for row in OPERATIONS.values() if row.result is Result.FLOAT)
+_ACCEPTS: dict[str, tuple[str, ...]] = (
+    dict.fromkeys(OPERATIONS, CATEGORIES)
+    | dict.fromkeys(("subtract", "negative"), _NO_BOOL)
+    | dict.fromkeys(("floor_divide", "remainder", "hypot", "copysign", "nextafter"), _REAL)
+    | {name: ("bool", "integer") for name in OPERATIONS if name.startswith("bitwise_")}
+)
+_BOOL_COMPUTES_IN_INT32 = (
+    "floor_divide", "remainder", "pow", "square", "bitwise_left_shift", "bitwise_right_shift",
+)  # fmt: skip
+# Formats some functions have no kernel for (int1 has one for abs, which gives int8: a departure).
+_LACKS: dict[str, tuple[str, ...]] = {
+    "pow": _SMALL_INTEGERS,
+    "abs": tuple(name for name in _SMALL_INTEGERS if as_format(name).kind is Kind.SIGNED),
+    "copysign": _SMALL_FLOATS,
+}
+# Functions that forget weakness, and the categories of result for which they do.
+_STRENGTHENS: dict[str, tuple[str, ...]] = {
+    "pow": ("integer",),
+    "log2": CATEGORIES,
+    "log10": CATEGORIES,
+}
+_STRENGTHENS_MIXED: dict[str, tuple[str, ...]] = {"logaddexp": ("complex",)}  # unless all operands are weak
+_WIDE_INTEGER_BITS, _NARROWEST_BITS = 64, 4
+_FLOAT_OF_NARROW, _FLOAT_OF_WIDE, _INT32 = (as_format(name).dtype for name in ("float32", "float64", "int32"))
+_COMPONENT = {"complex64": "float32", "complex128": "float64"}
+
+
+@dataclass(frozen=True)
+class JaxRuleSet(LatticeRuleSet):
+    """A lattice, and what `jax.numpy`'s functions make of the type it gives.
+
+    A Python int is first made an array of the default integer, and raises where it does not fit that; converting it on
+    to a narrower dtype wraps silently, which explanations mention. Asking for a type alone looks at no value.
+    """
+
+    def _key(self, operand: Operand) -> Hashable:
+        return (super()._key(operand), None if operand.value is None else interval(operand.value))
+
+    def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+        if operation.name in _ABSENT:
+            return Verdict.refuse(f"jax.numpy has no {operation.name}")
+        asks_for_types = operation.name in ("result_type", "promote_types")
+        default = as_format(self._hold(self.defaults["int*"]))
+        beyond = [] if asks_for_types else [letter(i) for i, o in enumerate(operands) if not _int_fits(o, default)]
+        if beyond:
+            why = f"{' and '.join(beyond)} does not fit {default}, the array that JAX makes of a Python int first"
+            return Verdict.refuse(why, overflow=True)
+        verdict = super()._judge(operation, operands)
+        if verdict.result is None or asks_for_types:
+            return verdict
+        verdict = self._after(operation, operands, verdict, verdict.result)
+        wrapping = [
+            f"{letter(i)} is out of range of {target}: JAX converts it all the same, and it wraps around"
+            for i, (operand, target) in enumerate(zip(operands, verdict.compute, strict=False))
+            if as_format(target).category == "integer" and not _int_fits(operand, as_format(target))
+        ]
+        return replace(verdict, reason=(*verdict.reason, *wrapping))
+
+    def _after(
+        self, operation: Operation, operands: tuple[Operand, ...], verdict: Verdict, result: ResultType
+    ) -> Verdict:
+        name, row = operation.name, as_format(result.dtype)
+        computed = as_format(verdict.compute[0])
+        if computed.name in _LACKS.get(name, ()):
+            return Verdict.refuse(*verdict.reason, f"jax.numpy has no {name} for {computed}")
+        if name in _BOOL_COMPUTES_IN_INT32 and row.kind is Kind.BOOL:
+            return Verdict.accept(_INT32, len(operands), *verdict.reason, f"{name} makes {_INT32} of bool")
+        if name == "abs" and row.name in _COMPONENT:
+            part = as_format(_COMPONENT[row.name]).dtype
+            return verdict.resulting_in(part, f"the absolute value of {row} is {part}", weak=result.weak)
+        strengthening = _STRENGTHENS.get(name, ())
+        if not all(operand.weak for operand in operands):
+            strengthening = (*strengthening, *_STRENGTHENS_MIXED.get(name, ()))
+        # An exponent that is an integer array leaves a weak base's dtype as it is, and strong.
+        to_integer_power = name == "pow" and operands[0].weak and operands[1].category == "integer"
+        if result.weak and (row.category in strengthening or (to_integer_power and not operands[1].weak)):
+            return verdict.resulting_in(result.dtype, f"{name} forgets that its operands are weak")
+        return verdict
+
+    def _float_for(self, operation: Operation, dtype: DType) -> DType | None:  # noqa: ARG002 (one for all)
+        row = as_format(dtype)
+        if row.category == "integer" and row.bits < _NARROWEST_BITS:
+            return None
+        wide = row.bits >= _WIDE_INTEGER_BITS
+        return as_format(self._hold(str(_FLOAT_OF_WIDE if wide else _FLOAT_OF_NARROW))).dtype
+
+    def _hold(self, name: str) -> str:
+        return self.held_as.get(name, name)
+
+
+def _int_fits(operand: Operand, row: Format) -> bool:
+    value = operand.value
+    return not operand.is_python_scalar or operand.category != "integer" or value is None or fits(value, row)
+
+
+_DEFAULTS = weak_defaults("int64", "float64", "complex128")
+JAX_X64 = JaxRuleSet(
     name="jax-x64",
     summary="JAX with jax_enable_x64 on",
     source="spec/jax-type-promotion.rst; JAX 0.10",
     lattice=_with_small_formats(_X64_EDGES),
-    defaults=weak_defaults("int64", "float64", "complex128"),
+    defaults=_DEFAULTS,
     accepts=_ACCEPTS,
 )
-JAX_X32 = LatticeRuleSet(
+JAX_X32 = JaxRuleSet(
     name="jax-x32",
     summary="JAX as it starts, with jax_enable_x64 off: 64-bit dtypes are held in 32 bits",
     source="JAX 0.10",
     # No 64-bit type is made from narrower ones: uint32 meets the signed integers in int32.
     lattice=_with_small_formats(_X64_EDGES | {"uint32": ("int32", "uint64")}),
-    defaults=weak_defaults("int64", "float64", "complex128"),
-    accepts=_ACCEPTS,
+    defaults=_DEFAULTS,
     held_as={"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"},
     held_because="JAX's x64 is off",
+    accepts=_ACCEPTS,
+)
+JAX_STRICT = JaxRuleSet(
+    name="jax-strict",
+    summary="JAX with jax_numpy_dtype_promotion='strict' and x64 on: equal dtypes and Python numbers only",
+    source="JAX 0.10",
+    lattice=_strict(),
+    defaults=_DEFAULTS,
+    accepts=_ACCEPTS,
 )
