@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from supremum.decisions import Decision, Fix, Verdict
-from supremum.formats import FORMATS, DType, as_format
+from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
 from supremum.operands import Operand
 from supremum.operations import Operation, Result, as_operation
 
@@ -108,9 +109,18 @@ class RuleSet(ABC):
             arrays = [i for i in needed if not operands[i].is_python_scalar]
             for positions in (arrays, needed):
                 fix = Fix(tuple((i, target, operands[i].is_python_scalar) for i in positions))
-                if positions and self._judge(operation, fix.apply(operands)).result is not None:
+                writable = all(_holds_number(target, operands[i]) for i in positions if operands[i].is_python_scalar)
+                if positions and writable and self._judge(operation, fix.apply(operands)).result is not None:
                     return fix
         return None
+
+
+def _holds_number(dtype: DType, number: Operand) -> bool:
+    """Whether `np.asarray(number, dtype)` is that number: nothing cut off, no overflow."""
+    row = as_format(dtype)
+    if CATEGORIES.index(row.category) < CATEGORIES.index(number.category):
+        return False
+    return number.value is None or all(row.min <= part <= row.max for part in (number.value.real, number.value.imag))
 
 
 def _targets(operands: tuple[Operand, ...]) -> list[DType]:
@@ -119,7 +129,12 @@ def _targets(operands: tuple[Operand, ...]) -> list[DType]:
     First those that hold every operand exactly, an operand's own before others; then, where none is accepted, an
     operand's own although it holds less; then anything else, nearest in width first.
     """
-    own = sorted({o.format for o in operands if o.dtype is not None}, key=lambda row: row.bits, reverse=True)
+    return _targets_for(tuple(dict.fromkeys(operand.format for operand in operands if operand.dtype is not None)))
+
+
+@cache
+def _targets_for(formats: tuple[Format, ...]) -> list[DType]:
+    own = sorted(formats, key=lambda row: (CATEGORIES.index(row.category), row.bits), reverse=True)
     width = max((row.bits for row in own), default=0)
     holding = [row for row in sorted(FORMATS, key=lambda row: row.bits) if all(map(row.holds, own))]
     others = sorted(FORMATS, key=lambda row: abs(row.bits - width))
