@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from supremum.errors import SupremumError
 from supremum.formats import DType, as_format
@@ -34,35 +34,54 @@ class ResultType:
         return f"{self.name}, held as {self.dtype}" if self.weak else str(self.dtype)
 
 
+class Conversion(NamedTuple):
+    """An explicit cast of one operand.
+
+    Args:
+        position: which operand.
+        dtype: what to cast it to.
+        is_number: whether it is a Python number, which has no `astype`.
+        drops_imaginary: whether only its real part is kept, which has to be asked for.
+    """
+
+    position: int
+    dtype: DType
+    is_number: bool = False
+    drops_imaginary: bool = False
+
+    @classmethod
+    def of(cls, position: int, operand: Operand, dtype: DType) -> Conversion:
+        """The cast of a given operand."""
+        drops_imaginary = operand.category == "complex" and as_format(dtype).category != "complex"
+        return cls(position, dtype, operand.is_python_scalar, drops_imaginary)
+
+    def __str__(self) -> str:
+        value = letter(self.position) + (".real" if self.drops_imaginary else "")
+        return f"np.asarray({value}, {str(self.dtype)!r})" if self.is_number else f"{value}.astype({str(self.dtype)!r})"
+
+
 @dataclass(frozen=True, slots=True)
 class Fix:
     """Explicit casts that make a refused call work; as text, what to type.
 
     Args:
-        casts: for each cast the operand's position, the dtype to cast it to, and whether it is a Python number, which
-            has no `astype`.
+        casts: at most one for each operand.
 
-    >>> str(Fix(((0, as_format("float32").dtype, False), (1, as_format("float32").dtype, True))))
+    >>> float32 = as_format("float32").dtype
+    >>> str(Fix((Conversion(0, float32), Conversion(1, float32, is_number=True))))
     "a.astype('float32') and np.asarray(b, 'float32')"
     """
 
-    casts: tuple[tuple[int, DType, bool], ...]
+    casts: tuple[Conversion, ...]
 
     def apply(self, operands: Sequence[Operand]) -> tuple[Operand, ...]:
         """The operands after the casts, which the same rules accept."""
-        target = {position: dtype for position, dtype, _ in self.casts}
+        target = {cast.position: cast.dtype for cast in self.casts}
         return tuple(op.with_dtype(target[i]) if i in target else op for i, op in enumerate(operands))
 
     def expressions(self) -> dict[str, str]:
         """What to write instead of each operand that is cast, by the operand's letter."""
-        return {
-            letter(position): (
-                f"np.asarray({letter(position)}, {str(dtype)!r})"
-                if is_python_number
-                else f"{letter(position)}.astype({str(dtype)!r})"
-            )
-            for position, dtype, is_python_number in self.casts
-        }
+        return {letter(cast.position): str(cast) for cast in self.casts}
 
     def __str__(self) -> str:
         return " and ".join(self.expressions().values())

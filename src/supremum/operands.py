@@ -41,8 +41,8 @@ class Operand:
 
     @property
     def is_python_scalar(self) -> bool:
-        """Whether this is a Python `int`, `float` or `complex`, or stands for any of that type."""
-        return self.dtype is None
+        """Whether this is a Python number, or stands for any of its type; a Python `bool` is one although not weak."""
+        return self.dtype is None or self.value is not None
 
     @property
     def format(self) -> Format:

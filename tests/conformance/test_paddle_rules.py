@@ -224,7 +224,6 @@ FIXED = ["add", "equal", "floor_divide", "where", "copysign", "fmax", "poisson_n
 FIXED += ["bitwise_and", "bitwise_left_shift"]
 
 
-@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")  # there are no bits in a complex number
 @pytest.mark.parametrize("operation", FIXED)
 def test_every_refused_pair_has_a_fix_that_works(operation):
     refused = 0
@@ -233,12 +232,9 @@ def test_every_refused_pair_has_a_fix_that_works(operation):
         if decision:
             continue
         refused += 1
-        if decision.fix is None:
-            # Python makes nothing but a complex array of a complex number, and that has no bits.
-            assert "complex*" in (a, b)
-            assert operation.startswith("bitwise_")
-            continue
         assert PADDLE.decide(operation, decision.fix.apply(decision.operands)), (a, b)
+        if "complex32" in a + b and ".real" in str(decision.fix):
+            continue  # NumPy's `real` does not know the complex formats of ml_dtypes
         values = {"a": _value(a), "b": _value(b)}
         values |= {name: eval(text, {"np": np}, values) for name, text in decision.fix.expressions().items()}
         assert explain(values["a"], values["b"], operation=operation, rules=PADDLE), (a, b, str(decision.fix))

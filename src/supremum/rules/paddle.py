@@ -141,7 +141,7 @@ class PaddleRuleSet(RuleSet):
     """
 
     def _key(self, operand: Operand) -> Hashable:
-        return (super()._key(operand), operand.ndim == 0, _is_scalar(operand))
+        return (super()._key(operand), operand.ndim == 0)
 
     def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         row = _TABLE.get(operation.name)
@@ -166,14 +166,14 @@ class PaddleRuleSet(RuleSet):
 
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         row = _TABLE[operation.name]
-        tensors = tuple(operand for operand in operands if not _is_scalar(operand))
-        scalars = sorted({operand.category for operand in operands if _is_scalar(operand)}, key=CATEGORIES.index)
+        tensors = tuple(operand for operand in operands if not operand.is_python_scalar)
+        scalars = sorted({operand.category for operand in operands if operand.is_python_scalar}, key=CATEGORIES.index)
         if absent := _names(tensor for tensor in tensors if str(tensor.dtype) not in (*_ORDER.nodes, *_UNORDERED)):
             return Verdict.refuse(f"Paddle has no {absent} tensors")
         if refused := [_PYTHON[category] for category in scalars if category not in row.scalars]:
             return Verdict.refuse(f"Paddle's {operation.name} takes no Python {' and no Python '.join(refused)}")
         if scalars and (row.scalar is _Scalar.TENSOR or not tensors):
-            tensors = tuple(o.with_dtype(_DEFAULTS[o.category]) if _is_scalar(o) else o for o in operands)
+            tensors = tuple(o.with_dtype(_DEFAULTS[o.category]) if o.is_python_scalar else o for o in operands)
             made = [f"a Python {_PYTHON[category]} counts as {_DEFAULTS[category]}" for category in scalars]
             met = _meet_tensors(operation.name, row, tensors)
             return replace(met, reason=(*made, *met.reason))
@@ -181,10 +181,6 @@ class PaddleRuleSet(RuleSet):
         if met.result is None or not scalars:
             return met
         return _meet_scalar(row, operands, scalars[-1], met.result.dtype, met.reason if len(tensors) > 1 else ())
-
-
-def _is_scalar(operand: Operand) -> bool:
-    return operand.is_python_scalar or operand.value is not None  # only a Python bool has both a dtype and a value
 
 
 def _names(operands: Iterable[Operand]) -> str:

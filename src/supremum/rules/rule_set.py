@@ -5,11 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
-from supremum.decisions import Decision, Fix, Verdict
-from supremum.formats import FORMATS, DType, as_format
+from supremum.decisions import Conversion, Decision, Fix, Verdict
+from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
 from supremum.operands import Operand
 from supremum.operations import Operation, Result, as_operation
+from supremum.rules.values import fits
 
 _BOOL = as_format("bool").dtype
 
@@ -62,7 +64,7 @@ class RuleSet(ABC):
 
     def _key(self, operand: Operand) -> Hashable:
         """All that this rule set's verdict depends on; rule sets that look at more say so by overriding it."""
-        return (operand.category, operand.dtype, operand.weak)
+        return (operand.category, operand.dtype, operand.weak, operand.is_python_scalar)
 
     @abstractmethod
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
@@ -102,24 +104,34 @@ class RuleSet(ABC):
         return replace(verdict, fix=self._find_fix(operation, operands))
 
     def _find_fix(self, operation: Operation, operands: tuple[Operand, ...]) -> Fix | None:
-        """Casts to one format that these rules accept; Python numbers are left as they are where that is enough."""
-        # Of the operands with a dtype only a Python bool has a value; like the other Python numbers it has no astype.
-        is_number = [operand.is_python_scalar or operand.value is not None for operand in operands]
-        for target in _targets(operands):
-            needed = [i for i, operand in enumerate(operands) if operand.name != str(target)]
-            arrays = [i for i in needed if not is_number[i]]
-            for positions in (arrays, needed):
-                if any(is_number[i] and not _converts(operands[i], target) for i in positions):
-                    continue
-                fix = Fix(tuple((i, target, is_number[i]) for i in positions))
-                if positions and self._judge(operation, fix.apply(operands)).result is not None:
-                    return fix
+        """Casts to one format that these rules accept.
+
+        Python numbers are left as they are where that is enough, and nothing is cut off from a number, nor the
+        imaginary part from an array, unless there is no other way.
+        """
+        for may_cut in (False, True):
+            for target in _targets(operands):
+                row = as_format(target)
+                needed = [i for i, operand in enumerate(operands) if operand.name != row.name]
+                arrays = [i for i in needed if not operands[i].is_python_scalar]
+                for positions in (arrays, needed) if arrays != needed else (needed,):
+                    if not positions or not all(_may_become(row, operands[i], may_cut) for i in positions):
+                        continue
+                    fix = Fix(tuple(Conversion.of(i, operands[i], target) for i in positions))
+                    if self._judge(operation, fix.apply(operands)).result is not None:
+                        return fix
         return None
 
 
-def _converts(number: Operand, target: DType) -> bool:
-    """Whether Python makes this dtype of such a number: of a complex one it makes no real one."""
-    return number.category != "complex" or as_format(target).category == "complex"
+def _may_become(row: Format, operand: Operand, may_cut: bool) -> bool:
+    """Whether a fix may cast an operand to a format; a Python number out of range cannot be."""
+    if operand.is_python_scalar and operand.value is not None and not fits(operand.value, row):
+        return False
+    if may_cut:
+        return True
+    if operand.is_python_scalar:
+        return CATEGORIES.index(operand.category) <= CATEGORIES.index(row.category)
+    return operand.category != "complex" or row.category == "complex"
 
 
 def _targets(operands: tuple[Operand, ...]) -> list[DType]:
@@ -128,7 +140,12 @@ def _targets(operands: tuple[Operand, ...]) -> list[DType]:
     First those that hold every operand exactly, an operand's own before others; then, where none is accepted, an
     operand's own although it holds less; then anything else, nearest in width first.
     """
-    own = sorted({o.format for o in operands if o.dtype is not None}, key=lambda row: row.bits, reverse=True)
+    return _targets_for(tuple(dict.fromkeys(operand.format for operand in operands if operand.dtype is not None)))
+
+
+@cache
+def _targets_for(formats: tuple[Format, ...]) -> list[DType]:
+    own = sorted(formats, key=lambda row: (CATEGORIES.index(row.category), row.bits), reverse=True)
     width = max((row.bits for row in own), default=0)
     holding = [row for row in sorted(FORMATS, key=lambda row: row.bits) if all(map(row.holds, own))]
     others = sorted(FORMATS, key=lambda row: abs(row.bits - width))

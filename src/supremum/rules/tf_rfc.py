@@ -16,7 +16,7 @@ import itertools
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
-from supremum.decisions import Fix, Verdict, letter
+from supremum.decisions import Conversion, Fix, Verdict, letter
 from supremum.formats import CATEGORIES, DType, Format, Kind, as_format
 from supremum.operands import Operand, weak_name
 from supremum.operations import Operation, Result
@@ -103,12 +103,11 @@ class TensorFlowRfcRuleSet(RuleSet):
     mode: Mode
 
     def _key(self, operand: Operand) -> Hashable:
-        # The value is known of Python bools too: they are tensors, but a fix has to spell their casts as for numbers.
         return (super()._key(operand), None if operand.value is None else interval(operand.value))
 
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:  # noqa: ARG002 (one for all)
         tensors = tuple(dict.fromkeys(operand.format for operand in operands if operand.dtype is not None))
-        scalars = {i: operand for i, operand in enumerate(operands) if operand.is_python_scalar}
+        scalars = {i: operand for i, operand in enumerate(operands) if operand.dtype is None}
         unknown = [str(row) for row in tensors if row not in _FORMATS]
         if unknown:
             return Verdict.refuse(f"the RFC does not speak of {' and '.join(unknown)}")
@@ -156,15 +155,15 @@ class TensorFlowRfcRuleSet(RuleSet):
 
         Python numbers beside tensors stay as they are; alone, they are given a dtype that holds them.
         """
-        scalars = [operand for operand in operands if operand.is_python_scalar]
+        scalars = [operand for operand in operands if operand.dtype is None]
         alone = len(scalars) == len(operands)
         for target in _fix_targets(operands):
             if alone and not all(_could_be(scalar, target) for scalar in scalars):
                 continue
             casts = [
-                (i, target.dtype, operand.is_python_scalar or operand.value is not None)
+                Conversion.of(i, operand, target.dtype)
                 for i, operand in enumerate(operands)
-                if (alone if operand.is_python_scalar else operand.dtype != target.dtype)
+                if (alone if operand.dtype is None else operand.dtype != target.dtype)
             ]
             fix = Fix(tuple(casts))
             if casts and self._judge(operation, fix.apply(operands)).result is not None:

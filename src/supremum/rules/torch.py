@@ -1,0 +1,272 @@
+"""PyTorch's rules, operation by operation.
+
+Where operands meet is in `torch_promotion`; here is what the operations make of it. What each of them takes was
+measured, and the conformance tests hold every cell against the installed PyTorch. A format that an operation has no
+kernel for, while it has one for others of that category, is accepted: that is a gap of a build, not a rule.
+
+Source: PyTorch 2.13, aten/src/ATen/native/BinaryOps.cpp, Pow.cpp, Loss.cpp; torch/nn/functional.py for the losses.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+
+from supremum.decisions import Conversion, Fix, Verdict
+from supremum.formats import CATEGORIES, FORMATS, DType, Format, Kind, as_format
+from supremum.operands import Operand, Scalar
+from supremum.operations import OPERATIONS, Operation, Result, as_operation
+from supremum.rules.rule_set import RuleSet
+from supremum.rules.torch_promotion import COMPLEX_OF, KNOWN, SHELL, Rank, meet
+
+_UP_TO_FLOAT = ("bool", "integer", "float")
+_COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+_ACCEPTS: dict[str, tuple[str, ...]] = (
+    dict.fromkeys(
+        (row.name for row in OPERATIONS.values() if row.arity == 1 and row.result is Result.FLOAT), CATEGORIES
+    )
+    | dict.fromkeys(
+        ("add", "multiply", "divide", "logical_and", "logical_or", "logical_xor", "logical_not"), CATEGORIES
+    )
+    | dict.fromkeys(("maximum", "minimum", "fmax", "fmin", "atan2", "copysign"), _UP_TO_FLOAT)
+    | dict.fromkeys(_COMPARISONS[2:], _UP_TO_FLOAT)
+    | dict.fromkeys(("logaddexp", "l1_loss"), ("float", "complex"))
+)
+_TYPES_ONLY = ("result_type", "promote_types")
+_MOVES = ("where", "positive")  # what they take they only move
+_SUBTRACTS = ("subtract", "l1_loss")  # torch subtracts no bool, not even from a float
+
+# Where Python numbers may stand. What is an operator in Python takes one on either side, as the operator does.
+_NUMBERS_EVERYWHERE = (*_TYPES_ONLY, "add", "subtract", "multiply", "divide", "floor_divide", "where")
+_NUMBERS_BESIDE_TENSOR = (
+    *("remainder", "pow", *_COMPARISONS),
+    *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift"),
+)
+_NUMBERS_SECOND = ("copysign",)
+
+# Losses that broadcast their operands first, after which none is 0-d beside one that is not.
+_BROADCASTS_FIRST = ("huber_loss", "l1_loss", "mse_loss")
+_REAL_RESULT = ("abs", "l1_loss")
+
+_INT64, _UINT64 = as_format("int64"), as_format("uint64")
+_INTEGERS = frozenset(row.name for row in FORMATS if row.category == "integer")
+# Where Python numbers are converted with a check of their range: into which formats, and which operands.
+_CHECKED: dict[str, tuple[frozenset[str], tuple[int, ...]]] = {
+    "where": (_INTEGERS | {"float32", "complex32", "complex64"}, (0, 1)),
+    "pow": (_INTEGERS | {"float16", "bfloat16"}, (1,)),
+}
+# Between two neighbours of these, all numbers of a category are treated alike.
+_BOUNDS = sorted({bound for row in map(as_format, KNOWN) for bound in (row.min, row.max, -row.max)})
+
+
+@dataclass(frozen=True)
+class TorchRules(RuleSet):
+    """PyTorch's promotion with a given default dtype.
+
+    Operands come in three ranks: tensors with dimensions, 0-d tensors, Python numbers. Several operands of a rank are
+    promoted pairwise from left to right, as in `torch.cat`, `torch.addcmul` and all that is built on TensorIterator;
+    where torch refuses, that can depend on their order.
+
+    Args:
+        name, summary, source: as for every rule set.
+        default_dtype: what `torch.get_default_dtype()` says: the dtype of Python floats, and of integers divided.
+    """
+
+    default_dtype: str = "float32"
+
+    def with_default(self, dtype: object) -> TorchRules:
+        """The same rules after `torch.set_default_dtype(dtype)`.
+
+        Args:
+            dtype: float16, bfloat16, float32 or float64.
+
+        Raises:
+            ValueError: for any other dtype, which torch does not take either.
+
+        >>> TORCH.with_default("float64").name
+        'torch[float64]'
+        """
+        default = as_format(dtype).name
+        if default not in COMPLEX_OF:
+            raise ValueError(f"torch's default dtype is one of {', '.join(COMPLEX_OF)}, not {default}")
+        summary = f"PyTorch after torch.set_default_dtype(torch.{default})"
+        return replace(self, name=f"torch[{default}]", summary=summary, default_dtype=default)
+
+    def _key(self, operand: Operand) -> Hashable:
+        return (operand.category, operand.dtype, operand.ndim == 0, _interval(operand.value))
+
+    def _name_of(self, operand: Operand) -> str:
+        """The name of the dtype torch sees, that of Python numbers included."""
+        if operand.dtype is not None:
+            return str(operand.dtype)
+        beyond_int64 = isinstance(operand.value, int) and operand.value > _INT64.max
+        integer = _UINT64.name if beyond_int64 else _INT64.name
+        default = self.default_dtype
+        return {"integer": integer, "float": default, "complex": COMPLEX_OF[default]}[operand.category]
+
+    def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+        names = [self._name_of(operand) for operand in operands]
+        unknown = sorted(set(names) - KNOWN)
+        if unknown:
+            return Verdict.refuse(f"torch has no {', '.join(unknown)}")
+        if operation.name in _BROADCASTS_FIRST:
+            ranks = [Rank.DIMENSIONED] * len(operands)
+        else:
+            ranks = [_rank(operand) for operand in operands]
+        met = meet(list(zip(ranks, names, strict=True)))
+        if met.name is None:
+            return Verdict.refuse(*met.reason)
+        shell = next((name for name in SHELL if name in (met.name, *names)), None)
+        if shell is not None and not _takes_shell(operation, operands, names, met.name):
+            return Verdict.refuse(f"{shell} is a shell dtype in torch: it is neither converted nor computed with")
+        return Verdict.accept(
+            as_format(met.name).dtype, len(operands), *(met.reason or ("a dtype meets itself in itself",))
+        )
+
+    def _float_for(self, operation: Operation, dtype: DType) -> DType | None:  # noqa: ARG002
+        return as_format(self.default_dtype).dtype
+
+    def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+        refusal = self._refusal_of_numbers(operation, operands)
+        if refusal is not None:
+            return refusal
+        composed = {"square": self._square, "poisson_nll_loss": self._poisson_nll_loss}.get(operation.name)
+        if composed is not None:
+            return composed(operands)
+        if operation.name in _SUBTRACTS and any(operand.category == "bool" for operand in operands):
+            return Verdict.refuse(
+                "torch subtracts no bool, whatever from: bitwise_xor and logical_not are what it offers"
+            )
+        if operation.name == "pow" and operands[1].is_python_scalar and {o.category for o in operands} == {"bool"}:
+            # It has no kernel for bools, but the powers 0 and 1 need none: they fill and copy.
+            return self._meet(operation, operands)
+        verdict = super()._judge(operation, operands)
+        if verdict.result is None:
+            return verdict
+        common = as_format(verdict.compute[0])
+        if operation.name == "huber_loss":
+            return _as_its_input(operands[0], verdict)
+        if operation.name in _REAL_RESULT and common.category == "complex":
+            return verdict.resulting_in(_real_part(common), f"{operation.name} of complex numbers is real")
+        return _within_range(operation, operands, common, verdict)
+
+    def _refusal_of_numbers(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict | None:
+        numbers = [i for i, operand in enumerate(operands) if operand.is_python_scalar]
+        if operation.name in _NUMBERS_EVERYWHERE:
+            asked = None
+        elif operation.name in _NUMBERS_BESIDE_TENSOR:
+            asked = None if len(numbers) < len(operands) else "at least one tensor"
+        elif operation.name in _NUMBERS_SECOND:
+            asked = None if 0 not in numbers else "a tensor first"
+        else:
+            asked = "tensors only"
+        if not numbers or asked is None:
+            return _refusal_of_values(operation, operands)
+        fix = Fix(tuple(Conversion.of(i, operands[i], as_format(self._name_of(operands[i])).dtype) for i in numbers))
+        works = self._judge(operation, fix.apply(operands)).result is not None
+        return replace(Verdict.refuse(f"torch's {operation.name} takes {asked}"), fix=fix if works else None)
+
+    def _find_fix(self, operation: Operation, operands: tuple[Operand, ...]) -> Fix | None:
+        if any(self._name_of(operand) in SHELL for operand in operands):
+            return None  # torch does not convert them on request either
+        return super()._find_fix(operation, operands)
+
+    def _square(self, operands: tuple[Operand, ...]) -> Verdict:
+        # pow(x, 2): the square of a bool is an int64.
+        verdict = self._judge(as_operation("pow"), (*operands, Operand("integer", None, weak=True, ndim=0, value=2)))
+        return replace(verdict, compute=verdict.compute[:1])
+
+    def _poisson_nll_loss(self, operands: tuple[Operand, ...]) -> Verdict:
+        # exp(input) - target * input, each step promoting for itself.
+        rate = self._judge(as_operation("exp"), operands[:1])
+        product = self._judge(as_operation("multiply"), operands)
+        if rate.result is None or product.result is None:
+            return rate if rate.result is None else product
+        ndim = 0 if all(operand.ndim == 0 for operand in operands) else None
+        terms = (_computed(rate, operands[0].ndim), _computed(product, ndim))
+        loss = self._judge(as_operation("subtract"), terms)
+        return replace(loss, reason=(f"poisson_nll_loss is exp(a) - b * a, here {terms[0]} - {terms[1]}", *loss.reason))
+
+
+def _rank(operand: Operand) -> Rank:
+    if operand.is_python_scalar:
+        return Rank.NUMBER
+    return Rank.ZERO_D if operand.ndim == 0 else Rank.DIMENSIONED
+
+
+def _takes_shell(operation: Operation, operands: tuple[Operand, ...], names: list[str], common: str) -> bool:
+    """Whether a call neither converts its operands nor computes with them."""
+    if operation.name == "pow":  # of the number 1, which is filled in whatever the exponents
+        return operands[0].is_python_scalar and operands[0].value == 1 and common not in SHELL
+    return operation.name in _TYPES_ONLY or (operation.name in _MOVES and set(names) == {common})
+
+
+def _computed(verdict: Verdict, ndim: int | None) -> Operand:
+    dtype = verdict.compute[0]
+    return Operand(as_format(dtype).category, dtype, ndim=ndim)
+
+
+def _as_its_input(operand: Operand, verdict: Verdict) -> Verdict:
+    # The loss is written into a tensor like the input (huber_loss in Loss.cpp).
+    if operand.dtype is None or operand.category != "float":
+        return Verdict.refuse(*verdict.reason, f"which does not go back into the input's dtype, {operand}")
+    return verdict.resulting_in(operand.dtype, "the loss has the dtype of the input")
+
+
+def _real_part(row: Format) -> DType:
+    same = (r for r in FORMATS if r.kind is Kind.FLOAT and (r.exponent, r.mantissa) == (row.exponent, row.mantissa))
+    return next(same).dtype
+
+
+def _values(operands: tuple[Operand, ...]) -> dict[int, Scalar]:
+    """The values of Python numbers, where they are known, by position."""
+    return {i: o.value for i, o in enumerate(operands) if o.is_python_scalar and o.value is not None}
+
+
+def _refusal_of_values(operation: Operation, operands: tuple[Operand, ...]) -> Verdict | None:
+    """The refusal of Python numbers too large to be read, before anything is promoted."""
+    values = _values(operands)
+    if any(isinstance(value, int) and not _INT64.min <= value <= _UINT64.max for value in values.values()):
+        return Verdict.refuse("torch reads Python ints from -2**63 to 2**64 - 1 only", overflow=True)
+    to_integer = operation.name == "pow" and operands[0].category in ("bool", "integer")
+    if to_integer and isinstance(exponent := values.get(1), int) and exponent > _INT64.max:
+        return Verdict.refuse("a Python number does not fit int64, which pow reads it as", overflow=True)
+    return None
+
+
+def _within_range(operation: Operation, operands: tuple[Operand, ...], common: Format, verdict: Verdict) -> Verdict:
+    """The verdict after a look at whether Python numbers fit the dtype they are converted to."""
+    values = _values(operands)
+    if operation.name == "pow" and common.category == "integer" and 1 in values and values[1].real < 0:
+        return Verdict.refuse("torch raises no integer to a negative integer power")
+    formats, positions = _CHECKED.get(operation.name, (frozenset[str](), ()))
+    if common.name in formats and any(_overflows(common, values[i]) for i in positions if i in values):
+        return Verdict.refuse(f"a Python number does not fit {common}, and {operation.name} checks", overflow=True)
+    wraps = common.category == "integer" and any(not common.min <= v.real <= common.max for v in values.values())
+    if wraps:
+        return replace(verdict, reason=(*verdict.reason, f"a Python number does not fit {common}: torch wraps it"))
+    return verdict
+
+
+def _overflows(row: Format, value: Scalar) -> bool:
+    # Negative numbers are let into unsigned dtypes as their two's complement (`overflows` in c10/util/overflows.h).
+    low = min(row.min, -row.max)
+    return any(math.isfinite(part) and not low <= part <= row.max for part in (value.real, value.imag))
+
+
+def _interval(value: Scalar | None) -> Hashable:
+    """Where a number lies among the bounds of torch's dtypes: all that a verdict may depend on."""
+    if value is None:
+        return None
+    parts = (value.real, value.imag) if isinstance(value, complex) else (value,)
+    return tuple((bisect_left(_BOUNDS, part), bisect_right(_BOUNDS, part)) for part in parts)
+
+
+TORCH = TorchRules(
+    name="torch",
+    summary="PyTorch as it starts, with float32 as default dtype",
+    source="PyTorch 2.13",
+    accepts=_ACCEPTS,
+)

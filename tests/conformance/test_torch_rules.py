@@ -1,0 +1,242 @@
+"""PyTorch's promotion with no operation in mind, what values do to it, and fixes; against the installed PyTorch."""
+
+import collections
+import dataclasses
+import itertools
+import math
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conformance import torch_judge as judge
+from conformance.torch_judge import without_fixes
+from supremum import explain
+from supremum.decisions import ScalarOverflowError
+from supremum.formats import FORMATS, as_format
+from supremum.lattice import counterexamples
+from supremum.operands import as_operand
+from supremum.rules.torch import TORCH
+
+torch = judge.torch
+SEEN = {name: as_operand(value) for name, value in judge.OPERANDS.items()}
+# One of each sort that promotion tells apart, and all that are ordered.
+SORTS = [name for name in judge.DTYPES if name not in judge.SHELL and not name.startswith("float8")] + ["float8_e5m2"]
+
+
+def _ours(rules, operation, *operands):
+    decision = rules.decide(operation, operands)
+    return str(decision.dtype) if decision else judge.REFUSED
+
+
+def _rules(default):
+    return TORCH if default == "float32" else TORCH.with_default(default)
+
+
+def test_promote_types_of_every_pair():
+    pairs = list(itertools.product(judge.DTYPES, repeat=2))
+    theirs = {pair: judge.promote_types(*pair) for pair in pairs}
+    ours = {(a, b): _ours(TORCH, "promote_types", as_operand(a), as_operand(b)) for a, b in pairs}
+    assert {pair: (ours[pair], theirs[pair]) for pair in pairs if ours[pair] != theirs[pair]} == {}
+    assert sum(name != judge.REFUSED for name in theirs.values()) == 231
+
+
+@pytest.mark.parametrize("default", judge.DEFAULTS)
+def test_result_type_of_every_pair(default):
+    """Tensors with dimensions and without, and Python numbers."""
+    rules, different = _rules(default), {}
+    with judge.default_dtype(default):
+        for a, b in itertools.product(judge.OPERANDS, repeat=2):
+            ours = _ours(rules, None, SEEN[a], SEEN[b])
+            theirs = judge.result_type(judge.OPERANDS[a], judge.OPERANDS[b])
+            if ours != theirs:
+                different[a, b] = (ours, theirs)
+    assert different == {}
+
+
+def test_types_of_python_numbers_stand_for_any_value_of_theirs():
+    for kind, number in ((int, 1), (float, 1.0), (complex, 1j)):
+        for name in judge.TENSORS:
+            assert _ours(TORCH, "multiply", SEEN[name], as_operand(kind)) == _ours(
+                TORCH, "multiply", SEEN[name], as_operand(number)
+            )
+
+
+def test_formats_that_torch_lacks_are_refused_with_that_reason():
+    lacking = [row.name for row in FORMATS if row.name not in judge.DTYPES]
+    assert len(lacking) >= 6
+    for name in lacking:
+        for pair in ((name, name), (name, "float32"), ("float32", name), (name, 1)):
+            decision = explain(*pair, rules=TORCH)
+            assert not decision
+            assert decision.reason == (f"torch has no {name}",)
+
+
+def test_pairs_commute_and_the_triples_that_do_not_associate_are_these():
+    def join(a, b):
+        found = _ours(TORCH, "promote_types", as_operand(a), as_operand(b))
+        return None if found == judge.REFUSED else found
+
+    found = list(counterexamples(join, list(judge.DTYPES)))
+    assert collections.Counter(each.law for each in found) == {"associative": 1104}
+    # Each of them is refused in one grouping and not in the other: no two groupings give different dtypes.
+    assert all(None in (each.left, each.right) for each in found)
+    unsigned = {name for name in judge.DTYPES if name.startswith("uint")} - {"uint8"}
+    assert all(unsigned & set(each.nodes) for each in found)
+
+
+def test_three_tensors_of_a_rank_promote_from_left_to_right():
+    different = {}
+    for names in itertools.product(SORTS, repeat=3):
+        theirs = judge.call(lambda *tensors: torch.cat(tensors), *(judge.TENSORS[name] for name in names))
+        ours = _ours(TORCH, None, *(SEEN[name] for name in names))
+        if ours != theirs:
+            different[names] = (ours, theirs)
+    assert different == {}
+    assert _ours(TORCH, None, *map(as_operand, ("uint16", "float16", "complex64"))) == "complex64"
+    assert _ours(TORCH, None, *map(as_operand, ("uint16", "complex64", "float16"))) == judge.REFUSED
+
+
+@settings(max_examples=500, deadline=None)
+@given(names=st.lists(st.sampled_from(SORTS), min_size=1, max_size=7))
+def test_any_number_of_tensors(names):
+    theirs = judge.call(lambda *tensors: torch.cat(tensors), *(judge.TENSORS[name] for name in names))
+    assert _ours(TORCH, None, *(SEEN[name] for name in names)) == theirs
+
+
+@settings(max_examples=1000, deadline=None)
+@given(names=st.tuples(*[st.sampled_from(list(judge.TENSORS))] * 3), default=st.sampled_from(judge.DEFAULTS))
+def test_three_tensors_of_any_rank(names, default):
+    """`torch.addcmul(a, b, c)` is `a + b * c` in the dtype all three meet in; errors of missing kernels tell it."""
+    with judge.default_dtype(default):
+        theirs = judge.call(torch.addcmul, *(judge.TENSORS[name] for name in names))
+    ours = _ours(_rules(default), None, *(SEEN[name] for name in names))
+    missing = judge.without_kernel(theirs)
+    # A shell dtype is named although it is only to be converted.
+    assert ours == (missing or theirs) or missing in judge.SHELL
+
+
+INTEGERS = [row for row in FORMATS if row.category == "integer" and row.name in set(judge.DTYPES) - set(judge.SHELL)]
+INTEGER_BOUNDS = {bound for row in INTEGERS for bound in (row.min, row.max, -row.max)} | {0, 10**20, 10**400}
+INTEGER_VALUES = sorted({bound + step for bound in INTEGER_BOUNDS for step in (-1, 0, 1)})
+FLOAT_VALUES = [
+    sign * value
+    for name in ("float16", "bfloat16", "float32", "float64")
+    for value in (as_format(name).max, math.nextafter(as_format(name).max, math.inf))
+    for sign in (1.0, -1.0)
+]
+FLOAT_VALUES += [0.0, 1.0, 1.5, -2.0, math.nan]
+LOOKS_AT_VALUES = ("add", "multiply", "divide", "where", "pow", "less", "copysign", "bitwise_and", "floor_divide")
+
+
+@pytest.mark.parametrize("operation", LOOKS_AT_VALUES)
+def test_python_numbers_of_every_size(operation):
+    """At and beside the bounds of every dtype, on either side."""
+    numbers = [*INTEGER_VALUES, *FLOAT_VALUES, *(complex(0, value) for value in FLOAT_VALUES), True, False]
+    rules, different = without_fixes("float32"), {}
+    tensors = [name for name in judge.TENSORS if name.removesuffix("[]") not in judge.SHELL]
+    for name, number in itertools.product(tensors, numbers):
+        for call in ((judge.TENSORS[name], number), (number, judge.TENSORS[name])):
+            if judge.divides_by_zero(operation, *call):
+                continue
+            decision = rules.decide(operation, [as_operand(operand) for operand in call])
+            theirs, overflow = judge.operate_with_overflow(operation, *call)
+            if judge.without_kernel(theirs) is None and (
+                theirs != (str(decision.dtype) if decision else judge.REFUSED) or overflow != decision.verdict.overflow
+            ):
+                different[name, str(number)[:30], call[0] is number] = (str(decision), theirs, overflow)
+    assert different == {}
+
+
+def test_wrapped_numbers_are_told():
+    for row, number in itertools.product(INTEGERS, [value for value in INTEGER_VALUES if -(2**63) <= value < 2**64]):
+        wrapped = torch.mul(judge.TENSORS[row.name], number)[0].item() != number
+        assert (
+            any("wraps" in why for why in explain(row.name, number, operation="multiply", rules=TORCH).reason)
+            == wrapped
+        )
+
+
+def test_overflow_is_an_error_of_its_own():
+    with pytest.raises(ScalarOverflowError, match="does not fit uint8"):
+        _ = explain("uint8", 256, operation="where", rules=TORCH).dtype
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    operation=st.sampled_from(LOOKS_AT_VALUES),
+    name=st.sampled_from(list(judge.TENSORS)),
+    number=st.integers(-(2**70), 2**70)
+    | st.floats()
+    | st.complex_numbers()
+    | st.booleans()
+    | st.sampled_from(FLOAT_VALUES),
+)
+def test_a_verdict_from_the_cache_is_the_one_it_would_be_anew(operation, name, number):
+    operands = (SEEN[name], as_operand(number))
+    assert TORCH.decide(operation, operands).verdict == dataclasses.replace(TORCH).decide(operation, operands).verdict
+
+
+def test_verdicts_are_cached_by_interval():
+    for a, b in ((1000, 1001), (2.25, 2.75), (0.25j, 0.75j)):
+        assert explain("int8", a, rules=TORCH).verdict is explain("int8", b, rules=TORCH).verdict
+
+
+@pytest.mark.filterwarnings("ignore:Casting complex values to real:UserWarning")  # where only real ones are taken
+@pytest.mark.parametrize("operation", ["add", "subtract", "maximum", "hypot", "less", "bitwise_or", "copysign"])
+def test_every_refusal_has_a_fix_that_torch_takes(operation):
+    fixed = 0
+    for call in itertools.product(judge.OPERANDS, repeat=2):
+        decision = TORCH.decide(operation, [SEEN[name] for name in call])
+        if decision:
+            continue
+        if any(name.removesuffix("[]") in judge.SHELL for name in call):
+            assert decision.fix is None  # torch converts no shell dtype, not even on request
+            continue
+        fixed += 1
+        operands = decision.fix.apply(decision.operands)
+        assert TORCH.decide(operation, operands), (call, decision.fix)
+        outcome = judge.operate(
+            operation,
+            *(
+                judge.cast(judge.OPERANDS[name], operand.dtype) if operand != SEEN[name] else judge.OPERANDS[name]
+                for name, operand in zip(call, operands, strict=True)
+            ),
+        )
+        # float8, complex32 and wide unsigned integers lack kernels; that is all that may be wrong after the fix.
+        assert outcome != judge.REFUSED, (call, decision.fix)
+        assert judge.without_kernel(outcome) not in judge.SHELL, (call, decision.fix)
+    assert fixed > 100
+
+
+@pytest.mark.parametrize("operation", ["where", "add", "pow"])
+def test_numbers_out_of_range_have_a_fix_that_holds_them(operation):
+    for name, number in itertools.product(set(judge.DTYPES) - set(judge.SHELL), INTEGER_VALUES):
+        decision = explain(name, number, operation=operation, rules=TORCH)
+        if decision.verdict.overflow and abs(number) < 10**300:
+            fixed = decision.fix.apply(decision.operands)
+            held_in = as_format(fixed[1].dtype or "float64")
+            assert held_in.min <= number <= held_in.max
+            assert TORCH.decide(operation, fixed), (name, number)
+
+
+def test_default_dtypes_are_those_that_torch_takes():
+    assert TORCH.with_default(torch.float64) == TORCH.with_default("float64") != TORCH
+    for name in judge.DTYPES:
+        try:
+            with judge.default_dtype(name):
+                taken = True
+        except TypeError:
+            taken = False
+        if taken:
+            assert TORCH.with_default(name).default_dtype == name
+        else:
+            with pytest.raises(ValueError, match="default dtype is one of"):
+                TORCH.with_default(name)
+
+
+def test_the_rules_need_no_torch():
+    code = "import sys, supremum.rules.torch; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,143 @@
+"""The installed PyTorch, asked what it does, and our rules, asked fast; no rule of its own."""
+
+import contextlib
+import os
+import re
+import warnings
+
+import pytest
+
+if not os.environ.get("CI"):  # there a missing PyTorch is a failure
+    pytest.importorskip("torch", reason="PyTorch is not installed; its rules are compared with it where it is")
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+from supremum.formats import FORMATS
+from supremum.operations import OPERATIONS
+from supremum.rules.torch import TORCH, TorchRules
+
+torch.set_num_threads(1)
+
+DTYPES = {row.name: dtype for row in FORMATS if isinstance(dtype := getattr(torch, row.name, None), torch.dtype)}
+DEFAULTS = ("float16", "bfloat16", "float32", "float64")
+# Nothing is computed in these, so that a missing kernel says nothing about any other format.
+SHELL = ("uint1", "uint2", "uint4", "int1", "int2", "int4")
+REFUSED = "refused"
+
+
+def tensor(name, ndim):
+    made = torch.empty((2,) * ndim, dtype=DTYPES[name])
+    return made if name in SHELL else made.fill_(1)
+
+
+with warnings.catch_warnings():
+    warnings.filterwarnings("ignore", "ComplexHalf support is experimental")  # said once, by the first of them
+    TENSORS = {f"{name}{suffix}": tensor(name, ndim) for name in DTYPES for suffix, ndim in (("", 1), ("[]", 0))}
+NUMBERS = {"True": True, "1": 1, "1.0": 1.0, "1j": 1j}
+OPERANDS = TENSORS | NUMBERS
+
+_MIRRORED = {"less": "greater", "less_equal": "greater_equal", "equal": "equal", "not_equal": "not_equal"}
+_MIRRORED |= {mirrored: name for name, mirrored in _MIRRORED.items()}
+_NAMES = {"bitwise_invert": "bitwise_not", "equal": "eq", "not_equal": "ne"}
+_LOSSES = ("huber_loss", "poisson_nll_loss", "l1_loss", "mse_loss")
+ASKED = {
+    name: getattr(F if name in _LOSSES else torch, _NAMES.get(name, name))
+    for name in OPERATIONS
+    if name not in ("where", "result_type", "promote_types")
+} | {"where": lambda a, b: torch.where(torch.ones(2, dtype=torch.bool), a, b)}
+
+
+@contextlib.contextmanager
+def default_dtype(name):
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(DTYPES[name])
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+class WithoutFixes(TorchRules):
+    """The same rules; to look for a fix for each of a hundred thousand refusals would take most of the time."""
+
+    def _find_fix(self, *_):
+        return None
+
+
+def without_fixes(default):
+    """Our rules with a default dtype, for the calls of full products."""
+    return WithoutFixes(TORCH.name, TORCH.summary, TORCH.source, default, accepts=TORCH.accepts)
+
+
+def name_of(dtype):
+    return str(dtype).removeprefix("torch.")
+
+
+def promote_types(a, b):
+    try:
+        return name_of(torch.promote_types(DTYPES[a], DTYPES[b]))
+    except RuntimeError:
+        return REFUSED
+
+
+def result_type(a, b):
+    try:
+        return name_of(torch.result_type(a, b))
+    except RuntimeError:
+        return REFUSED
+
+
+def call(function, *operands):
+    """What a call gives: the dtype, a refusal, or `"no kernel for <format>"`, which tells the dtype it computes in."""
+    return _call(function, operands)[0]
+
+
+def operate(operation, *operands):
+    """The same of an operation; a comparison with a number on the left is what Python's operator makes of it."""
+    return operate_with_overflow(operation, *operands)[0]
+
+
+def operate_with_overflow(operation, *operands):
+    """The same, and whether it is refused because a number is out of range."""
+    if operation in _MIRRORED and not isinstance(operands[0], torch.Tensor) and isinstance(operands[1], torch.Tensor):
+        operation, operands = _MIRRORED[operation], operands[::-1]
+    return _call(ASKED[operation], operands)
+
+
+def _call(function, operands):
+    try:
+        return name_of(function(*operands).dtype), False
+    except NotImplementedError as error:
+        return "no kernel for " + _FORMAT_OF_CPP[re.search(r"not implemented for '(\w+)'", str(error))[1]], False
+    except OverflowError:
+        return REFUSED, True
+    except (RuntimeError, TypeError, AttributeError, KeyError) as error:  # KeyError: meta tensors of float8
+        return REFUSED, "without overflow" in str(error)
+
+
+def divides_by_zero(operation, _, divisor):
+    """Whether an integer is divided by zero on the CPU, which is an error of values, whatever their types."""
+    wrapped_to_zero = isinstance(divisor, int) and divisor % 256 == 0
+    return operation == "floor_divide" and wrapped_to_zero
+
+
+def cast(operand, dtype):
+    """An operand after an explicit cast."""
+    target = DTYPES[str(dtype)]
+    if not target.is_complex:
+        operand = operand.real  # what a fix spells `.real`; real numbers and tensors are their own real part
+    return operand.to(target) if isinstance(operand, torch.Tensor) else torch.tensor(operand, dtype=target)
+
+
+def without_kernel(outcome):
+    """The format an outcome says there is no kernel for, else None."""
+    return outcome.removeprefix("no kernel for ") if outcome.startswith("no kernel for ") else None
+
+
+_FORMAT_OF_CPP = (
+    {name.capitalize().replace("Uint", "UInt"): name for name in DTYPES if "int" in name}
+    | {name.capitalize(): name for name in DTYPES if name.startswith("float8")}
+    | {"Bool": "bool", "Byte": "uint8", "Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64"}
+    | {"BFloat16": "bfloat16", "Half": "float16", "Float": "float32", "Double": "float64"}
+    | {"ComplexHalf": "complex32", "ComplexFloat": "complex64", "ComplexDouble": "complex128"}
+)
