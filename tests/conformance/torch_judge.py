@@ -126,7 +126,7 @@ def cast(operand, dtype):
     target = DTYPES[str(dtype)]
     if not target.is_complex:
         operand = operand.real  # what a fix spells `.real`; real numbers and tensors are their own real part
-    return operand.to(target) if isinstance(operand, torch.Tensor) else torch.tensor(operand, dtype=target)
+    return torch.as_tensor(operand).to(target)
 
 
 def without_kernel(outcome):
