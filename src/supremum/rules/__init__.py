@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from supremum.rules.registry import get_rules, rule_names
+from supremum.rules.registry import HOMES, rule_names
 from supremum.rules.rule_set import RuleSet
+from supremum.rules.scope import get_rules, set_default_rules, use_rules
 
 if TYPE_CHECKING:
-    from supremum.rules.jax import JAX_X32, JAX_X64
+    from supremum.rules.array_api import ARRAY_API
+    from supremum.rules.jax import JAX_STRICT, JAX_X32, JAX_X64
     from supremum.rules.lattice_rules import LatticeRuleSet
+    from supremum.rules.numpy import NUMPY
+    from supremum.rules.paddle import PADDLE
+    from supremum.rules.tf_rfc import TF_RFC_ALL, TF_RFC_NONE, TF_RFC_SAFE
+    from supremum.rules.torch import TORCH
 
-__all__ = ["JAX_X32", "JAX_X64", "LatticeRuleSet", "RuleSet", "get_rules", "rule_names"]
+__all__ = [
+    "ARRAY_API",
+    "JAX_STRICT",
+    "JAX_X32",
+    "JAX_X64",
+    "NUMPY",
+    "PADDLE",
+    "TF_RFC_ALL",
+    "TF_RFC_NONE",
+    "TF_RFC_SAFE",
+    "TORCH",
+    "LatticeRuleSet",
+    "RuleSet",
+    "get_rules",
+    "rule_names",
+    "set_default_rules",
+    "use_rules",
+]
 
-# Where the lazy names are: no family is read before it is asked for.
-_HOMES = {"JAX_X32": "jax", "JAX_X64": "jax", "LatticeRuleSet": "lattice_rules"}
+# The lazy names and their modules: no family is read before it is asked for.
+_MODULES = {attribute: module for module, attribute in HOMES.values()} | {"LatticeRuleSet": "lattice_rules"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'supremum.rules' has no attribute {name!r}")
-    import importlib
-
-    return getattr(importlib.import_module(f"supremum.rules.{_HOMES[name]}"), name)
+    return getattr(importlib.import_module(f"supremum.rules.{_MODULES[name]}"), name)

@@ -8,49 +8,55 @@ import sys
 from supremum.errors import UnknownNameError
 from supremum.rules.rule_set import RuleSet
 
-# Name: module and attribute.
-_HOMES: dict[str, tuple[str, str]] = {
-    "jax-x64": ("supremum.rules.jax", "JAX_X64"),
-    "jax-x32": ("supremum.rules.jax", "JAX_X32"),
+# Name: module in this package, and the value in it.
+HOMES: dict[str, tuple[str, str]] = {
+    "jax-x64": ("jax", "JAX_X64"),
+    "jax-x32": ("jax", "JAX_X32"),
+    "jax-strict": ("jax", "JAX_STRICT"),
+    "numpy": ("numpy", "NUMPY"),
+    "torch": ("torch", "TORCH"),
+    "tf-rfc-all": ("tf_rfc", "TF_RFC_ALL"),
+    "tf-rfc-safe": ("tf_rfc", "TF_RFC_SAFE"),
+    "tf-rfc-none": ("tf_rfc", "TF_RFC_NONE"),
+    "paddle": ("paddle", "PADDLE"),
+    "array-api": ("array_api", "ARRAY_API"),
 }
-_FOLLOWS_JAX = "jax"
-DEFAULT = _FOLLOWS_JAX
+FOLLOWS_JAX = "jax"
+"""The name that stands for `jax-x64` or `jax-x32`, whichever JAX's own flag says."""
 
 
 def rule_names() -> tuple[str, ...]:
-    """Every name `get_rules` knows."""
-    return (_FOLLOWS_JAX, *_HOMES)
+    """Every name of a rule set."""
+    return (FOLLOWS_JAX, *HOMES)
 
 
-def get_rules(rules: str | RuleSet | None = None) -> RuleSet:
-    """The rule set of a name.
-
-    Args:
-        rules: a name, a rule set (returned as it is), or None for the default, `"jax"`. `"jax"` stands for `jax-x64`
-            or `jax-x32`, whichever JAX's own flag says now; where JAX has not been imported, for `jax-x64`.
+def canonical_name(name: str) -> str:
+    """The name of the rule set itself: `"jax"` becomes the one that JAX's flag says at the time.
 
     Raises:
-        UnknownNameError: for any other name; the message has the near ones.
+        UnknownNameError: for a name that is none; the message has the near ones.
+    """
+    if name == FOLLOWS_JAX:
+        # Never imports JAX: a program that has not imported it has set no flag of its either.
+        config = getattr(sys.modules.get("jax"), "config", None)
+        return "jax-x64" if config is None or config.jax_enable_x64 else "jax-x32"
+    if name not in HOMES:
+        raise UnknownNameError("rule set", name, rule_names())
+    return name
 
-    >>> get_rules("jax-x32").summary
+
+def find_rules(name: str) -> RuleSet:
+    """The rule set of a name.
+
+    Raises:
+        UnknownNameError: for a name that is none; the message has the near ones.
+
+    >>> find_rules("jax-x32").summary
     'JAX as it starts, with jax_enable_x64 off: 64-bit dtypes are held in 32 bits'
-    >>> get_rules("jax-64")
+    >>> find_rules("jax-64")
     Traceback (most recent call last):
         ...
     supremum.errors.UnknownNameError: unknown rule set 'jax-64': did you mean 'jax-x64'?
     """
-    if isinstance(rules, RuleSet):
-        return rules
-    name = DEFAULT if rules is None else rules
-    if name == _FOLLOWS_JAX:
-        name = _current_jax()
-    if name not in _HOMES:
-        raise UnknownNameError("rule set", name, rule_names())
-    module, attribute = _HOMES[name]
-    return getattr(importlib.import_module(module), attribute)
-
-
-def _current_jax() -> str:
-    # Never imports JAX: a program that has not imported it has no flag of its either.
-    config = getattr(sys.modules.get("jax"), "config", None)
-    return "jax-x64" if config is None or config.jax_enable_x64 else "jax-x32"
+    module, attribute = HOMES[canonical_name(name)]
+    return getattr(importlib.import_module(f"supremum.rules.{module}"), attribute)

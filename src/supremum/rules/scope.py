@@ -1,0 +1,153 @@
+"""Which rules are in force: an argument, else the innermost scope, else the default of the process."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+from supremum.rules.registry import FOLLOWS_JAX, canonical_name, find_rules
+from supremum.rules.rule_set import RuleSet
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class _Scope(NamedTuple):
+    """The rules of a `with` block, and the block around it."""
+
+    rules: str | RuleSet
+    outer: _Scope | None
+
+
+# A context variable: asyncio tasks inherit it and keep theirs apart, new threads start without one.
+_scope: ContextVar[_Scope | None] = ContextVar("rules", default=None)
+_default: list[str | RuleSet] = [FOLLOWS_JAX]
+_jax_contexts: list[Any] = []
+
+
+def rules_in_force() -> str | RuleSet:
+    """What was asked for, by name or as a value: `"jax"` is left as it is."""
+    scope = _scope.get()
+    return _default[0] if scope is None else scope.rules
+
+
+def get_rules(rules: str | RuleSet | None = None) -> RuleSet:
+    """The rule set of a name, or the one in force.
+
+    Args:
+        rules: a name, a rule set (returned as it is), or None for the rules in force: those of the innermost
+            `use_rules`, else those of `set_default_rules`, else `"jax"`. `"jax"` stands for `jax-x64` or `jax-x32`,
+            whichever JAX's own flag says now; where JAX has not been imported, for `jax-x64`.
+
+    Raises:
+        UnknownNameError: for an unknown name; the message has the near ones.
+
+    >>> with use_rules("tf-rfc-safe"):
+    ...     get_rules().name, get_rules("paddle").name
+    ('tf-rfc-safe', 'paddle')
+    """
+    asked = rules_in_force() if rules is None else rules
+    return asked if isinstance(asked, RuleSet) else find_rules(asked)
+
+
+def set_default_rules(rules: str | RuleSet) -> None:
+    """Set the rules of the whole process, for wherever no scope and no argument says otherwise.
+
+    Args:
+        rules: a rule set or its name.
+
+    Raises:
+        UnknownNameError: for an unknown name; the default stays what it was.
+    """
+    if not isinstance(rules, RuleSet):
+        canonical_name(rules)
+    _default[0] = rules
+    context = _jax_context()
+    if context is not None:
+        context.set_global(rules)
+
+
+class use_rules:  # noqa: N801 (a context manager, named like the verb it is)
+    """Put rules in force for the time of a block, or of every call of a function.
+
+    Args:
+        rules: a rule set or its name.
+
+    Raises:
+        UnknownNameError: for an unknown name.
+
+    Asyncio tasks inherit the scope they are started in; new threads start from the default. Where JAX is loaded the
+    scope is part of its cache key, so that a function jitted under one rule set is traced again under another. (JAX
+    keeps its key per thread: do not hold a scope open across an `await` while other tasks call jitted functions.)
+
+    >>> import supremum
+    >>> with use_rules("numpy"):
+    ...     supremum.result_type("int32", "float32")
+    dtype('float64')
+    >>> @use_rules("torch")
+    ... def f():
+    ...     return supremum.result_type("int64", "float16")
+    >>> f()
+    dtype('float16')
+    """
+
+    def __init__(self, rules: str | RuleSet) -> None:
+        if not isinstance(rules, RuleSet):
+            canonical_name(rules)
+        self.rules = rules
+        self._entered: list[Any] = []
+
+    def __enter__(self) -> RuleSet:
+        """Put the rules in force, and return them."""
+        _scope.set(_Scope(self.rules, _scope.get()))
+        context = _jax_context()
+        manager = None if context is None else context(self.rules)
+        if manager is not None:
+            manager.__enter__()
+        self._entered.append(manager)
+        return get_rules(self.rules)
+
+    def __exit__(self, *exception: object) -> None:
+        """Put the outer rules in force again."""
+        scope = _scope.get()
+        assert scope is not None
+        _scope.set(scope.outer)
+        manager = self._entered.pop()
+        if manager is not None:
+            manager.__exit__(*exception)
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        """A function that runs under these rules; of a coroutine function, one whose awaited body does."""
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def awaited(*args: P.args, **kwargs: P.kwargs) -> Any:
+                with use_rules(self.rules):
+                    return await function(*args, **kwargs)
+
+            return awaited  # pyright: ignore[reportReturnType] (it is what R is for a coroutine function)
+
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            name = function.__qualname__
+            raise TypeError(f"use_rules cannot decorate the generator {name}: write `with use_rules(...):` inside it")
+
+        @functools.wraps(function)
+        def called(*args: P.args, **kwargs: P.kwargs) -> R:
+            with use_rules(self.rules):
+                return function(*args, **kwargs)
+
+        return called
+
+
+def _jax_context() -> Any:
+    """JAX's side of the scope, made when JAX is first seen to be loaded; None before."""
+    if not _jax_contexts and (jax := sys.modules.get("jax")) is not None and hasattr(jax, "make_user_context"):
+        context: Any = jax.make_user_context(default_value=None)
+        if _default[0] != FOLLOWS_JAX:
+            context.set_global(_default[0])
+        _jax_contexts.append(context)
+    return _jax_contexts[0] if _jax_contexts else None
