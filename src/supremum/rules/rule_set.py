@@ -5,11 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from supremum.decisions import Decision, Fix, Verdict
-from supremum.formats import FORMATS, DType, as_format
+from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
 from supremum.operands import Operand
 from supremum.operations import Operation, Result, as_operation
+from supremum.rules.values import stores
 
 _BOOL = as_format("bool").dtype
 
@@ -103,25 +105,37 @@ class RuleSet(ABC):
 
     def _find_fix(self, operation: Operation, operands: tuple[Operand, ...]) -> Fix | None:
         """Casts to one format that these rules accept; Python numbers are left as they are where that is enough."""
-        for target in _targets(operands):
-            needed = [i for i, operand in enumerate(operands) if operand.name != str(target)]
-            arrays = [i for i in needed if not operands[i].is_python_scalar]
-            for positions in (arrays, needed):
-                fix = Fix(tuple((i, target, operands[i].is_python_scalar) for i in positions))
-                if positions and self._judge(operation, fix.apply(operands)).result is not None:
+        # A Python bool has a dtype, but no more an `astype` than the other numbers.
+        numbers = {i for i, operand in enumerate(operands) if operand.is_python_scalar or operand.value is not None}
+        for target in _targets(frozenset(operand.dtype for operand in operands if operand.dtype is not None)):
+            dtype = target.dtype
+            needed = [i for i, operand in enumerate(operands) if i in numbers or operand.weak or operand.dtype != dtype]
+            arrays = [i for i in needed if i not in numbers]
+            for positions in (arrays, needed) if arrays != needed else (needed,):
+                if not positions or not all(self._is_castable(operands[i], target) for i in positions):
+                    continue
+                fix = Fix(tuple((i, dtype, i in numbers) for i in positions))
+                if self._judge(operation, fix.apply(operands)).result is not None:
                     return fix
         return None
 
+    def _is_castable(self, operand: Operand, target: Format) -> bool:
+        """Whether a fix may cast an operand to a format: the cast exists, and does not change what a number is."""
+        if not operand.is_python_scalar:
+            return operand.category != "complex" or target.category == "complex"
+        is_higher = CATEGORIES.index(operand.category) > CATEGORIES.index(target.category)
+        return not is_higher and (operand.value is None or stores(operand.value, target))
 
-def _targets(operands: tuple[Operand, ...]) -> list[DType]:
+
+@cache
+def _targets(dtypes: frozenset[DType]) -> tuple[Format, ...]:
     """Formats to cast everything to, best first.
 
     First those that hold every operand exactly, an operand's own before others; then, where none is accepted, an
     operand's own although it holds less; then anything else, nearest in width first.
     """
-    own = sorted({o.format for o in operands if o.dtype is not None}, key=lambda row: row.bits, reverse=True)
+    own = sorted((row for row in FORMATS if row.dtype in dtypes), key=lambda row: row.bits, reverse=True)
     width = max((row.bits for row in own), default=0)
     holding = [row for row in sorted(FORMATS, key=lambda row: row.bits) if all(map(row.holds, own))]
     others = sorted(FORMATS, key=lambda row: abs(row.bits - width))
-    ordered = [*(row for row in holding if row in own), *holding, *own, *others]
-    return [row.dtype for row in dict.fromkeys(ordered)]
+    return tuple(dict.fromkeys((*(row for row in holding if row in own), *holding, *own, *others)))
