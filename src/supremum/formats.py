@@ -103,6 +103,23 @@ class Format:
         return self.kind in (Kind.FLOAT, Kind.COMPLEX)
 
     @property
+    def is_builtin(self) -> bool:
+        """Whether the dtype is one of NumPy's own rather than of ml_dtypes."""
+        return self.dtype.isbuiltin == 1
+
+    @property
+    def component(self) -> Format:
+        """The real format of one component of a complex format; a real format is its own component."""
+        if self.kind is not Kind.COMPLEX:
+            return self
+        layout = (self.exponent, self.mantissa, self.nan, self.inf)
+        return next(
+            row
+            for row in FORMATS
+            if row.kind is Kind.FLOAT and (row.exponent, row.mantissa, row.nan, row.inf) == layout
+        )
+
+    @property
     def _bias(self) -> int:
         return 2 ** (self.exponent - 1) - 1 if self.bias is None else self.bias
 

@@ -54,7 +54,7 @@ class Operand:
         """How the operand is written in tables: `"int8"`, `"float*"`."""
         if self.weak:
             return _WEAK_NAME_OF_CATEGORY[self.category]
-        return str(self.dtype)
+        return self.format.name
 
     def with_dtype(self, dtype: object) -> Operand:
         """The same operand after an explicit cast: strong, of the given dtype."""

@@ -28,7 +28,7 @@ class Departure:
             is empty.
         ours, theirs: the dtypes either side says, or `"refused"`; `"tensor"` for the dtype of the only tensor among the
             operands, `"n-d"` for that of the only one with dimensions, `"any"` for any answer.
-        cells: how many cells it covers.
+        cells: how many cells it covers; 0 where it is about values, for which a test of its own asks.
         reason: why ours is as it is.
         either_order: whether left and right may change places.
     """
@@ -203,4 +203,26 @@ DEPARTURES: list[Departure] = [
         "paddle", "page scalars", "where", "tensor", "scalar", "refused float32", "any", 26,
         "the page has the Common Rule here; Paddle makes an int64 or float32 tensor of the scalar first",
     ),
+    Departure(
+        "numpy", "function", "where", "uint8", "int*", "refused", "uint8", 0,
+        "before 2.5 NumPy wraps an int that is out of range in silence; 2.5 raises OverflowError "
+        "(numpy/_core/src/multiarray/multiarraymodule.c, PyArray_Where), and nothing here is ever silently wrong",
+    ),
+    Departure(
+        "array-api", "function", "maximum minimum less less_equal greater greater_equal", "float32 float64", "complex*",
+        "refused", "any", 24,
+        "array-api-strict looks at the category of the array alone; the standard takes real operands only",
+        either_order=True,
+    ),
+    Departure(
+        "jax", "function", "divide", "uint1 uint2 int1 int2", "bool uint1 uint2 int1 int2 int*", "refused", "any", 40,
+        "JAX knows no float for integers of one and two bits and divides in the integers themselves",
+        either_order=True,
+    ),
+    Departure(
+        "jax", "function", "copysign", "int1", "bool int1 int*", "refused", "int8", 10,
+        "JAX's abs makes int8 of int1, and its copysign then gives an integer",
+        either_order=True,
+    ),
+    Departure("jax", "function", "abs", "int1", "", "refused", "int8", 2, "JAX has abs for int1 but not int2 and int4"),
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from supremum.decisions import Conversion, Decision, Fix, Verdict
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
 from supremum.operands import Operand
 from supremum.operations import Operation, Result, as_operation
-from supremum.rules.values import fits
+from supremum.rules.values import stores
 
 _BOOL = as_format("bool").dtype
 
@@ -112,26 +112,33 @@ class RuleSet(ABC):
         for may_cut in (False, True):
             for target in _targets(operands):
                 row = as_format(target)
-                needed = [i for i, operand in enumerate(operands) if operand.name != row.name]
+                needed = [i for i, o in enumerate(operands) if o.is_python_scalar or o.name != row.name]
                 arrays = [i for i in needed if not operands[i].is_python_scalar]
                 for positions in (arrays, needed) if arrays != needed else (needed,):
-                    if not positions or not all(_may_become(row, operands[i], may_cut) for i in positions):
+                    if not positions or not all(
+                        self._is_castable(operands[i], row, may_cut=may_cut) for i in positions
+                    ):
                         continue
                     fix = Fix(tuple(Conversion.of(i, operands[i], target) for i in positions))
                     if self._judge(operation, fix.apply(operands)).result is not None:
                         return fix
         return None
 
+    def _is_castable(self, operand: Operand, target: Format, *, may_cut: bool) -> bool:
+        """Whether a fix may cast an operand to a format.
 
-def _may_become(row: Format, operand: Operand, may_cut: bool) -> bool:
-    """Whether a fix may cast an operand to a format; a Python number out of range cannot be."""
-    if operand.is_python_scalar and operand.value is not None and not fits(operand.value, row):
-        return False
-    if may_cut:
-        return True
-    if operand.is_python_scalar:
-        return CATEGORIES.index(operand.category) <= CATEGORIES.index(row.category)
-    return operand.category != "complex" or row.category == "complex"
+        Args:
+            operand: the operand; a Python number that is known has to be in range.
+            target: the format.
+            may_cut: whether a number may lose its fraction, and a complex operand its imaginary part.
+        """
+        value = operand.value
+        if isinstance(value, complex) and target.category != "complex":
+            value = value.real
+        if operand.dtype is None and value is not None and not stores(value, target, may_cut=may_cut):
+            return False
+        is_higher = CATEGORIES.index(operand.category) > CATEGORIES.index(target.category)
+        return may_cut or not is_higher or (not operand.is_python_scalar and operand.category != "complex")
 
 
 def _targets(operands: tuple[Operand, ...]) -> list[DType]:

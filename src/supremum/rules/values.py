@@ -1,78 +1,103 @@
-"""Python numbers against the range of a format, exactly, for rule sets that look at values."""
+"""Which formats a Python number fits, and what of its value such questions depend on."""
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
-from collections.abc import Hashable
+from bisect import bisect_right
 from functools import cache
-from typing import NamedTuple
+from itertools import chain
 
-from supremum.formats import FORMATS, Format, Nan
+from supremum.formats import FORMATS, Format, as_format
 from supremum.operands import Scalar
 
-
-class _Range(NamedTuple):
-    """The numbers a format takes in: from `low` to `high`, ends included where `closed`."""
-
-    low: int | float
-    high: int | float
-    closed: bool
-
-    def takes(self, value: float) -> bool:
-        return self.low <= value <= self.high if self.closed else self.low < value < self.high
+_INT64, _FLOAT64 = as_format("int64"), as_format("float64")
 
 
-@cache
-def _range(row: Format) -> _Range:
-    if not row.is_inexact:
-        return _Range(row.min, row.max, closed=True)
-    gap = 2.0 ** (row.max_exponent - row.mantissa)  # between the largest numbers of the format
-    # Halfway to the number that would come next. In Python's integers where it can be, as float64's own is no float.
-    high = row.max + gap / 2 if gap < 2 else int(row.max) + int(gap) // 2
-    # A tie goes to the even neighbour: down to the largest number only where that is even.
-    return _Range(-high if row.signed else row.min, high, closed=row.max / gap % 2 == 0)
+def fits(value: Scalar, target: Format) -> bool:
+    """Whether a Python number is in the range of a format.
 
-
-_BOUNDARIES: tuple[int | float, ...] = tuple(sorted({end for row in FORMATS for end in _range(row)[:2]}))
-
-
-def fits(value: Scalar, row: Format) -> bool:
-    """Whether a Python number is within the range of a format, after rounding to nearest but whatever it rounds to.
-
-    Args:
-        value: the number; both components of a complex one have to be within the range.
-        row: the format.
-
-    Returns:
-        True where the number, rounded, is a finite number of the format, and for inf and nan where it has them.
-
-    >>> from supremum.formats import as_format
-    >>> fits(128, as_format("int8")), fits(65519.9, as_format("float16")), fits(65520, as_format("float16"))
-    (False, True, False)
-    """
-    if isinstance(value, complex):
-        return fits(value.real, row) and fits(value.imag, row)
-    if isinstance(value, float) and not math.isfinite(value):
-        return row.nan is not Nan.NONE if math.isnan(value) else row.inf
-    return _range(row).takes(value)
-
-
-def interval(value: Scalar) -> Hashable:
-    """What has to be known of a Python number to say in which formats it fits: the same for all numbers that agree.
+    An integer format takes the whole numbers in its range, a float format what does not round to infinity (or past its
+    largest number, where it has no infinity), a complex format likewise in both components. Infinities and NaN are in
+    the range of every float format. A complex number never fits a real format.
 
     Args:
         value: the number.
+        target: the format.
 
-    Returns:
-        A key; two numbers of one type with the same key fit the same formats.
-
-    >>> interval(300) == interval(301), interval(255) == interval(256)
-    (True, False)
+    >>> from supremum.formats import as_format
+    >>> fits(255, as_format("uint8")), fits(256, as_format("uint8")), fits(1e10, as_format("float16"))
+    (True, False, False)
     """
     if isinstance(value, complex):
-        return interval(value.real), interval(value.imag)
+        return target.category == "complex" and fits(value.real, target) and fits(value.imag, target)
     if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if math.isnan(value) else "inf"
-    # Even between two boundaries, odd on one, so that it does not matter on which side the boundary itself falls.
-    return bisect_left(_BOUNDARIES, value) + bisect_right(_BOUNDARIES, value)
+        return target.is_inexact
+    if not target.is_inexact and value != int(value):
+        return False
+    low, high = _range(target)
+    return low <= (value, 0) < high
+
+
+def converts(value: int, target: Format) -> bool:
+    """Whether NumPy converts a Python int to a format without raising; it may round, or overflow to infinity.
+
+    >>> from supremum.formats import as_format
+    >>> converts(10**40, as_format("float16")), converts(2**63, as_format("bfloat16"))
+    (True, False)
+    """
+    if not target.is_builtin or target.category == "bool":
+        return fits(value, _INT64)  # read through a C integer
+    return fits(value, _FLOAT64 if target.is_inexact else target)
+
+
+def stores(value: Scalar, target: Format, *, may_cut: bool = False) -> bool:
+    """Whether `np.asarray(value, target)` gives that number, rounded if need be.
+
+    Args:
+        value: the number.
+        target: the format.
+        may_cut: whether a fraction may be lost too.
+
+    >>> from supremum.formats import as_format
+    >>> stores(2**63, as_format("float32")), stores(2**63, as_format("int64")), stores(1.5, as_format("int8"))
+    (True, False, False)
+    """
+    if may_cut and isinstance(value, float) and math.isfinite(value) and not target.is_inexact:
+        value = int(value)
+    return fits(value, target) and (not isinstance(value, int) or converts(value, target))
+
+
+def interval(value: Scalar) -> tuple[int, ...]:
+    """All of a Python number that `fits` depends on, for any format; equal for numbers that fit the same ones.
+
+    >>> interval(100) == interval(127), interval(127) == interval(128), interval(1.0) == interval(1.5)
+    (True, False, False)
+    """
+    if isinstance(value, complex):
+        return (*interval(value.real), *interval(value.imag))
+    if isinstance(value, float) and not math.isfinite(value):
+        return (-1,)
+    return (bisect_right(_cuts(), (value, 0)), int(value != int(value)))
+
+
+# A place between two neighbouring numbers: just below the number with 0, just above it with 1.
+_Cut = tuple[int | float, int]
+
+
+@cache
+def _range(row: Format) -> tuple[_Cut, _Cut]:
+    """Where the numbers that fit a format begin and where they end."""
+    if not row.is_inexact:
+        return (row.min, 0), (row.max, 1)
+    unit = row.max_exponent - row.mantissa
+    significand = int(row.max / 2.0**unit)
+    # Half a unit above the maximum; an int where a float would overflow.
+    limit = (2 * significand + 1) * 2 ** (unit - 1)
+    tie_goes_down = significand % 2 == 0  # ties go to the even neighbour
+    low = (-limit, int(not tie_goes_down)) if row.signed else (0, 0)
+    return low, (limit, int(tie_goes_down))
+
+
+@cache
+def _cuts() -> list[_Cut]:
+    return sorted(set(chain.from_iterable(map(_range, FORMATS))))

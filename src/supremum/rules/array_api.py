@@ -1,0 +1,77 @@
+"""The Python array API standard's rules, 2024.12: one lattice; what the standard leaves undefined is refused.
+
+Source: https://data-apis.org/array-api/2024.12/API_specification/type_promotion.html, with the formats it names and no
+others. The conformance tests hold every pair, for every operation, against `array-api-strict`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from supremum.decisions import ResultType, Verdict, letter
+from supremum.formats import as_format
+from supremum.lattice import Lattice
+from supremum.operands import Operand
+from supremum.operations import Operation
+from supremum.rules.lattice_rules import LatticeRuleSet
+from supremum.rules.values import converts, interval
+
+# Python numbers go below the formats that they may meet: an int below every integer and every float.
+_EDGES: dict[str, tuple[str, ...]] = {
+    "bool": (),
+    "int*": ("uint8", "int8", "float*"),
+    "uint8": ("int16", "uint16"),
+    "uint16": ("int32", "uint32"),
+    "uint32": ("int64", "uint64"),
+    "uint64": (),
+    "int8": ("int16",),
+    "int16": ("int32",),
+    "int32": ("int64",),
+    "int64": (),
+    "float*": ("float32", "complex*"),
+    "float32": ("float64", "complex64"),
+    "float64": ("complex128",),
+    "complex*": ("complex64",),
+    "complex64": ("complex128",),
+    "complex128": (),
+}
+_NOT_IN_THE_STANDARD = frozenset({"fmax", "fmin", "huber_loss", "poisson_nll_loss", "l1_loss", "mse_loss"})
+
+
+@dataclass(frozen=True)
+class ArrayApiRules(LatticeRuleSet):
+    """The lattice of the standard, which wants at least one array and Python numbers in the range of its dtype."""
+
+    def _key(self, operand: Operand) -> Hashable:
+        # A Python bool is a number here, not a bool array: it must not stand alone either.
+        value = None if operand.value is None else interval(operand.value)
+        return (operand.category, operand.dtype, operand.weak, value)
+
+    def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+        if operation.name in _NOT_IN_THE_STANDARD:
+            return Verdict.refuse(f"the array API standard has no {operation.name}")
+        verdict = super()._judge(operation, operands)
+        if operation.name == "abs" and verdict.result is not None:
+            component = as_format(verdict.result.dtype).component
+            return Verdict(ResultType(component.dtype), verdict.compute, verdict.reason)
+        return verdict
+
+    def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+        if all(operand.is_python_scalar for operand in operands):
+            return Verdict.refuse("the standard defines nothing for Python numbers alone: one operand must be an array")
+        met = super()._meet(operation, operands)
+        for position, (operand, target) in enumerate(zip(operands, met.compute, strict=False)):
+            if isinstance(operand.value, int) and not converts(operand.value, as_format(target)):
+                undefined = f"the Python int {letter(position)} is out of range for {target}, which is undefined"
+                return Verdict.refuse(*met.reason, undefined, overflow=True)
+        return met
+
+
+ARRAY_API = ArrayApiRules(
+    name="array-api",
+    summary="the Python array API standard 2024.12, undefined mixes refused",
+    source="https://data-apis.org/array-api/2024.12/API_specification/type_promotion.html",
+    lattice=Lattice(_EDGES),
+    defaults={"int*": "int64", "float*": "float64", "complex*": "complex128"},
+)

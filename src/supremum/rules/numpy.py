@@ -1,0 +1,122 @@
+"""NumPy 2's rules (NEP 50).
+
+With no operation named the answer is that of `np.result_type`; with one named it is what that function does, which is
+not the same: a function looks for a loop that its operands cast to, so that `np.add` brings bfloat16 and uint16 to
+float32 although `np.result_type` refuses them. 0-d arrays are arrays like any others.
+
+Source: NumPy 2 and ml_dtypes 0.6; `numpy_casts` and `numpy_loops` name the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from supremum.decisions import ResultType, Verdict, letter
+from supremum.formats import Format, as_format
+from supremum.operands import WEAK_NAMES, Operand
+from supremum.operations import Operation, Result
+from supremum.rules.numpy_casts import casts_safely, common_of_all, default_of
+from supremum.rules.numpy_loops import FUNCTIONS, compares_by_value, find_loop, listed
+from supremum.rules.rule_set import RuleSet
+from supremum.rules.values import converts, interval
+
+_BOOL = as_format("bool")
+
+
+@dataclass(frozen=True)
+class NumpyRules(RuleSet):
+    """NumPy's rules: promotion where no function is named, else a search for the function's loop."""
+
+    def _key(self, operand: Operand) -> Hashable:
+        # np.result_type takes dtypes before arrays; the value of a float or complex never matters.
+        value = interval(operand.value) if isinstance(operand.value, int) else None
+        return (operand.category, operand.dtype, operand.ndim is None, value)
+
+    def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+        if operation.name in FUNCTIONS:
+            return self._run(operation, operands)
+        if operation.name == "where":
+            return _with_numbers_checked(self._meet(operation, operands), operands)
+        if operation.name in ("result_type", "promote_types"):
+            return self._meet(operation, operands)
+        return Verdict.refuse(f"NumPy has no function {operation.name}")
+
+    def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+        if len(operands) == 1:
+            return _alone(operands[0])
+        # Dtypes come first, then arrays and numbers, as in np.result_type; with three or more it can matter.
+        nodes = [operand.name for operand in sorted(operands, key=lambda operand: operand.ndim is not None)]
+        found = common_of_all(nodes)
+        if found is None:
+            return Verdict.refuse(f"{operation.name} needs a common type, and NumPy has none for {listed(nodes)}")
+        dtype = as_format(default_of(found)).dtype
+        weak = [node for node in nodes if node in WEAK_NAMES]
+        if found in WEAK_NAMES:
+            return Verdict.accept(dtype, len(operands), f"Python numbers alone take the default dtype, here {dtype}")
+        beside = (f"{listed(weak)} has no dtype of its own (NEP 50)",) if weak else ()
+        return Verdict.accept(dtype, len(operands), f"the common type of {listed(nodes)} is {dtype}", *beside)
+
+    def _run(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+        nodes = tuple(operand.name for operand in operands)
+        if len(operands) == 1:
+            # A function of one operand has nothing to weigh a Python number against.
+            alone = _alone(operands[0])
+            if alone.result is None:
+                return alone
+            nodes = (str(alone.result.dtype),)
+        loop, reason = find_loop(operation.name, nodes)
+        if loop is None:
+            return Verdict.refuse(reason)
+        # Of the functions with the rows we have, only abs leaves its loop's format, for the size of a complex number.
+        result = as_format(loop[0]).component if operation.name == "abs" else as_format(loop[0])
+        verdict = Verdict(ResultType(result.dtype), tuple(as_format(name).dtype for name in loop), (reason,))
+        if operation.result is Result.BOOL:
+            verdict = verdict.resulting_in(_BOOL.dtype, f"{operation.name} always gives bool")
+        return verdict if compares_by_value(operation.name, nodes) else _with_numbers_checked(verdict, operands)
+
+    def _is_castable(self, operand: Operand, target: Format, *, may_cut: bool) -> bool:
+        return _is_written(operand, target) and super()._is_castable(operand, target, may_cut=may_cut)
+
+
+def _is_written(operand: Operand, target: Format) -> bool:
+    """Whether NumPy has the cast at all."""
+    if operand.dtype is None or (target.is_builtin and operand.format.is_builtin):
+        return True
+    if operand.category == "complex" and target.category != "complex" and not operand.format.is_builtin:
+        return False  # NumPy's `real` does not know the complex formats of ml_dtypes
+    # Between two formats of ml_dtypes there are casts where they are safe, and only some others.
+    return target.is_builtin or operand.format.is_builtin or casts_safely(operand.name, target.name)
+
+
+def _alone(operand: Operand) -> Verdict:
+    """A single operand keeps its dtype; a Python number takes the default, and an int beyond it uint64."""
+    if operand.dtype is not None:
+        return Verdict.accept(operand.format.dtype, 1, f"a single operand keeps its dtype, {operand.dtype}")
+    default = default_of(operand.name)
+    candidates = (default, "uint64") if isinstance(operand.value, int) else (default,)
+    for name in candidates:
+        if _is_taken(operand, name):
+            return Verdict.accept(as_format(name).dtype, 1, f"a Python number alone takes a default dtype, {name}")
+    return Verdict.refuse("the Python int is beyond 64 bits, and NumPy would make an object of it", overflow=True)
+
+
+def _is_taken(operand: Operand, target: str) -> bool:
+    value = operand.value
+    return operand.dtype is not None or not isinstance(value, int) or converts(value, as_format(target))
+
+
+def _with_numbers_checked(verdict: Verdict, operands: tuple[Operand, ...]) -> Verdict:
+    """The verdict, or a refusal where a Python int does not fit the dtype it would take."""
+    for position, (operand, target) in enumerate(zip(operands, verdict.compute, strict=False)):
+        if not _is_taken(operand, str(target)):
+            too_large = f"the Python int {letter(position)} is out of range for {target}"
+            return Verdict.refuse(*verdict.reason, too_large, overflow=True)
+    return verdict
+
+
+NUMPY = NumpyRules(
+    name="numpy",
+    summary="NumPy 2 (NEP 50), ml_dtypes formats included",
+    source="NumPy 2, ml_dtypes 0.6",
+)

@@ -1,0 +1,214 @@
+"""NumPy's type order, its safe casts, and the promotion that follows from them, ml_dtypes formats included.
+
+Source: NumPy 2 (`numpy/_core/src/multiarray/`: `common_dtype.c`, `dtypemeta.c`, `usertypes.c`, `abstractdtypes.c`) and
+ml_dtypes 0.6 (`ml_dtypes/_src/`: `ints.cc`, `floats.cc`, `complex.cc`, `casts.cc`). Names of formats and of weak kinds
+(`"int*"`) are used alike; None is a refusal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import permutations, product
+
+from supremum.formats import CATEGORIES, FORMATS, Format, as_format
+from supremum.lattice import Lattice
+from supremum.operands import WEAK_NAMES
+
+# What NumPy casts safely among its own types. The 64-bit integers to float64 are the one cast that loses values.
+_OWN = Lattice(
+    {
+        "bool": ("int8", "uint8"),
+        "int8": ("int16", "float16"),
+        "uint8": ("int16", "uint16", "float16"),
+        "int16": ("int32", "float32"),
+        "uint16": ("int32", "uint32", "float32"),
+        "int32": ("int64", "float64"),
+        "uint32": ("int64", "uint64", "float64"),
+        "int64": ("float64",),
+        "uint64": ("float64",),
+        "float16": ("float32",),
+        "float32": ("float64", "complex64"),
+        "float64": ("complex128",),
+        "complex64": ("complex128",),
+    }
+)
+LOOP_ORDER: tuple[str, ...] = (
+    "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
+    "float16", "float32", "float64", "complex64", "complex128",
+)  # fmt: skip
+"""NumPy's own types in the order in which it tries them; the first that all operands cast to safely wins."""
+# The order in which ml_dtypes registers its formats, which is that of their type numbers.
+_EXTENSIONS = (
+    "bfloat16", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
+    "float8_e5m2fnuz", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn", "float8_e8m0fnu", "int1", "uint1", "int2",
+    "uint2", "int4", "uint4", "bcomplex32", "complex32",
+)  # fmt: skip
+# float16 came late and has the highest number of NumPy's own.
+_TYPE_NUMBER = {name: i for i, name in enumerate((*LOOP_ORDER, *_EXTENSIONS))} | {"float16": len(LOOP_ORDER) - 0.5}
+# The one format of ml_dtypes that NumPy is told is a float (kind "f"); the others are of a kind it knows nothing about.
+_KNOWN_AS_FLOAT = "float8_e5m2"
+# NumPy takes extension types of equal size and unknown kind for each other's equals where ml_dtypes registered any cast
+# between them. There is none for float8_e8m0fnu, and bfloat16 is alone in its size.
+_STRANGERS = tuple(
+    row.name
+    for row in FORMATS
+    if row.kind.category == "float" and row.bits <= 8 and row.name not in (_KNOWN_AS_FLOAT, "float8_e8m0fnu")
+)
+_WEAK_TRIES = {
+    "int*": ("uint8", "int8", "int64"),
+    "float*": ("float16", "float64"),
+    "complex*": ("complex64", "complex128"),
+}
+"""What a Python number stands for beside an extension format, first choice first; the last is its default dtype."""
+
+
+def _extension_casts(row: Format) -> Iterator[tuple[str, str]]:
+    """The safe casts between a format of ml_dtypes and NumPy's own types."""
+    yield "bool", row.name
+    if row.category == "integer":
+        # An integer format casts to every wider one that holds it and, narrow as it is, to every float.
+        yield from ((row.name, own) for own in LOOP_ORDER if as_format(own).holds(row))
+        return
+    yield from (("uint8", row.name), ("int8", row.name))
+    narrowest = "complex64" if row.category == "complex" else "float32"
+    yield from ((row.name, own) for own in _OWN.upper_bounds(narrowest))
+
+
+def _stranger_casts(rows: Sequence[Format]) -> Iterator[tuple[str, str]]:
+    """The safe casts among the formats of ml_dtypes."""
+    yield from permutations(_STRANGERS, 2)
+    narrow = [row for row in rows if row.category == "integer"]
+    yield from ((a.name, b.name) for a, b in permutations(narrow, 2) if a.kind is b.kind and b.holds(a))
+    for row, name in product(narrow, _STRANGERS):
+        if not (row.bits == 4 and name == "float6_e2m3fn"):  # it does not hold them: ml_dtypes registers no cast
+            yield from ((row.name, name), (name, row.name))
+    yield from permutations([row.name for row in rows if row.category == "complex"], 2)
+
+
+def _safe_casts() -> dict[str, frozenset[str]]:
+    rows = [row for row in FORMATS if not row.is_builtin]
+    targets = {name: {name} for name in _TYPE_NUMBER} | {name: set(_OWN.upper_bounds(name)) for name in LOOP_ORDER}
+    for row in rows:
+        for source, target in _extension_casts(row):
+            targets[source].add(target)
+    for source, target in _stranger_casts(rows):
+        targets[source].add(target)
+    return {name: frozenset(found) for name, found in targets.items()}
+
+
+_SAFE_CASTS = _safe_casts()
+
+
+def casts_safely(source: str, target: str) -> bool:
+    """Whether NumPy calls the cast from one format to another safe.
+
+    >>> casts_safely("int8", "float4_e2m1fn"), casts_safely("float8_e4m3fn", "float16")
+    (True, False)
+    """
+    return target in _SAFE_CASTS[source]
+
+
+def first_for(sources: Iterable[str]) -> str | None:
+    """The first of NumPy's own types that all the given formats cast to safely."""
+    targets = [_SAFE_CASTS[source] for source in sources]
+    return next((name for name in LOOP_ORDER if all(name in found for found in targets)), None)
+
+
+def default_of(name: str) -> str:
+    """The format itself, or the one a Python number takes when nothing stronger is around.
+
+    >>> default_of("int*"), default_of("int8")
+    ('int64', 'int8')
+    """
+    return _WEAK_TRIES[name][-1] if name in WEAK_NAMES else name
+
+
+def common(a: str, b: str) -> str | None:
+    """What two types promote to (NumPy's `PyArray_CommonDType`); weak only if both are.
+
+    >>> common("int8", "uint8"), common("float16", "int*"), common("bfloat16", "float*"), common("bfloat16", "uint16")
+    ('int16', 'float16', 'float64', None)
+    """
+    return a if a == b else _asked(a, b) or _asked(b, a)
+
+
+def common_of_all(names: Sequence[str]) -> str | None:
+    """What any number of types promote to (NumPy's `PyArray_PromoteDTypeSequence`).
+
+    It is no fold of pairs: first the type that knows most is brought to the front, then each of the others is promoted
+    with that one, and only those results with each other.
+
+    >>> common_of_all(["int8", "uint8", "float16"]), common(common("int8", "uint8"), "float16")
+    ('float16', 'float32')
+    """
+    if len(names) == 1:
+        return names[0]
+    order: list[str | None] = list(names)
+    result = _bring_forward(order, len(order))
+    main = order[0]
+    assert main is not None  # only what stands behind is ever cleared
+    for name in order[1 if result is None else 2 :]:
+        if name is None:
+            continue
+        promoted = _asked(main, name)
+        if promoted is None:
+            return None
+        result = promoted if result is None else common(result, promoted)
+        if result is None:
+            return None
+    return result
+
+
+def _bring_forward(order: list[str | None], length: int) -> str | None:
+    """Sort in place what knows most to the front, clear what cannot matter, and promote the first two of the rest."""
+    half = length // 2
+    result = None
+    for low in range(half):
+        high = length - 1 - low
+        a, b = order[low], order[high]
+        assert a is not None  # places are cleared only behind the part that is looked at again
+        assert b is not None
+        result = a if a == b else _asked(a, b)
+        if result is None:
+            order[low], order[high] = b, a
+        elif result == a:
+            order[high] = None
+    return result if length == 2 else _bring_forward(order, length - half)
+
+
+def _asked(a: str, b: str) -> str | None:
+    """What `a` says it promotes to with `b`; None where it leaves the answer to `b`."""
+    if a in WEAK_NAMES:
+        return _weak_asked(a, b)
+    if b in WEAK_NAMES:
+        return _own_asked_about_weak(a, b) if as_format(a).is_builtin else None
+    if _TYPE_NUMBER[b] > _TYPE_NUMBER[a]:
+        return None
+    if as_format(a).is_builtin:
+        return first_for((a, b))
+    if casts_safely(a, b):
+        return b
+    if casts_safely(b, a):
+        return a
+    return first_for((a, b)) if a == _KNOWN_AS_FLOAT and as_format(b).is_builtin else None
+
+
+def _weak_asked(a: str, b: str) -> str | None:
+    if b in WEAK_NAMES:
+        return a if _height(b) < _height(a) else None
+    if not as_format(b).is_builtin:
+        return next((found for own in _WEAK_TRIES[a] if (found := _asked(b, own)) is not None), None)
+    is_lower = _height(b) < min(_height(a), CATEGORIES.index("float"))
+    return default_of(a) if is_lower else None
+
+
+def _own_asked_about_weak(a: str, weak: str) -> str | None:
+    if _height(weak) <= _height(a):
+        return a
+    if weak == "complex*" and as_format(a).category == "float":
+        return next(name for name in LOOP_ORDER if as_format(name).category == "complex" and casts_safely(a, name))
+    return None
+
+
+def _height(name: str) -> int:
+    return CATEGORIES.index(WEAK_NAMES[name] if name in WEAK_NAMES else as_format(name).category)

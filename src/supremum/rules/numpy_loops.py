@@ -1,0 +1,192 @@
+"""The loops of NumPy's functions, and how a function finds the one it runs.
+
+Source: NumPy 2 (`numpy/_core/src/umath/`: `dispatching.cpp`, `ufunc_type_resolution.c`,
+`special_integer_comparisons.cpp`; `numpy/_core/src/multiarray/convert_datatype.c`, `can_cast_pyscalar_scalar_to`;
+`numpy/_core/code_generators/generate_umath.py`) and ml_dtypes 0.6 (`ml_dtypes/_src/`: the `Register...UFuncs` of
+`floats.cc`, `ints.cc`, `complex.cc`).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from supremum.formats import CATEGORIES, Kind, as_format
+from supremum.operands import WEAK_NAMES
+from supremum.rules.numpy_casts import LOOP_ORDER, casts_safely, common, common_of_all, default_of
+
+Loop = tuple[str, ...]
+"""The format each operand of a loop has."""
+
+
+class Search(enum.Enum):
+    """How a function finds its loop among NumPy's own types; beside a format of ml_dtypes they all take the first."""
+
+    FIRST = "the first loop that all operands cast to safely"
+    FLOAT64 = "likewise, but integers and bools go to float64"
+    PROMOTED = "the loop of the type that the operands promote to"
+    COMPARED = "likewise, but integers are compared as integers"
+    TRUTH = "the loop of the one type that all have, else bool"
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """The loops of a function; in each of them all operands have one format.
+
+    Args:
+        own: categories of NumPy's own types that it has loops for.
+        extension: categories of ml_dtypes formats that it has loops for.
+        search: how it finds the loop for a call.
+    """
+
+    own: tuple[str, ...]
+    extension: tuple[str, ...]
+    search: Search
+
+    def has_loop(self, name: str) -> bool:
+        """Whether there is a loop for operands that all have this format."""
+        row = as_format(name)
+        return row.category in (self.own if row.is_builtin else self.extension)
+
+
+_ANY = CATEGORIES
+_NUMERIC = ("integer", "float", "complex")
+_REAL = ("integer", "float")
+_BITS = ("bool", "integer")
+_INTEGER = ("integer",)
+_INEXACT = ("float", "complex")
+_FLOAT = ("float",)
+
+
+def _rows(names: str, own: tuple[str, ...], extension: tuple[str, ...], search: Search) -> dict[str, Function]:
+    return dict.fromkeys(names.split(), Function(own, extension, search))
+
+
+FUNCTIONS: dict[str, Function] = {
+    **_rows("add multiply", _ANY, _NUMERIC, Search.PROMOTED),
+    **_rows("subtract", _NUMERIC, _NUMERIC, Search.PROMOTED),
+    **_rows("positive negative", _NUMERIC, _INEXACT, Search.PROMOTED),
+    **_rows("maximum minimum fmax fmin abs", _ANY, _INEXACT, Search.PROMOTED),
+    **_rows("equal not_equal less less_equal greater greater_equal", _ANY, _INEXACT, Search.COMPARED),
+    **_rows("logical_and logical_or logical_xor", _ANY, _INEXACT, Search.TRUTH),
+    **_rows("logical_not", _ANY, _INEXACT, Search.FIRST),
+    **_rows("divide", _INEXACT, _INEXACT, Search.FLOAT64),
+    **_rows("floor_divide remainder", _REAL, _REAL, Search.FIRST),
+    **_rows("pow square reciprocal", _NUMERIC, _INEXACT, Search.FIRST),
+    **_rows("atan2 hypot copysign nextafter logaddexp", _FLOAT, _FLOAT, Search.FIRST),
+    **_rows("bitwise_and bitwise_or bitwise_xor bitwise_invert", _BITS, (), Search.FIRST),
+    **_rows("bitwise_left_shift bitwise_right_shift", _INTEGER, (), Search.FIRST),
+    **_rows(
+        "exp expm1 log log1p log2 log10 sqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh",
+        _INEXACT, _INEXACT, Search.FIRST,
+    ),
+}  # fmt: skip
+"""The functions of NumPy, by the name of their operation."""
+
+# Comparisons have two loops more, which compare the widest integers of either sign without a common type.
+_COMPARED_AS_THEY_ARE: tuple[Loop, ...] = (("int64", "uint64"), ("uint64", "int64"))
+
+
+@cache  # the search for a fix asks about the same few loops again and again
+def find_loop(operation: str, nodes: tuple[str, ...]) -> tuple[Loop | None, str]:
+    """The loop that a NumPy function runs for a call, and why; None where it has none.
+
+    Args:
+        operation: a name from `FUNCTIONS`.
+        nodes: the formats of the operands; a weak kind for a Python number.
+
+    >>> find_loop("add", ("bfloat16", "uint16"))
+    (('float32', 'float32'), 'float32 is the first loop of add with a safe cast from bfloat16 and uint16')
+    >>> find_loop("subtract", ("bool", "bool"))
+    (None, 'the common type of bool is bool, and subtract has no loop for it')
+    """
+    function, count = FUNCTIONS[operation], len(nodes)
+    strong = [node for node in nodes if node not in WEAK_NAMES]
+    if len(strong) == count and len(set(nodes)) == 1 and function.has_loop(nodes[0]):
+        return (nodes[0],) * count, f"{operation} has a loop for {nodes[0]}"
+    if function.search is Search.TRUTH:
+        return ("bool",) * count, f"{operation} looks at operands of other or different types as bools"
+    if compares_by_value(operation, nodes):
+        dtype = strong[0] if strong else default_of(nodes[0])
+        return (dtype,) * count, f"{operation} compares a Python int with integers by value, however large it is"
+    if all(as_format(node).is_builtin for node in strong):
+        if function.search is Search.FLOAT64 and all(_height(node) <= _HEIGHT["integer"] for node in nodes):
+            return ("float64",) * count, f"{operation} computes integers and bools in float64"
+        if function.search in (Search.PROMOTED, Search.COMPARED):
+            return _promoted_loop(operation, function, nodes)
+    weakly = _numbers_give_way(nodes)
+    for loop in _candidates(function, strong, count):
+        if all(_casts(node, target, weakly) for node, target in zip(nodes, loop, strict=True)):
+            return loop, f"{loop[0]} is the first loop of {operation} with a safe cast from {listed(nodes)}"
+    return None, f"{operation} has no loop with a safe cast from {listed(nodes)}"
+
+
+def compares_by_value(operation: str, nodes: Sequence[str]) -> bool:
+    """Whether a call compares a Python int with integers, whose dtype it then need not fit."""
+    is_comparison = FUNCTIONS[operation].search is Search.COMPARED
+    return is_comparison and "int*" in nodes and all(node == "int*" or _is_own_integer(node) for node in nodes)
+
+
+def listed(nodes: Sequence[str]) -> str:
+    """The different names among the given ones, joined by "and"."""
+    return " and ".join(dict.fromkeys(nodes))
+
+
+def _is_own_integer(node: str) -> bool:
+    return node not in WEAK_NAMES and as_format(node).is_builtin and as_format(node).category == "integer"
+
+
+def _promoted_loop(operation: str, function: Function, nodes: Sequence[str]) -> tuple[Loop | None, str]:
+    found = common_of_all(nodes)
+    assert found is not None  # NumPy's own types and Python numbers all promote
+    dtype = default_of(found)
+    if function.search is Search.COMPARED and all(map(_is_own_integer, nodes)) and not _is_own_integer(dtype):
+        signed_first = as_format(nodes[0]).kind is Kind.SIGNED
+        loop = _COMPARED_AS_THEY_ARE[0 if signed_first else 1]
+        return loop, f"{operation} compares integers of either sign as they are, without a common type"
+    if function.has_loop(dtype):
+        return (dtype,) * len(nodes), f"the common type of {listed(nodes)} is {dtype}"
+    return None, f"the common type of {listed(nodes)} is {dtype}, and {operation} has no loop for it"
+
+
+def _candidates(function: Function, strong: Sequence[str], count: int) -> list[Loop]:
+    """Every loop a search tries, in its order: those of the operands' ml_dtypes formats, then NumPy's own.
+
+    The two mixed loops of comparisons are not among them: they are written for C's long long, which no format of
+    ml_dtypes casts to.
+    """
+    own = [name for name in LOOP_ORDER if function.has_loop(name)]
+    extensions = [name for name in dict.fromkeys(strong) if not as_format(name).is_builtin and function.has_loop(name)]
+    return [(name,) * count for name in (*extensions, *own)]
+
+
+def _casts(node: str, target: str, weakly: bool) -> bool:
+    if node not in WEAK_NAMES:
+        return casts_safely(node, target)
+    row = as_format(target)
+    if not weakly:
+        return casts_safely(default_of(node), target)
+    if row.is_builtin:
+        return CATEGORIES.index(WEAK_NAMES[node]) <= CATEGORIES.index(row.category)
+    return casts_safely(default_of(common(node, target) or node), target)
+
+
+# In a search a Python number gives way to arrays only if one of them is of its category or a higher one; a format of
+# ml_dtypes, whose category NumPy does not know, is above all.
+_HEIGHT = {"bool": 0, "integer": 1, "float": 2, "complex": 2}
+_HEIGHT_OF_EXTENSIONS = 3
+
+
+def _height(node: str) -> int:
+    if node in WEAK_NAMES:
+        return _HEIGHT[WEAK_NAMES[node]]
+    row = as_format(node)
+    return _HEIGHT[row.category] if row.is_builtin else _HEIGHT_OF_EXTENSIONS
+
+
+def _numbers_give_way(nodes: Sequence[str]) -> bool:
+    of_numbers = [_height(node) for node in nodes if node in WEAK_NAMES]
+    of_arrays = [_height(node) for node in nodes if node not in WEAK_NAMES]
+    return max(of_arrays, default=-1) >= max(of_numbers, default=-1)

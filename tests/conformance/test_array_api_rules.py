@@ -1,0 +1,152 @@
+"""The array API rule set against array-api-strict: full products of formats and numbers for every function."""
+
+import itertools
+
+import array_api_strict as xp
+import numpy as np
+import pytest
+
+from conformance.departures import DEPARTURES
+from supremum import ScalarOverflowError, explain, result_type
+from supremum.formats import FORMATS, as_format
+from supremum.lattice import counterexamples
+from supremum.operands import WEAK_NAMES, as_operand
+from supremum.operations import OPERATIONS
+from supremum.rules.array_api import ARRAY_API
+
+INTEGERS = [f"{sign}int{bits}" for sign in ("u", "") for bits in (8, 16, 32, 64)]
+STANDARD = ["bool", *INTEGERS, "float32", "float64", "complex64", "complex128"]
+OTHERS = [row.name for row in FORMATS if row.name not in STANDARD]
+NUMBERS = {"True": True, "1": 1, "1.0": 1.0, "1j": 1j}
+STRICT = {name: xp.zeros((1,), dtype=getattr(xp, name)) for name in STANDARD} | NUMBERS
+OURS = {name: as_operand(name) for name in STANDARD} | {name: as_operand(value) for name, value in NUMBERS.items()}
+NOT_STANDARD = ["fmax", "fmin", "huber_loss", "poisson_nll_loss", "l1_loss", "mse_loss"]
+FUNCTIONS = [name for name in OPERATIONS if name not in {"promote_types", *NOT_STANDARD}]
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # what becomes of the zeros
+
+
+@pytest.fixture(autouse=True)
+def _the_standard_of_2024():
+    # Asking for another version than the newest warns, and so does forgetting to reset it.
+    xp.set_array_api_strict_flags(api_version="2024.12")
+    yield
+    xp.reset_array_api_strict_flags()
+
+
+def _strict_says(name, *operands):
+    function = (lambda a, b: xp.where(xp.asarray(True), a, b)) if name == "where" else getattr(xp, name)
+    try:
+        result = function(*operands)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return str(getattr(result, "dtype", result)).removeprefix("array_api_strict.")
+
+
+def _we_say(name, *operands):
+    result = ARRAY_API.decide(name, operands).result
+    return None if result is None else result.name
+
+
+CELL_NAMES = {"True": "bool()", "1": "int*", "1.0": "float*", "1j": "complex*"}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_call_of_a_function(name):
+    different = {
+        operands: (ours, strict)
+        for operands in itertools.product(STRICT, repeat=OPERATIONS[name].arity or 2)
+        if (ours := _we_say(name, *map(OURS.get, operands)))
+        != (strict := _strict_says(name, *map(STRICT.get, operands)))
+    }
+    listed = [row for row in DEPARTURES if row.rules == "array-api" and name in row.operations.split()]
+    for operands, answers in different.items():
+        cell = [CELL_NAMES.get(operand, operand) for operand in operands]
+        assert any(row.covers(name, "function", *cell, *(a or "refused" for a in answers)) for row in listed), operands
+    assert len(different) == sum(row.cells // len(row.operations.split()) for row in listed)
+
+
+@pytest.mark.parametrize("name", NOT_STANDARD)
+def test_functions_that_are_not_in_the_standard(name):
+    assert not hasattr(xp, name)
+    decision = explain("float32", "float32", operation=name, rules=ARRAY_API)
+    assert decision.reason == (f"the array API standard has no {name}",)
+    assert decision.fix is None
+
+
+def test_every_triple_of_result_type():
+    # array-api-strict folds pairs and then numbers; the standard promises that grouping makes no difference.
+    different = {
+        triple: (ours, strict)
+        for triple in itertools.product(STRICT, repeat=3)
+        if (ours := _we_say(None, *map(OURS.get, triple)))
+        != (strict := _strict_says("result_type", *map(STRICT.get, triple)))
+    }
+    assert different == {}
+
+
+def test_laws_hold_over_every_triple():
+    def join(a, b):
+        return ARRAY_API.lattice.join(a, b)
+
+    nodes = ARRAY_API.lattice.nodes
+    assert sorted(nodes) == sorted([*STANDARD, *WEAK_NAMES])
+    assert list(counterexamples(join, nodes)) == []
+
+
+def test_other_formats_are_refused_beside_anything():
+    for other, name in itertools.product(OTHERS, [*STANDARD, *OTHERS, *WEAK_NAMES]):
+        for pair in ((other, name), (name, other)):
+            decision = explain(*pair, rules=ARRAY_API)
+            assert not decision
+            assert f"{other} is not in the lattice of these rules" in decision.reason[0] or name in OTHERS
+    for other in OTHERS:
+        assert not explain(other, operation="sin", rules=ARRAY_API)
+
+
+def test_python_ints_beside_every_format():
+    values = {edge + step for name in INTEGERS for edge in _range(name) for step in (-1, 0, 1)}
+    values |= {sign * big for sign in (-1, 1) for big in (2**1024 - 2**970 - 1, 2**1024 - 2**970, 10**400)}
+    for name, value in itertools.product(STANDARD, sorted(values)):
+        for function in ("add", "equal", "where", "result_type"):
+            strict = _strict_says(function, STRICT[name], value)
+            assert _we_say(function, OURS[name], as_operand(value)) == strict, (function, name, value)
+            if strict is None and name != "bool":
+                assert ARRAY_API.decide(function, [OURS[name], as_operand(value)]).verdict.overflow
+
+
+def _range(name):
+    return as_format(name).min, as_format(name).max
+
+
+def test_overflow_is_raised_as_both_errors():
+    with pytest.raises(ScalarOverflowError, match="the Python int b is out of range for uint8, which is undefined"):
+        result_type(np.zeros(1, np.uint8), 256, rules=ARRAY_API)
+
+
+def test_numbers_alone_are_refused():
+    for numbers in itertools.product([True, 1, 1.0, 1j, int, float, complex], repeat=2):
+        assert not explain(*numbers, rules=ARRAY_API)
+        assert not explain(*numbers, operation="add", rules=ARRAY_API)
+    assert not explain(1.0, operation="sin", rules=ARRAY_API)
+
+
+def test_what_abs_computes_in_is_not_what_it_gives():
+    decision = explain("complex128", operation="abs", rules=ARRAY_API)
+    assert (decision.dtype, decision.casts[0].target) == (np.float64, np.complex128)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_fix_is_executed_and_works(name):
+    arrays = {name: np.zeros((1,), as_format(name).dtype) for name in STANDARD}
+    values = arrays | NUMBERS
+    for operands in itertools.product(values, repeat=OPERATIONS[name].arity or 2):
+        things = [values[operand] for operand in operands]
+        decision = explain(*things, operation=name, rules=ARRAY_API)
+        if decision:
+            continue
+        scope = {"np": np} | dict(zip("ab", things, strict=False))
+        written = decision.fix.expressions()
+        fixed = [eval(written.get(letter, letter), scope) for letter in "ab"[: len(things)]]
+        strict = [xp.asarray(thing) if isinstance(thing, np.ndarray) else thing for thing in fixed]
+        ours = explain(*fixed, operation=name, rules=ARRAY_API).dtype.name
+        assert ours == _strict_says(name, *strict), (operands, written)
