@@ -64,6 +64,8 @@ class Operand:
     def __str__(self) -> str:
         if self.dtype is None:
             return self.name if self.value is None else f"{self.name} ({_shown(self.value)})"
+        if self.value is not None:
+            return f"{self.name} ({self.value!r})"
         shape = "[]" if self.ndim == 0 else ""
         return f"{self.dtype}{shape} (weak)" if self.weak else f"{self.dtype}{shape}"
 
@@ -120,6 +122,32 @@ def as_operand(value: OperandLike, position: int | None = None) -> Operand:
         return _of_format(as_format(value))
     except UnknownDtypeError as error:
         raise OperandError(_not_an_operand(value, dtype, position)) from error
+
+
+def parse_operand(text: str) -> Operand:
+    """The operand that a text stands for, as it is typed at a command line.
+
+    Args:
+        text: a Python number such as `256`, `-1.5`, `1j`, `inf` or `True`; a weak kind such as `int*`; a dtype, which
+            stands for an array with dimensions; or a dtype and `[]`, which stands for a 0-d array.
+
+    Raises:
+        UnknownDtypeError: for anything else.
+
+    >>> [str(parse_operand(text)) for text in ("uint8", "uint8[]", "256", "1e3", "True", "float*")]
+    ['uint8', 'uint8[]', 'int* (256)', 'float* (1000.0)', 'bool (True)', 'float*']
+    """
+    if text in ("True", "False"):
+        return as_operand(text == "True")
+    for number in (int, float, complex):
+        try:
+            return as_operand(number(text))
+        except ValueError:
+            continue
+    if text in WEAK_NAMES:
+        return as_operand(text)
+    row = as_format(text.removesuffix("[]"))
+    return replace(_of_format(row), ndim=0) if text.endswith("[]") else _of_format(row)
 
 
 def _of_format(target: Format) -> Operand:

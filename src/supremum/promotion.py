@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from numpy import ndarray
+
 from supremum.decisions import Decision
 from supremum.formats import DType
 from supremum.operands import OperandLike, as_operand
 from supremum.rules import RuleSet, get_rules
+from supremum.rules.pairs import JAX_ARRAYS, PAIRS, remember
+from supremum.rules.scope import SCOPE
 
 
 def explain(*operands: OperandLike, operation: str | None = None, rules: str | RuleSet | None = None) -> Decision:
@@ -56,7 +60,24 @@ def result_type(*operands: OperandLike, rules: str | RuleSet | None = None) -> D
     >>> result_type("int8", 1000, rules="jax-x64"), result_type("int8", "uint8", 1.5, rules="jax-x32")
     (dtype('int8'), dtype('float32'))
     """
-    return explain(*operands, rules=rules).dtype
+    asked = SCOPE.get().rules if rules is None else rules
+    if len(operands) == 2 and (known := PAIRS.get(asked)) is not None:
+        a, b = operands
+        kind = a.__class__
+        if kind is b.__class__:
+            found = None
+            if kind is ndarray:
+                found = known.get((a.dtype, b.dtype)) or known.get((a.dtype, b.dtype, a.ndim == 0, b.ndim == 0))
+            elif kind in JAX_ARRAYS:
+                left, right = a.aval, b.aval
+                key = (left.dtype, right.dtype, left.weak_type, right.weak_type)
+                found = known.get(key) or known.get((*key, not left.shape, not right.shape))
+            if found is not None:
+                return found
+    decision = explain(*operands, rules=asked)
+    if decision and len(operands) == 2:
+        remember(asked, *operands)
+    return decision.dtype
 
 
 def promote_types(a: OperandLike, b: OperandLike, rules: str | RuleSet | None = None) -> DType:

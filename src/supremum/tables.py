@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from supremum.decisions import Decision
 from supremum.errors import UnknownNameError
 from supremum.formats import CATEGORIES, FORMATS, as_format, format_names
 from supremum.operands import WEAK_NAMES, as_operand
-from supremum.operations import as_operation
+from supremum.operations import OPERATIONS, as_operation
 from supremum.render import Cell, Table
 from supremum.rules import RuleSet, get_rules
 
@@ -69,24 +69,30 @@ class RuleTable:
             "table": {a: {b: self._name(a, b) for b in self.types} for a in self.types},
         }
 
-    def drawing(self, *, short: bool = False) -> Table:
+    def drawing(
+        self, *, short: bool = False, marks: Mapping[tuple[str, str], str] | None = None, note: str = ""
+    ) -> Table:
         """The table for `supremum.render`.
 
         Args:
             short: whether to write types in the codes of spec/jax-type-promotion.rst.
+            marks: pairs that shall stand out, and what to add to their hints.
+            note: what to add to the title.
         """
         written = {name: short_name(name) if short else name for name in ALL_TYPES}
 
         def cell(a: str, b: str) -> Cell:
             decision = self.decisions[a, b]
+            mark = None if marks is None else marks.get((a, b))
+            hint, marked = "\n\n".join(filter(None, (str(decision), mark))), mark is not None
             if decision.result is None:
-                return Cell("-", "refused", str(decision))
-            return Cell(written[decision.result.name], as_format(decision.result.dtype).category, str(decision))
+                return Cell("-", "refused", hint, marked)
+            return Cell(written[decision.result.name], as_format(decision.result.dtype).category, hint, marked)
 
         rows = tuple((written[a], tuple(cell(a, b) for b in self.types)) for a in self.types)
         used = {each.style for _, cells in rows for each in cells}
         legend = tuple((style, style) for style in (*CATEGORIES, "refused") if style in used)
-        title = f"{self.operation} under {self.rules}"
+        title = f"{self.operation} under {self.rules}{note}"
         return Table(title, tuple(written[name] for name in self.types), rows, legend)
 
     def _name(self, a: str, b: str) -> str | None:
@@ -100,7 +106,11 @@ def short_name(name: str) -> str:
 
 
 def rule_table(
-    rules: str | RuleSet | None = None, operation: str | None = None, types: str | Sequence[str] = "standard"
+    rules: str | RuleSet | None = None,
+    operation: str | None = None,
+    types: str | Sequence[str] = "standard",
+    *,
+    stand_ins: Mapping[str, str] | None = None,
 ) -> RuleTable:
     """Decide every ordered pair of some types.
 
@@ -108,6 +118,7 @@ def rule_table(
         rules: a rule set or its name; None for the default.
         operation: name of the operation; None where no particular one is meant.
         types: as for `type_names`.
+        stand_ins: for types that another one is decided instead of, that other one.
 
     Raises:
         UnknownNameError: for an unknown name, or an operation that does not take two operands.
@@ -117,7 +128,8 @@ def rule_table(
     """
     rule_set, row, names = get_rules(rules), as_operation(operation), type_names(types)
     if row.arity not in (None, 2):
-        raise UnknownNameError("operation of two operands", row.name, ["add", "divide", "equal", "bitwise_and"])
-    operands = {name: as_operand(name) for name in names}
+        binary = [other.name for other in OPERATIONS.values() if other.arity == 2]
+        raise UnknownNameError("operation of two operands", row.name, binary)
+    operands = {name: as_operand((stand_ins or {}).get(name, name)) for name in names}
     decisions = {(a, b): rule_set.decide(row, (operands[a], operands[b])) for a in names for b in names}
     return RuleTable(rule_set.name, row.name, names, decisions)

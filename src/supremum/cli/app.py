@@ -9,6 +9,8 @@ from typer.core import TyperGroup
 
 from supremum import __version__
 from supremum.cli.demo import demo
+from supremum.cli.diff import diff
+from supremum.cli.explain import explain, rules
 from supremum.cli.table import table
 from supremum.errors import SupremumError
 
@@ -34,6 +36,10 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(table)
+app.command()(diff)
+# So that -5 is a number and no option.
+app.command(context_settings={"ignore_unknown_options": True})(explain)
+app.command()(rules)
 
 
 def _print_version(wanted: bool) -> None:

@@ -4,74 +4,95 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from supremum.errors import UnknownNameError
-from supremum.files import whole_file
+from supremum.cli.output import checked_format, put_drawn, put_text
+from supremum.comparisons import Comparison, compare
+from supremum.errors import ArgumentError
 from supremum.render import table as drawing
 from supremum.tables import RuleTable, rule_table, short_name
 
-_FORMATS = ("terminal", "json", "markdown", "html")
+FORMATS = ("terminal", "json", "markdown", "html")
 # ANSI names, which follow the reader's own theme; the legend says which is which.
-_COLOURS = {"bool": "white", "integer": "cyan", "float": "green", "complex": "magenta", "refused": "bold red"}
+COLOURS = {"bool": "white", "integer": "cyan", "float": "green", "complex": "magenta", "refused": "bold red"}
 
 
 def table(
-    rules: Annotated[str, typer.Option(help="Name of the rule set.")] = "jax",
+    rules: Annotated[str | None, typer.Option(help="Name of the rule set. Default: the rules in force, jax.")] = None,
+    operation: Annotated[str | None, typer.Option(help="Name of an operation of two operands, such as divide.")] = None,
+    against: Annotated[str | None, typer.Option(help="Mark the cells that differ from this rule set's.")] = None,
+    weak_as_64_bit: Annotated[
+        bool, typer.Option("--weak-as-64-bit", help="Let the other rule set read Python numbers as 64-bit dtypes.")
+    ] = False,
+    unknown: Annotated[
+        list[str] | None, typer.Option(help="A format the other rule set is taken not to know; repeat for several.")
+    ] = None,
     types: Annotated[
         str | None,
         typer.Option(help="'standard', 'all', or names with commas between. Default: standard, and all for json."),
     ] = None,
-    format: Annotated[str, typer.Option(help=f"One of {', '.join(_FORMATS)}.")] = "terminal",  # noqa: A002
+    format: Annotated[str, typer.Option(help=f"One of {', '.join(FORMATS)}.")] = "terminal",  # noqa: A002
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write to this file instead.")] = None,
 ) -> None:
     """Print the type that every pair of types meets in, under a framework's rules."""
-    if format not in _FORMATS:
-        raise UnknownNameError("format", format, _FORMATS)
-    decided = rule_table(rules, types=types or ("all" if format == "json" else "standard"))
+    checked_format(format, FORMATS)
+    if against is None and (weak_as_64_bit or unknown):
+        raise ArgumentError("--weak-as-64-bit and --unknown are about the rule set of --against, which is not given")
+    chosen = types or ("all" if format == "json" else "standard")
+    compared = None
+    if against is not None:
+        compared = compare(
+            rules, against, operation, chosen, weak_as_64_bit=weak_as_64_bit, unknown=tuple(unknown or ())
+        )
+    decided = rule_table(rules, operation, chosen) if compared is None else compared.left
     if format == "terminal":
-        _print(decided, output)
-        return
-    if format == "json":
-        text = json.dumps(decided.data(), indent=2) + "\n"
-    elif format == "markdown":
-        text = drawing.to_markdown(decided.drawing())
+        put_drawn(lambda console: draw(decided, console, compared), output)
+    elif format == "json":
+        put_text(json.dumps(_data(decided, compared), indent=2) + "\n", output)
     else:
-        text = drawing.to_html(decided.drawing())
-    if output is None:
-        typer.echo(text, nl=False)
-    else:
-        with whole_file(output) as temporary:
-            temporary.write_text(text)
+        write = drawing.to_markdown if format == "markdown" else drawing.to_html
+        put_text(write(decided.drawing() if compared is None else compared.drawing()), output)
 
 
-def _print(decided: RuleTable, output: Path | None) -> None:
-    if output is None:
-        _draw(decided, Console())
-        return
-    with whole_file(output) as temporary, temporary.open("w") as file:
-        _draw(decided, Console(file=file))
+def _data(decided: RuleTable, compared: Comparison | None) -> dict[str, Any]:
+    if compared is None:
+        return decided.data()
+    differing = [list(pair) for pair in compared.differing]
+    return decided.data() | {"against": compared.right.data(), "differing": differing}
 
 
-def _draw(decided: RuleTable, console: Console) -> None:
-    drawn = decided.drawing(short=True)
+def draw(decided: RuleTable, console: Console, compared: Comparison | None = None) -> None:
+    """Draw a table on a console, in short codes and with their legend; marked cells are reversed.
+
+    Args:
+        decided: the table.
+        console: where to.
+        compared: a comparison whose differences to mark.
+    """
+    drawn = decided.drawing(short=True) if compared is None else compared.drawing(short=True)
     texts = [[label, *(cell.text for cell in cells)] for label, cells in drawn.rows]
     widths = [max(map(len, column)) for column in zip(["", *drawn.columns], *texts, strict=True)]
     lines = [Text(drawn.title, style="bold"), Text()]
     head = (f"{name:<{width}}" for name, width in zip(["", *drawn.columns], widths, strict=True))
     lines.append(Text(" ".join(head), style="bold"))
+    # Where no colour can be seen a mark has to be one of its own.
+    mark = "" if console.color_system or compared is None else "!"
     for label, cells in drawn.rows:
         line = Text(f"{label:<{widths[0]}}", style="bold")
         for cell, width in zip(cells, widths[1:], strict=True):
-            line.append(f" {cell.text:<{width}}", style=f"not bold {_COLOURS[cell.style]}")
+            style = f"not bold {COLOURS[cell.style]}{' reverse' if cell.marked else ''}"
+            line.append(mark if mark and cell.marked else " ")
+            line.append(f"{cell.text:<{width}}", style=style)
         lines.append(line)
-    lines += [Text(), Text("  ").join(Text(meaning, style=_COLOURS[style]) for style, meaning in drawn.legend)]
+    lines += [Text(), Text("  ").join(Text(meaning, style=COLOURS[style]) for style, meaning in drawn.legend)]
     codes = [f"{short_name(name)} {name}" for name in decided.types if short_name(name) != name]
     lines.append(Text(", ".join(codes), style="dim"))
+    if mark:
+        lines.append(Text(f"! differs from {compared.right.rules}" if compared is not None else ""))
     for line in lines:
         line.rstrip()
         console.print(line, soft_wrap=True, highlight=False)

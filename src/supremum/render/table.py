@@ -8,11 +8,19 @@ from html import escape
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell: its text, the class it is coloured by, and a longer text for those who point at it."""
+    """One cell.
+
+    Args:
+        text: what it says.
+        style: the class it is coloured by.
+        hint: a longer text for those who point at it.
+        marked: whether it stands out among the others.
+    """
 
     text: str
     style: str
     hint: str = ""
+    marked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +63,7 @@ table {{ border-collapse: collapse; font: 12px/1.2 ui-monospace, monospace; }}
 th, td {{ border: 1px solid var(--line); padding: .3em .5em; text-align: left; white-space: nowrap; }}
 thead th {{ position: sticky; top: 0; background: var(--page); }}
 tbody th {{ position: sticky; left: 0; background: var(--page); }}
+.marked {{ font-weight: bold; outline: 2px solid var(--text); outline-offset: -3px; }}
 .legend span {{ padding: .15em .6em; margin-right: .5em; border: 1px solid var(--line); }}
 {light}
 @media (prefers-color-scheme: dark) {{
@@ -85,12 +94,17 @@ def to_markdown(table: Table) -> str:
     lines.append("| |" + "|".join(f" {_markdown(column)} " for column in table.columns) + "|")
     lines.append("|" + "---|" * (len(table.columns) + 1))
     for label, cells in table.rows:
-        lines.append(f"| **{_markdown(label)}** |" + "|".join(f" {_markdown(cell.text)} " for cell in cells) + "|")
+        lines.append(f"| **{_markdown(label)}** |" + "|".join(f" {_marked(cell)} " for cell in cells) + "|")
     return "\n".join(lines) + "\n"
 
 
 def _markdown(text: str) -> str:
     return text.replace("*", r"\*")
+
+
+def _marked(cell: Cell) -> str:
+    text = _markdown(cell.text)
+    return f"**{text}**" if cell.marked else text
 
 
 def to_html(table: Table) -> str:
@@ -110,4 +124,5 @@ def to_html(table: Table) -> str:
 
 def _html_cell(cell: Cell) -> str:
     hint = f' title="{escape(cell.hint)}"' if cell.hint else ""
-    return f'<td class="{cell.style}"{hint}>{escape(cell.text)}</td>'
+    marked = " marked" if cell.marked else ""
+    return f'<td class="{cell.style}{marked}"{hint}>{escape(cell.text)}</td>'

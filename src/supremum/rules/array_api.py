@@ -39,7 +39,7 @@ _EDGES: dict[str, tuple[str, ...]] = {
 _NOT_IN_THE_STANDARD = frozenset({"fmax", "fmin", "huber_loss", "poisson_nll_loss", "l1_loss", "mse_loss"})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ArrayApiRules(LatticeRuleSet):
     """The lattice of the standard, which wants at least one array and Python numbers in the range of its dtype."""
 

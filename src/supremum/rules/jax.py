@@ -97,7 +97,7 @@ _FLOAT_OF_NARROW, _FLOAT_OF_WIDE, _INT32 = (as_format(name).dtype for name in ("
 _COMPONENT = {"complex64": "float32", "complex128": "float64"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class JaxRuleSet(LatticeRuleSet):
     """A lattice, and what `jax.numpy`'s functions make of the type it gives.
 

@@ -13,7 +13,7 @@ from supremum.operations import Operation
 from supremum.rules.rule_set import RuleSet
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LatticeRuleSet(RuleSet):
     """Rules that are the joins of an order on formats and weak kinds.
 

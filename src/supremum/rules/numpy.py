@@ -24,7 +24,7 @@ from supremum.rules.values import converts, interval
 _BOOL = as_format("bool")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NumpyRules(RuleSet):
     """NumPy's rules: promotion where no function is named, else a search for the function's loop."""
 

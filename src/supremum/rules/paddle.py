@@ -129,7 +129,7 @@ _ACCEPTS: dict[str, tuple[str, ...]] = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PaddleRuleSet(RuleSet):
     """Rules that are a table of types with exceptions for 0-d tensors and Python scalars.
 

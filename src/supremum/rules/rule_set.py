@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from supremum.decisions import Conversion, Decision, Fix, Verdict
+from supremum.errors import ArgumentError
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
 from supremum.operands import Operand
 from supremum.operations import Operation, Result, as_operation
@@ -16,7 +17,7 @@ from supremum.rules.values import stores
 _BOOL = as_format("bool").dtype
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RuleSet(ABC):
     """A framework's promotion rules, as a value.
 
@@ -49,13 +50,13 @@ class RuleSet(ABC):
 
         Raises:
             UnknownNameError: for an operation that has no row.
-            ValueError: for a number of operands that the operation does not take.
+            ArgumentError: for a number of operands that the operation does not take.
         """
         if not operands:
-            raise ValueError("there is nothing to decide without operands: give at least one")
+            raise ArgumentError("there is nothing to decide without operands: give at least one")
         row = as_operation(operation)
         if row.arity is not None and len(operands) != row.arity:
-            raise ValueError(f"{row.name} takes {row.arity} operands, not {len(operands)}")
+            raise ArgumentError(f"{row.name} takes {row.arity} operands, not {len(operands)}")
         key = (row.name, *map(self._key, operands))
         verdict = self._verdicts.get(key)
         if verdict is None:

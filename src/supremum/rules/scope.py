@@ -7,7 +7,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from supremum.rules.registry import FOLLOWS_JAX, canonical_name, find_rules
 from supremum.rules.rule_set import RuleSet
@@ -16,23 +16,20 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class _Scope(NamedTuple):
-    """The rules of a `with` block, and the block around it."""
+class Scope:
+    """The rules of a `with` block, and the block around it; the outermost one holds the default of the process."""
 
-    rules: str | RuleSet
-    outer: _Scope | None
+    __slots__ = ("outer", "rules")
+
+    def __init__(self, rules: str | RuleSet, outer: Scope | None) -> None:
+        self.rules = rules
+        self.outer = outer
 
 
-# A context variable: asyncio tasks inherit it and keep theirs apart, new threads start without one.
-_scope: ContextVar[_Scope | None] = ContextVar("rules", default=None)
-_default: list[str | RuleSet] = [FOLLOWS_JAX]
+_PROCESS = Scope(FOLLOWS_JAX, None)
+# A context variable: asyncio tasks inherit it and keep theirs apart, new threads start with the default.
+SCOPE: ContextVar[Scope] = ContextVar("rules", default=_PROCESS)
 _jax_contexts: list[Any] = []
-
-
-def rules_in_force() -> str | RuleSet:
-    """What was asked for, by name or as a value: `"jax"` is left as it is."""
-    scope = _scope.get()
-    return _default[0] if scope is None else scope.rules
 
 
 def get_rules(rules: str | RuleSet | None = None) -> RuleSet:
@@ -50,7 +47,7 @@ def get_rules(rules: str | RuleSet | None = None) -> RuleSet:
     ...     get_rules().name, get_rules("paddle").name
     ('tf-rfc-safe', 'paddle')
     """
-    asked = rules_in_force() if rules is None else rules
+    asked = SCOPE.get().rules if rules is None else rules
     return asked if isinstance(asked, RuleSet) else find_rules(asked)
 
 
@@ -65,7 +62,7 @@ def set_default_rules(rules: str | RuleSet) -> None:
     """
     if not isinstance(rules, RuleSet):
         canonical_name(rules)
-    _default[0] = rules
+    _PROCESS.rules = rules
     context = _jax_context()
     if context is not None:
         context.set_global(rules)
@@ -103,7 +100,7 @@ class use_rules:  # noqa: N801 (a context manager, named like the verb it is)
 
     def __enter__(self) -> RuleSet:
         """Put the rules in force, and return them."""
-        _scope.set(_Scope(self.rules, _scope.get()))
+        SCOPE.set(Scope(self.rules, SCOPE.get()))
         context = _jax_context()
         manager = None if context is None else context(self.rules)
         if manager is not None:
@@ -113,9 +110,9 @@ class use_rules:  # noqa: N801 (a context manager, named like the verb it is)
 
     def __exit__(self, *exception: object) -> None:
         """Put the outer rules in force again."""
-        scope = _scope.get()
-        assert scope is not None
-        _scope.set(scope.outer)
+        outer = SCOPE.get().outer
+        assert outer is not None  # it was entered
+        SCOPE.set(outer)
         manager = self._entered.pop()
         if manager is not None:
             manager.__exit__(*exception)
@@ -147,7 +144,7 @@ def _jax_context() -> Any:
     """JAX's side of the scope, made when JAX is first seen to be loaded; None before."""
     if not _jax_contexts and (jax := sys.modules.get("jax")) is not None and hasattr(jax, "make_user_context"):
         context: Any = jax.make_user_context(default_value=None)
-        if _default[0] != FOLLOWS_JAX:
-            context.set_global(_default[0])
+        if _PROCESS.rules != FOLLOWS_JAX:
+            context.set_global(_PROCESS.rules)
         _jax_contexts.append(context)
     return _jax_contexts[0] if _jax_contexts else None

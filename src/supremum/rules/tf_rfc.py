@@ -91,7 +91,7 @@ class Mode(enum.Enum):
     NONE = "no promotion between tensors"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TensorFlowRfcRuleSet(RuleSet):
     """One mode of the RFC.
 

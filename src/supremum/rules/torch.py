@@ -61,7 +61,7 @@ _CHECKED: dict[str, tuple[frozenset[str], tuple[int, ...]]] = {
 _BOUNDS = sorted({bound for row in map(as_format, KNOWN) for bound in (row.min, row.max, -row.max)})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TorchRules(RuleSet):
     """PyTorch's promotion with a given default dtype.
 

@@ -1,0 +1,41 @@
+"""Where commands print: a format by name, to the terminal or into a file that is whole or absent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import typer
+from rich.console import Console
+
+from supremum.errors import UnknownNameError
+from supremum.files import whole_file
+
+
+def checked_format(name: str, formats: Mapping[str, object] | tuple[str, ...]) -> str:
+    """The name of a format, if it is one of those.
+
+    Raises:
+        UnknownNameError: if it is not.
+    """
+    if name not in formats:
+        raise UnknownNameError("format", name, formats)
+    return name
+
+
+def put_text(text: str, output: Path | None) -> None:
+    """Print a text, or write it to a file."""
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    with whole_file(output) as temporary:
+        temporary.write_text(text)
+
+
+def put_drawn(draw: Callable[[Console], None], output: Path | None) -> None:
+    """Draw on the terminal, or as plain text into a file."""
+    if output is None:
+        draw(Console())
+        return
+    with whole_file(output) as temporary, temporary.open("w") as file:
+        draw(Console(file=file))

@@ -1,0 +1,143 @@
+"""Two rule sets side by side: the cells in which they differ, and the triples they group differently."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from supremum.decisions import Decision
+from supremum.formats import CATEGORIES, as_format
+from supremum.lattice import counterexamples
+from supremum.operands import WEAK_NAMES, as_operand
+from supremum.render import Table
+from supremum.rules import RuleSet, get_rules
+from supremum.tables import RuleTable, rule_table
+
+WIDEST: dict[str, str] = {
+    weak: max((row for row in ("int64", "float64", "complex128") if as_format(row).category == category), key=len)
+    for weak, category in WEAK_NAMES.items()
+}
+"""The 64-bit dtype of each weak kind, which is how NumPy before version 2 saw Python numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two tables over the same types.
+
+    Args:
+        left: the one.
+        right: the other.
+        differing: how the right one differs from the left, for the pairs where dtype or refusal do: `"refused"`,
+            `"accepted"`, `"kind"`, `"wider"`, `"narrower"`, or `"other"` for formats of one width.
+    """
+
+    left: RuleTable
+    right: RuleTable
+    differing: dict[tuple[str, str], str]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many pairs differ in each way, the most frequent first."""
+        return dict(Counter(self.differing.values()).most_common())
+
+    def drawing(self, *, short: bool = False) -> Table:
+        """The left table for `supremum.render`, with the cells marked that differ.
+
+        Args:
+            short: whether to write types in the codes of spec/jax-type-promotion.rst.
+        """
+        marks = {pair: str(self.right.decisions[pair]) for pair in self.differing}
+        note = f", {len(marks)} of {len(self.left.decisions)} cells differ from {self.right.rules}"
+        return self.left.drawing(short=short, marks=marks, note=note)
+
+    def data(self) -> dict[str, Any]:
+        """The comparison as plain data for JSON."""
+        cells = [
+            {"left": a, "right": b, "how": how, self.left.rules: left, self.right.rules: right}
+            for (a, b), how in self.differing.items()
+            for left, right in [(_name(self.left.decisions[a, b]), _name(self.right.decisions[a, b]))]
+        ]
+        return {
+            "rules": [self.left.rules, self.right.rules],
+            "operation": self.left.operation,
+            "types": list(self.left.types),
+            "cells": len(self.left.decisions),
+            "differing": len(self.differing),
+            "counts": self.counts,
+            "differences": cells,
+        }
+
+
+def _name(decision: Decision) -> str | None:
+    return None if decision.result is None else decision.result.name
+
+
+def _difference(left: Decision, right: Decision) -> str | None:
+    """How the right decision differs from the left one; weakness alone is no difference."""
+    if left.result is None or right.result is None:
+        return None if left.result is right.result else ("refused" if right.result is None else "accepted")
+    if left.result.dtype == right.result.dtype:
+        return None
+    one, other = as_format(left.result.dtype), as_format(right.result.dtype)
+    if CATEGORIES.index(one.category) != CATEGORIES.index(other.category):
+        return "kind"
+    if one.bits == other.bits:
+        return "other"
+    return "wider" if other.bits > one.bits else "narrower"
+
+
+def compare(
+    left: str | RuleSet | None,
+    right: str | RuleSet,
+    operation: str | None = None,
+    types: str | Sequence[str] = "standard",
+    *,
+    weak_as_64_bit: bool = False,
+    unknown: Collection[str] = (),
+) -> Comparison:
+    """Compare what two rule sets decide for every ordered pair of some types.
+
+    Args:
+        left: a rule set or its name; None for the default.
+        right: the other.
+        operation: name of the operation; None where no particular one is meant.
+        types: as for `type_names`.
+        weak_as_64_bit: whether the right one reads Python numbers as 64-bit dtypes, as spec/jax-type-promotion.rst
+            has NumPy do.
+        unknown: formats the right one is taken not to know, as NumPy did not know bfloat16 when that page was written.
+
+    Raises:
+        UnknownNameError: for an unknown name.
+
+    >>> compare("jax-x64", "numpy", types="int32,float16,float32").counts
+    {'wider': 4}
+    """
+    one = rule_table(left, operation, types)
+    other = rule_table(right, operation, types, stand_ins=WIDEST if weak_as_64_bit else None)
+    unheard = {as_format(name).name for name in unknown}
+    differing: dict[tuple[str, str], str] = {}
+    for pair, decision in one.decisions.items():
+        how = "refused" if unheard.intersection(pair) else _difference(decision, other.decisions[pair])
+        if how is not None:
+            differing[pair] = how
+    return Comparison(one, other, differing)
+
+
+def groupings(rules: str | RuleSet, types: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """The triples of types for which the two ways of grouping pairs give different dtypes, or one of them a refusal.
+
+    Args:
+        rules: a rule set or its name.
+        types: names of formats and weak kinds.
+    """
+    rule_set = get_rules(rules)
+
+    def join(a: str, b: str) -> str | None:
+        return _name(rule_set.decide(None, (as_operand(a), as_operand(b))))
+
+    for found in counterexamples(join, types):
+        if found.law == "associative":
+            a, b, c = found.nodes
+            yield a, b, c
