@@ -1,5 +1,6 @@
 # make run    installs everything and shows the demonstration
 # make test   installs everything, then lint, types, layering and all tests
+# make torch  adds PyTorch, whose rules the tests then compare with it live
 # make bench  ratios against the peers
 
 PYTHON ?= python3
@@ -9,7 +10,11 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 DEVELOPED := $(VENV)/.developed
 
-.PHONY: run install test lint types layering tests bench clean
+# PyTorch is compared with live where it is installed; continuous integration installs it, and first, so that nothing
+# that depends on it brings another build.
+TORCH := torch==2.13.0
+
+.PHONY: run install torch test lint types layering tests bench clean
 
 run: install
 	$(BIN)/supremum demo
@@ -25,6 +30,9 @@ $(INSTALLED): pyproject.toml
 $(DEVELOPED): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --group dev
 	touch $@
+
+torch: $(INSTALLED)
+	$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/python -m pip install --quiet "$(TORCH)"
 
 test: lint types layering tests
 
@@ -42,7 +50,7 @@ tests: $(DEVELOPED)
 	$(BIN)/python -m pytest --numprocesses=auto
 
 bench: $(DEVELOPED)
-	$(BIN)/python -m pytest benchmarks --benchmark-only --benchmark-group-by=group
+	$(BIN)/python -m pytest benchmarks --benchmark-only --benchmark-disable-gc --capture=no --quiet --benchmark-columns=rounds
 
 clean:
 	rm -rf $(VENV) out dist .pytest_cache .ruff_cache .hypothesis .benchmarks

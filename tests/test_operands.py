@@ -8,7 +8,7 @@ import pytest
 
 from supremum.errors import OperandError, SupremumError, UnknownDtypeError
 from supremum.formats import FORMATS
-from supremum.operands import Operand, as_operand
+from supremum.operands import Operand, as_operand, parse_operand
 
 
 class Colour(enum.IntEnum):
@@ -83,3 +83,20 @@ def test_printing():
         "int* (3)", "int*", "int8[]", "int8", "float32[] (weak)",
     ]  # fmt: skip
     assert str(as_operand(-(10**5000))) == "int* (an integer of 16610 bits)"  # more digits than Python prints
+
+
+def test_what_is_typed_at_a_command_line():
+    assert parse_operand("int8") == as_operand("int8")
+    assert parse_operand("int8[]") == as_operand(np.int8(1))
+    assert parse_operand("256") == as_operand(256)
+    assert [parse_operand(text).value for text in ("-1.5", "1j", "inf", "True", "1_000")] == [
+        -1.5,
+        1j,
+        np.inf,
+        True,
+        1000,
+    ]
+    assert parse_operand("float*") == as_operand(float)
+    for bad in ("int", "int9", "", "[]", "int*[]", "None"):
+        with pytest.raises(UnknownDtypeError):
+            parse_operand(bad)

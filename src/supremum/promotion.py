@@ -8,7 +8,7 @@ from supremum.decisions import Decision
 from supremum.formats import DType
 from supremum.operands import OperandLike, as_operand
 from supremum.rules import RuleSet, get_rules
-from supremum.rules.pairs import JAX_ARRAYS, PAIRS, remember
+from supremum.rules.pairs import PAIRS, remember
 from supremum.rules.scope import SCOPE
 
 
@@ -61,19 +61,15 @@ def result_type(*operands: OperandLike, rules: str | RuleSet | None = None) -> D
     (dtype('int8'), dtype('float32'))
     """
     asked = SCOPE.get().rules if rules is None else rules
-    if len(operands) == 2 and (known := PAIRS.get(asked)) is not None:
+    try:
         a, b = operands
-        kind = a.__class__
-        if kind is b.__class__:
-            found = None
-            if kind is ndarray:
-                found = known.get((a.dtype, b.dtype)) or known.get((a.dtype, b.dtype, a.ndim == 0, b.ndim == 0))
-            elif kind in JAX_ARRAYS:
-                left, right = a.aval, b.aval
-                key = (left.dtype, right.dtype, left.weak_type, right.weak_type)
-                found = known.get(key) or known.get((*key, not left.shape, not right.shape))
-            if found is not None:
-                return found
+        known = PAIRS[asked]
+        if a.__class__ is ndarray is b.__class__:
+            return known[a.dtype, b.dtype]
+        left, right = a.aval, b.aval
+        return known[left.dtype, right.dtype, left.weak_type, right.weak_type]
+    except (ValueError, KeyError, AttributeError):
+        pass  # not two arrays of one library, or not known yet, or it depends on more
     decision = explain(*operands, rules=asked)
     if decision and len(operands) == 2:
         remember(asked, *operands)

@@ -93,6 +93,12 @@ def test_drawings_carry_the_explanation_of_each_cell():
         ),
         (["demo", "--policy", "int32"], "supremum: policy int32: the demonstration trains under"),
         (["demo", "--case", "underfow"], "supremum: unknown case 'underfow': did you mean 'underflow'?"),
+        (["table", "--unknown", "bfloat16"], "supremum: --weak-as-64-bit and --unknown are about"),
+        (["diff", "jax-x64", "nunpy"], "supremum: unknown rule set 'nunpy': did you mean 'numpy'?"),
+        (["diff", "jax-x64", "numpy", "--operation", "sin"], "supremum: unknown operation of two operands 'sin'"),
+        (["explain", "int8", "uint9"], "supremum: unknown dtype 'uint9': did you mean"),
+        (["explain", "int8", "--operation", "add"], "supremum: add takes 2 operands, not 1"),
+        (["rules", "--format", "yaml"], "supremum: unknown format 'yaml'"),
         (["demo", "--weight", "0.1"], "supremum: --weight 0.1: it goes with --case underflow"),
     ],
 )
@@ -103,6 +109,69 @@ def test_what_the_user_got_wrong_is_one_line_and_exit_code_2(run, tmp_path, args
     assert len(result.stderr.splitlines()) == 1
     assert result.stdout == ""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_against_marks_the_cells_that_differ(run):
+    args = ["table", "--rules", "jax-x64", "--against", "numpy", "--weak-as-64-bit", "--unknown", "bfloat16"]
+    plain = run(*args).stdout
+    assert "95 of 324 cells differ from numpy" in plain
+    assert plain.count("!") == 95 + 1  # and the legend
+    data = json.loads(run(*args, "--format", "json", "--types", "standard").stdout)
+    assert len(data["differing"]) == 95
+    assert data["against"]["rules"] == "numpy"
+    assert run(*args, "--format", "markdown").stdout.count("**") == 2 * (95 + 18 + 1)
+    assert run(*args, "--format", "html").stdout.count(' marked"') == 95
+
+
+def test_operations_have_tables_of_their_own(run):
+    data = json.loads(run("table", "--rules", "paddle", "--operation", "divide", "--format", "json").stdout)
+    assert (data["operation"], data["table"]["int8"]["int8"]) == ("divide", "float32")
+
+
+def test_diff_shows_cells_counts_and_triples(run):
+    text = run("diff", "jax-x64", "numpy").stdout
+    assert "44 of 324 cells differ" in text
+    assert "30  wider in the second" in text
+    assert "int16, float16 and back" in text
+    assert "numpy: 508, 508 of them only here" in text
+    data = json.loads(run("diff", "jax-x64", "numpy", "--format", "json", "--types", "int8,uint8,float16").stdout)
+    assert (data["rules"], data["differing"]) == (["jax-x64", "numpy"], 0)
+    assert data["non_associative"] == {"jax-x64": 0, "numpy": 4}
+    assert ["int8", "uint8", "float16"] in data["non_associative_only_in"]["numpy"]
+    assert "0 of 1 cells differ" in run("diff", "torch", "torch", "--types", "int8").stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "lines"),
+    [
+        (["int8", "uint8", "--rules", "tf-rfc-safe"], ["-> refused", "would be wider than all tensors", "fix"]),
+        (["uint8", "256", "--rules", "tf-rfc-safe"], ["-> refused", "int* (256)", "uint8 goes from 0 to 255"]),
+        (["int8", "-5"], ["-> int8", "int* (-5)"]),
+        (["int8[]", "int16", "--rules", "torch"], ["-> int16"]),
+        (["int16[]", "int8", "--rules", "torch"], ["-> int8"]),
+        (["int8", "1000", "--operation", "add", "--rules", "jax-x64"], ["-> int8", "it wraps around"]),
+        (["True", "1.5", "float*"], ["-> float*"]),
+        (["int8", "uint8", "float16", "--rules", "numpy"], ["-> float16"]),
+    ],
+)
+def test_explain_takes_dtypes_numbers_and_0d_arrays(run, args, lines):
+    result = run("explain", *args)
+    assert result.exit_code == 0, result.output
+    assert all(line in result.stdout for line in lines), result.stdout
+
+
+def test_explain_asks_every_rule_set(run):
+    text = run("explain", "uint8", "256", "--rules", "all").stdout
+    assert text.count("[rules ") == len(supremum.rules.rule_names()) - 1
+    assert "[rules torch]" in run("explain", "int8", "--rules", "torch", "--rules", "numpy").stdout
+
+
+def test_rules_are_listed_with_source_and_summary(run):
+    text = run("rules").stdout
+    assert all(name in text for name in supremum.rules.rule_names())
+    listed = json.loads(run("rules", "--format", "json").stdout)
+    assert [row["name"] for row in listed] == list(supremum.rules.rule_names())
+    assert all(row["summary"] and row["source"] for row in listed)
 
 
 def test_the_version(run):

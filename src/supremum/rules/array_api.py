@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from supremum.decisions import ResultType, Verdict, letter
 from supremum.formats import as_format
@@ -42,6 +43,8 @@ _NOT_IN_THE_STANDARD = frozenset({"fmax", "fmin", "huber_loss", "poisson_nll_los
 @dataclass(frozen=True, eq=False)
 class ArrayApiRules(LatticeRuleSet):
     """The lattice of the standard, which wants at least one array and Python numbers in the range of its dtype."""
+
+    weak_arrays: ClassVar[bool] = False
 
     def _key(self, operand: Operand) -> Hashable:
         # A Python bool is a number here, not a bool array: it must not stand alone either.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from supremum.decisions import ResultType, Verdict
 from supremum.formats import CATEGORIES, DType, as_format
@@ -25,6 +26,8 @@ class LatticeRuleSet(RuleSet):
             JAX with x64 off. Questions about types alone ignore it.
         held_because: half a sentence on why, for explanations.
     """
+
+    weak_arrays: ClassVar[bool] = True
 
     lattice: Lattice = field(compare=False)
     defaults: Mapping[str, str] = field(compare=False)

@@ -1,4 +1,8 @@
-"""Answers for two arrays, remembered by as little as they depend on: dtypes, weakness, and whether each is 0-d."""
+"""Answers for two arrays, remembered by as little as they depend on: dtypes and weakness.
+
+Answers that depend on more, such as PyTorch's for arrays of which one may be 0-d, are not kept here; the verdicts that
+every rule set keeps for itself are the next best thing.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +19,7 @@ from supremum.rules.rule_set import RuleSet
 from supremum.rules.scope import get_rules
 
 PAIRS: dict[str | RuleSet, dict[tuple[Any, ...], DType]] = {}
-"""Per rules asked for, answers by both dtypes and, for JAX arrays, both weak flags; where it matters whether they are
-0-d, by that as well."""
-JAX_ARRAYS: set[type] = set()
-"""The types of JAX's arrays, tracers left out, as they are met."""
+"""Per rules asked for, answers by both dtypes (NumPy arrays), or by both dtypes and both weak flags (JAX arrays)."""
 
 
 def remember(rules: str | RuleSet, a: Any, b: Any) -> None:
@@ -38,31 +39,24 @@ def remember(rules: str | RuleSet, a: Any, b: Any) -> None:
     if kind is np.ndarray:
         key = (a.dtype, b.dtype)
     elif _is_jax_array(a):
-        JAX_ARRAYS.add(kind)
         key = (a.aval.dtype, b.aval.dtype, a.aval.weak_type, b.aval.weak_type)
     else:
         return
     names = ("jax-x64", "jax-x32") if rules == FOLLOWS_JAX else (rules,)
-    answers = {_answers(get_rules(name), as_operand(a), as_operand(b)) for name in names}
+    answers = {_answer(get_rules(name), as_operand(a), as_operand(b)) for name in names}
     if len(answers) > 1:
         return
-    known = PAIRS.setdefault(rules, {})
-    by_shape = dict(zip(_SHAPES, answers.pop(), strict=True))
-    if len(set(by_shape.values())) == 1 and (answer := by_shape[False, False]) is not None:
-        known[key] = answer
-        return
-    known |= {(*key, *shape): answer for shape, answer in by_shape.items() if answer is not None}
+    answer = answers.pop()
+    if answer is not None:
+        PAIRS.setdefault(rules, {})[key] = answer
 
 
-_SHAPES = ((False, False), (False, True), (True, False), (True, True))
-"""Whether the first and the second array are 0-d."""
-
-
-def _answers(rules: RuleSet, a: Operand, b: Operand) -> tuple[DType | None, ...]:
-    decisions = [
-        rules.decide(None, (replace(a, ndim=int(not left)), replace(b, ndim=int(not right)))) for left, right in _SHAPES
-    ]
-    return tuple(decision.dtype if decision else None for decision in decisions)
+def _answer(rules: RuleSet, a: Operand, b: Operand) -> DType | None:
+    """The result dtype, if it is the same whichever of the two is 0-d."""
+    shapes = ((1, 1), (1, 0), (0, 1), (0, 0))
+    decisions = [rules.decide(None, (replace(a, ndim=left), replace(b, ndim=right))) for left, right in shapes]
+    dtypes = {decision.dtype if decision else None for decision in decisions}
+    return dtypes.pop() if len(dtypes) == 1 else None
 
 
 def _is_jax_array(value: Any) -> bool:

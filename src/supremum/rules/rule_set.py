@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import ClassVar
 
 from supremum.decisions import Conversion, Decision, Fix, Verdict
 from supremum.errors import ArgumentError
@@ -27,6 +28,9 @@ class RuleSet(ABC):
         source: the document or software that has the last word.
         accepts: the categories an operation takes, where they are not those of its row.
     """
+
+    weak_arrays: ClassVar[bool] = False
+    """Whether there are arrays without a dtype of their own, as JAX has them; elsewhere their dtype counts."""
 
     name: str
     summary: str
@@ -57,11 +61,14 @@ class RuleSet(ABC):
         row = as_operation(operation)
         if row.arity is not None and len(operands) != row.arity:
             raise ArgumentError(f"{row.name} takes {row.arity} operands, not {len(operands)}")
-        key = (row.name, *map(self._key, operands))
+        seen = tuple(operands)
+        if not self.weak_arrays:
+            seen = tuple(replace(o, weak=False) if o.weak and o.dtype is not None else o for o in seen)
+        key = (row.name, *map(self._key, seen))
         verdict = self._verdicts.get(key)
         if verdict is None:
-            verdict = self._verdicts[key] = self._judge_with_fix(row, tuple(operands))
-        return Decision(self.name, row.name, tuple(operands), verdict)
+            verdict = self._verdicts[key] = self._judge_with_fix(row, seen)
+        return Decision(self.name, row.name, seen, verdict)
 
     def _key(self, operand: Operand) -> Hashable:
         """All that this rule set's verdict depends on; rule sets that look at more say so by overriding it."""

@@ -1,0 +1,90 @@
+"""The short way to an answer says what the long way says, whatever was asked before."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from supremum import explain, result_type
+from supremum.lattice import Lattice
+from supremum.rules import JAX_X64, LatticeRuleSet, rule_names, use_rules
+from supremum.rules.lattice_rules import weak_defaults
+
+NAMES = ["bool", "uint8", "int8", "int16", "uint32", "int64", "bfloat16", "float16", "float32", "float64", "complex64"]
+
+
+def _said(function, *operands, **kwargs):
+    try:
+        return function(*operands, **kwargs)
+    except TypeError as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("rules", rule_names())
+def test_numpy_arrays_with_and_without_dimensions(rules):
+    arrays = [np.zeros(shape, name) for name in NAMES for shape in ((2,), ())]
+    for a, b in [*itertools.product(arrays, repeat=2)] * 2:  # the second time everything is known
+        assert _said(result_type, a, b, rules=rules) == _said(lambda *o: explain(*o, rules=rules).dtype, a, b)
+
+
+@pytest.mark.parametrize("rules", ["jax", "numpy", "torch", "tf-rfc-all"])
+def test_jax_arrays_weak_and_strong(rules):
+    arrays = [
+        jnp.zeros(shape, name) for name in NAMES if "64" not in name or name == "complex64" for shape in ((2,), ())
+    ]
+    arrays += [jnp.asarray(1), jnp.asarray(1.0), jnp.asarray(1j)]
+    for a, b in [*itertools.product(arrays, repeat=2)] * 2:
+        assert _said(result_type, a, b, rules=rules) == _said(lambda *o: explain(*o, rules=rules).dtype, a, b)
+
+
+def test_mixed_libraries_and_numbers_are_no_short_way():
+    weak = jnp.asarray(1.0)
+    for a, b in [(np.zeros(2, "int8"), weak), (weak, np.zeros(2, "int8")), (np.zeros(2, "int8"), 1), (1, 1)] * 2:
+        assert result_type(a, b, rules="jax-x64") == explain(a, b, rules="jax-x64").dtype
+
+
+def test_the_name_jax_stays_free_to_change_its_mind():
+    a, b = np.zeros(2, "uint32"), np.zeros(2, "int8")
+    for x64, expected in ((True, "int64"), (False, "int32"), (True, "int64")):
+        with jax.enable_x64(x64):
+            assert result_type(a, b) == result_type(a, b, rules="jax") == np.dtype(expected)
+
+
+def test_scopes_do_not_leak_into_each_other():
+    a, b = np.zeros(2, "int32"), np.zeros(2, "float16")
+    for _ in range(2):
+        for rules, expected in (("numpy", "float64"), ("torch", "float16"), ("tf-rfc-all", "float64")):
+            with use_rules(rules):
+                assert result_type(a, b) == np.dtype(expected)
+
+
+def test_two_rule_sets_of_one_name_are_told_apart():
+    def rules(top):
+        lattice = Lattice({"int8": [top], "uint8": [top], "int16": [], "int32": []})
+        return LatticeRuleSet("mine", "", "", lattice, weak_defaults("int64", "float64", "complex128"))
+
+    a, b = np.zeros(2, "int8"), np.zeros(2, "uint8")
+    for mine, expected in [(rules("int16"), "int16"), (rules("int32"), "int32")] * 2:
+        assert result_type(a, b, rules=mine) == np.dtype(expected)
+
+
+def test_byte_order_and_subclasses_are_no_obstacle():
+    swapped = np.zeros(2, ">f4")
+    assert result_type(swapped, np.zeros(2, "f4"), rules=JAX_X64) == np.dtype("float32")
+    masked = np.ma.zeros(2, "int8")
+    assert result_type(masked, masked, rules=JAX_X64) == np.dtype("int8")
+
+
+def test_weak_jax_arrays_are_weak_under_jaxs_rules_only():
+    weak, strong = jnp.asarray(1.0), np.zeros(2, "float16")
+    for rules, expected in (
+        ("jax-x32", "float16"),
+        ("numpy", "float32"),
+        ("torch", "float16"),
+        ("tf-rfc-all", "float32"),
+    ):
+        for _ in range(2):
+            assert explain(weak, strong, rules=rules).dtype == np.dtype(expected), rules
+    assert str(explain(weak, strong, rules="numpy").operands[0]) == "float32[]"
