@@ -6,8 +6,8 @@ it, so they cannot disagree.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from supremum.errors import SupremumError
@@ -96,7 +96,7 @@ class Verdict:
         compute: the dtype each operand is cast to before the operation runs; empty for a refusal.
         reason: why, one sentence each.
         paths: for a lattice, the way each operand climbed, as node names.
-        fix: for a refusal, casts that make the call work.
+        fix: for a refusal, casts that make the call work, if the rules know them at once; else they are looked for.
         overflow: whether it is refused because a Python number is out of range.
     """
 
@@ -149,12 +149,14 @@ class Decision:
         operation: name of the operation.
         operands: what was asked about.
         verdict: what the rules said.
+        find_fix: looks for a fix; it depends on the very values of Python numbers, and takes longer than deciding.
     """
 
     rules: str
     operation: str
     operands: tuple[Operand, ...]
     verdict: Verdict
+    find_fix: Callable[[], Fix | None] = field(repr=False, compare=False)
 
     @property
     def result(self) -> ResultType | None:
@@ -195,8 +197,10 @@ class Decision:
 
     @property
     def fix(self) -> Fix | None:
-        """For a refusal, casts that make the call work."""
-        return self.verdict.fix
+        """For a refusal, casts that make the call work; None where none does."""
+        if self or self.verdict.fix is not None:
+            return self.verdict.fix
+        return self.find_fix()
 
     def __bool__(self) -> bool:
         return self.verdict.result is not None
@@ -213,8 +217,8 @@ class Decision:
         outcome = "refused" if self.result is None else str(self.result)
         rows = [(letter(position), self._describe(position)) for position in range(len(self.operands))]
         rows += [("why" if i == 0 else "", sentence) for i, sentence in enumerate(self.reason)]
-        if self.fix is not None:
-            rows.append(("fix", str(self.fix)))
+        if (fix := self.fix) is not None:
+            rows.append(("fix", str(fix)))
         return Document(f"{call} -> {outcome}", f"rules {self.rules}", tuple(rows), ok=bool(self))
 
     def _describe(self, position: int) -> str:
@@ -247,7 +251,10 @@ class PromotionError(SupremumError, TypeError):
 
     def __init__(self, decision: Decision) -> None:
         self.decision = decision
-        super().__init__(str(decision))
+        super().__init__()
+
+    def __str__(self) -> str:
+        return str(self.decision)
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.decision,))

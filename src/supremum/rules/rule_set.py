@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache
-from typing import ClassVar
+from dataclasses import dataclass, field, fields, replace
+from functools import cache, partial
+from typing import Any, ClassVar
 
 from supremum.decisions import Conversion, Decision, Fix, Verdict
 from supremum.errors import ArgumentError
@@ -67,8 +67,16 @@ class RuleSet(ABC):
         key = (row.name, *map(self._key, seen))
         verdict = self._verdicts.get(key)
         if verdict is None:
-            verdict = self._verdicts[key] = self._judge_with_fix(row, seen)
-        return Decision(self.name, row.name, seen, verdict)
+            verdict = self._verdicts[key] = self._judge(row, seen)
+        return Decision(self.name, row.name, seen, verdict, partial(self._find_fix, row, seen))
+
+    def __reduce__(self) -> Any:
+        from supremum.rules.registry import HOMES, find_rules  # it imports this module
+
+        if self.name in HOMES and find_rules(self.name) is self:
+            return find_rules, (self.name,)
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
+        return partial(type(self), **values), ()
 
     def _key(self, operand: Operand) -> Hashable:
         """All that this rule set's verdict depends on; rule sets that look at more say so by overriding it."""
@@ -76,7 +84,7 @@ class RuleSet(ABC):
 
     @abstractmethod
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
-        """Where the operands meet, before the operation has its say; a refusal needs no fix, it is looked for."""
+        """Where the operands meet, before the operation has its say."""
 
     def _float_for(self, operation: Operation, dtype: DType) -> DType | None:
         """The float that an operation like division makes of an integer or bool dtype; None refuses."""
@@ -104,12 +112,6 @@ class RuleSet(ABC):
             reason = (*met.reason, f"{operation.name} makes {target} of {dtype}")
             return Verdict.accept(target, len(operands), *reason, weak=met.result.weak)
         return met
-
-    def _judge_with_fix(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
-        verdict = self._judge(operation, operands)
-        if verdict.result is not None or verdict.fix is not None:
-            return verdict
-        return replace(verdict, fix=self._find_fix(operation, operands))
 
     def _find_fix(self, operation: Operation, operands: tuple[Operand, ...]) -> Fix | None:
         """Casts to one format that these rules accept.
