@@ -13,6 +13,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from functools import cache
 
 from supremum.decisions import Conversion, Fix, Verdict
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, Kind, as_format
@@ -91,8 +92,7 @@ class TorchRules(RuleSet):
         default = as_format(dtype).name
         if default not in COMPLEX_OF:
             raise ValueError(f"torch's default dtype is one of {', '.join(COMPLEX_OF)}, not {default}")
-        summary = f"PyTorch after torch.set_default_dtype(torch.{default})"
-        return replace(self, name=f"torch[{default}]", summary=summary, default_dtype=default)
+        return self if default == self.default_dtype else _with_default(default)
 
     def _key(self, operand: Operand) -> Hashable:
         return (operand.category, operand.dtype, operand.ndim == 0, _interval(operand.value))
@@ -270,3 +270,11 @@ TORCH = TorchRules(
     source="PyTorch 2.13",
     accepts=_ACCEPTS,
 )
+
+
+@cache
+def _with_default(default: str) -> TorchRules:
+    if default == TORCH.default_dtype:
+        return TORCH
+    summary = f"PyTorch after torch.set_default_dtype(torch.{default})"
+    return replace(TORCH, name=f"{TORCH.name}[{default}]", summary=summary, default_dtype=default)
