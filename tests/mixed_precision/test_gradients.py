@@ -48,6 +48,10 @@ def test_a_float16_loss_does_not_overflow_in_the_scaling(jitted):
     step = scaled_value_and_grad(lambda w: w * w, scale)
     value, grad, finite, _ = (jax.jit(step) if jitted else step)(scale.init(), jnp.asarray(0.75, jnp.float16))
     assert (float(value), float(grad), bool(finite)) == (0.5625, 1.5, True)
+    step = scaled_value_and_grad(lambda w: w * w + 3, scale)  # times 2**15 it is beyond float16
+    with jax.debug_infs(True):
+        value, grad, *_ = (jax.jit(step) if jitted else step)(scale.init(), jnp.asarray(0.75, jnp.float16))
+    assert (float(value), float(grad)) == (3.5625, 1.5)
 
 
 @either_mode
