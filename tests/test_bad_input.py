@@ -85,7 +85,8 @@ GOOD = [
     *(row.dtype for row in FORMATS),
     *(np.zeros((1, 2), row.dtype) for row in FORMATS),
     *(np.zeros((), row.dtype) for row in FORMATS),
-    np.zeros(2, ">i4"), np.zeros(2).view(MyArray), np.ma.masked_array([1.0, 2.0], mask=[True, False]), np.ma.masked,
+    np.zeros(2, ">i4"), np.zeros(2).view(MyArray), np.ma.masked_array([1.0, 2.0], mask=[True, False]),
+    np.ma.masked,
     *(np.float64(1), np.int8(3), np.bool_(True), ml_dtypes.bfloat16(2), np.str_("int8"), np.float64("nan")),
     *(jnp.ones(2, "bfloat16"), jnp.asarray(1), jnp.asarray(2.5), jax.ShapeDtypeStruct((2,), np.dtype("int16"))),
     *(0, 1, -1, 127, 128, 255, 256, 2**31, 2**63, 2**64, -(2**63) - 1, 10**40, 10**400, -(10**5000)),
@@ -95,7 +96,8 @@ GOOD = [
     *(Thing(dtype=np.dtype("int8"), ndim=2), Thing(dtype="float32", ndim=0), Thing(dtype=np.dtype("int8"))),
 ]  # fmt: skip
 NOT_NAMES = [
-    "", " ", "int9", "flaot32", "int", "float", "f4,f4", "S3", "M8[s]", "object", "\0", "\x01", "=\x0b", "a", "a3", "i" * 5000, "ünï", "float32[]",
+    "", " ", "int9", "flaot32", "int", "float", "f4,f4", "S3", "M8[s]", "object", "\0", "\x01", "=\x0b", "a", "a3",
+    "i" * 5000, "ünï", "float32[]",
     "(2,)f4", "{", "'", "complex64*",
 ]  # fmt: skip
 JUNK = [
