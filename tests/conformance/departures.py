@@ -215,12 +215,12 @@ DEPARTURES: list[Departure] = [
         either_order=True,
     ),
     Departure(
-        "jax", "function", "divide", "uint1 uint2 int1 int2", "bool uint1 uint2 int1 int2 int*", "refused", "any", 40,
+        "jax", "function", "divide", "uint1 uint2 int1 int2", "bool uint1 uint2 int1 int2 int*", "refused", "any", 56,
         "JAX knows no float for integers of one and two bits and divides in the integers themselves",
         either_order=True,
     ),
     Departure(
-        "jax", "function", "copysign", "int1", "bool int1 int*", "refused", "int8", 10,
+        "jax", "function", "copysign", "int1", "bool int1 int*", "refused", "int8", 14,
         "JAX's abs makes int8 of int1, and its copysign then gives an integer",
         either_order=True,
     ),

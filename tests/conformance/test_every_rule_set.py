@@ -1,0 +1,231 @@
+"""What holds of every rule set, over every pair of formats, 0-d forms and Python numbers."""
+
+import copy
+import itertools
+
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+
+from supremum import PromotionError, explain, get_rules
+from supremum.formats import FORMATS, as_format
+from supremum.lattice import counterexamples
+from supremum.operands import WEAK_NAMES, Operand, as_operand
+from supremum.rules import rule_names
+from supremum.tables import STANDARD_TYPES
+
+FORMAT_NAMES = [row.name for row in FORMATS]
+NUMBERS = {"True": True, "1": 1, "1.0": 1.0, "1j": 1j}
+TYPES = {name: as_operand(name) for name in (*FORMAT_NAMES, *WEAK_NAMES)}
+ZERO_DIMENSIONAL = {f"{row.name}[]": Operand(row.category, row.dtype, ndim=0) for row in FORMATS}
+OPERANDS = TYPES | ZERO_DIMENSIONAL | {name: as_operand(number) for name, number in NUMBERS.items()}
+ASKED = ("result_type", "add", "divide", "equal", "bitwise_and")
+RULE_SETS = [name for name in rule_names() if name != "jax"]  # which is one of the others
+every_rule_set = pytest.mark.parametrize("rules", RULE_SETS)
+
+
+def _quick(name):
+    """The same rules; looking for a fix for each refusal of a full product would take most of the time."""
+    rules = copy.copy(get_rules(name))
+    rules.__dict__.update(_verdicts={}, _find_fix=lambda *_: None)
+    return rules
+
+
+# NumPy looks for a function's loop, and the casts of ml_dtypes make some of its formats each other's equals: the loop
+# of the operand that comes first is then found first. NumPy does just this (test_numpy_rules.py).
+FOREIGN = {row.name for row in FORMATS if not row.is_builtin and row.name != "bfloat16"}
+ONE_WAY = {"numpy": {"add": 89, "multiply": 89, "maximum": 37}}
+
+
+@every_rule_set
+def test_pairs_commute(rules):
+    quick, one_way = _quick(rules), {}
+    for operation in ("result_type", "add", "multiply", "maximum", "equal", "bitwise_and"):
+        for a, b in itertools.combinations(OPERANDS, 2):
+            forth = quick.decide(operation, (OPERANDS[a], OPERANDS[b]))
+            back = quick.decide(operation, (OPERANDS[b], OPERANDS[a]))
+            if forth.result != back.result:
+                assert rules in ONE_WAY, (operation, a, b)
+                one_way.setdefault(operation, set()).add(frozenset((a.strip("[]"), b.strip("[]"))))
+    assert {operation: len(pairs) for operation, pairs in one_way.items()} == ONE_WAY.get(rules, {})
+    assert all(FOREIGN.issuperset(pair) for pairs in one_way.values() for pair in pairs)
+
+
+# Of the triples of STANDARD_TYPES without and with the weak kinds: how many change with grouping, a refusal on one side
+# included, and how many of those give two dtypes. Python numbers alone take a dtype in most frameworks, after which
+# they are no numbers any more; lattices keep them weak, and the array API standard refuses numbers alone.
+NOT_ASSOCIATIVE = {
+    "jax-x64": ((0, 0), (0, 0)),
+    "jax-x32": ((0, 0), (0, 0)),
+    "jax-strict": ((0, 0), (0, 0)),
+    "numpy": ((184, 28), (508, 290)),
+    "torch": ((432, 0), (874, 148)),
+    "tf-rfc-all": ((40, 40), (360, 360)),
+    "tf-rfc-safe": ((260, 0), (706, 30)),
+    "tf-rfc-none": ((0, 0), (76, 0)),
+    "paddle": ((312, 0), (648, 12)),
+    "array-api": ((0, 0), (88, 0)),
+}
+
+
+def _not_associative(rules, names):
+    quick = _quick(rules)
+
+    def join(a, b):
+        result = quick.decide("result_type", (TYPES[a], TYPES[b])).result
+        return None if result is None else result.name
+
+    return [found for found in counterexamples(join, names) if found.law == "associative"]
+
+
+@every_rule_set
+def test_triples_that_do_not_associate_are_counted(rules):
+    assert len(STANDARD_TYPES) == 18
+    without = [name for name in STANDARD_TYPES if name not in WEAK_NAMES]
+    found = [_not_associative(rules, names) for names in (without, STANDARD_TYPES)]
+    counts = tuple((len(each), sum(None not in (one.left, one.right) for one in each)) for each in found)
+    assert counts == NOT_ASSOCIATIVE[rules]
+
+
+def test_numpy_does_not_associate_in_28_triples_of_its_own_dtypes():
+    own = [name for name in STANDARD_TYPES if name not in WEAK_NAMES and as_format(name).is_builtin]
+    assert len(own) ** 3 == 2744
+    assert len(_not_associative("numpy", own)) == 28
+
+
+@pytest.mark.parametrize("rules", ["tf-rfc-safe", "tf-rfc-none"])
+def test_no_triple_gives_two_dtypes_by_grouping_unless_it_groups_numbers_alone(rules):
+    for found in _not_associative(rules, [*FORMAT_NAMES, *WEAK_NAMES]):
+        assert None in (found.left, found.right) or len([name for name in found.nodes if name in WEAK_NAMES]) == 2
+
+
+def test_jax_is_one_of_the_others():
+    assert rule_names() == ("jax", *RULE_SETS)
+    assert get_rules("jax") in map(get_rules, RULE_SETS)
+    assert set(NOT_ASSOCIATIVE) == set(RULE_SETS)
+
+
+def test_every_format_of_ml_dtypes_is_known():
+    scalars = [value for value in vars(ml_dtypes).values() if isinstance(value, type) and issubclass(value, np.generic)]
+    assert len(scalars) > 18
+    assert {as_format(scalar).name for scalar in scalars} == {row.name for row in FORMATS if not row.is_builtin}
+    assert {as_operand(scalar) for scalar in scalars} < set(TYPES.values())
+
+
+@every_rule_set
+def test_every_decision_has_a_reason_and_prints(rules):
+    quick = _quick(rules)
+    for operation, (a, b) in zip(itertools.cycle(("add", "divide")), itertools.product(TYPES, repeat=2), strict=False):
+        decision = quick.decide(operation, (TYPES[a], TYPES[b]))
+        assert decision.reason
+        assert all(sentence.strip() for sentence in decision.reason)
+        text, html = str(decision), decision._repr_html_()
+        title, *lines = text.splitlines()
+        assert title.startswith(f"{operation}({a}, {b}) -> ")
+        assert title.endswith(f"[rules {quick.name}]")
+        assert lines[0].startswith(f"  a    {a}")
+        assert lines[1].startswith(f"  b    {b}")
+        assert lines[2].startswith(f"  why  {decision.reason[0]}")
+        assert html.startswith("<div><b style=")
+        assert html.count("<tr>") == len(lines)
+        if decision:
+            assert len(decision.casts) == len(decision.verdict.compute) == 2
+            assert [cast.source for cast in decision.casts] == [TYPES[a].dtype, TYPES[b].dtype]
+            assert str(decision.dtype) in title
+            assert not decision.verdict.overflow
+        else:
+            assert decision.casts == decision.verdict.compute == ()
+            assert "-> refused" in title
+            assert not decision.weak
+            error = decision.error()
+            assert str(error) == text
+            assert error.decision is decision
+
+
+# Refusals without a fix, each for one reason, for the operations asked: in all others the fix is executed.
+def _computes_with_shell(a, b, operation):
+    """PyTorch converts no shell dtype, not even on request."""
+    return any(name in ("uint1", "uint2", "uint4", "int1", "int2", "int4") for name in (a, b))
+
+
+def _has_no_real_part(a, b, operation):
+    """Of complex numbers bits are taken only after `.real`, which NumPy does not know of those of ml_dtypes."""
+    return operation == "bitwise_and" and any(name in ("complex32", "bcomplex32") for name in (a, b))
+
+
+def _would_cut(a, b, operation):
+    """A fix cuts neither an imaginary part nor the fraction of a Python number, and bits need both."""
+    return operation == "bitwise_and" and any(
+        OPERANDS[name].category == "complex" or (OPERANDS[name].category == "float" and OPERANDS[name].dtype is None)
+        for name in (a, b)
+    )
+
+
+WITHOUT_FIX = {
+    "numpy": (160, _has_no_real_part),
+    "torch": (2178, _computes_with_shell),
+    "tf-rfc-all": (592, _would_cut),
+    "tf-rfc-safe": (592, _would_cut),
+    "tf-rfc-none": (592, _would_cut),
+}
+
+
+@every_rule_set
+def test_every_fix_is_executed_and_accepted_by_the_rules(rules):
+    names, rule_set, fixed, unfixed = [*TYPES, *NUMBERS], get_rules(rules), 0, set()
+    for operation, a, b in itertools.product(ASKED, names, names):
+        decision = rule_set.decide(operation, (OPERANDS[a], OPERANDS[b]))
+        if decision:
+            assert decision.fix is None
+            continue
+        if decision.fix is None:
+            unfixed.add((operation, a, b))
+            continue
+        fixed += 1
+        operands = decision.fix.apply(decision.operands)
+        assert rule_set.decide(operation, operands), (operation, a, b, str(decision.fix))
+        assert 1 <= len(decision.fix.casts) <= 2
+        assert [str(cast) for cast in decision.fix.casts] == list(decision.fix.expressions().values())
+    assert fixed > 1000
+    count, is_left = WITHOUT_FIX.get(rules, (0, lambda *_: False))
+    assert len(unfixed) == count
+    refused = (
+        (operation, a, b)
+        for operation, a, b in itertools.product(ASKED, names, names)
+        if is_left(a, b, operation) and not rule_set.decide(operation, (OPERANDS[a], OPERANDS[b]))
+    )
+    assert unfixed == set(refused)
+
+
+@every_rule_set
+def test_deciding_twice_gives_the_identical_verdict(rules):
+    rule_set = get_rules(rules)
+    for operation, (a, b) in itertools.product(ASKED, itertools.product(STANDARD_TYPES, repeat=2)):
+        first, second = (rule_set.decide(operation, [as_operand(a), as_operand(b)]) for _ in range(2))
+        assert first.verdict is second.verdict
+        assert first == second
+        assert first.verdict is explain(a, b, operation=operation, rules=rules).verdict
+
+
+@every_rule_set
+def test_explaining_changes_nothing(rules):
+    arrays = [np.ones((2,), row.dtype) for row in FORMATS]
+    for array in arrays:
+        array.flags.writeable = False
+    values = [*arrays, jnp.ones(2, jnp.bfloat16), 3, 2.5, True]
+    before = [(np.asarray(value).tobytes(), np.asarray(value).dtype, np.shape(value)) for value in values]
+    rule_set = get_rules(rules)
+    described, verdict = repr(rule_set), copy.deepcopy(explain("int8", "float32", rules=rules).verdict)
+    for a, b in itertools.product(values, repeat=2):
+        decision = explain(a, b, operation="add", rules=rules)
+        shown, operands = str(decision), decision.operands
+        for _ in range(2):
+            assert (str(decision), decision.operands) == (shown, operands)
+            if not decision:
+                with pytest.raises(PromotionError):
+                    _ = decision.dtype
+        assert operands == (as_operand(a), as_operand(b))
+    assert [(np.asarray(value).tobytes(), np.asarray(value).dtype, np.shape(value)) for value in values] == before
+    assert repr(rule_set) == described
+    assert explain("int8", "float32", rules=rules).verdict == verdict

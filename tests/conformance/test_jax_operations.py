@@ -1,0 +1,315 @@
+"""What every operation of `jax.numpy` gives, dtype and weak flag, against the installed JAX with x64 on and off."""
+
+import collections
+import copy
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from conformance.departures import DEPARTURES
+from supremum import PromotionError, ScalarOverflowError, explain, result_type
+from supremum.formats import FORMATS
+from supremum.lattice import counterexamples
+from supremum.operands import WEAK_NAMES, as_operand
+from supremum.operations import OPERATIONS
+from supremum.rules import JAX_STRICT, JAX_X32, JAX_X64
+
+JAX_NAMES = {
+    "pow": "power", "atan2": "arctan2", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh",
+    "acosh": "arccosh", "atanh": "arctanh", "bitwise_invert": "invert", "bitwise_left_shift": "left_shift",
+    "bitwise_right_shift": "right_shift",
+}  # fmt: skip
+WITHOUT_JAX = ["huber_loss", "poisson_nll_loss", "l1_loss", "mse_loss"]
+ASKED = [name for name in OPERATIONS if name not in ("result_type", "promote_types", *WITHOUT_JAX)]
+# Each of these goes its own way; of the rest, all pairs with these partners are asked.
+IN_FULL = [
+    "add", "divide", "pow", "equal", "bitwise_and", "bitwise_left_shift", "copysign", "where", "logaddexp",
+    "floor_divide", "maximum", "hypot",
+]  # fmt: skip
+PARTNERS = {"int8", "uint32", "bfloat16", "float32", "complex64", "int*", "float*"}
+FORMAT_NAMES = [row.name for row in FORMATS if row.name not in ("complex32", "bcomplex32")]
+NUMBERS = {"int*": 1, "float*": 1.0, "complex*": 1j}
+REFUSED = "refused"
+JAX_REFUSES = (TypeError, ValueError, NotImplementedError)  # its TypePromotionError is a ValueError
+pytestmark = pytest.mark.filterwarnings("ignore:Explicitly requested dtype:UserWarning")  # JAX's, with x64 off
+either_width = pytest.mark.parametrize("x64", [True, False], ids=["x64", "x32"])
+
+
+def _without_fixes(rules):
+    """The same rules; to look for a fix for each refusal of a full product would take half of the time."""
+    quick = copy.copy(rules)
+    quick.__dict__.update(_verdicts={}, _find_fix=lambda *_: None)
+    return quick
+
+
+QUICK = {True: _without_fixes(JAX_X64), False: _without_fixes(JAX_X32)}
+
+
+def _function(name):
+    if name == "where":
+        return lambda a, b: jnp.where(jnp.ones((), bool), a, b)
+    return getattr(jnp, JAX_NAMES.get(name, name))
+
+
+def _formats(x64):
+    return [name for name in FORMAT_NAMES if x64 or name not in JAX_X32.held_as]
+
+
+def _arrays(x64):
+    return [jax.ShapeDtypeStruct((2,), np.dtype(name)) for name in _formats(x64)]
+
+
+def _written(dtype, weak):
+    return f"{dtype}*" if weak and np.dtype(dtype) != np.dtype(bool) else str(dtype)
+
+
+def _jax_says(function, *operands):
+    try:
+        result = function(*operands)
+    except JAX_REFUSES:
+        return REFUSED
+    return _written(result.dtype, result.weak_type)
+
+
+def _we_say(name, *operands, rules):
+    decision = rules.decide(name, [as_operand(operand) for operand in operands])
+    if decision and decision.dtype == bool:
+        assert not decision.weak
+    return _written(decision.dtype, decision.weak) if decision else REFUSED
+
+
+def _is_full(name):
+    return name in IN_FULL or OPERATIONS[name].arity == 1
+
+
+def _is_asked(name, left, right):
+    return name in IN_FULL or left == right or not PARTNERS.isdisjoint([left, right])
+
+
+def _cells(name, x64):
+    """Every call of an operation as `(left, right, ours, theirs)`: arrays, Python numbers and weak arrays.
+
+    All are asked in one abstract evaluation, which is `jax.eval_shape` of each call at a tenth of the time.
+    """
+    cells, function = [], _function(name)
+
+    def ask(arrays, weak_arrays):
+        operands = [
+            *zip(_formats(x64), arrays, strict=True), *NUMBERS.items(), *zip(NUMBERS, weak_arrays, strict=True)
+        ]  # fmt: skip
+        if not _is_full(name):
+            del operands[-len(NUMBERS) :]
+        for call in itertools.product(operands, repeat=OPERATIONS[name].arity):
+            left, right = call[0][0], call[1][0] if len(call) == 2 else ""
+            if not right or _is_asked(name, left, right):
+                values = [value for _, value in call]
+                theirs = _jax_says(function, *values)
+                cells.append((left, right, _we_say(name, *values, rules=QUICK[x64]), theirs))
+
+    jax.eval_shape(ask, _arrays(x64), list(NUMBERS.values()))
+    return cells
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_every_call_of_the_installed_jax(name):
+    rows = [row for row in DEPARTURES if row.rules == "jax" and name in row.operations.split()]
+    unexplained, covered, asked = [], collections.Counter(), 0
+    for x64 in (True, False):
+        with jax.enable_x64(x64):
+            for left, right, ours, theirs in _cells(name, x64):
+                asked += 1
+                if ours != theirs:
+                    why = [row for row in rows if row.covers(name, "function", left, right, ours, theirs)]
+                    covered.update(why)
+                    if len(why) != 1:
+                        unexplained.append((JAX_X64.name if x64 else JAX_X32.name, left, right, ours, theirs))
+    assert asked == _number_of_cells(name)
+    assert unexplained == []
+    assert covered == {row: row.cells for row in rows}
+
+
+def _number_of_cells(name):
+    formats = len(FORMAT_NAMES), len(FORMAT_NAMES) - len(JAX_X32.held_as)
+    if _is_full(name):
+        return sum((count + 6) ** OPERATIONS[name].arity for count in formats)
+    others = [count + 3 - len(PARTNERS) for count in formats]  # with each other only where they are equal
+    return sum((count + 3) ** 2 - other * (other - 1) for count, other in zip(formats, others, strict=True))
+
+
+@pytest.mark.parametrize("name", WITHOUT_JAX)
+def test_what_jax_numpy_does_not_have_is_refused(name):
+    assert not hasattr(jnp, name)
+    for left, right in itertools.product([*FORMAT_NAMES, *WEAK_NAMES], repeat=2):
+        assert explain(left, right, operation=name, rules="jax-x64").reason == (f"jax.numpy has no {name}",)
+
+
+DOZEN = [
+    "bool", "uint8", "uint32", "int4", "int8", "int16", "int32", "float8_e5m2", "bfloat16", "float16", "float32",
+    "complex64",
+]  # fmt: skip
+
+
+NEIGHBOURS = list(zip(DOZEN, [*DOZEN[1:], DOZEN[0]], strict=True))
+WITH_NUMBERS = list(itertools.product(["bool", "int8", "bfloat16", "complex64"], NUMBERS))
+REAL_CALLS = [*NEIGHBOURS, *WITH_NUMBERS, ("int8", "int8"), ("int*", "int*"), ("int*", "float*"), ("int*", "int8")]
+
+
+def _values():
+    return {name: jnp.ones(2, name) for name in DOZEN} | NUMBERS
+
+
+@either_width
+@pytest.mark.parametrize("name", ["add", "divide", "pow", "equal"])
+def test_real_eager_calls(name, x64):
+    with jax.enable_x64(x64):
+        values = _values()
+        different = {
+            (left, right): (ours, theirs)
+            for left, right in REAL_CALLS
+            if (ours := _we_say(name, values[left], values[right], rules=QUICK[x64]))
+            != (theirs := _jax_says(_function(name), values[left], values[right]))
+        }
+    assert different == {}
+
+
+@either_width
+@pytest.mark.parametrize("name", ["add", "divide", "pow", "equal"])
+def test_real_jitted_calls(name, x64):
+    """Every call that is not refused, in one compiled program: what comes out, not what was announced."""
+    with jax.enable_x64(x64):
+        values = _values()
+        said = {call: _we_say(name, *(values[each] for each in call), rules=QUICK[x64]) for call in REAL_CALLS}
+        taken = [call for call, ours in said.items() if ours != REFUSED]
+        assert len(taken) > 20
+
+        @jax.jit
+        def run(arrays):
+            known = arrays | NUMBERS
+            return {call: _function(name)(*(known[each] for each in call)) for call in taken}
+
+        results = run({dtype: values[dtype] for dtype in DOZEN})
+    theirs = {call: _written(result.dtype, result.weak_type) for call, result in results.items()}
+    assert {call: (said[call], theirs[call]) for call in taken if said[call] != theirs[call]} == {}
+
+
+STRICT_TYPES = [*(np.dtype(name) for name in FORMAT_NAMES), int, float, complex]
+
+
+def _strict_answers(function, types):
+    with jax.enable_x64(True), jax.numpy_dtype_promotion("strict"):
+        answers = {}
+        for pair in itertools.product(types, repeat=2):
+            try:
+                answers[pair] = np.dtype(function(*pair)).name
+            except ValueError:
+                answers[pair] = REFUSED
+        return answers
+
+
+@pytest.mark.parametrize("operation", ["promote_types", "result_type"])
+def test_every_pair_of_strict_jax(operation):
+    theirs = _strict_answers(getattr(jnp, operation), STRICT_TYPES)
+    ours = {}
+    for pair in theirs:
+        decision = JAX_STRICT.decide(operation, [as_operand(each) for each in pair])
+        ours[pair] = decision.dtype.name if decision else REFUSED
+    assert {pair: (ours[pair], theirs[pair]) for pair in theirs if ours[pair] != theirs[pair]} == {}
+    assert sum(answer != REFUSED for answer in ours.values()) > len(FORMAT_NAMES)
+
+
+def test_weak_flags_of_strict_jax():
+    with jax.enable_x64(True), jax.numpy_dtype_promotion("strict"):
+
+        def ask(arrays):
+            different = {}
+            for (left, a), (right, b) in itertools.product([*arrays.items(), *NUMBERS.items()], repeat=2):
+                ours, theirs = _we_say("add", a, b, rules=JAX_STRICT), _jax_says(jnp.add, a, b)
+                if ours != theirs:
+                    different[left, right] = (ours, theirs)
+            assert different == {}
+
+        jax.eval_shape(ask, dict(zip(FORMAT_NAMES, _arrays(x64=True), strict=True)))
+
+
+def test_strict_rules_keep_their_laws_over_every_triple():
+    names = [*FORMAT_NAMES, *WEAK_NAMES]
+
+    def join(a, b):
+        result = JAX_STRICT.decide("promote_types", [as_operand(a), as_operand(b)]).result
+        return None if result is None else result.name
+
+    assert len(names) ** 3 > 40_000
+    assert list(map(str, counterexamples(join, names))) == []
+
+
+BOUNDS = (-(2**63), -(2**31), 2**31 - 1, 2**32 - 1, 2**63 - 1, 2**64 - 1, 127, 255, 0, 10**40)
+INTS = sorted({bound + step for bound in BOUNDS for step in (-1, 0, 1)})
+TAKING_INTS = ["bool", "int8", "uint8", "int32", "uint32", "float32"]
+
+
+@either_width
+@pytest.mark.parametrize("name", ["add", "equal", "divide", "bitwise_left_shift"])
+def test_ints_overflow_where_jax_raises(name, x64):
+    function, different = _function(name), {}
+
+    def jax_says(*operands):
+        try:
+            return _jax_says(function, *operands)
+        except OverflowError:
+            return "overflow"
+
+    def ask(arrays):
+        for (dtype, array), value in itertools.product(zip(TAKING_INTS, arrays, strict=True), INTS):
+            for call in ((array, value), (value, array)):
+                decision = QUICK[x64].decide(name, [as_operand(operand) for operand in call])
+                ours = "overflow" if decision.verdict.overflow else _we_say(name, *call, rules=QUICK[x64])
+                assert not (decision and decision.verdict.overflow)
+                if ours != (theirs := jax_says(*call)):
+                    different[dtype, value, call[0] is value] = (ours, theirs)
+
+    with jax.enable_x64(x64):
+        jax.eval_shape(ask, [jax.ShapeDtypeStruct((2,), np.dtype(dtype)) for dtype in TAKING_INTS])
+    assert different == {}
+
+
+@pytest.mark.parametrize(("rules", "value"), [("jax-x32", 2**31), ("jax-x32", -(2**31) - 1), ("jax-x64", 2**63)])
+def test_overflow_is_both_errors(rules, value):
+    decision = explain("int8", value, operation="add", rules=rules)
+    assert not decision
+    assert "does not fit int" in decision.reason[-1]
+    with pytest.raises(ScalarOverflowError) as caught:
+        _ = decision.dtype
+    assert isinstance(caught.value, OverflowError)
+    assert isinstance(caught.value, TypeError)
+    assert isinstance(caught.value, PromotionError)
+    with jax.enable_x64(rules == "jax-x64"), pytest.raises(OverflowError):
+        jnp.add(jnp.zeros(2, "int8"), value)
+
+
+@either_width
+def test_numbers_that_wrap_are_accepted_and_told(x64):
+    with jax.enable_x64(x64):
+        for dtype, value in itertools.product(["int8", "uint8", "int32", "uint32"], INTS):
+            array = jnp.zeros(2, dtype)
+            decision = QUICK[x64].decide("add", [as_operand(array), as_operand(value)])
+            if decision:
+                assert decision.dtype == np.dtype(dtype)
+                wraps = int(jnp.add(array, value)[0]) != value
+                assert any("wraps around" in why for why in decision.reason) == wraps, (dtype, value)
+        assert int(jnp.add(jnp.int8(1), 1000)) == -23
+    assert "b is out of range of int8: JAX converts it all the same, and it wraps around" in str(
+        explain(np.int8(1), 1000, operation="add", rules="jax-x32")
+    )
+
+
+@either_width
+def test_types_are_asked_for_without_a_look_at_values(x64):
+    rules = JAX_X64 if x64 else JAX_X32
+    with jax.enable_x64(x64):
+        for dtype, value in itertools.product(TAKING_INTS, INTS):
+            asked = explain(dtype, value, rules=rules)
+            assert asked.verdict == explain(dtype, 0, rules=rules).verdict
+            assert result_type(dtype, value, rules=rules) == jnp.result_type(np.dtype(dtype), value), (dtype, value)

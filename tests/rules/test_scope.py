@@ -1,0 +1,381 @@
+"""Which rules are in force: the argument, the innermost scope, the default, in functions, tasks, threads and traces."""
+
+import asyncio
+import subprocess
+import sys
+import threading
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import supremum
+from supremum import UnknownNameError, explain, get_rules, promote_types, result_type
+from supremum.rules import JAX_X32, JAX_X64, NUMPY, PADDLE, TORCH, set_default_rules, use_rules
+
+
+def name():
+    """The name of the rules in force, as a decision tells it."""
+    return explain("int8", "float32").rules
+
+
+@pytest.fixture
+def default():
+    """Sets the default for the time of a test."""
+    assert get_rules() in (JAX_X32, JAX_X64)
+    yield set_default_rules
+    set_default_rules("jax")
+
+
+def test_scopes_nest_and_give_their_rule_set():
+    outside = name()
+    with use_rules("numpy") as numpy:
+        assert numpy is NUMPY
+        assert name() == "numpy"
+        with use_rules("torch") as torch:
+            assert torch is TORCH
+            assert name() == "torch"
+        assert name() == "numpy"
+    assert name() == outside == "jax-x32"
+
+
+def test_every_question_follows_the_scope():
+    with use_rules("numpy"):
+        assert result_type("int32", "float32") == np.dtype("float64") == promote_types("int32", "float32")
+        assert supremum.can_promote("int32", "float32")
+    with use_rules("tf-rfc-none"):
+        assert not supremum.can_promote("int32", "float32")
+    assert result_type("int32", "float32") == np.dtype("float32")
+    arrays = np.zeros(2, "int32"), np.zeros(2, "float32")
+    for rules, expected in (("numpy", "float64"), ("torch", "float32"), ("numpy", "float64"), ("jax", "float32")):
+        with use_rules(rules):  # answers for two arrays are remembered: for each rules apart
+            assert [result_type(*arrays) for _ in range(3)] == [np.dtype(expected)] * 3
+
+
+def test_an_error_leaves_the_outer_rules_in_force():
+    with use_rules("paddle"):
+        with pytest.raises(ZeroDivisionError), use_rules("torch"), use_rules("numpy"):
+            _ = 1 / 0
+        assert name() == "paddle"
+    assert name() == "jax-x32"
+
+
+def test_one_instance_may_be_entered_again_also_inside_itself():
+    scope = use_rules("torch")
+    for _ in range(2):
+        with scope, use_rules("numpy"), scope:
+            assert name() == "torch"
+            with use_rules("paddle"):
+                assert name() == "paddle"
+            assert name() == "torch"
+        assert name() == "jax-x32"
+
+
+def test_functions_are_decorated_and_keep_their_name_and_recursion():
+    @use_rules("torch")
+    def depth(levels):
+        """Goes down."""
+        assert name() == "torch"
+        if levels:
+            with use_rules("numpy"):
+                return 1 + depth(levels - 1)
+        return 0
+
+    assert (depth.__name__, depth.__doc__) == ("depth", "Goes down.")
+    assert depth(levels=3) == 3
+    with use_rules("paddle"):
+        assert depth(1) == 1
+        assert name() == "paddle"
+
+    @use_rules("torch")
+    def fails():
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        fails()
+    assert name() == "jax-x32"
+
+
+def test_methods_and_calls_by_keyword():
+    class Model:
+        @use_rules("numpy")
+        def ask(self, *dtypes, rules=None):
+            return explain(*dtypes, rules=rules).rules
+
+    assert Model().ask("int8", "int8") == "numpy"
+    assert Model().ask("int8", "int8", rules="torch") == "torch"
+
+
+def test_async_functions_run_under_the_rules_when_awaited():
+    @use_rules("torch")
+    async def ask():
+        before = name()
+        await asyncio.sleep(0)
+        return before, name()
+
+    async def main():
+        waiting = ask()
+        assert name() == "jax-x32"
+        with use_rules("numpy"):
+            assert await waiting == ("torch", "torch")
+            assert name() == "numpy"
+        return name()
+
+    assert asyncio.iscoroutinefunction(ask)
+    assert asyncio.run(main()) == "jax-x32"
+
+
+def test_generators_are_refused_with_what_to_do_instead():
+    def numbers():
+        yield 1
+
+    async def async_numbers():
+        yield 1
+
+    for generator in (numbers, async_numbers):
+        with pytest.raises(TypeError, match=f"generator .*{generator.__name__}.*inside it"):
+            use_rules("torch")(generator)
+
+
+def test_the_default_is_set_for_everyone_and_argument_beats_scope_beats_default(default):
+    default("numpy")
+    assert name() == "numpy"
+    assert get_rules() is NUMPY
+    with use_rules("torch"):
+        assert name() == "torch"
+        assert explain("int8", "int8", rules="paddle").rules == "paddle"
+        default("tf-rfc-safe")
+        assert name() == "torch"
+    assert name() == "tf-rfc-safe"
+    default("jax")
+    assert name() == "jax-x32"
+
+
+def test_rule_sets_are_taken_as_values(default):
+    with use_rules(PADDLE) as rules:
+        assert rules is PADDLE
+        assert name() == "paddle"
+        assert explain("int8", "int8", rules=NUMPY).rules == "numpy"
+    default(TORCH)
+    assert get_rules() is TORCH
+    assert get_rules(NUMPY) is NUMPY
+
+
+@pytest.mark.parametrize("rules", ["nunpy", "numy", "NumPy"])
+def test_unknown_names_change_nothing_and_get_the_near_names(rules, default):
+    default("torch")
+    for ask in (use_rules, default, get_rules, lambda unknown: explain("int8", rules=unknown)):
+        with use_rules("paddle"):
+            with pytest.raises(UnknownNameError, match=r"unknown rule set .*did you mean 'numpy'\?"):
+                ask(rules)
+            assert name() == "paddle"
+        assert name() == "torch"
+
+
+def test_jax_is_whatever_jaxs_flag_says_inside_a_scope_too(default):
+    with use_rules("numpy"), use_rules("jax") as rules:
+        assert rules is JAX_X32
+        with jax.enable_x64(True):
+            assert get_rules() is JAX_X64
+            assert result_type("int64", "int8") == np.dtype("int64")
+        assert get_rules() is JAX_X32
+        assert result_type("int64", "int8") == np.dtype("int32")
+    default("jax")
+    with jax.enable_x64(True):
+        assert name() == "jax-x64"
+        arrays = np.zeros(2, "int64"), np.zeros(2, "int8")
+        assert result_type(*arrays) == result_type(*arrays) == np.dtype("int64")
+    assert result_type(*arrays) == np.dtype("int32")
+
+
+def test_new_threads_start_from_the_default(default):
+    seen = {}
+
+    def ask(key):
+        seen[key] = name()
+        with use_rules("torch"):
+            seen[key, "inside"] = name()
+
+    def in_thread(key):
+        thread = threading.Thread(target=ask, args=(key,))
+        thread.start()
+        thread.join()
+
+    with use_rules("numpy"):
+        in_thread("jax")
+        assert name() == "numpy"
+        default("paddle")
+        in_thread("paddle")
+        assert name() == "numpy"
+    assert seen == {
+        "jax": "jax-x32", ("jax", "inside"): "torch", "paddle": "paddle", ("paddle", "inside"): "torch",
+    }  # fmt: skip
+
+
+def test_threads_keep_their_scopes_apart():
+    barrier, seen = threading.Barrier(2, timeout=10), {}
+
+    def ask(rules):
+        with use_rules(rules):
+            barrier.wait()
+            seen[rules] = name()
+            barrier.wait()
+
+    threads = [threading.Thread(target=ask, args=(rules,)) for rules in ("numpy", "torch")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == {"numpy": "numpy", "torch": "torch"}
+
+
+def test_tasks_inherit_the_scope_they_are_created_in_and_keep_theirs_apart():
+    async def inner(rules):
+        seen = [name()]
+        with use_rules(rules):
+            for _ in range(5):
+                await asyncio.sleep(0)
+                seen.append(name())
+        await asyncio.sleep(0)
+        return [*seen, name()]
+
+    async def main():
+        with use_rules("numpy"):
+            tasks = [asyncio.create_task(inner(rules)) for rules in ("torch", "paddle", "tf-rfc-safe")]
+        outside = asyncio.create_task(inner("array-api"))
+        with use_rules("tf-rfc-all"):
+            await asyncio.sleep(0)
+            assert name() == "tf-rfc-all"
+            results = await asyncio.gather(*tasks, outside)
+            assert name() == "tf-rfc-all"
+        return results
+
+    expected = [
+        *(["numpy", *[rules] * 5, "numpy"] for rules in ("torch", "paddle", "tf-rfc-safe")),
+        ["jax-x32", *["array-api"] * 5, "jax-x32"],
+    ]
+    assert asyncio.run(main()) == expected
+    assert name() == "jax-x32"
+
+
+@pytest.fixture
+def traced():
+    """A jitted sum in the dtype that the rules in force say, and the rules of each of its traces."""
+    traces = []
+
+    @jax.jit
+    def add(a, b):
+        traces.append(name())
+        dtype = result_type(a.dtype, b.dtype)
+        return a.astype(dtype) + b.astype(dtype)
+
+    operands = jnp.ones(2, "int8"), jnp.ones(2, "bfloat16")
+    return lambda: add(*operands).dtype.name, traces
+
+
+def test_jitted_functions_are_traced_again_under_other_rules_and_not_under_the_same(traced):
+    add, traces = traced
+    assert [add(), add()] == ["bfloat16"] * 2
+    assert traces == ["jax-x32"]
+    for _ in range(2):
+        with use_rules("numpy"):
+            assert [add(), add()] == [result_type("int8", "bfloat16").name] * 2
+        with use_rules("tf-rfc-all"), use_rules("numpy"):
+            add()
+    assert traces == ["jax-x32", "numpy"]
+    with use_rules("tf-rfc-all"):
+        assert add() == result_type("int8", "bfloat16").name
+    assert traces == ["jax-x32", "numpy", "tf-rfc-all"]
+    assert add() == "bfloat16"
+    assert len(traces) == 3
+
+
+def test_what_was_traced_under_rules_that_refuse_is_refused_again_and_others_are_not(traced):
+    add, traces = traced
+    for _ in range(2):
+        assert add() == "bfloat16"
+        with use_rules("tf-rfc-none"), pytest.raises(supremum.PromotionError):
+            add()
+    assert traces[:2] == ["jax-x32", "tf-rfc-none"]
+    assert traces.count("jax-x32") == 1
+
+
+def test_jitted_functions_are_traced_again_under_another_default(traced, default):
+    add, traces = traced
+    add()
+    for rules in ("torch", "numpy", "torch", NUMPY, "jax"):
+        default(rules)
+        assert [add(), add()] == [result_type("int8", "bfloat16").name] * 2
+    assert traces[:3] == ["jax-x32", "torch", "numpy"]
+    assert len(traces) <= 5  # a rule set given as a value may count as another than its name
+    count = len(traces)
+    with use_rules("tf-rfc-all"):
+        add()
+    assert traces[count:] == ["tf-rfc-all"]
+    thread = threading.Thread(target=default, args=("array-api",))
+    thread.start()
+    thread.join()
+    with pytest.raises(supremum.PromotionError):  # a default set in another thread counts here too
+        add()
+
+
+def test_results_of_jitted_functions_differ_as_the_rules_do():
+    @jax.jit
+    def meet(a, b):
+        dtype = result_type(a.dtype, b.dtype)
+        return a.astype(dtype) + b.astype(dtype)
+
+    operands = jnp.ones(2, "int16"), jnp.ones(2, "float16")
+    results = {}
+    for rules in ("jax", "numpy", "torch", "tf-rfc-all"):
+        with use_rules(rules):
+            results[rules] = meet(*operands).dtype.name
+    assert results == {"jax": "float16", "numpy": "float32", "torch": "float16", "tf-rfc-all": "float32"}
+
+
+def test_scopes_work_before_jax_is_loaded_and_their_default_counts_once_it_is():
+    code = """
+import sys
+from supremum import explain
+from supremum.rules import set_default_rules, use_rules
+with use_rules("torch"):
+    assert explain("int8", "int16").rules == "torch"
+assert explain("int8", "int16").rules == "jax-x64"
+set_default_rules("numpy")
+with use_rules("paddle"):
+    assert "jax" not in sys.modules
+    import jax
+    assert explain("int8", "int16").rules == "paddle"
+assert explain("int8", "int16").rules == "numpy"
+traces = []
+ask = jax.jit(lambda x: (traces.append(explain("int8", "int16").rules), x)[1])
+ask(1.0)
+with use_rules("torch"):
+    ask(1.0)
+ask(1.0)
+set_default_rules("jax")
+ask(1.0)
+assert list(dict.fromkeys(traces)) == ["numpy", "torch", "jax-x32"], traces
+count = len(traces)
+ask(1.0)
+with use_rules("torch"):
+    ask(1.0)
+assert len(traces) == count, traces
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_is_traced_in_a_scope_in_which_jax_is_loaded_stays_there():
+    code = """
+from supremum import explain
+from supremum.rules import use_rules
+traces = []
+with use_rules("paddle"):
+    import jax
+    ask = jax.jit(lambda x: (traces.append(explain("int8", "int16").rules), x)[1])
+    ask(1.0)
+ask(1.0)
+assert traces == ["paddle", "jax-x32"], traces
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
