@@ -93,7 +93,7 @@ GOOD = [
     *(0.0, -0.0, 1.5, 1e38, 1e39, -1e308, 5e-324, math.inf, -math.inf, math.nan, True, False),
     *(1j, complex(math.inf, math.nan), complex(1e300, 1), -0j),
     *(int, float, complex, bool, np.float32, np.int64, ml_dtypes.float8_e5m2, jnp.bfloat16, jnp.int4),
-    *(Thing(dtype=np.dtype("int8"), ndim=2), Thing(dtype="float32", ndim=0), Thing(dtype=np.dtype("int8"))),
+    *(Thing(dtype=np.dtype("int8"), ndim=2), Thing(dtype="float32", ndim=0)),
 ]  # fmt: skip
 NOT_NAMES = [
     "", " ", "int9", "flaot32", "int", "float", "f4,f4", "S3", "M8[s]", "object", "\0", "\x01", "=\x0b", "a", "a3",
@@ -101,7 +101,7 @@ NOT_NAMES = [
     "(2,)f4", "{", "'", "complex64*",
 ]  # fmt: skip
 JUNK = [
-    [], [1, 2], [np.zeros(2)], (), (1,), None, {}, {"dtype": "int8"}, {1, 2}, frozenset(), object(), b"int8",
+    Thing(dtype=np.dtype("int8")), [], [1, 2], [np.zeros(2)], (), (1,), None, {}, {"dtype": "int8"}, {1, 2}, frozenset(), object(), b"int8",
     bytearray(b"i4"), Colour.RED, Colour, decimal.Decimal("1.5"), fractions.Fraction(1, 3), dt.date(2020, 1, 1),
     range(3), slice(3), NotImplemented, Ellipsis, print, len, lambda x: x, str, list, object, type, Exception, np,
     np.add, np.generic, np.floating, np.str_, np.datetime64, np.object_, np.array(["a"]), np.array([b"a"]),

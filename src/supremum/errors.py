@@ -26,25 +26,27 @@ class UnknownNameError(SupremumError, ValueError):
         what: what kind of thing was looked up, such as `"policy"`.
         name: the name that was not found.
         choices: every name that would have been.
+        where: where the name was given, such as `"argument 1"`; empty where that is plain.
 
     Attributes:
-        what, name, choices: as given.
+        what, name, choices, where: as given.
         near: the choices that look like `name`, best first.
     """
 
-    def __init__(self, what: str, name: object, choices: Iterable[str]) -> None:
+    def __init__(self, what: str, name: object, choices: Iterable[str], where: str = "") -> None:
         self.what = what
         self.name = name
         self.choices = tuple(choices)
+        self.where = where
         self.near = near_names(str(name), self.choices)
         if self.near:
             hint = "did you mean " + " or ".join(map(repr, self.near)) + "?"
         else:
             hint = "choose from " + ", ".join(self.choices)
-        super().__init__(f"unknown {what} {name!r}: {hint}")
+        super().__init__(f"{where}{': ' if where else ''}unknown {what} {name!r}: {hint}")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (type(self), (self.what, self.name, self.choices))
+        return (type(self), (self.what, self.name, self.choices, self.where))
 
 
 class ArgumentError(SupremumError, ValueError):

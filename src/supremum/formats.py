@@ -10,6 +10,7 @@ The bit layouts are those of IEEE 754, of the OCP Microscaling and 8-bit floatin
 from __future__ import annotations
 
 import enum
+import re
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias, cast
@@ -266,6 +267,7 @@ FORMATS: tuple[Format, ...] = tuple(row for row in _ROWS if row.name in _DTYPE_B
 _BY_NAME: dict[str, Format] = {row.name: row for row in FORMATS}
 _BY_DTYPE: dict[DType, Format] = {row.dtype: row for row in FORMATS}
 _KIND_NAMES = {"int", "float", "complex"}
+_NUMPY_CODE = re.compile(r"[<>=|]?(b1|[iu][1248]|f[248]|c8|c16|[?bBhHiIlLqQefdFD])")
 
 
 def format_names() -> tuple[str, ...]:
@@ -279,10 +281,11 @@ def _format_of_name(name: str) -> Format | None:
         return _BY_NAME[name]
     if name in _KIND_NAMES:
         return None  # NumPy would say 64 bits, which is exactly the silent choice this library exists to avoid
-    try:
-        return _BY_DTYPE.get(np.dtype(name).newbyteorder("="))
-    except (TypeError, ValueError, SyntaxError):
-        return None
+    scalar = np.sctypeDict.get(name)
+    if scalar is not None:
+        return _BY_DTYPE.get(np.dtype(scalar))
+    # NumPy itself reads control characters as numbers of types, warns of some letters, and crashes on "0T".
+    return _BY_DTYPE.get(np.dtype(name.lstrip("<>=|"))) if _NUMPY_CODE.fullmatch(name) else None
 
 
 def as_format(dtype: Any) -> Format:
@@ -319,8 +322,13 @@ def _format_of_object(thing: Any) -> Format | None:
     if issubclass(kind, np.dtype):
         return _BY_DTYPE.get(thing) or _BY_DTYPE.get(thing.newbyteorder("="))
     if thing is bool or (issubclass(kind, type) and issubclass(cast("type[object]", thing), np.generic)):
-        return _BY_DTYPE.get(np.dtype(cast("type[Any]", thing)))
+        try:
+            return _BY_DTYPE.get(np.dtype(cast("type[Any]", thing)))
+        except TypeError:  # an abstract type, such as np.floating
+            return None
     if kind.__module__ == "torch":
         return _BY_NAME.get(str(thing).removeprefix("torch."))
-    inner: Any = getattr(thing, "dtype", None)  # JAX's scalar types are objects with a dtype
+    if not issubclass(kind, type):
+        return None
+    inner: Any = getattr(thing, "dtype", None)  # JAX's scalar types are classes with a dtype
     return _BY_DTYPE.get(cast("DType", inner)) if isinstance(inner, np.dtype) else None

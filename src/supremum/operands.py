@@ -106,22 +106,30 @@ def as_operand(value: OperandLike, position: int | None = None) -> Operand:
         return value
     if kind is bool:
         return Operand(CATEGORIES[0], np.dtype(bool), ndim=0, value=value)
-    if isinstance(value, str):
-        if value in WEAK_NAMES:
-            return Operand(WEAK_NAMES[value], None, weak=True, ndim=0)
-        return _of_format(as_format(value))
+    if isinstance(value, str) and value in WEAK_NAMES:
+        return Operand(WEAK_NAMES[value], None, weak=True, ndim=0)
     if isinstance(value, type) and value in _CATEGORY_OF_TYPE:
         return Operand(_CATEGORY_OF_TYPE[value], None, weak=True, ndim=0)
-    dtype, ndim = getattr(value, "dtype", None), getattr(value, "ndim", None)
+    which = "" if position is None else f"argument {position}"
+    dtype, ndim = (None, None) if isinstance(value, (str, type)) else map(_attribute, (value, value), ("dtype", "ndim"))
     try:
-        if dtype is not None and isinstance(ndim, int) and not isinstance(value, type):
+        if dtype is not None and isinstance(ndim, int):
             target = as_format(dtype)
             # Only bool has no weak form: JAX marks some bool arrays weak and then ignores the mark.
-            weak = bool(getattr(value, "weak_type", False)) and target.category in _WEAK_NAME_OF_CATEGORY
+            weak = bool(_attribute(value, "weak_type")) and target.category in _WEAK_NAME_OF_CATEGORY
             return Operand(target.category, target.dtype, weak=weak, ndim=ndim)
         return _of_format(as_format(value))
     except UnknownDtypeError as error:
-        raise OperandError(_not_an_operand(value, dtype, position)) from error
+        if isinstance(value, str):
+            raise UnknownDtypeError(error.what, error.name, error.choices, which) from None
+        raise OperandError(_not_an_operand(value, dtype, which)) from error
+
+
+def _attribute(value: object, name: str) -> Any:
+    try:
+        return getattr(value, name, None)
+    except Exception:  # what a stranger's property raises says only that it is no operand
+        return None
 
 
 def parse_operand(text: str) -> Operand:
@@ -154,10 +162,9 @@ def _of_format(target: Format) -> Operand:
     return Operand(target.category, target.dtype)
 
 
-def _not_an_operand(value: object, dtype: object, position: int | None) -> str:
-    which = "an operand" if position is None else f"argument {position}"
+def _not_an_operand(value: object, dtype: object, which: str) -> str:
     what = f"a {type(value).__name__}" if dtype is None else f"of dtype {dtype}"
     return (
-        f"{which} is {what}, which no rule promotes: give a numeric array, a dtype or its name, a Python number, "
-        "or one of the types int, float, complex"
+        f"{which or 'an operand'} is {what}, which no rule promotes: give a numeric array, a dtype or its name, a "
+        "Python number, or one of the types int, float, complex"
     )

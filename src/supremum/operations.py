@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import Any
 
 from supremum.errors import UnknownNameError
 
@@ -98,7 +99,7 @@ OPERATIONS: dict[str, Operation] = {row.name: row for row in _ROWS}
 _BY_ANY_NAME = OPERATIONS | {alias: row for row in _ROWS for alias in row.aliases}
 
 
-def as_operation(operation: str | Operation | None) -> Operation:
+def as_operation(operation: Any) -> Operation:
     """The row of an operation; None means no particular one, `"result_type"`.
 
     Args:
@@ -113,6 +114,6 @@ def as_operation(operation: str | Operation | None) -> Operation:
     if isinstance(operation, Operation):
         return operation
     name = "result_type" if operation is None else operation
-    if name not in _BY_ANY_NAME:
+    if not isinstance(name, str) or name not in _BY_ANY_NAME:
         raise UnknownNameError("operation", name, _BY_ANY_NAME)
     return _BY_ANY_NAME[name]

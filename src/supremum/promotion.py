@@ -68,7 +68,7 @@ def result_type(*operands: OperandLike, rules: str | RuleSet | None = None) -> D
             return known[a.dtype, b.dtype]
         left, right = a.aval, b.aval
         return known[left.dtype, right.dtype, left.weak_type, right.weak_type]
-    except (ValueError, KeyError, AttributeError):
+    except (ValueError, KeyError, AttributeError, TypeError):
         pass  # not two arrays of one library, or not known yet, or it depends on more
     decision = explain(*operands, rules=asked)
     if decision and len(operands) == 2:

@@ -25,13 +25,6 @@ RULE_SETS = [name for name in rule_names() if name != "jax"]  # which is one of 
 every_rule_set = pytest.mark.parametrize("rules", RULE_SETS)
 
 
-def _quick(name):
-    """The same rules; looking for a fix for each refusal of a full product would take most of the time."""
-    rules = copy.copy(get_rules(name))
-    rules.__dict__.update(_verdicts={}, _find_fix=lambda *_: None)
-    return rules
-
-
 # NumPy looks for a function's loop, and the casts of ml_dtypes make some of its formats each other's equals: the loop
 # of the operand that comes first is then found first. NumPy does just this (test_numpy_rules.py).
 FOREIGN = {row.name for row in FORMATS if not row.is_builtin and row.name != "bfloat16"}
@@ -40,11 +33,11 @@ ONE_WAY = {"numpy": {"add": 89, "multiply": 89, "maximum": 37}}
 
 @every_rule_set
 def test_pairs_commute(rules):
-    quick, one_way = _quick(rules), {}
+    rule_set, one_way = get_rules(rules), {}
     for operation in ("result_type", "add", "multiply", "maximum", "equal", "bitwise_and"):
         for a, b in itertools.combinations(OPERANDS, 2):
-            forth = quick.decide(operation, (OPERANDS[a], OPERANDS[b]))
-            back = quick.decide(operation, (OPERANDS[b], OPERANDS[a]))
+            forth = rule_set.decide(operation, (OPERANDS[a], OPERANDS[b]))
+            back = rule_set.decide(operation, (OPERANDS[b], OPERANDS[a]))
             if forth.result != back.result:
                 assert rules in ONE_WAY, (operation, a, b)
                 one_way.setdefault(operation, set()).add(frozenset((a.strip("[]"), b.strip("[]"))))
@@ -70,10 +63,10 @@ NOT_ASSOCIATIVE = {
 
 
 def _not_associative(rules, names):
-    quick = _quick(rules)
+    rule_set = get_rules(rules)
 
     def join(a, b):
-        result = quick.decide("result_type", (TYPES[a], TYPES[b])).result
+        result = rule_set.decide("result_type", (TYPES[a], TYPES[b])).result
         return None if result is None else result.name
 
     return [found for found in counterexamples(join, names) if found.law == "associative"]
@@ -115,15 +108,15 @@ def test_every_format_of_ml_dtypes_is_known():
 
 @every_rule_set
 def test_every_decision_has_a_reason_and_prints(rules):
-    quick = _quick(rules)
+    rule_set = get_rules(rules)
     for operation, (a, b) in zip(itertools.cycle(("add", "divide")), itertools.product(TYPES, repeat=2), strict=False):
-        decision = quick.decide(operation, (TYPES[a], TYPES[b]))
+        decision = rule_set.decide(operation, (TYPES[a], TYPES[b]))
         assert decision.reason
         assert all(sentence.strip() for sentence in decision.reason)
         text, html = str(decision), decision._repr_html_()
         title, *lines = text.splitlines()
         assert title.startswith(f"{operation}({a}, {b}) -> ")
-        assert title.endswith(f"[rules {quick.name}]")
+        assert title.endswith(f"[rules {rule_set.name}]")
         assert lines[0].startswith(f"  a    {a}")
         assert lines[1].startswith(f"  b    {b}")
         assert lines[2].startswith(f"  why  {decision.reason[0]}")

@@ -9,10 +9,10 @@ import itertools
 import pytest
 
 from conformance import torch_judge as judge
-from conformance.torch_judge import without_fixes
 from supremum.formats import as_format
 from supremum.operands import as_operand
 from supremum.operations import OPERATIONS, Result
+from supremum.rules.torch import TORCH
 
 torch = judge.torch
 SEEN = {name: as_operand(value) for name, value in judge.OPERANDS.items()}
@@ -41,7 +41,7 @@ def _agrees(outcome, decision, categories, composed):
 
 
 def _different(name, default):
-    row, rules = OPERATIONS[name], without_fixes(default)
+    row, rules = OPERATIONS[name], TORCH.with_default(default)
     with judge.default_dtype(default):
         theirs = {call: judge.operate(name, *(judge.OPERANDS[o] for o in call)) for call in _calls(row)}
     categories = _categories_computed_in(row, theirs)
@@ -73,7 +73,7 @@ def test_meta_tensors_give_our_dtypes_where_the_cpu_has_no_kernel():
     """Meta tensors have no kernels to miss. They also take what no kernel takes, so they judge dtypes, not refusals."""
     meta = {name: x.to("meta") if isinstance(x, torch.Tensor) else x for name, x in judge.OPERANDS.items()}
     names = ("add", "remainder", "divide", "maximum", "atan2", "exp", "abs")
-    rules, cells, different = without_fixes("float32"), 0, {}
+    rules, cells, different = TORCH.with_default("float32"), 0, {}
     for name, call in ((asked, call) for asked in names for call in _calls(OPERATIONS[asked])):
         decision = rules.decide(name, [SEEN[operand] for operand in call])
         if decision and judge.without_kernel(judge.operate(name, *(judge.OPERANDS[o] for o in call))):

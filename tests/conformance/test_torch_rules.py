@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance import torch_judge as judge
-from conformance.torch_judge import without_fixes
 from supremum import explain
 from supremum.decisions import ScalarOverflowError
 from supremum.formats import FORMATS, as_format
@@ -135,7 +134,7 @@ LOOKS_AT_VALUES = ("add", "multiply", "divide", "where", "pow", "less", "copysig
 def test_python_numbers_of_every_size(operation):
     """At and beside the bounds of every dtype, on either side."""
     numbers = [*INTEGER_VALUES, *FLOAT_VALUES, *(complex(0, value) for value in FLOAT_VALUES), True, False]
-    rules, different = without_fixes("float32"), {}
+    rules, different = TORCH.with_default("float32"), {}
     tensors = [name for name in judge.TENSORS if name.removesuffix("[]") not in judge.SHELL]
     for name, number in itertools.product(tensors, numbers):
         for call in ((judge.TENSORS[name], number), (number, judge.TENSORS[name])):

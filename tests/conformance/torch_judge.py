@@ -14,7 +14,6 @@ import torch.nn.functional as F  # noqa: N812
 
 from supremum.formats import FORMATS
 from supremum.operations import OPERATIONS
-from supremum.rules.torch import TORCH, TorchRules
 
 torch.set_num_threads(1)
 
@@ -55,18 +54,6 @@ def default_dtype(name):
         yield
     finally:
         torch.set_default_dtype(before)
-
-
-class WithoutFixes(TorchRules):
-    """The same rules; to look for a fix for each of a hundred thousand refusals would take most of the time."""
-
-    def _find_fix(self, *_):
-        return None
-
-
-def without_fixes(default):
-    """Our rules with a default dtype, for the calls of full products."""
-    return WithoutFixes(TORCH.name, TORCH.summary, TORCH.source, default, accepts=TORCH.accepts)
 
 
 def name_of(dtype):

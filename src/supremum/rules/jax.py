@@ -91,7 +91,8 @@ _STRENGTHENS: dict[str, tuple[str, ...]] = {
     "log2": CATEGORIES,
     "log10": CATEGORIES,
 }
-_STRENGTHENS_MIXED: dict[str, tuple[str, ...]] = {"logaddexp": ("complex",)}  # unless all operands are weak
+# The same unless all operands are weak.
+_STRENGTHENS_MIXED: dict[str, tuple[str, ...]] = {"logaddexp": ("complex",), "hypot": ("float",)}
 _WIDE_INTEGER_BITS, _NARROWEST_BITS = 64, 4
 _FLOAT_OF_NARROW, _FLOAT_OF_WIDE, _INT32 = (as_format(name).dtype for name in ("float32", "float64", "int32"))
 _COMPONENT = {"complex64": "float32", "complex128": "float64"}
@@ -111,6 +112,8 @@ class JaxRuleSet(LatticeRuleSet):
     def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         if operation.name in _ABSENT:
             return Verdict.refuse(f"jax.numpy has no {operation.name}")
+        if operation.name == "pow" and operands[1].is_python_scalar and operands[1].category == "integer":
+            return self._to_known_power(operation, operands[0], operands[1])
         asks_for_types = operation.name in ("result_type", "promote_types")
         default = as_format(self._hold(self.defaults["int*"]))
         beyond = [] if asks_for_types else [letter(i) for i, o in enumerate(operands) if not _int_fits(o, default)]
@@ -127,6 +130,19 @@ class JaxRuleSet(LatticeRuleSet):
             if as_format(target).category == "integer" and not _int_fits(operand, as_format(target))
         ]
         return replace(verdict, reason=(*verdict.reason, *wrapping))
+
+    def _to_known_power(self, operation: Operation, base: Operand, exponent: Operand) -> Verdict:
+        """A power whose exponent is a Python int: JAX multiplies, and the int itself takes no dtype."""
+        met = self._meet(operation, (base,))
+        if met.result is None:
+            return met
+        row = as_format(met.result.dtype)
+        if not row.is_inexact and isinstance(exponent.value, int) and exponent.value < 0:
+            return Verdict.refuse(*met.reason, f"JAX raises no {row} to a negative power")
+        reason = "a power with a Python int for exponent is a product of the base with itself"
+        if row.kind is Kind.BOOL:
+            return Verdict.accept(_INT32, 2, reason, f"pow makes {_INT32} of bool")
+        return Verdict.accept(met.result.dtype, 2, *met.reason, reason, weak=met.result.weak)
 
     def _after(
         self, operation: Operation, operands: tuple[Operand, ...], verdict: Verdict, result: ResultType
@@ -191,5 +207,6 @@ JAX_STRICT = JaxRuleSet(
     source="JAX 0.10",
     lattice=_strict(),
     defaults=_DEFAULTS,
+    joins_defaults=False,
     accepts=_ACCEPTS,
 )

@@ -25,6 +25,7 @@ class LatticeRuleSet(RuleSet):
         held_as: the format the runtime really holds where it differs from the one named, such as int32 for int64 in
             JAX with x64 off. Questions about types alone ignore it.
         held_because: half a sentence on why, for explanations.
+        joins_defaults: whether weak operands alone meet as the formats that hold them, rather than as weak kinds.
     """
 
     weak_arrays: ClassVar[bool] = True
@@ -33,6 +34,7 @@ class LatticeRuleSet(RuleSet):
     defaults: Mapping[str, str] = field(compare=False)
     held_as: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
     held_because: str = ""
+    joins_defaults: bool = True
 
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         held_as: Mapping[str, str] = {} if operation.types_only else self.held_as
@@ -43,10 +45,11 @@ class LatticeRuleSet(RuleSet):
             if operand.dtype is not None and name != str(operand.dtype)
         ]
         all_weak = all(operand.weak for operand in operands)
-        # Weak operands alone meet as the formats that hold them would, and stay weak, as in JAX
+        # Weak operands alone meet as the formats that hold them would, and stay weak, as in JAX unless it is strict
         # (jax/_src/dtypes.py, _lattice_result_type).
+        by_format = all_weak and (self.joins_defaults or len(operands) == 1)
         nodes = [
-            weak_name(operand.category) if operand.weak and not all_weak else name
+            weak_name(operand.category) if operand.weak and not by_format else name
             for operand, name in zip(operands, held, strict=True)
         ]
         unknown = sorted({node for node in nodes if node not in self.lattice.edges})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from typing import Any
 
 from supremum.errors import UnknownNameError
 from supremum.rules.rule_set import RuleSet
@@ -30,12 +31,14 @@ def rule_names() -> tuple[str, ...]:
     return (FOLLOWS_JAX, *HOMES)
 
 
-def canonical_name(name: str) -> str:
+def canonical_name(name: Any) -> str:
     """The name of the rule set itself: `"jax"` becomes the one that JAX's flag says at the time.
 
     Raises:
         UnknownNameError: for a name that is none; the message has the near ones.
     """
+    if not isinstance(name, str):
+        raise UnknownNameError("rule set", name, rule_names())
     if name == FOLLOWS_JAX:
         # Never imports JAX: a program that has not imported it has set no flag of its either.
         config = getattr(sys.modules.get("jax"), "config", None)

@@ -116,6 +116,8 @@ class use_rules:  # noqa: N801 (a context manager, named like the verb it is)
         manager = self._entered.pop()
         if manager is not None:
             manager.__exit__(*exception)
+        else:
+            _jax_context()  # JAX may have been loaded inside: what it traced there must not be found out here
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """A function that runs under these rules; of a coroutine function, one whose awaited body does."""
