@@ -101,7 +101,8 @@ NOT_NAMES = [
     "(2,)f4", "{", "'", "complex64*",
 ]  # fmt: skip
 JUNK = [
-    Thing(dtype=np.dtype("int8")), [], [1, 2], [np.zeros(2)], (), (1,), None, {}, {"dtype": "int8"}, {1, 2}, frozenset(), object(), b"int8",
+    Thing(dtype=np.dtype("int8")),
+    [], [1, 2], [np.zeros(2)], (), (1,), None, {}, {"dtype": "int8"}, {1, 2}, frozenset(), object(), b"int8",
     bytearray(b"i4"), Colour.RED, Colour, decimal.Decimal("1.5"), fractions.Fraction(1, 3), dt.date(2020, 1, 1),
     range(3), slice(3), NotImplemented, Ellipsis, print, len, lambda x: x, str, list, object, type, Exception, np,
     np.add, np.generic, np.floating, np.str_, np.datetime64, np.object_, np.array(["a"]), np.array([b"a"]),
