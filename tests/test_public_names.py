@@ -31,6 +31,13 @@ def test_importing_supremum_loads_nothing_heavy():
     assert _loaded_after("import supremum; supremum.result_type('int8', 'uint8')") == []
 
 
+def test_no_rule_set_is_read_and_no_table_built_before_it_is_asked_for():
+    script = "import sys, supremum; print(*sorted(m for m in sys.modules if m.startswith('supremum.rules.')))"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = {name.removeprefix("supremum.rules.") for name in result.stdout.split()}
+    assert loaded == {"pairs", "registry", "rule_set", "scope", "values"}
+
+
 def test_the_check_above_can_fail():
     assert "jax" in _loaded_after("import supremum; supremum.mixed_precision")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from supremum.decisions import Decision, PromotionError, ScalarOverflowError
 from supremum.errors import OperandError, SupremumError, UnknownDtypeError, UnknownNameError
 from supremum.promotion import can_promote, explain, promote_types, result_type
-from supremum.rules import RuleSet, get_rules
+from supremum.rules import RuleSet, get_rules, set_default_rules, use_rules
 
 if TYPE_CHECKING:
     from supremum import formats, mixed_precision, nn, operations, optimizers, rules, training
@@ -39,7 +39,9 @@ __all__ = [
     "promote_types",
     "result_type",
     "rules",
+    "set_default_rules",
     "training",
+    "use_rules",
 ]
 
 _FLOORS = {"formats", "mixed_precision", "nn", "operations", "optimizers", "rules", "training"}

@@ -95,7 +95,6 @@ _STRENGTHENS: dict[str, tuple[str, ...]] = {
 _STRENGTHENS_MIXED: dict[str, tuple[str, ...]] = {"logaddexp": ("complex",), "hypot": ("float",)}
 _WIDE_INTEGER_BITS, _NARROWEST_BITS = 64, 4
 _FLOAT_OF_NARROW, _FLOAT_OF_WIDE, _INT32 = (as_format(name).dtype for name in ("float32", "float64", "int32"))
-_COMPONENT = {"complex64": "float32", "complex128": "float64"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,9 +152,9 @@ class JaxRuleSet(LatticeRuleSet):
             return Verdict.refuse(*verdict.reason, f"jax.numpy has no {name} for {computed}")
         if name in _BOOL_COMPUTES_IN_INT32 and row.kind is Kind.BOOL:
             return Verdict.accept(_INT32, len(operands), *verdict.reason, f"{name} makes {_INT32} of bool")
-        if name == "abs" and row.name in _COMPONENT:
-            part = as_format(_COMPONENT[row.name]).dtype
-            return verdict.resulting_in(part, f"the absolute value of {row} is {part}", weak=result.weak)
+        if name == "abs" and row.kind is Kind.COMPLEX:
+            why = f"the absolute value of {row} is {row.component}"
+            return verdict.resulting_in(row.component.dtype, why, weak=result.weak)
         strengthening = _STRENGTHENS.get(name, ())
         if not all(operand.weak for operand in operands):
             strengthening = (*strengthening, *_STRENGTHENS_MIXED.get(name, ()))

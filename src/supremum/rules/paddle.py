@@ -96,7 +96,7 @@ _OPERATOR = _Row(zero_d=_ZeroD.YIELDS, scalars=CATEGORIES)
 _BITS = _Row(promotes=False, scalars=("bool", "integer"), scalar=_Scalar.NOTHING)
 _FLOAT32 = dict.fromkeys(_INTEGERS, "float32")
 _FLOAT64 = dict.fromkeys(_INTEGERS, "float64")
-_REAL = {"complex64": "float32", "complex128": "float64"}
+_REAL = {name: as_format(name).component.name for name in ("complex64", "complex128")}
 _OF_FLOATS = (
     "exp expm1 log log1p log2 log10 sqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh"
 )
