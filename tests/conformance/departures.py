@@ -225,4 +225,9 @@ DEPARTURES: list[Departure] = [
         either_order=True,
     ),
     Departure("jax", "function", "abs", "int1", "", "refused", "int8", 2, "JAX has abs for int1 but not int2 and int4"),
+    Departure(
+        "jax", "eager", "pow", "int8", "int32[]", "int32", "int8", 0,
+        "called eagerly JAX looks at the value of a 0-d exponent and multiplies; jitted it promotes, and so do these "
+        "rules, which know no values of arrays",
+    ),
 ]  # fmt: skip
