@@ -97,7 +97,7 @@ def _result_table(reports: list[Report]) -> Table:
     table = Table(title="Results", title_justify="left", box=SIMPLE_HEAD, show_edge=False)
     table.add_column("policy", no_wrap=True)
     for heading in ("test accuracy", "steps skipped", "last loss scale", "bytes of variables", "seconds per epoch"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", min_width=max(map(len, heading.split())))
     for report in reports:
         table.add_row(
             report.label,
