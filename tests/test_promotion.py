@@ -68,7 +68,9 @@ def test_a_refusal_is_false_and_raises_the_same_text():
         "result_type",
     )
     assert [str(operand) for operand in refused.operands] == ["float8_e4m3fn", "bfloat16"]
-    assert str(refused.fix) == "a.astype('bfloat16')"
+    assert str(refused.fix) == "a.astype('bfloat16')" == str(caught.value.fix)
+    assert (caught.value.rules, caught.value.operation) == (refused.rules, refused.operation)
+    assert (caught.value.operands, caught.value.reason) == (refused.operands, refused.reason)
 
 
 def test_the_fix_works_when_typed():

@@ -10,15 +10,13 @@ from typing import Any
 from supremum.decisions import Decision
 from supremum.formats import CATEGORIES, as_format
 from supremum.lattice import counterexamples
-from supremum.operands import WEAK_NAMES, as_operand
+from supremum.operands import as_operand
 from supremum.render import Table
 from supremum.rules import RuleSet, get_rules
+from supremum.rules.lattice_rules import weak_defaults
 from supremum.tables import RuleTable, rule_table
 
-WIDEST: dict[str, str] = {
-    weak: max((row for row in ("int64", "float64", "complex128") if as_format(row).category == category), key=len)
-    for weak, category in WEAK_NAMES.items()
-}
+WIDEST: dict[str, str] = weak_defaults("int64", "float64", "complex128")
 """The 64-bit dtype of each weak kind, which is how NumPy before version 2 saw Python numbers."""
 
 

@@ -246,12 +246,20 @@ class PromotionError(SupremumError, TypeError):
     """The rules refuse to promote these operands.
 
     Attributes:
-        decision: the refusal, with operation, operands, rules, reason and fix as attributes.
+        decision: the refusal.
+        rules, operation, operands, reason, fix: those of the decision.
     """
 
     def __init__(self, decision: Decision) -> None:
         self.decision = decision
+        self.rules, self.operation, self.operands = decision.rules, decision.operation, decision.operands
+        self.reason = decision.reason
         super().__init__()
+
+    @property
+    def fix(self) -> Fix | None:
+        """Casts that make the call work; None where none does."""
+        return self.decision.fix
 
     def __str__(self) -> str:
         return str(self.decision)

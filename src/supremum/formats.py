@@ -251,18 +251,8 @@ _ROWS: tuple[Format, ...] = (
 )
 
 
-def _numpy_dtype(name: str) -> DType | None:
-    scalar = getattr(ml_dtypes, name, None)
-    if scalar is not None:
-        return np.dtype(scalar)
-    try:
-        return np.dtype(name)
-    except TypeError:
-        return None  # ml_dtypes is older than the format: the row waits for it
-
-
-_DTYPE_BY_NAME: dict[str, DType] = {row.name: dtype for row in _ROWS if (dtype := _numpy_dtype(row.name)) is not None}
-FORMATS: tuple[Format, ...] = tuple(row for row in _ROWS if row.name in _DTYPE_BY_NAME)
+_DTYPE_BY_NAME: dict[str, DType] = {row.name: np.dtype(getattr(ml_dtypes, row.name, row.name)) for row in _ROWS}
+FORMATS: tuple[Format, ...] = _ROWS
 """Every format, ordered by kind and then by width."""
 _BY_NAME: dict[str, Format] = {row.name: row for row in FORMATS}
 _BY_DTYPE: dict[DType, Format] = {row.dtype: row for row in FORMATS}

@@ -315,3 +315,14 @@ def test_the_departure_of_eager_powers_is_written_down():
     assert explain(base, exponent, operation="pow", rules="jax-x32").dtype == departure.ours
     assert jax.jit(jnp.power)(base, exponent).dtype == departure.ours
     assert jnp.power(base, exponent).dtype == departure.theirs
+
+
+@pytest.mark.parametrize("base", [2**70, -(2**64)])
+def test_a_base_that_does_not_fit_overflows_and_a_known_exponent_never_does(base):
+    with pytest.raises(OverflowError):
+        jnp.power(base, 2)
+    assert explain(base, 2, operation="pow", rules="jax-x32").verdict.overflow
+    assert jnp.power(jnp.ones(2, "int8"), 2**40).dtype == explain("int8", 2**40, operation="pow", rules="jax-x32").dtype
+    with pytest.raises(TypeError):
+        jnp.power(jnp.ones(2, "int8"), -1)
+    assert not explain("int8", -1, operation="pow", rules="jax-x32")

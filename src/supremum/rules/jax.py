@@ -14,7 +14,7 @@ from supremum.decisions import ResultType, Verdict, letter
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, Kind, as_format
 from supremum.lattice import Lattice
 from supremum.operands import WEAK_NAMES, Operand
-from supremum.operations import OPERATIONS, Operation, Result
+from supremum.operations import OPERATIONS, Operation
 from supremum.rules.lattice_rules import LatticeRuleSet, weak_defaults
 from supremum.rules.values import fits, interval
 
@@ -69,7 +69,6 @@ def _strict() -> Lattice:
 _ABSENT = ("huber_loss", "poisson_nll_loss", "l1_loss", "mse_loss")
 _NO_BOOL = ("integer", "float", "complex")
 _REAL = ("bool", "integer", "float")
-_FLOAT_MAKERS = tuple(row.name for row in OPERATIONS.values() if row.result is Result.FLOAT)
 _ACCEPTS: dict[str, tuple[str, ...]] = (
     dict.fromkeys(OPERATIONS, CATEGORIES)
     | dict.fromkeys(("subtract", "negative"), _NO_BOOL)
@@ -111,14 +110,16 @@ class JaxRuleSet(LatticeRuleSet):
     def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         if operation.name in _ABSENT:
             return Verdict.refuse(f"jax.numpy has no {operation.name}")
-        if operation.name == "pow" and operands[1].is_python_scalar and operands[1].category == "integer":
-            return self._to_known_power(operation, operands[0], operands[1])
         asks_for_types = operation.name in ("result_type", "promote_types")
+        to_known_power = operation.name == "pow" and operands[1].dtype is None and operands[1].category == "integer"
         default = as_format(self._hold(self.defaults["int*"]))
-        beyond = [] if asks_for_types else [letter(i) for i, o in enumerate(operands) if not _int_fits(o, default)]
+        converted = () if asks_for_types else operands[:1] if to_known_power else operands
+        beyond = [letter(i) for i, operand in enumerate(converted) if not _int_fits(operand, default)]
         if beyond:
             why = f"{' and '.join(beyond)} does not fit {default}, the array that JAX makes of a Python int first"
             return Verdict.refuse(why, overflow=True)
+        if to_known_power:
+            return self._to_known_power(operation, operands[0], operands[1])
         verdict = super()._judge(operation, operands)
         if verdict.result is None or asks_for_types:
             return verdict

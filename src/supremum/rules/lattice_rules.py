@@ -30,9 +30,9 @@ class LatticeRuleSet(RuleSet):
 
     weak_arrays: ClassVar[bool] = True
 
-    lattice: Lattice = field(compare=False)
-    defaults: Mapping[str, str] = field(compare=False)
-    held_as: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
+    lattice: Lattice
+    defaults: Mapping[str, str]
+    held_as: Mapping[str, str] = field(default_factory=dict[str, str])
     held_because: str = ""
     joins_defaults: bool = True
 

@@ -151,9 +151,8 @@ class PaddleRuleSet(RuleSet):
         if met.result is None:
             return met
         dtype = met.result.dtype
-        category = as_format(dtype).category
-        if category not in self._accepts(operation):
-            return Verdict.refuse(*met.reason, f"{operation.name} takes no {category} operands, and these are {dtype}")
+        if refusal := self._refusal_of_category(operation, met, dtype):
+            return refusal
         if str(dtype) in row.computes:
             target = as_format(row.computes[str(dtype)]).dtype
             met = Verdict.accept(target, len(operands), *met.reason, f"{operation.name} makes {target} of {dtype}")

@@ -35,12 +35,8 @@ class RuleSet(ABC):
     name: str
     summary: str
     source: str
-    accepts: Mapping[str, tuple[str, ...]] = field(
-        default_factory=dict[str, tuple[str, ...]], kw_only=True, compare=False
-    )
-    _verdicts: dict[Hashable, Verdict] = field(
-        default_factory=dict[Hashable, Verdict], init=False, repr=False, compare=False
-    )
+    accepts: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]], kw_only=True)
+    _verdicts: dict[Hashable, Verdict] = field(default_factory=dict[Hashable, Verdict], init=False, repr=False)
 
     def decide(self, operation: str | Operation | None, operands: Sequence[Operand]) -> Decision:
         """Decide one call: the one place where dtypes come from.
@@ -94,15 +90,21 @@ class RuleSet(ABC):
         """The categories the operation takes, by these rules."""
         return self.accepts.get(operation.name, operation.accepts)
 
+    def _refusal_of_category(self, operation: Operation, met: Verdict, dtype: DType) -> Verdict | None:
+        """The refusal of an operation that is not defined for what its operands met in; None where it is."""
+        category = as_format(dtype).category
+        if category in self._accepts(operation):
+            return None
+        return Verdict.refuse(*met.reason, f"{operation.name} takes no {category} operands, and these are {dtype}")
+
     def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         """The verdict on a call. Rule sets whose operations follow no common pattern override it."""
         met = self._meet(operation, operands)
         if met.result is None:
             return met
         dtype = met.result.dtype
-        category = as_format(dtype).category
-        if category not in self._accepts(operation):
-            return Verdict.refuse(*met.reason, f"{operation.name} takes no {category} operands, and these are {dtype}")
+        if refusal := self._refusal_of_category(operation, met, dtype):
+            return refusal
         if operation.result is Result.BOOL:
             return met.resulting_in(_BOOL, f"{operation.name} always gives bool")
         if operation.result is Result.FLOAT and not as_format(dtype).is_inexact:
