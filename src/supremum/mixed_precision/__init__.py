@@ -1,5 +1,13 @@
 """Mixed precision for any JAX library: pure functions on pytrees."""
 
+from supremum.mixed_precision.autocasting import (
+    OPERATIONS,
+    AutocastFunction,
+    AutocastReport,
+    AutocastRow,
+    autocast,
+    register_operation,
+)
 from supremum.mixed_precision.casting import cast_floating
 from supremum.mixed_precision.finite import all_finite
 from supremum.mixed_precision.gradients import ScaledGradients, scaled_value_and_grad
@@ -13,6 +21,10 @@ from supremum.mixed_precision.loss_scale import (
 from supremum.mixed_precision.policy import Policy, as_policy
 
 __all__ = [
+    "OPERATIONS",
+    "AutocastFunction",
+    "AutocastReport",
+    "AutocastRow",
     "DynamicLossScale",
     "FixedLossScale",
     "LossScale",
@@ -22,6 +34,8 @@ __all__ = [
     "all_finite",
     "as_loss_scale",
     "as_policy",
+    "autocast",
     "cast_floating",
+    "register_operation",
     "scaled_value_and_grad",
 ]

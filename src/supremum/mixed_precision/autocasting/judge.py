@@ -1,0 +1,349 @@
+"""Deciding, for every equation of a program, the dtype that autocast runs it in, and why."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from jax.extend import source_info_util
+from jax.extend.core import JaxprEqn, Literal
+from jax.extend.core import primitives as p
+
+from supremum.formats import FORMATS, DType, Kind, as_format
+from supremum.mixed_precision.autocasting.operations import (
+    COMPUTE,
+    DECLARED,
+    EACH,
+    FLOAT32,
+    OPERATIONS,
+    WIDEST,
+    Row,
+)
+from supremum.mixed_precision.autocasting.settings import Settings
+from supremum.promotion import result_type
+from supremum.tracing import CALLS, Treatment, Value, aval_of, name_of_call, scopes_of
+
+_FLOAT32 = as_format("float32").dtype
+# What is cast, and to what: the real floats of 16 and 32 bits. Those of 64 bits were asked for, and those of 8 bits
+# were put where they are by hand.
+CASTABLE: Final = frozenset(
+    row.dtype for row in FORMATS if row.kind is Kind.FLOAT and 16 <= row.bits <= as_format("float32").bits
+)
+_FOREIGN: Final = frozenset(row.dtype for row in FORMATS if row.is_inexact) - CASTABLE
+
+# Names by which a program tells autocast something, and autocast the reader of a profile; they stand in named scopes.
+DISABLED_SCOPE: Final = "autocast_disabled"
+CAST_SCOPE: Final = "autocast"
+KEEP_CALL: Final = "autocast_astype"
+
+_ENTERED = frozenset({*CALLS, *(q.name for q in (p.scan_p, p.while_p, p.cond_p, p.custom_jvp_call_p))})
+
+
+class Note(NamedTuple):
+    """What an equation runs in, and why.
+
+    Args:
+        dtype: the dtype it runs in; None where no castable float takes part.
+        reason: why.
+        scopes: the named scopes it stands in, within its function.
+    """
+
+    dtype: DType | None
+    reason: str
+    scopes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Where a function stands.
+
+    Args:
+        scopes: the named scopes around its call; only kept where a policy is chosen by path.
+        rule: the rule for everything inside, where one was asked for by the function's name.
+    """
+
+    scopes: tuple[str, ...] = ()
+    rule: str = ""
+
+
+class AutocastJudge:
+    """The judge of one setting of autocast.
+
+    Args:
+        settings: the policy and what else was asked for.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    def value(self, aval: Any) -> Value:
+        """An input: castable floats are; a weak one follows the others as Python numbers do."""
+        dtype = _castable(aval)
+        return Value(dtype, fits=CASTABLE if dtype is not None and aval.weak_type else None)
+
+    def literal(self, literal: Literal) -> Value:
+        """A number written in the program, which follows the others where they can hold it."""
+        dtype = _castable(literal.aval)
+        return Value(dtype) if dtype is None else Value(dtype, fits=_fitting(float(literal.val)))
+
+    def join(self, dtypes: Sequence[DType]) -> DType:
+        """The least dtype that holds all of these."""
+        return _join(frozenset(dtypes))
+
+    def casting(self, equation: JaxprEqn | None) -> Any:
+        """The casts of autocast stand in a scope of that name, which tells them from those made by hand."""
+        source = source_info_util.new_source_info() if equation is None else equation.source_info
+        return source.replace(name_stack=source.name_stack.extend(CAST_SCOPE))
+
+    def treat(self, equation: JaxprEqn, values: Sequence[Value], context: Context) -> Treatment:
+        """The one place where it is decided what an equation runs in."""
+        return _Case(self.settings, equation, values, context).treatment()
+
+
+class _Case:
+    """One equation before the judge."""
+
+    def __init__(self, settings: Settings, equation: JaxprEqn, values: Sequence[Value], context: Context) -> None:
+        self.settings = settings
+        self.equation = equation
+        self.values = values
+        self.context = context
+        self.name = equation.primitive.name
+        self.floats = [i for i, value in enumerate(values) if value.dtype is not None]
+
+    @cached_property
+    def scopes(self) -> tuple[str, ...]:
+        return scopes_of(self.equation)
+
+    @cached_property
+    def compute(self) -> DType:
+        return self.settings.compute_dtype((*self.context.scopes, *self.scopes))
+
+    def note(self, dtype: DType | None, reason: str) -> Note:
+        return Note(dtype, reason, self.scopes)
+
+    def treatment(self) -> Treatment:
+        if DISABLED_SCOPE in self.scopes:
+            return self.left_alone("stands in autocast.disabled()")
+        if self.name == p.convert_element_type_p.name:
+            return self.conversion()
+        if self.name in _ENTERED or self.name == p.custom_vjp_call_p.name:
+            return self.call()
+        if not self.floats:
+            return self.left_alone("takes no float that is cast")
+        foreign = self.foreign
+        if foreign:
+            return self.left_alone(f"takes or gives {foreign}, which is never cast")
+        return self.by_rule()
+
+    @property
+    def foreign(self) -> str:
+        for atom in (*self.equation.invars, *self.equation.outvars):
+            dtype = getattr(atom.aval, "dtype", None)
+            if isinstance(dtype, np.dtype) and dtype in _FOREIGN:
+                return str(dtype)
+        return ""
+
+    def left_alone(self, reason: str) -> Treatment:
+        declared = [_castable(atom.aval) for atom in self.equation.invars]
+        dtype = next((d for d in declared if d is not None), None)
+        results = tuple(Value(_castable(var.aval)) for var in self.equation.outvars)
+        return Treatment(tuple(declared), results, self.note(dtype, reason))
+
+    # Conversions
+
+    def conversion(self) -> Treatment:
+        """A cast written in the program: a dtype given by hand, a number taking the dtype of an array, or our own."""
+        (value,), (source,), (result,) = self.values, self.equation.invars, self.equation.outvars
+        old, new = _castable(source.aval), _castable(result.aval)
+        if old is None or new is None:
+            return Treatment((None,), (Value(new),), self.note(new, "converts from or to another kind of number"))
+        if aval_of(source).weak_type:
+            return self.converted(Value(new, value.fits), "a number takes the dtype of the others")
+        if old == new:
+            return self.converted(value, "changes no dtype")
+        ours = CAST_SCOPE in self.scopes
+        held = self.settings.honour_casts and not ours
+        reason = "inserted by autocast" if ours else "cast by hand" if held else "cast by hand, not honoured"
+        return self.converted(Value(new, held=held), reason)
+
+    def converted(self, result: Value, reason: str) -> Treatment:
+        return Treatment((result.dtype,), (result,), self.note(result.dtype, reason), vanishes=True)
+
+    # Calls of functions
+
+    def call(self) -> Treatment:
+        function = name_of_call(self.equation)
+        if function == KEEP_CALL:
+            dtype = _castable(self.equation.outvars[0].aval)
+            if dtype is not None and self.floats:
+                return self.converted(Value(dtype, held=True), "cast by autocast.astype")
+        asked = self.settings.ops.get(function, "") if function else ""
+        if asked == DECLARED:
+            return self.left_alone(f"ops leaves {function!r} alone")
+        if self.name == p.custom_vjp_call_p.name and not asked:
+            return self.left_alone("its backward function was written for the dtypes it declares")
+        rule = self.context.rule or asked
+        scopes = (*self.context.scopes, *self.scopes) if self.settings.by_path else ()
+        declared = self.name == p.custom_vjp_call_p.name
+        operands = tuple(_castable(atom.aval) if declared else None for atom in self.equation.invars)
+        note = self.note(None, f"ops runs {function!r} in {asked}" if asked else "runs what is inside")
+        return Treatment(operands, (), note, inside=Context(scopes, rule))
+
+    # Everything else
+
+    def by_rule(self) -> Treatment:
+        row = OPERATIONS.get(self.name)
+        asked = self.context.rule or self.settings.ops.get(self.name, "")
+        if row is None and not asked:
+            return self.left_alone("autocast has no row for it")
+        rule = asked or row.rule  # pyright: ignore[reportOptionalMemberAccess]
+        reason = "asked for by ops" if asked else row.reason  # pyright: ignore[reportOptionalMemberAccess]
+        if asked and row is not None and (row.rule == DECLARED or (row.moves and self.context.rule)):
+            rule, reason = row.rule, row.reason  # what cannot be cast, or computes nothing
+        if rule == DECLARED:
+            return self.left_alone(reason)
+        if rule == EACH:
+            return self.each(reason)
+        if rule == WIDEST:
+            return self.in_widest(row, reason)
+        held = frozenset(v.dtype for v in self.values if v.held and v.dtype is not None)
+        if held and not asked:
+            return self.cast_to(_join(held), "takes a value that was cast by hand")
+        if rule == COMPUTE:
+            return self.cast_to(self.compute, reason, Value(self.compute, sides=self.sides))
+        return self.cast_to(_FLOAT32 if rule == FLOAT32 else as_format(rule).dtype, reason)
+
+    def in_widest(self, row: Row | None, reason: str) -> Treatment:
+        if row is not None and row.moves:
+            return self.cast_to(self.widest, reason, self.moved(self.widest))
+        if self.is_reciprocal:
+            return self.cast_to(_FLOAT32, "a reciprocal: that of a small number is beyond float16")
+        if self.adds_bias:
+            # Added in float32 and rounded once: of a bias that is cast, the gradient is summed in 16 bits, and a fifth
+            # off after some thousand examples.
+            narrow = min(map(_dtype, self.values), key=lambda dtype: dtype.itemsize)
+            return replace(self.cast_to(self.widest, "the bias of a product, rounded to its dtype"), rounded=narrow)
+        return self.cast_to(self.widest, reason)
+
+    @property
+    def sides(self) -> tuple[frozenset[int], ...]:
+        """Of a product: the axes of the result that come from each operand that is given, and from no other."""
+        if self.name == p.dot_general_p.name:
+            (left, right), (batch, _) = self.equation.params["dimension_numbers"]
+            ranks = [aval_of(atom).ndim for atom in self.equation.invars[:2]]
+            free = [rank - len(contracted) - len(batch) for rank, contracted in zip(ranks, (left, right), strict=True)]
+            first = len(batch)
+            axes = (frozenset(range(first, first + free[0])), frozenset(range(first + free[0], first + sum(free))))
+        elif self.name == p.conv_general_dilated_p.name:
+            axes = (frozenset[int](), frozenset([self.equation.params["dimension_numbers"].out_spec[1]]))
+        else:
+            return ()
+        return tuple(side for side, value in zip(axes, self.values, strict=False) if value.given and side)
+
+    @property
+    def adds_bias(self) -> bool:
+        """Whether a wider vector is added to a product along the axes of one given operand: the bias of a layer."""
+        if self.name != p.add_p.name or len(self.strong) != 2:
+            return False
+        for product, other in ((0, 1), (1, 0)):
+            vector, (value, bias) = aval_of(self.equation.invars[other]), (self.values[product], self.values[other])
+            axes = {axis for axis, length in enumerate(vector.shape) if length != 1}
+            if value.sides and bias.given and _dtype(value).itemsize < _dtype(bias).itemsize:
+                return any(axes <= side for side in value.sides)
+        return False
+
+    @property
+    def strong(self) -> list[Value]:
+        """The float operands that are computed; numbers only follow them."""
+        return [self.values[i] for i in self.floats if self.values[i].fits is None]
+
+    @property
+    def is_reciprocal(self) -> bool:
+        if self.name != p.div_p.name or len(self.floats) < 2:
+            return False
+        numerator, denominator = self.values
+        return numerator.fits is not None and denominator.fits is None
+
+    @property
+    def widest(self) -> DType:
+        strong = self.strong
+        if not strong:
+            return _join(frozenset(_dtype(self.values[i]) for i in self.floats))
+        dtype = _join(frozenset(map(_dtype, strong)))
+        # A number that the dtype cannot hold, such as an epsilon or a mask of -1e9 in float16, is no follower.
+        beyond = [_dtype(v) for v in self.values if v.fits is not None and v.dtype is not None and dtype not in v.fits]
+        return _join(frozenset([dtype, *beyond, _FLOAT32])) if beyond else dtype
+
+    def moved(self, dtype: DType) -> Value:
+        """What is known of a value that was only moved."""
+        strong = self.strong
+        if strong:
+            alone = strong[0] if len(strong) == len(self.floats) == 1 else Value(dtype)
+            held = all(value.held for value in strong)
+            return Value(dtype, held=held, given=alone.given, sides=self.transposed(alone.sides))
+        row = OPERATIONS[self.name]
+        return Value(dtype, self.values[self.floats[0]].fits if row.fills and len(self.floats) == 1 else None)
+
+    def transposed(self, sides: tuple[frozenset[int], ...]) -> tuple[frozenset[int], ...]:
+        """Axes of a product after it was moved; forgotten where they are not just put in another order."""
+        if not sides or self.name != p.transpose_p.name:
+            return ()
+        order = list(self.equation.params["permutation"])
+        return tuple(frozenset(order.index(axis) for axis in side) for side in sides)
+
+    def each(self, reason: str) -> Treatment:
+        given = [*self.values, *[Value(None)] * len(self.equation.outvars)]
+        results = tuple(
+            Value(None if _castable(var.aval) is None else value.dtype, held=value.held)
+            for var, value in zip(self.equation.outvars, given, strict=False)
+        )
+        return Treatment((None,) * len(self.values), results, self.note(results[0].dtype, reason))
+
+    def cast_to(self, dtype: DType, reason: str, result: Value | None = None) -> Treatment:
+        """The equation with all its float operands in one dtype."""
+        operands = tuple(None if value.dtype is None else dtype for value in self.values)
+        declared = _join(frozenset(aval_of(self.equation.invars[i]).dtype for i in self.floats))
+        results: list[Value] = []
+        params = None
+        for var in self.equation.outvars:
+            own = _castable(var.aval)
+            if own is None:
+                results.append(Value(None))
+            elif own == declared:
+                results.append(result or Value(dtype))
+            else:  # a product that was asked to leave in another dtype than its operands have
+                results.append(Value(own))
+        if self.equation.params.get("preferred_element_type") is not None and results[0].dtype is not None:
+            params = {"preferred_element_type": results[0].dtype}
+        return Treatment(operands, tuple(results), self.note(dtype, reason), params)
+
+
+def _castable(aval: Any) -> DType | None:
+    dtype = getattr(aval, "dtype", None)
+    return dtype if isinstance(dtype, np.dtype) and dtype in CASTABLE else None
+
+
+def _dtype(value: Value) -> DType:
+    assert value.dtype is not None
+    return value.dtype
+
+
+@lru_cache(maxsize=256)
+def _join(dtypes: frozenset[DType]) -> DType:
+    return result_type(*sorted(dtypes, key=str), rules="jax-x32")
+
+
+@lru_cache(maxsize=4096)
+def _fitting(number: float) -> frozenset[DType]:
+    """The castable dtypes that hold a number without overflow, and without losing bits by underflow."""
+
+    def fits(dtype: DType) -> bool:
+        row = as_format(dtype)
+        return number == 0 or not math.isfinite(number) or row.smallest_normal <= abs(number) <= row.max
+
+    return frozenset(filter(fits, CASTABLE))

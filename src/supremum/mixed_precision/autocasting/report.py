@@ -1,0 +1,119 @@
+"""What autocast did to a program: what runs in which dtype, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from supremum.mixed_precision.autocasting.judge import CASTABLE
+from supremum.tracing import Entry, Rewritten, aval_of, callees, line_of
+
+
+@dataclass(frozen=True, slots=True)
+class AutocastRow:
+    """Operations of one kind that stand on one line and are treated alike.
+
+    Args:
+        operation: the primitive.
+        dtype: the name of the dtype it runs in; empty where no castable float takes part.
+        declared: the name of the dtype it would have run in.
+        why: the reason.
+        path: the named scopes it stands in, such as `"encoder/norm"`.
+        line: the line of the program it comes from.
+        count: how many there are.
+        runs: how often they run when the program runs once; None where only the run can say.
+    """
+
+    operation: str
+    dtype: str
+    declared: str
+    why: str
+    path: str
+    line: str
+    count: int
+    runs: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AutocastReport:
+    """What autocast did to a program.
+
+    Args:
+        rows: what stands in it, in order, operations without castable floats left out.
+    """
+
+    rows: tuple[AutocastRow, ...]
+
+    def summary(self) -> str:
+        """One line per dtype, with the operations that run in it."""
+        counts: dict[str, Counter[str]] = {}
+        for row in self.rows:
+            counts.setdefault(row.dtype, Counter())[row.operation] += row.count
+        width = max(map(len, counts), default=0)
+        return "\n".join(
+            f"{dtype:{width}}  " + ", ".join(f"{count} x {name}" for name, count in sorted(counts[dtype].items()))
+            for dtype in sorted(counts)
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data for JSON."""
+        return {"rows": [asdict(row) for row in self.rows]}
+
+    def __str__(self) -> str:
+        titles = ("runs", "operation", "in", "instead of", "path", "line", "why")
+        lines = [
+            (
+                "?" if row.runs is None else str(row.runs),
+                row.operation,
+                row.dtype,
+                "" if row.declared == row.dtype else row.declared,
+                row.path,
+                row.line,
+                row.why,
+            )
+            for row in self.rows
+        ]
+        widths = [max(len(line[i]) for line in (titles, *lines)) for i in range(len(titles))]
+        return "\n".join(
+            "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+            for line in (titles, *lines)
+        )
+
+
+def report_of(rewritten: Rewritten) -> AutocastReport:
+    """The report about a rewritten program."""
+    merged: dict[tuple[str, ...], list[tuple[int, int | None]]] = {}
+    for entry, scopes, trips in _entries(rewritten, (), 1):
+        note = entry.treatment.note
+        declared = next((str(aval_of(a).dtype) for a in entry.equation.invars if _is_float(a)), str(note.dtype))
+        if note.dtype is None or entry.functions or (entry.treatment.vanishes and declared == str(note.dtype)):
+            continue
+        name, path = entry.equation.primitive.name, "/".join(scopes)
+        key = (name, str(note.dtype), declared, note.reason, path, line_of(entry.equation))
+        merged.setdefault(key, []).append((1, trips))
+    rows = (
+        AutocastRow(*key, count=len(found), runs=_total([trips for _, trips in found])) for key, found in merged.items()
+    )
+    return AutocastReport(tuple(rows))
+
+
+def _is_float(atom: Any) -> bool:
+    return getattr(atom.aval, "dtype", None) in CASTABLE
+
+
+def _total(trips: list[int | None]) -> int | None:
+    known = [number for number in trips if number is not None]
+    return sum(known) if len(known) == len(trips) else None
+
+
+def _entries(
+    rewritten: Rewritten, scopes: tuple[str, ...], trips: int | None
+) -> Iterator[tuple[Entry, tuple[str, ...], int | None]]:
+    for entry in rewritten.record:
+        inner = (*scopes, *entry.treatment.note.scopes)
+        yield entry, inner, trips
+        for callee, function in zip(callees(entry.equation), entry.functions, strict=False):
+            each = None if trips is None or callee.trips is None else trips * callee.trips
+            yield from _entries(function, inner, each)

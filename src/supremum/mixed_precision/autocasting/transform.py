@@ -1,0 +1,265 @@
+"""`autocast`: a function like another one, with its operations in the dtypes that a policy asks for."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Generic, ParamSpec, TypeVar, overload
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+
+from supremum.formats import FORMATS, as_format
+from supremum.mixed_precision.autocasting.judge import DISABLED_SCOPE, KEEP_CALL, AutocastJudge, Context
+from supremum.mixed_precision.autocasting.operations import OPERATIONS
+from supremum.mixed_precision.autocasting.report import AutocastReport, report_of
+from supremum.mixed_precision.autocasting.settings import Settings, as_settings
+from supremum.mixed_precision.policy import Policy
+from supremum.tracing import Rewriter, Rewritten
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_DTYPES = frozenset(row.dtype for row in FORMATS)
+
+
+# By the rows too: a primitive registered later is treated as it then says.
+@functools.lru_cache(maxsize=64)
+def _rewriter(settings: Settings, rows: frozenset[Any]) -> Rewriter:  # noqa: ARG001
+    return Rewriter(AutocastJudge(settings))
+
+
+class AutocastFunction(Generic[P, R]):
+    """A function with its operations in the dtypes of a policy; what `autocast` returns.
+
+    It takes and returns what the function itself does, in the same dtypes. Leaves of its arguments that are no arrays,
+    Python numbers among them, are handed on as they are.
+    """
+
+    def __init__(self, function: Callable[P, R], settings: Settings) -> None:
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._settings = settings
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function."""
+        closed, arrays, put, _ = self._rewritten(args, kwargs)
+        return put(jaxpr_as_fun(closed)(*arrays))
+
+    def report(self, *args: P.args, **kwargs: P.kwargs) -> AutocastReport:
+        """What runs in which dtype, and why; nothing is computed.
+
+        Args:
+            args: arguments as of a call; `jax.ShapeDtypeStruct` will do for arrays.
+            kwargs: likewise.
+        """
+        *_, rewritten = self._rewritten(args, kwargs)
+        return report_of(rewritten)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """The method of an instance, where a method was decorated."""
+        if instance is None:
+            return self
+        bound: Callable[..., Any] = self._function.__get__(instance, owner)
+        return AutocastFunction(bound, self._settings)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, AutocastFunction):
+            return NotImplemented
+        return (self._function, self._settings) == (other._function, other._settings)
+
+    def __hash__(self) -> int:
+        return hash((self._function, self._settings))
+
+    def __repr__(self) -> str:
+        return f"autocast({self._function!r}, {str(self._settings.policy)!r})"
+
+    def _rewritten(
+        self, args: Any, kwargs: Any
+    ) -> tuple[ClosedJaxpr, list[Any], Callable[[Sequence[Any]], Any], Rewritten]:
+        """The function traced and rewritten, its array arguments, and what puts its results together."""
+        leaves, tree = jax.tree.flatten((args, kwargs))
+        arrays, with_arrays = _split(leaves)
+        with_results: Any = None
+        structure: Any = None
+
+        def traced(*given: Any) -> list[Any]:
+            nonlocal with_results, structure
+            call: tuple[Any, Any] = jax.tree.unflatten(tree, with_arrays(given))
+            function: Callable[..., Any] = self._function
+            results, structure = jax.tree.flatten(function(*call[0], **call[1]))
+            found, with_results = _split(results)
+            return found
+
+        closed = jax.make_jaxpr(traced)(*arrays)
+        rewriter = _rewriter(self._settings, frozenset(OPERATIONS.values()))
+        value = rewriter.judge.value
+        rewritten = rewriter.rewrite(
+            closed.jaxpr,
+            [replace(value(var.aval), given=True) for var in closed.jaxpr.invars],
+            Context(),
+            [value(atom.aval).dtype for atom in closed.jaxpr.outvars],
+        )
+        self._settings.check(rewritten)
+
+        def put(results: Sequence[Any]) -> Any:
+            return jax.tree.unflatten(structure, with_results(results))
+
+        return ClosedJaxpr(rewritten.jaxpr, closed.consts), arrays, put, rewritten
+
+
+def _split(leaves: Sequence[Any]) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
+    """The arrays among leaves, and a function that puts others in their places."""
+    is_array = [_is_array(leaf) for leaf in leaves]
+
+    def put(arrays: Sequence[Any]) -> list[Any]:
+        rest = iter(arrays)
+        return [next(rest) if array else leaf for leaf, array in zip(leaves, is_array, strict=True)]
+
+    return [_canonical(leaf) for leaf, array in zip(leaves, is_array, strict=True) if array], put
+
+
+def _is_array(leaf: Any) -> bool:
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        return leaf.dtype in _DTYPES
+    return isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct))
+
+
+def _canonical(leaf: Any) -> Any:
+    return jnp.asarray(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else leaf
+
+
+class _Autocast:
+    """Run a JAX function in mixed precision, without editing it.
+
+    Matrix products, convolutions and einsums run in the compute dtype of a policy and accumulate in float32; what
+    leaves the range of narrow dtypes or multiplies their errors (exp, log, powers, sums, means, softmax, statistics,
+    ...) runs in float32; everything else takes the widest of its operands. float64, complex and integer values are
+    never cast.
+    `supremum.mixed_precision.OPERATIONS` has a row with a reason for every primitive.
+
+    The result takes and returns what the function does, in the same dtypes, and works under `jit`, `grad`, `vmap`,
+    `scan` and all other transformations, in either order. It is traced at every call, as with `jax.checkpoint`: put
+    `jax.jit` around it. Functions with a `custom_vjp`, Pallas kernels and callbacks get the dtypes they declare.
+
+    A dtype given by hand (`astype`, `dtype=`) is honoured: a value keeps it in the operation that takes it, wherever it
+    is moved in between. A cast to the dtype that a value already has leaves no trace in a JAX program; there is
+    `autocast.astype` for it, and `autocast.disabled` for a whole region.
+
+    Args:
+        function: a function of pytrees; left out, a decorator is returned.
+        policy: a policy or its name, whose compute dtype is used: a real float of 16 or 32 bits. A `PolicyMap` chooses
+            by the `jax.named_scope` blocks that an operation stands in, such as the layers of Flax.
+        ops: how to treat a primitive, or everything inside of a jitted or custom function of that name, instead of by
+            its row: `"compute"`, `"float32"` or another dtype, `"widest"`, `"each"` or `"declared"`.
+        honour_casts: whether casts written in the function decide what follows them. False treats them like any
+            other operation.
+
+    Returns:
+        An `AutocastFunction`; `report(*args)` of it lists what runs in which dtype and why.
+
+    Raises:
+        ValueError: for policies without such a compute dtype and unknown rules; when called, also for names in `ops`
+            that neither JAX nor the function knows.
+
+    The rules are those of PyTorch's `torch.autocast` on CUDA; rows that depart from it say why.
+
+    >>> import jax, jax.numpy as jnp
+    >>> def layer(w, x):
+    ...     return jax.nn.softmax(x @ w)
+    >>> w, x = jnp.ones((3, 2)), jnp.ones((1, 3))
+    >>> autocast(layer, "mixed_bfloat16")(w, x).dtype
+    dtype('float32')
+    >>> for row in autocast(layer, "mixed_bfloat16").report(w, x).rows[:3]:
+    ...     print(f"{row.operation} in {row.dtype}: {row.why}")
+    dot_general in bfloat16: products are most of the work, and XLA accumulates them in float32
+    reduce_max in float32: softmax and logsumexp subtract it, and the difference shall not be rounded first
+    max in float32: as accurate as its operands in any dtype
+    >>> @autocast(policy="mixed_float16")
+    ... def loss(w, x):
+    ...     return jnp.mean((x @ w) ** 2)
+    >>> jax.grad(loss)(w, x).dtype
+    dtype('float32')
+    """
+
+    @overload
+    def __call__(
+        self,
+        function: Callable[P, R],
+        policy: Any = ...,
+        *,
+        ops: Mapping[str, Any] | None = ...,
+        honour_casts: bool = ...,
+    ) -> AutocastFunction[P, R]: ...
+
+    @overload
+    def __call__(
+        self,
+        function: None = ...,
+        policy: Any = ...,
+        *,
+        ops: Mapping[str, Any] | None = ...,
+        honour_casts: bool = ...,
+    ) -> Callable[[Callable[P, R]], AutocastFunction[P, R]]: ...
+
+    def __call__(
+        self,
+        function: Callable[..., Any] | None = None,
+        policy: Any = "mixed_bfloat16",
+        *,
+        ops: Mapping[str, Any] | None = None,
+        honour_casts: bool = True,
+    ) -> Any:
+        """Run a function in mixed precision; see the class."""
+        settings = as_settings(policy, ops, honour_casts)
+        if function is None:
+            return functools.partial(AutocastFunction, settings=settings)
+        if isinstance(function, (str, Policy)) or not callable(function):
+            raise TypeError(f"autocast takes a function first, not {function!r}: autocast(function, {policy!r})")
+        return AutocastFunction(function, settings)
+
+    @staticmethod
+    @contextmanager
+    def disabled() -> Generator[None]:
+        """Mark a region, or a decorated function, that autocast leaves alone: it runs in the dtypes it declares.
+
+        >>> import jax, jax.numpy as jnp
+        >>> def router(w, x):
+        ...     with autocast.disabled():
+        ...         return x @ w
+        >>> print(autocast(router, "mixed_float16").report(jnp.ones((2, 2)), jnp.ones((1, 2))).summary())
+        float32  1 x dot_general
+        """
+        with jax.named_scope(DISABLED_SCOPE):
+            yield
+
+    @staticmethod
+    def astype(x: Any, dtype: Any) -> jax.Array:
+        """`x.astype(dtype)`, which autocast sees even where `x` has that dtype in the program as it is written.
+
+        Args:
+            x: an array.
+            dtype: the dtype it keeps in the operation that takes it.
+
+        >>> import jax.numpy as jnp
+        >>> def router(w, x):
+        ...     return autocast.astype(x, "float32") @ w
+        >>> print(autocast(router, "mixed_float16").report(jnp.ones((2, 2)), jnp.ones((1, 2))).summary())
+        float32  1 x dot_general
+        """
+        return _keep(jnp.asarray(x), as_format(dtype).name)
+
+
+def _kept(x: jax.Array, dtype: str) -> jax.Array:
+    return x.astype(dtype)
+
+
+# Autocast knows the call by its name, which stays in the program and costs nothing when compiled.
+_kept.__name__ = KEEP_CALL
+_keep = jax.jit(_kept, static_argnums=1)
+
+autocast = _Autocast()

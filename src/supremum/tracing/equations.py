@@ -1,0 +1,112 @@
+"""What the equations of a jaxpr say about themselves: where they stand, what they call, how often they run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from jax.extend import source_info_util
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from jax.extend.core import primitives as p
+
+# The parameters that hold the functions which an equation calls. Those of other primitives are found by their type,
+# but nothing is known of how their operands meet the function's arguments.
+CALLS: Mapping[str, str] = {
+    p.jit_p.name: "jaxpr",
+    p.closed_call_p.name: "call_jaxpr",
+    p.call_p.name: "call_jaxpr",
+    p.remat_p.name: "jaxpr",
+    "shard_map": "jaxpr",
+}
+"""Primitives that call one function with exactly their operands, and the parameter that holds it."""
+
+
+def scopes_of(equation: JaxprEqn) -> tuple[str, ...]:
+    """The names of the `jax.named_scope` blocks around an equation, outermost first.
+
+    Layers of Flax are such scopes. What transformations (`jvp`, `transpose`, `vmap`) wrap around them is left out, so
+    that the backward pass of a layer stands where its forward pass does.
+
+    >>> import jax
+    >>> def double(x):
+    ...     with jax.named_scope("encoder"), jax.named_scope("norm"):
+    ...         return 2 * x
+    >>> scopes_of(jax.make_jaxpr(jax.grad(double))(1.0).eqns[0])
+    ('encoder', 'norm')
+    """
+    return _scopes(equation.source_info.name_stack)
+
+
+@lru_cache(maxsize=4096)
+def _scopes(stack: Any) -> tuple[str, ...]:
+    return tuple(entry.name for entry in stack.stack if type(entry).__name__ == "Scope")
+
+
+def name_of_call(equation: JaxprEqn) -> str:
+    """The name of the function that an equation calls; empty where it calls none or one without a name.
+
+    >>> import jax
+    >>> name_of_call(jax.make_jaxpr(jax.nn.relu)(1.0).eqns[0])
+    'relu'
+    """
+    if "name" in equation.params and equation.primitive is p.jit_p:
+        return str(equation.params["name"])
+    function = equation.params.get("call_jaxpr")
+    if function is None:
+        return ""
+    return str(open_jaxpr(function).debug_info.func_name)
+
+
+def open_jaxpr(function: Jaxpr | ClosedJaxpr) -> Jaxpr:
+    """The jaxpr of a function, with or without its constants."""
+    return function.jaxpr if isinstance(function, ClosedJaxpr) else function
+
+
+def aval_of(atom: Var | Literal) -> Any:
+    """The abstract value of an operand or a result; JAX's annotations do not say that it has a shape and a dtype."""
+    return atom.aval
+
+
+@dataclass(frozen=True, slots=True)
+class Callee:
+    """A function that an equation calls.
+
+    Args:
+        parameter: the parameter of the equation that holds it.
+        jaxpr: the function.
+        trips: how often one run of the equation runs it; None where only the run can say. Of the branches of a
+            `cond` one runs, which counts as once each.
+    """
+
+    parameter: str
+    jaxpr: Jaxpr
+    trips: int | None
+
+
+def callees(equation: JaxprEqn) -> tuple[Callee, ...]:
+    """The functions that an equation calls, whatever its primitive.
+
+    >>> import jax, jax.numpy as jnp
+    >>> total = jax.make_jaxpr(lambda x: jax.lax.fori_loop(0, 3, lambda i, c: c + x, x))(1.0).eqns[-1]
+    >>> [(callee.parameter, callee.trips) for callee in callees(total)]
+    [('jaxpr', 3)]
+    """
+    return tuple(
+        Callee(name, open_jaxpr(function), _trips(equation))
+        for name, value in equation.params.items()
+        for function in (value if isinstance(value, (tuple, list)) else (value,))
+        if isinstance(function, (Jaxpr, ClosedJaxpr))
+    )
+
+
+def _trips(equation: JaxprEqn) -> int | None:
+    if equation.primitive is p.scan_p:
+        return int(equation.params["length"])
+    return None if equation.primitive is p.while_p else 1
+
+
+def line_of(equation: JaxprEqn) -> str:
+    """The user's line that an equation comes from, as `file:line:column (function)`."""
+    return source_info_util.summarize(equation.source_info)

@@ -1,0 +1,413 @@
+"""Rewriting a jaxpr so that its equations run in other dtypes.
+
+Only dtypes change: shapes, shardings, effects and the order of equations stay, so an equation whose dtypes are right is
+kept as it is, and nothing is traced again. What each equation shall run in is not decided here: a `Judge` says it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from jax.extend.core import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, new_jaxpr_eqn
+from jax.extend.core import primitives as p
+
+from supremum.formats import DType
+from supremum.tracing.custom_rules import with_rewritten_rule
+from supremum.tracing.equations import CALLS, aval_of, open_jaxpr
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What is known of a value while its program is rewritten.
+
+    Args:
+        dtype: the dtype it has now; None for a value that is never cast.
+        fits: for a number written in the program, the dtypes that hold it: it takes the dtype of the others there, as
+            Python numbers do. None for values that are computed.
+        held: whether the program cast it by hand.
+        given: whether it is an operand of the whole program, at most moved.
+        sides: of a product with operands that are given: for each of those the axes that come from it.
+    """
+
+    dtype: DType | None
+    fits: frozenset[DType] | None = None
+    held: bool = False
+    given: bool = False
+    sides: tuple[frozenset[int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Treatment:
+    """What becomes of an equation.
+
+    Args:
+        operands: the dtype each operand is cast to first; None leaves it.
+        results: what is then known of each result.
+        note: why, for whoever reads the record.
+        params: parameters of the equation that change with the dtypes.
+        vanishes: the result is the operand, cast, and the equation goes.
+        rounded: the dtype that the results are rounded to afterwards; None leaves them.
+        inside: for an equation that calls functions: the context they are rewritten in; None leaves them alone.
+    """
+
+    operands: tuple[DType | None, ...]
+    results: tuple[Value, ...]
+    note: Any
+    params: dict[str, Any] | None = None
+    vanishes: bool = False
+    rounded: DType | None = None
+    inside: Hashable = None
+
+
+class Judge(Protocol):
+    """Decides what becomes of equations; pure, and hashable by what it depends on."""
+
+    def value(self, aval: Any) -> Value:
+        """What is known of an input or a constant of a function."""
+        ...
+
+    def literal(self, literal: Literal) -> Value:
+        """What is known of a number written in the program."""
+        ...
+
+    def treat(self, equation: JaxprEqn, values: Sequence[Value], context: Any) -> Treatment:
+        """What becomes of an equation whose operands are known; `context` is that of the function it stands in."""
+        ...
+
+    def join(self, dtypes: Sequence[DType]) -> DType:
+        """The dtype in which the results of branches meet."""
+        ...
+
+    def casting(self, equation: JaxprEqn | None) -> Any:
+        """The source information of casts that are inserted before an equation; after the last one without it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What became of one equation.
+
+    Args:
+        equation: the equation as it was.
+        treatment: what the judge said.
+        functions: what became of the functions it calls.
+    """
+
+    equation: JaxprEqn
+    treatment: Treatment
+    functions: tuple[Rewritten, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A rewritten function.
+
+    Args:
+        jaxpr: the function.
+        results: what is known of its results.
+        record: what became of each of its equations, in order.
+    """
+
+    jaxpr: Jaxpr
+    results: tuple[Value, ...]
+    record: tuple[Entry, ...]
+
+
+class Rewriter:
+    """Rewrites functions as one judge says, each of them once for as long as it lives.
+
+    Args:
+        judge: who decides.
+    """
+
+    def __init__(self, judge: Judge) -> None:
+        self.judge = judge
+        self._known: WeakKeyDictionary[Jaxpr, dict[Hashable, Rewritten]] = WeakKeyDictionary()
+
+    def rewrite(
+        self,
+        jaxpr: Jaxpr,
+        values: Sequence[Value],
+        context: Hashable,
+        results: Sequence[DType | None] | None = None,
+    ) -> Rewritten:
+        """A function with its equations in the dtypes that the judge says.
+
+        Args:
+            jaxpr: the function.
+            values: what is known of its operands.
+            context: handed to the judge.
+            results: the dtype each result must have; None leaves it as it comes.
+        """
+        key = (tuple(values), context, None if results is None else tuple(results))
+        known = self._known.setdefault(jaxpr, {})
+        if key not in known:
+            known[key] = _Writer(self, jaxpr, values, context).write(results)
+        return known[key]
+
+    def rewrite_hoisting(
+        self, jaxpr: Jaxpr, values: Sequence[Value], context: Hashable
+    ) -> tuple[Rewritten, list[Value]]:
+        """As `rewrite`, with operands that the function only ever narrows narrowed by its caller instead.
+
+        A weight that is handed to two functions is then cast once. Widening stays inside, where it costs no memory.
+
+        Returns:
+            The function, and what its operands must be.
+        """
+        hoisted = list(values)
+        rewritten = self.rewrite(jaxpr, hoisted, context)
+        for index, dtype in _narrowed_only(rewritten.jaxpr).items():
+            hoisted[index] = replace(hoisted[index], dtype=dtype)
+        if hoisted == list(values):
+            return rewritten, hoisted
+        return self.rewrite(jaxpr, hoisted, context), hoisted
+
+
+def _narrowed_only(jaxpr: Jaxpr) -> dict[int, DType]:
+    inputs = {var: index for index, var in enumerate(jaxpr.invars)}
+    uses: dict[int, set[DType | None]] = {}
+    for equation in jaxpr.eqns:
+        is_cast = equation.primitive is p.convert_element_type_p
+        for atom in equation.invars:
+            if isinstance(atom, Var) and atom in inputs:
+                uses.setdefault(inputs[atom], set()).add(equation.params["new_dtype"] if is_cast else None)
+    for atom in jaxpr.outvars:
+        if isinstance(atom, Var) and atom in inputs:
+            uses.setdefault(inputs[atom], set()).add(None)
+    narrowed: dict[int, DType] = {}
+    for index, dtypes in uses.items():
+        (dtype, *others) = dtypes
+        now = aval_of(jaxpr.invars[index]).dtype
+        if not others and dtype is not None and isinstance(now, np.dtype) and dtype.itemsize < now.itemsize:
+            narrowed[index] = dtype
+    return narrowed
+
+
+class _Writer:
+    """Writes one function."""
+
+    def __init__(self, rewriter: Rewriter, jaxpr: Jaxpr, values: Sequence[Value], context: Hashable) -> None:
+        self.rewriter = rewriter
+        self.judge = rewriter.judge
+        self.jaxpr = jaxpr
+        self.context = context
+        self.equations: list[JaxprEqn] = []
+        self.record: list[Entry] = []
+        self.atoms: dict[Var, Any] = {}
+        self.values: dict[Var, Value] = {}
+        self.casts: dict[tuple[Var, DType], Var] = {}
+        for var in jaxpr.constvars:
+            self.define(var, self.judge.value(var.aval))
+        for var, value in zip(jaxpr.invars, values, strict=True):
+            self.define(var, value)
+
+    def define(self, var: Var, value: Value, atom: Any = None) -> Any:
+        """Say what a variable of the old program is in the new one; a variable of its own unless one is given."""
+        self.atoms[var] = _with_dtype(var, value.dtype) if atom is None else atom
+        self.values[var] = value
+        return self.atoms[var]
+
+    def value(self, atom: Any) -> Value:
+        return self.judge.literal(atom) if isinstance(atom, Literal) else self.values[atom]
+
+    def cast(self, atom: Any, dtype: DType | None, equation: JaxprEqn | None) -> Any:
+        """An operand of an old equation in a dtype; each variable is cast to it at most once."""
+        if isinstance(atom, Literal):
+            if dtype is None or aval_of(atom).dtype == dtype:
+                return atom
+            return Literal(np.asarray(atom.val).astype(dtype)[()], _aval(atom, dtype))
+        new = self.atoms[atom]
+        if dtype is None or aval_of(new).dtype == dtype:
+            return new
+        if (new, dtype) not in self.casts:
+            self.casts[new, dtype] = Var(_aval(new, dtype))
+            params = {"new_dtype": dtype, "weak_type": False, "sharding": None}
+            self.equations.append(
+                new_jaxpr_eqn(
+                    [new],
+                    [self.casts[new, dtype]],
+                    p.convert_element_type_p,
+                    params,
+                    set(),
+                    self.judge.casting(equation),
+                    None if equation is None else equation.ctx,
+                )
+            )
+        return self.casts[new, dtype]
+
+    def write(self, results: Sequence[DType | None] | None) -> Rewritten:
+        for equation in self.jaxpr.eqns:
+            values = [self.value(atom) for atom in equation.invars]
+            treatment = self.judge.treat(equation, values, self.context)
+            entered = treatment.inside is not None
+            entry = self.enter(equation, values, treatment) if entered else self.emit(equation, treatment)
+            self.record.append(entry)
+        outputs = list(self.jaxpr.outvars)
+        found = [self.value(atom) for atom in outputs]
+        if results is not None:
+            found = [
+                value if dtype is None else replace(value, dtype=dtype)
+                for value, dtype in zip(found, results, strict=True)
+            ]
+        last = self.jaxpr.eqns[-1] if self.jaxpr.eqns else None
+        atoms = [self.cast(atom, value.dtype, last) for atom, value in zip(outputs, found, strict=True)]
+        jaxpr = self.jaxpr.replace(
+            constvars=[self.atoms[var] for var in self.jaxpr.constvars],
+            invars=[self.atoms[var] for var in self.jaxpr.invars],
+            outvars=atoms,
+            eqns=self.equations,
+        )
+        return Rewritten(jaxpr, tuple(found), tuple(self.record))
+
+    def emit(self, equation: JaxprEqn, treatment: Treatment) -> Entry:
+        """Write an equation as it was treated."""
+        operands = [
+            self.cast(atom, dtype, equation) for atom, dtype in zip(equation.invars, treatment.operands, strict=True)
+        ]
+        if treatment.vanishes:
+            self.define(equation.outvars[0], treatment.results[0], operands[0])
+        else:
+            self.append(equation, operands, treatment.results, treatment.params)
+        if treatment.rounded is not None:
+            (var,) = equation.outvars
+            self.define(
+                var, replace(self.values[var], dtype=treatment.rounded), self.cast(var, treatment.rounded, equation)
+            )
+        return Entry(equation, treatment)
+
+    def append(
+        self, equation: JaxprEqn, operands: list[Any], results: Sequence[Value], params: dict[str, Any] | None
+    ) -> None:
+        outvars = [self.define(var, value) for var, value in zip(equation.outvars, results, strict=True)]
+        self.equations.append(
+            equation.replace(
+                invars=operands, outvars=outvars, params=None if params is None else {**equation.params, **params}
+            )
+        )
+
+    def enter(self, equation: JaxprEqn, values: Sequence[Value], treatment: Treatment) -> Entry:
+        """Write an equation that calls functions, and its functions."""
+        name = equation.primitive.name
+        if name in CALLS:
+            return self.enter_call(equation, values, treatment, CALLS[name])
+        special = {
+            p.scan_p: self.enter_scan,
+            p.while_p: self.enter_while,
+            p.cond_p: self.enter_cond,
+            p.custom_jvp_call_p: self.enter_custom,
+            p.custom_vjp_call_p: self.enter_custom,
+        }
+        return special[equation.primitive](equation, values, treatment)
+
+    def enter_call(self, equation: JaxprEqn, values: Sequence[Value], treatment: Treatment, parameter: str) -> Entry:
+        function = equation.params[parameter]
+        start = _cast_values(values, treatment.operands)
+        if equation.primitive is p.remat_p:
+            # What is cast outside of a rematerialised function would be kept for its backward pass.
+            rewritten, wanted = self.rewriter.rewrite(open_jaxpr(function), start, treatment.inside), start
+        else:
+            rewritten, wanted = self.rewriter.rewrite_hoisting(open_jaxpr(function), start, treatment.inside)
+        return self.call(
+            equation, wanted, rewritten.results, {parameter: _like(function, rewritten)}, treatment, [rewritten]
+        )
+
+    def call(
+        self,
+        equation: JaxprEqn,
+        wanted: Sequence[Value],
+        results: Sequence[Value],
+        params: dict[str, Any],
+        treatment: Treatment,
+        functions: Sequence[Rewritten],
+    ) -> Entry:
+        operands = [self.cast(atom, value.dtype, equation) for atom, value in zip(equation.invars, wanted, strict=True)]
+        self.append(equation, operands, results, params)
+        return Entry(equation, treatment, tuple(functions))
+
+    def enter_scan(self, equation: JaxprEqn, values: Sequence[Value], treatment: Treatment) -> Entry:
+        """The carry keeps its dtype, or it would change between the first round and the second.
+
+        Constants are cast inside: what their gradient sums up over the rounds is then summed in their own dtype.
+        """
+        body = equation.params["jaxpr"]
+        first, count = equation.params["num_consts"], equation.params["num_carry"]
+        start = self.with_declared(values, equation.invars, range(first, first + count))
+        fixed = [self.judge.value(var.aval).dtype for var in body.jaxpr.outvars[:count]]
+        ends = [*fixed, *[None] * (len(body.jaxpr.outvars) - count)]
+        rewritten = self.rewriter.rewrite(body.jaxpr, start, treatment.inside, ends)
+        # Fills and casts by hand are known within one round only.
+        results = [Value(value.dtype) for value in rewritten.results]
+        return self.call(equation, start, results, {"jaxpr": _like(body, rewritten)}, treatment, [rewritten])
+
+    def enter_while(self, equation: JaxprEqn, values: Sequence[Value], treatment: Treatment) -> Entry:
+        """As `enter_scan`; the condition sees the carry too."""
+        condition, body = equation.params["cond_jaxpr"], equation.params["body_jaxpr"]
+        cut, first = equation.params["cond_nconsts"], equation.params["cond_nconsts"] + equation.params["body_nconsts"]
+        start = self.with_declared(values, equation.invars, range(first, len(values)))
+        carried = [value.dtype for value in start[first:]]
+        asked = self.rewriter.rewrite(condition.jaxpr, [*start[:cut], *start[first:]], treatment.inside)
+        looped = self.rewriter.rewrite(body.jaxpr, start[cut:], treatment.inside, carried)
+        params = {"cond_jaxpr": _like(condition, asked), "body_jaxpr": _like(body, looped)}
+        return self.call(equation, start, [Value(dtype) for dtype in carried], params, treatment, [asked, looped])
+
+    def with_declared(self, values: Sequence[Value], atoms: Sequence[Any], carried: range) -> list[Value]:
+        return [
+            Value(self.judge.value(atom.aval).dtype) if index in carried else value
+            for index, (value, atom) in enumerate(zip(values, atoms, strict=True))
+        ]
+
+    def enter_cond(self, equation: JaxprEqn, values: Sequence[Value], treatment: Treatment) -> Entry:
+        """The branches meet in the widest dtype that one of them gives."""
+        branches = equation.params["branches"]
+        alone = [self.rewriter.rewrite(branch.jaxpr, values[1:], treatment.inside) for branch in branches]
+        meet = [
+            Value(
+                None if results[0].dtype is None else self.judge.join([r.dtype for r in results if r.dtype is not None])
+            )
+            for results in zip(*(rewritten.results for rewritten in alone), strict=True)
+        ]
+        ends = [value.dtype for value in meet]
+        together = [self.rewriter.rewrite(branch.jaxpr, values[1:], treatment.inside, ends) for branch in branches]
+        params = {"branches": tuple(_like(branch, new) for branch, new in zip(branches, together, strict=True))}
+        return self.call(equation, values, meet, params, treatment, together)
+
+    def enter_custom(self, equation: JaxprEqn, values: Sequence[Value], treatment: Treatment) -> Entry:
+        """A function with a derivative of its own; its rule is rewritten when it is asked for."""
+        function = equation.params["call_jaxpr"]
+        start = _cast_values(values, treatment.operands)
+        ends = None
+        if equation.primitive is p.custom_vjp_call_p:
+            # Its backward function was written for the dtypes that it declares.
+            ends = [self.judge.value(var.aval).dtype for var in function.jaxpr.outvars]
+        rewritten = self.rewriter.rewrite(function.jaxpr, start, treatment.inside, ends)
+        params = {"call_jaxpr": _like(function, rewritten)}
+        params |= with_rewritten_rule(self.rewriter, equation, start, rewritten.results, treatment.inside)
+        return self.call(equation, start, rewritten.results, params, treatment, [rewritten])
+
+
+def _cast_values(values: Sequence[Value], dtypes: Sequence[DType | None]) -> list[Value]:
+    return [
+        value if dtype is None else replace(value, dtype=dtype) for value, dtype in zip(values, dtypes, strict=True)
+    ]
+
+
+def _like(function: Any, rewritten: Rewritten) -> Any:
+    if isinstance(function, ClosedJaxpr):
+        return ClosedJaxpr(rewritten.jaxpr, function.consts)
+    return rewritten.jaxpr
+
+
+def _aval(atom: Any, dtype: DType) -> Any:
+    return aval_of(atom).update(dtype=dtype, weak_type=False)
+
+
+def _with_dtype(var: Var, dtype: DType | None) -> Var:
+    """The variable itself where its dtype stays."""
+    if dtype is None or aval_of(var).dtype == dtype:
+        return var
+    return (DropVar if isinstance(var, DropVar) else Var)(_aval(var, dtype))
