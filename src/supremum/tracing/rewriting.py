@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
@@ -220,12 +221,12 @@ class _Writer:
         if isinstance(atom, Literal):
             if dtype is None or aval_of(atom).dtype == dtype:
                 return atom
-            return Literal(np.asarray(atom.val).astype(dtype)[()], _aval(atom, dtype))
+            return Literal(np.asarray(atom.val).astype(dtype)[()], _in_dtype(atom.aval, dtype))
         new = self.atoms[atom]
         if dtype is None or aval_of(new).dtype == dtype:
             return new
         if (new, dtype) not in self.casts:
-            self.casts[new, dtype] = Var(_aval(new, dtype))
+            self.casts[new, dtype] = Var(_in_dtype(new.aval, dtype))
             params = {"new_dtype": dtype, "weak_type": False, "sharding": None}
             self.equations.append(
                 new_jaxpr_eqn(
@@ -402,12 +403,13 @@ def _like(function: Any, rewritten: Rewritten) -> Any:
     return rewritten.jaxpr
 
 
-def _aval(atom: Any, dtype: DType) -> Any:
-    return aval_of(atom).update(dtype=dtype, weak_type=False)
+@lru_cache(maxsize=4096)
+def _in_dtype(aval: Any, dtype: DType) -> Any:
+    return aval.update(dtype=dtype, weak_type=False)
 
 
 def _with_dtype(var: Var, dtype: DType | None) -> Var:
     """The variable itself where its dtype stays."""
     if dtype is None or aval_of(var).dtype == dtype:
         return var
-    return (DropVar if isinstance(var, DropVar) else Var)(_aval(var, dtype))
+    return (DropVar if isinstance(var, DropVar) else Var)(_in_dtype(var.aval, dtype))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -114,12 +114,9 @@ class _Case:
         self.context = context
         self.name = equation.primitive.name
         self.floats = [i for i, value in enumerate(values) if value.dtype is not None]
+        self.scopes = scopes_of(equation)
 
-    @cached_property
-    def scopes(self) -> tuple[str, ...]:
-        return scopes_of(self.equation)
-
-    @cached_property
+    @property
     def compute(self) -> DType:
         return self.settings.compute_dtype((*self.context.scopes, *self.scopes))
 
@@ -219,16 +216,17 @@ class _Case:
         return self.cast_to(_FLOAT32 if rule == FLOAT32 else as_format(rule).dtype, reason)
 
     def in_widest(self, row: Row | None, reason: str) -> Treatment:
+        widest = self.widest
         if row is not None and row.moves:
-            return self.cast_to(self.widest, reason, self.moved(self.widest))
+            return self.cast_to(widest, reason, self.moved(widest))
         if self.is_reciprocal:
             return self.cast_to(_FLOAT32, "a reciprocal: that of a small number is beyond float16")
         if self.adds_bias:
             # Added in float32 and rounded once: of a bias that is cast, the gradient is summed in 16 bits, and a fifth
             # off after some thousand examples.
             narrow = min(map(_dtype, self.values), key=lambda dtype: dtype.itemsize)
-            return replace(self.cast_to(self.widest, "the bias of a product, rounded to its dtype"), rounded=narrow)
-        return self.cast_to(self.widest, reason)
+            return replace(self.cast_to(widest, "the bias of a product, rounded to its dtype"), rounded=narrow)
+        return self.cast_to(widest, reason)
 
     @property
     def sides(self) -> tuple[frozenset[int], ...]:
@@ -274,7 +272,7 @@ class _Case:
         strong = self.strong
         if not strong:
             return _join(frozenset(_dtype(self.values[i]) for i in self.floats))
-        dtype = _join(frozenset(map(_dtype, strong)))
+        dtype = _join(frozenset([_dtype(value) for value in strong]))
         # A number that the dtype cannot hold, such as an epsilon or a mask of -1e9 in float16, is no follower.
         beyond = [_dtype(v) for v in self.values if v.fits is not None and v.dtype is not None and dtype not in v.fits]
         return _join(frozenset([dtype, *beyond, _FLOAT32])) if beyond else dtype
@@ -307,7 +305,7 @@ class _Case:
     def cast_to(self, dtype: DType, reason: str, result: Value | None = None) -> Treatment:
         """The equation with all its float operands in one dtype."""
         operands = tuple(None if value.dtype is None else dtype for value in self.values)
-        declared = _join(frozenset(aval_of(self.equation.invars[i]).dtype for i in self.floats))
+        declared = _join(frozenset([aval_of(self.equation.invars[i]).dtype for i in self.floats]))
         results: list[Value] = []
         params = None
         for var in self.equation.outvars:
@@ -333,9 +331,16 @@ def _dtype(value: Value) -> DType:
     return value.dtype
 
 
-@lru_cache(maxsize=256)
 def _join(dtypes: frozenset[DType]) -> DType:
-    return result_type(*sorted(dtypes, key=str), rules="jax-x32")
+    if len(dtypes) == 1:
+        (dtype,) = dtypes
+        return dtype
+    return _join_of_several(dtypes)
+
+
+@lru_cache(maxsize=256)
+def _join_of_several(dtypes: frozenset[DType]) -> DType:
+    return result_type(*dtypes, rules="jax-x32")
 
 
 @lru_cache(maxsize=4096)
