@@ -47,7 +47,7 @@ def _forward_rule(
         ends = [value.dtype for value in results]
         tangent_ends = [end for end, zero in zip(ends, zero_results, strict=True) if not zero]
         rewritten = rewriter.rewrite(jaxpr, [*values, *map(_computed, tangents)], context, [*ends, *tangent_ends])
-        return rewritten.jaxpr, consts, zero_results
+        return rewritten.function, consts, zero_results
 
     return {"jvp_jaxpr_fun": linear_util.wrap_init(rewritten_rule, debug_info=rule.debug_info)}
 
@@ -59,7 +59,7 @@ def _backward_rule(rewriter: Rewriter, equation: JaxprEqn, context: Hashable) ->
         """The function with everything it takes and gives in the dtypes it declares."""
         declared = [rewriter.judge.value(var.aval) for var in jaxpr.invars]
         ends = [rewriter.judge.value(atom.aval).dtype for atom in jaxpr.outvars]
-        return rewriter.rewrite(jaxpr, declared, context, ends).jaxpr
+        return rewriter.rewrite(jaxpr, declared, context, ends).function
 
     def rewritten_forward(*wanted: bool) -> Any:
         jaxpr, consts = forward.call_wrapped(*wanted)

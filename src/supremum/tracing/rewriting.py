@@ -83,10 +83,6 @@ class Judge(Protocol):
         """The dtype in which the results of branches meet."""
         ...
 
-    def casting(self, equation: JaxprEqn | None) -> Any:
-        """The source information of casts that are inserted before an equation; after the last one without it."""
-        ...
-
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -108,12 +104,12 @@ class Rewritten:
     """A rewritten function.
 
     Args:
-        jaxpr: the function.
+        function: the function, with constants where it had some.
         results: what is known of its results.
         record: what became of each of its equations, in order.
     """
 
-    jaxpr: Jaxpr
+    function: Jaxpr | ClosedJaxpr
     results: tuple[Value, ...]
     record: tuple[Entry, ...]
 
@@ -127,11 +123,11 @@ class Rewriter:
 
     def __init__(self, judge: Judge) -> None:
         self.judge = judge
-        self._known: WeakKeyDictionary[Jaxpr, dict[Hashable, Rewritten]] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[Jaxpr | ClosedJaxpr, dict[Hashable, Rewritten]] = WeakKeyDictionary()
 
     def rewrite(
         self,
-        jaxpr: Jaxpr,
+        function: Jaxpr | ClosedJaxpr,
         values: Sequence[Value],
         context: Hashable,
         results: Sequence[DType | None] | None = None,
@@ -139,19 +135,20 @@ class Rewriter:
         """A function with its equations in the dtypes that the judge says.
 
         Args:
-            jaxpr: the function.
+            function: the function. While it lives it is rewritten once per set of arguments, so that what JAX has
+                compiled of the result serves again.
             values: what is known of its operands.
             context: handed to the judge.
             results: the dtype each result must have; None leaves it as it comes.
         """
         key = (tuple(values), context, None if results is None else tuple(results))
-        known = self._known.setdefault(jaxpr, {})
+        known = self._known.setdefault(function, {})
         if key not in known:
-            known[key] = _Writer(self, jaxpr, values, context).write(results)
+            known[key] = _Writer(self, function, values, context).write(results)
         return known[key]
 
     def rewrite_hoisting(
-        self, jaxpr: Jaxpr, values: Sequence[Value], context: Hashable
+        self, function: Jaxpr | ClosedJaxpr, values: Sequence[Value], context: Hashable
     ) -> tuple[Rewritten, list[Value]]:
         """As `rewrite`, with operands that the function only ever narrows narrowed by its caller instead.
 
@@ -161,12 +158,12 @@ class Rewriter:
             The function, and what its operands must be.
         """
         hoisted = list(values)
-        rewritten = self.rewrite(jaxpr, hoisted, context)
-        for index, dtype in _narrowed_only(rewritten.jaxpr).items():
+        rewritten = self.rewrite(function, hoisted, context)
+        for index, dtype in _narrowed_only(open_jaxpr(rewritten.function)).items():
             hoisted[index] = replace(hoisted[index], dtype=dtype)
         if hoisted == list(values):
             return rewritten, hoisted
-        return self.rewrite(jaxpr, hoisted, context), hoisted
+        return self.rewrite(function, hoisted, context), hoisted
 
 
 def _narrowed_only(jaxpr: Jaxpr) -> dict[int, DType]:
@@ -192,10 +189,13 @@ def _narrowed_only(jaxpr: Jaxpr) -> dict[int, DType]:
 class _Writer:
     """Writes one function."""
 
-    def __init__(self, rewriter: Rewriter, jaxpr: Jaxpr, values: Sequence[Value], context: Hashable) -> None:
+    def __init__(
+        self, rewriter: Rewriter, function: Jaxpr | ClosedJaxpr, values: Sequence[Value], context: Hashable
+    ) -> None:
         self.rewriter = rewriter
         self.judge = rewriter.judge
-        self.jaxpr = jaxpr
+        self.function = function
+        self.jaxpr = jaxpr = open_jaxpr(function)
         self.context = context
         self.equations: list[JaxprEqn] = []
         self.record: list[Entry] = []
@@ -235,7 +235,7 @@ class _Writer:
                     p.convert_element_type_p,
                     params,
                     set(),
-                    self.judge.casting(equation),
+                    None if equation is None else equation.source_info,
                     None if equation is None else equation.ctx,
                 )
             )
@@ -263,7 +263,8 @@ class _Writer:
             outvars=atoms,
             eqns=self.equations,
         )
-        return Rewritten(jaxpr, tuple(found), tuple(self.record))
+        function = ClosedJaxpr(jaxpr, self.function.consts) if isinstance(self.function, ClosedJaxpr) else jaxpr
+        return Rewritten(function, tuple(found), tuple(self.record))
 
     def emit(self, equation: JaxprEqn, treatment: Treatment) -> Entry:
         """Write an equation as it was treated."""
@@ -310,12 +311,10 @@ class _Writer:
         start = _cast_values(values, treatment.operands)
         if equation.primitive is p.remat_p:
             # What is cast outside of a rematerialised function would be kept for its backward pass.
-            rewritten, wanted = self.rewriter.rewrite(open_jaxpr(function), start, treatment.inside), start
+            rewritten, wanted = self.rewriter.rewrite(function, start, treatment.inside), start
         else:
-            rewritten, wanted = self.rewriter.rewrite_hoisting(open_jaxpr(function), start, treatment.inside)
-        return self.call(
-            equation, wanted, rewritten.results, {parameter: _like(function, rewritten)}, treatment, [rewritten]
-        )
+            rewritten, wanted = self.rewriter.rewrite_hoisting(function, start, treatment.inside)
+        return self.call(equation, wanted, rewritten.results, {parameter: rewritten.function}, treatment, [rewritten])
 
     def call(
         self,
@@ -340,10 +339,10 @@ class _Writer:
         start = self.with_declared(values, equation.invars, range(first, first + count))
         fixed = [self.judge.value(var.aval).dtype for var in body.jaxpr.outvars[:count]]
         ends = [*fixed, *[None] * (len(body.jaxpr.outvars) - count)]
-        rewritten = self.rewriter.rewrite(body.jaxpr, start, treatment.inside, ends)
+        rewritten = self.rewriter.rewrite(body, start, treatment.inside, ends)
         # Fills and casts by hand are known within one round only.
         results = [Value(value.dtype) for value in rewritten.results]
-        return self.call(equation, start, results, {"jaxpr": _like(body, rewritten)}, treatment, [rewritten])
+        return self.call(equation, start, results, {"jaxpr": rewritten.function}, treatment, [rewritten])
 
     def enter_while(self, equation: JaxprEqn, values: Sequence[Value], treatment: Treatment) -> Entry:
         """As `enter_scan`; the condition sees the carry too."""
@@ -351,9 +350,9 @@ class _Writer:
         cut, first = equation.params["cond_nconsts"], equation.params["cond_nconsts"] + equation.params["body_nconsts"]
         start = self.with_declared(values, equation.invars, range(first, len(values)))
         carried = [value.dtype for value in start[first:]]
-        asked = self.rewriter.rewrite(condition.jaxpr, [*start[:cut], *start[first:]], treatment.inside)
-        looped = self.rewriter.rewrite(body.jaxpr, start[cut:], treatment.inside, carried)
-        params = {"cond_jaxpr": _like(condition, asked), "body_jaxpr": _like(body, looped)}
+        asked = self.rewriter.rewrite(condition, [*start[:cut], *start[first:]], treatment.inside)
+        looped = self.rewriter.rewrite(body, start[cut:], treatment.inside, carried)
+        params = {"cond_jaxpr": asked.function, "body_jaxpr": looped.function}
         return self.call(equation, start, [Value(dtype) for dtype in carried], params, treatment, [asked, looped])
 
     def with_declared(self, values: Sequence[Value], atoms: Sequence[Any], carried: range) -> list[Value]:
@@ -365,7 +364,7 @@ class _Writer:
     def enter_cond(self, equation: JaxprEqn, values: Sequence[Value], treatment: Treatment) -> Entry:
         """The branches meet in the widest dtype that one of them gives."""
         branches = equation.params["branches"]
-        alone = [self.rewriter.rewrite(branch.jaxpr, values[1:], treatment.inside) for branch in branches]
+        alone = [self.rewriter.rewrite(branch, values[1:], treatment.inside) for branch in branches]
         meet = [
             Value(
                 None if results[0].dtype is None else self.judge.join([r.dtype for r in results if r.dtype is not None])
@@ -373,8 +372,8 @@ class _Writer:
             for results in zip(*(rewritten.results for rewritten in alone), strict=True)
         ]
         ends = [value.dtype for value in meet]
-        together = [self.rewriter.rewrite(branch.jaxpr, values[1:], treatment.inside, ends) for branch in branches]
-        params = {"branches": tuple(_like(branch, new) for branch, new in zip(branches, together, strict=True))}
+        together = [self.rewriter.rewrite(branch, values[1:], treatment.inside, ends) for branch in branches]
+        params = {"branches": tuple(branch.function for branch in together)}
         return self.call(equation, values, meet, params, treatment, together)
 
     def enter_custom(self, equation: JaxprEqn, values: Sequence[Value], treatment: Treatment) -> Entry:
@@ -385,8 +384,8 @@ class _Writer:
         if equation.primitive is p.custom_vjp_call_p:
             # Its backward function was written for the dtypes that it declares.
             ends = [self.judge.value(var.aval).dtype for var in function.jaxpr.outvars]
-        rewritten = self.rewriter.rewrite(function.jaxpr, start, treatment.inside, ends)
-        params = {"call_jaxpr": _like(function, rewritten)}
+        rewritten = self.rewriter.rewrite(function, start, treatment.inside, ends)
+        params = {"call_jaxpr": rewritten.function}
         params |= with_rewritten_rule(self.rewriter, equation, start, rewritten.results, treatment.inside)
         return self.call(equation, start, rewritten.results, params, treatment, [rewritten])
 
@@ -395,12 +394,6 @@ def _cast_values(values: Sequence[Value], dtypes: Sequence[DType | None]) -> lis
     return [
         value if dtype is None else replace(value, dtype=dtype) for value, dtype in zip(values, dtypes, strict=True)
     ]
-
-
-def _like(function: Any, rewritten: Rewritten) -> Any:
-    if isinstance(function, ClosedJaxpr):
-        return ClosedJaxpr(rewritten.jaxpr, function.consts)
-    return rewritten.jaxpr
 
 
 @lru_cache(maxsize=4096)

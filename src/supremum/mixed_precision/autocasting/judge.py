@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from jax.extend import source_info_util
 from jax.extend.core import JaxprEqn, Literal
 from jax.extend.core import primitives as p
 
@@ -19,6 +18,7 @@ from supremum.mixed_precision.autocasting.operations import (
     DECLARED,
     EACH,
     FLOAT32,
+    INSIDE,
     OPERATIONS,
     WIDEST,
     Row,
@@ -37,7 +37,7 @@ _FOREIGN: Final = frozenset(row.dtype for row in FORMATS if row.is_inexact) - CA
 
 # Names by which a program tells autocast something, and autocast the reader of a profile; they stand in named scopes.
 DISABLED_SCOPE: Final = "autocast_disabled"
-CAST_SCOPE: Final = "autocast"
+DECIDED_SCOPE: Final = "autocast"
 KEEP_CALL: Final = "autocast_astype"
 
 _ENTERED = frozenset({*CALLS, *(q.name for q in (p.scan_p, p.while_p, p.cond_p, p.custom_jvp_call_p))})
@@ -94,11 +94,6 @@ class AutocastJudge:
         """The least dtype that holds all of these."""
         return _join(frozenset(dtypes))
 
-    def casting(self, equation: JaxprEqn | None) -> Any:
-        """The casts of autocast stand in a scope of that name, which tells them from those made by hand."""
-        source = source_info_util.new_source_info() if equation is None else equation.source_info
-        return source.replace(name_stack=source.name_stack.extend(CAST_SCOPE))
-
     def treat(self, equation: JaxprEqn, values: Sequence[Value], context: Context) -> Treatment:
         """The one place where it is decided what an equation runs in."""
         return _Case(self.settings, equation, values, context).treatment()
@@ -126,6 +121,8 @@ class _Case:
     def treatment(self) -> Treatment:
         if DISABLED_SCOPE in self.scopes:
             return self.left_alone("stands in autocast.disabled()")
+        if DECIDED_SCOPE in self.scopes:
+            return self.left_alone("decided by an autocast inside")
         if self.name == p.convert_element_type_p.name:
             return self.conversion()
         if self.name in _ENTERED or self.name == p.custom_vjp_call_p.name:
@@ -163,10 +160,8 @@ class _Case:
             return self.converted(Value(new, value.fits), "a number takes the dtype of the others")
         if old == new:
             return self.converted(value, "changes no dtype")
-        ours = CAST_SCOPE in self.scopes
-        held = self.settings.honour_casts and not ours
-        reason = "inserted by autocast" if ours else "cast by hand" if held else "cast by hand, not honoured"
-        return self.converted(Value(new, held=held), reason)
+        held = self.settings.honour_casts
+        return self.converted(Value(new, held=held), "cast by hand" if held else "cast by hand, not honoured")
 
     def converted(self, result: Value, reason: str) -> Treatment:
         return Treatment((result.dtype,), (result,), self.note(result.dtype, reason), vanishes=True)
@@ -184,7 +179,7 @@ class _Case:
             return self.left_alone(f"ops leaves {function!r} alone")
         if self.name == p.custom_vjp_call_p.name and not asked:
             return self.left_alone("its backward function was written for the dtypes it declares")
-        rule = self.context.rule or asked
+        rule = self.context.rule or ("" if asked == INSIDE else asked)
         scopes = (*self.context.scopes, *self.scopes) if self.settings.by_path else ()
         declared = self.name == p.custom_vjp_call_p.name
         operands = tuple(_castable(atom.aval) if declared else None for atom in self.equation.invars)

@@ -22,6 +22,9 @@ EACH: Final = "each"
 DECLARED: Final = "declared"
 """Left alone: operands are cast back to the dtypes that the function declares."""
 
+INSIDE: Final = "inside"
+"""For a function: what is in it is treated operation by operation."""
+
 RULES: tuple[str, ...] = (COMPUTE, FLOAT32, WIDEST, EACH, DECLARED)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from supremum.errors import ArgumentError, UnknownDtypeError, UnknownNameError
 from supremum.formats import FORMATS, DType, Kind, as_format
-from supremum.mixed_precision.autocasting.operations import OPERATIONS, RULES
+from supremum.mixed_precision.autocasting.operations import INSIDE, OPERATIONS, RULES
 from supremum.mixed_precision.policy import Policy, as_policy
 from supremum.tracing import Entry, Rewritten, name_of_call
 
@@ -90,12 +90,14 @@ def as_settings(policy: Any, ops: Mapping[str, Any] | None, honour_casts: bool) 
 
 
 def _rule(name: str, rule: Any) -> str:
-    if isinstance(rule, str) and rule in RULES:
+    # A primitive has no inside; what is no primitive is taken for a function of the program.
+    choices = (*RULES, *(() if name in OPERATIONS else (INSIDE,)), *_COMPUTE_FORMATS)
+    if isinstance(rule, str) and rule in choices:
         return rule
     try:
         found = as_format(rule).name
     except UnknownDtypeError:
-        raise UnknownNameError("rule", rule, (*RULES, *_COMPUTE_FORMATS), f"ops[{name!r}]") from None
+        raise UnknownNameError("rule", rule, choices, f"ops[{name!r}]") from None
     if found not in _COMPUTE_FORMATS:
-        raise ArgumentError(f"ops[{name!r}] is one of {', '.join((*RULES, *_COMPUTE_FORMATS))}, not {found}")
+        raise ArgumentError(f"ops[{name!r}] is one of {', '.join(choices)}, not {found}")
     return found

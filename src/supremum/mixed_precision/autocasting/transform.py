@@ -11,10 +11,10 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+from jax.extend.core import jaxpr_as_fun
 
 from supremum.formats import FORMATS, as_format
-from supremum.mixed_precision.autocasting.judge import DISABLED_SCOPE, KEEP_CALL, AutocastJudge, Context
+from supremum.mixed_precision.autocasting.judge import DECIDED_SCOPE, DISABLED_SCOPE, KEEP_CALL, AutocastJudge, Context
 from supremum.mixed_precision.autocasting.operations import OPERATIONS
 from supremum.mixed_precision.autocasting.report import AutocastReport, report_of
 from supremum.mixed_precision.autocasting.settings import Settings, as_settings
@@ -48,7 +48,9 @@ class AutocastFunction(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function."""
         closed, arrays, put, _ = self._rewritten(args, kwargs)
-        return put(jaxpr_as_fun(closed)(*arrays))
+        # The scope tells an autocast around this one that what is in it has been decided.
+        with jax.named_scope(DECIDED_SCOPE):
+            return put(jaxpr_as_fun(closed)(*arrays))
 
     def report(self, *args: P.args, **kwargs: P.kwargs) -> AutocastReport:
         """What runs in which dtype, and why; nothing is computed.
@@ -78,9 +80,7 @@ class AutocastFunction(Generic[P, R]):
     def __repr__(self) -> str:
         return f"autocast({self._function!r}, {str(self._settings.policy)!r})"
 
-    def _rewritten(
-        self, args: Any, kwargs: Any
-    ) -> tuple[ClosedJaxpr, list[Any], Callable[[Sequence[Any]], Any], Rewritten]:
+    def _rewritten(self, args: Any, kwargs: Any) -> tuple[Any, list[Any], Callable[[Sequence[Any]], Any], Rewritten]:
         """The function traced and rewritten, its array arguments, and what puts its results together."""
         leaves, tree = jax.tree.flatten((args, kwargs))
         arrays, with_arrays = _split(leaves)
@@ -99,7 +99,7 @@ class AutocastFunction(Generic[P, R]):
         rewriter = _rewriter(self._settings, frozenset(OPERATIONS.values()))
         value = rewriter.judge.value
         rewritten = rewriter.rewrite(
-            closed.jaxpr,
+            closed,
             [replace(value(var.aval), given=True) for var in closed.jaxpr.invars],
             Context(),
             [value(atom.aval).dtype for atom in closed.jaxpr.outvars],
@@ -109,7 +109,7 @@ class AutocastFunction(Generic[P, R]):
         def put(results: Sequence[Any]) -> Any:
             return jax.tree.unflatten(structure, with_results(results))
 
-        return ClosedJaxpr(rewritten.jaxpr, closed.consts), arrays, put, rewritten
+        return rewritten.function, arrays, put, rewritten
 
 
 def _split(leaves: Sequence[Any]) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
@@ -155,7 +155,8 @@ class _Autocast:
         policy: a policy or its name, whose compute dtype is used: a real float of 16 or 32 bits. A `PolicyMap` chooses
             by the `jax.named_scope` blocks that an operation stands in, such as the layers of Flax.
         ops: how to treat a primitive, or everything inside of a jitted or custom function of that name, instead of by
-            its row: `"compute"`, `"float32"` or another dtype, `"widest"`, `"each"` or `"declared"`.
+            its row: `"compute"`, `"float32"` or another dtype, `"widest"`, `"each"` or `"declared"`. For a `custom_vjp`
+            function also `"inside"`: operation by operation, with what it takes and gives in the dtypes it declares.
         honour_casts: whether casts written in the function decide what follows them. False treats them like any
             other operation.
 

@@ -1,0 +1,191 @@
+"""Autocast under and around every transformation, over programs from every corner of JAX."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.extend.core import check_jaxpr
+from jax.sharding import PartitionSpec
+
+from mixed_precision.autocasting.programs import PROGRAMS
+from supremum.mixed_precision import autocast
+from supremum.tracing import walk
+
+W = jax.random.normal(jax.random.key(0), (8, 8)) * 0.3
+X = jax.random.normal(jax.random.key(1), (4, 8))
+ORDERS = {
+    "forward": lambda f, cast: cast(f),
+    "grad of autocast": lambda f, cast: jax.grad(cast(f), (0, 1)),
+    "autocast of grad": lambda f, cast: cast(jax.grad(f, (0, 1))),
+    "autocast of jitted grad of jitted": lambda f, cast: cast(jax.jit(jax.grad(jax.jit(f), (0, 1)))),
+    "grad of remat of autocast": lambda f, cast: jax.grad(jax.checkpoint(cast(f)), (0, 1)),
+    "vmap of autocast": lambda f, cast: lambda w, x: jax.vmap(cast(f), (None, 0))(w, jnp.stack([x, x])),
+    "autocast of vmap": lambda f, cast: lambda w, x: cast(jax.vmap(f, (None, 0)))(w, jnp.stack([x, x])),
+    "jvp of autocast": lambda f, cast: lambda w, x: jax.jvp(cast(f), (w, x), (w, x)),
+    "scan of autocast": lambda f, cast: lambda w, x: lax.scan(lambda c, _: (c + cast(f)(w, x), c), 0.0, length=2),
+}
+
+
+def products(function, *args):
+    """The dtypes of the operands of every product in a function."""
+    return [
+        str(site.equation.invars[0].aval.dtype)
+        for site in walk(jax.make_jaxpr(function)(*args))
+        if site.equation.primitive.name in ("dot_general", "conv_general_dilated")
+    ]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_order_of_transformations_gives_a_sound_program_with_the_dtypes_it_had(name):
+    function = PROGRAMS[name]
+    for order, transform in ORDERS.items():
+        want = jax.eval_shape(transform(function, lambda f: f), W, X)
+        closed, got = jax.make_jaxpr(transform(function, autocast), return_shape=True)(W, X)
+        check_jaxpr(closed.jaxpr)
+        described = [jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), tree) for tree in (got, want)]
+        assert described[0] == described[1], order
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_values_and_gradients_are_those_of_float32_within_float16(name):
+    function = PROGRAMS[name]
+    want = jax.jit(jax.value_and_grad(function, (0, 1)))(W, X)
+    got = jax.jit(jax.value_and_grad(autocast(function, "mixed_float16"), (0, 1)))(W, X)
+    around = jax.jit(autocast(jax.value_and_grad(function, (0, 1)), "mixed_float16"))(W, X)
+    for tree in (got, around):
+        for leaf, wanted in zip(jax.tree.leaves(tree), jax.tree.leaves(want), strict=True):
+            # Eleven bits of float16, through chains of half a dozen products.
+            assert float(jnp.linalg.norm(leaf - wanted)) <= 16 * 2.0**-11 * max(1.0, float(jnp.linalg.norm(wanted)))
+
+
+def test_eager_and_jitted_agree():
+    loss = autocast(PROGRAMS["normalised"])
+    np.testing.assert_allclose(float(loss(W, X)), float(jax.jit(loss)(W, X)), rtol=2e-2)
+
+
+def test_every_product_computes_in_the_compute_dtype():
+    for order in ("forward", "grad of autocast", "autocast of grad"):
+        for name in ("scanned", "convolved", "attention", "jitted_twice", "rematerialised", "with_forward_rule"):
+            found = products(ORDERS[order](PROGRAMS[name], partial(autocast, policy="mixed_float16")), W, X)
+            assert set(found) == {"float16"}, (order, name)
+
+
+@jax.custom_jvp
+def tenfold(x):
+    return jnp.tanh(x)
+
+
+tenfold.defjvp(lambda p, t: (tenfold(*p), 10 * t[0]))
+
+
+@jax.custom_vjp
+def hundredfold(x, w):
+    return jnp.tanh(x @ w)
+
+
+hundredfold.defvjp(lambda x, w: (jnp.tanh(x @ w), (x, w)), lambda saved, g: (100 * (g @ saved[1].T), None))
+
+
+def test_derivative_rules_stay():
+    cast = autocast(lambda x: tenfold(x @ W).sum())
+    np.testing.assert_allclose(jax.grad(cast)(X), 10 * jnp.ones((4, 8)) @ W.T, rtol=0.05, atol=0.1)
+    assert set(products(jax.grad(cast), X)) == {"bfloat16"}
+
+
+@pytest.mark.parametrize("ops", [None, {"hundredfold": "inside"}, {"hundredfold": "compute"}])
+def test_a_backward_rule_stays_and_its_function_is_entered_where_asked(ops):
+    cast = autocast(lambda x: hundredfold(x, W).sum(), ops=ops)
+    np.testing.assert_allclose(jax.grad(cast)(X), 100 * jnp.ones((4, 8)) @ W.T, rtol=0.05, atol=1)
+    expected = "float32" if ops is None else "bfloat16"
+    assert set(products(cast, X)) == set(products(jax.grad(cast), X)) == {expected}
+    # Under "inside" the table decides, under "compute" everything computes in bfloat16.
+    tanhs = [
+        s.equation.outvars[0].aval.dtype for s in walk(jax.make_jaxpr(cast)(X)) if s.equation.primitive.name == "tanh"
+    ]
+    assert [str(dtype) for dtype in tanhs] == [expected]
+
+
+@pytest.mark.parametrize("order", ["inside", "outside"])
+def test_shard_map(order):
+    mesh = jax.make_mesh((1,), ("d",), axis_types=(jax.sharding.AxisType.Auto,))
+    specs = {"mesh": mesh, "in_specs": (PartitionSpec(), PartitionSpec("d")), "out_specs": PartitionSpec()}
+
+    def local(w, x):
+        return jax.nn.relu(x @ w).sum()
+
+    def summed(function):
+        return jax.shard_map(lambda w, x: lax.psum(function(w, x), "d"), **specs)
+
+    loss = autocast(summed(local)) if order == "outside" else summed(autocast(local))
+    closed = jax.make_jaxpr(jax.grad(loss))(W, X)
+    check_jaxpr(closed.jaxpr)
+    assert set(products(jax.grad(loss), W, X)) == {"bfloat16"}
+    np.testing.assert_allclose(jax.jit(jax.grad(loss))(W, X), jax.grad(local)(W, X), rtol=0.05, atol=0.1)
+    # The sum over devices is made in float32.
+    sums = [s.equation for s in walk(jax.make_jaxpr(loss)(W, X)) if s.equation.primitive.name.startswith("psum")]
+    assert [str(equation.invars[0].aval.dtype) for equation in sums] == ["float32"]
+
+
+def test_a_pallas_kernel_gets_the_dtypes_it_declares():
+    from jax.experimental import pallas as pl
+
+    def kernel(x_ref, out_ref):
+        out_ref[...] = x_ref[...] * 2
+
+    def program(x):
+        return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((4, 8), jnp.float32), interpret=True)(x @ W)
+
+    np.testing.assert_allclose(jax.jit(autocast(program))(X), 2 * X @ W, rtol=0.02, atol=0.05)
+    (row,) = [row for row in autocast(program).report(X).rows if row.operation == "pallas_call"]
+    assert row.dtype == "float32"
+
+
+def test_a_callback_gets_the_dtypes_it_declares():
+    seen = []
+
+    def program(x):
+        jax.debug.callback(lambda value: seen.append(value.dtype), x @ W)
+        return (x @ W).sum()
+
+    jax.jit(autocast(program))(X).block_until_ready()
+    jax.effects_barrier()
+    assert seen == [jnp.float32]
+
+
+def test_references_keep_their_dtype():
+    def program(x):
+        ref = jax.new_ref(x @ W)
+        ref[...] = ref[...] @ W
+        return ref[...].sum()
+
+    np.testing.assert_allclose(jax.jit(autocast(program))(X), program(X), atol=0.05)
+
+
+def test_a_mesh_with_explicit_axes_keeps_its_shardings():
+    mesh = jax.make_mesh((1,), ("d",), axis_types=(jax.sharding.AxisType.Explicit,))
+    with jax.set_mesh(mesh):
+        w = jax.device_put(W, jax.sharding.NamedSharding(mesh, PartitionSpec(None, "d")))
+        gradient = jax.jit(jax.grad(autocast(lambda w, x: (x @ w).sum())))(w, X)
+        assert gradient.sharding.spec == PartitionSpec(None, "d")
+
+
+def test_nested_autocast_is_not_taken_for_a_cast_by_hand():
+    inner = autocast(lambda x: x @ W, "mixed_float16")
+    assert products(autocast(lambda x: jnp.exp(inner(x) @ W) @ W), X) == ["float16", "bfloat16", "bfloat16"]
+
+
+def test_an_eager_call_compiles_a_jitted_function_once():
+    compiled = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, *_, **__: (
+            compiled.append(event) if event == "/jax/core/compile/backend_compile_duration" else None
+        )
+    )
+    layer = jax.jit(lambda x: jnp.tanh(x @ W) @ W)
+    autocast(layer)(X).block_until_ready()
+    first = len(compiled)
+    autocast(layer)(X).block_until_ready()
+    assert 0 < first == len(compiled)
