@@ -203,7 +203,7 @@ class _Writer:
         self.values: dict[Var, Value] = {}
         self.casts: dict[tuple[Var, DType], Var] = {}
         for var in jaxpr.constvars:
-            self.define(var, self.judge.value(var.aval))
+            self.define(var, replace(self.judge.value(var.aval), given=True))
         for var, value in zip(jaxpr.invars, values, strict=True):
             self.define(var, value)
 

@@ -1,0 +1,367 @@
+import gc
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from supremum.errors import ArgumentError, UnknownNameError
+from supremum.mixed_precision import OPERATIONS, Policy, autocast, register_operation
+from supremum.mixed_precision.autocasting import transform
+from supremum.tracing import walk
+
+W = jax.random.normal(jax.random.key(0), (8, 8)) * 0.3
+X = jax.random.normal(jax.random.key(1), (4, 8))
+
+
+def dtypes(function, primitive, *args):
+    """The dtype of the first operand of every equation with a primitive."""
+    sites = walk(jax.make_jaxpr(function)(*args))
+    return [str(s.equation.invars[0].aval.dtype) for s in sites if s.equation.primitive.name == primitive]
+
+
+def products(function, *args):
+    return dtypes(function, "dot_general", *args)
+
+
+# Casts by hand
+
+
+def test_a_cast_by_hand_decides_the_operation_that_takes_the_value():
+    assert products(autocast(lambda x: x.astype("float16").T @ x), X) == ["float16"]
+    assert dtypes(autocast(lambda x: jnp.exp(x.astype("bfloat16"))), "exp", X) == ["bfloat16"]
+    widened = autocast(lambda x: x.astype("float32") @ W.astype("float32"), "mixed_float16")
+    assert products(widened, X.astype("bfloat16")) == ["float32"]
+
+
+def test_it_is_honoured_where_the_value_was_moved_and_forgotten_where_it_was_computed_with():
+    moved = autocast(lambda x: x.astype("float16").reshape(8, 4)[:2].T @ jnp.ones((2, 3)))
+    assert products(moved, X) == ["float16"]
+    computed = autocast(lambda x: (x.astype("float16") + 1) @ W)
+    assert products(computed, X) == ["bfloat16"]
+
+
+def test_it_is_honoured_through_functions_and_branches():
+    layer = jax.jit(lambda x: x @ W)
+    assert products(autocast(lambda x: layer(x.astype("float16"))), X) == ["float16"]
+    branched = autocast(lambda x: lax.cond(x[0, 0] > 0, lambda y: y, lambda y: 2 * y, x.astype("float16")) @ W)
+    assert products(branched, X) == ["bfloat16"]  # one of the branches computes with it
+
+
+def test_honour_casts_false_treats_them_like_any_other_operation():
+    function = lambda x: jnp.exp(x.astype("bfloat16")).T @ x.astype("float16")  # noqa: E731
+    cast = autocast(function, honour_casts=False)
+    assert (dtypes(cast, "exp", X), products(cast, X)) == (["float32"], ["bfloat16"])
+
+
+def test_astype_is_seen_where_the_value_has_the_dtype_already():
+    assert products(autocast(lambda x: x.astype("float32") @ W), X) == ["bfloat16"]  # leaves no trace in the program
+    kept = lambda x: autocast.astype(x, "float32") @ W  # noqa: E731
+    assert products(autocast(kept), X) == ["float32"]
+    assert products(autocast(lambda x: autocast.astype(x, jnp.float16) @ W), X) == ["float16"]
+    np.testing.assert_array_equal(kept(X), X @ W)
+    assert autocast.astype(np.ones(2), "float16").dtype == jnp.float16
+
+
+def test_disabled_leaves_a_region_alone():
+    def program(x):
+        y = x @ W
+        with autocast.disabled():
+            y = jnp.tanh(jax.jit(lambda y: y @ W)(y) @ W)
+        return y @ W
+
+    assert products(autocast(program), X) == ["bfloat16", "float32", "float32", "bfloat16"]
+    assert dtypes(autocast(program), "tanh", X) == ["float32"]
+    assert set(products(jax.grad(lambda x: autocast(program)(x).sum()), X)) == {"bfloat16", "float32"}
+    in_function = autocast(jax.jit(program))
+    assert products(in_function, X) == ["bfloat16", "float32", "float32", "bfloat16"]
+
+
+def test_disabled_decorates():
+    @autocast.disabled()
+    def router(x):
+        return x @ W
+
+    assert products(autocast(lambda x: router(x) @ W), X) == ["float32", "bfloat16"]
+
+
+# What is cast, and how often
+
+
+def casts_of(function, shape, *args):
+    sites = walk(jax.make_jaxpr(function)(*args))
+    casts = [s.equation for s in sites if s.equation.primitive.name == "convert_element_type"]
+    return [str(cast.params["new_dtype"]) for cast in casts if cast.invars[0].aval.shape == shape]
+
+
+def test_a_weight_used_twice_is_cast_once():
+    layer = jax.jit(lambda w, x: jnp.tanh(x @ w))
+    for function in (lambda w, x: x @ w @ w, lambda w, x: layer(w, layer(w, x)), jax.jit(lambda w, x: layer(w, x @ w))):
+        assert casts_of(autocast(function), (8, 8), W, X) == ["bfloat16"]
+
+
+def test_what_is_wanted_in_both_dtypes_stays_wide_at_the_door_of_a_function():
+    both = jax.jit(lambda w, x: (x @ w).sum() + w.sum())
+    (call,) = [s.equation for s in walk(jax.make_jaxpr(autocast(both))(W, X)) if s.equation.primitive.name == "jit"]
+    assert [str(atom.aval.dtype) for atom in call.invars] == ["float32", "bfloat16"]
+
+
+def test_the_bias_of_a_product_is_rounded_once_and_its_gradient_summed_in_float32():
+    x, r = jnp.ones((20000, 8)), jax.random.uniform(jax.random.key(0), (20000, 8))
+
+    def loss(b):
+        return jnp.sum((x @ W + b) * r)
+
+    gradient = jax.jit(jax.grad(autocast(loss)))(jnp.zeros(8))
+    # A bias cast to bfloat16 has its gradient summed in bfloat16, which stops at a few thousand: 18 % off.
+    np.testing.assert_allclose(gradient, np.asarray(r, np.float64).sum(0), rtol=2e-3)
+    rounded = autocast(lambda b: jnp.tanh(X @ W + b))
+    assert (dtypes(rounded, "add", jnp.zeros(8)), dtypes(rounded, "tanh", jnp.zeros(8))) == (["float32"], ["bfloat16"])
+
+
+@pytest.mark.parametrize(
+    ("add", "expected"),
+    [
+        (lambda x, b: x @ W + b[0], "bfloat16"),  # a row along the columns of W
+        (lambda x, b: (W @ x.T).T + b[0], "bfloat16"),  # as Equinox writes it
+        (lambda x, b: x @ W + b[:4, :1], "bfloat16"),  # a column along the rows of x
+        (lambda x, b: x @ W + b[:4], "float32"),  # along both: a residual, not a bias
+        (lambda x, b: jnp.exp(x) @ jnp.exp(W) + b[0], "float32"),  # neither is a weight
+        (lambda x, b: x @ W + jnp.exp(b[0]), "float32"),  # computed
+        (lambda x, b: 2 * (x @ W) + b[0], "float32"),  # no longer a product
+        (lambda x, b: x @ W - b[0], "float32"),
+        (lambda x, b: jnp.einsum("bij,bjk->bik", x[None], b[None]) + b[:1, :1], "bfloat16"),
+    ],
+)
+def test_what_counts_as_a_bias(add, expected):
+    assert dtypes(autocast(lambda x, b: jnp.tanh(add(x, b))), "tanh", X, W) == [expected]
+
+
+def test_gradients_of_a_weight_in_a_loop_are_summed_in_float32():
+    def loss(w):
+        return lax.scan(lambda c, x: (c + (x @ w).sum(), None), 0.0, jnp.ones((4096, 1, 8)))[0]
+
+    gradient = jax.jit(jax.grad(autocast(loss)))(W)
+    np.testing.assert_array_equal(gradient, jnp.full((8, 8), 4096.0))  # bfloat16 would stop at 256
+
+
+def test_loops_keep_the_dtype_of_their_carry():
+    carried = jax.make_jaxpr(autocast(lambda x: lax.scan(lambda c, _: (c @ W, c @ W), x, length=3)))(X)
+    (scan,) = [s.equation for s in walk(carried) if s.equation.primitive.name == "scan"]
+    assert [str(var.aval.dtype) for var in scan.outvars] == ["float32", "bfloat16"]
+
+
+def test_float64_complex_integers_and_float8_are_never_cast():
+    with jax.enable_x64(True):
+        x = jnp.ones((4, 4), "float64")
+        assert products(autocast(lambda x: jnp.exp(x) @ x), x) == ["float64"]
+        assert products(autocast(lambda x: x @ jnp.ones((4, 2), "float32")), x) == ["float64"]
+        assert products(autocast(lambda x: x.astype("float64") @ x.astype("float64")), X[:, :4]) == ["float64"]
+    assert products(autocast(lambda x: (x + 1j) @ W), X) == ["complex64"]
+    assert products(autocast(lambda x: x.astype(int) @ W.astype(int)), X) == ["int32"]
+    eight = autocast(lambda x: x.astype("float8_e4m3fn") @ W.astype("float8_e4m3fn"))
+    assert products(eight, X) == ["float8_e4m3fn"]
+
+
+def test_a_product_asked_to_leave_in_float32_does():
+    product = autocast(lambda x, y: jnp.matmul(x, y, preferred_element_type="float32") + 0)
+    narrow = X.astype("bfloat16")
+    assert (products(product, narrow, narrow.T), dtypes(product, "add", narrow, narrow.T)) == (
+        ["bfloat16"],
+        ["float32"],
+    )
+
+
+def test_reciprocals_run_in_float32_and_quotients_do_not():
+    assert dtypes(autocast(lambda x: 1 / (x @ W)), "div", X) == ["float32"]
+    assert dtypes(autocast(lambda x: (x @ W) / (x @ W)), "div", X) == ["bfloat16"]
+    assert dtypes(autocast(lambda x: (x @ W) / 3), "div", X) == ["bfloat16"]
+
+
+# What one asks for
+
+
+@pytest.mark.parametrize("rule", ["float32", jnp.float32, np.dtype("float32"), "declared"])
+def test_ops_by_primitive(rule):
+    assert products(autocast(lambda x: x @ W, ops={"dot_general": rule}), X) == ["float32"]
+
+
+def test_ops_by_primitive_in_other_dtypes():
+    cast = autocast(lambda x: jnp.exp(x @ W), ops={"dot_general": "float16", "exp": "compute"})
+    assert (products(cast, X), dtypes(cast, "exp", X)) == (["float16"], ["bfloat16"])
+    assert products(autocast(lambda x: x @ W, ops={"dot_general": "widest"}), X.astype("float16")) == ["float32"]
+
+
+def test_ops_by_function():
+    @jax.jit
+    def attention(x):
+        return jnp.exp(x @ W) @ W
+
+    program = lambda x: attention(x) @ W  # noqa: E731
+    assert products(autocast(program, ops={"attention": "float32"}), X) == ["float32", "float32", "bfloat16"]
+    assert products(autocast(program, ops={"attention": "declared"}), X) == ["float32", "float32", "bfloat16"]
+    cast = autocast(program, ops={"attention": "float16"})
+    assert (products(cast, X), dtypes(cast, "exp", X)) == (["float16", "float16", "bfloat16"], ["float16"])
+    assert products(autocast(jax.nn.relu, ops={"relu": "float16"}), X) == []
+
+
+def test_registered_primitives():
+    row = OPERATIONS["tanh"]
+    function = lambda x: jnp.tanh(x @ W)  # noqa: E731
+    assert dtypes(autocast(function), "tanh", X) == ["bfloat16"]
+    try:
+        register_operation("tanh", "float32", "to see what happens")
+        assert dtypes(autocast(function), "tanh", X) == ["float32"]
+        assert "to see what happens" in str(autocast(function).report(X))
+    finally:
+        OPERATIONS["tanh"] = row
+    assert dtypes(autocast(function), "tanh", X) == ["bfloat16"]
+    with pytest.raises(ArgumentError, match="one of compute, float32"):
+        register_operation("mine", "bfloat16", "x")
+    with pytest.raises(ArgumentError, match="say why"):
+        register_operation("mine", "compute", "")
+
+
+def test_an_unknown_primitive_is_left_alone():
+    from jax.extend.core import Primitive
+
+    mine = Primitive("mine_alone")
+    mine.def_abstract_eval(lambda x: x)
+    assert dtypes(autocast(lambda x: mine.bind(x @ W)), "mine_alone", X) == ["float32"]
+    cast = autocast(lambda x: mine.bind(x @ W), ops={"mine_alone": "compute"})
+    assert dtypes(cast, "mine_alone", X) == ["bfloat16"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "compute"),
+    [("mixed_float16", "float16"), ("bfloat16", "bfloat16"), (Policy("float32"), "float32"), ("float16", "float16")],
+)
+def test_policies(policy, compute):
+    assert products(autocast(lambda x: x @ W, policy), X) == [compute]
+
+
+@pytest.mark.parametrize("policy", ["float64", "int32", "float8_e4m3fn", "complex64"])
+def test_policies_without_a_compute_dtype_for_it_are_refused(policy):
+    with pytest.raises(ValueError, match=rf"autocast computes in one of .*float16.*{policy}"):
+        autocast(lambda x: x, policy)
+
+
+def test_mistakes_are_named():
+    with pytest.raises(UnknownNameError, match=r"ops\['exp'\]: unknown rule 'flaot32': did you mean 'float32'"):
+        autocast(lambda x: x, ops={"exp": "flaot32"})
+    with pytest.raises(ArgumentError, match=r"ops\['exp'\] is one of .*, not int32"):
+        autocast(lambda x: x, ops={"exp": "int32"})
+    with pytest.raises(UnknownNameError, match=r"ops\['exp'\]: unknown rule 'inside'"):
+        autocast(lambda x: x, ops={"exp": "inside"})
+    with pytest.raises(TypeError, match=r"autocast takes a function first, not 'mixed_float16'"):
+        autocast("mixed_float16")
+
+
+# A function like the one it was
+
+
+def test_it_takes_and_returns_what_the_function_does():
+    def function(tree, flag, *, power=2, name="x"):
+        assert (flag, power, name) == (True, 2, "y")
+        return {"y": tree["x"] @ W, "count": 3, "name": name, "call": jnp.tanh, "none": None}
+
+    out = autocast(function)({"x": np.asarray(X), "f": jnp.exp}, True, name="y")
+    assert (out["y"].dtype, out["count"], out["name"], out["call"], out["none"]) == (
+        jnp.float32,
+        3,
+        "y",
+        jnp.tanh,
+        None,
+    )
+
+
+def test_numpy_arrays_and_scalars_are_arrays_and_python_numbers_are_not():
+    seen = []
+    autocast(lambda *args: seen.extend(args) or X)(np.ones(2), np.float32(1), 1.0, 2, True, None)
+    assert [isinstance(arg, jax.core.Tracer) for arg in seen] == [True, True, False, False, False, False]
+
+
+def test_keys_and_empty_arrays_pass():
+    key = jax.random.key(0)
+    assert autocast(lambda key, x: (jax.random.normal(key, (2,)), x @ W))(key, X[:0])[1].shape == (0, 8)
+    assert autocast(lambda x: x)(X).dtype == jnp.float32
+    assert float(autocast(lambda: 2.0 * jnp.ones(()))()) == 2
+
+
+def test_it_decorates_functions_and_methods():
+    @autocast
+    def first(x):
+        """Doc."""
+        return x @ W
+
+    class Model:
+        w = W
+
+        @autocast(policy="mixed_float16")
+        def __call__(self, x):
+            return x @ self.w
+
+    assert (first.__doc__, first.__name__) == ("Doc.", "first")
+    assert (products(first, X), products(Model().__call__, X)) == (["bfloat16"], ["float16"])
+    assert Model().__call__.report(X).rows[0].dtype == "float16"
+
+
+def test_equal_settings_of_one_function_are_equal_so_that_jit_traces_once():
+    traces = []
+
+    def function(x):
+        traces.append(1)
+        return x @ W
+
+    step = jax.jit(lambda f, x: f(x), static_argnums=0)
+    step(autocast(function), X)
+    step(autocast(function), X)
+    assert len(traces) == 1
+    assert autocast(function) != autocast(function, "mixed_float16")
+    assert autocast(function) != function
+    assert repr(autocast(function)).endswith("'mixed_bfloat16')")
+
+
+def test_nothing_is_kept_of_programs_that_are_gone():
+    rewriter = transform._rewriter(autocast(lambda x: x)._settings, frozenset(OPERATIONS.values()))
+    counts = []
+    for _ in range(3):
+        for _ in range(5):
+            autocast(lambda x: jax.jit(lambda x: jax.nn.relu(x @ W))(x))(X)
+        jax.clear_caches()
+        gc.collect()
+        counts.append(len(rewriter._known))
+    assert counts[0] == counts[-1]
+
+
+# Reports
+
+
+def test_a_report_says_what_runs_where_and_why():
+    def program(x):
+        with jax.named_scope("encoder"), jax.named_scope("norm"):
+            y = lax.scan(lambda c, _: (jnp.exp(c) @ W, None), x, length=3)[0]
+        return lax.while_loop(lambda c: c.sum() < 0, lambda c: c @ W, y)
+
+    report = autocast(program).report(jax.ShapeDtypeStruct(X.shape, X.dtype))
+    rows = {(row.operation, row.runs): row for row in report.rows}
+    row = rows["exp", 3]
+    assert (row.dtype, row.declared, row.path, row.count) == ("float32", "float32", "encoder/norm", 1)
+    assert __file__.rsplit("/", 1)[1] in row.line
+    assert (rows["dot_general", 3].dtype, rows["dot_general", None].dtype) == ("bfloat16", "bfloat16")
+    assert "products are most of the work" in str(report)
+    assert report.to_dict()["rows"][0]["path"] == "encoder/norm"
+    assert report.summary().splitlines()[0].startswith("bfloat16  2 x dot_general")
+
+
+def test_a_report_shows_casts_by_hand():
+    rows = autocast(lambda x: x.astype("float16") @ W).report(X).rows
+    assert [(r.operation, r.dtype, r.why) for r in rows] == [
+        ("convert_element_type", "float16", "cast by hand"),
+        ("dot_general", "float16", "takes a value that was cast by hand"),
+    ]
+
+
+def test_an_empty_report():
+    assert autocast(lambda x: x + 1).report(jnp.arange(3)).summary() == ""
