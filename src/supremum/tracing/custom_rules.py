@@ -16,7 +16,8 @@ from jax.extend.core import ClosedJaxpr, JaxprEqn, jaxpr_as_fun
 from jax.extend.core import primitives as p
 
 if TYPE_CHECKING:
-    from supremum.tracing.rewriting import Rewriter, Value
+    from supremum.tracing.rewriting import Rewriter
+    from supremum.tracing.treatments import Value
 
 
 def with_rewritten_rule(

@@ -7,9 +7,9 @@ kept as it is, and nothing is traced again. What each equation shall run in is n
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,99 +19,7 @@ from jax.extend.core import primitives as p
 from supremum.formats import DType
 from supremum.tracing.custom_rules import with_rewritten_rule
 from supremum.tracing.equations import CALLS, aval_of, open_jaxpr
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """What is known of a value while its program is rewritten.
-
-    Args:
-        dtype: the dtype it has now; None for a value that is never cast.
-        fits: for a number written in the program, the dtypes that hold it: it takes the dtype of the others there, as
-            Python numbers do. None for values that are computed.
-        held: whether the program cast it by hand.
-        given: whether it is an operand of the whole program, at most moved.
-        sides: of a product with operands that are given: for each of those the axes that come from it.
-    """
-
-    dtype: DType | None
-    fits: frozenset[DType] | None = None
-    held: bool = False
-    given: bool = False
-    sides: tuple[frozenset[int], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Treatment:
-    """What becomes of an equation.
-
-    Args:
-        operands: the dtype each operand is cast to first; None leaves it.
-        results: what is then known of each result.
-        note: why, for whoever reads the record.
-        params: parameters of the equation that change with the dtypes.
-        vanishes: the result is the operand, cast, and the equation goes.
-        rounded: the dtype that the results are rounded to afterwards; None leaves them.
-        inside: for an equation that calls functions: the context they are rewritten in; None leaves them alone.
-    """
-
-    operands: tuple[DType | None, ...]
-    results: tuple[Value, ...]
-    note: Any
-    params: dict[str, Any] | None = None
-    vanishes: bool = False
-    rounded: DType | None = None
-    inside: Hashable = None
-
-
-class Judge(Protocol):
-    """Decides what becomes of equations; pure, and hashable by what it depends on."""
-
-    def value(self, aval: Any) -> Value:
-        """What is known of an input or a constant of a function."""
-        ...
-
-    def literal(self, literal: Literal) -> Value:
-        """What is known of a number written in the program."""
-        ...
-
-    def treat(self, equation: JaxprEqn, values: Sequence[Value], context: Any) -> Treatment:
-        """What becomes of an equation whose operands are known; `context` is that of the function it stands in."""
-        ...
-
-    def join(self, dtypes: Sequence[DType]) -> DType:
-        """The dtype in which the results of branches meet."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """What became of one equation.
-
-    Args:
-        equation: the equation as it was.
-        treatment: what the judge said.
-        functions: what became of the functions it calls.
-    """
-
-    equation: JaxprEqn
-    treatment: Treatment
-    functions: tuple[Rewritten, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Rewritten:
-    """A rewritten function.
-
-    Args:
-        function: the function, with constants where it had some.
-        results: what is known of its results.
-        record: what became of each of its equations, in order.
-    """
-
-    function: Jaxpr | ClosedJaxpr
-    results: tuple[Value, ...]
-    record: tuple[Entry, ...]
+from supremum.tracing.treatments import Entry, Judge, Rewritten, Treatment, Value
 
 
 class Rewriter:
@@ -268,19 +176,35 @@ class _Writer:
 
     def emit(self, equation: JaxprEqn, treatment: Treatment) -> Entry:
         """Write an equation as it was treated."""
-        operands = [
-            self.cast(atom, dtype, equation) for atom, dtype in zip(equation.invars, treatment.operands, strict=True)
-        ]
+        atoms = list(equation.invars)
+        if treatment.spread is not None:
+            atoms[treatment.spread] = self.spread(atoms[treatment.spread], equation)
+        operands = [self.cast(atom, dtype, equation) for atom, dtype in zip(atoms, treatment.operands, strict=True)]
         if treatment.vanishes:
             self.define(equation.outvars[0], treatment.results[0], operands[0])
         else:
             self.append(equation, operands, treatment.results, treatment.params)
-        if treatment.rounded is not None:
-            (var,) = equation.outvars
-            self.define(
-                var, replace(self.values[var], dtype=treatment.rounded), self.cast(var, treatment.rounded, equation)
-            )
         return Entry(equation, treatment)
+
+    def spread(self, var: Any, equation: JaxprEqn) -> Var:
+        """An operand brought to the shape of the result; known like a variable of the old program."""
+        old, result = aval_of(self.atoms[var]), aval_of(equation.outvars[0])
+        if old.shape == result.shape:
+            return var
+        full = Var(result.update(dtype=old.dtype, weak_type=False))
+        sharded = any(axis is not None for axis in result.sharding.spec)
+        params = {
+            "shape": result.shape,
+            "broadcast_dimensions": tuple(range(len(result.shape))),
+            "sharding": result.sharding if sharded else None,
+        }
+        self.equations.append(
+            new_jaxpr_eqn(
+                [self.atoms[var]], [full], p.broadcast_in_dim_p, params, set(), equation.source_info, equation.ctx
+            )
+        )
+        self.define(full, self.values[var], full)
+        return full
 
     def append(
         self, equation: JaxprEqn, operands: list[Any], results: Sequence[Value], params: dict[str, Any] | None

@@ -216,11 +216,12 @@ class _Case:
             return self.cast_to(widest, reason, self.moved(widest))
         if self.is_reciprocal:
             return self.cast_to(_FLOAT32, "a reciprocal: that of a small number is beyond float16")
-        if self.adds_bias:
-            # Added in float32 and rounded once: of a bias that is cast, the gradient is summed in 16 bits, and a fifth
-            # off after some thousand examples.
-            narrow = min(map(_dtype, self.values), key=lambda dtype: dtype.itemsize)
-            return replace(self.cast_to(widest, "the bias of a product, rounded to its dtype"), rounded=narrow)
+        bias = self.bias
+        if bias is not None:
+            # Spread out first and cast then: the gradient of a bias that is cast first is summed in 16 bits, which is a
+            # fifth off after some thousand examples.
+            narrow = _dtype(self.values[1 - bias])
+            return replace(self.cast_to(narrow, "the bias of a product, as in torch's linear and conv"), spread=bias)
         return self.cast_to(widest, reason)
 
     @property
@@ -239,16 +240,16 @@ class _Case:
         return tuple(side for side, value in zip(axes, self.values, strict=False) if value.given and side)
 
     @property
-    def adds_bias(self) -> bool:
-        """Whether a wider vector is added to a product along the axes of one given operand: the bias of a layer."""
+    def bias(self) -> int | None:
+        """Which operand is the bias of a layer: a wider vector, added to a product along axes of one given operand."""
         if self.name != p.add_p.name or len(self.strong) != 2:
-            return False
+            return None
         for product, other in ((0, 1), (1, 0)):
             vector, (value, bias) = aval_of(self.equation.invars[other]), (self.values[product], self.values[other])
             axes = {axis for axis, length in enumerate(vector.shape) if length != 1}
             if value.sides and bias.given and _dtype(value).itemsize < _dtype(bias).itemsize:
-                return any(axes <= side for side in value.sides)
-        return False
+                return other if any(axes <= side for side in value.sides) else None
+        return None
 
     @property
     def strong(self) -> list[Value]:
