@@ -1,0 +1,69 @@
+"""What dynamic loss scaling costs a compute-bound step, beside the same step without.
+
+make bench
+"""
+
+import jax
+import jax.numpy as jnp
+import optax
+import pytest
+
+from models import init, plain
+from supremum.mixed_precision import DynamicLossScale, autocast, scaled_value_and_grad, select_tree
+from test_autocast import interleaved, ratio_line
+
+WIDTH = 1024
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_the_step_with_and_without_scaling(benchmark, optimizer):
+    """Both behind an optimization barrier after the gradients: else XLA fuses the update of the plain step into the
+    products of its backward pass, and what is compared is that.
+    """
+    function, scale = autocast(plain, "mixed_float16"), DynamicLossScale()
+    update = {"sgd": optax.sgd(1e-3), "adam": optax.adam(1e-3)}[optimizer]
+    layers = init(WIDTH, 4)
+    args = jax.random.normal(jax.random.key(1), (WIDTH, WIDTH)), jnp.zeros(WIDTH, int)
+    start = layers, update.init(layers), scale.init()
+
+    def applied(state, gradients):
+        layers, moments = state
+        updates, moments = update.update(gradients, moments, layers)
+        return optax.apply_updates(layers, updates), moments
+
+    def unscaled(state, *args):
+        layers, moments, scale_state = state
+        gradients = jax.lax.optimization_barrier(jax.grad(function)(layers, *args))
+        return *applied((layers, moments), gradients), scale_state
+
+    def scaled(skip):
+        def step(state, *args):
+            layers, moments, scale_state = state
+            _, gradients, finite, scale_state = scaled_value_and_grad(function, scale)(scale_state, layers, *args)
+            gradients, finite = jax.lax.optimization_barrier((gradients, finite))
+            return *skip(finite, (layers, moments), gradients), scale_state
+
+        return step
+
+    def with_cond(finite, state, gradients):
+        return jax.lax.cond(finite, lambda: applied(state, gradients), lambda: state)
+
+    def with_where(finite, state, gradients):
+        return select_tree(finite, applied(state, gradients), state)
+
+    steps = {"unscaled": unscaled, "scaled, cond": scaled(with_cond), "scaled, where": scaled(with_where)}
+    compiled = {name: jax.jit(step).lower(start, *args).compile() for name, step in steps.items()}
+    again = jax.jit(unscaled).lower(start, *args).compile()
+    calls = {
+        name: lambda step=step: step(start, *args) for name, step in (compiled | {"unscaled again": again}).items()
+    }
+    taken = {name: [] for name in calls}
+
+    def measure():
+        for name, seconds in interleaved(calls, 1).items():
+            taken[name].extend(seconds)
+
+    benchmark.pedantic(measure, rounds=31, warmup_rounds=2)
+    lines = [f"{optimizer}: {ratio_line(taken, name, 'unscaled')}" for name in calls if name != "unscaled"]
+    benchmark.extra_info["ratios"] = lines
+    print("", *lines, sep="\n")
