@@ -5,8 +5,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from mixed_precision import reference
 
+from mixed_precision import reference
 from supremum.errors import UnknownNameError
 from supremum.mixed_precision import (
     DynamicLossScale,
@@ -49,7 +49,9 @@ MODES = {"eager": _all_settings, "jitted": jax.jit(_all_settings), "scanned": _s
 @pytest.mark.parametrize("mode", MODES)
 def test_every_transition_is_the_reference(mode):
     columns = [np.transpose(states_of(each)) for each in SETTINGS]
-    states = [LossScaleState(jnp.asarray(c[0], jnp.float32), *(jnp.asarray(n, jnp.int32) for n in c[1:])) for c in columns]
+    states = [
+        LossScaleState(jnp.asarray(c[0], jnp.float32), *(jnp.asarray(n, jnp.int32) for n in c[1:])) for c in columns
+    ]
     for each, after in zip(SETTINGS, MODES[mode](states, FINITE), strict=True):
         got = list(zip(*(leaf.tolist() for leaf in after), strict=True))
         pairs = zip(states_of(each), FINITE.tolist(), strict=True)
@@ -122,7 +124,9 @@ def test_the_state_is_strong_float32_and_integer_and_never_retraced(step):
             assert state.loss_scale.dtype == jnp.float32
 
 
-@pytest.mark.parametrize("made", [(np.float16(8), 1, 2, 0, 0), (8.0, np.int64(1), 2, 0, 0), (jnp.float16(8), 1, 2, 0, 0)])
+@pytest.mark.parametrize(
+    "made", [(np.float16(8), 1, 2, 0, 0), (8.0, np.int64(1), 2, 0, 0), (jnp.float16(8), 1, 2, 0, 0)]
+)
 def test_a_state_made_by_hand_becomes_strong(made):
     for scale in (DynamicLossScale(), FixedLossScale(8.0)):
         state = jax.jit(scale.update)(LossScaleState(*made), jnp.asarray(True))
@@ -186,11 +190,15 @@ def test_settings_under_a_trace_are_refused_by_name():
         jax.jit(lambda scale: FixedLossScale(scale).init())(8.0)
 
 
-@pytest.mark.parametrize("value", [8, np.int64(8), np.float16(8), jnp.float16(8), jnp.asarray(8), jnp.bfloat16(8)], ids=repr)
+@pytest.mark.parametrize(
+    "value", [8, np.int64(8), np.float16(8), jnp.float16(8), jnp.asarray(8), jnp.bfloat16(8)], ids=repr
+)
 def test_settings_are_python_numbers_whatever_they_were(value):
     scale = DynamicLossScale(value, minimum=value, maximum=value, multiplier=value)
     assert scale == DynamicLossScale(8.0, minimum=8.0, maximum=8.0, multiplier=8.0)
-    assert {type(each) for name, each in scale.get_config().items() if name not in ("increment_period", "hysteresis")} == {float}
+    assert {
+        type(each) for name, each in scale.get_config().items() if name not in ("increment_period", "hysteresis")
+    } == {float}
     assert hash(FixedLossScale(value)) == hash(FixedLossScale(8.0))
     assert as_loss_scale(value) == FixedLossScale(8.0)
     assert type(as_loss_scale(value).loss_scale_value) is float

@@ -143,7 +143,10 @@ def test_other_names_are_value_errors(bad):
         ("variable=float32,compute=infre", "did you mean 'infer'"),
         ("variable=infer,compute=float16", "unknown variable dtype 'infer'"),
         ("variable=float32,compute=float16,output=", "unknown output dtype ''"),
-        ("variable=float32,compute=float16,reduce=int32", "gradients are reduced in .*float32 or float64, not in int32"),
+        (
+            "variable=float32,compute=float16,reduce=int32",
+            "gradients are reduced in .*float32 or float64, not in int32",
+        ),
         ("variable=float32,compute=float16,reduce=complex64", "not in complex64"),
         ("variable=float32,compute=float16,reduce=None", "unknown reduce dtype 'None'"),
     ],
@@ -201,7 +204,9 @@ TREE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("cast", "dtype"), [("compute", "bfloat16"), ("variable", "float32"), ("output", "float8_e5m2")])
+@pytest.mark.parametrize(
+    ("cast", "dtype"), [("compute", "bfloat16"), ("variable", "float32"), ("output", "float8_e5m2")]
+)
 def test_casts_touch_real_floating_leaves_only_and_each_has_its_role(cast, dtype):
     policy = Policy("variable=float32,compute=bfloat16,output=float8_e5m2,reduce=float16")
     before = dict(TREE)

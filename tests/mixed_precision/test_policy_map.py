@@ -56,7 +56,9 @@ def test_an_empty_map_is_its_default():
 
 
 def test_configs_go_through_json():
-    by_path = PolicyMap({"b": Policy("mixed_float16", 8), "a.*": "infer"}, "variable=float32,compute=bfloat16,output=float32")
+    by_path = PolicyMap(
+        {"b": Policy("mixed_float16", 8), "a.*": "infer"}, "variable=float32,compute=bfloat16,output=float32"
+    )
     assert PolicyMap.from_config(json.loads(json.dumps(by_path.get_config(), sort_keys=True))) == by_path
 
 
@@ -113,9 +115,15 @@ TREE = {
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
 @pytest.mark.parametrize("cast", ["compute", "variable", "output"])
 def test_each_leaf_is_cast_by_the_policy_of_its_path(cast, jitted):
-    dtypes = {"norm": ("float16", "bfloat16", "float32"), "mlp": ("bfloat16", "float32", "float16"), "bias": ("float8_e5m2",) * 3}
+    dtypes = {
+        "norm": ("float16", "bfloat16", "float32"),
+        "mlp": ("bfloat16", "float32", "float16"),
+        "bias": ("float8_e5m2",) * 3,
+    }
     text = "variable={},compute={},output={}".format
-    by_path = PolicyMap({"encoder/0/norm": text(*dtypes["norm"]), "encoder": text(*dtypes["mlp"])}, text(*dtypes["bias"]))
+    by_path = PolicyMap(
+        {"encoder/0/norm": text(*dtypes["norm"]), "encoder": text(*dtypes["mlp"])}, text(*dtypes["bias"])
+    )
     place = ["variable", "compute", "output"].index(cast)
     method = getattr(by_path, f"cast_to_{cast}")
     out = (jax.jit(method) if jitted else method)(TREE)

@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from mixed_precision import reference
 
+from mixed_precision import reference
 from supremum.errors import UnknownNameError
 from supremum.mixed_precision import DynamicLossScale, FixedLossScale, LossScaleState, scaled_value_and_grad
 

@@ -39,7 +39,7 @@ def loss_scaled(
     there were.
 
     Everything that looks at gradients belongs inside, where they are unscaled and finite: clipping outside would clip
-    them scaled, and accumulating outside would add up gradients of different scales, infinite ones included.
+    them scaled, and accumulating outside would add up gradients of different scales and keep an infinite one for ever.
 
         loss_scaled(optax.chain(optax.clip_by_global_norm(1.0), optax.adam(1e-3)))
         loss_scaled(optax.MultiSteps(optax.adam(1e-3), every_k_schedule=4))
