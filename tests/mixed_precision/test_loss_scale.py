@@ -158,7 +158,8 @@ def test_no_buffer_is_shared_so_that_the_state_can_be_donated():
 
 OUT_OF_BOUNDS = [
     ("initial_loss_scale", 0.5), ("initial_loss_scale", float("inf")), ("initial_loss_scale", float("nan")),
-    ("initial_loss_scale", 10**400), ("increment_period", 0), ("increment_period", 2**31), ("hysteresis", 10**5000), ("multiplier", 1.0),
+    ("initial_loss_scale", 10**400), ("increment_period", 0), ("increment_period", 2**31),
+    ("hysteresis", 10**5000), ("multiplier", 1.0),
     ("multiplier", 1 + 1e-9), ("multiplier", float("inf")), ("multiplier", float("nan")), ("multiplier", 1e39),
     ("minimum", 0.0), ("minimum", 1e-40), ("minimum", float("nan")), ("minimum", -1), ("maximum", 1e39),
     ("maximum", float("nan")), ("maximum", 0.5), ("hysteresis", 0), ("hysteresis", -3), ("hysteresis", 2**31),
@@ -186,7 +187,7 @@ def test_counts_that_are_no_integers_are_refused_by_name(name, value):
 
 
 def test_settings_under_a_trace_are_refused_by_name():
-    with pytest.raises(TypeError, match="^loss_scale_value has to be known before tracing"):
+    with pytest.raises(TypeError, match=r"^loss_scale_value has to be known before tracing"):
         jax.jit(lambda scale: FixedLossScale(scale).init())(8.0)
 
 

@@ -229,7 +229,8 @@ def test_a_policy_that_is_not_real_floating_leaves_floats_alone(name):
 @pytest.mark.parametrize(
     ("dtypes", "common"),
     [
-        (("float16", "bfloat16"), "float32"), (("bfloat16", "bfloat16"), "bfloat16"), (("float16", "float32"), "float32"),
+        (("float16", "bfloat16"), "float32"), (("bfloat16", "bfloat16"), "bfloat16"),
+        (("float16", "float32"), "float32"),
         (("bfloat16", "weak"), "bfloat16"), (("weak", "weak"), "float32"), (("float8_e5m2", "weak"), "float8_e5m2"),
         (("float16", "int32"), "float16"), (("float16", "complex64"), "float16"),
     ],

@@ -147,7 +147,7 @@ def test_a_pattern_that_matches_nothing_is_reported_with_near_paths():
         with pytest.warns(UnmatchedPatternWarning) as caught:
             call()
         assert len(caught) == 1
-        assert caught[0].filename == __file__
+        assert (caught[0].filename, caught[0].lineno) == (__file__, call.__code__.co_firstlineno)
         message = str(caught[0].message)
         assert "'decodr/bias' (there are 'decoder/bias')" in message
         assert "'x+' (there are " in message

@@ -29,7 +29,7 @@ def real_number(name: str, value: Any) -> float:
     try:
         return float(number)
     except OverflowError:
-        return math.inf if number > 0 else -math.inf
+        return math.inf if cast("Any", number) > 0 else -math.inf
 
 
 def whole_number(name: str, value: Any, smallest: int, largest: int) -> int:

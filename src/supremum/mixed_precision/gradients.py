@@ -67,7 +67,8 @@ def scaled_value_and_grad(
     With `on_overflow="retry"` no step is lost to a scale that is too high: the loss is computed again at a lower one
     until the gradients are finite, in a `lax.while_loop` outside the common path. Where that does not help down to
     the floor or within `max_retries`, the scale is not to blame (a NaN in the data, say): the step is to be skipped,
-    and the scale is lowered from where it stood as if there had been no retry.
+    and the scale is lowered from where it stood as if there had been no retry. Jit the step: outside of `jax.jit` the
+    loop is compiled anew in every call. It cannot be differentiated again in reverse.
 
     Args:
         loss_fn: a function that returns a scalar loss, or with `has_aux` a pair of it and auxiliary data.
@@ -137,7 +138,7 @@ def scaled_value_and_grad(
             tried = settings.back_off(tried)
             made = attempt(tried.loss_scale, args, kwargs)
             made = made._replace(value=_as_arrays(made.value))
-            return made, all_finite(made.scaled), tried._replace(loss_scale=made.scale), retries + 1
+            return made, all_finite(made.scaled), tried, retries + 1
 
         def worthwhile(carry: tuple[_Attempt, jax.Array, LossScaleState, jax.Array]) -> jax.Array:
             _, finite, tried, retries = carry

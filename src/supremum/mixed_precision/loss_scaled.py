@@ -36,7 +36,7 @@ def loss_scaled(
     Two lines in any program that uses optax: this one, and `scale_loss(loss, opt_state)` on the loss before it is
     differentiated. The state of the scale is part of the optimizer's, and is saved and restored with it. On a skipped
     step the updates are zero and nothing inside changes, neither moments nor counts; `num_skipped_steps` says how many
-    there were.
+    there were. Jit the step: outside of `jax.jit` the `lax.cond` that skips is compiled anew in every call.
 
     Everything that looks at gradients belongs inside, where they are unscaled and finite: clipping outside would clip
     them scaled, and accumulating outside would add up gradients of different scales and keep an infinite one for ever.

@@ -82,9 +82,9 @@ class PolicyMap:
         if not dead:
             return
         known = list(dict.fromkeys(scope for each in scopes for scope in each))
-        said = "; ".join(f"{pattern!r}{_near(pattern, known)}" for pattern in dead)
+        said = "; ".join(repr(pattern) + _shown(near_names(pattern, known) or paths[:3]) for pattern in dead)
         message = f"patterns of a PolicyMap that match none of the {len(paths)} paths do nothing: {said}"
-        warnings.warn(message, UnmatchedPatternWarning, stacklevel=stacklevel + 1)
+        warnings.warn(message, UnmatchedPatternWarning, stacklevel=stacklevel)
 
     def cast_to_compute(self, tree: Any) -> Any:
         """A pytree, each leaf cast by `Policy.cast_to_compute` of its path's policy, after a `check` of its paths.
@@ -170,6 +170,6 @@ def _matches(pattern: str, scopes: tuple[str, ...]) -> bool:
     return any(_compiled(pattern).fullmatch(scope) for scope in scopes)
 
 
-def _near(pattern: str, paths: list[str]) -> str:
-    near = near_names(pattern, paths) or tuple(paths[:3])
-    return f" (there are {', '.join(map(repr, near))})" if near else ""
+def _shown(paths: Iterable[str]) -> str:
+    listed = ", ".join(map(repr, paths))
+    return f" (there are {listed})" if listed else ""
