@@ -172,6 +172,12 @@ def test_senseless_settings_are_refused_by_name(name, value):
         DynamicLossScale(**{name: value})
 
 
+def test_numbers_too_large_for_a_float_are_infinite():
+    for number, shown in ((10**400, "not inf$"), (-(10**400), "not -inf$")):
+        with pytest.raises(ValueError, match=shown):
+            FixedLossScale(number)
+
+
 @pytest.mark.parametrize("name", ["initial_loss_scale", "multiplier", "minimum", "maximum"])
 @pytest.mark.parametrize("value", [True, "8", None, 8j, [8.0], np.ones(2), np.True_], ids=repr)
 def test_settings_that_are_no_numbers_are_refused_by_name(name, value):

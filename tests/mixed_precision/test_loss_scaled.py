@@ -168,7 +168,7 @@ def test_more_arguments_reach_the_optimizer_inside():
         updates=jnp.ones(2), state=optimizer.init(jnp.ones(2)), params=jnp.ones(2), factor=4.0
     )
     assert updates.tolist() == [0.5, 0.5]
-    plain = loss_scaled(optax.sgd(1.0), 8)
+    plain = loss_scaled(optax.GradientTransformation(optax.sgd(1.0).init, lambda g, s, p=None: (-g, s)), 8)
     assert plain.update(jnp.ones(2), plain.init(jnp.ones(2)), factor=4.0)[0].tolist() == [-0.125, -0.125]
 
 
@@ -200,6 +200,16 @@ def test_a_loss_that_is_not_real_floating_is_refused(bad):
     with pytest.raises(TypeError, match="the loss is a real floating scalar, not"):
         scale_loss(bad, loss_scaled(optax.sgd(1.0)).init(jnp.ones(2)))
     assert float(scale_loss(2.0, loss_scaled(optax.sgd(1.0), 8).init(jnp.ones(2)))) == 16
+
+
+@pytest.mark.parametrize("scale", [8.0, np.float16(8), jnp.float16(8)], ids=repr)
+def test_a_scale_that_was_restored_in_another_dtype_becomes_float32(scale):
+    optimizer = loss_scaled(optax.sgd(1.0))
+    state = optimizer.init(jnp.ones(2))._replace(scaling=LossScaleState(scale, 0, 0, 0, 0))
+    assert (scale_loss(jnp.float32(3), state).dtype, float(scale_loss(jnp.float32(3), state))) == ("float32", 24)
+    updates, after = jax.jit(optimizer.update)(jnp.full(2, 8.0), state)
+    assert (updates.tolist(), after.scaling.loss_scale.dtype) == ([-1, -1], "float32")
+    assert optimizer.update(jnp.full(2, 8.0), state)[0].tolist() == [-1, -1]
 
 
 def test_what_cannot_be_wrapped_is_refused():
