@@ -221,6 +221,22 @@ def test_inputs_and_autocast_variables_are_cast_inside_call_and_nowhere_else():
     assert not isinstance(layer.count, nn.AutoCastVariable)
 
 
+def test_outputs_leave_in_the_output_dtype_of_the_policy():
+    x = data((2,))
+    layer = built(Custom(dtype="variable=float32,compute=bfloat16,output=float16"), x)
+    for jitted in (False, True):
+        assert call(layer, x, jitted)[0].dtype == "float16"
+    assert (layer.seen["x"], layer.compute_dtype) == ("bfloat16", "bfloat16")
+    chain = built(nn.Sequential([Custom(dtype="variable=float32,compute=bfloat16,output=float16"), nn.ReLU()]), x)
+    assert chain(x).dtype == "float32"
+
+
+def test_an_integer_policy_leaves_floats_alone():
+    layer = built(Custom(dtype="int32"), jnp.asarray([1, 2]))
+    assert layer(jnp.asarray([1.5, 2.5])).tolist() == [1.5, 2.5]
+    assert layer.w.dtype == "int32"
+
+
 def test_assigning_inside_call_never_casts():
     """Keras 3 casts the assigned value too: adding 1e-4 to a float32 master inside a float16 layer is lost."""
     layer = Custom(dtype="mixed_float16")
@@ -285,6 +301,11 @@ class TestFunctionalCall:
         (lambda: nn.Dense(2)(jnp.ones((1, 2))), RuntimeError, r"not built: call nn\.initialize"),
         (lambda: built(nn.Conv(2, (3, 3)), jnp.ones((1, 2))), ValueError, "takes inputs of shape"),
         (lambda: nn.Dense(2, dtype="flaot16"), ValueError, "did you mean 'float16'"),
+        (
+            lambda: nn.Dense(2, dtype="infer"),
+            ValueError,
+            "cannot follow the policy 'infer': name the dtype, as in dtype=",
+        ),
         (lambda: built(nn.Dense(2), jnp.ones((1, 2))).bias.assign(jnp.ones(2, "float16")), TypeError, "cast it first"),
         (lambda: built(nn.Dense(2), jnp.ones((1, 2))).bias.assign(jnp.ones(3)), ValueError, r"shape \(3,\)"),
     ],

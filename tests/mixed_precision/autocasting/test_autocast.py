@@ -7,7 +7,14 @@ import pytest
 from jax import lax
 
 from supremum.errors import ArgumentError, UnknownNameError
-from supremum.mixed_precision import OPERATIONS, Policy, autocast, register_operation
+from supremum.mixed_precision import (
+    OPERATIONS,
+    Policy,
+    PolicyMap,
+    UnmatchedPatternWarning,
+    autocast,
+    register_operation,
+)
 from supremum.mixed_precision.autocasting import transform
 from supremum.tracing import walk
 
@@ -246,7 +253,41 @@ def test_policies_without_a_compute_dtype_for_it_are_refused(policy):
         autocast(lambda x: x, policy)
 
 
+def scoped(x):
+    with jax.named_scope("encoder"):
+        for number in range(2):
+            with jax.named_scope(str(number)):
+                x = x @ W
+                with jax.named_scope("norm"):
+                    x = jax.jit(lambda x: x @ W)(x)
+    return lax.scan(lambda c, _: (jax.named_scope("cell")(jnp.matmul)(c, W), None), x, length=2)[0]
+
+
+def test_policies_by_path():
+    by_path = PolicyMap({"encoder/.*/norm": "float32", "encoder/1": "mixed_float16"}, default="mixed_bfloat16")
+    expected = ["bfloat16", "float32", "float16", "float32", "bfloat16"]
+    assert products(autocast(scoped, by_path), X) == expected
+    # The backward pass of a layer is treated like its forward pass, in either order.
+    loss = lambda f: lambda x: f(x).sum()  # noqa: E731
+    assert sorted(products(autocast(jax.grad(loss(scoped)), by_path), X)) == sorted(expected * 2)
+    assert sorted(products(jax.grad(loss(autocast(scoped, by_path))), X)) == sorted(expected * 2)
+    inside = PolicyMap({"cell": "float32"}, default="mixed_bfloat16")
+    assert products(autocast(scoped, inside), X) == ["bfloat16"] * 4 + ["float32"]
+
+
+def test_what_matches_nothing_warns():
+    with pytest.warns(UnmatchedPatternWarning, match=r"'encodr/.*' \(there are 'encoder"):
+        autocast(scoped, PolicyMap({"encodr/.*": "float32"}, default="mixed_bfloat16"))(X)
+    with pytest.warns(UnmatchedPatternWarning, match=r"ops names 'dot_genral'.*did you mean 'dot_general'"):
+        autocast(scoped, ops={"dot_genral": "float32"})(X)
+    autocast(scoped, ops={"conv_general_dilated": "float32"})(X)  # known, only not used here
+
+
 def test_mistakes_are_named():
+    with pytest.raises(ValueError, match="'infer' computes in no dtype of its own"):
+        autocast(lambda x: x, "infer")
+    with pytest.raises(ValueError, match="'int32' computes in int32"):
+        autocast(lambda x: x, PolicyMap({"a": "int32"}, default="bfloat16"))
     with pytest.raises(UnknownNameError, match=r"ops\['exp'\]: unknown rule 'flaot32': did you mean 'float32'"):
         autocast(lambda x: x, ops={"exp": "flaot32"})
     with pytest.raises(ArgumentError, match=r"ops\['exp'\] is one of .*, not int32"):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from supremum.errors import ArgumentError, UnknownDtypeError, UnknownNameError
+from supremum.errors import ArgumentError, UnknownDtypeError, UnknownNameError, near_names
 from supremum.formats import FORMATS, DType, Kind, as_format
 from supremum.mixed_precision.autocasting.operations import INSIDE, OPERATIONS, RULES
 from supremum.mixed_precision.policy import Policy, as_policy
-from supremum.tracing import Entry, Rewritten, name_of_call
+from supremum.mixed_precision.policy_map import PolicyMap, UnmatchedPatternWarning
+from supremum.tracing import Entry, Rewritten, name_of_call, scopes_of
 
 _COMPUTE_FORMATS = tuple(row.name for row in FORMATS if row.kind is Kind.FLOAT and 16 <= row.bits <= 32)
 
@@ -22,52 +24,58 @@ class Settings:
     """How autocast casts.
 
     Args:
-        policy: the policy whose compute dtype it uses.
+        policy: the policy whose compute dtype it uses, or policies by path.
         given_ops: pairs of a primitive or a function and the rule it is treated by instead of its own.
         honour_casts: whether a value keeps the dtype it was cast to by hand.
     """
 
-    policy: Policy
+    policy: Policy | PolicyMap
     given_ops: tuple[tuple[str, str], ...] = ()
     honour_casts: bool = True
 
     @property
     def by_path(self) -> bool:
-        """Whether the policy depends on the named scopes."""
-        return False
+        """Whether the compute dtype depends on the named scopes that an operation stands in."""
+        return isinstance(self.policy, PolicyMap)
 
     @property
     def ops(self) -> Mapping[str, str]:
         """The rules by name."""
         return _mapping(self.given_ops)
 
-    def compute_dtype(self, scopes: tuple[str, ...]) -> DType:  # noqa: ARG002
-        """The compute dtype of an equation in these named scopes."""
-        return self.policy.compute_dtype
+    def compute_dtype(self, scopes: tuple[str, ...]) -> DType:
+        """The compute dtype of an operation in these named scopes."""
+        return _compute_dtype(self.policy, scopes if self.by_path else ())
 
     def check(self, rewritten: Rewritten) -> None:
-        """Refuse names that nobody knows, once it is known what the program calls.
-
-        Raises:
-            UnknownNameError: for a name in `ops` that is no primitive with a row and stands nowhere in the program.
-        """
+        """Warn of what was asked for and concerns nothing in the program: most likely it is misspelt."""
         unknown = self.ops.keys() - OPERATIONS.keys()
-        if not unknown:
+        if not unknown and not self.by_path:
             return
-        found = {
-            name
-            for entry in _entries(rewritten)
-            for name in (entry.equation.primitive.name, name_of_call(entry.equation))
-        }
+        entries = list(_entries(rewritten, ()))
+        if isinstance(self.policy, PolicyMap):
+            self.policy.check(dict.fromkeys("/".join(scopes) for _, scopes in entries))
+        found = {name for entry, _ in entries for name in (entry.equation.primitive.name, name_of_call(entry.equation))}
         for name in sorted(unknown - found):
-            raise UnknownNameError("operation", name, sorted({*OPERATIONS, *found} - {""}), "ops")
+            near = near_names(name, {*OPERATIONS, *found} - {""})
+            hint = f": did you mean {' or '.join(map(repr, near))}?" if near else ""
+            message = f"ops names {name!r}, which is no primitive that autocast knows and not called here{hint}"
+            warnings.warn(message, UnmatchedPatternWarning, stacklevel=4)
 
 
-def _entries(rewritten: Rewritten) -> Iterator[Entry]:
+def _entries(rewritten: Rewritten, scopes: tuple[str, ...]) -> Iterator[tuple[Entry, tuple[str, ...]]]:
     for entry in rewritten.record:
-        yield entry
+        inner = (*scopes, *scopes_of(entry.equation))
+        yield entry, inner
         for function in entry.functions:
-            yield from _entries(function)
+            yield from _entries(function, inner)
+
+
+@lru_cache(maxsize=4096)
+def _compute_dtype(policy: Policy | PolicyMap, scopes: tuple[str, ...]) -> DType:
+    chosen = policy.for_path("/".join(scopes)) if isinstance(policy, PolicyMap) else policy
+    assert chosen.compute_dtype is not None
+    return chosen.compute_dtype
 
 
 @lru_cache(maxsize=128)
@@ -77,16 +85,17 @@ def _mapping(pairs: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
 
 def as_settings(policy: Any, ops: Mapping[str, Any] | None, honour_casts: bool) -> Settings:
     """The settings that arguments stand for."""
-    chosen = as_policy(policy)
-    compute = chosen.compute_dtype
-    if compute is None or as_format(compute).name not in _COMPUTE_FORMATS:
-        raise ArgumentError(
-            f"autocast computes in one of {', '.join(_COMPUTE_FORMATS)}; policy {str(chosen)!r} computes in "
-            f"{'no dtype of its own' if compute is None else compute}"
-        )
-    return Settings(
-        chosen, tuple(sorted((name, _rule(name, rule)) for name, rule in (ops or {}).items())), honour_casts
-    )
+    chosen = policy if isinstance(policy, PolicyMap) else as_policy(policy)
+    used = [chosen] if isinstance(chosen, Policy) else [chosen.default, *(each for _, each in chosen.patterns)]
+    for each in used:
+        compute = each.compute_dtype
+        if compute is None or as_format(compute).name not in _COMPUTE_FORMATS:
+            raise ArgumentError(
+                f"autocast computes in one of {', '.join(_COMPUTE_FORMATS)}; policy {str(each)!r} computes in "
+                f"{'no dtype of its own' if compute is None else compute}"
+            )
+    rules = tuple(sorted((name, _rule(name, rule)) for name, rule in (ops or {}).items()))
+    return Settings(chosen, rules, honour_casts)
 
 
 def _rule(name: str, rule: Any) -> str:

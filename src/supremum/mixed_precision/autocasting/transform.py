@@ -19,6 +19,7 @@ from supremum.mixed_precision.autocasting.operations import OPERATIONS
 from supremum.mixed_precision.autocasting.report import AutocastReport, report_of
 from supremum.mixed_precision.autocasting.settings import Settings, as_settings
 from supremum.mixed_precision.policy import Policy
+from supremum.mixed_precision.policy_map import PolicyMap
 from supremum.tracing import Rewriter, Rewritten
 
 P = ParamSpec("P")
@@ -164,8 +165,10 @@ class _Autocast:
         An `AutocastFunction`; `report(*args)` of it lists what runs in which dtype and why.
 
     Raises:
-        ValueError: for policies without such a compute dtype and unknown rules; when called, also for names in `ops`
-            that neither JAX nor the function knows.
+        ValueError: for policies without such a compute dtype, and unknown rules.
+
+    Warns:
+        UnmatchedPatternWarning: when called, of names in `ops` and patterns of a `PolicyMap` that match nothing.
 
     The rules are those of PyTorch's `torch.autocast` on CUDA; rows that depart from it say why.
 
@@ -219,7 +222,7 @@ class _Autocast:
         settings = as_settings(policy, ops, honour_casts)
         if function is None:
             return functools.partial(AutocastFunction, settings=settings)
-        if isinstance(function, (str, Policy)) or not callable(function):
+        if isinstance(function, (str, Policy, PolicyMap)) or not callable(function):
             raise TypeError(f"autocast takes a function first, not {function!r}: autocast(function, {policy!r})")
         return AutocastFunction(function, settings)
 
