@@ -232,13 +232,19 @@ class _Writer:
 
     def enter_call(self, equation: JaxprEqn, values: Sequence[Value], treatment: Treatment, parameter: str) -> Entry:
         function = equation.params[parameter]
-        start = _cast_values(values, treatment.operands)
-        if equation.primitive is p.remat_p:
+        wanted = _cast_values(values, treatment.operands)
+        if any(equation.params.get("donated_invars", ())):
+            # An operand that becomes a result can only do so in the dtype of the result.
+            wanted = self.with_declared(wanted, equation.invars, range(len(wanted)))
+            ends = [self.judge.value(var.aval).dtype for var in equation.outvars]
+            rewritten = self.rewriter.rewrite(function, wanted, treatment.inside, ends)
+        elif equation.primitive is p.remat_p:
             # What is cast outside of a rematerialised function would be kept for its backward pass.
-            rewritten, wanted = self.rewriter.rewrite(function, start, treatment.inside), start
+            rewritten = self.rewriter.rewrite(function, wanted, treatment.inside)
         else:
-            rewritten, wanted = self.rewriter.rewrite_hoisting(function, start, treatment.inside)
-        return self.call(equation, wanted, rewritten.results, {parameter: rewritten.function}, treatment, [rewritten])
+            rewritten, wanted = self.rewriter.rewrite_hoisting(function, wanted, treatment.inside)
+        params = {parameter: rewritten.function}
+        return self.call(equation, wanted, rewritten.results, params, treatment, [rewritten])
 
     def call(
         self,

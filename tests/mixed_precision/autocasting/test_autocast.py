@@ -7,6 +7,7 @@ import pytest
 from jax import lax
 
 from supremum.errors import ArgumentError, UnknownNameError
+from supremum.formats import as_format
 from supremum.mixed_precision import (
     OPERATIONS,
     Policy,
@@ -177,6 +178,23 @@ def test_a_product_asked_to_leave_in_float32_does():
         ["bfloat16"],
         ["float32"],
     )
+
+
+def test_a_product_with_an_algorithm_of_its_own_is_left_alone():
+    algorithm = lax.DotAlgorithmPreset.F32_F32_F32
+    product = lambda x: lax.dot(x, W, precision=algorithm)  # noqa: E731
+    assert products(autocast(product), X) == ["float32"]
+    assert products(autocast(lambda x: jnp.matmul(x, W, precision="highest")), X) == ["bfloat16"]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_products_accumulate_in_float32_and_round_once(dtype):
+    x = jax.random.normal(jax.random.key(0), (16, 4096)).astype(dtype).astype("float32")
+    w = jax.random.normal(jax.random.key(1), (4096, 16)).astype(dtype).astype("float32")
+    got = np.asarray(jax.jit(autocast(jnp.matmul, f"mixed_{dtype}"))(x, w), np.float64)
+    exact = np.asarray(x, np.float64) @ np.asarray(w, np.float64)
+    ulp = as_format(dtype).eps * 2.0 ** np.floor(np.log2(np.abs(exact)))
+    assert np.max(np.abs(got - exact) / ulp) < 0.51 + 4096 * 2.0**-24 / as_format(dtype).eps
 
 
 def test_reciprocals_run_in_float32_and_quotients_do_not():

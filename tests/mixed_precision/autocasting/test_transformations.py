@@ -189,3 +189,12 @@ def test_an_eager_call_compiles_a_jitted_function_once():
     first = len(compiled)
     autocast(layer)(X).block_until_ready()
     assert 0 < first == len(compiled)
+
+
+def test_donated_operands_are_donated_still():
+    step = jax.jit(lambda w, x: w - 0.1 * (x.T @ (x @ w)), donate_argnums=0)
+    w = W + 0
+    autocast(step)(w, X).block_until_ready()  # a donation that fails warns, and warnings are errors here
+    assert w.is_deleted()
+    (call,) = [s.equation for s in walk(jax.make_jaxpr(autocast(step))(W, X)) if s.equation.primitive.name == "jit"]
+    assert {str(atom.aval.dtype) for atom in (*call.invars, *call.outvars)} == {"float32"}

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from jax import lax
 from jax.extend.core import JaxprEqn, Literal
 from jax.extend.core import primitives as p
 
@@ -206,6 +207,8 @@ class _Case:
         held = frozenset(v.dtype for v in self.values if v.held and v.dtype is not None)
         if held and not asked:
             return self.cast_to(_join(held), "takes a value that was cast by hand")
+        if isinstance(self.equation.params.get("precision"), (lax.DotAlgorithm, lax.DotAlgorithmPreset)):
+            return self.left_alone("asks for an algorithm of its own, which says the dtypes")
         if rule == COMPUTE:
             return self.cast_to(self.compute, reason, Value(self.compute, sides=self.sides))
         return self.cast_to(_FLOAT32 if rule == FLOAT32 else as_format(rule).dtype, reason)
