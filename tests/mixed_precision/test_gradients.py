@@ -1,3 +1,5 @@
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -30,15 +32,6 @@ def test_gradients_that_would_flush_to_zero_survive():
     assert np.all(np.asarray(jax.grad(loss)(w)) == 0)
     _, grads, *_ = scaled_value_and_grad(loss, "dynamic")(DynamicLossScale().init(), w)
     np.testing.assert_allclose(np.asarray(grads), 1e-9, rtol=2e-3)
-
-
-@either_mode
-def test_a_growing_step_unscales_with_the_scale_that_scaled(jitted):
-    """mpx 0.2 adjusts the scale first and unscales with the new one: value and gradients come back halved."""
-    scale = DynamicLossScale(8.0, increment_period=1)
-    step = scaled_value_and_grad(lambda w: 3 * w, scale)
-    value, grad, _, state = (jax.jit(step) if jitted else step)(scale.init(), jnp.float32(2))
-    assert (float(value), float(grad), float(state.loss_scale)) == (6, 3, 16)
 
 
 @either_mode
@@ -85,6 +78,118 @@ def test_a_fixed_scale_compiles_no_finite_check():
     assert "is_finite" in text(DynamicLossScale(8.0))
 
 
+def test_negative_argnums_count_from_the_end():
+    def loss(x, w, y):
+        return w * x * x + y * y * y
+
+    args = (jnp.float32(2), jnp.float32(3), jnp.float32(5))
+    scale = FixedLossScale(16.0)
+    for argnums in (-1, -2, -3, (-1, 0), [0, 2], [-1]):
+        want = jax.grad(loss, tuple(argnums) if isinstance(argnums, list) else argnums)(*args)
+        grads = scaled_value_and_grad(loss, scale, argnums)(scale.init(), *args).grads
+        assert jax.tree.map(float, grads) == jax.tree.map(float, want)
+    with pytest.raises(TypeError, match="argnums=3 requires at least 4 positional"):
+        scaled_value_and_grad(loss, scale, 3)(scale.init(), *args)
+
+
+def test_keyword_arguments_are_passed_on():
+    scale = FixedLossScale(16.0)
+    step = scaled_value_and_grad(lambda w, *, by, state: w * by + state, scale)
+    value, grad, *_ = step(scale.init(), jnp.float32(2), by=3.0, state=1.0)
+    assert (float(value), float(grad)) == (7, 3)
+
+
+@pytest.mark.parametrize("has_aux", [False, True])
+@pytest.mark.parametrize(
+    ("loss", "shown"),
+    [
+        (lambda w: w.astype(jnp.int32), "int32[]"), (lambda w: w + 0j, "complex64[]"), (lambda w: w > 0, "bool[]"),
+        (lambda w: jnp.stack([w, w]), "float32[2]"), (lambda w: None, "a NoneType"), (lambda w: 1, "a int"),
+        (lambda w: "w", "a str"), (lambda w: (w, w), "a tuple"), (lambda w: np.int8(1), "int8[]"),
+    ],
+)  # fmt: skip
+def test_a_loss_that_is_no_real_floating_scalar_is_refused(loss, shown, has_aux):
+    scale = DynamicLossScale()
+    step = scaled_value_and_grad((lambda w: (loss(w), w)) if has_aux else loss, scale, has_aux=has_aux)
+    for each in (step, jax.jit(step)):
+        with pytest.raises(TypeError, match=f"the loss is a real floating scalar, not {re.escape(shown)}"):
+            each(scale.init(), jnp.float32(2))
+
+
+def test_auxiliary_data_that_were_forgotten_are_refused():
+    scale = DynamicLossScale()
+    for out in (lambda w: w, lambda w: (w,), lambda w: (w, w, w)):
+        with pytest.raises(TypeError, match="returns a pair of loss and auxiliary data, not"):
+            scaled_value_and_grad(out, scale, has_aux=True)(scale.init(), jnp.float32(2))
+
+
+def test_a_constant_loss_has_zero_gradients_as_in_jax():
+    scale = DynamicLossScale()
+    for constant in (3.0, np.float64(3), np.float16(3)):
+        value, grad, *_ = scaled_value_and_grad(lambda w, c=constant: c, scale)(scale.init(), jnp.float32(2))
+        assert (float(value), float(grad)) == (3, 0)
+
+
+def test_the_state_comes_first():
+    step = scaled_value_and_grad(lambda w: w * w, "dynamic")
+    with pytest.raises(TypeError, match="the state of a loss scale is a LossScaleState"):
+        step(jnp.float32(2), DynamicLossScale().init())
+
+
+@either_mode
+@pytest.mark.parametrize(("dtype", "held"), [("float16", 2.0**15), ("float8_e5m2", 2.0**15), ("bfloat16", 2.0**40)])
+def test_the_scale_is_held_to_what_a_narrow_loss_can_carry_back(jitted, dtype, held):
+    for scale in (DynamicLossScale(2.0**40, increment_period=1), FixedLossScale(2.0**40)):
+        step = scaled_value_and_grad(lambda w: w.astype(dtype), scale)
+        _, grad, finite, state = (jax.jit(step) if jitted else step)(scale.init(), jnp.float32(2))
+        assert (float(grad), bool(finite)) == (1, True)
+        assert float(state.loss_scale) == (2 * held if scale.skips else 2.0**40)
+    _, _, finite, state = scaled_value_and_grad(lambda w: w.astype(dtype) * np.inf, "dynamic")(
+        DynamicLossScale(2.0**40).init(), jnp.float32(0)
+    )
+    assert (bool(finite), float(state.loss_scale)) == (False, held / 2)
+
+
+def test_gradients_keep_what_is_wider_than_float32():
+    with jax.enable_x64(True):
+        scale = DynamicLossScale(1024.0)
+        step = scaled_value_and_grad(lambda w, v: (w * w).sum() + (v * v).sum().astype(w.dtype), scale, (0, 1))
+        value, (wide, narrow), finite, state = step(scale.init(), jnp.full(2, 1 / 3), jnp.ones(2, jnp.bfloat16))
+        assert (value.dtype, wide.dtype, narrow.dtype, state.loss_scale.dtype) == ("f8", "f8", "f4", "f4")
+        assert wide.tolist() == [2 / 3, 2 / 3]
+
+
+def test_complex_parameters_are_checked_too():
+    scale = DynamicLossScale()
+    for times, expected in ((1.0, True), (np.inf, False)):
+        step = scaled_value_and_grad(lambda z, times=times: (z * times).real, scale)
+        assert bool(step(scale.init(), jnp.complex64(1 + 1j)).finite) == expected
+
+
+@pytest.mark.parametrize("on_overflow", ["skip", "retry"])
+def test_it_runs_under_strict_promotion_and_without_a_retrace(on_overflow):
+    scale = DynamicLossScale()
+    with jax.numpy_dtype_promotion("strict"):
+        step = jax.jit(scaled_value_and_grad(lambda w: (w * w).sum(), scale, on_overflow=on_overflow))
+        state, w = scale.init(), jnp.ones(2, jnp.bfloat16)
+        for _ in range(3):
+            _, grads, _, state = step(state, w)
+            w = (w.astype(jnp.float32) - grads * 0.25).astype(w.dtype)
+    assert step._cache_size() == 1
+
+
+@pytest.mark.parametrize("on_overflow", ["skip", "retry"])
+def test_it_can_be_mapped_over(on_overflow):
+    scale = DynamicLossScale(2.0**15)
+    step = scaled_value_and_grad(lambda w: w * w, scale, on_overflow=on_overflow)
+    states = jax.vmap(lambda _: scale.init())(jnp.arange(3))
+    w = jnp.asarray([1, 200, 0.5], jnp.float16)
+    batched = jax.vmap(step)(states, w)
+    alone = [step(scale.init(), each) for each in w]
+    for leaf, *each in zip(*map(jax.tree.leaves, (batched, *alone)), strict=True):
+        np.testing.assert_array_equal(leaf, jnp.stack(each))
+
+
 def test_no_scale_is_an_error_that_names_the_alternative():
     with pytest.raises(TypeError, match=r"jax\.value_and_grad"):
         scaled_value_and_grad(lambda w: w, None)
@@ -103,6 +208,30 @@ def test_all_finite_sees_every_leaf_and_dtype(dtype, bad, jitted):
 def test_all_finite_of_nothing_and_of_huge_values():
     assert bool(all_finite({}))
     assert bool(all_finite([jnp.full(100, 3e38)]))  # their norm is inf
+
+
+@either_mode
+@pytest.mark.parametrize("bad", [complex(np.inf, 0), complex(0, np.nan)], ids=str)
+def test_all_finite_sees_complex_numbers(bad, jitted):
+    check = jax.jit(all_finite) if jitted else all_finite
+    assert bool(check([jnp.complex64(1 + 1j)]))
+    assert not bool(check([jnp.ones(3, jnp.complex64).at[1].set(bad)]))
+
+
+def test_all_finite_looks_at_numpy_and_leaves_keys_alone():
+    assert not bool(all_finite([np.float32(np.inf), jax.random.key(0), None, "name"]))
+    assert bool(all_finite([np.float64(1), jax.random.key(0), np.arange(3)]))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "bool", "complex64", np.uint8])
+def test_casting_to_what_is_not_real_floating_is_refused(dtype):
+    with pytest.raises(TypeError, match=r"cast to a real floating dtype, not .*: for integers write"):
+        cast_floating([jnp.ones(2)], dtype)
+
+
+def test_casting_knows_every_byte_order():
+    out = cast_floating(np.ones(2, ">f4"), "float16")
+    assert (out.dtype, out.tolist()) == ("float16", [1, 1])
 
 
 def test_casting_touches_floating_leaves_only_and_no_container():

@@ -1,134 +1,210 @@
 import itertools
-from functools import partial
+import json
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
+from mixed_precision import reference
 from supremum.errors import UnknownNameError
-from supremum.mixed_precision import DynamicLossScale, FixedLossScale, LossScaleState, as_loss_scale
+from supremum.mixed_precision import (
+    DynamicLossScale,
+    FixedLossScale,
+    LossScaleState,
+    as_loss_scale,
+    deserialize_loss_scale,
+    serialize_loss_scale,
+)
+
+NAMES = ("period", "multiplier", "minimum", "maximum", "hysteresis")
+SETTINGS = [
+    dict(zip(NAMES, values, strict=True))
+    for values in itertools.product([1, 2, 5], [2.0, 4.0], [1.0, 0.25], [2.0**127, 8.0], [1, 2, 3])
+]
+CASES = list(itertools.product([True, False], [0, 1, 4], ["minimum", "middle", "maximum"], [0, 1, 2, 3]))
+FINITE = jnp.asarray([finite for finite, *_ in CASES])
 
 
-def reference(scale, good, skipped, finite, *, period, multiplier, minimum, maximum):
-    """The RFC's paragraph, in Python."""
-    if not finite:
-        return min(max(scale / multiplier, minimum), maximum), 0, skipped + 1
-    if good < period - 1:
-        return scale, good + 1, skipped
-    return min(max(scale * multiplier, minimum), maximum), 0, skipped
+def scale_of(period, **settings):
+    return DynamicLossScale(4.0, period, **settings)
 
 
-SETTINGS = list(itertools.product([1, 2, 5], [2.0, 4.0], [1.0, 0.25], [2.0**127, 8.0]))
-CASES = list(itertools.product([True, False], [0, 1, 4], ["minimum", "middle", "maximum"]))
+def states_of(settings):
+    values = settings | {"middle": 4.0}
+    return [(values[scale], good, 7, overflows, 9) for _, good, scale, overflows in CASES]
 
 
-def _one_by_one(update, states, finite):
-    after = [update(jax.tree.map(lambda leaf, i=i: leaf[i], states), finite[i]) for i in range(len(finite))]
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *after)
+def _all_settings(states, finite):
+    return [scale_of(**each).update(state, finite) for each, state in zip(SETTINGS, states, strict=True)]
 
 
-def _scanned(update, states, finite):
-    return jax.lax.scan(lambda _, case: (None, update(*case)), None, (states, finite))[1]
+def _scanned(states, finite):
+    return jax.lax.scan(lambda _, case: (None, _all_settings(*case)), None, (states, finite))[1]
 
 
-MODES = {
-    "eager": _one_by_one,
-    "jitted": lambda update, states, finite: _one_by_one(jax.jit(update), states, finite),
-    "scanned": _scanned,
-}
+MODES = {"eager": _all_settings, "jitted": jax.jit(_all_settings), "scanned": _scanned}
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_every_transition_is_the_reference(mode):
-    for period, multiplier, minimum, maximum in SETTINGS:
-        bounds = {"multiplier": multiplier, "minimum": minimum, "maximum": maximum}
-        values = {"minimum": minimum, "middle": 4.0, "maximum": maximum}
-        states = LossScaleState(
-            jnp.asarray([values[scale] for _, _, scale in CASES], jnp.float32),
-            jnp.asarray([good for _, good, _ in CASES]),
-            jnp.full(len(CASES), 7),
-        )
-        finite = jnp.asarray([finite for finite, _, _ in CASES])
-        after = MODES[mode](DynamicLossScale(4.0, period, **bounds).update, states, finite)
-        got = list(
-            zip(after.loss_scale.tolist(), after.num_good_steps.tolist(), after.num_skipped_steps.tolist(), strict=True)
-        )
-        assert got == [reference(values[s], good, 7, f, period=period, **bounds) for f, good, s in CASES]
+    columns = [np.transpose(states_of(each)) for each in SETTINGS]
+    states = [
+        LossScaleState(jnp.asarray(c[0], jnp.float32), *(jnp.asarray(n, jnp.int32) for n in c[1:])) for c in columns
+    ]
+    for each, after in zip(SETTINGS, MODES[mode](states, FINITE), strict=True):
+        got = list(zip(*(leaf.tolist() for leaf in after), strict=True))
+        pairs = zip(states_of(each), FINITE.tolist(), strict=True)
+        assert got == [reference.update(state, finite, **each) for state, finite in pairs], each
+
+
+def test_the_defaults_are_the_rfcs():
+    scale = DynamicLossScale()
+    assert (scale.initial_loss_scale, scale.increment_period, scale.multiplier) == (2**15, 2000, 2)
+    assert (scale.minimum, scale.maximum, scale.hysteresis) == (1, 2**127, 1)
+
+
+def test_hysteresis_tolerates_overflows_until_the_scale_rises_again():
+    scale = DynamicLossScale(16.0, increment_period=2, hysteresis=2)
+    state, scales = scale.init(), []
+    for finite in (False, True, False, False, True, True, False, False):
+        state = scale.update(state, jnp.asarray(finite))
+        scales.append(float(state.loss_scale))
+    #       tolerated, good, 2nd falls, 3rd falls, good, rises, tolerated, falls
+    assert scales == [16, 16, 8, 4, 4, 8, 8, 4]
+    assert (int(state.num_skipped_steps), int(state.num_overflows)) == (5, 2)
+
+
+def test_backing_off_lowers_at_once_and_skips_nothing():
+    scale = DynamicLossScale(4.0, hysteresis=3, minimum=2.0)
+    state = LossScaleState(jnp.float32(4), *(jnp.asarray(n) for n in (5, 7, 1, 9)))
+    state = scale.back_off(state)
+    assert [float(leaf) for leaf in state] == [2, 0, 7, 1, 10]
+    assert [float(leaf) for leaf in scale.back_off(state)] == [2, 0, 7, 1, 11]
+    assert FixedLossScale(8.0).back_off(FixedLossScale(8.0).init()) == FixedLossScale(8.0).init()
+
+
+def test_counts_stop_at_the_largest_integer():
+    scale = DynamicLossScale(2.0, increment_period=2**31 - 1, hysteresis=2**31 - 1)
+    largest = jnp.asarray(2**31 - 1, jnp.int32)
+    state = LossScaleState(jnp.float32(2), largest - 1, largest, largest, largest)
+    after = scale.update(state, jnp.asarray(False))
+    assert (int(after.num_skipped_steps), int(after.num_overflows), float(after.loss_scale)) == (2**31 - 1,) * 2 + (1,)
+    assert int(scale.back_off(state).num_retries) == 2**31 - 1
+    rare = DynamicLossScale(2.0, increment_period=2**31 - 1).update(state, jnp.asarray(True))
+    assert (float(rare.loss_scale), int(rare.num_good_steps)) == (4, 0)
 
 
 def test_the_ceiling_holds_where_the_product_overflows_float32():
-    scale = DynamicLossScale(2.0**127, increment_period=1, maximum=2.0**127)
+    scale = DynamicLossScale(2.0**127, increment_period=1, multiplier=2.0**100)
     state = scale.init()
     for _ in range(3):
         state = scale.update(state, jnp.asarray(True))
     assert float(state.loss_scale) == 2.0**127
 
 
-@partial(jax.jit, static_argnums=0)
-def _trajectory(scale, finites):
-    return jax.lax.scan(lambda s, f: (scale.update(s, f), s.loss_scale), scale.init(), finites)
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.lists(st.booleans(), min_size=50, max_size=50), st.integers(1, 4), st.sampled_from([1.5, 2.0, 10.0]))
-def test_long_runs_stay_within_floor_and_ceiling(finites, period, multiplier):
-    scale = DynamicLossScale(2.0**15, period, multiplier, minimum=1.0, maximum=2.0**20)
-    state, scales = _trajectory(scale, jnp.asarray(finites))
-    assert all(1.0 <= value <= 2.0**20 for value in [*np.asarray(scales), float(state.loss_scale)])
-    assert int(state.num_skipped_steps) == finites.count(False)
-
-
-def test_the_state_is_strong_float32_and_integer_and_never_retraced():
-    traces = []
+@pytest.mark.parametrize("step", ["update", "back_off"])
+def test_the_state_is_strong_float32_and_integer_and_never_retraced(step):
+    scale, traces = DynamicLossScale(), []
 
     @jax.jit
-    def step(state, finite):
+    def run(state, finite):
         traces.append(1)
-        return DynamicLossScale().update(state, finite)
+        return scale.update(state, finite) if step == "update" else scale.back_off(state)
 
-    state = DynamicLossScale().init()
+    state = scale.init()
     for finite in (True, False, True):
-        state = step(state, jnp.asarray(finite))
+        state = run(state, jnp.asarray(finite))
     assert len(traces) == 1
     assert (state.loss_scale.dtype, state.loss_scale.weak_type) == (jnp.float32, False)
-    assert (state.num_good_steps.dtype, state.num_good_steps.weak_type) == (jnp.int32, False)
+    assert {(leaf.dtype, leaf.weak_type) for leaf in state[1:]} == {(jnp.dtype("int32"), False)}
     with jax.enable_x64(True):
-        state = DynamicLossScale().update(DynamicLossScale().init(), jnp.asarray(True))
-        assert (state.loss_scale.dtype, state.num_good_steps.dtype) == (jnp.float32, jnp.int64)
+        for state in (scale.init(), scale.update(scale.init(), jnp.asarray(True)), scale.back_off(scale.init())):
+            assert {(leaf.dtype, leaf.weak_type) for leaf in state[1:]} == {(jnp.dtype("int64"), False)}
+            assert state.loss_scale.dtype == jnp.float32
 
 
-def test_the_state_is_a_pytree_with_every_field():
-    state = LossScaleState(jnp.float32(3), jnp.asarray(5), jnp.asarray(7))
-    leaves, structure = jax.tree.flatten(state)
-    assert [float(leaf) for leaf in leaves] == [3, 5, 7]
-    assert jax.tree.unflatten(structure, leaves) == state
+@pytest.mark.parametrize(
+    "made", [(np.float16(8), 1, 2, 0, 0), (8.0, np.int64(1), 2, 0, 0), (jnp.float16(8), 1, 2, 0, 0)]
+)
+def test_a_state_made_by_hand_becomes_strong(made):
+    for scale in (DynamicLossScale(), FixedLossScale(8.0)):
+        state = jax.jit(scale.update)(LossScaleState(*made), jnp.asarray(True))
+        assert (state.loss_scale.dtype, float(state.loss_scale)) == (jnp.float32, 8)
+        assert not any(leaf.weak_type for leaf in state)
+
+
+def test_a_scale_out_of_bounds_comes_back_into_them():
+    scale = DynamicLossScale(4.0, minimum=2.0, maximum=8.0, hysteresis=2)
+    for outside, inside in ((1.0, 2), (64.0, 8)):
+        state = scale.init()._replace(loss_scale=jnp.float32(outside))
+        assert float(scale.update(state, jnp.asarray(True)).loss_scale) == inside
+        assert float(scale.update(state, jnp.asarray(False)).loss_scale) == inside
+
+
+def test_what_is_no_state_is_refused():
+    for scale in (DynamicLossScale(), FixedLossScale(8.0)):
+        for step in (lambda s, scale=scale: scale.update(s, jnp.asarray(True)), scale.back_off, scale.state_dict):
+            with pytest.raises(TypeError, match=r"is a LossScaleState, as its init\(\) makes it, not 3"):
+                step(3)
 
 
 def test_no_buffer_is_shared_so_that_the_state_can_be_donated():
     step = jax.jit(lambda s: DynamicLossScale().update(s, jnp.asarray(True)), donate_argnums=0)
     assert int(step(DynamicLossScale().init()).num_good_steps) == 1
+    state = step(DynamicLossScale().load_state_dict(DynamicLossScale().state_dict(DynamicLossScale().init())))
+    assert int(step(state).num_good_steps) == 2
+
+
+OUT_OF_BOUNDS = [
+    ("initial_loss_scale", 0.5), ("initial_loss_scale", float("inf")), ("initial_loss_scale", float("nan")),
+    ("initial_loss_scale", 10**400), ("increment_period", 0), ("increment_period", 2**31), ("hysteresis", 10**5000), ("multiplier", 1.0),
+    ("multiplier", 1 + 1e-9), ("multiplier", float("inf")), ("multiplier", float("nan")), ("multiplier", 1e39),
+    ("minimum", 0.0), ("minimum", 1e-40), ("minimum", float("nan")), ("minimum", -1), ("maximum", 1e39),
+    ("maximum", float("nan")), ("maximum", 0.5), ("hysteresis", 0), ("hysteresis", -3), ("hysteresis", 2**31),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), OUT_OF_BOUNDS, ids=[name for name, _ in OUT_OF_BOUNDS])
+def test_senseless_settings_are_refused_by_name(name, value):
+    with pytest.raises(ValueError, match=f"^{name} is"):
+        DynamicLossScale(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["initial_loss_scale", "multiplier", "minimum", "maximum"])
+@pytest.mark.parametrize("value", [True, "8", None, 8j, [8.0], np.ones(2), np.True_], ids=repr)
+def test_settings_that_are_no_numbers_are_refused_by_name(name, value):
+    with pytest.raises(TypeError, match=f"^{name} is a number, not"):
+        DynamicLossScale(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["increment_period", "hysteresis"])
+@pytest.mark.parametrize("value", [True, 2.0, "2", None, np.float32(2), np.True_], ids=repr)
+def test_counts_that_are_no_integers_are_refused_by_name(name, value):
+    with pytest.raises(TypeError, match=f"^{name} is a whole number, not"):
+        DynamicLossScale(**{name: value})
+
+
+def test_settings_under_a_trace_are_refused_by_name():
+    with pytest.raises(TypeError, match="^loss_scale_value has to be known before tracing"):
+        jax.jit(lambda scale: FixedLossScale(scale).init())(8.0)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "name"),
-    [
-        ({"initial_loss_scale": 0.5}, "initial_loss_scale"),
-        ({"initial_loss_scale": float("inf")}, "initial_loss_scale"),
-        ({"initial_loss_scale": float("nan")}, "initial_loss_scale"), ({"increment_period": 0}, "increment_period"),
-        ({"multiplier": 1.0}, "multiplier"), ({"multiplier": float("inf")}, "multiplier"),
-        ({"minimum": 0.0}, "minimum"), ({"maximum": 1e39}, "maximum"),
-        ({"initial_loss_scale": 0.5, "maximum": 0.5}, "maximum"), ({"multiplier": float("nan")}, "multiplier"),
-    ],
-)  # fmt: skip
-def test_senseless_settings_are_refused_by_name(arguments, name):
-    with pytest.raises(ValueError, match=f"^{name} is"):
-        DynamicLossScale(**arguments)
+    "value", [8, np.int64(8), np.float16(8), jnp.float16(8), jnp.asarray(8), jnp.bfloat16(8)], ids=repr
+)
+def test_settings_are_python_numbers_whatever_they_were(value):
+    scale = DynamicLossScale(value, minimum=value, maximum=value, multiplier=value)
+    assert scale == DynamicLossScale(8.0, minimum=8.0, maximum=8.0, multiplier=8.0)
+    assert {
+        type(each) for name, each in scale.get_config().items() if name not in ("increment_period", "hysteresis")
+    } == {float}
+    assert hash(FixedLossScale(value)) == hash(FixedLossScale(8.0))
+    assert as_loss_scale(value) == FixedLossScale(8.0)
+    assert type(as_loss_scale(value).loss_scale_value) is float
 
 
-@pytest.mark.parametrize("value", [0.5, 0, -1, float("inf"), float("nan")])
+@pytest.mark.parametrize("value", [0.5, 0, -1, float("inf"), float("nan"), 1e39])
 def test_a_fixed_scale_below_one_or_not_finite_is_refused(value):
     with pytest.raises(ValueError, match="finite and at least 1"):
         FixedLossScale(value)
@@ -144,3 +220,91 @@ def test_short_forms():
     for bad in (True, [], 1j):
         with pytest.raises(TypeError, match="a loss scale is"):
             as_loss_scale(bad)
+
+
+ODD = DynamicLossScale(6.0, 3, 1.5, 2.0, 96.0, 5)
+
+
+@pytest.mark.parametrize("scale", [None, FixedLossScale(3.0), ODD], ids=repr)
+def test_configs_go_through_json(scale):
+    assert deserialize_loss_scale(json.loads(json.dumps(serialize_loss_scale(scale)))) == scale
+    if scale is not None:
+        assert type(scale).from_config(scale.get_config()) == scale
+
+
+def test_settings_are_read_only():
+    for scale, name in ((ODD, "multiplier"), (FixedLossScale(3.0), "loss_scale_value")):
+        with pytest.raises(AttributeError, match="cannot assign"):
+            setattr(scale, name, 4.0)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"class_name": "DynamicLosScale", "config": {}}, "did you mean 'DynamicLossScale'"),
+        ({"class_name": "Other", "config": {}}, "choose from FixedLossScale, DynamicLossScale"),
+        ({"class_name": "FixedLossScale", "config": {}}, "needs 'loss_scale_value'"),
+        ({"class_name": ["FixedLossScale"], "config": {}}, "unknown class of loss scale"),
+        ({"class_name": "DynamicLossScale", "config": {"initial_los_scale": 2}}, "did you mean 'initial_loss_scale'"),
+        ({"class_name": "DynamicLossScale", "config": {"multiplier": 1}}, "multiplier is above 1"),
+        ({"class_name": "DynamicLossScale"}, "needs 'config'"),
+        ({}, "needs 'class_name' and 'config'"),
+    ],
+)
+def test_bad_configs_are_value_errors(data, message):
+    with pytest.raises(ValueError, match=message):
+        deserialize_loss_scale(data)
+
+
+@pytest.mark.parametrize("data", ["dynamic", 3, {"class_name": "FixedLossScale", "config": 3}])
+def test_configs_that_are_no_mappings_are_type_errors(data):
+    with pytest.raises(TypeError, match="is a mapping, not"):
+        deserialize_loss_scale(data)
+
+
+SAVED = {"loss_scale": 6.0, "num_good_steps": 1, "num_skipped_steps": 2, "num_overflows": 3, "num_retries": 4}
+
+
+@pytest.mark.parametrize("x64", [False, True], ids=["x32", "x64"])
+def test_a_state_goes_through_json(x64):
+    with jax.enable_x64(x64):
+        state = ODD.load_state_dict(SAVED)
+        assert (state.num_retries.dtype, state.loss_scale.dtype) == (jnp.asarray(0, int).dtype, jnp.float32)
+        saved = ODD.state_dict(state)
+        assert saved == SAVED
+        assert {type(value) for value in saved.values()} == {float, int}
+        assert ODD.load_state_dict(json.loads(json.dumps(saved))) == state
+
+
+def test_a_restored_scale_is_moved_into_the_bounds_and_counts_into_the_integers():
+    assert float(ODD.load_state_dict(SAVED | {"loss_scale": 1e30}).loss_scale) == 96
+    assert float(ODD.load_state_dict(SAVED | {"loss_scale": 1e-60}).loss_scale) == 2
+    assert float(FixedLossScale(16.0).load_state_dict(SAVED).loss_scale) == 16
+    assert int(ODD.load_state_dict(SAVED | {"num_retries": 2**40}).num_retries) == 2**31 - 1
+
+
+def test_restored_numbers_may_be_arrays_of_any_width():
+    arrays = {"loss_scale": np.float16(6), "num_good_steps": jnp.asarray(1, jnp.int8), "num_overflows": np.array(3)}
+    assert ODD.load_state_dict(SAVED | arrays) == ODD.load_state_dict(SAVED)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"loss_scal": 2.0}, ValueError, "did you mean 'loss_scale'"),
+        *(({"loss_scale": bad}, ValueError, "^loss_scale is above 0 and finite") for bad in (0, -2.0, np.inf, np.nan)),
+        ({"loss_scale": "8"}, TypeError, "^loss_scale is a number"),
+        ({"num_retries": -1}, ValueError, "^num_retries is from 0"),
+        ({"num_overflows": 1.5}, TypeError, "^num_overflows is a whole number"),
+        ({"num_good_steps": True}, TypeError, "^num_good_steps is a whole number"),
+    ],
+)
+def test_bad_states_are_refused_by_name(change, error, message):
+    with pytest.raises(error, match=message):
+        ODD.load_state_dict(SAVED | change)
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_a_state_with_a_field_missing_is_refused_by_name(name):
+    with pytest.raises(ValueError, match=f"needs '{name}'"):
+        ODD.load_state_dict({key: value for key, value in SAVED.items() if key != name})

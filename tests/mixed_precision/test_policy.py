@@ -1,34 +1,105 @@
+import copy
 import dataclasses
+import itertools
+import json
+import pickle
 
+import jax
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from supremum import PromotionError
 from supremum.errors import UnknownNameError
-from supremum.formats import FORMATS
+from supremum.formats import FORMATS, Kind
 from supremum.mixed_precision import DynamicLossScale, FixedLossScale, Policy, as_policy
+
+FLOATS = [row.name for row in FORMATS if row.kind is Kind.FLOAT]
+ROLES = "variable=float32,compute=bfloat16,output=float64,reduce=float16"
+either_mode = pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
+
+
+def dtypes_of(policy):
+    roles = (policy.variable_dtype, policy.compute_dtype, policy.output_dtype, policy.reduce_dtype)
+    return tuple(None if dtype is None else str(dtype) for dtype in roles)
 
 
 @pytest.mark.parametrize(
-    ("name", "compute", "variable", "scale"),
+    ("name", "dtypes", "scale"),
     [
-        ("mixed_float16", "float16", "float32", DynamicLossScale()),
-        ("mixed_bfloat16", "bfloat16", "float32", None),
-        *((row.name, row.name, row.name, None) for row in FORMATS),
+        ("mixed_float16", ("float32", "float16", "float16", "float16"), DynamicLossScale()),
+        ("mixed_bfloat16", ("float32", "bfloat16", "bfloat16", None), None),
+        ("infer", ("float32", None, None, None), None),
+        *((row.name, (row.name, row.name, row.name, None), None) for row in FORMATS),
     ],
 )
-def test_the_names_of_the_rfc_and_every_dtype(name, compute, variable, scale):
+def test_the_names_of_the_rfc_and_every_dtype(name, dtypes, scale):
     policy = Policy(name)
-    assert (policy.name, str(policy)) == (name, name)
-    assert (str(policy.compute_dtype), str(policy.variable_dtype), policy.loss_scale) == (compute, variable, scale)
-    assert policy.should_cast_variables == (compute != variable)
+    assert (policy.name, str(policy), repr(policy)) == (name, name, f"Policy({name!r})")
+    assert dtypes_of(policy) == dtypes
+    assert policy.loss_scale == scale
+    assert policy.should_cast_variables == (dtypes[0] != dtypes[1])
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(ROLES.split(","))), ids=" ".join)
+def test_every_role_has_its_own_dtype_in_any_order(order):
+    for text in (",".join(order), " , ".join(item.replace("=", " = ") for item in order)):
+        policy = Policy(text)
+        assert dtypes_of(policy) == ("float32", "bfloat16", "float64", "float16")
+        assert (policy.name, policy) == (ROLES, Policy(ROLES))
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("variable=float32,compute=float16", "mixed_float16"),
+        ("compute=half,variable=f4,output=f2,reduce=f2", "mixed_float16"),
+        ("variable=float32,compute=bfloat16,output=bfloat16", "mixed_bfloat16"),
+        ("variable=int8,compute=int8", "int8"),
+        ("variable=float16,compute=float16,output=float16", "float16"),
+        ("variable=float32,compute=infer", "infer"),
+        ("variable=float32,compute=float16,reduce=float32", "variable=float32,compute=float16,reduce=float32"),
+        ("variable=bfloat16,compute=float16,reduce=float16", "variable=bfloat16,compute=float16"),
+        ("reduce=float32,variable=float64,compute=infer", "variable=float64,compute=infer,reduce=float32"),
+        ("variable=float32,compute=infer,output=float32", "variable=float32,compute=infer,output=float32"),
+        ("variable=float16,compute=float16,reduce=float16", "variable=float16,compute=float16,reduce=float16"),
+        ("variable=float32,compute=float32,output=int32", "variable=float32,compute=float32,output=int32"),
+        ("variable==f4,compute=<f2", "mixed_float16"),
+        ("=f4", "float32"),
+    ],
+)
+def test_a_text_has_one_canonical_name(text, name):
+    assert Policy(text).name == name
+    assert Policy(text) == Policy(name)
+    assert hash(Policy(text)) == hash(Policy(name))
+
+
+def test_the_loss_scale_is_dynamic_exactly_where_only_computation_is_float16():
+    for variable, compute in itertools.product([*FLOATS, "int32"], [*FLOATS, "infer", "int32"]):
+        policy = Policy(f"variable={variable},compute={compute}")
+        narrow = compute == "float16" and variable != "float16"
+        assert policy.loss_scale == (DynamicLossScale() if narrow else None)
+        assert str(policy.reduce_dtype) == ("float16" if narrow else "None")
+        assert policy == Policy(policy.name)
 
 
 def test_a_loss_scale_of_ones_own():
     assert Policy("mixed_float16", None).loss_scale is None
     assert Policy("mixed_float16", 128).loss_scale == FixedLossScale(128.0)
     assert Policy("float32", "dynamic").loss_scale == DynamicLossScale()
+    assert repr(Policy("mixed_float16", None)) == "Policy('mixed_float16', loss_scale=None)"
+    assert repr(Policy("mixed_float16", "dynamic")) == "Policy('mixed_float16')"
+    for policy in (Policy("float32", 8), Policy(ROLES, "dynamic"), Policy("mixed_float16", None)):
+        assert eval(repr(policy)) == policy
+    with pytest.raises(UnknownNameError, match="unknown loss scale 'dynamik': did you mean 'dynamic'"):
+        Policy("float32", "dynamik")
+    with pytest.raises(UnknownNameError, match="choose from auto, dynamic"):
+        Policy("float32", "none")
+    with pytest.raises(TypeError, match="a loss scale is a LossScale, 'dynamic', a number or None"):
+        Policy("float32", True)
 
 
 def test_dtypes_are_as_good_as_their_names():
@@ -40,13 +111,147 @@ def test_policies_are_values():
     policy = Policy("mixed_float16")
     assert hash(policy) == hash(Policy("mixed_float16"))
     assert policy != Policy("mixed_float16", None)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        policy.name = "float32"
+    for field in dataclasses.fields(Policy):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(policy, field.name, "float32")
     assert as_policy(policy) is policy
+    for each in (policy, Policy(ROLES, 8)):
+        assert pickle.loads(pickle.dumps(each)) == copy.deepcopy(each) == each
 
 
-@pytest.mark.parametrize("bad", ["mixed_flaot16", "string", "float", "", None, 3, []])
+@pytest.mark.parametrize("bad", ["mixed_flaot16", "string", "float", "", None, 3, [], "Infer", "infer_"])
 def test_other_names_are_value_errors(bad):
     with pytest.raises(ValueError, match="unknown policy") as caught:
         Policy(bad)
     assert isinstance(caught.value, UnknownNameError)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("_infer", "is not carried over: use 'infer'"),
+        ("variable=float32", "does not say compute: write for instance variable=float32,compute=float32"),
+        ("output=int8,reduce=float16", "does not say variable or compute: write for instance output=int8,"),
+        ("variable=float32,compute", "'compute' has no '=': .* variable, compute, output or reduce"),
+        ("variable=float32,compute=float16,", "'' has no '='"),
+        ("float32,bfloat16", "'float32' has no '='"),
+        ("variable=float32,compute=float16,compute=float16", "gives compute twice"),
+        ("variable=float32,compute=float16,ouput=float16", "unknown role 'ouput': did you mean 'output'"),
+        ("params=float32,compute=float16", "unknown role 'params': choose from variable, compute, output, reduce"),
+        ("=float32,compute=float16", "unknown role ''"),
+        ("variable=float32,compute=bflaot16", "unknown compute dtype 'bflaot16': did you mean 'bfloat16'"),
+        ("variable=float32,compute=infre", "did you mean 'infer'"),
+        ("variable=infer,compute=float16", "unknown variable dtype 'infer'"),
+        ("variable=float32,compute=float16,output=", "unknown output dtype ''"),
+        (
+            "variable=float32,compute=float16,reduce=int32",
+            "gradients are reduced in .*float32 or float64, not in int32",
+        ),
+        ("variable=float32,compute=float16,reduce=complex64", "not in complex64"),
+        ("variable=float32,compute=float16,reduce=None", "unknown reduce dtype 'None'"),
+    ],
+)
+def test_slips_in_the_text_form_are_value_errors_that_name_the_choices(text, message):
+    with pytest.raises(ValueError, match=message):
+        Policy(text)
+
+
+WORDS = ["variable", "compute", "output", "reduce", "float32", "bfloat16", "infer", "int8", "=", ",", " ", "x", "\0"]
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.one_of(st.text(max_size=12), st.lists(st.sampled_from(WORDS), max_size=16).map("".join)))
+def test_a_text_is_a_policy_or_a_value_error(text):
+    try:
+        policy = Policy(text)
+    except ValueError:
+        return
+    assert Policy(policy.name) == policy
+
+
+NAMES = ["mixed_float16", "mixed_bfloat16", "infer", ROLES, *(row.name for row in FORMATS)]
+SCALES = ["auto", None, "dynamic", 8, DynamicLossScale(6.0, 3, 1.5, 2.0, 96.0, 5)]
+
+
+@pytest.mark.parametrize("scale", SCALES, ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_configs_go_through_json(name, scale):
+    policy = Policy(name, scale)
+    assert Policy.from_config(json.loads(json.dumps(policy.get_config()))) == policy
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"nmae": "float32"}, ValueError, "unknown key of a policy's config 'nmae': did you mean 'name'"),
+        ({"name": "flaot32"}, ValueError, "did you mean 'float32'"),
+        ({"loss_scale": {"class_name": "Fixed", "config": {}}}, ValueError, "unknown class of loss scale"),
+        ({"loss_scale": "dynamic"}, TypeError, "is a mapping, not 'dynamic'"),
+    ],
+)
+def test_bad_configs_are_refused(change, error, message):
+    with pytest.raises(error, match=message):
+        Policy.from_config(Policy("float32").get_config() | change)
+    for key in ("name", "loss_scale"):
+        with pytest.raises(ValueError, match=f"needs '{key}'"):
+            Policy.from_config({other: None for other in ("name", "loss_scale") if other != key})
+
+
+TREE = {
+    "x": np.ones(2, np.float64), "s": np.float32(1), "j": jnp.ones(2, jnp.bfloat16), "h": jnp.ones((), jnp.float16),
+    "i": np.arange(2), "k": jax.random.key(0), "b": np.array([True]), "c": np.ones(1, np.complex64), "p": 1e-8,
+    "t": np.array(["a"]), "n": None, "name": "dense",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cast", "dtype"), [("compute", "bfloat16"), ("variable", "float32"), ("output", "float8_e5m2")]
+)
+def test_casts_touch_real_floating_leaves_only_and_each_has_its_role(cast, dtype):
+    policy = Policy("variable=float32,compute=bfloat16,output=float8_e5m2,reduce=float16")
+    before = dict(TREE)
+    out = getattr(policy, f"cast_to_{cast}")(TREE)
+    assert {name: str(out[name].dtype) for name in "xsjh"} == dict.fromkeys("xsjh", dtype)
+    assert all(out[name] is TREE[name] for name in ("i", "k", "b", "c", "p", "t", "n", "name"))
+    assert all(TREE[name] is before[name] for name in TREE)
+    jitted = jax.jit(getattr(policy, f"cast_to_{cast}"))({name: TREE[name] for name in "sjhikb"})
+    assert {name: str(jitted[name].dtype) for name in "sjh"} == dict.fromkeys("sjh", dtype)
+
+
+@pytest.mark.parametrize("name", ["int32", "bool", "complex64", "uint4"])
+def test_a_policy_that_is_not_real_floating_leaves_floats_alone(name):
+    policy = Policy(name)
+    for cast in (policy.cast_to_compute, policy.cast_to_variable, policy.cast_to_output):
+        assert all(cast(TREE)[key] is TREE[key] for key in TREE)
+
+
+@either_mode
+@pytest.mark.parametrize(
+    ("dtypes", "common"),
+    [
+        (("float16", "bfloat16"), "float32"), (("bfloat16", "bfloat16"), "bfloat16"), (("float16", "float32"), "float32"),
+        (("bfloat16", "weak"), "bfloat16"), (("weak", "weak"), "float32"), (("float8_e5m2", "weak"), "float8_e5m2"),
+        (("float16", "int32"), "float16"), (("float16", "complex64"), "float16"),
+    ],
+)  # fmt: skip
+def test_inferred_computation_follows_the_real_floating_leaves(dtypes, common, jitted):
+    leaves = [jnp.asarray(1.0) if dtype == "weak" else jnp.ones(2, dtype) for dtype in dtypes]
+    cast = Policy("infer").cast_to_compute
+    out = (jax.jit(cast) if jitted else cast)({"w": leaves[0], "x": [leaves[1]]})
+    for leaf, dtype in zip((out["w"], out["x"][0]), dtypes, strict=True):
+        assert str(leaf.dtype) == (dtype if dtype in ("int32", "complex64") else common)
+
+
+def test_inferred_computation_without_a_common_dtype_is_refused():
+    with pytest.raises(PromotionError, match="float8_e4m3fn"):
+        Policy("infer").cast_to_compute([jnp.ones(2, "float8_e4m3fn"), jnp.ones(2, "float16")])
+
+
+def test_inferred_computation_leaves_outputs_and_trees_without_floats_alone():
+    policy = Policy("infer")
+    tree = [jnp.ones(2, "float16"), np.ones(2), 1.0]
+    assert all(a is b for a, b in zip(policy.cast_to_output(tree), tree, strict=True))
+    assert policy.cast_to_compute({"n": 3, "p": 1.5}) == {"n": 3, "p": 1.5}
+    assert [leaf.dtype for leaf in policy.cast_to_variable(tree)[:2]] == ["float32", "float32"]
+    with jax.enable_x64(True):
+        assert [leaf.dtype for leaf in policy.cast_to_compute(tree)[:2]] == ["float64", "float64"]

@@ -15,10 +15,15 @@ from supremum.mixed_precision.loss_scale import (
     DynamicLossScale,
     FixedLossScale,
     LossScale,
-    LossScaleState,
     as_loss_scale,
+    deserialize_loss_scale,
+    serialize_loss_scale,
 )
+from supremum.mixed_precision.loss_scale_state import LossScaleState
+from supremum.mixed_precision.loss_scaled import LossScaledState, find_loss_scale_state, loss_scaled, scale_loss
 from supremum.mixed_precision.policy import Policy, as_policy
+from supremum.mixed_precision.policy_map import PolicyMap, UnmatchedPatternWarning
+from supremum.mixed_precision.select import select_tree
 
 __all__ = [
     "OPERATIONS",
@@ -29,13 +34,22 @@ __all__ = [
     "FixedLossScale",
     "LossScale",
     "LossScaleState",
+    "LossScaledState",
     "Policy",
+    "PolicyMap",
     "ScaledGradients",
+    "UnmatchedPatternWarning",
     "all_finite",
     "as_loss_scale",
     "as_policy",
     "autocast",
     "cast_floating",
+    "deserialize_loss_scale",
+    "find_loss_scale_state",
+    "loss_scaled",
     "register_operation",
+    "scale_loss",
     "scaled_value_and_grad",
+    "select_tree",
+    "serialize_loss_scale",
 ]

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.formats import FORMATS, DType, Kind
+from supremum.formats import FORMATS, Kind, as_format
 
 _FLOATING = frozenset(row.dtype for row in FORMATS if row.kind is Kind.FLOAT)
 
@@ -19,28 +19,48 @@ def is_floating(leaf: Any) -> bool:
     Python floats are not: they are weak and follow the array they meet, so a small constant such as `eps=1e-8` does
     not vanish in a narrow format. PRNG keys, integers, bools and complex numbers are not either.
     """
+    return isinstance(leaf, (jax.Array, np.ndarray, np.generic)) and is_floating_dtype(leaf.dtype)
+
+
+def is_floating_dtype(dtype: Any) -> bool:
+    """Whether a dtype, of either byte order, is real floating; what is no number format, or no dtype, is not."""
     # The dtypes of PRNG keys are no NumPy dtypes; those of strings or times are, and are no formats.
-    if not isinstance(leaf, (jax.Array, np.ndarray, np.generic)) or not isinstance(leaf.dtype, np.dtype):
-        return False
-    return leaf.dtype in _FLOATING
+    return isinstance(dtype, np.dtype) and dtype.newbyteorder("=") in _FLOATING
 
 
-def cast_floating(tree: Any, dtype: DType) -> Any:
+def cast_floating(tree: Any, dtype: Any) -> Any:
     """A pytree with its real floating leaves cast to one dtype and everything else as it was.
 
     Args:
         tree: any pytree; it is not changed, and neither are the containers in it.
-        dtype: a real floating dtype.
+        dtype: a real floating dtype, given as `as_format` takes it.
+
+    Raises:
+        TypeError: for a dtype that is not real floating, which would truncate every leaf.
+        UnknownDtypeError: for what is no dtype.
 
     >>> import numpy as np
-    >>> cast = cast_floating({"x": np.ones(2, np.float64), "n": np.arange(2), "eps": 1e-8}, np.dtype("float16"))
+    >>> cast = cast_floating({"x": np.ones(2, np.float64), "n": np.arange(2), "eps": 1e-8}, "float16")
     >>> cast["x"].dtype, cast["n"].dtype, cast["eps"]
     (dtype('float16'), dtype('int64'), 1e-08)
     """
+    target = as_format(dtype)
+    if target.kind is not Kind.FLOAT:
+        raise TypeError(
+            f"floating leaves are cast to a real floating dtype, not {target}: "
+            f"for integers write jax.tree.map(lambda leaf: leaf.astype('{target}'), tree)"
+        )
 
     def cast(leaf: Any) -> Any:
-        if not is_floating(leaf) or leaf.dtype == dtype:
+        if not is_floating(leaf) or leaf.dtype == target.dtype:
             return leaf
-        return jnp.asarray(leaf).astype(dtype) if isinstance(leaf, jax.Array) else jnp.asarray(leaf, dtype)
+        return leaf.astype(target.dtype) if isinstance(leaf, jax.Array) else jnp.asarray(leaf, target.dtype)
 
     return jax.tree.map(cast, tree)
+
+
+def at_least_float32(leaf: Any) -> Any:
+    """A floating leaf narrower than float32 in float32, anything else as it is."""
+    if is_floating(leaf) and as_format(leaf.dtype).bits < as_format(jnp.float32).bits:
+        return jnp.asarray(leaf).astype(jnp.float32)
+    return leaf

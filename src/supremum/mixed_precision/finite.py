@@ -6,12 +6,15 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from supremum.mixed_precision.casting import is_floating
+from supremum.formats import FORMATS
+
+_INEXACT = frozenset(row.dtype for row in FORMATS if row.is_inexact)
 
 
 def all_finite(tree: Any) -> jax.Array:
-    """Whether every floating leaf of a pytree is free of inf and NaN.
+    """Whether every floating leaf of a pytree, real or complex, is free of inf and NaN.
 
     Leaf by leaf: a global norm is cheaper to write and wrong, because it overflows on finite gradients.
 
@@ -25,5 +28,9 @@ def all_finite(tree: Any) -> jax.Array:
     >>> bool(all_finite([jnp.full(4, 3e38), jnp.arange(3)])), bool(all_finite({"w": jnp.array([1.0, jnp.nan])}))
     (True, False)
     """
-    checks = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree) if is_floating(leaf)]
+    checks = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree) if _can_overflow(leaf)]
     return jnp.all(jnp.stack(checks)) if checks else jnp.asarray(True)
+
+
+def _can_overflow(leaf: Any) -> bool:
+    return isinstance(leaf, (jax.Array, np.ndarray, np.generic)) and leaf.dtype in _INEXACT

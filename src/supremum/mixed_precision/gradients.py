@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from supremum.errors import ArgumentError, UnknownNameError
 from supremum.formats import as_format
-from supremum.mixed_precision.casting import is_floating
+from supremum.mixed_precision.casting import at_least_float32, is_floating
+from supremum.mixed_precision.checks import whole_number
 from supremum.mixed_precision.finite import all_finite
-from supremum.mixed_precision.loss_scale import LossScale, LossScaleState, as_loss_scale
+from supremum.mixed_precision.loss_scale import LossScale, as_loss_scale
+from supremum.mixed_precision.loss_scale_state import LossScaleState, as_state
+from supremum.mixed_precision.select import select_tree
+
+# Halvings from the RFC's initial scale, 2**15, to its floor, and one more.
+_MAX_RETRIES = 16
 
 
 class ScaledGradients(NamedTuple):
@@ -30,26 +39,52 @@ class ScaledGradients(NamedTuple):
     state: LossScaleState
 
 
+class _Attempt(NamedTuple):
+    scaled: Any  # the gradients of the scaled loss
+    value: Any
+    scale: jax.Array  # the factor that scaled it
+
+    def unscaled(self) -> Any:
+        return unscale(self.scaled, self.scale)
+
+
 def scaled_value_and_grad(
     loss_fn: Callable[..., Any],
     loss_scale: LossScale | str | float,
     argnums: int | Sequence[int] = 0,
     *,
     has_aux: bool = False,
+    on_overflow: str = "skip",
+    max_retries: int = _MAX_RETRIES,
 ) -> Callable[..., ScaledGradients]:
     """`jax.value_and_grad` through a scaled loss.
 
     The loss is scaled in float32, so that a float16 loss does not overflow in the scaling itself, and the gradients
-    are unscaled by the very scale that scaled them, not by the one for the next step.
+    are unscaled by the very scale that scaled them, not by the one for the next step. The gradient that enters a
+    float16 loss is float16 too, so for such a loss the scale is held to `2.0**15`, the largest power of two there is
+    in float16; return a float32 loss where more is wanted.
+
+    With `on_overflow="retry"` no step is lost to a scale that is too high: the loss is computed again at a lower one
+    until the gradients are finite, in a `lax.while_loop` outside the common path. Where that does not help down to
+    the floor or within `max_retries`, the scale is not to blame (a NaN in the data, say): the step is to be skipped,
+    and the scale is lowered from where it stood as if there had been no retry.
 
     Args:
         loss_fn: a function that returns a scalar loss, or with `has_aux` a pair of it and auxiliary data.
         loss_scale: the settings: a `LossScale`, `"dynamic"` or a number.
-        argnums: which arguments of `loss_fn` to differentiate.
-        has_aux: whether `loss_fn` returns auxiliary data.
+        argnums: which positional arguments of `loss_fn` to differentiate, as in `jax.value_and_grad`.
+        has_aux: whether `loss_fn` returns auxiliary data; with `"retry"` they have to be arrays.
+        on_overflow: `"skip"`, for the caller not to apply gradients that are not finite, or `"retry"`.
+        max_retries: how often one step is computed again at most.
 
     Returns:
-        A function of the loss scale's state and `loss_fn`'s arguments, which returns `ScaledGradients`.
+        A function of the loss scale's state and `loss_fn`'s arguments, which returns `ScaledGradients`. Value and
+        auxiliary data are those of the last attempt. It raises a `TypeError` for a loss that is not a real floating
+        scalar.
+
+    Raises:
+        TypeError: where there is no loss scale.
+        ValueError: for an unknown `on_overflow`, or `"retry"` with a loss scale that never checks.
 
     >>> import jax.numpy as jnp
     >>> from supremum.mixed_precision import DynamicLossScale
@@ -58,34 +93,110 @@ def scaled_value_and_grad(
     >>> value, grads, finite, state = step(scale.init(), jnp.full(1, 3e-5, jnp.float16))
     >>> grads.dtype, bool(finite), f"{float(grads[0]):.1e}"
     (dtype('float32'), True, '6.0e-05')
+    >>> step = scaled_value_and_grad(lambda w: (w * w).sum(), scale, on_overflow="retry")
+    >>> value, grads, finite, state = step(scale.init(), jnp.full(1, 200.0, jnp.float16))
+    >>> float(grads[0]), bool(finite), float(state.loss_scale), int(state.num_skipped_steps), int(state.num_retries)
+    (400.0, True, 128.0, 0, 3)
     """
     settings = as_loss_scale(loss_scale)
     if settings is None:
         raise TypeError("there is nothing to scale without a loss scale: use jax.value_and_grad")
+    if on_overflow not in ("skip", "retry"):
+        raise UnknownNameError("on_overflow", on_overflow, ["skip", "retry"])
+    if on_overflow == "retry" and not settings.skips:
+        raise ArgumentError(f"{settings} never looks for overflows, so it cannot retry: use on_overflow='skip'")
+    max_retries = whole_number("max_retries", max_retries, 0, int(as_format("int32").max))
 
-    def scaled_loss(scale: jax.Array, *args: Any, **kwargs: Any) -> tuple[jax.Array, Any]:
-        out = loss_fn(*args, **kwargs)
-        loss = out[0] if has_aux else out
-        return _at_least_float32(loss) * scale, out
+    def attempt(scale: jax.Array, args: Any, kwargs: Any) -> _Attempt:
+        @wraps(loss_fn)
+        def scaled_loss(*args: Any, **kwargs: Any) -> tuple[jax.Array, Any]:
+            out = loss_fn(*args, **kwargs)
+            loss = _loss_of(out, has_aux)
+            held = _held(scale, loss)
+            loss = at_least_float32(loss)
+            return loss * held.astype(loss.dtype), (out, held)
 
-    shifted = argnums + 1 if isinstance(argnums, int) else tuple(number + 1 for number in argnums)
-    differentiate = jax.grad(scaled_loss, shifted, has_aux=True)
+        scaled, (value, held) = jax.grad(scaled_loss, argnums, has_aux=True)(*args, **kwargs)
+        return _Attempt(scaled, value, held)
 
-    def value_and_grad(state: LossScaleState, *args: Any, **kwargs: Any) -> ScaledGradients:
-        scaled, value = differentiate(state.loss_scale, *args, **kwargs)
-
-        def unscaled(leaf: Any) -> Any:
-            return _at_least_float32(leaf) / state.loss_scale
-
-        grads = jax.tree.map(unscaled, scaled)
+    def value_and_grad(state: LossScaleState, /, *args: Any, **kwargs: Any) -> ScaledGradients:
+        state = as_state(state)
+        made = attempt(state.loss_scale, args, kwargs)
+        if not settings.skips:
+            finite = jnp.asarray(True)
+            return ScaledGradients(made.value, made.unscaled(), finite, settings.update(state, finite))
         # The scaled gradients are the ones asked: dividing can turn no infinity into a number, but would cost a pass.
-        finite = all_finite(scaled) if settings.skips else jnp.asarray(True)
-        return ScaledGradients(value, grads, finite, settings.update(state, finite))
+        finite = all_finite(made.scaled)
+        state = state._replace(loss_scale=made.scale)
+        if on_overflow == "skip":
+            return ScaledGradients(made.value, made.unscaled(), finite, settings.update(state, finite))
+        made = made._replace(value=_as_arrays(made.value))
+
+        def again(carry: tuple[_Attempt, jax.Array, LossScaleState, jax.Array]) -> Any:
+            *_, tried, retries = carry
+            tried = settings.back_off(tried)
+            made = attempt(tried.loss_scale, args, kwargs)
+            made = made._replace(value=_as_arrays(made.value))
+            return made, all_finite(made.scaled), tried._replace(loss_scale=made.scale), retries + 1
+
+        def worthwhile(carry: tuple[_Attempt, jax.Array, LossScaleState, jax.Array]) -> jax.Array:
+            _, finite, tried, retries = carry
+            lower = settings.back_off(tried).loss_scale < tried.loss_scale
+            return ~finite & lower & (retries < max_retries)
+
+        start = (made, finite, state, jnp.zeros((), jnp.int32))
+        made, finite, tried, _ = jax.lax.while_loop(worthwhile, again, start)
+        # A step that no scale could save lowers the scale once, from where it stood: each retry lowered its own copy.
+        skipped = settings.update(state, jnp.asarray(False))._replace(num_retries=tried.num_retries)
+        good = settings.update(tried, jnp.asarray(True))
+        return ScaledGradients(made.value, made.unscaled(), finite, select_tree(finite, good, skipped))
 
     return value_and_grad
 
 
-def _at_least_float32(leaf: Any) -> Any:
-    if is_floating(leaf) and as_format(leaf.dtype).bits < as_format(jnp.float32).bits:
-        return leaf.astype(jnp.float32)
-    return leaf
+def unscale(tree: Any, scale: jax.Array) -> Any:
+    """Gradients of a scaled loss divided by the scale, in at least float32."""
+
+    def unscaled(leaf: Any) -> Any:
+        wide = at_least_float32(leaf)
+        return wide / scale.astype(wide.dtype)
+
+    return jax.tree.map(unscaled, tree)
+
+
+def _loss_of(out: Any, has_aux: bool) -> jax.Array:
+    if has_aux and not (isinstance(out, (tuple, list)) and len(out) == 2):
+        raise TypeError(f"with has_aux=True the function returns a pair of loss and auxiliary data, not {_shown(out)}")
+    loss = out[0] if has_aux else out
+    if type(loss) is float:  # a constant: as in JAX its gradients are zero
+        loss = jnp.float32(loss)
+    if not is_floating(loss) or np.shape(loss) != ():
+        fix = "write has_aux=True if it comes with auxiliary data, or return loss.mean() or loss.astype('float32')"
+        raise TypeError(f"the loss is a real floating scalar, not {_shown(loss)}: {fix}")
+    return jnp.asarray(loss)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, (jax.Array, np.ndarray, np.generic)):
+        return f"{value.dtype}{list(value.shape)}"
+    return f"a {type(value).__name__}"
+
+
+def _held(scale: jax.Array, loss: jax.Array) -> jax.Array:
+    # The cotangent of a narrow loss is the scale in the loss's own dtype.
+    row = as_format(loss.dtype)
+    return jnp.minimum(scale, 2.0**row.max_exponent) if row.bits < as_format(scale.dtype).bits else scale
+
+
+def _as_arrays(tree: Any) -> Any:
+    def as_array(path: Any, leaf: Any) -> jax.Array:
+        try:
+            return jnp.asarray(leaf)
+        except TypeError:
+            where = jax.tree_util.keystr(path, simple=True, separator="/")
+            raise TypeError(
+                f"on_overflow='retry' carries loss and auxiliary data through a loop, so they are arrays, "
+                f"not {_shown(leaf)} (at {where!r}): leave it out of what the function returns"
+            ) from None
+
+    return jax.tree_util.tree_map_with_path(as_array, tree)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import jax
 
+from supremum.errors import ArgumentError
 from supremum.formats import DType, Kind, as_format
 from supremum.mixed_precision import Policy, as_policy
 from supremum.nn.initializers import Initializer
@@ -27,13 +28,23 @@ class Layer(ABC):
 
     Args:
         dtype: the dtype policy: a `Policy`, a name, a dtype, or None for float32.
-        autocast: whether floating inputs are cast to the compute dtype.
+        autocast: whether floating inputs are cast to the compute dtype, and outputs to the policy's output dtype where
+            that is another.
+
+    Raises:
+        ArgumentError: for a policy whose computation is to be inferred, which layers do not follow; a `ValueError`.
     """
 
     _takes_training: ClassVar[bool]
 
     def __init__(self, *, dtype: Any = None, autocast: bool = True) -> None:
         self._policy = as_policy(dtype)
+        if self._policy.compute_dtype is None:
+            raise ArgumentError(
+                f"{type(self).__name__} computes in one dtype and cannot follow the policy {self._policy.name!r}: "
+                "name the dtype, as in dtype='float32' or dtype='mixed_bfloat16'"
+            )
+        self._compute_dtype = self._policy.compute_dtype
         self._autocast = autocast
         self._built = False
 
@@ -48,8 +59,8 @@ class Layer(ABC):
 
     @property
     def compute_dtype(self) -> DType:
-        """The dtype that inputs are cast to and outputs leave in."""
-        return self._policy.compute_dtype
+        """The dtype that inputs are cast to, and outputs leave in unless the policy says otherwise."""
+        return self._compute_dtype
 
     @property
     def variable_dtype(self) -> DType:
@@ -85,7 +96,9 @@ class Layer(ABC):
         if self._takes_training:
             kwargs["training"] = training
         with autocast_dtype(self.compute_dtype):
-            return self.call(*args, **kwargs)
+            outputs = self.call(*args, **kwargs)
+        casts = self._autocast and self._policy.output_dtype != self.compute_dtype
+        return self._policy.cast_to_output(outputs) if casts else outputs
 
     def add_weight(
         self,

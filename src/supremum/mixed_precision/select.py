@@ -1,0 +1,59 @@
+"""Choosing between two pytrees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from supremum.errors import ArgumentError
+
+
+def select_tree(pred: Any, on_true: Any, on_false: Any) -> Any:
+    """One of two pytrees of the same structure, leaf by leaf with `jnp.where`.
+
+    Both are computed and every leaf is read and written. `jax.lax.cond` computes one of them and is the better choice
+    wherever a step over all parameters is skipped (a where costs a third of a step there, at width 1024), except under
+    `jax.vmap`, where a cond becomes this anyway, and for a few scalars.
+
+    Args:
+        pred: a bool scalar.
+        on_true: any pytree of arrays, PRNG keys included. Other leaves, such as names or functions, have to be the
+            same in both.
+        on_false: one with the same structure, dtypes and shapes.
+
+    Raises:
+        ArgumentError: for a predicate that is no bool scalar, or trees of different structures; a `ValueError`.
+        TypeError: for leaves that cannot be chosen between; the message has the path.
+
+    >>> import jax.numpy as jnp
+    >>> select_tree(jnp.asarray(False), {"w": jnp.ones(2)}, {"w": jnp.zeros(2)})
+    {'w': Array([0., 0.], dtype=float32)}
+    """
+    if not (isinstance(pred, bool) or (_is_array(pred) and pred.dtype == np.bool_ and pred.shape == ())):
+        raise ArgumentError(f"the predicate of select_tree is a bool scalar, not {pred!r:.200}: use pred.all()")
+    structures = jax.tree.structure(on_true), jax.tree.structure(on_false)
+    if structures[0] != structures[1]:
+        shown = " and ".join(map(str, structures))
+        raise ArgumentError(f"select_tree chooses between trees of one structure, not {shown}")
+
+    def select(path: Any, a: Any, b: Any) -> Any:
+        where = jax.tree_util.keystr(path, simple=True, separator="/") or "the root"
+        if _is_array(a) and _is_array(b):
+            if (a.dtype, a.shape) != (b.dtype, b.shape):
+                kinds = f"{a.dtype}{list(a.shape)} and {b.dtype}{list(b.shape)}"
+                raise TypeError(f"select_tree at {where}: {kinds}: cast one with .astype or give both one shape")
+            return jnp.where(pred, a, b)
+        if a is b or (type(a) is type(b) and not _is_array(a) and np.array_equal(a, b)):
+            return a
+        raise TypeError(f"select_tree at {where}: {a!r:.80} and {b!r:.80} differ and are no arrays: use jnp.asarray")
+
+    return jax.tree_util.tree_map_with_path(select, on_true, on_false)
+
+
+def _is_array(leaf: Any) -> bool:
+    if isinstance(leaf, jax.Array):
+        return True
+    return isinstance(leaf, (np.ndarray, np.generic)) and leaf.dtype.kind not in "OSUMm"
