@@ -51,7 +51,7 @@ def main(seed=0, epochs=10):
     x_train, x_test, y_train, y_test = train_test_split(x, y, test_size=360, stratify=y, random_state=0)
 
     init_key, dropout_key = jax.random.split(jax.random.key(seed))
-    params = model.init(init_key, x_train[:1], train=False)["params"]
+    params = jax.jit(model.init, static_argnames="train")(init_key, x_train[:1], train=False)["params"]
     optimizer = loss_scaled(optax.adam(2e-3))
     state = TrainState.create(apply_fn=model.apply, params=params, tx=optimizer)
     rng = np.random.default_rng(seed)
