@@ -47,6 +47,15 @@ def run(library: str, precision: str) -> Run:
     return Run(accuracy, module, *first[0])
 
 
+def difference(library: str) -> list[str]:
+    texts = [(EXAMPLES / library / f"{precision}.py").read_text("utf-8").splitlines() for precision in PRECISIONS]
+    return list(difflib.unified_diff(*texts, *PRECISIONS, lineterm="", n=0))
+
+
+def added_lines(library: str) -> list[str]:
+    return [line for line in difference(library)[2:] if line.startswith("+") and line != "+"]
+
+
 def numbers(tree: Any) -> dict[str, np.ndarray]:
     def as_numpy(leaf: Any) -> np.ndarray:
         return np.array(jax.random.key_data(leaf) if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf)
@@ -98,11 +107,9 @@ def test_every_product_of_the_jitted_step_has_the_dtype_of_its_program(library, 
 
 @pytest.mark.parametrize("library", STATES)
 def test_the_programs_differ_by_a_few_lines(library):
-    texts = [(EXAMPLES / library / f"{precision}.py").read_text("utf-8").splitlines() for precision in PRECISIONS]
-    diff = list(difflib.unified_diff(*texts, *PRECISIONS, lineterm="", n=0))
-    added = [line for line in diff[2:] if re.match(r"\+.*\S", line) and line != "+"]
-    assert len(added) <= 6, "\n".join(diff)
-    assert '+loss = autocast(loss, "mixed_float16")' in added, "\n".join(diff)
+    shown = "\n".join(difference(library))
+    assert len(added_lines(library)) <= 6, shown
+    assert '+loss = autocast(loss, "mixed_float16")' in added_lines(library), shown
 
 
 @pytest.mark.parametrize("library", STATES)
@@ -132,3 +139,10 @@ def test_statistics_and_random_counts_of_nnx_go_through_autocast():
     assert count == half_count == 2
     np.testing.assert_allclose(half_mean, mean, atol=1e-3)
     np.testing.assert_allclose(half_var, var, rtol=1e-2)
+
+
+@pytest.mark.parametrize("library", STATES)
+def test_the_guide_shows_the_lines_that_differ(library):
+    guide = (EXAMPLES.parent / "docs/mixed_precision.md").read_text("utf-8")
+    shown = [line for line in added_lines(library) if not re.match(r"\+from |\+ +print\(", line)]
+    assert "\n".join(shown) in "\n".join(line for line in guide.splitlines() if not line.startswith("-"))
