@@ -68,6 +68,8 @@ def changes(library: str, batch: Any) -> tuple[set[str], dict[str, np.ndarray], 
     """The paths that a step of the float16 program changes, and its state before and after."""
     made, count = run(library, "float16"), STATES[library]
     state, rest = made.args[:count], made.args[count + 1 :]
+    if isinstance(state[0], nnx.Module):
+        state[0].train()  # the program left it ready for evaluation
     before = numbers(state)
     result = made.module.step(*state, batch, *rest)
     # A step of nnx changes its arguments.
