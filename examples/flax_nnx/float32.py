@@ -1,0 +1,66 @@
+"""A network with BatchNorm and dropout on scans of handwritten digits: Flax nnx and optax."""
+
+import jax
+import numpy as np
+import optax
+from flax import nnx
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+BATCH = 32
+
+
+class Network(nnx.Module):
+    def __init__(self, rngs):
+        self.conv = nnx.Conv(1, 32, kernel_size=(3, 3), rngs=rngs)
+        self.norm = nnx.BatchNorm(32, rngs=rngs)
+        self.hidden = nnx.Linear(32 * 4 * 4, 64, rngs=rngs)
+        self.dropout = nnx.Dropout(0.2, rngs=rngs)
+        self.out = nnx.Linear(64, 10, rngs=rngs)
+
+    def __call__(self, x):
+        x = nnx.max_pool(nnx.relu(self.norm(self.conv(x))), (2, 2), strides=(2, 2))
+        x = nnx.relu(self.hidden(x.reshape(len(x), -1)))
+        return self.out(self.dropout(x))
+
+
+def loss(graphdef, params, rest, x, y):
+    # Of values, not of a module: what the forward pass changes (statistics, random counts) is returned.
+    model = nnx.merge(graphdef, params, rest, copy=True)
+    value = optax.softmax_cross_entropy_with_integer_labels(model(x), y).mean()
+    return value, nnx.state(model, nnx.Not(nnx.Param))
+
+
+@nnx.jit
+def step(model, optimizer, x, y):
+    graphdef, params, rest = nnx.split(model, nnx.Param, ...)
+
+    def objective(params):
+        value, changed = loss(graphdef, params, rest, x, y)
+        return value, changed
+
+    grads, changed = jax.grad(objective, has_aux=True)(params)
+    optimizer.update(model, grads)
+    nnx.update(model, changed)
+
+
+def main(seed=0, epochs=10):
+    digits = load_digits()
+    x, y = np.float32(digits.images[..., None] / 16), digits.target
+    x_train, x_test, y_train, y_test = train_test_split(x, y, test_size=360, stratify=y, random_state=0)
+
+    model = Network(nnx.Rngs(seed))
+    optimizer = nnx.Optimizer(model, optax.adam(3e-3), wrt=nnx.Param)
+    rng = np.random.default_rng(seed)
+    for _ in range(epochs):
+        for batch in rng.permutation(len(x_train))[: len(x_train) // BATCH * BATCH].reshape(-1, BATCH):
+            step(model, optimizer, x_train[batch], y_train[batch])
+
+    model.eval()
+    accuracy = float((model(x_test).argmax(axis=1) == y_test).mean())
+    print(f"test accuracy {accuracy:.1%}")
+    return accuracy
+
+
+if __name__ == "__main__":
+    main()
