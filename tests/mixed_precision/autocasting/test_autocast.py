@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 from jax import lax
 
 from supremum.errors import ArgumentError, UnknownNameError
@@ -41,6 +42,13 @@ def test_a_cast_by_hand_decides_the_operation_that_takes_the_value():
     assert dtypes(autocast(lambda x: jnp.exp(x.astype("bfloat16"))), "exp", X) == ["bfloat16"]
     widened = autocast(lambda x: x.astype("float32") @ W.astype("float32"), "mixed_float16")
     assert products(widened, X.astype("bfloat16")) == ["float32"]
+
+
+def test_it_is_honoured_of_weakly_typed_arrays_and_not_of_numbers():
+    weak = jnp.full((4, 4), 2.0)
+    assert weak.weak_type
+    assert products(autocast(lambda x: x.astype("float16") @ x.astype("float16")), weak) == ["float16"]
+    assert products(autocast(lambda x: (x * jnp.full((), 2.0).astype("float16")) @ W), X) == ["bfloat16"]
 
 
 def test_it_is_honoured_where_the_value_was_moved_and_forgotten_where_it_was_computed_with():
@@ -334,6 +342,21 @@ def test_it_takes_and_returns_what_the_function_does():
     )
 
 
+def test_a_function_that_changes_its_arguments_is_refused_rather_than_losing_the_change():
+    def changes_a_leaf(tree):
+        tree["x"] = 2 * tree["x"]
+        return tree["x"]
+
+    for function in (changes_a_leaf, lambda tree: tree.update(y=1) or tree["x"], lambda tree: tree.pop("x")):
+        with pytest.raises(ArgumentError, match="the function changes its arguments"):
+            autocast(function)({"x": X})
+    norm = nnx.BatchNorm(8, rngs=nnx.Rngs(0))
+    with pytest.raises(ArgumentError, match=r"return what changes, with nnx\.split and nnx\.merge"):
+        autocast(lambda norm, x: norm(x))(norm, X)
+    norm.eval()
+    assert autocast(lambda norm, x: norm(x))(norm, X).shape == X.shape
+
+
 def test_numpy_arrays_and_scalars_are_arrays_and_python_numbers_are_not():
     seen = []
     autocast(lambda *args: seen.extend(args) or X)(np.ones(2), np.float32(1), 1.0, 2, True, None)
@@ -411,6 +434,12 @@ def test_a_report_says_what_runs_where_and_why():
     assert "products are most of the work" in str(report)
     assert report.to_dict()["rows"][0]["path"] == "encoder/norm"
     assert report.summary().splitlines()[0].startswith("bfloat16  2 x dot_general")
+
+
+def test_a_report_names_a_line_of_the_users_for_what_jax_traced_once_for_all():
+    function = lambda x: jnp.where(x > 0, jnp.exp(x @ W), 0.0)  # noqa: E731
+    autocast(function).report(X)
+    assert all(__file__.rsplit("/", 1)[1] in row.line for row in autocast(function).report(X).rows)
 
 
 def test_a_report_shows_casts_by_hand():

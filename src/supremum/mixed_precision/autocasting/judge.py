@@ -157,7 +157,7 @@ class _Case:
         old, new = _castable(source.aval), _castable(result.aval)
         if old is None or new is None:
             return Treatment((None,), (Value(new),), self.note(new, "converts from or to another kind of number"))
-        if aval_of(source).weak_type:
+        if aval_of(source).weak_type and aval_of(source).ndim == 0:
             return self.converted(Value(new, value.fits), "a number takes the dtype of the others")
         if old == new:
             return self.converted(value, "changes no dtype")

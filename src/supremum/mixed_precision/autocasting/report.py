@@ -85,13 +85,13 @@ class AutocastReport:
 def report_of(rewritten: Rewritten) -> AutocastReport:
     """The report about a rewritten program."""
     merged: dict[tuple[str, ...], list[tuple[int, int | None]]] = {}
-    for entry, scopes, trips in _entries(rewritten, (), 1):
+    for entry, scopes, line, trips in _entries(rewritten, (), "", 1):
         note = entry.treatment.note
         declared = next((str(aval_of(a).dtype) for a in entry.equation.invars if _is_float(a)), str(note.dtype))
         if note.dtype is None or entry.functions or (entry.treatment.vanishes and declared == str(note.dtype)):
             continue
         name, path = entry.equation.primitive.name, "/".join(scopes)
-        key = (name, str(note.dtype), declared, note.reason, path, line_of(entry.equation))
+        key = (name, str(note.dtype), declared, note.reason, path, line)
         merged.setdefault(key, []).append((1, trips))
     rows = (
         AutocastRow(*key, count=len(found), runs=_total([trips for _, trips in found])) for key, found in merged.items()
@@ -109,11 +109,13 @@ def _total(trips: list[int | None]) -> int | None:
 
 
 def _entries(
-    rewritten: Rewritten, scopes: tuple[str, ...], trips: int | None
-) -> Iterator[tuple[Entry, tuple[str, ...], int | None]]:
+    rewritten: Rewritten, scopes: tuple[str, ...], caller: str, trips: int | None
+) -> Iterator[tuple[Entry, tuple[str, ...], str, int | None]]:
     for entry in rewritten.record:
         inner = (*scopes, *entry.treatment.note.scopes)
-        yield entry, inner, trips
+        # What JAX traced once for many callers, such as the inside of jnp.where, has no line of the user's.
+        line = line_of(entry.equation) or caller
+        yield entry, inner, line, trips
         for callee, function in zip(callees(entry.equation), entry.functions, strict=False):
             each = None if trips is None or callee.trips is None else trips * callee.trips
-            yield from _entries(function, inner, each)
+            yield from _entries(function, inner, line, each)

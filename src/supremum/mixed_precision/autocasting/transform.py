@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
+from supremum.errors import ArgumentError
 from supremum.formats import FORMATS, as_format
 from supremum.mixed_precision.autocasting.judge import DECIDED_SCOPE, DISABLED_SCOPE, KEEP_CALL, AutocastJudge, Context
 from supremum.mixed_precision.autocasting.operations import OPERATIONS
@@ -93,6 +94,7 @@ class AutocastFunction(Generic[P, R]):
             call: tuple[Any, Any] = jax.tree.unflatten(tree, with_arrays(given))
             function: Callable[..., Any] = self._function
             results, structure = jax.tree.flatten(function(*call[0], **call[1]))
+            _check_unchanged(call, with_arrays(given), tree)
             found, with_results = _split(results)
             return found
 
@@ -111,6 +113,16 @@ class AutocastFunction(Generic[P, R]):
             return jax.tree.unflatten(structure, with_results(results))
 
         return rewritten.function, arrays, put, rewritten
+
+
+def _check_unchanged(call: Any, leaves: Sequence[Any], tree: Any) -> None:
+    after, structure = jax.tree.flatten(call)
+    if structure != tree or any(new is not old for new, old in zip(after, leaves, strict=True)):
+        raise ArgumentError(
+            "the function changes its arguments, such as the statistics of a module of Flax nnx; under autocast it "
+            "gets copies, so the change would be lost: return what changes, with nnx.split and nnx.merge, and put it "
+            "back outside"
+        )
 
 
 def _split(leaves: Sequence[Any]) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
