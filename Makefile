@@ -47,7 +47,7 @@ layering: $(DEVELOPED)
 	$(BIN)/lint-imports --no-logo
 
 tests: $(DEVELOPED)
-	$(BIN)/python -m pytest --numprocesses=auto
+	$(BIN)/python -m pytest --numprocesses=auto --dist=loadgroup
 
 bench: $(DEVELOPED)
 	$(BIN)/python -m pytest benchmarks --benchmark-only --benchmark-disable-gc --capture=no --quiet --benchmark-columns=rounds

@@ -16,7 +16,14 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 # How many of a step's first arguments are its state.
 STATES = {"plain_jax": 1, "flax_nnx": 2, "flax_linen": 1, "equinox": 2}
 PRECISIONS = {"float32": "f32", "float16": "f16"}
+EPOCHS = 8  # enough to see that it learns
 SCALING = {"loss_scale", "num_good_steps", "num_skipped_steps", "num_overflows", "num_retries"}
+
+
+# One worker runs all tests of a library, and so each program once.
+of_every_library = pytest.mark.parametrize(
+    "library", [pytest.param(name, marks=pytest.mark.xdist_group(f"example {name}")) for name in STATES]
+)
 
 
 class Run(NamedTuple):
@@ -42,7 +49,7 @@ def run(library: str, precision: str) -> Run:
         return step(*args)
 
     module.step = recorded
-    accuracy = module.main(seed=0)
+    accuracy = module.main(seed=0, epochs=EPOCHS)
     module.step = step
     return Run(accuracy, module, *first[0])
 
@@ -89,7 +96,7 @@ def at(numbers: dict[str, np.ndarray], field: str) -> float:
     return float(found)
 
 
-@pytest.mark.parametrize("library", STATES)
+@of_every_library
 def test_both_programs_learn_equally_well(library):
     accuracies = [run(library, precision).accuracy for precision in PRECISIONS]
     assert min(accuracies) >= 0.95, accuracies
@@ -97,7 +104,7 @@ def test_both_programs_learn_equally_well(library):
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("library", STATES)
+@of_every_library
 def test_every_product_of_the_jitted_step_has_the_dtype_of_its_program(library, precision):
     program = run(library, precision).program
     products = [line for line in program.splitlines() if re.search(r"stablehlo\.(dot_general|convolution)", line)]
@@ -107,14 +114,14 @@ def test_every_product_of_the_jitted_step_has_the_dtype_of_its_program(library, 
         assert [name.split("x")[-1] for name in types] == [PRECISIONS[precision]] * 3, line
 
 
-@pytest.mark.parametrize("library", STATES)
+@of_every_library
 def test_the_programs_differ_by_a_few_lines(library):
     shown = "\n".join(difference(library))
     assert len(added_lines(library)) <= 6, shown
     assert '+loss = autocast(loss, "mixed_float16")' in added_lines(library), shown
 
 
-@pytest.mark.parametrize("library", STATES)
+@of_every_library
 def test_a_step_with_gradients_that_are_not_finite_changes_nothing_but_the_scale(library):
     x = run(library, "float16").args[STATES[library]]
     good, *_ = changes(library, x)
@@ -126,6 +133,7 @@ def test_a_step_with_gradients_that_are_not_finite_changes_nothing_but_the_scale
     assert at(after, "num_skipped_steps") == at(before, "num_skipped_steps") + 1
 
 
+@pytest.mark.xdist_group("example flax_nnx")
 def test_statistics_and_random_counts_of_nnx_go_through_autocast():
     rests = []
     for precision in PRECISIONS:
@@ -143,7 +151,7 @@ def test_statistics_and_random_counts_of_nnx_go_through_autocast():
     np.testing.assert_allclose(half_var, var, rtol=1e-2)
 
 
-@pytest.mark.parametrize("library", STATES)
+@of_every_library
 def test_the_guide_shows_the_lines_that_differ(library):
     guide = (EXAMPLES.parent / "docs/mixed_precision.md").read_text("utf-8")
     shown = [line for line in added_lines(library) if not re.match(r"\+from |\+ +print\(", line)]
