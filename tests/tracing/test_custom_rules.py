@@ -105,6 +105,18 @@ def test_a_rule_with_integers_and_several_results():
     assert compared(program) == {"bfloat16"}
 
 
+def test_a_tangent_has_the_dtype_of_its_primal_whatever_it_is_made_of():
+    @jax.custom_jvp
+    def function(x):
+        return jnp.tanh(x @ W)
+
+    function.defjvp(lambda p, t: (function(*p), (1 - function(*p) ** 2) * (t[0] @ W)))  # a power runs in float32
+    assert compared(function) == {"bfloat16"}
+    tangent = jax.make_jaxpr(lambda x: jax.jvp(autocast(lambda x: function(x) @ W), (x,), (x,)))(X)
+    products = [s.equation for s in walk(tangent) if s.equation.primitive.name == "dot_general"]
+    assert {str(atom.aval.dtype) for product in products for atom in product.invars} == {"bfloat16"}
+
+
 def test_a_rule_of_a_rule():
     @jax.custom_jvp
     def function(x):

@@ -274,9 +274,15 @@ class Case:
         self.want, self.got = in_float32(model), compiled(self.lowered)(tree)
 
 
-@pytest.fixture(
-    scope="module", params=[(m, p) for m in MODELS for p in COMPUTE], ids=lambda p: f"{p[0].__name__}-{p[1]}"
-)
+# One worker runs all tests of a model, and so compiles it once.
+CASES = [
+    pytest.param((model, policy), id=f"{model.__name__}-{policy}", marks=pytest.mark.xdist_group(model.__name__))
+    for model in MODELS
+    for policy in COMPUTE
+]
+
+
+@pytest.fixture(scope="module", params=CASES)
 def case(request):
     return Case(*request.param)
 
