@@ -1,0 +1,628 @@
+"""Row by row: each primitive in a small program runs in the dtypes that its rule says."""
+
+import gc
+import inspect
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.ad_checkpoint import checkpoint_name
+from jax.experimental import pallas
+from jax.experimental.custom_partitioning import custom_partitioning
+from jax.experimental.layout import Layout, with_layout_constraint
+from jax.extend.core import Primitive, check_jaxpr
+from jax.extend.core import primitives as p
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from supremum.mixed_precision import OPERATIONS, autocast
+from supremum.tracing import CALLS, walk
+
+ROWS = dict(OPERATIONS)  # before a test registers another one
+POLICIES = {"mixed_bfloat16": "bfloat16", "mixed_float16": "float16", "float32": "float32"}
+SIZE = 4
+EYE = jnp.eye(SIZE)
+# Positive definite, within (0, 1), and exact in every dtype.
+MATRIX = jnp.asarray(np.eye(SIZE) / 2 + np.arange(SIZE * SIZE).reshape(SIZE, SIZE) / 128 + 1 / 64, jnp.float32)
+WIDE = MATRIX + 0.25
+KEY = jax.random.key(0)
+WINDOW = {"window_dimensions": (2, 2), "window_strides": (1, 1), "padding": "VALID"}
+COMPLEX = np.float32(0) + 1j * np.ones(SIZE, np.complex64)
+
+
+def one_device(axis_type=AxisType.Auto):
+    return jax.make_mesh((1,), ("i",), axis_types=(axis_type,), devices=jax.devices()[:1])
+
+
+WHOLE = P()
+
+
+def mapped(function, check_vma=True, out=WHOLE):
+    """A function of arrays and the axis `i`, on one device."""
+
+    def on_devices(*operands):
+        return jax.shard_map(function, mesh=one_device(), in_specs=P(), out_specs=out, check_vma=check_vma)(*operands)
+
+    return on_devices
+
+
+def varying(function):
+    return mapped(lambda *operands: function(*(lax.pcast(x, "i", to="varying") for x in operands)), out=P("i"))
+
+
+def upper(function):
+    """A function of the diagonals of a tridiagonal matrix."""
+    return lambda h, other: function(h[0], h[1] + 2, h[2], other)
+
+
+def host(function):
+    return lambda h: function(lambda x: np.asarray(x), jax.ShapeDtypeStruct((SIZE, SIZE), jnp.float32), h)
+
+
+@custom_partitioning
+def partitioned(x):
+    return jnp.exp(x)
+
+
+partitioned.def_partition(
+    partition=lambda mesh, shapes, result: (mesh, jnp.exp, result.sharding, [shapes[0].sharding]),
+    infer_sharding_from_operands=lambda mesh, shapes, result: shapes[0].sharding,
+    sharding_rule="i j -> i j",
+)
+
+
+def copied(source, target):
+    target[...] = source[...]
+
+
+def reference(function):
+    """A function of a reference that holds its operand."""
+
+    def of_array(h):
+        ref = jax.new_ref(h)
+        result = function(ref)
+        return jax.freeze(ref) if result is None else result
+
+    return of_array
+
+
+def writes(ref):
+    ref[0, 0] = 1.0
+
+
+def scattered(method):
+    return lambda h, other: getattr(h.at[jnp.array([0, 2])], method)(other[:2])
+
+
+def select_and_scatter(h, other):
+    return p.select_and_scatter_p.bind(
+        h, other[:3, :3], jnp.float32(0),
+        select_jaxpr=jax.make_jaxpr(lambda a, b: a >= b)(1.0, 1.0).jaxpr, select_consts=(),
+        scatter_jaxpr=jax.make_jaxpr(lambda a, b: a + b)(1.0, 1.0).jaxpr, scatter_consts=(),
+        window_dimensions=(2, 2), window_strides=(1, 1), padding=((0, 0), (0, 0)),
+    )  # fmt: skip
+
+
+def largest_in_window(h):
+    return lax.reduce_window(h, -jnp.inf, lax.max, **WINDOW)
+
+
+def twice(h):
+    return lax.custom_linear_solve(lambda x: 2 * x, h, lambda _, b: b / 2, symmetric=True)
+
+
+def bits(h):
+    return lax.bitcast_convert_type(h, jnp.int32)
+
+
+# Functions of `h`, and of another operand where two dtypes can meet.
+PROGRAMS = {
+    "dot_general": lambda h, other: lax.dot(h, other),
+    "ragged_dot_general": lambda h, other: lax.ragged_dot(h, other[None], jnp.array([SIZE])),
+    "conv_general_dilated": lambda h, other: lax.conv(h[None, None], other[None, None], (1, 1), "SAME"),
+    "exp": lax.exp,
+    "expm1": lax.expm1,
+    "exp2": lax.exp2,
+    "pow": lax.pow,
+    "integer_pow": lambda h: lax.integer_pow(h, 3),
+    "square": lax.square,
+    "rsqrt": lax.rsqrt,
+    "log": lax.log,
+    "log1p": lax.log1p,
+    "tan": lax.tan,
+    "acos": lax.acos,
+    "asin": lax.asin,
+    "cosh": lax.cosh,
+    "sinh": lax.sinh,
+    "erf_inv": lax.erf_inv,
+    "lgamma": lax.lgamma,
+    "digamma": lax.digamma,
+    "igamma": lax.igamma,
+    "igammac": lax.igammac,
+    "igamma_grad_a": lax.igamma_grad_a,
+    "random_gamma": lambda h: jax.random.gamma(KEY, h),
+    "regularized_incomplete_beta": lambda h, other: lax.betainc(h, other, h),
+    "polygamma": lambda h, other: lax.polygamma(other + 1, h),
+    "zeta": lambda h, other: lax.zeta(h + 1, other),
+    "bessel_i0e": lax.bessel_i0e,
+    "bessel_i1e": lax.bessel_i1e,
+    "reduce_sum": lambda h: jnp.sum(h, 0),
+    "reduce_prod": lambda h: jnp.prod(h, 0),
+    "cumsum": lax.cumsum,
+    "cumprod": lax.cumprod,
+    "cumlogsumexp": lax.cumlogsumexp,
+    "reduce_window_sum": lambda h: lax.reduce_window(h, 0.0, lax.add, **WINDOW),
+    "select_and_scatter_add": jax.grad(lambda h: jnp.sum(largest_in_window(h))),
+    "psum": mapped(lambda h: lax.psum(h, "i"), check_vma=False),
+    "psum_invariant": varying(lambda h: lax.pcast(lax.psum(h, "i"), "i", to="varying")),
+    "reduce_scatter": varying(lambda h: lax.psum_scatter(h, "i", tiled=True)),
+    "reduce_max": lambda h: jnp.max(h, 0),
+    "reduce_min": lambda h: jnp.min(h, 0),
+    "cholesky": lax.linalg.cholesky,
+    "lu": lambda h: lax.linalg.lu(h)[0],
+    "qr": lambda h: lax.linalg.qr(h)[0],
+    "householder_product": lambda h, other: lax.linalg.householder_product(h, other[0]),
+    "eigh": lambda h: lax.linalg.eigh(h)[1],
+    "eig": lambda h: jnp.abs(lax.linalg.eig(h, compute_left_eigenvectors=False)[0]),
+    "svd": lambda h: lax.linalg.svd(h, compute_uv=False),
+    "schur": lambda h: lax.linalg.schur(h)[0],
+    "hessenberg": lambda h: lax.linalg.hessenberg(h)[0],
+    "triangular_solve": lambda h, other: lax.linalg.triangular_solve(h, other, lower=True),
+    "cholesky_update": lambda h, other: lax.linalg.cholesky_update(lax.linalg.cholesky(h).T, other[0]),
+    "symmetric_product": lambda h, other: lax.linalg.symmetric_product(h, other),
+    "tridiagonal": lambda h: lax.linalg.tridiagonal(h, lower=True)[1],
+    "tridiagonal_solve": upper(lax.linalg.tridiagonal_solve),
+    "fft": lambda h: jnp.abs(jnp.fft.rfft(h)),
+    "broadcast_in_dim": lambda h: lax.broadcast(h, (2,)),
+    "reshape": lambda h: lax.reshape(h, (2, 8)),
+    "squeeze": lambda h: lax.squeeze(lax.reshape(h, (1, 16)), (0,)),
+    "transpose": lambda h: lax.transpose(h, (1, 0)),
+    "slice": lambda h: lax.slice(h, (0, 1), (2, 3)),
+    "dynamic_slice": lambda h: lax.dynamic_slice(h, (jnp.int32(1), jnp.int32(1)), (2, 2)),
+    "rev": lambda h: lax.rev(h, (0,)),
+    "copy": lambda h: jnp.copy(h),
+    "stop_gradient": lax.stop_gradient,
+    "pvary": mapped(lambda h: lax.pcast(h, "i", to="varying"), out=P("i")),
+    "pbroadcast": mapped(lambda h: lax.pbroadcast(h, "i", 0), check_vma=False),
+    "gather": lambda h: jnp.take(h, jnp.array([2, 0]), axis=0),
+    "name": lambda h: checkpoint_name(h, "kept"),
+    "sharding_constraint": lambda h: lax.with_sharding_constraint(h, NamedSharding(one_device(), P())),
+    "layout_constraint": lambda h: with_layout_constraint(h, Layout((1, 0))),
+    "reshard": lambda h: jax.sharding.reshard(h, NamedSharding(one_device(AxisType.Explicit), P())),
+    "all_gather": varying(lambda h: lax.all_gather(h, "i", tiled=True)),
+    "all_to_all": varying(lambda h: lax.all_to_all(h, "i", 0, 0, tiled=True)),
+    "ppermute": varying(lambda h: lax.ppermute(h, "i", [(0, 0)])),
+    "pmax": mapped(lambda h: lax.pmax(h, "i")),
+    "pmin": mapped(lambda h: lax.pmin(h, "i")),
+    "cummax": lax.cummax,
+    "cummin": lax.cummin,
+    "reduce_precision": lambda h: lax.reduce_precision(h, 5, 5),
+    "split": lambda h: lax.split(h, (1, 3))[1],
+    "tile": lambda h: jnp.tile(h, (2, 1)),
+    "unstack": lambda h: jnp.unstack(h)[1],
+    "stack": lambda h, other: jnp.stack([h, other]),
+    "concatenate": lambda h, other: lax.concatenate([h, other], 0),
+    "dynamic_update_slice": lambda h, other: lax.dynamic_update_slice(h, other[:2], (jnp.int32(1), jnp.int32(0))),
+    "select_n": lambda h, other: lax.select_n(jnp.array([[True, False] * 2] * 4), h, other),
+    "pad": lambda h, other: lax.pad(h, other[0, 0], ((1, 1, 0), (0, 0, 0))),
+    "sort": lambda h, other: lax.sort((h, other), num_keys=1),
+    "top_k": lambda h: lax.top_k(h, 2)[0],
+    "approx_top_k": lambda h: lax.approx_max_k(h, 2)[0],
+    "optimization_barrier": lambda h, other: lax.optimization_barrier((h, other)),
+    "device_put": lambda h, other: jax.device_put((h, other)),
+    "add": lax.add,
+    "sub": lax.sub,
+    "mul": lax.mul,
+    "neg": lax.neg,
+    "add_any": lambda h, other: p.add_jaxvals_p.bind(h, other),
+    "abs": lax.abs,
+    "sign": lax.sign,
+    "floor": lax.floor,
+    "ceil": lax.ceil,
+    "round": lax.round,
+    "clamp": lambda h, other: lax.clamp(jnp.full((), 0.25, h.dtype), h, other),
+    "max": lax.max,
+    "min": lax.min,
+    "rem": lax.rem,
+    "div": lax.div,
+    "atan2": lax.atan2,
+    "sin": lax.sin,
+    "cos": lax.cos,
+    "atan": lax.atan,
+    "tanh": lax.tanh,
+    "logistic": lax.logistic,
+    "erf": lax.erf,
+    "erfc": lax.erfc,
+    "sqrt": lax.sqrt,
+    "cbrt": lax.cbrt,
+    "acosh": lambda h: lax.acosh(h + 2),
+    "asinh": lax.asinh,
+    "atanh": lax.atanh,
+    "eq": lax.eq,
+    "ne": lax.ne,
+    "lt": lax.lt,
+    "le": lax.le,
+    "gt": lax.gt,
+    "ge": lax.ge,
+    "eq_to": lambda h, other: p.eq_to_p.bind(h, other),
+    "le_to": lambda h, other: p.le_to_p.bind(h, other),
+    "lt_to": lambda h, other: p.lt_to_p.bind(h, other),
+    "is_finite": lax.is_finite,
+    "argmax": lambda h: lax.argmax(h, 0, jnp.int32),
+    "argmin": lambda h: lax.argmin(h, 0, jnp.int32),
+    "reduce_window_max": largest_in_window,
+    "reduce_window_min": lambda h: lax.reduce_window(h, jnp.inf, lax.min, **WINDOW),
+    "scatter": scattered("set"),
+    "scatter-add": scattered("add"),
+    "scatter-sub": scattered("subtract"),
+    "scatter-mul": scattered("multiply"),
+    "scatter-min": scattered("min"),
+    "scatter-max": scattered("max"),
+    "nextafter": lax.nextafter,
+    "bitcast_convert_type": bits,
+    "select_and_gather_add": lambda h, other: jax.jvp(largest_in_window, (h,), (other,))[1],
+    "complex": lambda h, other: jnp.abs(lax.complex(h, other)),
+    "real": lambda h: h[0] + lax.real(COMPLEX + h[0]),
+    "imag": lambda h: h[0] + lax.imag(COMPLEX + h[0]),
+    "conj": lambda h: h[0] + jnp.abs(lax.conj(COMPLEX + h[0])),
+    "get": reference(lambda ref: ref[...]),
+    "swap": reference(writes),
+    "addupdate": reference(lambda ref: jax.ref.addupdate(ref, (0, 0), 1.0)),
+    "pure_callback": host(jax.pure_callback),
+    "io_callback": host(jax.experimental.io_callback),
+    "debug_callback": lambda h: jax.debug.callback(lambda x: None, h) or h,
+    "debug_print": lambda h: jax.debug.print("{}", h) or h,
+    "ffi_call": lambda h: jax.ffi.ffi_call("absent", jax.ShapeDtypeStruct(h.shape, jnp.float32))(h),
+    "pallas_call": lambda h: pallas.pallas_call(copied, jax.ShapeDtypeStruct(h.shape, h.dtype), interpret=True)(h),
+    "reduce": lambda h: lax.reduce(h, 0.5, lambda a, b: a * b + 1, (0,)),
+    "reduce_window": lambda h: lax.reduce_window(h, 1.0, lambda a, b: a * b + 1, **WINDOW),
+    "select_and_scatter": select_and_scatter,
+    "custom_linear_solve": twice,
+    "linear_call": lambda h: jax.custom_derivatives.linear_call(lambda _, x: 2 * x, lambda _, x: 2 * x, (), h),
+    "custom_partitioning": lambda h: partitioned(h),
+    "iota": lambda h: h + lax.iota(jnp.float32, SIZE),
+    "rng_uniform": lambda h: h + lax.rng_uniform(0.0, h[0, 0], (SIZE, SIZE)),
+    "rng_bit_generator": lambda h: h + lax.rng_bit_generator(np.zeros(4, np.uint32), (SIZE,))[1].astype(jnp.float32),
+    "random_bits": lambda h: h * jax.random.bits(KEY, (SIZE,)).astype(jnp.float32),
+    "random_seed": lambda h: h * jax.random.uniform(jax.random.key(jnp.int32(1))),
+    "random_wrap": lambda h: h * jax.random.uniform(jax.random.wrap_key_data(np.zeros(2, np.uint32))),
+    "random_unwrap": lambda h: h * jax.random.key_data(KEY).astype(jnp.float32)[0],
+    "random_fold_in": lambda h: h * jax.random.uniform(jax.random.fold_in(KEY, 1)),
+    "random_split": lambda h: h * jax.random.uniform(jax.random.split(KEY)[0]),
+    "random_clone": lambda h: h * jax.random.uniform(jax.random.clone(KEY)),
+    "threefry2x32": lambda h: h * p.threefry2x32_p.bind(*[np.arange(SIZE, dtype=np.uint32)] * 4)[0].astype(jnp.float32),
+    "axis_index": mapped(lambda h: h + lax.axis_index("i").astype(jnp.float32), check_vma=False),
+    "not": lambda h: h + lax.bitwise_not(bits(h)),
+    "and": lambda h: h + lax.bitwise_and(bits(h), 255),
+    "or": lambda h: h + lax.bitwise_or(bits(h), 255),
+    "xor": lambda h: h + lax.bitwise_xor(bits(h), 255),
+    "shift_left": lambda h: h + lax.shift_left(bits(h), 1),
+    "shift_right_logical": lambda h: h + lax.shift_right_logical(bits(h), 1),
+    "shift_right_arithmetic": lambda h: h + lax.shift_right_arithmetic(bits(h), 1),
+    "population_count": lambda h: h + lax.population_count(bits(h)),
+    "clz": lambda h: h + lax.clz(bits(h)),
+    "reduce_and": lambda h: h * jnp.all(h > 0),
+    "reduce_or": lambda h: h * jnp.any(h > 0),
+    "reduce_xor": lambda h: h + lax.reduce_xor(bits(h), (0,)),
+}  # fmt: skip
+
+NO_PROGRAM = {
+    **dict.fromkeys(
+        ["unreduced_psum", "all_gather_invariant", "ragged_all_to_all"], "made for several devices by JAX itself"
+    ),
+    "custom_lin": "stands in the middle of a derivative and never in a finished program",
+    **dict.fromkeys(["empty", "empty2"], "memory without values"),
+    **dict.fromkeys(["create_token", "after_all"], "orders effects and takes no arrays"),
+}
+
+GONE = {
+    "copy_p", "expand_dims", "mesh_cast", "pcast", "psum2", "ragged_dot", "random_gamma_grad", "scatter_sub",
+    "tpu_custom_call",
+}  # fmt: skip
+"""Rows that no primitive of this JAX has: of other versions."""
+
+
+def arity(program):
+    return sum(each.default is each.empty for each in inspect.signature(program).parameters.values())
+
+
+def sites_of(name, function, *operands):
+    closed = jax.make_jaxpr(function)(*operands)
+    check_jaxpr(closed.jaxpr)
+    return [site.equation for site in walk(closed) if site.equation.primitive.name == name], closed
+
+
+def product(x):
+    """The value itself, as autocast has it after a product: in the compute dtype."""
+    return lax.dot(EYE, x)
+
+
+def applied(program, other):
+    """A function of two arrays, of which the program takes both after a product, or the first only."""
+    prepare = product if other == "narrow" else lambda x: x
+
+    # Called, so that the function is there as autocast left it, with the types that autocast gave its variables.
+    @jax.jit
+    def function(x, y):
+        return program(product(x), prepare(y)) if arity(program) == 2 else program(product(x))
+
+    return function
+
+
+def without_row(name):
+    return pytest.mark.xfail(name not in ROWS, reason="it has no row", raises=(KeyError, AssertionError), strict=True)
+
+
+def named(names):
+    return [pytest.param(name, marks=without_row(name)) for name in names]
+
+
+CASES = [
+    pytest.param(name, other, marks=without_row(name))
+    for name in PROGRAMS
+    for other in ("narrow", "wide")[: arity(PROGRAMS[name])]
+]
+
+
+def dtypes_of(atoms):
+    return [str(getattr(atom.aval, "dtype", None)) for atom in atoms]
+
+
+def expected(row, atoms, narrow, other):
+    """What the rule says of operands or results; those that were no float32 stay what they are."""
+    if row.rule == "each":
+        given = [narrow, narrow if other == "narrow" else "float32"]
+        return [given[i] if dtype == "float32" else dtype for i, dtype in enumerate(dtypes_of(atoms))]
+    said = {
+        "compute": narrow,
+        "float32": "float32",
+        "widest": "float32" if other == "wide" else narrow,
+        "declared": "float32",
+    }[row.rule]
+    return [said if dtype == "float32" else dtype for dtype in dtypes_of(atoms)]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(("name", "other"), CASES)
+def test_a_row_runs_as_its_rule_says(name, other, policy):
+    row, function = ROWS[name], applied(PROGRAMS[name], other)
+    ours, closed = sites_of(name, autocast(function, policy), MATRIX, WIDE)
+    theirs, declared = sites_of(name, function, MATRIX, WIDE)
+    assert len(ours) == len(theirs) > 0
+    assert dtypes_of(closed.jaxpr.outvars) == dtypes_of(declared.jaxpr.outvars)
+    for after, before in zip(ours, theirs, strict=True):
+        assert dtypes_of(after.invars) == expected(row, before.invars, POLICIES[policy], other)
+        assert dtypes_of(after.outvars) == expected(row, before.outvars, POLICIES[policy], other)
+
+
+GIVES_NO_FLOAT = {"eq", "ne", "lt", "le", "gt", "ge", "eq_to", "le_to", "lt_to", "is_finite", "argmax", "argmin"}
+# These give some of the values that they take, here at least, but compare or add them.
+CHOOSE = {"max", "min", "clamp", "rem", "abs", "reduce_max", "reduce_min", "reduce_window_max", "reduce_window_min"}
+CHOOSE |= {"psum", "psum_invariant", "reduce_scatter"}
+SLOW = ["igamma", "igammac", "igamma_grad_a", "random_gamma", "regularized_incomplete_beta", "polygamma", "zeta"]
+NOT_RUN = {
+    "pbroadcast": "CPUs have none",
+    **dict.fromkeys(SLOW, "takes seconds to compile"),
+    "cholesky_update": "likewise",
+}
+RUN = [name for name in PROGRAMS if name not in ROWS or (ROWS[name].rule != "declared" and name not in NOT_RUN)]
+
+
+@pytest.mark.parametrize("name", named(RUN))
+def test_values_are_those_of_the_program(name):
+    """What runs in float32 or only moves values gives the very same: the operands are exact in every dtype."""
+    function = applied(PROGRAMS[name], "narrow")
+    found, meant = jax.jit(lambda *xy: (autocast(function, "mixed_float16")(*xy), function(*xy)))(MATRIX, WIDE)
+    exact = ROWS[name].rule == "float32" or ROWS[name].moves
+    results = jax.tree.leaves(meant)
+    if name not in GIVES_NO_FLOAT | CHOOSE | {"reduce_precision"}:
+        assert ROWS[name].moves == all(np.isin(each, [MATRIX, WIDE]).all() for each in results)
+    for a, b in zip(jax.tree.leaves(found), results, strict=True):
+        assert a.dtype == b.dtype
+        step = 1e-6 if exact else 2**-9
+        np.testing.assert_allclose(a, b, rtol=0, atol=step * np.max(np.abs(b), initial=0, where=np.isfinite(b)))
+
+
+def test_every_row_has_a_program_or_a_reason_why_not():
+    assert set(ROWS) - set(PROGRAMS) - GONE == set(NO_PROGRAM)
+
+
+def test_every_row_has_a_primitive():
+    # By type: what pretends to be of another class may run code of its own when it is asked.
+    existing = {each.name for each in gc.get_objects() if issubclass(type(each), Primitive)}
+    assert set(ROWS) - existing == GONE & set(ROWS)
+
+
+TREATED_BY_THE_JUDGE = {"convert_element_type", "scan", "while", "cond", "custom_jvp_call", "custom_vjp_call"} | set(
+    CALLS
+)
+
+
+def test_every_public_primitive_has_a_row():
+    public = {each.name for each in vars(p).values() if isinstance(each, Primitive)}
+    assert public - set(ROWS) == public & TREATED_BY_THE_JUDGE
+
+
+KEEPERS = [
+    name
+    for name in PROGRAMS
+    if name not in ROWS or (ROWS[name].rule in ("widest", "each") and name not in GIVES_NO_FLOAT)
+]
+
+
+@pytest.mark.parametrize("name", named(KEEPERS))
+def test_a_cast_by_hand_lasts_through_what_only_moves_values(name):
+    """And through nothing else."""
+
+    def function(x, y):
+        operands = [each.astype(jnp.float16) for each in (x, y)[: arity(PROGRAMS[name])]]
+        moved = jnp.ravel(jax.tree.leaves(PROGRAMS[name](*operands))[-1])
+        return lax.dot(moved, moved)
+
+    (*_, last), _ = sites_of("dot_general", autocast(function, "mixed_bfloat16"), MATRIX, WIDE)
+    assert dtypes_of(last.invars) == ["float16" if ROWS[name].moves else "bfloat16"] * 2
+
+
+@pytest.mark.parametrize("name", named(name for name in KEEPERS if name not in ROWS or ROWS[name].moves))
+def test_a_number_stays_a_number_where_all_values_of_the_result_are_it(name):
+    def function(x):
+        numbers = [jnp.full((SIZE, SIZE), 0.5)] * arity(PROGRAMS[name])
+        return product(x)[0, 0] * jax.tree.leaves(PROGRAMS[name](*numbers))[-1]
+
+    (*_, last), _ = sites_of("mul", autocast(function, "mixed_float16"), MATRIX)
+    assert dtypes_of(last.invars) == ["float16" if ROWS[name].fills else "float32"] * 2
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "logsumexp"])
+def test_what_is_subtracted_is_not_rounded(name, policy):
+    closed = jax.make_jaxpr(autocast(lambda x: getattr(jax.nn, name)(product(x)), policy))(MATRIX)
+    computed = {"reduce_max", "max", "sub", "exp", "reduce_sum", "log", "div", "add"}
+    found = [site.equation for site in walk(closed) if site.equation.primitive.name in computed]
+    assert len(found) >= 5
+    assert {dtype for equation in found for dtype in dtypes_of(equation.outvars)} == {"float32"}
+
+
+ALIKE = {
+    "dot_general": "ragged_dot_general conv_general_dilated",
+    "exp": "exp2 expm1 pow cosh sinh",
+    "integer_pow": "square",
+    "log": "log1p",
+    "lgamma": "digamma igamma igammac polygamma zeta bessel_i0e bessel_i1e regularized_incomplete_beta",
+    "reduce_sum": "cumsum reduce_window_sum select_and_scatter_add psum psum_invariant reduce_scatter",
+    "reduce_max": "reduce_min",
+    "cholesky": "lu qr eigh svd triangular_solve tridiagonal_solve",
+    "add": "sub mul div max min neg abs",
+    "tanh": "logistic erf sqrt sin cos",
+    "sort": "top_k optimization_barrier device_put",
+    "scatter-add": "scatter scatter-mul scatter-min scatter-max",
+}
+
+
+@pytest.mark.parametrize(("name", "others"), ALIKE.items())
+def test_what_is_alike_is_treated_alike(name, others):
+    assert {ROWS[other].rule for other in others.split()} == {ROWS[name].rule}
+
+
+def test_keys_of_another_dtype_do_not_widen_what_is_sorted_by_them():
+    function = applied(PROGRAMS["sort"], "wide")
+    (site,), _ = sites_of("sort", autocast(function, "mixed_bfloat16"), MATRIX, WIDE)
+    assert dtypes_of(site.outvars) == ["bfloat16", "float32"]
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
+def test_an_operation_that_takes_what_is_never_cast_is_left_alone(dtype):
+    def function(x, small):
+        return lax.dot(product(x), small, preferred_element_type=jnp.float32)
+
+    (*_, last), _ = sites_of("dot_general", autocast(function, "mixed_float16"), MATRIX, MATRIX.astype(dtype))
+    assert dtypes_of((*last.invars, *last.outvars)) == ["float32", dtype, "float32"]
+
+
+def test_float64_is_never_cast():
+    with jax.enable_x64(True):
+        large = np.asarray(MATRIX, np.float64)
+        closed = jax.make_jaxpr(autocast(lambda x: jnp.sum(jnp.tanh(x @ x)), "mixed_float16"))(large)
+    assert {dtype for site in walk(closed) for dtype in dtypes_of(site.equation.outvars)} == {"float64"}
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_a_bias_leaves_the_product_narrow_and_is_added_in_float32(policy):
+    def after(function):
+        (added,), closed = sites_of("add", autocast(function, policy), MATRIX, WIDE, WIDE[0])
+        (last,) = [site.equation for site in walk(closed) if site.equation.primitive.name == "tanh"]
+        assert dtypes_of(added.invars) == ["float32"] * 2
+        (dtype,) = dtypes_of(last.outvars)
+        return dtype
+
+    assert after(lambda x, w, bias: jnp.tanh(x @ w + bias)) == POLICIES[policy]
+    assert after(lambda x, w, bias: jnp.tanh(bias + x @ w)) == POLICIES[policy]
+    assert after(lambda x, w, bias: jnp.tanh((x @ w).T + bias[:, None])) == POLICIES[policy]
+    assert after(lambda x, w, bias: jnp.tanh(x @ w + w)) == "float32"
+    assert after(lambda x, w, bias: jnp.tanh(x @ w + jnp.exp(bias))) == "float32"
+
+
+# Numbers
+
+FINFO = {name: jnp.finfo(name) for name in ("float16", "bfloat16", "float32")}
+NUMBERS = [1e-8, 1e-5, 6e-5, 6.2e-5, 65504, 65505, 70000, -1e9, 3.39e38, np.inf, np.nan, 0, 0.1, -1.5]
+NUMBERS += [float(FINFO["float32"].min), 1e-38, 1.2e-38]
+
+
+def as_number_runs_in(number, dtype):
+    """It follows an array whose dtype holds it within its normal range; else the operation runs in float32."""
+    info = FINFO[dtype]
+    follows = not np.isfinite(number) or number == 0 or float(info.smallest_normal) <= abs(number) <= float(info.max)
+    return dtype if follows else "float32"
+
+
+def in_scan(h, number):
+    return lax.scan(lambda carry, row: (carry, row + number), 0, h)[1]
+
+
+def in_while(h, number):
+    return lax.fori_loop(0, 2, lambda _, carry: carry * jnp.sum(h + number), 0.0)
+
+
+def in_cond(h, number):
+    return lax.cond(jnp.bool_(True), lambda h: h + number, lambda h: h + number, h)
+
+
+WRITTEN = {
+    "on the right": lambda h, number: h + number,
+    "on the left": lambda h, number: number + h,
+    "of NumPy": lambda h, number: h + np.float32(number),
+    "made an array": lambda h, number: h + jnp.asarray(number, jnp.float32),
+    "like another array": lambda h, number: h + jnp.full_like(h, number),
+    "filling an array": lambda h, number: h + jnp.full(h.shape, number, jnp.float32),
+    "filling and moved": lambda h, number: h + jnp.full((1, *h.shape), number, jnp.float32)[0].T,
+    "broadcast": lambda h, number: h + jnp.broadcast_to(jnp.float32(number), h.shape),
+    "chosen": lambda h, number: jnp.where(h > 0, h, number),
+    "chosen from the left": lambda h, number: jnp.where(h > 0, number, h),
+    "padding": lambda h, number: jnp.pad(h, 1, constant_values=number),
+    "clipping": lambda h, number: jnp.maximum(h, number),
+    "within a jitted function": lambda h, number: jax.jit(lambda h: h + number)(h),
+    "handed to a jitted function": lambda h, number: jax.jit(lambda h, number: h + number)(h, number),
+    "within a checkpoint": lambda h, number: jax.checkpoint(lambda h: h + number)(h),
+    "within a scan": in_scan,
+    "within a loop": in_while,
+    "within a branch": in_cond,
+    "mapped over": lambda h, number: jax.vmap(lambda row: row + number)(h),
+}
+OPERATION = {"chosen": "select_n", "chosen from the left": "select_n", "padding": "pad", "clipping": "max"}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("written", WRITTEN)
+def test_a_number_follows_the_array_where_it_holds_it(written, policy):
+    found, name = {}, OPERATION.get(written, "add")
+    for number in NUMBERS:
+        sites, _ = sites_of(
+            name, autocast(lambda x, number=number: WRITTEN[written](product(x), float(number)), policy), MATRIX
+        )
+        # Without the counters of loops.
+        (found[number],) = {tuple(dtypes_of(site.invars[-2:])) for site in sites} - {("int32", "int32")}
+    assert found == {number: (as_number_runs_in(number, POLICIES[policy]),) * 2 for number in NUMBERS}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("number", [1.0, 1e-8, 70000.0, 0.0])
+def test_a_number_divided_by_an_array_is_a_reciprocal_and_runs_in_float32(number, policy):
+    for function in (lambda x: number / product(x), lambda x: jnp.full((SIZE, SIZE), number) / product(x)):
+        (site,), _ = sites_of("div", autocast(function, policy), MATRIX)
+        assert dtypes_of(site.invars) == ["float32"] * 2
+    (site,), _ = sites_of("div", autocast(lambda x: product(x) / (number or 2.0), policy), MATRIX)
+    assert dtypes_of(site.invars) == [as_number_runs_in(number, POLICIES[policy])] * 2
+
+
+@pytest.mark.parametrize("number", [1e-8, 70000.0, -1e9])
+def test_what_a_narrow_dtype_cannot_hold_is_there_in_the_result(number):
+    found = jax.jit(autocast(lambda x: jnp.where(x > 2, product(x), number), "mixed_float16"))(MATRIX)
+    np.testing.assert_array_equal(found, np.full((SIZE, SIZE), number, np.float32))
+
+
+def test_a_computed_number_is_an_array():
+    (site,), _ = sites_of("add", autocast(lambda x: product(x) + jnp.sin(jnp.float32(0.5)), "mixed_float16"), MATRIX)
+    assert dtypes_of(site.invars) == ["float32"] * 2

@@ -1,0 +1,134 @@
+"""What an equation says about itself."""
+
+import inspect
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+from jax.ad_checkpoint import checkpoint_name
+
+from supremum.tracing import CALLS, callees, line_of, name_of_call, scopes_of, walk
+
+
+def equations(function, *operands):
+    return jax.make_jaxpr(function)(*operands).eqns
+
+
+def equation(name, function, *operands):
+    closed = jax.make_jaxpr(function)(*operands)
+    return next(site.equation for site in walk(closed) if site.equation.primitive.name == name)
+
+
+def in_scopes(x):
+    with jax.named_scope("encoder"), jax.named_scope("norm"):
+        return jnp.sin(x)
+
+
+@pytest.mark.parametrize(
+    "transformed",
+    [in_scopes, jax.jit(in_scopes, inline=True), jax.vmap(in_scopes), jax.vmap(jax.vmap(in_scopes))],
+)
+def test_scopes_are_those_of_the_program_and_not_of_transformations(transformed):
+    assert scopes_of(equation("sin", transformed, jnp.ones((2, 2)))) == ("encoder", "norm")
+
+
+@pytest.mark.parametrize(
+    "derivative",
+    [jax.grad, jax.jacfwd, jax.jacrev, jax.value_and_grad, lambda f: lambda x: jax.linearize(f, x)[1](x)],
+)
+def test_derivatives_stand_where_their_function_does(derivative):
+    found = [each for each in equations(derivative(in_scopes), 1.0) if each.primitive.name in ("sin", "cos", "mul")]
+    assert found
+    assert {scopes_of(each) for each in found} == {("encoder", "norm")}
+
+
+def test_scopes_end():
+    assert scopes_of(equation("exp", lambda x: jnp.exp(in_scopes(x)), 1.0)) == ()
+
+
+def double(x):
+    return 2 * x
+
+
+@jax.custom_jvp
+def forward(x):
+    return 2 * x
+
+
+forward.defjvp(lambda primals, tangents: (forward(*primals), tangents[0]))
+
+
+@jax.custom_vjp
+def backward(x):
+    return 2 * x
+
+
+backward.defvjp(lambda x: (2 * x, None), lambda _, cotangent: (cotangent,))
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (jax.jit(double), "double"),
+        (jax.nn.silu, "silu"),
+        (forward, "forward"),
+        (backward, "backward"),
+        (jax.jit(lambda x: x + 1), "<lambda>"),
+        (double, ""),
+        (jax.checkpoint(double), ""),
+        (lambda x: lax.scan(lambda carry, _: (double(carry), None), x, length=2)[0], ""),
+        (lambda x: lax.cond(x > 0, double, double, x), ""),
+        (lambda x: checkpoint_name(x, "kept"), ""),
+    ],
+)
+def test_calls_have_the_names_of_their_functions(function, name):
+    assert name_of_call(equations(function, 1.0)[-1]) == name
+
+
+@pytest.mark.parametrize(
+    ("function", "parameters"),
+    [
+        (double, []),
+        (jax.jit(double), [("jaxpr", 1)]),
+        (jax.checkpoint(double), [("jaxpr", 1)]),
+        (forward, [("call_jaxpr", 1)]),
+        (backward, [("call_jaxpr", 1)]),
+        (lambda x: lax.scan(lambda carry, _: (double(carry), None), x, length=4)[0], [("jaxpr", 4)]),
+        (
+            lambda x: lax.while_loop(lambda carry: carry < 1, double, x),
+            [("body_jaxpr", None), ("cond_jaxpr", None)],
+        ),
+        (lambda x: lax.switch(x.astype(int), [double, jnp.sin, jnp.cos], x), [("branches", 1)] * 3),
+        (lambda x: lax.cond(x > 0, double, jnp.sin, x), [("branches", 1), ("branches", 1)]),
+        (lambda x: lax.reduce(jnp.ones(3), x, lambda a, b: a * b + 1, (0,)), [("jaxpr", 1)]),
+    ],
+)
+def test_callees_are_the_functions_that_an_equation_calls(function, parameters):
+    found = callees(equations(function, 1.0)[-1])
+    assert sorted((callee.parameter, callee.trips) for callee in found) == parameters
+
+
+def test_callees_are_open():
+    for function in (jax.jit(double), jax.checkpoint(double)):
+        (callee,) = callees(equations(function, 1.0)[-1])
+        assert [each.primitive.name for each in callee.jaxpr.eqns] == ["mul"]
+
+
+@pytest.mark.parametrize("function", [jax.jit(double), jax.checkpoint(double)])
+def test_calls_hold_their_function_where_it_is_said(function):
+    call = equations(function, 1.0)[-1]
+    (callee,) = callees(call)
+    assert callee.parameter == CALLS[call.primitive.name]
+    assert len(callee.jaxpr.invars) == len(call.invars)
+
+
+def test_a_line_names_file_line_and_function():
+    def here(x):
+        return jnp.sin(x)
+
+    _, first = inspect.getsourcelines(here)
+    line = line_of(equation("sin", here, 1.0))
+    assert line.split(":")[0].endswith("test_equations.py")
+    assert line.split(":")[1] == str(first + 1)
+    assert line.endswith(f"({here.__qualname__})")
