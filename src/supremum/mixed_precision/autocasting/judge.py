@@ -219,6 +219,8 @@ class _Case:
             return self.cast_to(widest, reason, self.moved(widest))
         if self.is_reciprocal:
             return self.cast_to(_FLOAT32, "a reciprocal: that of a small number is beyond float16")
+        if self.name == p.mul_p.name and self.equation.invars[0] is self.equation.invars[1]:
+            return self.cast_to(_FLOAT32, "a square; " + OPERATIONS[p.square_p.name].reason)
         bias = self.bias
         if bias is not None:
             # Spread out first and cast then: the gradient of a bias that is cast first is summed in 16 bits, which is a

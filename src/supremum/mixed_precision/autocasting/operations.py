@@ -7,7 +7,6 @@ departs from them says so in its reason. A primitive without a row is left alone
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -64,7 +63,7 @@ _MOVES = "moves values and computes nothing"
 _MEETS = "only moves values, which meet in one array"
 _SAME = "as accurate as its operands in any dtype"
 _COMPARES = "compares what it is given"
-_WRITES = "adds into an array that is there, in the dtype of that array"
+_WRITES = "writes into an array that is there, in the dtype of that array; departs from torch, which takes the widest"
 _BITS = "its result depends on the bits of its dtype"
 _HOST = "code outside of JAX gets the dtypes that it expects"
 _ASIDE = "departs from torch, which does not list it: "
@@ -73,16 +72,18 @@ _TABLE: list[Row] = [
     # Products
     *_rows(
         COMPUTE,
-        "products are most of the work, and XLA accumulates them in float32",
+        "products are most of the work, and XLA accumulates them in float32; departs from torch for dot, vdot, "
+        "tensordot and bilinear, which are this one primitive in JAX",
         "dot_general",
-        "__matmul__ matmul mm mv bmm addmm addmv addbmm baddbmm addr linear chain_matmul einsum multi_dot",
+        "__matmul__ matmul mm mv bmm addmm addmv addbmm baddbmm addr linear chain_matmul einsum multi_dot "
+        "linalg_vecdot scaled_dot_product_attention",
     ),
-    *_rows(COMPUTE, "products of groups, else as dot_general", "ragged_dot_general ragged_dot"),
+    *_rows(COMPUTE, "products of groups, else as dot_general", "ragged_dot_general"),
     *_rows(
         COMPUTE,
         "products are most of the work, and XLA accumulates them in float32",
         "conv_general_dilated",
-        "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
+        "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution _convolution",
     ),
     # What leaves the range of float16, or multiplies errors
     *_rows(FLOAT32, _RANGE, "exp", "exp softmax log_softmax softmin softplus"),
@@ -108,8 +109,8 @@ _TABLE: list[Row] = [
     *_rows(
         FLOAT32,
         _ASIDE + _SPECIAL,
-        "lgamma digamma igamma igammac igamma_grad_a random_gamma random_gamma_grad regularized_incomplete_beta "
-        "polygamma zeta bessel_i0e bessel_i1e",
+        "lgamma digamma igamma igammac igamma_grad_a random_gamma regularized_incomplete_beta polygamma "
+        " zeta bessel_i0e bessel_i1e",
     ),
     # Sums
     *_rows(FLOAT32, _SUMS, "reduce_sum", "sum"),
@@ -119,7 +120,7 @@ _TABLE: list[Row] = [
     *_rows(FLOAT32, _SUMS, "cumlogsumexp", "logsumexp"),
     *_rows(FLOAT32, _SUMS, "reduce_window_sum"),
     *_rows(FLOAT32, "the gradient of a pooled maximum, a sum where windows overlap", "select_and_scatter_add"),
-    *_rows(FLOAT32, "a sum over devices", "psum psum_invariant psum2 reduce_scatter unreduced_psum"),
+    *_rows(FLOAT32, "a sum over devices", "psum psum_invariant reduce_scatter unreduced_psum"),
     *_rows(
         FLOAT32,
         "softmax and logsumexp subtract it, and the difference shall not be rounded first",
@@ -131,31 +132,33 @@ _TABLE: list[Row] = [
         FLOAT32,
         _MATRIX,
         "cholesky lu qr householder_product eigh eig svd schur hessenberg triangular_solve tridiagonal "
-        "tridiagonal_solve",
+        "tridiagonal_solve cholesky_update symmetric_product",
     ),
     *_rows(FLOAT32, "sums over the whole signal, and complex numbers have no 16-bit format", "fft"),
     # What only moves values
     *_rows(
         WIDEST,
         _MOVES,
-        "broadcast_in_dim reshape squeeze expand_dims transpose slice dynamic_slice rev copy copy_p stop_gradient "
-        "pvary pcast pbroadcast",
+        "broadcast_in_dim reshape squeeze transpose slice dynamic_slice rev copy stop_gradient pvary pbroadcast tile "
+        "split unstack",
         moves=True,
         fills=True,
     ),
     *_rows(
         WIDEST,
         _MOVES,
-        "gather name sharding_constraint layout_constraint mesh_cast reshard all_gather all_gather_invariant "
-        "all_to_all ppermute pmax pmin cummax cummin reduce_precision split",
+        "gather name sharding_constraint layout_constraint reshard all_gather all_gather_invariant "
+        "all_to_all ppermute pmax pmin cummax cummin reduce_window_max reduce_window_min reduce_precision",
         moves=True,
     ),
-    *_rows(WIDEST, _MEETS, "concatenate", "cat stack", moves=True),
-    *_rows(WIDEST, _MEETS, "dynamic_update_slice", "index_put index_copy", moves=True),
+    *_rows(WIDEST, _MEETS, "concatenate", "cat", moves=True),
+    *_rows(WIDEST, _MEETS, "stack", "stack", moves=True),
+    *_rows(WIDEST, _MEETS, "dynamic_update_slice", "index_put", moves=True),
     *_rows(WIDEST, _MEETS, "select_n pad", moves=True),
     *_rows(EACH, _MOVES, "sort top_k approx_top_k optimization_barrier device_put", moves=True),
     # Arithmetic
-    *_rows(WIDEST, _SAME, "add sub mul neg add_any abs sign floor ceil round clamp max min rem"),
+    *_rows(WIDEST, _SAME, "add sub neg add_any abs sign floor ceil round clamp max min rem"),
+    *_rows(WIDEST, _SAME + "; an array multiplied with itself is a square and runs in float32", "mul", "norm"),
     *_rows(
         WIDEST,
         _SAME + "; a number divided by an array is a reciprocal and runs in float32",
@@ -171,25 +174,24 @@ _TABLE: list[Row] = [
     *_rows(
         WIDEST,
         _COMPARES,
-        "eq ne lt le gt ge eq_to le_to lt_to is_finite argmax argmin reduce_window_max reduce_window_min",
+        "eq ne lt le gt ge eq_to le_to lt_to is_finite argmax argmin",
     ),
     # Left alone
     *_rows(
         DECLARED,
         _WRITES,
-        "scatter scatter-add scatter-mul scatter-min scatter-max scatter_sub scatter-sub",
+        "scatter scatter-add scatter-mul scatter-min scatter-max scatter-sub",
         "scatter_add",
     ),
     *_rows(DECLARED, _BITS, "nextafter bitcast_convert_type select_and_gather_add"),
     *_rows(DECLARED, "there is no 16-bit complex format", "complex real imag conj"),
     *_rows(DECLARED, "reads and writes references, which have one dtype", "get swap addupdate"),
-    *_rows(
-        DECLARED, _HOST, "pure_callback io_callback debug_callback debug_print ffi_call pallas_call tpu_custom_call"
-    ),
+    *_rows(DECLARED, _HOST, "pure_callback io_callback debug_callback debug_print ffi_call pallas_call"),
     *_rows(
         DECLARED,
         "a function of its own inside, which expects the dtypes that it declares",
-        "reduce reduce_window select_and_scatter custom_linear_solve custom_lin linear_call custom_partitioning",
+        "reduce reduce_window select_and_scatter custom_linear_solve custom_lin linear_call custom_partitioning "
+        "composite",
     ),
     *_rows(
         DECLARED,
@@ -227,8 +229,3 @@ def register_operation(name: str, rule: str, reason: str) -> None:
     if not reason:
         raise ArgumentError(f"say why {name!r} is treated so: the report shows it")
     OPERATIONS[name] = Row(name, rule, reason)
-
-
-def known_names() -> Iterable[str]:
-    """The primitives that have a row."""
-    return OPERATIONS.keys()
