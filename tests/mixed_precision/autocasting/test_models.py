@@ -235,43 +235,32 @@ def loss_of(function):
     return loss
 
 
-def compiled(lowered):
-    return lowered.compile({"xla_backend_optimization_level": 0})  # takes half the time
-
-
 @cache
 def in_float32(model):
     function, tree = model()
-    grads, out = compiled(jax.jit(jax.grad(loss_of(function), has_aux=True)).lower(tree))(tree)
-    return {"forward": (out, ()), "grad of autocast": (out, grads), "autocast of grad": (out, grads)}
+    return jax.jit(jax.grad(loss_of(function), has_aux=True))(tree)
 
 
-def in_mixed_precision(model, policy, wrap=lambda f: f):
-    function, _ = model()
-    loss = loss_of(function)
-
-    def run(tree):
-        ours, out_of_ours = jax.grad(autocast(wrap(loss), policy), has_aux=True)(tree)
-        whole, out_of_whole = autocast(wrap(jax.grad(loss, has_aux=True)), policy)(tree)
-        return {
-            "forward": (autocast(wrap(function), policy)(tree), ()),
-            "grad of autocast": (out_of_ours, ours),
-            "autocast of grad": (out_of_whole, whole),
-        }
-
-    return run
+# Gradients with what the function returns, in either order.
+ORDERS = {
+    "grad of autocast": lambda loss, policy: jax.grad(autocast(loss, policy), has_aux=True),
+    "autocast of grad": lambda loss, policy: autocast(jax.grad(loss, has_aux=True), policy),
+}
+# Both are traced under every policy, and each is run under one: compiling is what takes time.
+RUN = {"mixed_bfloat16": "grad of autocast", "mixed_float16": "autocast of grad"}
 
 
 class Case:
-    """A model under a policy, compiled: its outputs, and with them its gradients in either order."""
+    """A model under a policy: its gradients, with its outputs, traced in either order and computed in one."""
 
     def __init__(self, model, policy):
         _, tree = model()
         self.model, self.policy, self.tree = model, policy, tree
         self.dtype = COMPUTE[policy]
-        self.traced = jax.jit(in_mixed_precision(model, policy)).trace(tree)
-        self.lowered = self.traced.lower()
-        self.want, self.got = in_float32(model), compiled(self.lowered)(tree)
+        loss = loss_of(model()[0])
+        self.traced = {name: jax.jit(order(loss, policy)).trace(tree) for name, order in ORDERS.items()}
+        self.lowered = {name: traced.lower() for name, traced in self.traced.items()}
+        self.want, self.got = in_float32(model), self.lowered[RUN[policy]].compile()(tree)
 
 
 # One worker runs all tests of a model, and so compiles it once.
@@ -284,7 +273,10 @@ CASES = [
 
 @pytest.fixture(scope="module", params=CASES)
 def case(request):
-    return Case(*request.param)
+    return made(*request.param)
+
+
+made = cache(Case)
 
 
 def errors(got, want, dtype, share=0.0):
@@ -316,7 +308,8 @@ def test_what_comes_out_has_the_structure_and_the_dtypes_of_float32(case):
 def test_every_product_has_the_compute_dtype(case):
     products = [
         site.equation
-        for site in walk(case.traced.jaxpr)
+        for traced in case.traced.values()
+        for site in walk(traced.jaxpr)
         if site.equation.primitive.name in ("dot_general", "conv_general_dilated")
     ]
     assert products
@@ -325,23 +318,25 @@ def test_every_product_has_the_compute_dtype(case):
 
 
 def test_every_product_has_the_compute_dtype_when_lowered(case):
-    products = re.findall(r"stablehlo\.(?:dot_general|convolution)\b.* : \((.*)\) -> (.*)", case.lowered.as_text())
+    text = "\n".join(lowered.as_text() for lowered in case.lowered.values())
+    products = re.findall(r"stablehlo\.(?:dot_general|convolution)\b.* : \((.*)\) -> (.*)", text)
     assert products
     for operands, result in products:
         assert set(re.findall(r"[<x]([a-z]+\d+)>", operands + result)) == {IN_TEXT[case.dtype]}, (operands, result)
 
 
 def test_outputs_and_gradients_are_close_to_those_of_float32(case):
-    for name, (out, grads) in case.want.items():
-        got_out, got_grads = case.got[name]
-        found = errors(got_out, out, case.dtype) | errors(got_grads, grads, case.dtype, SHARE)
-        assert {path: error for path, error in found.items() if not error < TOLERANCE} == {}, name
+    (got_grads, got_out), (grads, out) = case.got, case.want
+    found = errors(got_out, out, case.dtype) | errors(got_grads, grads, case.dtype, SHARE)
+    assert {path: error for path, error in found.items() if not error < TOLERANCE} == {}
 
 
 def test_jax_accepts_the_rewritten_programs(case):
     """A function that is jitted goes into the program as it was rewritten; others are traced once more on the way."""
-    for wrap in (lambda f: f, jax.jit):
-        check_jaxpr(jax.make_jaxpr(in_mixed_precision(case.model, case.policy, wrap))(case.tree).jaxpr)
+    loss = jax.jit(loss_of(case.model()[0]))
+    for name, order in ORDERS.items():
+        check_jaxpr(case.traced[name].jaxpr.jaxpr)
+        check_jaxpr(jax.make_jaxpr(order(loss, case.policy))(case.tree).jaxpr)
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, eqx.filter_jit], ids=["eager", "jitted"])
@@ -353,7 +348,7 @@ def test_a_model_is_handed_over_whole(policy, wrap):
         return jax.vmap(model)(x)
 
     model, x = mlp(), normal(BATCH, WIDTH)
-    out, (want, want_grads) = wrap(autocast(run, policy))(model, x), in_float32(equinox_mlp)["grad of autocast"]
+    out, (want_grads, want) = wrap(autocast(run, policy))(model, x), in_float32(equinox_mlp)
     grads, _ = wrap(eqx.filter_grad(autocast(loss_of(run), policy), has_aux=True))(model, x)
     assert (out.dtype, *{leaf.dtype for leaf in jax.tree.leaves(grads)}) == ("float32", "float32")
     found = errors((out, grads), (want, want_grads[0]), COMPUTE[policy], SHARE)
