@@ -76,14 +76,20 @@ def test_random_calls_with_many_operands(x64):
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
 def test_weak_flags_of_sums_of_arrays_and_scalars(x64, jitted):
     """What `a + b` really gives, weak arrays and Python scalars included, dtype and weak flag."""
-    add = jax.jit(jnp.add) if jitted else jnp.add
+
+    def pairs(arrays):
+        return list(itertools.product([*arrays, 1, 1.0, 1j], repeat=2))
+
+    def sums(arrays):
+        return [jnp.add(a, b) for a, b in pairs(arrays)]
+
     with jax.enable_x64(x64):
         names = [name for name in PAGE if name not in WEAK_NAMES]
         held = {name: jnp.zeros((), name) for name in names if x64 or name not in JAX_X32.held_as}
         weak = {f"weak {kind.__name__}": jnp.asarray(kind(1)) for kind in (int, float, complex)}
-        operands = list((held | weak | {"1": 1, "1.0": 1.0, "1j": 1j}).values())
-        for a, b in itertools.product(operands, repeat=2):
-            total = add(a, b)
+        arrays = list((held | weak).values())
+        totals = (jax.jit(sums) if jitted else sums)(arrays)
+        for (a, b), total in zip(pairs(arrays), totals, strict=True):
             decision = explain(a, b, operation="add", rules=RULES[x64])
             assert (decision.dtype, decision.weak) == (total.dtype, total.weak_type), (a, b)
 

@@ -1,4 +1,5 @@
 import gc
+import weakref
 
 import jax
 import jax.numpy as jnp
@@ -17,8 +18,9 @@ from supremum.mixed_precision import (
     autocast,
     register_operation,
 )
-from supremum.mixed_precision.autocasting import transform
-from supremum.tracing import walk
+from supremum.mixed_precision.autocasting.judge import AutocastJudge, Context
+from supremum.mixed_precision.autocasting.settings import as_settings
+from supremum.tracing import Rewriter, walk
 
 W = jax.random.normal(jax.random.key(0), (8, 8)) * 0.3
 X = jax.random.normal(jax.random.key(1), (4, 8))
@@ -405,15 +407,15 @@ def test_equal_settings_of_one_function_are_equal_so_that_jit_traces_once():
 
 
 def test_nothing_is_kept_of_programs_that_are_gone():
-    rewriter = transform._rewriter(autocast(lambda x: x)._settings, frozenset(OPERATIONS.values()))
-    counts = []
-    for _ in range(3):
-        for _ in range(5):
-            autocast(lambda x: jax.jit(lambda x: jax.nn.relu(x @ W))(x))(X)
-        jax.clear_caches()
-        gc.collect()
-        counts.append(len(rewriter._known))
-    assert counts[0] == counts[-1]
+    rewriter = Rewriter(AutocastJudge(as_settings("mixed_bfloat16", None, True)))
+    closed = jax.make_jaxpr(lambda x: jax.checkpoint(lambda x: jax.nn.relu(x @ W))(x))(X)
+    rewriter.rewrite(closed, [rewriter.judge.value(var.aval) for var in closed.jaxpr.invars], Context())
+    assert len(rewriter._known) >= 3
+    gone = weakref.ref(closed)
+    del closed
+    gc.collect()
+    assert gone() is None
+    assert {type(function).__name__ for function in rewriter._known} <= {"ClosedJaxpr"}  # what JAX keeps itself
 
 
 # Reports
