@@ -1,7 +1,7 @@
 """Supremum decides, explains, applies and trains with number formats.
 
-Importing it imports NumPy and ml_dtypes only; `supremum.mixed_precision`, `supremum.nn`, `supremum.optimizers` and
-`supremum.training` need JAX and are loaded when they are first used.
+Importing it imports NumPy and ml_dtypes only; `supremum.tracing`, `supremum.mixed_precision`, `supremum.nn`,
+`supremum.optimizers` and `supremum.training` need JAX and are loaded when they are first used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from supremum.promotion import can_promote, explain, promote_types, result_type
 from supremum.rules import RuleSet, get_rules, set_default_rules, use_rules
 
 if TYPE_CHECKING:
-    from supremum import formats, mixed_precision, nn, operations, optimizers, rules, training
+    from supremum import formats, mixed_precision, nn, operations, optimizers, rules, tracing, training
 
 __version__ = "0.1.0"
 
@@ -40,11 +40,12 @@ __all__ = [
     "result_type",
     "rules",
     "set_default_rules",
+    "tracing",
     "training",
     "use_rules",
 ]
 
-_FLOORS = {"formats", "mixed_precision", "nn", "operations", "optimizers", "rules", "training"}
+_FLOORS = {"formats", "mixed_precision", "nn", "operations", "optimizers", "rules", "tracing", "training"}
 
 
 def __getattr__(name: str) -> Any:

@@ -42,6 +42,7 @@ def products(function, *args):
 def test_a_cast_by_hand_decides_the_operation_that_takes_the_value():
     assert products(autocast(lambda x: x.astype("float16").T @ x), X) == ["float16"]
     assert dtypes(autocast(lambda x: jnp.exp(x.astype("bfloat16"))), "exp", X) == ["bfloat16"]
+    assert products(autocast(lambda x: x.astype("float16").T @ x, "float32"), X) == ["float32"]  # x is wider there
     widened = autocast(lambda x: x.astype("float32") @ W.astype("float32"), "mixed_float16")
     assert products(widened, X.astype("bfloat16")) == ["float32"]
 
@@ -211,6 +212,13 @@ def test_reciprocals_run_in_float32_and_quotients_do_not():
     assert dtypes(autocast(lambda x: 1 / (x @ W)), "div", X) == ["float32"]
     assert dtypes(autocast(lambda x: (x @ W) / (x @ W)), "div", X) == ["bfloat16"]
     assert dtypes(autocast(lambda x: (x @ W) / 3), "div", X) == ["bfloat16"]
+
+
+def test_weakly_typed_arrays_and_numbers_follow_the_others():
+    assert dtypes(autocast(lambda x, s: jnp.tanh((x @ W) * s)), "tanh", X, jnp.asarray(2.0)) == ["bfloat16"]
+    # In a program of bfloat16 jnp.where brings the number to bfloat16 first.
+    narrow = autocast(lambda x, w: jnp.tanh(jnp.where(x[:, :1] > 0, x @ w, 0.0)), "mixed_float16")
+    assert dtypes(narrow, "tanh", X.astype("bfloat16"), W.astype("bfloat16")) == ["float16"]
 
 
 # What one asks for

@@ -11,6 +11,7 @@ from jax.extend.core import check_jaxpr
 from jax.sharding import PartitionSpec
 
 from mixed_precision.autocasting.programs import PROGRAMS
+from models import by_hand, init, plain, train_step
 from supremum.mixed_precision import autocast
 from supremum.tracing import walk
 
@@ -57,6 +58,18 @@ def test_values_and_gradients_are_those_of_float32_within_float16(name):
     for leaf, wanted in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
         # Eleven bits of float16, through chains of half a dozen products.
         assert float(jnp.linalg.norm(leaf - wanted)) <= 16 * 2.0**-11 * max(1.0, float(jnp.linalg.norm(wanted)))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_a_step_compiles_to_no_more_casts_than_one_with_casts_by_hand(dtype):
+    args = init(8, 2), jnp.ones((8, 8)), jnp.zeros(8, int)
+
+    def casts(function):
+        lowered = jax.jit(train_step(function)).lower(*args)
+        return lowered.as_text().count("stablehlo.convert"), lowered.compile().as_text().count(" convert(")
+
+    ours, theirs = casts(autocast(plain, f"mixed_{dtype}")), casts(by_hand(dtype))
+    assert all(0 < mine <= other for mine, other in zip(ours, theirs, strict=True)), (ours, theirs)
 
 
 def test_eager_and_jitted_agree():

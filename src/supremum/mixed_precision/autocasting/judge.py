@@ -152,7 +152,7 @@ class _Case:
     # Conversions
 
     def conversion(self) -> Treatment:
-        """A cast written in the program: a dtype given by hand, a number taking the dtype of an array, or our own."""
+        """A cast written in the program: a dtype given by hand, or a number taking the dtype of an array."""
         (value,), (source,), (result,) = self.values, self.equation.invars, self.equation.outvars
         old, new = _castable(source.aval), _castable(result.aval)
         if old is None or new is None:
@@ -204,9 +204,12 @@ class _Case:
             return self.each(reason)
         if rule == WIDEST:
             return self.in_widest(row, reason)
-        held = frozenset(v.dtype for v in self.values if v.held and v.dtype is not None)
+        held = frozenset(_dtype(value) for value in self.strong if value.held)
         if held and not asked:
-            return self.cast_to(_join(held), "takes a value that was cast by hand")
+            wide = self.compute if rule == COMPUTE else _FLOAT32
+            # Of a value cast by hand and one that was not, the second follows, unless its own dtype is the wider one.
+            follows = all(value.held for value in self.strong) or wide.itemsize <= _join(held).itemsize
+            return self.cast_to(_join(held if follows else held | {wide}), "takes a value that was cast by hand")
         if isinstance(self.equation.params.get("precision"), (lax.DotAlgorithm, lax.DotAlgorithmPreset)):
             return self.left_alone("asks for an algorithm of its own, which says the dtypes")
         if rule == COMPUTE:
