@@ -143,6 +143,8 @@ def test_the_bias_of_a_product_is_added_in_its_dtype_and_its_gradient_summed_in_
     [
         (lambda x, b: x @ W + b[0], "bfloat16"),  # a row along the columns of W
         (lambda x, b: (W @ x.T).T + b[0], "bfloat16"),  # as Equinox writes it
+        (lambda x, b: (x[None] @ W).transpose(2, 0, 1) + b[:, :1, None], "bfloat16"),
+        (lambda x, b: (x[None] @ W).transpose(2, 0, 1) + b[None, None, 0, :4], "bfloat16"),
         (lambda x, b: x @ W + b[:4, :1], "bfloat16"),  # a column along the rows of x
         (lambda x, b: x @ W + b[:4], "float32"),  # along both: a residual, not a bias
         (lambda x, b: jnp.exp(x) @ jnp.exp(W) + b[0], "float32"),  # neither is a weight
@@ -232,13 +234,15 @@ def test_ops_by_primitive(rule):
 def test_ops_by_primitive_in_other_dtypes():
     cast = autocast(lambda x: jnp.exp(x @ W), ops={"dot_general": "float16", "exp": "compute"})
     assert (products(cast, X), dtypes(cast, "exp", X)) == (["float16"], ["bfloat16"])
+    by_hand = autocast(lambda x: jnp.exp(x.astype("bfloat16")), ops={"exp": "float32"})
+    assert dtypes(by_hand, "exp", X) == ["float32"]  # what one asks for goes before what the program says
     assert products(autocast(lambda x: x @ W, ops={"dot_general": "widest"}), X.astype("float16")) == ["float32"]
 
 
 def test_ops_by_function():
     @jax.jit
     def attention(x):
-        return jnp.exp(x @ W) @ W
+        return jax.jit(lambda x: jnp.exp(x @ W))(x) @ W
 
     program = lambda x: attention(x) @ W  # noqa: E731
     assert products(autocast(program, ops={"attention": "float32"}), X) == ["float32", "float32", "bfloat16"]
@@ -330,6 +334,10 @@ def test_mistakes_are_named():
         autocast(lambda x: x, ops={"exp": "int32"})
     with pytest.raises(UnknownNameError, match=r"ops\['exp'\]: unknown rule 'inside'"):
         autocast(lambda x: x, ops={"exp": "inside"})
+    with pytest.raises(
+        ArgumentError, match=r"ops\['pure_callback'\] is 'declared', not 'compute': code outside of JAX"
+    ):
+        autocast(lambda x: x, ops={"pure_callback": "compute"})
     with pytest.raises(TypeError, match=r"autocast takes a function first, not 'mixed_float16'"):
         autocast("mixed_float16")
 

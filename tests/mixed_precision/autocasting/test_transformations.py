@@ -113,6 +113,11 @@ def test_a_backward_rule_stays_and_its_function_is_entered_where_asked(ops):
     expected = "float32" if ops is None else "bfloat16"
     assert set(products(cast, X)) == set(products(jax.grad(cast), X)) == {expected}
     # Under "inside" the table decides, under "compute" everything computes in bfloat16.
+    # What comes in narrow is brought to the dtype that it declares.
+    after = autocast(lambda x: hundredfold(x @ W, W).sum(), ops=ops)
+    check_jaxpr(jax.make_jaxpr(jax.jit(jax.grad(after)))(X).jaxpr)
+    (call,) = [s.equation for s in walk(jax.make_jaxpr(after)(X)) if s.equation.primitive.name == "custom_vjp_call"]
+    assert {str(atom.aval.dtype) for atom in (*call.invars, *call.outvars)} == {"float32"}
     tanhs = [
         s.equation.outvars[0].aval.dtype for s in walk(jax.make_jaxpr(cast)(X)) if s.equation.primitive.name == "tanh"
     ]

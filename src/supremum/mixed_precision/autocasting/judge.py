@@ -196,8 +196,8 @@ class _Case:
             return self.left_alone("autocast has no row for it")
         rule = asked or row.rule  # pyright: ignore[reportOptionalMemberAccess]
         reason = "asked for by ops" if asked else row.reason  # pyright: ignore[reportOptionalMemberAccess]
-        if asked and row is not None and (row.rule == DECLARED or (row.moves and self.context.rule)):
-            rule, reason = row.rule, row.reason  # what cannot be cast, or computes nothing
+        if row is not None and row.rule == DECLARED and self.context.rule:
+            rule, reason = DECLARED, row.reason  # what stands in a function and cannot be cast
         if rule == DECLARED:
             return self.left_alone(reason)
         if rule == EACH:
@@ -268,8 +268,7 @@ class _Case:
     def is_reciprocal(self) -> bool:
         if self.name != p.div_p.name or len(self.floats) < 2:
             return False
-        numerator, denominator = self.values
-        return numerator.fits is not None and denominator.fits is None
+        return self.values[0].fits is not None
 
     @property
     def widest(self) -> DType:
@@ -279,7 +278,7 @@ class _Case:
         dtype = _join(frozenset([_dtype(value) for value in strong]))
         # A number that the dtype cannot hold, such as an epsilon or a mask of -1e9 in float16, is no follower.
         beyond = [_dtype(v) for v in self.values if v.fits is not None and v.dtype is not None and dtype not in v.fits]
-        return _join(frozenset([dtype, *beyond, _FLOAT32])) if beyond else dtype
+        return _join(frozenset([dtype, *beyond]))
 
     def moved(self, dtype: DType) -> Value:
         """What is known of a value that was only moved."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from supremum.errors import ArgumentError, UnknownDtypeError, UnknownNameError, near_names
 from supremum.formats import FORMATS, DType, Kind, as_format
-from supremum.mixed_precision.autocasting.operations import INSIDE, OPERATIONS, RULES
+from supremum.mixed_precision.autocasting.operations import DECLARED, INSIDE, OPERATIONS, RULES
 from supremum.mixed_precision.policy import Policy, as_policy
 from supremum.mixed_precision.policy_map import PolicyMap, UnmatchedPatternWarning
 from supremum.tracing import Entry, Rewritten, name_of_call, scopes_of
@@ -99,6 +99,9 @@ def as_settings(policy: Any, ops: Mapping[str, Any] | None, honour_casts: bool) 
 
 
 def _rule(name: str, rule: Any) -> str:
+    row = OPERATIONS.get(name)
+    if row is not None and row.rule == DECLARED and rule != DECLARED:
+        raise ArgumentError(f"ops[{name!r}] is {DECLARED!r}, not {rule!r}: {row.reason}")
     # A primitive has no inside; what is no primitive is taken for a function of the program.
     choices = (*RULES, *(() if name in OPERATIONS else (INSIDE,)), *_COMPUTE_FORMATS)
     if isinstance(rule, str) and rule in choices:
