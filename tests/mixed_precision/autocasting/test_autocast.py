@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from flax import nnx
 from jax import lax
+from jax.extend.core import check_jaxpr
 
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.formats import as_format
@@ -126,6 +127,23 @@ def test_what_is_wanted_in_both_dtypes_stays_wide_at_the_door_of_a_function():
     assert [str(atom.aval.dtype) for atom in call.invars] == ["float32", "bfloat16"]
 
 
+def operands(function, primitive, *args):
+    (found,) = [s.equation for s in walk(jax.make_jaxpr(function)(*args)) if s.equation.primitive.name == primitive]
+    return [str(atom.aval.dtype) for atom in found.invars]
+
+
+def test_what_a_function_returns_is_not_narrowed_at_its_door():
+    w, _ = autocast(jax.jit(lambda w, x: (w, x @ w)))(W, X)
+    np.testing.assert_array_equal(w, W)
+
+
+def test_what_a_function_widens_goes_in_narrow_and_what_is_rematerialised_as_it_is():
+    widens = jax.jit(lambda y: jnp.exp(y))
+    assert operands(autocast(lambda x: widens(x @ W)), "jit", X) == ["bfloat16"]
+    narrows = jax.checkpoint(lambda w, x: jnp.sin(x @ w))
+    assert operands(autocast(narrows), "remat2", W, X) == ["float32", "float32"]
+
+
 def test_the_bias_of_a_product_is_added_in_its_dtype_and_its_gradient_summed_in_float32():
     x, r = jnp.ones((20000, 8)), jax.random.uniform(jax.random.key(0), (20000, 8))
 
@@ -172,11 +190,31 @@ def test_loops_keep_the_dtype_of_their_carry():
     assert [str(var.aval.dtype) for var in scan.outvars] == ["float32", "bfloat16"]
 
 
+def test_a_loop_of_unknown_length_keeps_the_dtype_of_its_carry():
+    def program(x):
+        return lax.while_loop(lambda c: c.sum() < 0, lambda c: c @ W, x @ W) @ W
+
+    closed = jax.make_jaxpr(jax.jit(autocast(program)))(X)
+    check_jaxpr(closed.jaxpr)
+    (loop,) = [s.equation for s in walk(closed) if s.equation.primitive.name == "while"]
+    assert [str(var.aval.dtype) for var in loop.outvars] == ["float32"]
+
+
+def test_what_is_known_within_a_loop_is_forgotten_outside():
+    def program(w, x):
+        _, stacked = lax.scan(lambda c, row: (c, row @ w), 0.0, x[:, None])
+        return jnp.tanh(stacked + x[:, :1, None])  # along the rounds, not along the columns of w
+
+    assert dtypes(autocast(program), "tanh", W, X) == ["float32"]
+
+
 def test_float64_complex_integers_and_float8_are_never_cast():
     with jax.enable_x64(True):
         x = jnp.ones((4, 4), "float64")
         assert products(autocast(lambda x: jnp.exp(x) @ x), x) == ["float64"]
         assert products(autocast(lambda x: x @ jnp.ones((4, 2), "float32")), x) == ["float64"]
+        gives = autocast(lambda x: jnp.matmul(x, x, preferred_element_type="float64"))
+        assert products(gives, x.astype("float32")) == ["float32"]
         assert products(autocast(lambda x: x.astype("float64") @ x.astype("float64")), X[:, :4]) == ["float64"]
     assert products(autocast(lambda x: (x + 1j) @ W), X) == ["complex64"]
     assert products(autocast(lambda x: x.astype(int) @ W.astype(int)), X) == ["int32"]
@@ -249,7 +287,10 @@ def test_ops_by_function():
     assert products(autocast(program, ops={"attention": "declared"}), X) == ["float32", "float32", "bfloat16"]
     cast = autocast(program, ops={"attention": "float16"})
     assert (products(cast, X), dtypes(cast, "exp", X)) == (["float16", "float16", "bfloat16"], ["float16"])
-    assert products(autocast(jax.nn.relu, ops={"relu": "float16"}), X) == []
+    adds = jax.jit(lambda x: jnp.zeros(8).at[jnp.arange(4)].add((x @ W)[:, 0]))
+    adds.__wrapped__.__name__ = "adds"
+    cast = autocast(jax.jit(adds.__wrapped__), ops={"adds": "float16"})
+    assert (products(cast, X), dtypes(cast, "scatter-add", X)) == (["float16"], ["float32"])
 
 
 def test_registered_primitives():
@@ -311,6 +352,10 @@ def test_policies_by_path():
     loss = lambda f: lambda x: f(x).sum()  # noqa: E731
     assert sorted(products(autocast(jax.grad(loss(scoped)), by_path), X)) == sorted(expected * 2)
     assert sorted(products(jax.grad(loss(autocast(scoped, by_path))), X)) == sorted(expected * 2)
+    nested = jax.jit(
+        lambda x: jax.named_scope("encoder")(jax.jit(lambda x: jax.named_scope("norm")(jnp.matmul)(x, W)))(x)
+    )
+    assert products(autocast(nested, PolicyMap({"encoder/norm": "float16"}, default="bfloat16")), X) == ["float16"]
     inside = PolicyMap({"cell": "float32"}, default="mixed_bfloat16")
     assert products(autocast(scoped, inside), X) == ["bfloat16"] * 4 + ["float32"]
 

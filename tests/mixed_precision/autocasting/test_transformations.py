@@ -184,7 +184,8 @@ def test_a_mesh_with_explicit_axes_keeps_its_shardings():
     mesh = jax.make_mesh((1,), ("d",), axis_types=(jax.sharding.AxisType.Explicit,))
     with jax.set_mesh(mesh):
         w = jax.device_put(W, jax.sharding.NamedSharding(mesh, PartitionSpec(None, "d")))
-        gradient = jax.jit(jax.grad(autocast(lambda w, x: (x @ w).sum())))(w, X)
+        b = jax.device_put(jnp.ones(8), jax.sharding.NamedSharding(mesh, PartitionSpec("d")))
+        gradient = jax.jit(jax.grad(autocast(lambda w, x: (x @ w + b).sum())))(w, X)
         assert gradient.sharding.spec == PartitionSpec(None, "d")
 
 
@@ -212,5 +213,8 @@ def test_donated_operands_are_donated_still():
     w = W + 0
     autocast(step)(w, X).block_until_ready()  # a donation that fails warns, and warnings are errors here
     assert w.is_deleted()
+    narrows, x = jax.jit(lambda w, x: jnp.tanh(x @ w), donate_argnums=1), X + 0
+    autocast(narrows)(W, x).block_until_ready()
+    assert x.is_deleted()
     (call,) = [s.equation for s in walk(jax.make_jaxpr(autocast(step))(W, X)) if s.equation.primitive.name == "jit"]
     assert {str(atom.aval.dtype) for atom in (*call.invars, *call.outvars)} == {"float32"}
