@@ -105,12 +105,16 @@ def test_a_rule_with_integers_and_several_results():
     assert compared(program) == {"bfloat16"}
 
 
-def test_a_tangent_has_the_dtype_of_its_primal_whatever_it_is_made_of():
+def test_what_a_rule_gives_has_the_dtype_of_the_result_whatever_it_is_made_of():
     @jax.custom_jvp
     def function(x):
         return jnp.tanh(x @ W)
 
-    function.defjvp(lambda p, t: (function(*p), (1 - function(*p) ** 2) * (t[0] @ W)))  # a power runs in float32
+    def rule(primals, tangents):
+        y = function(*primals)
+        return jnp.sum(jnp.stack([y, 0 * y]), 0), (1 - y**2) * (tangents[0] @ W)  # sums and powers run in float32
+
+    function.defjvp(rule)
     assert compared(function) == {"bfloat16"}
     tangent = jax.make_jaxpr(lambda x: jax.jvp(autocast(lambda x: function(x) @ W), (x,), (x,)))(X)
     products = [s.equation for s in walk(tangent) if s.equation.primitive.name == "dot_general"]

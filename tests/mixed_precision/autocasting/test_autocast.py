@@ -161,7 +161,7 @@ def test_the_bias_of_a_product_is_added_in_its_dtype_and_its_gradient_summed_in_
     [
         (lambda x, b: x @ W + b[0], "bfloat16"),  # a row along the columns of W
         (lambda x, b: (W @ x.T).T + b[0], "bfloat16"),  # as Equinox writes it
-        (lambda x, b: (x[None] @ W).transpose(2, 0, 1) + b[:, :1, None], "bfloat16"),
+        (lambda x, b: (jnp.exp(x)[None] @ W).transpose(2, 0, 1) + b[:, :1, None], "bfloat16"),
         (lambda x, b: (x[None] @ W).transpose(2, 0, 1) + b[None, None, 0, :4], "bfloat16"),
         (lambda x, b: x @ W + b[:4, :1], "bfloat16"),  # a column along the rows of x
         (lambda x, b: x @ W + b[:4], "float32"),  # along both: a residual, not a bias
@@ -352,10 +352,13 @@ def test_policies_by_path():
     loss = lambda f: lambda x: f(x).sum()  # noqa: E731
     assert sorted(products(autocast(jax.grad(loss(scoped)), by_path), X)) == sorted(expected * 2)
     assert sorted(products(jax.grad(loss(autocast(scoped, by_path))), X)) == sorted(expected * 2)
-    nested = jax.jit(
-        lambda x: jax.named_scope("encoder")(jax.jit(lambda x: jax.named_scope("norm")(jnp.matmul)(x, W)))(x)
-    )
-    assert products(autocast(nested, PolicyMap({"encoder/norm": "float16"}, default="bfloat16")), X) == ["float16"]
+
+    def scope(name, function):
+        return lambda x: jax.named_scope(name)(jax.jit(function))(x)
+
+    nested = scope("encoder", scope("norm", scope("dense", lambda x: x @ W)))
+    by_path = PolicyMap({"encoder/norm/dense": "float16"}, default="bfloat16")
+    assert products(autocast(nested, by_path), X) == ["float16"]
     inside = PolicyMap({"cell": "float32"}, default="mixed_bfloat16")
     assert products(autocast(scoped, inside), X) == ["bfloat16"] * 4 + ["float32"]
 
@@ -424,6 +427,7 @@ def test_numpy_arrays_and_scalars_are_arrays_and_python_numbers_are_not():
     seen = []
     autocast(lambda *args: seen.extend(args) or X)(np.ones(2), np.float32(1), 1.0, 2, True, None)
     assert [isinstance(arg, jax.core.Tracer) for arg in seen] == [True, True, False, False, False, False]
+    assert autocast(lambda names, x: (names, x @ W))(np.array(["a"]), X)[0].tolist() == ["a"]
 
 
 def test_keys_and_empty_arrays_pass():

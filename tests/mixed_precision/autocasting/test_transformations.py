@@ -187,6 +187,10 @@ def test_a_mesh_with_explicit_axes_keeps_its_shardings():
         b = jax.device_put(jnp.ones(8), jax.sharding.NamedSharding(mesh, PartitionSpec("d")))
         gradient = jax.jit(jax.grad(autocast(lambda w, x: (x @ w + b).sum())))(w, X)
         assert gradient.sharding.spec == PartitionSpec(None, "d")
+        x = jax.device_put(X, jax.sharding.NamedSharding(mesh, PartitionSpec("d", None)))
+        layer = autocast(jax.jit(lambda x, b: x @ W + b))  # the bias is spread over a sharded axis
+        check_jaxpr(jax.make_jaxpr(layer)(x, jnp.ones(8)).jaxpr)
+        assert jax.jit(layer)(x, jnp.ones(8)).sharding.spec == PartitionSpec("d", None)
 
 
 def test_nested_autocast_is_not_taken_for_a_cast_by_hand():
