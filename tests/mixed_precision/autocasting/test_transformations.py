@@ -10,13 +10,12 @@ from jax import lax
 from jax.extend.core import check_jaxpr
 from jax.sharding import PartitionSpec
 
+from mixed_precision.autocasting.found import W, X, products
 from mixed_precision.autocasting.programs import PROGRAMS
 from models import by_hand, init, plain, train_step
 from supremum.mixed_precision import autocast
 from supremum.tracing import walk
 
-W = jax.random.normal(jax.random.key(0), (8, 8)) * 0.3
-X = jax.random.normal(jax.random.key(1), (4, 8))
 ORDERS = {
     "forward": lambda f, cast: cast(f),
     "grad of autocast": lambda f, cast: jax.grad(cast(f), (0, 1)),
@@ -28,15 +27,6 @@ ORDERS = {
     "jvp of autocast": lambda f, cast: lambda w, x: jax.jvp(cast(f), (w, x), (w, x)),
     "scan of autocast": lambda f, cast: lambda w, x: lax.scan(lambda c, _: (c + cast(f)(w, x), c), 0.0, length=2),
 }
-
-
-def products(function, *args):
-    """The dtypes of the operands of every product in a function."""
-    return [
-        str(site.equation.invars[0].aval.dtype)
-        for site in walk(jax.make_jaxpr(function)(*args))
-        if site.equation.primitive.name in ("dot_general", "conv_general_dilated")
-    ]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -1,0 +1,282 @@
+import gc
+import weakref
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+from jax import lax
+
+from mixed_precision.autocasting.found import W, X, dtypes, products
+from supremum.errors import ArgumentError, UnknownNameError
+from supremum.mixed_precision import (
+    OPERATIONS,
+    Policy,
+    PolicyMap,
+    UnmatchedPatternWarning,
+    autocast,
+    register_operation,
+)
+from supremum.mixed_precision.autocasting.judge import AutocastJudge, Context
+from supremum.mixed_precision.autocasting.settings import as_settings
+from supremum.tracing import Rewriter
+
+# What one asks for
+
+
+@pytest.mark.parametrize("rule", ["float32", jnp.float32, np.dtype("float32"), "declared"])
+def test_ops_by_primitive(rule):
+    assert products(autocast(lambda x: x @ W, ops={"dot_general": rule}), X) == ["float32"]
+
+
+def test_ops_by_primitive_in_other_dtypes():
+    cast = autocast(lambda x: jnp.exp(x @ W), ops={"dot_general": "float16", "exp": "compute"})
+    assert (products(cast, X), dtypes(cast, "exp", X)) == (["float16"], ["bfloat16"])
+    by_hand = autocast(lambda x: jnp.exp(x.astype("bfloat16")), ops={"exp": "float32"})
+    assert dtypes(by_hand, "exp", X) == ["float32"]  # what one asks for goes before what the program says
+    assert products(autocast(lambda x: x @ W, ops={"dot_general": "widest"}), X.astype("float16")) == ["float32"]
+
+
+def test_ops_by_function():
+    @jax.jit
+    def attention(x):
+        return jax.jit(lambda x: jnp.exp(x @ W))(x) @ W
+
+    program = lambda x: attention(x) @ W  # noqa: E731
+    assert products(autocast(program, ops={"attention": "float32"}), X) == ["float32", "float32", "bfloat16"]
+    assert products(autocast(program, ops={"attention": "declared"}), X) == ["float32", "float32", "bfloat16"]
+    cast = autocast(program, ops={"attention": "float16"})
+    assert (products(cast, X), dtypes(cast, "exp", X)) == (["float16", "float16", "bfloat16"], ["float16"])
+    adds = jax.jit(lambda x: jnp.zeros(8).at[jnp.arange(4)].add((x @ W)[:, 0]))
+    adds.__wrapped__.__name__ = "adds"
+    cast = autocast(jax.jit(adds.__wrapped__), ops={"adds": "float16"})
+    assert (products(cast, X), dtypes(cast, "scatter-add", X)) == (["float16"], ["float32"])
+
+
+def test_registered_primitives():
+    row = OPERATIONS["tanh"]
+    function = lambda x: jnp.tanh(x @ W)  # noqa: E731
+    assert dtypes(autocast(function), "tanh", X) == ["bfloat16"]
+    try:
+        register_operation("tanh", "float32", "to see what happens")
+        assert dtypes(autocast(function), "tanh", X) == ["float32"]
+        assert "to see what happens" in str(autocast(function).report(X))
+    finally:
+        OPERATIONS["tanh"] = row
+    assert dtypes(autocast(function), "tanh", X) == ["bfloat16"]
+    with pytest.raises(ArgumentError, match="one of compute, float32"):
+        register_operation("mine", "bfloat16", "x")
+    with pytest.raises(ArgumentError, match="say why"):
+        register_operation("mine", "compute", "")
+
+
+def test_an_unknown_primitive_is_left_alone():
+    from jax.extend.core import Primitive
+
+    mine = Primitive("mine_alone")
+    mine.def_abstract_eval(lambda x: x)
+    assert dtypes(autocast(lambda x: mine.bind(x @ W)), "mine_alone", X) == ["float32"]
+    cast = autocast(lambda x: mine.bind(x @ W), ops={"mine_alone": "compute"})
+    assert dtypes(cast, "mine_alone", X) == ["bfloat16"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "compute"),
+    [("mixed_float16", "float16"), ("bfloat16", "bfloat16"), (Policy("float32"), "float32"), ("float16", "float16")],
+)
+def test_policies(policy, compute):
+    assert products(autocast(lambda x: x @ W, policy), X) == [compute]
+
+
+@pytest.mark.parametrize("policy", ["float64", "int32", "float8_e4m3fn", "complex64"])
+def test_policies_without_a_compute_dtype_for_it_are_refused(policy):
+    with pytest.raises(ValueError, match=rf"autocast computes in one of .*float16.*{policy}"):
+        autocast(lambda x: x, policy)
+
+
+def scoped(x):
+    with jax.named_scope("encoder"):
+        for number in range(2):
+            with jax.named_scope(str(number)):
+                x = x @ W
+                with jax.named_scope("norm"):
+                    x = jax.jit(lambda x: x @ W)(x)
+    return lax.scan(lambda c, _: (jax.named_scope("cell")(jnp.matmul)(c, W), None), x, length=2)[0]
+
+
+def test_policies_by_path():
+    by_path = PolicyMap({"encoder/.*/norm": "float32", "encoder/1": "mixed_float16"}, default="mixed_bfloat16")
+    expected = ["bfloat16", "float32", "float16", "float32", "bfloat16"]
+    assert products(autocast(scoped, by_path), X) == expected
+    # The backward pass of a layer is treated like its forward pass, in either order.
+    loss = lambda f: lambda x: f(x).sum()  # noqa: E731
+    assert sorted(products(autocast(jax.grad(loss(scoped)), by_path), X)) == sorted(expected * 2)
+    assert sorted(products(jax.grad(loss(autocast(scoped, by_path))), X)) == sorted(expected * 2)
+
+    def scope(name, function):
+        return lambda x: jax.named_scope(name)(jax.jit(function))(x)
+
+    nested = scope("encoder", scope("norm", scope("dense", lambda x: x @ W)))
+    by_path = PolicyMap({"encoder/norm/dense": "float16"}, default="bfloat16")
+    assert products(autocast(nested, by_path), X) == ["float16"]
+    inside = PolicyMap({"cell": "float32"}, default="mixed_bfloat16")
+    assert products(autocast(scoped, inside), X) == ["bfloat16"] * 4 + ["float32"]
+
+
+def test_what_matches_nothing_warns():
+    with pytest.warns(UnmatchedPatternWarning, match=r"'encodr/.*' \(there are 'encoder"):
+        autocast(scoped, PolicyMap({"encodr/.*": "float32"}, default="mixed_bfloat16"))(X)
+    with pytest.warns(UnmatchedPatternWarning, match=r"ops names 'dot_genral'.*did you mean 'dot_general'"):
+        autocast(scoped, ops={"dot_genral": "float32"})(X)
+    autocast(scoped, ops={"conv_general_dilated": "float32"})(X)  # known, only not used here
+
+
+def test_mistakes_are_named():
+    with pytest.raises(ValueError, match="'infer' computes in no dtype of its own"):
+        autocast(lambda x: x, "infer")
+    with pytest.raises(ValueError, match="'int32' computes in int32"):
+        autocast(lambda x: x, PolicyMap({"a": "int32"}, default="bfloat16"))
+    with pytest.raises(UnknownNameError, match=r"ops\['exp'\]: unknown rule 'flaot32': did you mean 'float32'"):
+        autocast(lambda x: x, ops={"exp": "flaot32"})
+    with pytest.raises(ArgumentError, match=r"ops\['exp'\] is one of .*, not int32"):
+        autocast(lambda x: x, ops={"exp": "int32"})
+    with pytest.raises(UnknownNameError, match=r"ops\['exp'\]: unknown rule 'inside'"):
+        autocast(lambda x: x, ops={"exp": "inside"})
+    with pytest.raises(
+        ArgumentError, match=r"ops\['pure_callback'\] is 'declared', not 'compute': code outside of JAX"
+    ):
+        autocast(lambda x: x, ops={"pure_callback": "compute"})
+    with pytest.raises(TypeError, match=r"autocast takes a function first, not 'mixed_float16'"):
+        autocast("mixed_float16")
+
+
+# A function like the one it was
+
+
+def test_it_takes_and_returns_what_the_function_does():
+    def function(tree, flag, *, power=2, name="x"):
+        assert (flag, power, name) == (True, 2, "y")
+        return {"y": tree["x"] @ W, "count": 3, "name": name, "call": jnp.tanh, "none": None}
+
+    out = autocast(function)({"x": np.asarray(X), "f": jnp.exp}, True, name="y")
+    assert (out["y"].dtype, out["count"], out["name"], out["call"], out["none"]) == (
+        jnp.float32,
+        3,
+        "y",
+        jnp.tanh,
+        None,
+    )
+
+
+def test_a_function_that_changes_its_arguments_is_refused_rather_than_losing_the_change():
+    def changes_a_leaf(tree):
+        tree["x"] = 2 * tree["x"]
+        return tree["x"]
+
+    for function in (changes_a_leaf, lambda tree: tree.update(y=1) or tree["x"], lambda tree: tree.pop("x")):
+        with pytest.raises(ArgumentError, match="the function changes its arguments"):
+            autocast(function)({"x": X})
+    norm = nnx.BatchNorm(8, rngs=nnx.Rngs(0))
+    with pytest.raises(ArgumentError, match=r"return what changes, with nnx\.split and nnx\.merge"):
+        autocast(lambda norm, x: norm(x))(norm, X)
+    norm.eval()
+    assert autocast(lambda norm, x: norm(x))(norm, X).shape == X.shape
+
+
+def test_numpy_arrays_and_scalars_are_arrays_and_python_numbers_are_not():
+    seen = []
+    autocast(lambda *args: seen.extend(args) or X)(np.ones(2), np.float32(1), 1.0, 2, True, None)
+    assert [isinstance(arg, jax.core.Tracer) for arg in seen] == [True, True, False, False, False, False]
+    assert autocast(lambda names, x: (names, x @ W))(np.array(["a"]), X)[0].tolist() == ["a"]
+
+
+def test_keys_and_empty_arrays_pass():
+    key = jax.random.key(0)
+    assert autocast(lambda key, x: (jax.random.normal(key, (2,)), x @ W))(key, X[:0])[1].shape == (0, 8)
+    assert autocast(lambda x: x)(X).dtype == jnp.float32
+    assert float(autocast(lambda: 2.0 * jnp.ones(()))()) == 2
+
+
+def test_it_decorates_functions_and_methods():
+    @autocast
+    def first(x):
+        """Doc."""
+        return x @ W
+
+    class Model:
+        w = W
+
+        @autocast(policy="mixed_float16")
+        def __call__(self, x):
+            return x @ self.w
+
+    assert (first.__doc__, first.__name__) == ("Doc.", "first")
+    assert (products(first, X), products(Model().__call__, X)) == (["bfloat16"], ["float16"])
+    assert Model().__call__.report(X).rows[0].dtype == "float16"
+
+
+def test_equal_settings_of_one_function_are_equal_so_that_jit_traces_once():
+    traces = []
+
+    def function(x):
+        traces.append(1)
+        return x @ W
+
+    step = jax.jit(lambda f, x: f(x), static_argnums=0)
+    step(autocast(function), X)
+    step(autocast(function), X)
+    assert len(traces) == 1
+    assert autocast(function) != autocast(function, "mixed_float16")
+    assert autocast(function) != function
+    assert repr(autocast(function)).endswith("'mixed_bfloat16')")
+
+
+def test_nothing_is_kept_of_programs_that_are_gone():
+    rewriter = Rewriter(AutocastJudge(as_settings("mixed_bfloat16", None, True)))
+    closed = jax.make_jaxpr(lambda x: jax.checkpoint(lambda x: jax.nn.relu(x @ W))(x))(X)
+    rewriter.rewrite(closed, [rewriter.judge.value(var.aval) for var in closed.jaxpr.invars], Context())
+    assert len(rewriter._known) >= 3
+    gone = weakref.ref(closed)
+    del closed
+    gc.collect()
+    assert gone() is None
+    assert {type(function).__name__ for function in rewriter._known} <= {"ClosedJaxpr"}  # what JAX keeps itself
+
+
+# Reports
+
+
+def test_a_report_says_what_runs_where_and_why():
+    def program(x):
+        with jax.named_scope("encoder"), jax.named_scope("norm"):
+            y = lax.scan(lambda c, _: (jnp.exp(c) @ W, None), x, length=3)[0]
+        return lax.while_loop(lambda c: c.sum() < 0, lambda c: c @ W, y)
+
+    report = autocast(program).report(jax.ShapeDtypeStruct(X.shape, X.dtype))
+    rows = {(row.operation, row.runs): row for row in report.rows}
+    row = rows["exp", 3]
+    assert (row.dtype, row.declared, row.path, row.count) == ("float32", "float32", "encoder/norm", 1)
+    assert __file__.rsplit("/", 1)[1] in row.line
+    assert (rows["dot_general", 3].dtype, rows["dot_general", None].dtype) == ("bfloat16", "bfloat16")
+    assert "products are most of the work" in str(report)
+    assert report.to_dict()["rows"][0]["path"] == "encoder/norm"
+    assert report.summary().splitlines()[0].startswith("bfloat16  2 x dot_general")
+
+
+def test_a_report_names_a_line_of_the_users_for_what_jax_traced_once_for_all():
+    function = lambda x: jnp.where(x > 0, jnp.exp(x @ W), 0.0)  # noqa: E731
+    autocast(function).report(X)
+    assert all(__file__.rsplit("/", 1)[1] in row.line for row in autocast(function).report(X).rows)
+
+
+def test_a_report_shows_casts_by_hand():
+    rows = autocast(lambda x: x.astype("float16") @ W).report(X).rows
+    assert [(r.operation, r.dtype, r.why) for r in rows] == [
+        ("convert_element_type", "float16", "cast by hand"),
+        ("dot_general", "float16", "takes a value that was cast by hand"),
+    ]
+
+
+def test_an_empty_report():
+    assert autocast(lambda x: x + 1).report(jnp.arange(3)).summary() == ""
