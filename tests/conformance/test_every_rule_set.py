@@ -169,17 +169,18 @@ def test_every_fix_is_executed_and_accepted_by_the_rules(rules):
     names, rule_set, fixed, unfixed = [*TYPES, *NUMBERS], get_rules(rules), 0, set()
     for operation, a, b in itertools.product(ASKED, names, names):
         decision = rule_set.decide(operation, (OPERANDS[a], OPERANDS[b]))
+        fix = decision.fix  # found anew whenever it is asked for
         if decision:
-            assert decision.fix is None
+            assert fix is None
             continue
-        if decision.fix is None:
+        if fix is None:
             unfixed.add((operation, a, b))
             continue
         fixed += 1
-        operands = decision.fix.apply(decision.operands)
-        assert rule_set.decide(operation, operands), (operation, a, b, str(decision.fix))
-        assert 1 <= len(decision.fix.casts) <= 2
-        assert [str(cast) for cast in decision.fix.casts] == list(decision.fix.expressions().values())
+        operands = fix.apply(decision.operands)
+        assert rule_set.decide(operation, operands), (operation, a, b, str(fix))
+        assert 1 <= len(fix.casts) <= 2
+        assert [str(cast) for cast in fix.casts] == list(fix.expressions().values())
     assert fixed > 1000
     count, is_left = WITHOUT_FIX.get(rules, (0, lambda *_: False))
     assert len(unfixed) == count
