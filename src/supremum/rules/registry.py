@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from functools import cache
 from typing import Any
 
 from supremum.errors import UnknownNameError
@@ -61,5 +62,10 @@ def find_rules(name: str) -> RuleSet:
         ...
     supremum.errors.UnknownNameError: unknown rule set 'jax-64': did you mean 'jax-x64'?
     """
-    module, attribute = HOMES[canonical_name(name)]
+    return _load(canonical_name(name))
+
+
+@cache
+def _load(name: str) -> RuleSet:
+    module, attribute = HOMES[name]
     return getattr(importlib.import_module(f"supremum.rules.{module}"), attribute)

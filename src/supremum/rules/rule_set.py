@@ -74,6 +74,10 @@ class RuleSet(ABC):
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
         return partial(type(self), **values), ()
 
+    def key_of(self, operand: Operand) -> Hashable:
+        """All of an operand that this rule set's verdicts depend on: what else is prepared for it can be kept by this."""
+        return self._key(operand)
+
     def _key(self, operand: Operand) -> Hashable:
         """All that this rule set's verdict depends on; rule sets that look at more say so by overriding it."""
         return (operand.category, operand.dtype, operand.weak, operand.is_python_scalar)

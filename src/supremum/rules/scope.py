@@ -17,13 +17,22 @@ R = TypeVar("R")
 
 
 class Scope:
-    """The rules of a `with` block, and the block around it; the outermost one holds the default of the process."""
+    """The rules of a `with` block, and the block around it; the outermost one holds the default of the process.
 
-    __slots__ = ("outer", "rules")
+    Args:
+        rules: the rules.
+        outer: the block around it.
+        watcher: who wants to know of every decision that is carried out, such as a counter of conversions; inherited.
+    """
 
-    def __init__(self, rules: str | RuleSet, outer: Scope | None) -> None:
+    __slots__ = ("key", "outer", "rules", "watcher")
+
+    def __init__(self, rules: str | RuleSet, outer: Scope | None, watcher: object = None) -> None:
         self.rules = rules
         self.outer = outer
+        self.watcher = outer.watcher if watcher is None and outer is not None else watcher
+        # What prepared operations are kept by: nothing that is prepared is found while somebody watches.
+        self.key: object = rules if self.watcher is None else self
 
 
 _PROCESS = Scope(FOLLOWS_JAX, None)
@@ -62,7 +71,7 @@ def set_default_rules(rules: str | RuleSet) -> None:
     """
     if not isinstance(rules, RuleSet):
         canonical_name(rules)
-    _PROCESS.rules = rules
+    _PROCESS.rules = _PROCESS.key = rules
     context = _jax_context()
     if context is not None:
         context.set_global(rules)

@@ -1,0 +1,359 @@
+"""`Array`: an array of NumPy, JAX or PyTorch whose operators follow the rule set in force."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from supremum.arrays import protocols
+from supremum.arrays.assigning import accepted_value
+from supremum.arrays.backends import Backend, Key, Raw, backend_names, backend_of
+from supremum.arrays.operators import Operators
+from supremum.errors import OperandError
+from supremum.formats import DType, as_format
+
+
+class Array(Operators):
+    """An array whose operators, functions and namespace follow the rule set in force.
+
+    It wraps an array of NumPy, JAX or PyTorch and shares its memory. An operation decides by the rules (the innermost
+    `use_rules`, else the default), casts what the decision says, and calls the library's own function. The answer is
+    the same in both orders of operands, whatever stands on the other side: an array of the library itself, one of
+    NumPy (which is adopted), or a Python number.
+
+    Under rules that know weak arrays, those of JAX, an array made of a Python number is weak: it gives way to the dtype
+    of the next operand. On JAX that is JAX's own `weak_type`; elsewhere the `Array` carries it.
+
+    On JAX it works in `jit`, `vmap`, `scan` and all that takes pytrees; a function to be differentiated returns
+    `.unwrap()` of its loss. `jnp.add(x, array)` and other functions of `jax.numpy` do not take an `Array`: give them
+    `array.unwrap()`, or use `supremum.ops` and `namespace("jax")`.
+
+    Assigning in place (`+=`, `array[0] = ...`) keeps the dtype, and is refused where the rules lead to another. NumPy's
+    and PyTorch's memory is written to; JAX's arrays are never changed: there `+=` gives a new one, and `.at` the rest.
+
+    Args:
+        raw: an array of NumPy, JAX or PyTorch, or another `Array`. For numbers and lists there is `asarray`.
+
+    Raises:
+        OperandError: for anything else, and for arrays of what is no number.
+
+    >>> import numpy as np, supremum
+    >>> a = supremum.Array(np.ones(3, "int8"))
+    >>> with supremum.use_rules("torch"):
+    ...     a + np.ones(3, "uint8")
+    Array([2, 2, 2], dtype=int16)
+    >>> 1.5 * a
+    Array([1.5, 1.5, 1.5], dtype=float32, weak_type=True)
+    """
+
+    __slots__ = ("__weakref__", "_key", "_raw")
+    _raw: Raw
+    _key: Key
+
+    # NumPy's arrays and subclasses leave operators to ours.
+    __array_priority__ = 1000
+
+    def __init__(self, raw: Any) -> None:
+        found = wrap(raw)
+        self._raw, self._key = found._raw, found._key
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_key":  # looked at for the first time, after JAX has put a tree together
+            self._key = key = self.backend.key_of(self._raw)
+            return key
+        raise AttributeError(
+            f"an Array has no {name!r}: there are supremum.ops, the namespace of the array API standard "
+            f"({self.backend.name!r} in supremum.namespace), and .unwrap().{name} of the library"
+        )
+
+    def unwrap(self) -> Raw:
+        """The array of the library, which shares memory with this one: the way into functions of `jax.numpy`."""
+        return self._raw
+
+    # What is known of it
+
+    @property
+    def key(self) -> Key:
+        """What prepared operations are kept by."""
+        return self._key
+
+    @property
+    def backend(self) -> Backend:
+        """The library."""
+        backend = backend_of(self._raw)
+        if backend is None:
+            raise OperandError(f"this Array holds a {type(self._raw).__name__}, as trees do while JAX works on them")
+        return backend
+
+    @property
+    def dtype(self) -> DType:
+        """Its dtype, as NumPy's (of ml_dtypes where NumPy has none), whatever the library."""
+        return as_format(self._raw.dtype).dtype
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether it has no dtype of its own and gives way to the next operand's."""
+        return self._key.weak
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The length of each dimension."""
+        return tuple(self._raw.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self._raw.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its elements."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def device(self) -> Any:
+        """Where it is, as the library says."""
+        return self.backend.device_of(self._raw)
+
+    @property
+    def T(self) -> Array:  # noqa: N802 (the standard's name)
+        """The transpose of a matrix."""
+        if self.ndim != 2:
+            raise ValueError(f"T is of matrices, and this Array has {self.ndim} dimensions: use mT or permute_dims")
+        return self.mT
+
+    @property
+    def mT(self) -> Array:  # noqa: N802 (the standard's name)
+        """The transposes of a stack of matrices."""
+        return self._like(self.backend.xp.matrix_transpose(self._raw))
+
+    @property
+    def at(self) -> At:
+        """What has changed copies of this array, as with JAX's own `at`, under the rules in force.
+
+        >>> import supremum
+        >>> supremum.namespace("jax").zeros(3).at[1].set(5)
+        Array([0., 5., 0.], dtype=float32)
+        """
+        if self.backend.mutable:
+            raise AttributeError(f"only arrays of JAX have `at`; one of {self.backend.name} can be assigned to")
+        return At(self)
+
+    # Other forms
+
+    def astype(self, dtype: Any, *, copy: bool = True) -> Array:
+        """A copy in another dtype, strong: a cast by hand is never refused.
+
+        Args:
+            dtype: a dtype or its name.
+            copy: whether an array that has that dtype already is copied too.
+
+        Raises:
+            RuntimeDtypeError: if the library does not have the dtype.
+        """
+        target = as_format(dtype).dtype
+        if not copy and target == self.dtype and not self.weak_type:
+            return self
+        return wrap(self.backend.astype(self._raw, target, copy=copy))
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Array:
+        """A copy on another device.
+
+        Args:
+            device: as the library names it.
+            stream: as in the array API standard.
+        """
+        from array_api_compat import to_device  # pyright: ignore[reportUnknownVariableType]
+
+        return self._like(to_device(self._raw, device, stream=stream))
+
+    def item(self) -> bool | int | float | complex:
+        """The only element, as a Python number."""
+        return self._raw.item()
+
+    def tolist(self) -> Any:
+        """Nested lists of Python numbers."""
+        return self._raw.tolist()
+
+    def _like(self, raw: Raw) -> Array:
+        """Elements of this array elsewhere: as weak as it is."""
+        return wrap(raw, self.weak_type)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return np.array(self.backend.numpy(self._raw), dtype, copy=copy)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._raw.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self._raw.__dlpack_device__()
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        from supremum.arrays.namespaces import namespace  # it imports this module
+
+        return namespace(self.backend.name, api_version=api_version)
+
+    __array_ufunc__ = protocols.array_ufunc
+    __array_function__ = protocols.array_function
+    __torch_function__ = classmethod(protocols.torch_function)
+
+    def __reduce__(self) -> Any:
+        return wrap, (self._raw, self.weak_type)
+
+    def __copy__(self) -> Array:
+        return self._like(self._raw)
+
+    def __repr__(self) -> str:
+        return _shown(self)
+
+    # Elements
+
+    def __getitem__(self, index: Any) -> Array:
+        return self._like(self._raw[_plain_index(index)])
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if not self.backend.mutable:
+            raise TypeError("arrays of JAX are never changed: write `x = x.at[index].set(value)`")
+        self._raw[_plain_index(index)] = accepted_value(self, value)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a 0-d Array has no len()")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Array]:
+        return (self[i] for i in range(len(self)))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool(self.backend.xp.any((self == value).unwrap()))
+
+    def __bool__(self) -> bool:
+        return bool(self._raw)
+
+    def __int__(self) -> int:
+        return int(self._raw)
+
+    def __float__(self) -> float:
+        return float(self._raw)
+
+    def __complex__(self) -> complex:
+        return complex(self._raw)
+
+    def __index__(self) -> int:
+        return self._raw.__index__()
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and not self.shape else format(repr(self), spec)
+
+
+class At:
+    """Where a changed copy of an array differs from it.
+
+    Args:
+        array: an array of JAX.
+    """
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
+    def __getitem__(self, index: Any) -> Changes:
+        return Changes(self.array, _plain_index(index))
+
+
+class Changes:
+    """Changed copies of an array of JAX; values follow the rules, and keep the dtype.
+
+    Args:
+        array: the array.
+        index: where it is changed.
+    """
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, array: Array, index: Any) -> None:
+        self.array = array
+        self.index = index
+
+    def get(self, **options: Any) -> Array:
+        """The elements; options as of JAX's own."""
+        return self._do("get", **options)
+
+    def set(self, value: Any, **options: Any) -> Array:
+        """With other elements."""
+        return self._do("set", value, **options)
+
+    def add(self, value: Any, **options: Any) -> Array:
+        """With a value added."""
+        return self._do("add", value, **options)
+
+    def subtract(self, value: Any, **options: Any) -> Array:
+        """With a value subtracted."""
+        return self._do("subtract", value, **options)
+
+    def multiply(self, value: Any, **options: Any) -> Array:
+        """Multiplied by a value."""
+        return self._do("multiply", value, **options)
+
+    def min(self, value: Any, **options: Any) -> Array:
+        """With the lesser of both."""
+        return self._do("min", value, **options)
+
+    def max(self, value: Any, **options: Any) -> Array:
+        """With the greater of both."""
+        return self._do("max", value, **options)
+
+    def _do(self, name: str, *values: Any, **options: Any) -> Array:
+        raws = [accepted_value(self.array, value) for value in values]
+        return wrap(getattr(self.array.unwrap().at[self.index], name)(*raws, **options), self.array.weak_type)
+
+
+def wrap(raw: Any, weak: bool = False) -> Array:
+    """An `Array` of what a library has.
+
+    Args:
+        raw: an array of NumPy, JAX or PyTorch, or an `Array`, which is returned as it is.
+        weak: whether it is weak, where the library's arrays do not say so themselves.
+
+    Raises:
+        OperandError: for anything else.
+    """
+    if isinstance(raw, Array):
+        return raw
+    backend = backend_of(raw)
+    if backend is None:
+        raise OperandError(
+            f"a {type(raw).__name__} is no array of {', '.join(backend_names())}: supremum.asarray makes one of "
+            "numbers, lists and what NumPy knows"
+        )
+    array = Array.__new__(Array)
+    array._raw = backend.plain(raw)
+    array._key = backend.key_of(array._raw, weak)
+    return array
+
+
+def _plain_index(index: Any) -> Any:
+    """An index without an `Array` in it."""
+    if isinstance(index, tuple):
+        parts: tuple[Any, ...] = index
+        return tuple(map(_plain_index, parts))
+    return index.unwrap() if isinstance(index, Array) else index
+
+
+def _shown(array: Array) -> str:
+    """As NumPy shows it, and whether it is weak."""
+    raw = array.unwrap()
+    weak = ", weak_type=True" if array.weak_type else ""
+    try:
+        body = np.array2string(np.asarray(array), separator=", ", prefix="Array(")
+    except Exception:  # traced, or on a device that cannot be read from
+        return f"Array({raw!r}{weak})"
+    return f"Array({body}, dtype={array.dtype}{weak})"

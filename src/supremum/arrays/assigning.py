@@ -1,0 +1,108 @@
+"""Assigning to arrays: what the rules bring to the dtype that is there, and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from supremum.arrays.backends import Raw
+from supremum.arrays.backends.base import caster_of
+from supremum.arrays.dispatch import NUMBERS, accepted, common_backend, seen
+from supremum.arrays.errors import InPlaceError, LibraryError
+from supremum.decisions import Conversion
+from supremum.errors import ArgumentError, OperandError
+from supremum.formats import as_format
+from supremum.operands import as_operand
+from supremum.rules import get_rules
+from supremum.rules.values import fits
+
+if TYPE_CHECKING:
+    from supremum.arrays.array import Array
+
+
+def assigned(array: Array, result: Array, name: str, other: Any) -> Array:
+    """What an operator that assigns gives: the array, changed, or a new one where the library never changes its own.
+
+    Args:
+        array: what stands on the left.
+        result: what the operation gave.
+        name: of the operation.
+        other: what stands on the right, for the error.
+
+    Raises:
+        InPlaceError: if the result has another dtype.
+        ArgumentError: if it has another shape.
+    """
+    if array.weak_type:
+        return result  # it has no dtype of its own that it could keep
+    check_kept(array, result, name, other)
+    if not array.backend.mutable:
+        return result
+    array.unwrap()[...] = result.unwrap()
+    return array
+
+
+def check_kept(array: Array, result: Array, name: str, other: Any) -> None:
+    """Refuse a result that cannot stand in the place of an array.
+
+    Raises:
+        InPlaceError: if it has another dtype.
+        ArgumentError: if it has another shape.
+    """
+    if result.dtype != array.dtype:
+        raise in_place_error(array, name, other, f"gives {result.dtype}")
+    if result.shape != array.shape:
+        raise ArgumentError(f"{name} in place gives the shape {result.shape}, and what is assigned to has {array.shape}")
+
+
+def in_place_error(array: Array, name: str, other: Any, what: str) -> InPlaceError:
+    """The refusal of an assignment, with what would work."""
+    operand = as_operand(other)
+    cast = Conversion.of(1, operand, array.dtype)
+    return InPlaceError(
+        f"{name} in place: {array.dtype} with {operand} {what} under the rules {get_rules().name}, and what is "
+        f"assigned to keeps {array.dtype}: cast first, with {cast}"
+    )
+
+
+def accepted_value(array: Array, value: Any) -> Raw:
+    """A value to be written into an array, in its dtype and from its library.
+
+    Args:
+        array: what is assigned to.
+        value: an array of the same library or of NumPy, or a Python number.
+
+    Raises:
+        InPlaceError: if the rules lead to another dtype, or a Python number does not fit.
+        PromotionError: if they refuse.
+        LibraryError: for an array of another library.
+    """
+    rules = get_rules()
+    found = seen(value, rules)
+    if found is None:
+        raise OperandError(f"a {type(value).__name__} cannot be assigned to an Array: give an array or a Python number")
+    key, raw = found
+    if common_backend((array.key, key), "assign") is not array.backend:
+        raise LibraryError(
+            f"an array of {key.backend} cannot be assigned to one of {array.backend}: give "
+            f"supremum.namespace({array.backend.name!r}).asarray(b)"
+        )
+    operand = key.operand if key.backend else as_operand(value)
+    decided = accepted(rules.decide(None, (array.key.operand, operand))).dtype
+    if decided != array.dtype:
+        raise in_place_error(array, "assign", value, f"meets in {decided}")
+    if key.backend is None:
+        check_fits(array, "assign", value)
+        return array.backend.asarray(caster_of(decided)(value), device=array.device)
+    if key.backend is not array.backend:
+        return array.backend.asarray(raw.astype(decided), device=array.device)
+    return array.backend.astype(raw, decided, copy=False)
+
+
+def check_fits(array: Array, name: str, value: Any) -> None:
+    """Refuse a Python number that the dtype of an array does not hold, also where operators wrap it around.
+
+    Raises:
+        InPlaceError: if it does not.
+    """
+    if type(value) in NUMBERS and not fits(value, as_format(array.dtype)):
+        raise in_place_error(array, name, value, "is out of range")

@@ -1,0 +1,59 @@
+"""The libraries whose arrays are wrapped, one file each; none is imported before an array of its is met."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any, cast
+
+import numpy as np
+
+from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
+from supremum.errors import UnknownNameError
+
+__all__ = ["Backend", "Key", "Plan", "Raw", "array_key", "backend_named", "backend_names", "backend_of"]
+
+# Name: the module in this package, the value in it, and the class that marks the library's arrays.
+_HOMES = {
+    "numpy": ("numpy", "NUMPY"),
+    "jax": ("jax", "JAX"),
+    "torch": ("torch", "TORCH_BACKEND"),
+}
+_BY_TYPE: dict[type, Backend] = {}
+
+
+def backend_names() -> tuple[str, ...]:
+    """The names of the libraries."""
+    return tuple(_HOMES)
+
+
+def backend_named(name: Any) -> Backend:
+    """The library of a name; it is imported.
+
+    Raises:
+        UnknownNameError: for a name that is none; the message has the near ones.
+        ModuleNotFoundError: if the library is not installed.
+    """
+    if isinstance(name, Backend):
+        return name
+    if not isinstance(name, str) or name not in _HOMES:
+        raise UnknownNameError("array library", name, _HOMES)
+    module, attribute = _HOMES[name]
+    return getattr(importlib.import_module(f"supremum.arrays.backends.{module}"), attribute)
+
+
+def backend_of(value: Any) -> Backend | None:
+    """The library an array is from; None for what is no array of one that is known. Imports nothing but ours."""
+    kind = cast("type[object]", type(value))
+    found = _BY_TYPE.get(kind)
+    if found is not None:
+        return found
+    if isinstance(value, (np.ndarray, np.generic)):
+        name = "numpy"
+    elif (jax := sys.modules.get("jax")) is not None and isinstance(value, jax.Array):
+        name = "jax"
+    elif (torch := sys.modules.get("torch")) is not None and isinstance(value, torch.Tensor):
+        name = "torch"
+    else:
+        return None
+    return _BY_TYPE.setdefault(kind, backend_named(name))

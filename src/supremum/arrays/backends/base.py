@@ -1,0 +1,220 @@
+"""What a library has to offer for its arrays to be wrapped, and what of an operand a prepared operation depends on."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from supremum.decisions import ResultType
+from supremum.formats import DType, as_format
+from supremum.operands import Operand, Scalar
+from supremum.operations import Operation
+
+Raw: TypeAlias = Any
+"""An array of a library, not wrapped."""
+
+
+class Key:
+    """All of an operand that a prepared operation depends on. There is one object of each, compared by identity.
+
+    Args:
+        backend: the library it is from; None for a Python number.
+        operand: how promotion sees it; of an array with dimensions, as one with one.
+        device: where it is, for libraries whose operations are prepared per device.
+    """
+
+    __slots__ = ("backend", "device", "dtype", "operand", "weak", "zero_d")
+
+    def __init__(self, backend: Backend | None, operand: Operand, device: Hashable) -> None:
+        self.backend = backend
+        self.operand = operand
+        self.device = device
+        self.dtype = operand.dtype
+        self.weak = operand.weak
+        self.zero_d = operand.ndim == 0
+
+    def __repr__(self) -> str:
+        return f"Key({self.backend.name if self.backend else 'Python'}, {self.operand}, {self.device})"
+
+
+_KEYS: dict[Hashable, Key] = {}
+
+
+def array_key(backend: Backend, dtype: DType, weak: bool, zero_d: bool, device: Hashable = None) -> Key:
+    """The key of an array."""
+    what = (backend, dtype, weak, zero_d, device)
+    key = _KEYS.get(what)
+    if key is None:
+        row = as_format(dtype)
+        # Only bool has no weak form.
+        operand = Operand(row.category, row.dtype, weak and row.category != "bool", 0 if zero_d else 1)
+        # Of two threads that get here together both use the one that was first.
+        key = _KEYS.setdefault(what, Key(backend, operand, device))
+    return key
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an operation does, once it is decided.
+
+    Args:
+        operation: its row.
+        keys: its operands.
+        compute: the dtype each of them is cast to first.
+        result: what the result is then cast to, and whether it is weak.
+        function: what is computed instead of the library's function of the operation's name, given the backend.
+        options: what `function` is given besides the operands.
+    """
+
+    operation: Operation
+    keys: tuple[Key, ...]
+    compute: tuple[DType, ...]
+    result: ResultType
+    function: Callable[..., Raw] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def casts(self) -> tuple[bool, ...]:
+        """Which operands are not in the dtype they are computed in."""
+        return tuple(key.dtype != target for key, target in zip(self.keys, self.compute, strict=True))
+
+
+class Backend(ABC):
+    """A library whose arrays are wrapped.
+
+    Attributes:
+        name: what users call it.
+        own_weakness: whether its arrays have weakness themselves, so that no flag of ours is needed.
+        mutable: whether its arrays can be written to.
+    """
+
+    name: str
+    own_weakness: bool = False
+    mutable: bool = True
+
+    @property
+    @abstractmethod
+    def xp(self) -> Any:
+        """Its namespace by the Python array API standard."""
+
+    @abstractmethod
+    def key_of(self, raw: Raw, weak: bool = False) -> Key:
+        """The key of one of its arrays.
+
+        Raises:
+            OperandError: for a dtype that no rule promotes.
+        """
+
+    def plain(self, raw: Raw) -> Raw:
+        """An array of the class that operations are prepared for."""
+        return raw
+
+    @abstractmethod
+    def prepare(self, plan: Plan) -> Callable[..., Raw]:
+        """A function that casts and computes: fast, as it is called again and again.
+
+        Args:
+            plan: what to do; operands that are not from this library are NumPy arrays or Python numbers.
+
+        Raises:
+            RuntimeDtypeError: if the library cannot represent a dtype of the plan.
+        """
+
+    @abstractmethod
+    def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
+        """An array in another dtype."""
+
+    @abstractmethod
+    def asarray(self, data: Any, dtype: DType | None = None, device: Any = None, copy: bool | None = None) -> Raw:
+        """An array of what NumPy can make one of, or of another library's array; not weak."""
+
+    @abstractmethod
+    def numpy(self, raw: Raw) -> np.ndarray[Any, Any]:
+        """One of its arrays as NumPy's."""
+
+    @abstractmethod
+    def native_dtype(self, dtype: DType) -> Any:
+        """What the library itself calls a dtype."""
+
+    def device_of(self, raw: Raw) -> Any:
+        """Where an array is."""
+        return raw.device
+
+    def __repr__(self) -> str:
+        return f"<backend {self.name}>"
+
+
+def function_of(operation: Operation, module: Any, names: Mapping[str, str]) -> Callable[..., Raw] | None:
+    """A library's function for an operation, found by its name or an alias; None where it has none.
+
+    Args:
+        operation: the row.
+        module: where the functions are.
+        names: what the library calls those that have the name of something else there.
+    """
+    candidates = (names[operation.name],) if operation.name in names else (operation.name, *operation.aliases)
+    return next((getattr(module, name) for name in candidates if hasattr(module, name)), None)
+
+
+def caster_of(dtype: DType, *, silent: bool = True) -> Callable[[Scalar], Any]:
+    """A function that makes a NumPy scalar of a Python number.
+
+    Args:
+        dtype: of the scalar. An integer that does not hold the number gets it wrapped around: where that is not wanted
+            the rules have refused it.
+        silent: whether a number that becomes infinite does so without NumPy's warning.
+    """
+    make, row = dtype.type, as_format(dtype)
+
+    def wrapped(value: Any) -> Any:
+        try:
+            return make(value)
+        except OverflowError:
+            return np.asarray(value % 2**row.bits, np.uint64).astype(dtype)[()]
+
+    def quiet(value: Any) -> Any:
+        with np.errstate(over="ignore"):
+            return make(value)
+
+    def ranged(value: Any) -> Any:
+        return make(value) if row.min <= value <= row.max else quiet(value)
+
+    if row.category == "integer":
+        return wrapped
+    if not silent or not row.is_inexact:
+        return make
+    return quiet if row.category == "complex" else ranged
+
+
+def composed(
+    function: Callable[..., Raw], converters: Sequence[Callable[[Any], Any] | None], finish: Callable[[Raw], Raw] | None
+) -> Callable[..., Raw]:
+    """A function of converted operands, its result finished; with nothing to do, the function itself.
+
+    It is written out for one and two operands, as most operations have: a loop over them costs as much as an addition.
+    """
+    if finish is not None:
+        inner = composed(function, converters, None)
+        return lambda *operands: finish(inner(*operands))
+    match converters:
+        case [None] | [None, None]:
+            return function
+        case [convert]:
+            return lambda a: function(convert(a))  # pyright: ignore[reportOptionalCall] (None is the case above)
+        case [None, convert]:
+            return lambda a, b: function(a, convert(b))
+        case [convert, None]:
+            return lambda a, b: function(convert(a), b)
+        case [first, second]:
+            return lambda a, b: function(first(a), second(b))
+        case _:
+            return lambda *operands: function(
+                *(
+                    operand if convert is None else convert(operand)
+                    for convert, operand in zip(converters, operands, strict=True)
+                )
+            )

@@ -1,0 +1,200 @@
+"""JAX's arrays, concrete and traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import primitives as p
+
+from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key, caster_of, composed, function_of
+from supremum.arrays.errors import DeviceError, RuntimeDtypeError
+from supremum.decisions import ResultType
+from supremum.formats import DType, as_format
+from supremum.operands import as_operand
+
+# Operations of which JAX treats an operand that is a Python int in a way of its own, which it must see to do so: the
+# power is multiplied out.
+_KNOWN_INT = {"pow": 1}
+
+
+class JaxBackend(Backend):
+    """JAX: an operation is one jitted function, inlined where it is traced, so that nothing of it remains there."""
+
+    name = "jax"
+    own_weakness = True
+    mutable = False
+
+    @cached_property
+    def xp(self) -> Any:
+        """`jax.numpy`, which follows the standard itself."""
+        return jnp
+
+    def key_of(self, raw: Raw, weak: bool = False) -> Key:
+        """The key of an array, which says itself whether it is weak."""
+        operand = as_operand(raw)  # also refuses what is no number, such as keys for random numbers
+        assert operand.dtype is not None
+        return array_key(self, operand.dtype, operand.weak, operand.ndim == 0)
+
+    def prepare(self, plan: Plan) -> Callable[..., Raw]:
+        """One jitted function per decision."""
+        dtypes = {*plan.compute, plan.result.dtype}
+        wide = self._check_representable(plan, dtypes)
+        if plan.function is None:
+            function = function_of(plan.operation, jnp, {})
+        else:
+            function = partial(plan.function, self, **plan.options)
+        if function is None:
+            raise RuntimeDtypeError(f"jax.numpy has no {plan.operation.name}")
+        known = _KNOWN_INT.get(plan.operation.name)
+        if known is not None and not _is_python_int(plan.keys[known]):
+            known = None
+
+        def compute(*operands: Any) -> Any:
+            cast = [
+                operand if i == known else _cast(operand, target, plan.result.weak)
+                for i, (operand, target) in enumerate(zip(operands, plan.compute, strict=True))
+            ]
+            return _as_decided(function(*cast), plan.result)
+
+        compute.__name__ = compute.__qualname__ = plan.operation.name
+        kernel = jax.jit(compute, inline=True, static_argnums=() if known is None else (known,))
+        converters = [
+            None if i == known else self._converter(key, dtype, plan.result.weak)
+            for i, (key, dtype) in enumerate(zip(plan.keys, plan.compute, strict=True))
+        ]
+        prepared = composed(kernel, converters, None)
+        return _guarded(prepared, plan) if wide else prepared
+
+    def _converter(self, key: Key, dtype: DType, weak: bool) -> Callable[[Any], Any] | None:
+        if key.backend is self:
+            return None
+        if key.backend is None:
+            # All weak: JAX takes the number for what it is. Else it is rounded here, to the same eager and traced.
+            return None if weak else caster_of(dtype)
+        # On its way to the device JAX would narrow 64 bits without a word.
+        return partial(np.asarray, dtype=dtype)
+
+    def _check_representable(self, plan: Plan, dtypes: set[DType]) -> bool:
+        """Whether some of the dtypes are there only with x64 on.
+
+        Raises:
+            RuntimeDtypeError: if one is not there.
+        """
+        absent = sorted(str(dtype) for dtype in dtypes if not _is_known(dtype))
+        if absent:
+            raise RuntimeDtypeError(f"{plan.operation.name}: the rules decide {', '.join(absent)}, which JAX lacks")
+        wide = {dtype for dtype in dtypes if _is_wide(dtype)}
+        if wide and not jax.config.jax_enable_x64:
+            raise _beyond_x32(plan)
+        return bool(wide)
+
+    def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
+        """An array in another dtype."""
+        if _is_wide(dtype) and not jax.config.jax_enable_x64:
+            raise RuntimeDtypeError(f"JAX has no {dtype} with its x64 off: jax.config.update('jax_enable_x64', True)")
+        if weak:
+            return p.convert_element_type_p.bind(raw, new_dtype=dtype, weak_type=True, sharding=None)
+        return jnp.astype(raw, dtype)
+
+    def asarray(self, data: Any, dtype: DType | None = None, device: Any = None, copy: bool | None = None) -> Raw:
+        """An array; what would lose bits on the way is refused."""
+        if isinstance(data, jax.Array) and dtype is None:
+            return jnp.asarray(data, device=device, copy=copy)
+        host = data if isinstance(data, jax.Array) else np.asarray(data)
+        target = as_format(host.dtype if dtype is None else dtype).dtype
+        if _is_wide(target) and not jax.config.jax_enable_x64:
+            raise RuntimeDtypeError(
+                f"JAX has no {target} with its x64 off: jax.config.update('jax_enable_x64', True), or give a dtype of "
+                "at most 32 bits"
+            )
+        return jnp.asarray(host, target, device=device, copy=copy)
+
+    def numpy(self, raw: Raw) -> np.ndarray[Any, Any]:
+        """The array on the host."""
+        return np.asarray(raw)
+
+    def native_dtype(self, dtype: DType) -> Any:
+        """The dtype itself."""
+        return dtype
+
+    def device_of(self, raw: Raw) -> Any:
+        """The device, or the sharding of an array on several."""
+        return raw.device
+
+
+def _is_python_int(key: Key) -> bool:
+    return key.backend is None and key.operand.category == "integer"
+
+
+def _cast(operand: Any, target: DType, weak: bool) -> Any:
+    aval = jax.typeof(operand)
+    if aval.dtype == target:
+        return operand
+    if weak:  # all operands are, and so is the result
+        return p.convert_element_type_p.bind(operand, new_dtype=target, weak_type=True, sharding=None)
+    return jax.lax.convert_element_type(operand, target)
+
+
+def _as_decided(result: Any, decided: ResultType) -> Any:
+    """The result in the dtype of the decision, and weak or not as it says."""
+    aval = jax.typeof(result)
+    if (aval.dtype, aval.weak_type) == (decided.dtype, decided.weak):
+        return result
+    return p.convert_element_type_p.bind(result, new_dtype=decided.dtype, weak_type=decided.weak, sharding=None)
+
+
+def _is_known(dtype: DType) -> bool:
+    try:
+        jax.dtypes.canonicalize_dtype(dtype)
+    except TypeError:
+        return False
+    return True
+
+
+def _is_wide(dtype: DType) -> bool:
+    row = as_format(dtype)
+    return row.component.bits > _WIDEST if row.is_inexact else row.bits > _WIDEST
+
+
+_WIDEST = as_format("float32").bits
+
+
+def _beyond_x32(plan: Plan) -> RuntimeDtypeError:
+    operands = ", ".join(str(key.operand) for key in plan.keys)
+    return RuntimeDtypeError(
+        f"{plan.operation.name}({operands}): the rules decide {plan.result.dtype}, computed in {plan.compute[0]}, which "
+        "JAX does not have with its x64 off: jax.config.update('jax_enable_x64', True), or "
+        "supremum.use_rules('jax-x32')"
+    )
+
+
+def _guarded(prepared: Callable[..., Raw], plan: Plan) -> Callable[..., Raw]:
+    """What was prepared with x64 on, which may be off when it is called."""
+
+    def guarded(*operands: Any) -> Raw:
+        if not jax.config.jax_enable_x64:
+            raise _beyond_x32(plan)
+        return prepared(*operands)
+
+    return guarded
+
+
+def device_error(error: ValueError, *raws: Raw) -> Exception:
+    """What JAX says of operands on several devices, in our words; another error as it is."""
+    devices = {frozenset(raw.devices()) for raw in raws if isinstance(raw, jax.Array) and not _is_traced(raw)}
+    if len(devices) < 2:
+        return error
+    shown = " and ".join(sorted(", ".join(sorted(map(str, each))) for each in devices))
+    return DeviceError(f"the operands are on different devices, {shown}: bring one over with .to_device(...)")
+
+
+def _is_traced(raw: Raw) -> bool:
+    return isinstance(raw, jax.core.Tracer)
+
+
+JAX = JaxBackend()

@@ -1,0 +1,96 @@
+"""NumPy's arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key, caster_of, composed, function_of
+from supremum.arrays.errors import RuntimeDtypeError
+from supremum.errors import OperandError
+from supremum.formats import DType
+from supremum.operands import as_operand
+
+
+class NumpyBackend(Backend):
+    """NumPy, with the dtypes of ml_dtypes."""
+
+    name = "numpy"
+
+    @cached_property
+    def xp(self) -> Any:
+        """`array_api_compat.numpy`."""
+        import array_api_compat.numpy as xp
+
+        return xp
+
+    def key_of(self, raw: Raw, weak: bool = False) -> Key:
+        """The key of an array."""
+        dtype = as_operand(raw).dtype  # also refuses what is no number
+        assert dtype is not None
+        return array_key(self, dtype, weak, raw.ndim == 0)
+
+    def plain(self, raw: Raw) -> np.ndarray[Any, Any]:
+        """An array of the class that operations are prepared for, with the byte order of the machine.
+
+        Raises:
+            OperandError: for classes whose operators mean something else.
+        """
+        if isinstance(raw, (np.ma.MaskedArray, np.matrix)):
+            kind, fix = ("a masked array", ".filled(...)") if isinstance(raw, np.ma.MaskedArray) else ("a matrix", ".A")
+            raise OperandError(f"{kind} has operators of its own, which follow no rules: use {fix}")
+        array = np.asarray(raw)
+        return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+    def prepare(self, plan: Plan) -> Callable[..., Raw]:
+        """NumPy's own function, between casts where they are needed."""
+        name, target = plan.operation.name, plan.result.dtype
+        if plan.function is None:
+            function = function_of(plan.operation, np, {})
+        else:
+            function = partial(plan.function, self, **plan.options)
+        try:
+            assert function is not None
+            with np.errstate(all="ignore"):
+                found = function(*(np.ones(1, dtype) for dtype in plan.compute)).dtype
+        except (TypeError, AssertionError) as error:
+            dtypes = " and ".join(dict.fromkeys(map(str, plan.compute)))
+            raise RuntimeDtypeError(f"NumPy has no {name} of {dtypes}: cast first, with .astype('float32')") from error
+        converters = [
+            caster_of(dtype, silent=False) if key.backend is None else partial(_cast, dtype) if cast else None
+            for key, dtype, cast in zip(plan.keys, plan.compute, plan.casts, strict=True)
+        ]
+        # Of 0-d arrays NumPy makes scalars.
+        zero_d = all(key.zero_d for key in plan.keys) or plan.function is not None
+        finish = partial(np.asarray, dtype=target) if zero_d else partial(_cast, target) if found != target else None
+        return composed(function, converters, finish)
+
+    def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
+        """An array in another dtype."""
+        return raw.astype(dtype, copy=copy)
+
+    def asarray(self, data: Any, dtype: DType | None = None, device: Any = None, copy: bool | None = None) -> Raw:
+        """An array."""
+        return np.array(data, dtype, copy=copy)
+
+    def numpy(self, raw: Raw) -> np.ndarray[Any, Any]:
+        """The array itself."""
+        return raw
+
+    def native_dtype(self, dtype: DType) -> Any:
+        """The dtype itself."""
+        return dtype
+
+    def device_of(self, raw: Raw) -> Any:
+        """`"cpu"`."""
+        return "cpu"
+
+
+def _cast(dtype: DType, raw: Raw) -> Raw:
+    return raw.astype(dtype)
+
+
+NUMPY = NumpyBackend()

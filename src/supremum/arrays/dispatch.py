@@ -1,0 +1,237 @@
+"""Carrying out decisions on arrays: decide once, prepare a function, and keep it by all it depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, cast
+
+from supremum.arrays.backends import Backend, Key, Plan, Raw, array_key, backend_of
+from supremum.arrays.backends.numpy import NUMPY
+from supremum.arrays.errors import LibraryError
+from supremum.decisions import Decision, letter
+from supremum.errors import OperandError
+from supremum.operands import Operand, Scalar, as_operand
+from supremum.operations import Operation
+from supremum.rules import RuleSet, get_rules
+from supremum.rules.registry import FOLLOWS_JAX
+from supremum.rules.scope import SCOPE, Scope
+
+if TYPE_CHECKING:
+    from supremum.arrays.array import Array
+
+NUMBERS: frozenset[type] = frozenset((bool, int, float, complex))
+"""The types of Python numbers; exactly these, no subclasses."""
+
+_NUMBER_KEYS: dict[Hashable, Key] = {}
+
+
+@lru_cache(maxsize=8192, typed=True)
+def number_key(rules: str | RuleSet, value: Scalar) -> Key:
+    """The key of a Python number: one for all numbers between which these rules see no difference."""
+    operand = as_operand(value)
+    # Both rule sets that "jax" may stand for look at the same of a number.
+    kind = get_rules(rules).key_of(operand)
+    return _NUMBER_KEYS.setdefault((rules, kind), Key(None, operand, None))
+
+
+def seen(value: Any, rules: str | RuleSet) -> tuple[Key, Raw] | None:
+    """An operand as operations take it: its key, and the array that it wraps, or itself.
+
+    Args:
+        value: an `Array` or a `Variable`, an array of a library that is known, a NumPy scalar or a Python number.
+        rules: the rules in force.
+
+    Returns:
+        None for anything else.
+
+    Raises:
+        OperandError: for arrays of what is no number.
+    """
+    kind = cast("type[object]", type(value))
+    if issubclass(kind, _array_class()):
+        return value.key, value.unwrap()
+    if kind in NUMBERS:
+        return number_key(rules, value), value
+    backend = backend_of(value)
+    if backend is None:
+        return None
+    raw = backend.plain(value)
+    return backend.key_of(raw), raw
+
+
+@cache
+def _array_class() -> type[Array]:
+    from supremum.arrays.array import Array  # it imports this module
+
+    return Array
+
+
+class Applied:
+    """An operation as a function of arrays.
+
+    Args:
+        operation: its row in the table of operations.
+        function: what is computed instead of the library's function of that name, given the `Backend` and the operands
+            in the dtype they are computed in.
+        options: what the function is given besides.
+    """
+
+    def __init__(
+        self,
+        operation: Operation,
+        function: Callable[..., Raw] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.operation = operation
+        self.function = function
+        self.options = dict(options or {})
+        self.prepared: dict[Hashable, Callable[..., Array]] = {}
+        """By the rules in force and the keys of the operands."""
+        self.lasting: dict[tuple[Key, ...], bool] = {}
+        """By the keys of the operands, whether the answer under the name `"jax"` is kept."""
+
+    def __call__(self, *operands: Any) -> Array:
+        """Decide, cast, compute and wrap; what `__add__` and `ops.add` both come to.
+
+        Raises:
+            PromotionError: if the rules refuse.
+            LibraryError: for operands from two libraries.
+            OperandError: for operands that are no arrays of numbers.
+        """
+        result = self.apply(operands)
+        if result is NotImplemented:
+            for position, operand in enumerate(operands):
+                seen_or_refused(operand, get_rules(), self.operation.name, position)
+        return result
+
+    def apply(self, operands: Sequence[Any]) -> Any:
+        """As a call, but `NotImplemented` for an operand that is no array, as Python's operators have it."""
+        scope = SCOPE.get()
+        keys: list[Key] = []
+        raws: list[Raw] = []
+        for operand in operands:
+            found = seen(operand, scope.rules)
+            if found is None:
+                return NotImplemented
+            keys.append(found[0])
+            raws.append(found[1])
+        function = self.prepared.get((scope.key, *keys)) or self.find(scope, keys, raws)
+        return function(*raws)
+
+    def find(self, scope: Scope, keys: Sequence[Key], raws: Sequence[Raw]) -> Callable[..., Array]:
+        """What is prepared for these operands under the rules in force."""
+        rules = get_rules(scope.rules)
+        prepared = self.prepared.get((rules, *keys))
+        if prepared is None:
+            prepared = self.prepared[rules, *keys] = self.prepare(rules, keys, raws)
+            self.lasting[tuple(keys)] = self.is_lasting(keys, raws)
+        if scope.watcher is not None:
+            plan = self.plan(rules, keys, raws)
+            return scope.watcher.watching(prepared, plan)  # pyright: ignore
+        if scope.rules is not rules and (scope.rules != FOLLOWS_JAX or self.lasting[tuple(keys)]):
+            self.prepared[scope.rules, *keys] = prepared
+        return prepared
+
+    def is_lasting(self, keys: Sequence[Key], raws: Sequence[Raw]) -> bool:
+        """Whether both rule sets that the name `"jax"` may stand for decide the same."""
+        operands = operands_of(keys, raws)
+        verdicts = [get_rules(each).decide(self.operation, operands).verdict for each in ("jax-x64", "jax-x32")]
+        return (verdicts[0].result, verdicts[0].compute) == (verdicts[1].result, verdicts[1].compute)
+
+    def plan(self, rules: RuleSet, keys: Sequence[Key], raws: Sequence[Raw]) -> Plan:
+        """What is decided.
+
+        Raises:
+            PromotionError: if the rules refuse.
+        """
+        verdict = accepted(rules.decide(self.operation, operands_of(keys, raws))).verdict
+        assert verdict.result is not None
+        return Plan(self.operation, tuple(keys), verdict.compute, verdict.result, self.function, self.options)
+
+    def prepare(self, rules: RuleSet, keys: Sequence[Key], raws: Sequence[Raw]) -> Callable[..., Array]:
+        """A function of what the operands wrap."""
+        backend = common_backend(keys, self.operation.name)
+        plan = self.plan(rules, keys, raws)
+        function = backend.prepare(plan)
+        if self.function is not None:
+            return _wrapping(function, plan.result.weak)
+        zero_d = all(key.zero_d for key in keys)
+        device = next((key.device for key in keys if not key.zero_d), next((k.device for k in keys if k.device), None))
+        key = array_key(backend, plan.result.dtype, plan.result.weak, zero_d, device)
+        return _wrapping_known(function, key, len(keys))
+
+
+def accepted(decision: Decision) -> Decision:
+    """The decision, unless it is a refusal.
+
+    Raises:
+        PromotionError: if it is.
+    """
+    if not decision:
+        raise decision.error()
+    return decision
+
+
+def operands_of(keys: Sequence[Key], raws: Sequence[Raw]) -> tuple[Operand, ...]:
+    """What is decided about, with the very values of Python numbers, for explanations."""
+    return tuple(key.operand if key.backend else as_operand(raw) for key, raw in zip(keys, raws, strict=True))
+
+
+def common_backend(keys: Sequence[Key], name: str) -> Backend:
+    """The library that an operation runs in; NumPy's arrays are adopted by any other.
+
+    Raises:
+        LibraryError: for two others.
+    """
+    others = list(dict.fromkeys(key.backend for key in keys if key.backend not in (None, NUMPY)))
+    if len(others) > 1:
+        named = [f"{letter(i)} is from {key.backend.name}" for i, key in enumerate(keys) if key.backend in others]
+        stranger = next(i for i, key in enumerate(keys) if key.backend is others[1])
+        raise LibraryError(
+            f"{name}: {' and '.join(named)}, and nothing is moved between libraries implicitly: "
+            f"supremum.namespace({others[0].name!r}).asarray({letter(stranger)})"
+        )
+    return others[0] if others else NUMPY
+
+
+def _wrapping_known(function: Callable[..., Raw], key: Key, arity: int) -> Callable[..., Array]:
+    """The function with its result wrapped, of which all is known that matters."""
+    array_class = _array_class()
+    make = array_class.__new__
+
+    def one(a: Raw) -> Array:
+        array = make(array_class)
+        array._raw = function(a)
+        array._key = key
+        return array
+
+    def two(a: Raw, b: Raw) -> Array:
+        array = make(array_class)
+        array._raw = function(a, b)
+        array._key = key
+        return array
+
+    return one if arity == 1 else two
+
+
+def _wrapping(function: Callable[..., Raw], weak: bool) -> Callable[..., Array]:
+    """The function with its result wrapped, whatever shape it has."""
+    from supremum.arrays.array import wrap  # it imports this module
+
+    return lambda *raws: wrap(function(*raws), weak)
+
+
+def seen_or_refused(operand: Any, rules: RuleSet, name: str, position: int) -> tuple[Key, Raw]:
+    """As `seen`, with an error for anything else.
+
+    Raises:
+        OperandError: it says which argument of which function it was.
+    """
+    found = seen(operand, rules)
+    if found is None:
+        raise OperandError(
+            f"{name}: argument {position} is a {type(operand).__name__}, which is no array: supremum.asarray("
+            f"{letter(position)}) makes one of lists and what NumPy knows"
+        )
+    return found

@@ -1,0 +1,122 @@
+"""Operands brought to one library and one dtype, for functions that are not element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from supremum.arrays.array import Array, wrap
+from supremum.arrays.backends import Backend, Key, Raw
+from supremum.arrays.backends.base import caster_of
+from supremum.arrays.dispatch import accepted, common_backend, operands_of, seen_or_refused
+from supremum.decisions import ResultType
+from supremum.errors import ArgumentError
+from supremum.formats import DType
+from supremum.operations import as_operation
+from supremum.rules import get_rules
+
+
+class Met(NamedTuple):
+    """Operands that met.
+
+    Args:
+        backend: the library.
+        operands: its arrays, in the dtype they are computed in; of a number a 0-d one.
+        beside: arrays of that library that were asked for only not to stay in another one, in the dtype they had.
+        result: the type of the result.
+    """
+
+    backend: Backend
+    operands: list[Raw]
+    beside: list[Raw]
+    result: ResultType
+
+    def wrapped(self, raw: Raw) -> Array:
+        """A result of the library, in the dtype that was decided."""
+        return typed(self.backend, raw, self.result)
+
+
+def met(operation: str | None, operands: Sequence[Any], beside: Sequence[Any] = ()) -> Met:
+    """Bring operands together as the rules decide.
+
+    Args:
+        operation: the name of the operation that decides; None where no particular one does.
+        operands: arrays and Python numbers.
+        beside: more of them, which take no part in the decision.
+
+    Raises:
+        PromotionError: if the rules refuse.
+        OperandError: for operands that are no arrays of numbers.
+        LibraryError: for operands from two libraries.
+    """
+    rules = get_rules()
+    name = as_operation(operation).name
+    found = [seen_or_refused(operand, rules, name, i) for i, operand in enumerate((*operands, *beside))]
+    backend = common_backend([key for key, _ in found], name)
+    deciding = found[: len(operands)]
+    seen = operands_of([key for key, _ in deciding], [raw for _, raw in deciding])
+    verdict = accepted(rules.decide(operation, seen)).verdict
+    assert verdict.result is not None
+    brought = [_brought(backend, *each, dtype) for each, dtype in zip(deciding, verdict.compute, strict=True)]
+    others = [_brought(backend, key, raw, key.operand.format.dtype) for key, raw in found[len(operands) :]]
+    return Met(backend, brought, others, verdict.result)
+
+
+def typed(backend: Backend, raw: Raw, result: ResultType) -> Array:
+    """A result in the dtype that was decided, and as weak."""
+    key = backend.key_of(raw, result.weak)
+    if (key.dtype, key.weak) != (result.dtype, result.weak):
+        raw = backend.astype(raw, result.dtype, weak=result.weak)
+    return wrap(raw, result.weak)
+
+
+def _brought(backend: Backend, key: Key, raw: Raw, dtype: DType) -> Raw:
+    if key.backend is backend:
+        return raw if key.dtype == dtype else backend.astype(raw, dtype)
+    return backend.asarray(caster_of(dtype)(raw) if key.backend is None else raw.astype(dtype))
+
+
+def where(condition: Any, x1: Any, x2: Any, /) -> Array:
+    """Elements of one array where a condition holds, and of another where it does not.
+
+    Args:
+        condition: an array of bools, or a bool.
+        x1: an array or a number.
+        x2: likewise; both meet as the rules decide.
+
+    Raises:
+        PromotionError: if the rules refuse.
+        ArgumentError: for a condition that is not of bools.
+
+    >>> import numpy as np
+    >>> where(np.array([True, False]), np.ones(2, "float32"), 2)
+    Array([1., 2.], dtype=float32)
+    """
+    together = met("where", (x1, x2), beside=(condition,))
+    (chosen,) = together.beside
+    category = together.backend.key_of(chosen).operand.category
+    if category != "bool":
+        raise ArgumentError(f"where chooses by bools, and the condition is of a {category} dtype: write condition != 0")
+    return together.wrapped(together.backend.xp.where(chosen, *together.operands))
+
+
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Array:  # noqa: A002 (the standard's names)
+    """Elements brought into a range.
+
+    Args:
+        x: an array or a number.
+        min: the lower bound, an array or a number; None for none.
+        max: the upper one, likewise. All meet as the rules decide.
+
+    Raises:
+        PromotionError: if the rules refuse.
+
+    >>> import numpy as np
+    >>> clip(np.array([1.0, 5.0], "float32"), max=2)
+    Array([1., 2.], dtype=float32)
+    """
+    given = {"min": min, "max": max}
+    bounds = {name: bound for name, bound in given.items() if bound is not None}
+    together = met(None, (x, *bounds.values()))
+    first, *others = together.operands
+    return together.wrapped(together.backend.xp.clip(first, **dict(zip(bounds, others, strict=True))))

@@ -1,0 +1,100 @@
+"""Functions of arrays under the rules in force: one for every row of the table of operations, by all its names.
+
+They take an `Array`, an array of NumPy, JAX or PyTorch, a NumPy scalar or a Python number in any place, and give an
+`Array`; a function and the operator of the same meaning are the same thing.
+
+>>> import numpy as np, supremum
+>>> from supremum import ops
+>>> with supremum.use_rules("torch"):
+...     ops.add(np.ones(2, "int8"), np.ones(2, "uint8")), ops.divide(np.ones(2, "int8"), 2)
+(Array([2, 2], dtype=int16), Array([0.5, 0.5], dtype=float32))
+>>> ops.less_than is ops.less
+True
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from supremum.arrays.array import Array
+from supremum.arrays.dispatch import Applied
+from supremum.arrays.losses import LOSSES, REDUCTIONS
+from supremum.arrays.meeting import clip, where
+from supremum.arrays.operators import APPLIED
+from supremum.errors import UnknownNameError
+from supremum.operations import Operation
+
+
+def _function(row: Operation) -> Callable[..., Array]:
+    """The function of a row."""
+    applied = APPLIED[row.name]
+    if row.arity == 1:
+
+        def unary(x: Any, /) -> Array:
+            return applied(x)
+
+        return unary
+
+    def binary(x1: Any, x2: Any, /) -> Array:
+        return applied(x1, x2)
+
+    return binary
+
+
+def _loss(row: Operation) -> Callable[..., Array]:
+    """The function of a row whose result may be reduced."""
+    compute, defaults = LOSSES[row.name]
+
+    @lru_cache(maxsize=64)
+    def prepared(reduction: str, options: tuple[tuple[str, Any], ...]) -> Applied:
+        if reduction not in REDUCTIONS:
+            raise UnknownNameError("reduction", reduction, REDUCTIONS)
+        return Applied(row, compute, {"reduction": reduction, **dict(options)})
+
+    def loss(input: Any, target: Any, /, *, reduction: str = "mean", **options: Any) -> Array:  # noqa: A002
+        unknown = sorted(options.keys() - defaults.keys())
+        if unknown:
+            raise TypeError(f"{row.name} has no {unknown[0]!r}: its options are {', '.join(['reduction', *defaults])}")
+        return prepared(reduction, tuple({**defaults, **options}.items()))(input, target)
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    plain = inspect.signature(loss)
+    given = [each for each in plain.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    extra = [
+        inspect.Parameter(name, keyword, default=value, annotation=type(value)) for name, value in defaults.items()
+    ]
+    vars(loss)["__signature__"] = plain.replace(parameters=[*given, *extra])
+    return loss
+
+
+def _documented(row: Operation, function: Callable[..., Array]) -> Callable[..., Array]:
+    function.__name__ = function.__qualname__ = row.name
+    function.__module__ = __name__
+    others = f" Also called {', '.join(row.aliases)}." if row.aliases else ""
+    function.__doc__ = f"""`{row.name}` of {row.arity} operand{"s" if row.arity != 1 else ""}, element by element.{others}
+
+    The result has {row.result.value}, as the rules in force decide.
+
+    Raises:
+        PromotionError: if they refuse.
+        OperandError: for what is no array of numbers and no Python number.
+        LibraryError: for operands from two libraries.
+    """
+    return function
+
+
+def _functions() -> dict[str, Callable[..., Array]]:
+    found: dict[str, Callable[..., Array]] = {"where": where, "clip": clip}
+    for name, applied in APPLIED.items():
+        row = applied.operation
+        if name not in found:
+            found[name] = _documented(row, _loss(row) if name in LOSSES else _function(row))
+        found |= dict.fromkeys(row.aliases, found[name])
+    return found
+
+
+FUNCTIONS: dict[str, Callable[..., Array]] = _functions()
+globals().update(FUNCTIONS)

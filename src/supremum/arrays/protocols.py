@@ -1,0 +1,91 @@
+"""What NumPy and PyTorch ask an `Array` when one of their own functions is called with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from supremum.arrays.operators import APPLIED
+from supremum.errors import ArgumentError, UnknownNameError
+from supremum.operations import as_operation
+
+if TYPE_CHECKING:
+    from supremum.arrays.array import Array
+
+
+def array_ufunc(self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+    """NumPy's functions of elements, and its arrays' operators: ours of the same name.
+
+    Raises:
+        TypeError: for those we do not have, their methods such as `reduce`, and their options.
+    """
+    from supremum.arrays.array import wrap  # it imports this module
+
+    outputs = options.pop("out", ())
+    given = [name for name, value in options.items() if value is not True]
+    operation = _operation(ufunc.__name__)
+    if operation is None or method != "__call__" or given:
+        what = f"np.{ufunc.__name__}{'' if method == '__call__' else '.' + method}"
+        options_given = f" with {', '.join(given)}" if given else ""
+        raise TypeError(
+            f"{what}{options_given} of an Array follows no rules: there are supremum.ops and the functions of "
+            f"supremum.namespace, or give NumPy's own array, np.{ufunc.__name__}(x.unwrap())"
+        )
+    result = APPLIED[operation].apply(inputs)
+    if result is NotImplemented or not outputs:
+        return result
+    # `array += Array`, and `out=`: what is written to keeps its dtype.
+    from supremum.arrays.assigning import check_kept
+
+    (output,) = outputs
+    kept = wrap(output)
+    check_kept(kept, result, operation, inputs[-1])
+    kept.unwrap()[...] = np.asarray(result)
+    return output
+
+
+@cache
+def _operation(name: str) -> str | None:
+    try:
+        found = as_operation(name).name
+    except UnknownNameError:
+        return None
+    return found if found in APPLIED else None
+
+
+def array_function(
+    self: Array, function: Callable[..., Any], types: Sequence[type], args: Any, kwargs: Mapping[str, Any]
+) -> Any:
+    """NumPy's other functions: that of the array API standard, where it has the same one.
+
+    Raises:
+        TypeError: where it has not.
+    """
+    from supremum.arrays.routing import route  # it imports the namespaces
+
+    return route(function, args, dict(kwargs))
+
+
+def torch_function(
+    cls: type[Array], function: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Any = None
+) -> Any:
+    """PyTorch's functions of elements, and its tensors' operators: ours of the same name.
+
+    Raises:
+        TypeError: for others, and for options.
+    """
+    name = getattr(function, "__name__", str(function))
+    plain = name.strip("_")
+    swapped = name.startswith("__r") and _operation(plain[1:]) is not None and _operation(plain) is None
+    in_place = name.startswith("__i") and _operation(plain[1:]) is not None and _operation(plain) is None
+    operation = _operation(plain[1:] if swapped or in_place else plain)
+    if operation is None or kwargs:
+        given = f" with {', '.join(kwargs)}" if kwargs else ""
+        raise TypeError(
+            f"torch's {name}{given} of an Array follows no rules: there are supremum.ops and the functions of "
+            "supremum.namespace, or give torch its own tensor, x.unwrap()"
+        )
+    return APPLIED[operation].apply(tuple(reversed(args)) if swapped else tuple(args))
