@@ -5,6 +5,7 @@ from __future__ import annotations
 from supremum.arrays.array import Array
 from supremum.arrays.creation import asarray
 from supremum.arrays.errors import DeviceError, InPlaceError, LibraryError, RuntimeDtypeError
+from supremum.arrays.namespaces import namespace
 from supremum.arrays.trees import register_when_loaded
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "LibraryError",
     "RuntimeDtypeError",
     "asarray",
+    "namespace",
 ]
 
 register_when_loaded()

@@ -71,6 +71,24 @@ def _in_place(name: str) -> Callable[[Any, Any], Array]:
     return method
 
 
+def _matmul(self: Any, other: Any) -> Array:
+    """`@`; its function is the namespace's."""
+    from supremum.arrays.products import product  # it imports this module
+
+    return product(self, other)
+
+
+def _reflected_matmul(self: Any, other: Any) -> Array:
+    from supremum.arrays.products import product  # it imports this module
+
+    return product(other, self)
+
+
+def _matmul_in_place(self: Any, other: Any) -> Array:
+    result = _matmul(self, other)
+    return NotImplemented if result is NotImplemented else assigned(self, result, "matmul", other)
+
+
 class Operators:
     """Python's operators under the rules in force; the base of `Array`."""
 
@@ -87,6 +105,8 @@ class Operators:
     __ifloordiv__ = _in_place("floor_divide")
     __mod__, __rmod__, __imod__ = _binary("remainder"), _reflected("remainder"), _in_place("remainder")
     __pow__, __rpow__, __ipow__ = _binary("pow"), _reflected("pow"), _in_place("pow")
+
+    __matmul__, __rmatmul__, __imatmul__ = _matmul, _reflected_matmul, _matmul_in_place
 
     __and__, __rand__, __iand__ = _binary("bitwise_and"), _reflected("bitwise_and"), _in_place("bitwise_and")
     __or__, __ror__, __ior__ = _binary("bitwise_or"), _reflected("bitwise_or"), _in_place("bitwise_or")
