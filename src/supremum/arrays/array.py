@@ -63,6 +63,11 @@ class Array(Operators):
         if name == "_key":  # looked at for the first time, after JAX has put a tree together
             self._key = key = self.backend.key_of(self._raw)
             return key
+        if name == "_data":  # what NumPy's masked arrays look for in the other operand; any error but this one is hidden
+            raise OperandError(
+                "a masked array answers for itself, by NumPy's rules, when an Array stands on its right: give "
+                "masked.filled(...) or array.unwrap()"
+            )
         raise AttributeError(
             f"an Array has no {name!r}: there are supremum.ops, the namespace of the array API standard "
             f"({self.backend.name!r} in supremum.namespace), and .unwrap().{name} of the library"

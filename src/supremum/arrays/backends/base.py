@@ -169,19 +169,20 @@ def caster_of(dtype: DType, *, silent: bool = True) -> Callable[[Scalar], Any]:
         silent: whether a number that becomes infinite does so without NumPy's warning.
     """
     make, row = dtype.type, as_format(dtype)
+    low, high, modulus = row.min, row.max, 2**row.bits
 
     def wrapped(value: Any) -> Any:
         try:
             return make(value)
         except OverflowError:
-            return np.asarray(value % 2**row.bits, np.uint64).astype(dtype)[()]
+            return np.asarray(value % modulus, np.uint64).astype(dtype)[()]
 
     def quiet(value: Any) -> Any:
         with np.errstate(over="ignore"):
             return make(value)
 
     def ranged(value: Any) -> Any:
-        return make(value) if row.min <= value <= row.max else quiet(value)
+        return make(value) if low <= value <= high else quiet(value)
 
     if row.category == "integer":
         return wrapped

@@ -67,7 +67,7 @@ class JaxBackend(Backend):
             None if i == known else self._converter(key, dtype, plan.result.weak)
             for i, (key, dtype) in enumerate(zip(plan.keys, plan.compute, strict=True))
         ]
-        prepared = composed(kernel, converters, None)
+        prepared = composed(_with_device_errors(kernel), converters, None)
         return _guarded(prepared, plan) if wide else prepared
 
     def _converter(self, key: Key, dtype: DType, weak: bool) -> Callable[[Any], Any] | None:
@@ -184,13 +184,23 @@ def _guarded(prepared: Callable[..., Raw], plan: Plan) -> Callable[..., Raw]:
     return guarded
 
 
-def device_error(error: ValueError, *raws: Raw) -> Exception:
-    """What JAX says of operands on several devices, in our words; another error as it is."""
-    devices = {frozenset(raw.devices()) for raw in raws if isinstance(raw, jax.Array) and not _is_traced(raw)}
-    if len(devices) < 2:
-        return error
-    shown = " and ".join(sorted(", ".join(sorted(map(str, each))) for each in devices))
-    return DeviceError(f"the operands are on different devices, {shown}: bring one over with .to_device(...)")
+def _with_device_errors(kernel: Callable[..., Raw]) -> Callable[..., Raw]:
+    """The function, telling of operands on several devices in our words; entering the `try` costs nothing."""
+
+    def run(*operands: Any) -> Raw:
+        try:
+            return kernel(*operands)
+        except ValueError as error:
+            concrete = [each for each in operands if isinstance(each, jax.Array) and not _is_traced(each)]
+            devices = {frozenset(each.devices()) for each in concrete}
+            if len(devices) < 2:
+                raise
+            shown = " and ".join(sorted(", ".join(sorted(map(str, each))) for each in devices))
+            raise DeviceError(
+                f"the operands are on different devices, {shown}: bring one over with .to_device(...)"
+            ) from error
+
+    return run
 
 
 def _is_traced(raw: Raw) -> bool:

@@ -20,8 +20,8 @@ _NATIVE: dict[DType, torch.dtype] = {
     row.dtype: getattr(torch, row.name) for row in FORMATS if isinstance(getattr(torch, row.name, None), torch.dtype)
 }
 _FORMAT: dict[torch.dtype, DType] = {native: dtype for dtype, native in _NATIVE.items()}
-# torch.equal compares whole tensors.
-_NAMES = {"equal": "eq"}
+NAMES = {"equal": "eq"}
+"""What torch calls operations whose names mean something else there: `torch.equal` compares whole tensors."""
 
 
 class TorchBackend(Backend):
@@ -47,7 +47,7 @@ class TorchBackend(Backend):
         """torch's own function, between casts where they are needed."""
         device = _common_device(plan)
         if plan.function is None:
-            function = function_of(plan.operation, torch, _NAMES)
+            function = function_of(plan.operation, torch, NAMES)
         else:
             function = partial(plan.function, self, **plan.options)
         if function is None:
