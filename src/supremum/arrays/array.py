@@ -221,12 +221,12 @@ class Array(Operators):
     # Elements
 
     def __getitem__(self, index: Any) -> Array:
-        return self._like(self._raw[_plain_index(index)])
+        return self._like(self._raw[plain_index(index)])
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if not self.backend.mutable:
             raise TypeError("arrays of JAX are never changed: write `x = x.at[index].set(value)`")
-        self._raw[_plain_index(index)] = accepted_value(self, value)
+        self._raw[plain_index(index)] = accepted_value(self, value)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -258,6 +258,9 @@ class Array(Operators):
         return format(self.item(), spec) if spec and not self.shape else format(repr(self), spec)
 
 
+Array._made = Array
+
+
 class At:
     """Where a changed copy of an array differs from it.
 
@@ -271,7 +274,7 @@ class At:
         self.array = array
 
     def __getitem__(self, index: Any) -> Changes:
-        return Changes(self.array, _plain_index(index))
+        return Changes(self.array, plain_index(index))
 
 
 class Changes:
@@ -345,20 +348,23 @@ def wrap(raw: Any, weak: bool = False) -> Array:
     return array
 
 
-def _plain_index(index: Any) -> Any:
+def plain_index(index: Any) -> Any:
     """An index without an `Array` in it."""
     if isinstance(index, tuple):
         parts: tuple[Any, ...] = index
-        return tuple(map(_plain_index, parts))
+        return tuple(map(plain_index, parts))
     return index.unwrap() if isinstance(index, Array) else index
 
 
 def _shown(array: Array) -> str:
     """As NumPy shows it, and whether it is weak."""
-    raw = array.unwrap()
-    weak = ", weak_type=True" if array.weak_type else ""
+    raw, kind = array.unwrap(), type(array).__name__
+    if backend_of(raw) is None:
+        return f"{kind}({raw!r})"  # what JAX puts in trees while it works on them
+    extra = ", weak_type=True" if array.weak_type else ""
+    extra += f", name={name!r}" if (name := getattr(array, "name", "")) else ""
     try:
-        body = np.array2string(np.asarray(array), separator=", ", prefix="Array(")
-    except Exception:  # traced, or on a device that cannot be read from
-        return f"Array({raw!r}{weak})"
-    return f"Array({body}, dtype={array.dtype}{weak})"
+        body = np.array2string(np.asarray(array), separator=", ", prefix=f"{kind}(")
+    except Exception:  # traced, or where it cannot be read
+        return f"{kind}({raw!r}{extra})"
+    return f"{kind}({body}, dtype={array.dtype}{extra})"

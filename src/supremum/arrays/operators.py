@@ -39,13 +39,22 @@ def _binary(name: str) -> Callable[[Any, Any], Array]:
         kind = other.__class__
         scope = scope_of()
         if kind is self.__class__:
-            key, raw = other._key, other._raw
+            other_key, raw = other._key, other._raw
         elif kind in NUMBERS:
-            key, raw = number_key(scope.rules, other), other
+            other_key, raw = number_key(scope.rules, other), other
         else:
             return applied.apply((self, other))
-        function = prepared.get((scope.key, self._key, key)) or applied.find(scope, (self._key, key), (self._raw, raw))
-        return function(self._raw, raw)
+        try:
+            function, key = prepared[scope.key, self._key, other_key]
+        except KeyError:
+            function, key = applied.find(scope, (self._key, other_key), (self._raw, raw))
+        if key is None:
+            return function(self._raw, raw)
+        made = self._made
+        array = made.__new__(made)
+        array._raw = function(self._raw, raw)
+        array._key = key
+        return array
 
     return method
 
@@ -62,11 +71,9 @@ def _reflected(name: str) -> Callable[[Any, Any], Array]:
 
 def _in_place(name: str) -> Callable[[Any, Any], Array]:
     """The method of an operator that assigns."""
-    applied = APPLIED[name]
 
     def method(self: Any, other: Any) -> Array:
-        result = applied.apply((self, other))
-        return NotImplemented if result is NotImplemented else assigned(self, result, name, other)
+        return self._assign(name, other)
 
     return method
 
@@ -75,6 +82,13 @@ class Operators:
     """Python's operators under the rules in force; the base of `Array`."""
 
     __slots__ = ()
+    _made: type[Array]
+    """`Array`: what operators make of its subclasses too."""
+
+    def _assign(self, name: str, other: Any) -> Any:
+        """What an operator that assigns does: the result in the place of this array."""
+        result = APPLIED[name].apply((self, other))
+        return NotImplemented if result is NotImplemented else assigned(self, result, name, other)
 
     __pos__, __neg__, __abs__ = _unary("positive"), _unary("negative"), _unary("abs")
     __invert__ = _unary("bitwise_invert")

@@ -27,7 +27,7 @@ class Scope:
 
     __slots__ = ("key", "outer", "rules", "watcher")
 
-    def __init__(self, rules: str | RuleSet, outer: Scope | None, watcher: object = None) -> None:
+    def __init__(self, rules: str | RuleSet, outer: Scope | None, watcher: Any = None) -> None:
         self.rules = rules
         self.outer = outer
         self.watcher = outer.watcher if watcher is None and outer is not None else watcher

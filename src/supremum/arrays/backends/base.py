@@ -124,6 +124,11 @@ class Backend(ABC):
             RuntimeDtypeError: if the library cannot represent a dtype of the plan.
         """
 
+    def key_of_result(self, plan: Plan) -> Key:
+        """The key of what is prepared for a plan without a function of its own, which keeps the broadcast shape."""
+        zero_d = all(key.zero_d for key in plan.keys)
+        return array_key(self, plan.result.dtype, plan.result.weak, zero_d)
+
     @abstractmethod
     def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
         """An array in another dtype."""
@@ -139,6 +144,10 @@ class Backend(ABC):
     @abstractmethod
     def native_dtype(self, dtype: DType) -> Any:
         """What the library itself calls a dtype."""
+
+    def is_traced(self, raw: Raw) -> bool:  # noqa: ARG002
+        """Whether an array stands for values that are not there yet."""
+        return False
 
     def device_of(self, raw: Raw) -> Any:
         """Where an array is."""

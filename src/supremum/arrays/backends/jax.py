@@ -122,6 +122,10 @@ class JaxBackend(Backend):
         """The dtype itself."""
         return dtype
 
+    def is_traced(self, raw: Raw) -> bool:
+        """Whether JAX is tracing it."""
+        return isinstance(raw, jax.core.Tracer)
+
     def device_of(self, raw: Raw) -> Any:
         """The device, or the sharding of an array on several."""
         return raw.device
@@ -191,7 +195,7 @@ def _with_device_errors(kernel: Callable[..., Raw]) -> Callable[..., Raw]:
         try:
             return kernel(*operands)
         except ValueError as error:
-            concrete = [each for each in operands if isinstance(each, jax.Array) and not _is_traced(each)]
+            concrete = [each for each in operands if isinstance(each, jax.Array) and not isinstance(each, jax.core.Tracer)]
             devices = {frozenset(each.devices()) for each in concrete}
             if len(devices) < 2:
                 raise
@@ -201,10 +205,6 @@ def _with_device_errors(kernel: Callable[..., Raw]) -> Callable[..., Raw]:
             ) from error
 
     return run
-
-
-def _is_traced(raw: Raw) -> bool:
-    return isinstance(raw, jax.core.Tracer)
 
 
 JAX = JaxBackend()

@@ -70,6 +70,11 @@ class TorchBackend(Backend):
             ) from error
         return composed(function, converters, None if found == target else lambda raw: raw.to(target))
 
+    def key_of_result(self, plan: Plan) -> Key:
+        """The key of the result, where its operands are."""
+        zero_d = all(key.zero_d for key in plan.keys)
+        return array_key(self, plan.result.dtype, plan.result.weak, zero_d, _common_device(plan))
+
     def _converter(
         self, key: Key, dtype: DType, native: torch.dtype, device: torch.device
     ) -> Callable[[Any], Any] | None:
