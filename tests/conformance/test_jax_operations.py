@@ -1,6 +1,7 @@
 """What every operation of `jax.numpy` gives, dtype and weak flag, against the installed JAX with x64 on and off."""
 
 import collections
+import contextlib
 import itertools
 
 import jax
@@ -83,7 +84,8 @@ def _is_asked(name, left, right):
 def _cells(name, x64):
     """Every call of an operation as `(left, right, ours, theirs)`: arrays, Python numbers and weak arrays.
 
-    All are asked in one abstract evaluation, which is `jax.eval_shape` of each call at a tenth of the time.
+    All are asked in one abstract evaluation, which is `jax.eval_shape` of each call at a tenth of the time, and without
+    the `jax.jit` that JAX puts around its own functions, at half of that again; a test below is about that `jit`.
     """
     cells, function = [], _function(name)
 
@@ -100,7 +102,8 @@ def _cells(name, x64):
                 theirs = _jax_says(function, *values)
                 cells.append((left, right, _we_say(name, *values, rules=RULES[x64]), theirs))
 
-    jax.eval_shape(ask, _arrays(x64), list(NUMBERS.values()))
+    with jax.disable_jit():
+        jax.eval_shape(ask, _arrays(x64), list(NUMBERS.values()))
     return cells
 
 
@@ -150,6 +153,28 @@ REAL_CALLS = [*NEIGHBOURS, *WITH_NUMBERS, ("int8", "int8"), ("int*", "int*"), ("
 
 def _values():
     return {name: jnp.ones(2, name) for name in DOZEN} | NUMBERS
+
+
+@either_width
+def test_jax_says_the_same_with_and_without_its_own_jit(x64):
+    """Of every operation: neighbouring dtypes, numbers beside dtypes, numbers alone."""
+
+    def says(arrays):
+        values = dict(zip(DOZEN, arrays, strict=True)) | NUMBERS
+        for name in ASKED:
+            for call in dict.fromkeys(call[: OPERATIONS[name].arity] for call in REAL_CALLS):
+                answers[name, call] = _jax_says(_function(name), *(values[each] for each in call))
+
+    found = []
+    with jax.enable_x64(x64):
+        arrays = [jax.ShapeDtypeStruct((2,), np.dtype(name)) for name in DOZEN]
+        for context in (contextlib.nullcontext(), jax.disable_jit()):
+            answers = {}
+            with context:
+                jax.eval_shape(says, arrays)
+            found.append(answers)
+    assert found[0] == found[1]
+    assert len(found[0]) > 1000
 
 
 @either_width
