@@ -113,6 +113,10 @@ DEPARTURES: list[Departure] = [
         "paddle", "function", "floor_divide", _FLOAT8, "scalar", "tensor", "refused", 12,
         "the function makes a tensor of the scalar, which has no common type with float8; the operator keeps float8",
     ),
+    Departure(
+        "paddle", "function", "signbit", _FLOAT8, "", "bool", "refused", 4,
+        "Paddle fails to name float8 to NumPy on its way to a kernel, which is no rule about types",
+    ),
     Departure("paddle", "function", "negative", "bool", "", "bool", "refused", 2, "the operator takes bool tensors"),
     Departure("paddle", "function", "copysign", "scalar", "tensor", "any", "refused", 84, _COMMUTES),
     Departure(
@@ -208,6 +212,14 @@ DEPARTURES: list[Departure] = [
         "numpy", "function", "where", "uint8", "int*", "refused", "uint8", 0,
         "before 2.5 NumPy wraps an int that is out of range in silence; 2.5 raises OverflowError "
         "(numpy/_core/src/multiarray/multiarraymodule.c, PyArray_Where), and nothing here is ever silently wrong",
+    ),
+    Departure(
+        "numpy", "function", "real", "complex32 bcomplex32", "", "refused", "tensor", 4,
+        "NumPy does not know these formats to be complex and gives the array back as it is, imaginary part and all",
+    ),
+    Departure(
+        "numpy", "function", "imag", "complex32 bcomplex32", "", "refused", "tensor", 4,
+        "NumPy does not know these formats to be complex and gives zeros",
     ),
     Departure(
         "array-api", "function", "maximum minimum less less_equal greater greater_equal", "float32 float64", "complex*",
