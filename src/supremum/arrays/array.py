@@ -59,11 +59,30 @@ class Array(Operators):
         found = wrap(raw)
         self._raw, self._key = found._raw, found._key
 
+    @staticmethod
+    def of(raw: Raw, key: Key) -> Array:
+        """An array of which everything is known already; for whoever made it."""
+        array = Array.__new__(Array)
+        array._raw, array._key = raw, key
+        return array
+
+    @staticmethod
+    def of_leaf(leaf: Any, weak: bool) -> Array:
+        """An array of what JAX puts into trees, which need not be an array while it works on them."""
+        backend = backend_of(leaf) if weak else None
+        array = Array.__new__(Array)
+        array._raw = leaf
+        if backend is not None:
+            array._key = backend.key_of(leaf, weak=True)
+        return array
+
     def __getattr__(self, name: str) -> Any:
         if name == "_key":  # looked at for the first time, after JAX has put a tree together
             self._key = key = self.backend.key_of(self._raw)
             return key
-        if name == "_data":  # what NumPy's masked arrays look for in the other operand; any error but this one is hidden
+        if (
+            name == "_data"
+        ):  # what NumPy's masked arrays look for in the other operand; any error but this one is hidden
             raise OperandError(
                 "a masked array answers for itself, by NumPy's rules, when an Array stands on its right: give "
                 "masked.filled(...) or array.unwrap()"
@@ -258,9 +277,6 @@ class Array(Operators):
         return format(self.item(), spec) if spec and not self.shape else format(repr(self), spec)
 
 
-Array._made = Array
-
-
 class At:
     """Where a changed copy of an array differs from it.
 
@@ -342,10 +358,8 @@ def wrap(raw: Any, weak: bool = False) -> Array:
             f"a {type(raw).__name__} is no array of {', '.join(backend_names())}: supremum.asarray makes one of "
             "numbers, lists and what NumPy knows"
         )
-    array = Array.__new__(Array)
-    array._raw = backend.plain(raw)
-    array._key = backend.key_of(array._raw, weak)
-    return array
+    plain = backend.plain(raw)
+    return Array.of(plain, backend.key_of(plain, weak))
 
 
 def plain_index(index: Any) -> Any:

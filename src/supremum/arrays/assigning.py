@@ -51,7 +51,9 @@ def check_kept(array: Array, result: Array, name: str, other: Any) -> None:
     if result.dtype != array.dtype:
         raise in_place_error(array, name, other, f"gives {result.dtype}")
     if result.shape != array.shape:
-        raise ArgumentError(f"{name} in place gives the shape {result.shape}, and what is assigned to has {array.shape}")
+        raise ArgumentError(
+            f"{name} in place gives the shape {result.shape}, and what is assigned to has {array.shape}"
+        )
 
 
 def in_place_error(array: Array, name: str, other: Any, what: str) -> InPlaceError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from supremum.arrays.assigning import assigned
 from supremum.arrays.dispatch import NUMBERS, Applied, number_key
@@ -82,10 +82,13 @@ class Operators:
     """Python's operators under the rules in force; the base of `Array`."""
 
     __slots__ = ()
-    _made: type[Array]
-    """`Array`: what operators make of its subclasses too."""
+    _made: ClassVar[Any] = None
+    """`Array`: what operators give, of subclasses too."""
 
-    def _assign(self, name: str, other: Any) -> Any:
+    def __init_subclass__(cls) -> None:
+        Operators._made = Operators._made or cls  # `Array` is the first
+
+    def _assign(self: Any, name: str, other: Any) -> Any:
         """What an operator that assigns does: the result in the place of this array."""
         result = APPLIED[name].apply((self, other))
         return NotImplemented if result is NotImplemented else assigned(self, result, name, other)

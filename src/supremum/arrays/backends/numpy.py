@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,7 @@ class NumpyBackend(Backend):
     """NumPy, with the dtypes of ml_dtypes."""
 
     name = "numpy"
-
-    @cached_property
-    def xp(self) -> Any:
-        """`array_api_compat.numpy`."""
-        import array_api_compat.numpy as xp
-
-        return xp
+    namespace = "array_api_compat.numpy"
 
     def key_of(self, raw: Raw, weak: bool = False) -> Key:
         """The key of an array."""

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 
 from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key, caster_of, composed, function_of
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
-from supremum.errors import OperandError, UnknownDtypeError
+from supremum.errors import OperandError
 from supremum.formats import FORMATS, DType, as_format
 from supremum.rules.torch import TORCH
 
-_NATIVE: dict[DType, torch.dtype] = {
+# It need not be installed where this file is checked.
+torch: Any = importlib.import_module("torch")
+_NATIVE: dict[DType, Any] = {
     row.dtype: getattr(torch, row.name) for row in FORMATS if isinstance(getattr(torch, row.name, None), torch.dtype)
 }
-_FORMAT: dict[torch.dtype, DType] = {native: dtype for dtype, native in _NATIVE.items()}
+_FORMAT: dict[Any, DType] = {native: dtype for dtype, native in _NATIVE.items()}
 NAMES = {"equal": "eq"}
 """What torch calls operations whose names mean something else there: `torch.equal` compares whole tensors."""
 
@@ -28,13 +30,7 @@ class TorchBackend(Backend):
     """PyTorch: an operation is torch's own, which also promotes where it decides as the rules do."""
 
     name = "torch"
-
-    @cached_property
-    def xp(self) -> Any:
-        """`array_api_compat.torch`."""
-        import array_api_compat.torch as xp
-
-        return xp
+    namespace = "array_api_compat.torch"
 
     def key_of(self, raw: Raw, weak: bool = False) -> Key:
         """The key of a tensor; its device is part of it."""
@@ -44,7 +40,7 @@ class TorchBackend(Backend):
         return array_key(self, dtype, weak, raw.ndim == 0, raw.device)
 
     def prepare(self, plan: Plan) -> Callable[..., Raw]:
-        """torch's own function, between casts where they are needed."""
+        """Torch's own function, between casts where they are needed."""
         device = _common_device(plan)
         if plan.function is None:
             function = function_of(plan.operation, torch, NAMES)
@@ -75,9 +71,7 @@ class TorchBackend(Backend):
         zero_d = all(key.zero_d for key in plan.keys)
         return array_key(self, plan.result.dtype, plan.result.weak, zero_d, _common_device(plan))
 
-    def _converter(
-        self, key: Key, dtype: DType, native: torch.dtype, device: torch.device
-    ) -> Callable[[Any], Any] | None:
+    def _converter(self, key: Key, dtype: DType, native: Any, device: Any) -> Callable[[Any], Any] | None:
         if key.backend is self:
             return None if key.dtype == dtype else lambda raw: raw.to(native)
         if key.backend is None:
@@ -113,8 +107,8 @@ class TorchBackend(Backend):
             return raw.numpy()
         return raw.view(_NATIVE[np.dtype(f"u{dtype.itemsize}")]).numpy().view(dtype)
 
-    def native_dtype(self, dtype: DType) -> torch.dtype:
-        """torch's name of a dtype.
+    def native_dtype(self, dtype: DType) -> Any:
+        """Torch's name of a dtype.
 
         Raises:
             RuntimeDtypeError: if it has none.
@@ -125,9 +119,9 @@ class TorchBackend(Backend):
         return native
 
 
-def _common_device(plan: Plan) -> torch.device:
+def _common_device(plan: Plan) -> Any:
     """Where the result will be. Like torch, 0-d tensors on the CPU go with any device."""
-    tensors = [key for key in plan.keys if key.device is not None]
+    tensors: list[Any] = [key for key in plan.keys if key.device is not None]
     fixed = {key.device for key in tensors if not (key.zero_d and key.device.type == "cpu")}
     if len(fixed) > 1:
         shown = " and ".join(sorted(map(str, fixed)))
