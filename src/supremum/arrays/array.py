@@ -57,7 +57,7 @@ class Array(Operators):
 
     def __init__(self, raw: Any) -> None:
         found = wrap(raw)
-        self._raw, self._key = found._raw, found._key
+        self._raw, self._key = found.unwrap(), found.key
 
     @staticmethod
     def of(raw: Raw, key: Key) -> Array:
@@ -76,22 +76,6 @@ class Array(Operators):
             array._key = backend.key_of(leaf, weak=True)
         return array
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "_key":  # looked at for the first time, after JAX has put a tree together
-            self._key = key = self.backend.key_of(self._raw)
-            return key
-        if (
-            name == "_data"
-        ):  # what NumPy's masked arrays look for in the other operand; any error but this one is hidden
-            raise OperandError(
-                "a masked array answers for itself, by NumPy's rules, when an Array stands on its right: give "
-                "masked.filled(...) or array.unwrap()"
-            )
-        raise AttributeError(
-            f"an Array has no {name!r}: there are supremum.ops, the namespace of the array API standard "
-            f"({self.backend.name!r} in supremum.namespace), and .unwrap().{name} of the library"
-        )
-
     def unwrap(self) -> Raw:
         """The array of the library, which shares memory with this one: the way into functions of `jax.numpy`."""
         return self._raw
@@ -101,7 +85,21 @@ class Array(Operators):
     @property
     def key(self) -> Key:
         """What prepared operations are kept by."""
-        return self._key
+        # No `__getattr__` does this: with one, every attribute is found a fifth as fast.
+        try:
+            return self._key
+        except AttributeError:  # looked at for the first time, after JAX has put a tree together
+            self._key = self.backend.key_of(self._raw)
+            return self._key
+
+    @property
+    def _data(self) -> Any:
+        """What NumPy's masked arrays look for in the other operand."""
+        # Any error but an AttributeError gets through to the user.
+        raise OperandError(
+            "a masked array answers for itself, by NumPy's rules, when an Array stands on its right: give "
+            "masked.filled(...) or array.unwrap()"
+        )
 
     @property
     def backend(self) -> Backend:
@@ -119,7 +117,7 @@ class Array(Operators):
     @property
     def weak_type(self) -> bool:
         """Whether it has no dtype of its own and gives way to the next operand's."""
-        return self._key.weak
+        return self.key.weak
 
     @property
     def shape(self) -> tuple[int, ...]:

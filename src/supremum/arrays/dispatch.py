@@ -165,11 +165,14 @@ class Applied:
         """What asks JAX's flag at every call which of the two it is."""
         found: dict[bool, Prepared] = {}
 
+        array_class = _array_class()
+
         def follow(*raws: Raw) -> Array:
-            prepared = found.get(x64 := is_x64())
-            if prepared is None:
-                prepared = found[x64] = self.under(get_rules(FOLLOWS_JAX), keys, raws)
-            return prepared(*raws)
+            x64 = is_x64()
+            if x64 not in found:
+                found[x64] = self.under(get_rules(FOLLOWS_JAX), keys, raws)
+            function, key = found[x64]
+            return array_class.of(function(*raws), key) if key is not None else function(*raws)
 
         return Prepared(follow, None)
 

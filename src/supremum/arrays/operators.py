@@ -38,16 +38,17 @@ def _binary(name: str) -> Callable[[Any, Any], Array]:
         # What `applied.apply` does, in fewer steps, for two arrays and for an array and a number.
         kind = other.__class__
         scope = scope_of()
-        if kind is self.__class__:
-            other_key, raw = other._key, other._raw
-        elif kind in NUMBERS:
-            other_key, raw = number_key(scope.rules, other), other
-        else:
-            return applied.apply((self, other))
         try:
-            function, key = prepared[scope.key, self._key, other_key]
-        except KeyError:
-            function, key = applied.find(scope, (self._key, other_key), (self._raw, raw))
+            if kind is self.__class__:
+                raw = other._raw
+                function, key = prepared[scope.key, self._key, other._key]
+            elif kind in NUMBERS:
+                raw = other
+                function, key = prepared[scope.key, self._key, number_key(scope.rules, other)]
+            else:
+                return applied.apply((self, other))
+        except (KeyError, AttributeError):  # nothing is prepared, or JAX has just put a tree together
+            return applied.apply((self, other))
         if key is None:
             return function(self._raw, raw)
         made = self._made

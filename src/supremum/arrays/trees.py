@@ -6,7 +6,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
@@ -28,12 +28,7 @@ class _AfterJax(importlib.abc.MetaPathFinder):
     Without it an array made before JAX was imported would be no argument of the first jitted function.
     """
 
-    def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None,
-        target: ModuleType | None = None,  # noqa: ARG002 (its protocol)
-    ) -> importlib.machinery.ModuleSpec | None:
+    def find_spec(self, fullname: str, *others: Any) -> importlib.machinery.ModuleSpec | None:  # noqa: ARG002
         """The spec of JAX; None for any other module."""
         if fullname != "jax":
             return None
