@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -15,6 +15,7 @@ from supremum.decisions import ResultType
 from supremum.formats import DType, as_format
 from supremum.operands import Operand, Scalar
 from supremum.operations import Operation
+from supremum.rules import RuleSet
 
 Raw: TypeAlias = Any
 """An array of a library, not wrapped."""
@@ -229,3 +230,32 @@ def composed(
             return lambda a, b: function(first(a), second(b))
         case _:
             raise AssertionError("operations have one operand or two")
+
+
+def promotes_alike(plan: Plan, rules: RuleSet) -> bool:
+    """Whether a library, given the operands as they are, computes and returns what is planned.
+
+    Args:
+        plan: what is planned.
+        rules: the rules of the library.
+    """
+    if plan.function is not None or len({key.backend for key in plan.keys} - {None}) > 1:
+        return False
+    operands = tuple(replace(key.operand, weak=key.backend is None and key.operand.weak) for key in plan.keys)
+    verdict = rules.decide(plan.operation, operands).verdict
+    return verdict.result is not None and (verdict.result.dtype, verdict.compute) == (plan.result.dtype, plan.compute)
+
+
+def numbers_in_range(plan: Plan, make: Callable[[Any], Any]) -> list[Callable[[Any], Any] | None]:
+    """For a library that promotes alike, what makes Python ints fit an integer dtype; nothing for other operands.
+
+    Args:
+        plan: what is planned.
+        make: what the library takes, of a NumPy scalar.
+    """
+    converters: list[Callable[[Any], Any] | None] = []
+    for key, dtype in zip(plan.keys, plan.compute, strict=True):
+        is_integer = key.backend is None and key.operand.category == "integer" and not as_format(dtype).is_inexact
+        cast = caster_of(dtype)
+        converters.append((lambda value, cast=cast: make(cast(value))) if is_integer else None)
+    return converters
