@@ -137,6 +137,7 @@ PADDLE_BINARY = (
 PADDLE_UNARY = (
     "exp expm1 log log1p log2 log10 sqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh"
     " abs negative positive square logical_not bitwise_not"
+    " ceil floor round trunc sign signbit isfinite isinf isnan conj real imag"
 )
 PADDLE_LOSSES = {
     "huber_loss": "smooth_l1_loss",

@@ -20,6 +20,7 @@ class Result(enum.Enum):
     COMMON = "the dtype the operands meet in"
     FLOAT = "the dtype the operands meet in, or a float where that is an integer or bool"
     BOOL = "bool; the operation runs in the dtype the operands meet in"
+    REAL = "the dtype the operands meet in, or that of its components where it is complex"
 
 
 _ANY = ("bool", "integer", "float", "complex")
@@ -29,6 +30,7 @@ _BITS = ("bool", "integer")
 _INTEGER = ("integer",)
 _INEXACT = ("float", "complex")
 _FLOAT = ("float",)
+_COMPLEX = ("complex",)
 _BOOL = ("bool",)
 
 
@@ -85,7 +87,12 @@ _ROWS: tuple[Operation, ...] = (
         bitwise_left_shift=("left_shift",), bitwise_right_shift=("right_shift",),
     ),
     *_rows("positive negative square", 1, Result.COMMON, _NUMERIC),
-    *_rows("abs", 1, Result.COMMON, _NUMERIC, abs=("absolute",)),
+    *_rows("round sign conj", 1, Result.COMMON, _NUMERIC, round=("around",), conj=("conjugate",)),
+    *_rows("ceil floor trunc", 1, Result.COMMON, _REAL, trunc=("fix",)),
+    *_rows("abs real", 1, Result.REAL, _NUMERIC, abs=("absolute",)),
+    *_rows("imag", 1, Result.REAL, _COMPLEX),
+    *_rows("isfinite isinf isnan", 1, Result.BOOL, _NUMERIC),
+    *_rows("signbit", 1, Result.BOOL, _FLOAT),
     *_rows("bitwise_invert", 1, Result.COMMON, _BITS, bitwise_invert=("bitwise_not", "invert")),
     *_rows("logical_not", 1, Result.BOOL, _BOOL),
     *_rows(

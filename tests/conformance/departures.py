@@ -2,6 +2,7 @@
 
 The conformance tests hold the set of all differing cells against these rows: a difference that no row covers fails, and
 so does a row that covers more or fewer cells than it says, so that a departure that disappears has to be struck out.
+Autocast, whose source is a list of functions, has rows of its own at the end.
 """
 
 from __future__ import annotations
@@ -112,6 +113,10 @@ DEPARTURES: list[Departure] = [
         "paddle", "function", "floor_divide", _FLOAT8, "scalar", "tensor", "refused", 12,
         "the function makes a tensor of the scalar, which has no common type with float8; the operator keeps float8",
     ),
+    Departure(
+        "paddle", "function", "signbit", _FLOAT8, "", "bool", "refused", 4,
+        "Paddle fails to name float8 to NumPy on its way to a kernel, which is no rule about types",
+    ),
     Departure("paddle", "function", "negative", "bool", "", "bool", "refused", 2, "the operator takes bool tensors"),
     Departure("paddle", "function", "copysign", "scalar", "tensor", "any", "refused", 84, _COMMUTES),
     Departure(
@@ -209,6 +214,14 @@ DEPARTURES: list[Departure] = [
         "(numpy/_core/src/multiarray/multiarraymodule.c, PyArray_Where), and nothing here is ever silently wrong",
     ),
     Departure(
+        "numpy", "function", "real", "complex32 bcomplex32", "", "refused", "tensor", 4,
+        "NumPy does not know these formats to be complex and gives the array back as it is, imaginary part and all",
+    ),
+    Departure(
+        "numpy", "function", "imag", "complex32 bcomplex32", "", "refused", "tensor", 4,
+        "NumPy does not know these formats to be complex and gives zeros",
+    ),
+    Departure(
         "array-api", "function", "maximum minimum less less_equal greater greater_equal", "float32 float64", "complex*",
         "refused", "any", 24,
         "array-api-strict looks at the category of the array alone; the standard takes real operands only",
@@ -230,4 +243,59 @@ DEPARTURES: list[Departure] = [
         "called eagerly JAX looks at the value of a 0-d exponent and multiplies; jitted it promotes, and so do these "
         "rules, which know no values of arrays",
     ),
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class AutocastDeparture:
+    """Functions that autocast treats otherwise than `torch.autocast` does, all for one reason.
+
+    Args:
+        functions: their names in PyTorch, separated by spaces.
+        ours: the rule of the row that follows them; for functions that are composed of several operations in JAX, the
+            operations that run in 16 bits there where one operand comes from a product and the other does not.
+        theirs: the rule of PyTorch's list.
+        reason: why ours is as it is.
+    """
+
+    functions: str
+    ours: str
+    theirs: str
+    reason: str
+
+
+_ONE_PRIMITIVE = "JAX has one primitive for all products, and it follows matmul"
+_WEIGHTS = "a product with a matrix of weights in JAX"
+
+AUTOCAST_ROWS: list[AutocastDeparture] = [
+    AutocastDeparture(
+        "reciprocal __rdiv__ __rtruediv__", "widest", "float32",
+        "of a number by an array only, which runs in float32 as an exception; a test asks for it",
+    ),
+    AutocastDeparture(
+        "scatter_add", "declared", "widest", "adds in the dtype of the array that is there, not in the widest of both",
+    ),
+    AutocastDeparture(
+        "norm", "widest", "float32",
+        "of an array multiplied with itself only, which runs in float32 as an exception; jnp.linalg.norm has it so",
+    ),
+]  # fmt: skip
+
+AUTOCAST_COMPOSITIONS: list[AutocastDeparture] = [
+    AutocastDeparture(
+        "prelu", "gt", "compute",
+        "a function of JAX here: the weight is multiplied element by element, and 32 bits stay 32 bits there",
+    ),
+    AutocastDeparture("dot vdot", "dot_general", "widest", _ONE_PRIMITIVE),
+    AutocastDeparture("tensordot", "dot_general", "widest", _ONE_PRIMITIVE),
+    AutocastDeparture("bilinear", "dot_general", "widest", _ONE_PRIMITIVE),
+    AutocastDeparture(
+        "grid_sampler", "floor sub mul", "widest",
+        "a composition in JAX, whose first operations take the places alone",
+    ),
+    AutocastDeparture(
+        "upsample_linear1d upsample_bilinear2d _upsample_bilinear2d_aa upsample_trilinear3d", "dot_general", "float32",
+        _WEIGHTS,
+    ),
+    AutocastDeparture("upsample_bicubic2d _upsample_bicubic2d_aa", "dot_general", "float32", _WEIGHTS),
 ]  # fmt: skip

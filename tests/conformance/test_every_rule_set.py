@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+from dataclasses import replace
 
 import jax.numpy as jnp
 import ml_dtypes
@@ -190,6 +191,43 @@ def test_every_fix_is_executed_and_accepted_by_the_rules(rules):
         if is_left(a, b, operation) and not rule_set.decide(operation, (OPERANDS[a], OPERANDS[b]))
     )
     assert unfixed == set(refused)
+
+
+LACKING = [(rules, name) for rules in RULE_SETS for name in get_rules(rules).stands_in]
+
+
+def test_rule_sets_with_functions_that_others_stand_in_for():
+    assert {rules for rules, _ in LACKING} == {"jax-x64", "jax-x32", "jax-strict", "numpy", "array-api"}
+    for rules, name in LACKING:
+        expected = {"fmax": "maximum", "fmin": "minimum"}.get(name, "divide")
+        assert get_rules(rules).stands_in[name] == expected
+
+
+@pytest.mark.parametrize(("rules", "name"), LACKING)
+def test_a_function_that_a_framework_lacks_is_decided_as_the_one_that_stands_in(rules, name):
+    rule_set, taken = get_rules(rules), 0
+    library = {"numpy": "NumPy", "array-api": "the array API standard"}.get(rules, "jax.numpy")
+    why = f"{library} has no {name}: decided as {rule_set.stands_in[name]} is"
+    for a, b in itertools.product([*TYPES, *NUMBERS], repeat=2):
+        decision, other = (
+            rule_set.decide(each, (OPERANDS[a], OPERANDS[b])) for each in (name, rule_set.stands_in[name])
+        )
+        if other and as_format(other.dtype).category == "complex":  # losses are of real numbers
+            assert not decision
+            assert decision.reason == (
+                why, *other.reason, f"{name} takes no complex operands, and these are {other.dtype}",
+            )  # fmt: skip
+            continue
+        taken += bool(decision)
+        assert decision.reason == (why, *other.reason)
+        assert replace(decision.verdict, reason=()) == replace(other.verdict, reason=())
+    assert taken >= 20
+
+
+def test_fixes_of_functions_that_a_framework_lacks():
+    assert str(explain("int8", "float32", operation="mse_loss", rules="array-api").fix) == "a.astype('float32')"
+    assert str(explain("int4", "int2", operation="mse_loss", rules="jax-strict").fix) == "b.astype('int4')"
+    assert str(explain("complex64", 1.5, operation="l1_loss", rules="numpy").fix) == "a.real.astype('float32')"
 
 
 @every_rule_set

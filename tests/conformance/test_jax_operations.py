@@ -1,6 +1,7 @@
 """What every operation of `jax.numpy` gives, dtype and weak flag, against the installed JAX with x64 on and off."""
 
 import collections
+import contextlib
 import itertools
 
 import jax
@@ -21,8 +22,7 @@ JAX_NAMES = {
     "acosh": "arccosh", "atanh": "arctanh", "bitwise_invert": "invert", "bitwise_left_shift": "left_shift",
     "bitwise_right_shift": "right_shift",
 }  # fmt: skip
-WITHOUT_JAX = ["huber_loss", "poisson_nll_loss", "l1_loss", "mse_loss"]
-ASKED = [name for name in OPERATIONS if name not in ("result_type", "promote_types", *WITHOUT_JAX)]
+ASKED = [name for name in OPERATIONS if name not in ("result_type", "promote_types", *JAX_X64.stands_in)]
 # Each of these goes its own way; of the rest, all pairs with these partners are asked.
 IN_FULL = [
     "add", "divide", "pow", "equal", "bitwise_and", "bitwise_left_shift", "copysign", "where", "logaddexp",
@@ -84,7 +84,8 @@ def _is_asked(name, left, right):
 def _cells(name, x64):
     """Every call of an operation as `(left, right, ours, theirs)`: arrays, Python numbers and weak arrays.
 
-    All are asked in one abstract evaluation, which is `jax.eval_shape` of each call at a tenth of the time.
+    All are asked in one abstract evaluation, which is `jax.eval_shape` of each call at a tenth of the time, and without
+    the `jax.jit` that JAX puts around its own functions, at half of that again; a test below is about that `jit`.
     """
     cells, function = [], _function(name)
 
@@ -101,7 +102,8 @@ def _cells(name, x64):
                 theirs = _jax_says(function, *values)
                 cells.append((left, right, _we_say(name, *values, rules=RULES[x64]), theirs))
 
-    jax.eval_shape(ask, _arrays(x64), list(NUMBERS.values()))
+    with jax.disable_jit():
+        jax.eval_shape(ask, _arrays(x64), list(NUMBERS.values()))
     return cells
 
 
@@ -133,11 +135,9 @@ def _number_of_cells(name):
     return sum((count + 3) ** 2 - other * (other - 1) for count, other in zip(formats, others, strict=True))
 
 
-@pytest.mark.parametrize("name", WITHOUT_JAX)
-def test_what_jax_numpy_does_not_have_is_refused(name):
-    assert not hasattr(jnp, name)
-    for left, right in itertools.product([*FORMAT_NAMES, *WEAK_NAMES], repeat=2):
-        assert explain(left, right, operation=name, rules="jax-x64").reason == (f"jax.numpy has no {name}",)
+def test_what_jax_numpy_does_not_have_are_the_functions_that_others_stand_in_for():
+    absent = {name for name in OPERATIONS if not hasattr(jnp, JAX_NAMES.get(name, name))}
+    assert absent == JAX_X64.stands_in.keys() == JAX_X32.stands_in.keys() == JAX_STRICT.stands_in.keys()
 
 
 DOZEN = [
@@ -153,6 +153,28 @@ REAL_CALLS = [*NEIGHBOURS, *WITH_NUMBERS, ("int8", "int8"), ("int*", "int*"), ("
 
 def _values():
     return {name: jnp.ones(2, name) for name in DOZEN} | NUMBERS
+
+
+@either_width
+def test_jax_says_the_same_with_and_without_its_own_jit(x64):
+    """Of every operation: neighbouring dtypes, numbers beside dtypes, numbers alone."""
+
+    def says(arrays):
+        values = dict(zip(DOZEN, arrays, strict=True)) | NUMBERS
+        for name in ASKED:
+            for call in dict.fromkeys(call[: OPERATIONS[name].arity] for call in REAL_CALLS):
+                answers[name, call] = _jax_says(_function(name), *(values[each] for each in call))
+
+    found = []
+    with jax.enable_x64(x64):
+        arrays = [jax.ShapeDtypeStruct((2,), np.dtype(name)) for name in DOZEN]
+        for context in (contextlib.nullcontext(), jax.disable_jit()):
+            answers = {}
+            with context:
+                jax.eval_shape(says, arrays)
+            found.append(answers)
+    assert found[0] == found[1]
+    assert len(found[0]) > 1000
 
 
 @either_width
@@ -226,6 +248,26 @@ def test_weak_flags_of_strict_jax():
             assert different == {}
 
         jax.eval_shape(ask, dict(zip(FORMAT_NAMES, _arrays(x64=True), strict=True)))
+
+
+def test_every_call_of_one_operand_under_strict_jax():
+    names = [name for name in ASKED if OPERATIONS[name].arity == 1]
+    listed = [row for row in DEPARTURES if (row.rules, row.form) == ("jax", "function")]
+    asked = 0
+
+    def ask(arrays, weak_arrays):
+        nonlocal asked
+        operands = [*arrays.items(), *NUMBERS.items(), *zip(NUMBERS, weak_arrays, strict=True)]
+        for name, (written, operand) in itertools.product(names, operands):
+            asked += 1
+            ours, theirs = _we_say(name, operand, rules=JAX_STRICT), _jax_says(_function(name), operand)
+            departs = any(row.covers(name, "function", written, "", ours, theirs) for row in listed)
+            assert ours == theirs or departs, (name, written, ours, theirs)
+
+    with jax.enable_x64(True), jax.numpy_dtype_promotion("strict"):
+        arrays = dict(zip(FORMAT_NAMES, _arrays(x64=True), strict=True))
+        jax.eval_shape(ask, arrays, list(NUMBERS.values()))
+    assert asked == len(names) * (len(FORMAT_NAMES) + 6)
 
 
 def test_strict_rules_keep_their_laws_over_every_triple():

@@ -99,7 +99,7 @@ def ours_for(cell, operation, *names):
 def test_the_oracles_are_whole():
     assert MEASURED["version"] == "3.3.1"
     forms = collections.Counter(form for (_, form, _, _), _ in measured_cells())
-    assert forms == {"function": 29616, "operator": 18256}
+    assert forms == {"function": 30000, "operator": 18256}
     measured = {as_operation(operation).name for (operation, *_), _ in measured_cells()}
     assert OPERATIONS.keys() - measured == {"result_type", "promote_types"}  # Paddle has no functions of these names
     assert len(PAGE["functions"]) == 31
@@ -125,11 +125,11 @@ def test_every_cell_but_the_departures():
     assert unexplained == {}
     assert covered == {row: row.cells for row in DEPARTURES if row.rules == "paddle"}
     assert compared == {
-        "function": 25282, "operator": 15628, "static function": 172, "static operator": 292,
+        "function": 25496, "operator": 15628, "static function": 172, "static operator": 292,
         "page tensors": 4464, "page scalars": 1488,
     }  # fmt: skip
     assert unmeasured == {
-        ("function", "no-kernel"): 3914, ("function", "rank"): 420, ("operator", "no-kernel"): 2628,
+        ("function", "no-kernel"): 4084, ("function", "rank"): 420, ("operator", "no-kernel"): 2628,
     }  # fmt: skip
 
 

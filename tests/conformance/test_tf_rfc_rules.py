@@ -324,10 +324,19 @@ def test_every_binary_operation_follows_the_same_table(mode):
 
 
 @every_mode
-def test_functions_that_make_floats_do_so_as_division_does(mode):
-    for name in NAMES:
-        decision = explain(name, operation="exp", rules=RULES[mode])
-        assert _answer(decision) == CELLS[f"truediv_{mode}"][name, name].get("result")
+def test_every_operation_of_one_operand_follows_its_row(mode):
+    components = {"complex64": "float32", "complex128": "float64"}
+    for row, name in itertools.product(OPERATIONS.values(), NAMES):
+        if row.arity != 1:
+            continue
+        met = CELLS[mode][name, name]["result"]
+        if row.result is Result.FLOAT:  # as division does it
+            expected = CELLS[f"truediv_{mode}"][name, name].get("result")
+        elif as_format(met).category not in row.accepts:
+            expected = None
+        else:
+            expected = {Result.BOOL: "bool", Result.REAL: components.get(met, met), Result.COMMON: met}[row.result]
+        assert _answer(explain(name, operation=row.name, rules=RULES[mode])) == expected, (row.name, name)
 
 
 # --- fixes and messages

@@ -17,6 +17,7 @@ import pytest
 from jax import lax
 
 from conformance import torch_judge as judge
+from conformance.departures import AUTOCAST_COMPOSITIONS, AUTOCAST_ROWS
 from supremum.mixed_precision import OPERATIONS, autocast
 from supremum.tracing import walk
 
@@ -83,13 +84,6 @@ ALIASES = {
     "multi_dot": "linalg_multi_dot",
     "softmin": "softmax",
 }
-FOLLOWED_DIFFERENTLY = {
-    ("widest", "reciprocal"): "of a number by an array only; a test asks for it",
-    ("widest", "__rdiv__"): "likewise",
-    ("widest", "__rtruediv__"): "likewise",
-    ("declared", "scatter_add"): "adds in the dtype of the array that is there, not in the widest of both",
-    ("widest", "norm"): "of an array multiplied with itself only; as jnp.linalg.norm has it",
-}
 
 
 def test_the_lists_are_found():
@@ -110,12 +104,13 @@ def test_the_header_lists_all_that_the_dispatcher_knows():
 
 def test_what_rows_follow_is_on_the_list_of_their_rule():
     different = {
-        (row.rule, name)
+        (name, row.rule, theirs)
         for row in ROWS.values()
         for name in row.follows
-        if listed().get(ALIASES.get(name, name)) != row.rule
+        if (theirs := listed().get(ALIASES.get(name, name))) != row.rule
     }
-    assert different == set(FOLLOWED_DIFFERENTLY)
+    covered = [(name, row.ours, row.theirs) for row in AUTOCAST_ROWS for name in row.functions.split()]
+    assert sorted(different) == sorted(covered)
 
 
 def test_aliases_are_what_they_say():
@@ -249,28 +244,15 @@ MEETING = {
     "cross": lambda x, y: jnp.cross(x[:, :3], y[:, :3]),
 }
 
-# Operations that run otherwise than torch has them, with what runs in 16 bits for an array from a product and one as
-# it is, and why.
-DEPARTURES = {
-    "prelu": (
-        lambda x, weight: jnp.where(x > 0, x, weight * x),
-        "gt",
-        "a function of JAX here: the weight is multiplied element by element, and 32 bits stay 32 bits there",
-    ),
-    "dot vdot": (jnp.vdot, "dot_general", "JAX has one primitive for all products, and it follows matmul"),
-    "tensordot": (lambda x, y: jnp.tensordot(x, y, 2), "dot_general", "likewise"),
-    "bilinear": (lambda x, y: jnp.einsum("ni,nj,k->nk", x, y, jnp.ones(3)), "dot_general", "likewise"),
-    "grid_sampler": (
-        lambda places, image: jax.scipy.ndimage.map_coordinates(image, [places, places], 1),
-        "floor sub mul",
-        "a composition in JAX, whose first operations take the places alone",
-    ),
-    "upsample_linear1d upsample_bilinear2d _upsample_bilinear2d_aa upsample_trilinear3d": (
-        resized("linear"),
-        "dot_general",
-        "a product with a matrix of weights in JAX",
-    ),
-    "upsample_bicubic2d _upsample_bicubic2d_aa": (resized("cubic"), "dot_general", "likewise"),
+# Functions that run otherwise than torch has them: the departures say what runs in 16 bits, and why.
+OTHERWISE = {
+    "prelu": lambda x, weight: jnp.where(x > 0, x, weight * x),
+    "dot vdot": jnp.vdot,
+    "tensordot": lambda x, y: jnp.tensordot(x, y, 2),
+    "bilinear": lambda x, y: jnp.einsum("ni,nj,k->nk", x, y, jnp.ones(3)),
+    "grid_sampler": lambda places, image: jax.scipy.ndimage.map_coordinates(image, [places, places], 1),
+    "upsample_linear1d upsample_bilinear2d _upsample_bilinear2d_aa upsample_trilinear3d": resized("linear"),
+    "upsample_bicubic2d _upsample_bicubic2d_aa": resized("cubic"),
 }
 
 
@@ -286,7 +268,7 @@ def test_every_function_on_the_lists_is_followed_composed_or_a_departure():
     followed = {name for row in ROWS.values() for name in row.follows}
     followed |= {ALIASES[name] for name in followed & ALIASES.keys()}
     elsewhere = [
-        {name for names in table for name in names.split()} for table in (PRODUCTS, DELICATE, MEETING, DEPARTURES)
+        {name for names in table for name in names.split()} for table in (PRODUCTS, DELICATE, MEETING, OTHERWISE)
     ]
     assert header().keys() - followed == set().union(*elsewhere)
     assert sum(map(len, elsewhere)) == len(set().union(*elsewhere))
@@ -318,10 +300,15 @@ def test_the_widest_operand_decides(function):
         assert set().union(*ran(function, kinds).values()) == {dtype}
 
 
-@pytest.mark.parametrize(("function", "narrow", "why"), DEPARTURES.values(), ids=DEPARTURES)
-def test_departures_depart(function, narrow, why):
-    assert in_16_bits(function, ["narrow", "wide"][: arity(function)]) == set(narrow.split())
-    assert why
+@pytest.mark.parametrize("departure", AUTOCAST_COMPOSITIONS, ids=lambda departure: departure.functions)
+def test_departures_depart(departure):
+    function = OTHERWISE[departure.functions]
+    assert in_16_bits(function, ["narrow", "wide"][: arity(function)]) == set(departure.ours.split())
+    assert {header()[name] for name in departure.functions.split()} == {departure.theirs}
+
+
+def test_every_function_that_runs_otherwise_is_a_departure():
+    assert [row.functions for row in AUTOCAST_COMPOSITIONS] == list(OTHERWISE)
 
 
 def test_what_promotes_in_torch_without_autocast_takes_the_widest():

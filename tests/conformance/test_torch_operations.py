@@ -69,6 +69,15 @@ def test_every_operation_is_asked():
     assert set(judge.ASKED) == set(OPERATIONS) - {"result_type", "promote_types"}
 
 
+def test_names_of_one_row_are_one_function():
+    names = [(name, alias) for name in judge.ASKED for alias in OPERATIONS[name].aliases if hasattr(torch, alias)]
+    assert ("trunc", "fix") in names
+    for name, alias in names:
+        if OPERATIONS[name].arity == 1:
+            for call in judge.OPERANDS.values():
+                assert judge.call(getattr(torch, alias), call) == judge.operate(name, call), (alias, call)
+
+
 def test_meta_tensors_give_our_dtypes_where_the_cpu_has_no_kernel():
     """Meta tensors have no kernels to miss. They also take what no kernel takes, so they judge dtypes, not refusals."""
     meta = {name: x.to("meta") if isinstance(x, torch.Tensor) else x for name, x in judge.OPERANDS.items()}

@@ -95,7 +95,8 @@ def _call(function, operands):
     try:
         return name_of(function(*operands).dtype), False
     except NotImplementedError as error:
-        return "no kernel for " + _FORMAT_OF_CPP[re.search(r"not implemented for '(\w+)'", str(error))[1]], False
+        missing = re.search(r"not implemented for '(\w+)'", str(error))  # else it is said in words, of all complex ones
+        return (f"no kernel for {_FORMAT_OF_CPP[missing[1]]}" if missing else REFUSED), False
     except OverflowError:
         return REFUSED, True
     except (RuntimeError, TypeError, AttributeError, KeyError) as error:  # KeyError: meta tensors of float8

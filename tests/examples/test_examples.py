@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
@@ -113,6 +114,47 @@ def test_every_product_of_the_jitted_step_has_the_dtype_of_its_program(library, 
     for line in products:
         types = re.findall(r"tensor<[^>]*?(\w+)>", line.rpartition(" : ")[2])
         assert [name.split("x")[-1] for name in types] == [PRECISIONS[precision]] * 3, line
+
+
+def of_nnx(loss, model, optimizer, x, y):
+    model.train()  # the program left it ready for evaluation
+    graphdef, params, rest = nnx.split(model, nnx.Param, ...)
+    return lambda params: loss(graphdef, params, rest, x, y)[0], params
+
+
+def of_equinox(loss, model, opt_state, x, y):
+    params, static = eqx.partition(model, eqx.is_inexact_array)
+    return lambda params: loss(eqx.combine(params, static), x, y), params
+
+
+# The loss as a function of the parameters, and those, from a loss and the arguments of a step.
+OBJECTIVES = {
+    "plain_jax": lambda loss, state, x, y: (lambda params: loss(params, x, y), state["params"]),
+    "flax_nnx": of_nnx,
+    "flax_linen": lambda loss, state, x, y, key: (lambda params: loss(params, x, y, key), state.params),
+    "equinox": of_equinox,
+}
+EPS = float(np.finfo(np.float16).eps)
+# How far a gradient may be off, in L2 norm. Where relu or a maximum is on the other side of its jump after a rounding,
+# which is so for a share of eps of the elements, all of an element is: the norm sees the root of that share.
+TOLERANCES = {"plain_jax": 2 * EPS**0.5, "flax_nnx": 2 * EPS**0.5, "flax_linen": 4 * EPS, "equinox": 2 * EPS**0.5}
+# The norm of a gradient counts as no less than this share of the largest: that of the bias of attention keys is zero.
+SHARE = 0.05
+
+
+@of_every_library
+def test_gradients_of_its_loss_are_those_of_the_plain_loss_within_float16(library):
+    made = run(library, "float16")
+    losses = (made.module.loss, made.module.loss.__wrapped__)
+    (cast, params), (plain, _) = (OBJECTIVES[library](loss, *made.args) for loss in losses)
+    scaled = [jax.grad(lambda params, loss=loss: 2.0**10 * loss(params)) for loss in (cast, plain)]
+    got, want = map(numbers, jax.jit(lambda params: [gradient(params) for gradient in scaled])(params))
+    assert got.keys() == want.keys()
+    assert {leaf.dtype for leaf in (*got.values(), *want.values())} == {np.dtype("float32")}
+    floor = SHARE * max(map(np.linalg.norm, want.values()))
+    off = {path: np.linalg.norm(got[path] - leaf) / max(np.linalg.norm(leaf), floor) for path, leaf in want.items()}
+    assert {path: error for path, error in off.items() if not error < TOLERANCES[library]} == {}
+    assert max(off.values()) > EPS / 8  # it was computed in float16
 
 
 @of_every_library

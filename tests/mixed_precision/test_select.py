@@ -54,3 +54,11 @@ def test_different_structures_dtypes_and_shapes_are_refused():
         select_tree(True, {"a": [jnp.ones(2)]}, {"a": [jnp.ones(2, "float16")]})
     with pytest.raises(TypeError, match=r"select_tree at the root: float32\[2\] and float32\[3\]"):
         select_tree(True, jnp.ones(2), jnp.ones(3))
+
+
+def test_arrays_of_numpy_that_jax_does_not_take_have_to_be_the_same():
+    nothing, wide = np.zeros(2, jax.dtypes.float0), np.ones(2, np.longdouble)  # the first are gradients of integers
+    assert select_tree(jnp.asarray(False), nothing, nothing.copy()).dtype == jax.dtypes.float0
+    assert select_tree(jnp.asarray(False), wide, wide.copy()).dtype == np.longdouble
+    with pytest.raises(TypeError, match=r"select_tree at wide: .* differ and are no arrays"):
+        select_tree(True, {"wide": wide}, {"wide": 2 * wide})

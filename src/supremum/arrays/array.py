@@ -58,16 +58,24 @@ class Array(Operators, Methods):
 
     def __init__(self, raw: Any) -> None:
         found = wrap(raw)
-        self._raw, self._key = found._raw, found._key
+        self._raw, self._key = found.unwrap(), found.key
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "_key":  # looked at for the first time, after JAX has put a tree together
-            self._key = key = self.backend.key_of(self._raw)
-            return key
-        raise AttributeError(
-            f"an Array has no {name!r}: there are supremum.ops, the namespace of the array API standard "
-            f"({self.backend.name!r} in supremum.namespace), and .unwrap().{name} of the library"
-        )
+    @staticmethod
+    def of(raw: Raw, key: Key) -> Array:
+        """An array of which everything is known already; for whoever made it."""
+        array = Array.__new__(Array)
+        array._raw, array._key = raw, key
+        return array
+
+    @staticmethod
+    def of_leaf(leaf: Any, weak: bool) -> Array:
+        """An array of what JAX puts into trees, which need not be an array while it works on them."""
+        backend = backend_of(leaf) if weak else None
+        array = Array.__new__(Array)
+        array._raw = leaf
+        if backend is not None:
+            array._key = backend.key_of(leaf, weak=True)
+        return array
 
     def unwrap(self) -> Raw:
         """The array of the library, which shares memory with this one: the way into functions of `jax.numpy`."""
@@ -78,7 +86,21 @@ class Array(Operators, Methods):
     @property
     def key(self) -> Key:
         """What prepared operations are kept by."""
-        return self._key
+        # No `__getattr__` does this: with one, every attribute is found a fifth as fast.
+        try:
+            return self._key
+        except AttributeError:  # looked at for the first time, after JAX has put a tree together
+            self._key = self.backend.key_of(self._raw)
+            return self._key
+
+    @property
+    def _data(self) -> Any:
+        """What NumPy's masked arrays look for in the other operand."""
+        # Any error but an AttributeError gets through to the user.
+        raise OperandError(
+            "a masked array answers for itself, by NumPy's rules, when an Array stands on its right: give "
+            "masked.filled(...) or array.unwrap()"
+        )
 
     @property
     def backend(self) -> Backend:
@@ -96,7 +118,7 @@ class Array(Operators, Methods):
     @property
     def weak_type(self) -> bool:
         """Whether it has no dtype of its own and gives way to the next operand's."""
-        return self._key.weak
+        return self.key.weak
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -220,12 +242,12 @@ class Array(Operators, Methods):
     # Elements
 
     def __getitem__(self, index: Any) -> Array:
-        return self._like(self._raw[_plain_index(index)])
+        return self._like(self._raw[plain_index(index)])
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if not self.backend.mutable:
             raise TypeError("arrays of JAX are never changed: write `x = x.at[index].set(value)`")
-        self._raw[_plain_index(index)] = accepted_value(self, value)
+        self._raw[plain_index(index)] = accepted_value(self, value)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -270,7 +292,7 @@ class At:
         self.array = array
 
     def __getitem__(self, index: Any) -> Changes:
-        return Changes(self.array, _plain_index(index))
+        return Changes(self.array, plain_index(index))
 
 
 class Changes:
@@ -338,26 +360,27 @@ def wrap(raw: Any, weak: bool = False) -> Array:
             f"a {type(raw).__name__} is no array of {', '.join(backend_names())}: supremum.asarray makes one of "
             "numbers, lists and what NumPy knows"
         )
-    array = Array.__new__(Array)
-    array._raw = backend.plain(raw)
-    array._key = backend.key_of(array._raw, weak)
-    return array
+    plain = backend.plain(raw)
+    return Array.of(plain, backend.key_of(plain, weak))
 
 
-def _plain_index(index: Any) -> Any:
+def plain_index(index: Any) -> Any:
     """An index without an `Array` in it."""
     if isinstance(index, tuple):
         parts: tuple[Any, ...] = index
-        return tuple(map(_plain_index, parts))
+        return tuple(map(plain_index, parts))
     return index.unwrap() if isinstance(index, Array) else index
 
 
 def _shown(array: Array) -> str:
     """As NumPy shows it, and whether it is weak."""
-    raw = array.unwrap()
-    weak = ", weak_type=True" if array.weak_type else ""
+    raw, kind = array.unwrap(), type(array).__name__
+    if backend_of(raw) is None:
+        return f"{kind}({raw!r})"  # what JAX puts in trees while it works on them
+    extra = ", weak_type=True" if array.weak_type else ""
+    extra += f", name={name!r}" if (name := getattr(array, "name", "")) else ""
     try:
-        body = np.array2string(np.asarray(array), separator=", ", prefix="Array(")
-    except Exception:  # traced, or on a device that cannot be read from
-        return f"Array({raw!r}{weak})"
-    return f"Array({body}, dtype={array.dtype}{weak})"
+        body = np.array2string(np.asarray(array), separator=", ", prefix=f"{kind}(")
+    except Exception:  # traced, or where it cannot be read
+        return f"{kind}({raw!r}{extra})"
+    return f"{kind}({body}, dtype={array.dtype}{extra})"

@@ -13,7 +13,7 @@ from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
 from supremum.operands import as_operand
 from supremum.rules import get_rules
-from supremum.rules.values import fits
+from supremum.rules.values import fits, stores
 
 if TYPE_CHECKING:
     from supremum.arrays.array import Array
@@ -51,16 +51,19 @@ def check_kept(array: Array, result: Array, name: str, other: Any) -> None:
     if result.dtype != array.dtype:
         raise in_place_error(array, name, other, f"gives {result.dtype}")
     if result.shape != array.shape:
-        raise ArgumentError(f"{name} in place gives the shape {result.shape}, and what is assigned to has {array.shape}")
+        raise ArgumentError(
+            f"{name} in place gives the shape {result.shape}, and what is assigned to has {array.shape}"
+        )
 
 
 def in_place_error(array: Array, name: str, other: Any, what: str) -> InPlaceError:
     """The refusal of an assignment, with what would work."""
     operand = as_operand(other)
-    cast = Conversion.of(1, operand, array.dtype)
+    is_castable = operand.value is None or stores(operand.value, as_format(array.dtype), may_cut=True)
+    cast = f", or cast first, with {Conversion.of(1, operand, array.dtype)}" if is_castable else ""
     return InPlaceError(
         f"{name} in place: {array.dtype} with {operand} {what} under the rules {get_rules().name}, and what is "
-        f"assigned to keeps {array.dtype}: cast first, with {cast}"
+        f"assigned to keeps {array.dtype}: give the result a name of its own{cast}"
     )
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from supremum.arrays.backends import Backend, Key, Plan, Raw, array_key, backend_of
+from supremum.arrays.backends import Backend, Key, Plan, Raw, backend_of
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.errors import LibraryError
 from supremum.decisions import Decision, letter
@@ -14,8 +14,8 @@ from supremum.errors import OperandError
 from supremum.operands import Operand, Scalar, as_operand
 from supremum.operations import Operation
 from supremum.rules import RuleSet, get_rules
-from supremum.rules.registry import FOLLOWS_JAX
-from supremum.rules.scope import SCOPE, Scope
+from supremum.rules.registry import FOLLOWS_JAX, is_x64
+from supremum.rules.scope import SCOPE, Scope, Watcher
 
 if TYPE_CHECKING:
     from supremum.arrays.array import Array
@@ -67,6 +67,25 @@ def _array_class() -> type[Array]:
     return Array
 
 
+class Prepared(NamedTuple):
+    """A decision that is ready to be carried out.
+
+    Args:
+        function: of what the operands wrap.
+        key: the key of the result; None where it is not known before, and the function wraps its result itself.
+    """
+
+    function: Callable[..., Any]
+    key: Key | None
+
+    def __call__(self, *raws: Raw) -> Array:
+        """Carry it out."""
+        result = self.function(*raws)
+        if self.key is None:
+            return result
+        return _array_class().of(result, self.key)
+
+
 class Applied:
     """An operation as a function of arrays.
 
@@ -86,10 +105,8 @@ class Applied:
         self.operation = operation
         self.function = function
         self.options = dict(options or {})
-        self.prepared: dict[Hashable, Callable[..., Array]] = {}
+        self.prepared: dict[Hashable, Prepared] = {}
         """By the rules in force and the keys of the operands."""
-        self.lasting: dict[tuple[Key, ...], bool] = {}
-        """By the keys of the operands, whether the answer under the name `"jax"` is kept."""
 
     def __call__(self, *operands: Any) -> Array:
         """Decide, cast, compute and wrap; what `__add__` and `ops.add` both come to.
@@ -116,21 +133,26 @@ class Applied:
                 return NotImplemented
             keys.append(found[0])
             raws.append(found[1])
-        function = self.prepared.get((scope.key, *keys)) or self.find(scope, keys, raws)
-        return function(*raws)
+        prepared = self.prepared.get((scope.key, *keys)) or self.find(scope, keys, raws)
+        return prepared(*raws)
 
-    def find(self, scope: Scope, keys: Sequence[Key], raws: Sequence[Raw]) -> Callable[..., Array]:
-        """What is prepared for these operands under the rules in force."""
+    def find(self, scope: Scope, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared:
+        """What is prepared for these operands under the rules in force, prepared now if need be."""
         rules = get_rules(scope.rules)
-        prepared = self.prepared.get((rules, *keys))
-        if prepared is None:
-            prepared = self.prepared[rules, *keys] = self.prepare(rules, keys, raws)
-            self.lasting[tuple(keys)] = self.is_lasting(keys, raws)
+        prepared = self.under(rules, keys, raws)
         if scope.watcher is not None:
-            plan = self.plan(rules, keys, raws)
-            return scope.watcher.watching(prepared, plan)  # pyright: ignore
-        if scope.rules is not rules and (scope.rules != FOLLOWS_JAX or self.lasting[tuple(keys)]):
-            self.prepared[scope.rules, *keys] = prepared
+            return watched(scope.watcher, prepared, self.plan(rules, keys, raws))
+        if scope.rules == FOLLOWS_JAX and not self.is_lasting(keys, raws):
+            prepared = self.following_jax(keys)
+        self.prepared[scope.rules, *keys] = prepared
+        return prepared
+
+    def under(self, rules: RuleSet, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared:
+        """What is prepared under a rule set."""
+        known = (rules, *keys)
+        prepared = self.prepared.get(known)
+        if prepared is None:
+            prepared = self.prepared[known] = self.prepare(rules, keys, raws)
         return prepared
 
     def is_lasting(self, keys: Sequence[Key], raws: Sequence[Raw]) -> bool:
@@ -138,6 +160,21 @@ class Applied:
         operands = operands_of(keys, raws)
         verdicts = [get_rules(each).decide(self.operation, operands).verdict for each in ("jax-x64", "jax-x32")]
         return (verdicts[0].result, verdicts[0].compute) == (verdicts[1].result, verdicts[1].compute)
+
+    def following_jax(self, keys: Sequence[Key]) -> Prepared:
+        """What asks JAX's flag at every call which of the two it is."""
+        found: dict[bool, Prepared] = {}
+
+        array_class = _array_class()
+
+        def follow(*raws: Raw) -> Array:
+            x64 = is_x64()
+            if x64 not in found:
+                found[x64] = self.under(get_rules(FOLLOWS_JAX), keys, raws)
+            function, key = found[x64]
+            return array_class.of(function(*raws), key) if key is not None else function(*raws)
+
+        return Prepared(follow, None)
 
     def plan(self, rules: RuleSet, keys: Sequence[Key], raws: Sequence[Raw]) -> Plan:
         """What is decided.
@@ -147,19 +184,33 @@ class Applied:
         """
         verdict = accepted(rules.decide(self.operation, operands_of(keys, raws))).verdict
         assert verdict.result is not None
-        return Plan(self.operation, tuple(keys), verdict.compute, verdict.result, self.function, self.options)
+        return Plan(
+            self.operation, tuple(keys), verdict.compute, verdict.result, rules.name, self.function, self.options
+        )
 
-    def prepare(self, rules: RuleSet, keys: Sequence[Key], raws: Sequence[Raw]) -> Callable[..., Array]:
-        """A function of what the operands wrap."""
+    def prepare(self, rules: RuleSet, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared:
+        """The decision of a rule set, ready to be carried out."""
         backend = common_backend(keys, self.operation.name)
         plan = self.plan(rules, keys, raws)
         function = backend.prepare(plan)
-        if self.function is not None:
-            return _wrapping(function, plan.result.weak)
-        zero_d = all(key.zero_d for key in keys)
-        device = next((key.device for key in keys if not key.zero_d), next((k.device for k in keys if k.device), None))
-        key = array_key(backend, plan.result.dtype, plan.result.weak, zero_d, device)
-        return _wrapping_known(function, key, len(keys))
+        if self.function is None:
+            return Prepared(function, backend.key_of_result(plan))
+        from supremum.arrays.array import wrap  # it imports this module
+
+        def wrapped(*raws: Raw) -> Array:
+            return wrap(function(*raws), plan.result.weak)
+
+        return Prepared(wrapped, None)
+
+
+def watched(watcher: Watcher, prepared: Prepared, plan: Plan) -> Prepared:
+    """The same, telling the watcher."""
+
+    def run(*raws: Raw) -> Array:
+        watcher.note(plan, raws)
+        return prepared(*raws)
+
+    return Prepared(run, None)
 
 
 def accepted(decision: Decision) -> Decision:
@@ -193,33 +244,6 @@ def common_backend(keys: Sequence[Key], name: str) -> Backend:
             f"supremum.namespace({others[0].name!r}).asarray({letter(stranger)})"
         )
     return others[0] if others else NUMPY
-
-
-def _wrapping_known(function: Callable[..., Raw], key: Key, arity: int) -> Callable[..., Array]:
-    """The function with its result wrapped, of which all is known that matters."""
-    array_class = _array_class()
-    make = array_class.__new__
-
-    def one(a: Raw) -> Array:
-        array = make(array_class)
-        array._raw = function(a)
-        array._key = key
-        return array
-
-    def two(a: Raw, b: Raw) -> Array:
-        array = make(array_class)
-        array._raw = function(a, b)
-        array._key = key
-        return array
-
-    return one if arity == 1 else two
-
-
-def _wrapping(function: Callable[..., Raw], weak: bool) -> Callable[..., Array]:
-    """The function with its result wrapped, whatever shape it has."""
-    from supremum.arrays.array import wrap  # it imports this module
-
-    return lambda *raws: wrap(function(*raws), weak)
 
 
 def seen_or_refused(operand: Any, rules: RuleSet, name: str, position: int) -> tuple[Key, Raw]:

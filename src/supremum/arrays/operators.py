@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from supremum.arrays.assigning import assigned
 from supremum.arrays.dispatch import NUMBERS, Applied, number_key
@@ -38,14 +38,24 @@ def _binary(name: str) -> Callable[[Any, Any], Array]:
         # What `applied.apply` does, in fewer steps, for two arrays and for an array and a number.
         kind = other.__class__
         scope = scope_of()
-        if kind is self.__class__:
-            key, raw = other._key, other._raw
-        elif kind in NUMBERS:
-            key, raw = number_key(scope.rules, other), other
-        else:
+        try:
+            if kind is self.__class__:
+                raw = other._raw
+                function, key = prepared[scope.key, self._key, other._key]
+            elif kind in NUMBERS:
+                raw = other
+                function, key = prepared[scope.key, self._key, number_key(scope.rules, other)]
+            else:
+                return applied.apply((self, other))
+        except (KeyError, AttributeError):  # nothing is prepared, or JAX has just put a tree together
             return applied.apply((self, other))
-        function = prepared.get((scope.key, self._key, key)) or applied.find(scope, (self._key, key), (self._raw, raw))
-        return function(self._raw, raw)
+        if key is None:
+            return function(self._raw, raw)
+        made = self._made
+        array = made.__new__(made)
+        array._raw = function(self._raw, raw)
+        array._key = key
+        return array
 
     return method
 
@@ -62,11 +72,9 @@ def _reflected(name: str) -> Callable[[Any, Any], Array]:
 
 def _in_place(name: str) -> Callable[[Any, Any], Array]:
     """The method of an operator that assigns."""
-    applied = APPLIED[name]
 
     def method(self: Any, other: Any) -> Array:
-        result = applied.apply((self, other))
-        return NotImplemented if result is NotImplemented else assigned(self, result, name, other)
+        return self._assign(name, other)
 
     return method
 
@@ -93,6 +101,16 @@ class Operators:
     """Python's operators under the rules in force; the base of `Array`."""
 
     __slots__ = ()
+    _made: ClassVar[Any] = None
+    """`Array`: what operators give, of subclasses too."""
+
+    def __init_subclass__(cls) -> None:
+        Operators._made = Operators._made or cls  # `Array` is the first
+
+    def _assign(self: Any, name: str, other: Any) -> Any:
+        """What an operator that assigns does: the result in the place of this array."""
+        result = APPLIED[name].apply((self, other))
+        return NotImplemented if result is NotImplemented else assigned(self, result, name, other)
 
     __pos__, __neg__, __abs__ = _unary("positive"), _unary("negative"), _unary("abs")
     __invert__ = _unary("bitwise_invert")

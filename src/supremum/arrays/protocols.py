@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from supremum.arrays.assigning import assigned, check_kept
 from supremum.arrays.operators import APPLIED
 from supremum.errors import UnknownNameError
 from supremum.operations import as_operation
@@ -42,8 +43,6 @@ def array_ufunc(self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **optio
     if result is NotImplemented or not outputs:
         return result
     # `array += Array`, and `out=`: what is written to keeps its dtype.
-    from supremum.arrays.assigning import check_kept
-
     (output,) = outputs
     kept = wrap(output)
     check_kept(kept, result, operation, inputs[-1])
@@ -81,15 +80,29 @@ def torch_function(
     Raises:
         TypeError: for others, and for options.
     """
+    from supremum.arrays.array import Array, wrap  # they import this module
+    from supremum.arrays.backends.torch import NAMES
+    from supremum.arrays.ops import FUNCTIONS
+
     name = getattr(function, "__name__", str(function))
-    plain = name.strip("_")
-    swapped = name.startswith("__r") and _operation(plain[1:]) is not None and _operation(plain) is None
-    in_place = name.startswith("__i") and _operation(plain[1:]) is not None and _operation(plain) is None
-    operation = _operation(plain[1:] if swapped or in_place else plain)
-    if operation is None or kwargs:
-        given = f" with {', '.join(kwargs)}" if kwargs else ""
+    given = sorted(option for option, value in (kwargs or {}).items() if value is not None)
+    if name.startswith("__") and hasattr(Array, name) and not given:
+        left = wrap(args[0])
+        result = getattr(left, name)(*args[1:])
+        return args[0] if result is left else result
+    plain = name.removesuffix("_")
+    # What torch calls by the name of one of ours and means something else by, such as `torch.equal`.
+    found = (
+        None if plain in NAMES else FUNCTIONS.get({theirs: ours for ours, theirs in NAMES.items()}.get(plain, plain))
+    )
+    if found is None or given:
+        options = f" with {', '.join(given)}" if given else ""
         raise TypeError(
-            f"torch's {name}{given} of an Array follows no rules: there are supremum.ops and the functions of "
-            "supremum.namespace, or give torch its own tensor, x.unwrap()"
+            f"torch's {name}{options} of an Array follows no rules: there are supremum.ops and the functions of "
+            f"supremum.namespace, or give torch its own tensor, torch.{name}(x.unwrap())"
         )
-    return APPLIED[operation].apply(tuple(reversed(args)) if swapped else tuple(args))
+    if plain == name:
+        return found(*args)
+    # `tensor += Array`: what is written to keeps its dtype.
+    assigned(wrap(args[0]), found(*args), plain, args[1])
+    return args[0]

@@ -10,7 +10,17 @@ import numpy as np
 
 from supremum.formats import FORMATS, Kind, as_format
 
+_DTYPES = frozenset(row.dtype for row in FORMATS)
 _FLOATING = frozenset(row.dtype for row in FORMATS if row.kind is Kind.FLOAT)
+
+
+def is_array(leaf: Any) -> bool:
+    """Whether a leaf is an array of JAX, PRNG keys included, or an array or scalar of NumPy that can become one.
+
+    Those of NumPy can where their dtype is a number format, in the byte order of the machine: not strings, times or
+    objects.
+    """
+    return isinstance(leaf, jax.Array) or (isinstance(leaf, (np.ndarray, np.generic)) and leaf.dtype in _DTYPES)
 
 
 def is_floating(leaf: Any) -> bool:

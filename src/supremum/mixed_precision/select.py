@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from supremum.errors import ArgumentError
+from supremum.mixed_precision.casting import is_array
 
 
 def select_tree(pred: Any, on_true: Any, on_false: Any) -> Any:
@@ -32,7 +33,7 @@ def select_tree(pred: Any, on_true: Any, on_false: Any) -> Any:
     >>> select_tree(jnp.asarray(False), {"w": jnp.ones(2)}, {"w": jnp.zeros(2)})
     {'w': Array([0., 0.], dtype=float32)}
     """
-    if not (isinstance(pred, bool) or (_is_array(pred) and pred.dtype == np.bool_ and pred.shape == ())):
+    if not (isinstance(pred, bool) or (is_array(pred) and pred.dtype == np.bool_ and pred.shape == ())):
         raise ArgumentError(f"the predicate of select_tree is a bool scalar, not {pred!r:.200}: use pred.all()")
     structures = jax.tree.structure(on_true), jax.tree.structure(on_false)
     if structures[0] != structures[1]:
@@ -41,19 +42,13 @@ def select_tree(pred: Any, on_true: Any, on_false: Any) -> Any:
 
     def select(path: Any, a: Any, b: Any) -> Any:
         where = jax.tree_util.keystr(path, simple=True, separator="/") or "the root"
-        if _is_array(a) and _is_array(b):
+        if is_array(a) and is_array(b):
             if (a.dtype, a.shape) != (b.dtype, b.shape):
                 kinds = f"{a.dtype}{list(a.shape)} and {b.dtype}{list(b.shape)}"
                 raise TypeError(f"select_tree at {where}: {kinds}: cast one with .astype or give both one shape")
             return jnp.where(pred, a, b)
-        if a is b or (type(a) is type(b) and not _is_array(a) and np.array_equal(a, b)):
+        if a is b or (type(a) is type(b) and not is_array(a) and np.array_equal(a, b)):
             return a
         raise TypeError(f"select_tree at {where}: {a!r:.80} and {b!r:.80} differ and are no arrays: use jnp.asarray")
 
     return jax.tree_util.tree_map_with_path(select, on_true, on_false)
-
-
-def _is_array(leaf: Any) -> bool:
-    if isinstance(leaf, jax.Array):
-        return True
-    return isinstance(leaf, (np.ndarray, np.generic)) and leaf.dtype.kind not in "OSUMm"

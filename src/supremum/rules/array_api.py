@@ -10,12 +10,13 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from supremum.decisions import ResultType, Verdict, letter
+from supremum.decisions import Verdict, letter
 from supremum.formats import as_format
 from supremum.lattice import Lattice
 from supremum.operands import Operand
 from supremum.operations import Operation
 from supremum.rules.lattice_rules import LatticeRuleSet
+from supremum.rules.rule_set import LOSSES_AS_DIVISION
 from supremum.rules.values import converts, interval
 
 # Python numbers go below the formats that they may meet: an int below every integer and every float.
@@ -37,7 +38,6 @@ _EDGES: dict[str, tuple[str, ...]] = {
     "complex64": ("complex128",),
     "complex128": (),
 }
-_NOT_IN_THE_STANDARD = frozenset({"fmax", "fmin", "huber_loss", "poisson_nll_loss", "l1_loss", "mse_loss"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,15 +50,6 @@ class ArrayApiRules(LatticeRuleSet):
         # A Python bool is a number here, not a bool array: it must not stand alone either.
         value = None if operand.value is None else interval(operand.value)
         return (operand.category, operand.dtype, operand.weak, value)
-
-    def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
-        if operation.name in _NOT_IN_THE_STANDARD:
-            return Verdict.refuse(f"the array API standard has no {operation.name}")
-        verdict = super()._judge(operation, operands)
-        if operation.name == "abs" and verdict.result is not None:
-            component = as_format(verdict.result.dtype).component
-            return Verdict(ResultType(component.dtype), verdict.compute, verdict.reason)
-        return verdict
 
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         if all(operand.is_python_scalar for operand in operands):
@@ -77,4 +68,6 @@ ARRAY_API = ArrayApiRules(
     source="https://data-apis.org/array-api/2024.12/API_specification/type_promotion.html",
     lattice=Lattice(_EDGES),
     defaults={"int*": "int64", "float*": "float64", "complex*": "complex128"},
+    stands_in={"fmax": "maximum", "fmin": "minimum"} | LOSSES_AS_DIVISION,
+    library="the array API standard",
 )

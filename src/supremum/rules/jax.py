@@ -16,6 +16,7 @@ from supremum.lattice import Lattice
 from supremum.operands import WEAK_NAMES, Operand
 from supremum.operations import OPERATIONS, Operation
 from supremum.rules.lattice_rules import LatticeRuleSet, weak_defaults
+from supremum.rules.rule_set import LOSSES_AS_DIVISION
 from supremum.rules.values import fits, interval
 
 _X64_EDGES: dict[str, tuple[str, ...]] = {
@@ -66,13 +67,13 @@ def _strict() -> Lattice:
 
 
 # What `jax.numpy` has and how it differs from the common pattern, all read off `jax.eval_shape` over every dtype.
-_ABSENT = ("huber_loss", "poisson_nll_loss", "l1_loss", "mse_loss")
 _NO_BOOL = ("integer", "float", "complex")
 _REAL = ("bool", "integer", "float")
 _ACCEPTS: dict[str, tuple[str, ...]] = (
     dict.fromkeys(OPERATIONS, CATEGORIES)
-    | dict.fromkeys(("subtract", "negative"), _NO_BOOL)
+    | dict.fromkeys(("subtract", "negative", "round", "sign"), _NO_BOOL)
     | dict.fromkeys(("floor_divide", "remainder", "hypot", "copysign", "nextafter"), _REAL)
+    | dict.fromkeys(("ceil", "floor", "trunc", "signbit"), _REAL)
     | {name: ("bool", "integer") for name in OPERATIONS if name.startswith("bitwise_")}
 )
 _BOOL_COMPUTES_IN_INT32 = (
@@ -83,6 +84,7 @@ _LACKS: dict[str, tuple[str, ...]] = {
     "pow": _SMALL_INTEGERS,
     "abs": tuple(name for name in _SMALL_INTEGERS if as_format(name).kind is Kind.SIGNED),
     "copysign": _SMALL_FLOATS,
+    "signbit": _SMALL_FLOATS,
 }
 # Functions that forget weakness, and the categories of result for which they do.
 _STRENGTHENS: dict[str, tuple[str, ...]] = {
@@ -108,8 +110,6 @@ class JaxRuleSet(LatticeRuleSet):
         return (super()._key(operand), None if operand.value is None else interval(operand.value))
 
     def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
-        if operation.name in _ABSENT:
-            return Verdict.refuse(f"jax.numpy has no {operation.name}")
         asks_for_types = operation.name in ("result_type", "promote_types")
         to_known_power = operation.name == "pow" and operands[1].dtype is None and operands[1].category == "integer"
         default = as_format(self._hold(self.defaults["int*"]))
@@ -150,12 +150,9 @@ class JaxRuleSet(LatticeRuleSet):
         name, row = operation.name, as_format(result.dtype)
         computed = as_format(verdict.compute[0])
         if computed.name in _LACKS.get(name, ()):
-            return Verdict.refuse(*verdict.reason, f"jax.numpy has no {name} for {computed}")
+            return Verdict.refuse(*verdict.reason, f"{self.library} has no {name} for {computed}")
         if name in _BOOL_COMPUTES_IN_INT32 and row.kind is Kind.BOOL:
             return Verdict.accept(_INT32, len(operands), *verdict.reason, f"{name} makes {_INT32} of bool")
-        if name == "abs" and row.kind is Kind.COMPLEX:
-            why = f"the absolute value of {row} is {row.component}"
-            return verdict.resulting_in(row.component.dtype, why, weak=result.weak)
         strengthening = _STRENGTHENS.get(name, ())
         if not all(operand.weak for operand in operands):
             strengthening = (*strengthening, *_STRENGTHENS_MIXED.get(name, ()))
@@ -182,6 +179,7 @@ def _int_fits(operand: Operand, row: Format) -> bool:
 
 
 _DEFAULTS = weak_defaults("int64", "float64", "complex128")
+_LIBRARY = "jax.numpy"
 JAX_X64 = JaxRuleSet(
     name="jax-x64",
     summary="JAX with jax_enable_x64 on",
@@ -189,6 +187,8 @@ JAX_X64 = JaxRuleSet(
     lattice=_with_small_formats(_X64_EDGES),
     defaults=_DEFAULTS,
     accepts=_ACCEPTS,
+    stands_in=LOSSES_AS_DIVISION,
+    library=_LIBRARY,
 )
 JAX_X32 = JaxRuleSet(
     name="jax-x32",
@@ -200,6 +200,8 @@ JAX_X32 = JaxRuleSet(
     held_as={"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"},
     held_because="JAX's x64 is off",
     accepts=_ACCEPTS,
+    stands_in=LOSSES_AS_DIVISION,
+    library=_LIBRARY,
 )
 JAX_STRICT = JaxRuleSet(
     name="jax-strict",
@@ -209,4 +211,6 @@ JAX_STRICT = JaxRuleSet(
     defaults=_DEFAULTS,
     joins_defaults=False,
     accepts=_ACCEPTS,
+    stands_in=LOSSES_AS_DIVISION,
+    library=_LIBRARY,
 )

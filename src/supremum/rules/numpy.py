@@ -15,13 +15,11 @@ from dataclasses import dataclass
 from supremum.decisions import ResultType, Verdict, letter
 from supremum.formats import Format, as_format
 from supremum.operands import WEAK_NAMES, Operand
-from supremum.operations import Operation, Result
+from supremum.operations import Operation
 from supremum.rules.numpy_casts import casts_safely, common_of_all, default_of
 from supremum.rules.numpy_loops import FUNCTIONS, compares_by_value, find_loop, listed
-from supremum.rules.rule_set import RuleSet
+from supremum.rules.rule_set import LOSSES_AS_DIVISION, RuleSet, given
 from supremum.rules.values import converts, interval
-
-_BOOL = as_format("bool")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,11 +66,8 @@ class NumpyRules(RuleSet):
         loop, reason = find_loop(operation.name, nodes)
         if loop is None:
             return Verdict.refuse(reason)
-        # Of the functions with the rows we have, only abs leaves its loop's format, for the size of a complex number.
-        result = as_format(loop[0]).component if operation.name == "abs" else as_format(loop[0])
-        verdict = Verdict(ResultType(result.dtype), tuple(as_format(name).dtype for name in loop), (reason,))
-        if operation.result is Result.BOOL:
-            verdict = verdict.resulting_in(_BOOL.dtype, f"{operation.name} always gives bool")
+        compute = tuple(as_format(name).dtype for name in loop)
+        verdict = given(operation, Verdict(ResultType(compute[0]), compute, (reason,)))
         return verdict if compares_by_value(operation.name, nodes) else _with_numbers_checked(verdict, operands)
 
     def _is_castable(self, operand: Operand, target: Format, *, may_cut: bool) -> bool:
@@ -119,4 +114,6 @@ NUMPY = NumpyRules(
     name="numpy",
     summary="NumPy 2 (NEP 50), ml_dtypes formats included",
     source="NumPy 2, ml_dtypes 0.6",
+    stands_in=LOSSES_AS_DIVISION,
+    library="NumPy",
 )

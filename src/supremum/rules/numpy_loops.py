@@ -29,6 +29,8 @@ class Search(enum.Enum):
     PROMOTED = "the loop of the type that the operands promote to"
     COMPARED = "likewise, but integers are compared as integers"
     TRUTH = "the loop of the one type that all have, else bool"
+    INEXACT = "the loop of the operand's own type, else the first one for floats or complex numbers"
+    OWN = "the loop of the operand's own type, else none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class Function:
 _ANY = CATEGORIES
 _NUMERIC = ("integer", "float", "complex")
 _REAL = ("integer", "float")
+_UP_TO_FLOAT = ("bool", "integer", "float")
 _BITS = ("bool", "integer")
 _INTEGER = ("integer",)
 _INEXACT = ("float", "complex")
@@ -67,15 +70,21 @@ def _rows(names: str, own: tuple[str, ...], extension: tuple[str, ...], search: 
 FUNCTIONS: dict[str, Function] = {
     **_rows("add multiply", _ANY, _NUMERIC, Search.PROMOTED),
     **_rows("subtract", _NUMERIC, _NUMERIC, Search.PROMOTED),
-    **_rows("positive negative", _NUMERIC, _INEXACT, Search.PROMOTED),
+    **_rows("positive negative sign", _NUMERIC, _INEXACT, Search.PROMOTED),
     **_rows("maximum minimum fmax fmin abs", _ANY, _INEXACT, Search.PROMOTED),
     **_rows("equal not_equal less less_equal greater greater_equal", _ANY, _INEXACT, Search.COMPARED),
     **_rows("logical_and logical_or logical_xor", _ANY, _INEXACT, Search.TRUTH),
-    **_rows("logical_not", _ANY, _INEXACT, Search.FIRST),
+    **_rows("logical_not isfinite isinf isnan", _ANY, _INEXACT, Search.FIRST),
     **_rows("divide", _INEXACT, _INEXACT, Search.FLOAT64),
     **_rows("floor_divide remainder", _REAL, _REAL, Search.FIRST),
-    **_rows("pow square reciprocal", _NUMERIC, _INEXACT, Search.FIRST),
-    **_rows("atan2 hypot copysign nextafter logaddexp", _FLOAT, _FLOAT, Search.FIRST),
+    **_rows("pow square reciprocal conj", _NUMERIC, _INEXACT, Search.FIRST),
+    **_rows("ceil floor trunc", _UP_TO_FLOAT, _FLOAT, Search.FIRST),
+    # Three that are no ufuncs. An array of integers is its own rounding; every other is rounded by `rint`. Real and
+    # imaginary parts are attributes, and an array of complex numbers that NumPy does not know gives itself as the one
+    # and zeros as the other, which is neither.
+    **_rows("round", _NUMERIC, _INEXACT, Search.INEXACT),
+    **_rows("real imag", _ANY, _UP_TO_FLOAT, Search.OWN),
+    **_rows("atan2 hypot copysign nextafter logaddexp signbit", _FLOAT, _FLOAT, Search.FIRST),
     **_rows("bitwise_and bitwise_or bitwise_xor bitwise_invert", _BITS, (), Search.FIRST),
     **_rows("bitwise_left_shift bitwise_right_shift", _INTEGER, (), Search.FIRST),
     **_rows(
@@ -106,6 +115,8 @@ def find_loop(operation: str, nodes: tuple[str, ...]) -> tuple[Loop | None, str]
     strong = [node for node in nodes if node not in WEAK_NAMES]
     if len(strong) == count and len(set(nodes)) == 1 and function.has_loop(nodes[0]):
         return (nodes[0],) * count, f"{operation} has a loop for {nodes[0]}"
+    if function.search is Search.OWN:
+        return None, f"{operation} does not know {nodes[0]}"
     if function.search is Search.TRUTH:
         return ("bool",) * count, f"{operation} looks at operands of other or different types as bools"
     if compares_by_value(operation, nodes):
@@ -157,7 +168,8 @@ def _candidates(function: Function, strong: Sequence[str], count: int) -> list[L
     The two mixed loops of comparisons are not among them: they are written for C's long long, which no format of
     ml_dtypes casts to.
     """
-    own = [name for name in LOOP_ORDER if function.has_loop(name)]
+    wanted = _INEXACT if function.search is Search.INEXACT else CATEGORIES
+    own = [name for name in LOOP_ORDER if function.has_loop(name) and as_format(name).category in wanted]
     extensions = [name for name in dict.fromkeys(strong) if not as_format(name).is_builtin and function.has_loop(name)]
     return [(name,) * count for name in (*extensions, *own)]
 

@@ -19,8 +19,8 @@ from supremum.decisions import Verdict
 from supremum.formats import CATEGORIES, DType, as_format
 from supremum.lattice import Lattice
 from supremum.operands import Operand
-from supremum.operations import OPERATIONS, Operation, Result
-from supremum.rules.rule_set import RuleSet
+from supremum.operations import OPERATIONS, Operation
+from supremum.rules.rule_set import RuleSet, given
 
 _ORDER = Lattice(
     {
@@ -40,7 +40,6 @@ _ORDER = Lattice(
 """`promoteTypes` of the header: its 144 cells are the joins of this order."""
 # Types that Paddle has tensors of, but no row in the table for.
 _UNORDERED = ("float8_e4m3fn", "float8_e5m2")
-_BOOL = as_format("bool").dtype
 _DEFAULTS = {"bool": "bool", "integer": "int64", "float": "float32", "complex": "complex64"}
 """The type of a Python scalar of each category that finds no tensor to take it from."""
 _PYTHON = {"bool": "bool", "integer": "int", "float": "float", "complex": "complex"}
@@ -100,6 +99,8 @@ _REAL = {name: as_format(name).component.name for name in ("complex64", "complex
 _OF_FLOATS = (
     "exp expm1 log log1p log2 log10 sqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh"
 )
+# What no kernel was found for is left as the standard has it: the sign bit of a bool, the real part of a float.
+_AS_THE_STANDARD = "ceil floor round trunc sign signbit isfinite isinf isnan conj real imag"
 _TABLE: dict[str, _Row] = (
     _rows("result_type promote_types add subtract multiply", _OPERATOR)
     | _rows("equal not_equal less less_equal greater greater_equal", _OPERATOR)
@@ -116,16 +117,20 @@ _TABLE: dict[str, _Row] = (
     | _rows("maximum minimum fmax fmin nextafter huber_loss", _TENSORS)
     | _rows("logaddexp", replace(_TENSORS, computes=_FLOAT32))
     | _rows("atan2", replace(_TENSORS, computes=_FLOAT64))
-    | _rows("positive negative square bitwise_invert logical_not", _TENSORS)
-    | _rows("abs", replace(_TENSORS, gives=_REAL))
+    | _rows("positive negative square bitwise_invert logical_not abs", _TENSORS)
+    | _rows(_AS_THE_STANDARD, _TENSORS)
     | _rows(_OF_FLOATS, replace(_TENSORS, computes=_FLOAT32))
 )
 # What Paddle has kernels for is another question than what it promotes; only where an operation means nothing for a
 # category, or Paddle refuses it before it looks for a kernel, is it refused here.
 _ACCEPTS: dict[str, tuple[str, ...]] = (
-    {name: CATEGORIES for name in OPERATIONS if not name.startswith("bitwise_")}
+    {
+        name: CATEGORIES
+        for name in OPERATIONS
+        if not name.startswith("bitwise_") and name not in _AS_THE_STANDARD.split()
+    }
     | dict.fromkeys(("positive", "hypot", "logaddexp", *_OF_FLOATS.split()), CATEGORIES[1:])
-    | {"poisson_nll_loss": CATEGORIES[2:]}
+    | {"poisson_nll_loss": CATEGORIES[2:], "signbit": ("integer", "float")}
 )
 
 
@@ -156,12 +161,10 @@ class PaddleRuleSet(RuleSet):
         if str(dtype) in row.computes:
             target = as_format(row.computes[str(dtype)]).dtype
             met = Verdict.accept(target, len(operands), *met.reason, f"{operation.name} makes {target} of {dtype}")
-        if operation.result is Result.BOOL:
-            return met.resulting_in(_BOOL, f"{operation.name} always gives bool")
         if str(dtype) in row.gives:
-            given = row.gives[str(dtype)]
-            return met.resulting_in(as_format(given).dtype, f"{operation.name} of {dtype} is {given}")
-        return met
+            gives = row.gives[str(dtype)]
+            return met.resulting_in(as_format(gives).dtype, f"{operation.name} of {dtype} is {gives}")
+        return given(operation, met)
 
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         row = _TABLE[operation.name]

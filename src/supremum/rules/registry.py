@@ -41,12 +41,19 @@ def canonical_name(name: Any) -> str:
     if not isinstance(name, str):
         raise UnknownNameError("rule set", name, rule_names())
     if name == FOLLOWS_JAX:
-        # Never imports JAX: a program that has not imported it has set no flag of its either.
-        config = getattr(sys.modules.get("jax"), "config", None)
-        return "jax-x64" if config is None or config.jax_enable_x64 else "jax-x32"
+        return "jax-x64" if is_x64() else "jax-x32"
     if name not in HOMES:
         raise UnknownNameError("rule set", name, rule_names())
     return name
+
+
+def is_x64() -> bool:
+    """What JAX's flag says; True where JAX has not been imported, which it is not for this.
+
+    A program that has not imported it has set no flag of its either.
+    """
+    jax = sys.modules.get("jax")
+    return jax is None or not hasattr(jax, "config") or jax.config.jax_enable_x64
 
 
 def find_rules(name: str) -> RuleSet:

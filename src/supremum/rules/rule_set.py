@@ -16,6 +16,8 @@ from supremum.operations import Operation, Result, as_operation
 from supremum.rules.values import stores
 
 _BOOL = as_format("bool").dtype
+LOSSES_AS_DIVISION: dict[str, str] = dict.fromkeys(("huber_loss", "poisson_nll_loss", "l1_loss", "mse_loss"), "divide")
+"""What stands in for the losses where a framework has none: like division, they make floats of integers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +29,9 @@ class RuleSet(ABC):
         summary: one line on whose rules these are.
         source: the document or software that has the last word.
         accepts: the categories an operation takes, where they are not those of its row.
+        stands_in: for functions that the framework does not have, the one each is decided as. It takes what that one
+            takes, but nothing above the categories of its own row.
+        library: where the framework does not have them, for explanations.
     """
 
     weak_arrays: ClassVar[bool] = False
@@ -36,6 +41,8 @@ class RuleSet(ABC):
     summary: str
     source: str
     accepts: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]], kw_only=True)
+    stands_in: Mapping[str, str] = field(default_factory=dict[str, str], kw_only=True)
+    library: str = field(default="", kw_only=True)
     _verdicts: dict[Hashable, Verdict] = field(default_factory=dict[Hashable, Verdict], init=False, repr=False)
 
     def decide(self, operation: str | Operation | None, operands: Sequence[Operand]) -> Decision:
@@ -63,7 +70,7 @@ class RuleSet(ABC):
         key = (row.name, *map(self._key, seen))
         verdict = self._verdicts.get(key)
         if verdict is None:
-            verdict = self._verdicts[key] = self._judge(row, seen)
+            verdict = self._verdicts[key] = self._settle(row, seen)
         return Decision(self.name, row.name, seen, verdict, partial(self._find_fix, row, seen))
 
     def __reduce__(self) -> Any:
@@ -75,7 +82,7 @@ class RuleSet(ABC):
         return partial(type(self), **values), ()
 
     def key_of(self, operand: Operand) -> Hashable:
-        """All of an operand that this rule set's verdicts depend on: what else is prepared for it can be kept by this."""
+        """All of an operand that verdicts depend on: what else is prepared for it can be kept by this."""
         return self._key(operand)
 
     def _key(self, operand: Operand) -> Hashable:
@@ -96,10 +103,21 @@ class RuleSet(ABC):
 
     def _refusal_of_category(self, operation: Operation, met: Verdict, dtype: DType) -> Verdict | None:
         """The refusal of an operation that is not defined for what its operands met in; None where it is."""
-        category = as_format(dtype).category
-        if category in self._accepts(operation):
-            return None
-        return Verdict.refuse(*met.reason, f"{operation.name} takes no {category} operands, and these are {dtype}")
+        return None if as_format(dtype).category in self._accepts(operation) else _takes_no(operation, met, dtype)
+
+    def _settle(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+        """The verdict on a call; where the framework lacks the function, that on the one that stands in for it."""
+        stand_in = self.stands_in.get(operation.name)
+        if stand_in is None:
+            return self._judge(operation, operands)
+        verdict = self._judge(as_operation(stand_in), operands)
+        if verdict.result is not None:
+            computed = verdict.compute[0]
+            highest = max(map(CATEGORIES.index, operation.accepts))
+            if CATEGORIES.index(as_format(computed).category) > highest:
+                verdict = _takes_no(operation, verdict, computed)
+        why = f"{self.library} has no {operation.name}: decided as {stand_in} is"
+        return replace(verdict, reason=(why, *verdict.reason))
 
     def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         """The verdict on a call. Rule sets whose operations follow no common pattern override it."""
@@ -109,15 +127,13 @@ class RuleSet(ABC):
         dtype = met.result.dtype
         if refusal := self._refusal_of_category(operation, met, dtype):
             return refusal
-        if operation.result is Result.BOOL:
-            return met.resulting_in(_BOOL, f"{operation.name} always gives bool")
         if operation.result is Result.FLOAT and not as_format(dtype).is_inexact:
             target = self._float_for(operation, dtype)
             if target is None:
                 return Verdict.refuse(*met.reason, f"{operation.name} makes no float of {dtype}")
             reason = (*met.reason, f"{operation.name} makes {target} of {dtype}")
             return Verdict.accept(target, len(operands), *reason, weak=met.result.weak)
-        return met
+        return given(operation, met)
 
     def _find_fix(self, operation: Operation, operands: tuple[Operand, ...]) -> Fix | None:
         """Casts to one format that these rules accept.
@@ -136,7 +152,7 @@ class RuleSet(ABC):
                     ):
                         continue
                     fix = Fix(tuple(Conversion.of(i, operands[i], target) for i in positions))
-                    if self._judge(operation, fix.apply(operands)).result is not None:
+                    if self._settle(operation, fix.apply(operands)).result is not None:
                         return fix
         return None
 
@@ -157,11 +173,36 @@ class RuleSet(ABC):
         return may_cut or not is_higher or (not operand.is_python_scalar and operand.category != "complex")
 
 
+def given(operation: Operation, verdict: Verdict) -> Verdict:
+    """The verdict on a call that computes in some dtype, with what the operation gives of that.
+
+    Args:
+        operation: its row.
+        verdict: the dtype it computes in, as its result.
+    """
+    if verdict.result is None or operation.result not in (Result.BOOL, Result.REAL):
+        return verdict
+    computed = as_format(verdict.result.dtype)
+    if operation.result is Result.BOOL:
+        return verdict.resulting_in(_BOOL, f"{operation.name} always gives bool")
+    if computed.component is computed:
+        return verdict
+    component = computed.component
+    return verdict.resulting_in(
+        component.dtype, f"{operation.name} of {computed} is {component}", weak=verdict.result.weak
+    )
+
+
+def _takes_no(operation: Operation, met: Verdict, dtype: DType) -> Verdict:
+    category = as_format(dtype).category
+    return Verdict.refuse(*met.reason, f"{operation.name} takes no {category} operands, and these are {dtype}")
+
+
 def _targets(operands: tuple[Operand, ...]) -> list[DType]:
     """Formats to cast everything to, best first.
 
     First those that hold every operand exactly, an operand's own before others; then, where none is accepted, an
-    operand's own although it holds less; then anything else, nearest in width first.
+    operand's own although it holds less, and that of its components; then anything else, nearest in width first.
     """
     return _targets_for(tuple(dict.fromkeys(operand.format for operand in operands if operand.dtype is not None)))
 
@@ -172,5 +213,6 @@ def _targets_for(formats: tuple[Format, ...]) -> list[DType]:
     width = max((row.bits for row in own), default=0)
     holding = [row for row in sorted(FORMATS, key=lambda row: row.bits) if all(map(row.holds, own))]
     others = sorted(FORMATS, key=lambda row: abs(row.bits - width))
-    ordered = [*(row for row in holding if row in own), *holding, *own, *others]
+    components = [row.component for row in own]
+    ordered = [*(row for row in holding if row in own), *holding, *own, *components, *others]
     return [row.dtype for row in dict.fromkeys(ordered)]

@@ -166,7 +166,7 @@ class TensorFlowRfcRuleSet(RuleSet):
                 if (alone if operand.dtype is None else operand.dtype != target.dtype)
             ]
             fix = Fix(tuple(casts))
-            if casts and self._judge(operation, fix.apply(operands)).result is not None:
+            if casts and self._settle(operation, fix.apply(operands)).result is not None:
                 return fix
         return None
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from supremum.decisions import Conversion, Fix, Verdict
-from supremum.formats import CATEGORIES, FORMATS, DType, Format, Kind, as_format
+from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
 from supremum.operands import Operand, Scalar
 from supremum.operations import OPERATIONS, Operation, Result, as_operation
 from supremum.rules.rule_set import RuleSet
@@ -31,12 +31,15 @@ _ACCEPTS: dict[str, tuple[str, ...]] = (
     | dict.fromkeys(
         ("add", "multiply", "divide", "logical_and", "logical_or", "logical_xor", "logical_not"), CATEGORIES
     )
+    | dict.fromkeys(("isfinite", "isinf", "isnan", "conj", "real"), CATEGORIES)
+    | dict.fromkeys(("sign", "signbit"), _UP_TO_FLOAT)
+    | {"round": ("integer", "float")}
     | dict.fromkeys(("maximum", "minimum", "fmax", "fmin", "atan2", "copysign"), _UP_TO_FLOAT)
     | dict.fromkeys(_COMPARISONS[2:], _UP_TO_FLOAT)
     | dict.fromkeys(("logaddexp", "l1_loss"), ("float", "complex"))
 )
 _TYPES_ONLY = ("result_type", "promote_types")
-_MOVES = ("where", "positive")  # what they take they only move
+_MOVES = ("where", "positive", "conj", "real")  # what they take they only move
 _SUBTRACTS = ("subtract", "l1_loss")  # torch subtracts no bool, not even from a float
 
 # Where Python numbers may stand. What is an operator in Python takes one on either side, as the operator does.
@@ -49,7 +52,6 @@ _NUMBERS_SECOND = ("copysign",)
 
 # Losses that broadcast their operands first, after which none is 0-d beside one that is not.
 _BROADCASTS_FIRST = ("huber_loss", "l1_loss", "mse_loss")
-_REAL_RESULT = ("abs", "l1_loss")
 
 _INT64, _UINT64 = as_format("int64"), as_format("uint64")
 _INTEGERS = frozenset(row.name for row in FORMATS if row.category == "integer")
@@ -148,8 +150,8 @@ class TorchRules(RuleSet):
         common = as_format(verdict.compute[0])
         if operation.name == "huber_loss":
             return _as_its_input(operands[0], verdict)
-        if operation.name in _REAL_RESULT and common.category == "complex":
-            return verdict.resulting_in(_real_part(common), f"{operation.name} of complex numbers is real")
+        if operation.name == "l1_loss" and common.category == "complex":
+            return verdict.resulting_in(common.component.dtype, "l1_loss of complex numbers is real")
         return _within_range(operation, operands, common, verdict)
 
     def _refusal_of_numbers(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict | None:
@@ -213,11 +215,6 @@ def _as_its_input(operand: Operand, verdict: Verdict) -> Verdict:
     if operand.dtype is None or operand.category != "float":
         return Verdict.refuse(*verdict.reason, f"which does not go back into the input's dtype, {operand}")
     return verdict.resulting_in(operand.dtype, "the loss has the dtype of the input")
-
-
-def _real_part(row: Format) -> DType:
-    same = (r for r in FORMATS if r.kind is Kind.FLOAT and (r.exponent, r.mantissa) == (row.exponent, row.mantissa))
-    return next(same).dtype
 
 
 def _values(operands: tuple[Operand, ...]) -> dict[int, Scalar]:

@@ -6,7 +6,7 @@ kept as it is, and nothing is traced again. What each equation shall run in is n
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -218,19 +218,10 @@ class _Writer:
 
     def enter(self, equation: JaxprEqn, values: Sequence[Value], treatment: Treatment) -> Entry:
         """Write an equation that calls functions, and its functions."""
-        name = equation.primitive.name
-        if name in CALLS:
-            return self.enter_call(equation, values, treatment, CALLS[name])
-        special = {
-            p.scan_p: self.enter_scan,
-            p.while_p: self.enter_while,
-            p.cond_p: self.enter_cond,
-            p.custom_jvp_call_p: self.enter_custom,
-            p.custom_vjp_call_p: self.enter_custom,
-        }
-        return special[equation.primitive](equation, values, treatment)
+        return _ENTER[equation.primitive.name](self, equation, values, treatment)
 
-    def enter_call(self, equation: JaxprEqn, values: Sequence[Value], treatment: Treatment, parameter: str) -> Entry:
+    def enter_call(self, equation: JaxprEqn, values: Sequence[Value], treatment: Treatment) -> Entry:
+        parameter = CALLS[equation.primitive.name]
         function = equation.params[parameter]
         wanted = _cast_values(values, treatment.operands)
         if any(equation.params.get("donated_invars", ())):
@@ -318,6 +309,19 @@ class _Writer:
         params = {"call_jaxpr": rewritten.function}
         params |= with_rewritten_rule(self.rewriter, equation, start, rewritten.results, treatment.inside)
         return self.call(equation, start, rewritten.results, params, treatment, [rewritten])
+
+
+_ENTER: Mapping[str, Callable[[_Writer, JaxprEqn, Sequence[Value], Treatment], Entry]] = {
+    **dict.fromkeys(CALLS, _Writer.enter_call),
+    p.scan_p.name: _Writer.enter_scan,
+    p.while_p.name: _Writer.enter_while,
+    p.cond_p.name: _Writer.enter_cond,
+    p.custom_jvp_call_p.name: _Writer.enter_custom,
+    p.custom_vjp_call_p.name: _Writer.enter_custom,
+}
+
+ENTERED: frozenset[str] = frozenset(_ENTER)
+"""Primitives that call functions which can be rewritten with them: `Treatment.inside` is for these only."""
 
 
 def _cast_values(values: Sequence[Value], dtypes: Sequence[DType | None]) -> list[Value]:

@@ -19,6 +19,7 @@ from supremum.mixed_precision import (
     register_operation,
 )
 from supremum.mixed_precision.autocasting.judge import AutocastJudge, Context
+from supremum.mixed_precision.autocasting.operations import Row
 from supremum.mixed_precision.autocasting.settings import as_settings
 from supremum.tracing import Rewriter
 
@@ -52,6 +53,44 @@ def test_ops_by_function():
     adds.__wrapped__.__name__ = "adds"
     cast = autocast(jax.jit(adds.__wrapped__), ops={"adds": "float16"})
     assert (products(cast, X), dtypes(cast, "scatter-add", X)) == (["float16"], ["float32"])
+
+
+# Of a product and a bias: operations that take the widest but for these operands, what they run in, and the widest.
+EXCEPTIONS = {
+    "mul": (lambda y, b: y * y, "float32", "bfloat16"),
+    "div": (lambda y, b: 1 / y, "float32", "bfloat16"),
+    "add": (lambda y, b: y + b, "bfloat16", "float32"),
+}
+
+
+@pytest.mark.parametrize("name", EXCEPTIONS)
+def test_who_asks_for_the_widest_gets_it_without_the_exceptions_of_the_row(name):
+    function, usual, widest = EXCEPTIONS[name]
+    layer = jax.jit(function)
+
+    def ran(ops):
+        return dtypes(autocast(lambda x, b: layer(x @ W, b), ops=ops), name, X, W[0])
+
+    assert ran(None) == [usual]
+    assert ran({name: "widest"}) == ran({"<lambda>": "widest"}) == [widest]
+
+
+def test_every_row_with_an_exception_takes_the_widest():
+    assert {row.name for row in OPERATIONS.values() if row.exception} == EXCEPTIONS.keys()
+    assert {OPERATIONS[name].rule for name in EXCEPTIONS} == {"widest"}
+
+
+def test_a_judge_judges_by_the_rows_that_it_is_given():
+    def ran(*rows):
+        rewriter = Rewriter(AutocastJudge(as_settings("mixed_bfloat16", None, True), rows))
+        closed = jax.make_jaxpr(lambda x: x @ W)(X)
+        values = [rewriter.judge.value(var.aval) for var in closed.jaxpr.invars]
+        (entry,) = rewriter.rewrite(closed, values, Context()).record
+        return entry.treatment.note[:2]
+
+    assert ran(Row("dot_general", "compute", "so it is")) == (jnp.bfloat16, "so it is")
+    assert ran(Row("dot_general", "float32", "or so")) == (jnp.float32, "or so")
+    assert ran() == (jnp.float32, "autocast has no row for it")
 
 
 def test_registered_primitives():
@@ -139,7 +178,8 @@ def test_mistakes_are_named():
         autocast(lambda x: x, PolicyMap({"a": "int32"}, default="bfloat16"))
     with pytest.raises(UnknownNameError, match=r"ops\['exp'\]: unknown rule 'flaot32': did you mean 'float32'"):
         autocast(lambda x: x, ops={"exp": "flaot32"})
-    with pytest.raises(ArgumentError, match=r"ops\['exp'\] is one of .*, not int32"):
+    choices = "compute, float32, widest, each, declared, bfloat16, float16"
+    with pytest.raises(ArgumentError, match=rf"ops\['exp'\] is one of {choices}, not int32"):
         autocast(lambda x: x, ops={"exp": "int32"})
     with pytest.raises(UnknownNameError, match=r"ops\['exp'\]: unknown rule 'inside'"):
         autocast(lambda x: x, ops={"exp": "inside"})
@@ -233,7 +273,7 @@ def test_equal_settings_of_one_function_are_equal_so_that_jit_traces_once():
 
 
 def test_nothing_is_kept_of_programs_that_are_gone():
-    rewriter = Rewriter(AutocastJudge(as_settings("mixed_bfloat16", None, True)))
+    rewriter = Rewriter(AutocastJudge(as_settings("mixed_bfloat16", None, True), OPERATIONS.values()))
     closed = jax.make_jaxpr(lambda x: jax.checkpoint(lambda x: jax.nn.relu(x @ W))(x))(X)
     rewriter.rewrite(closed, [rewriter.judge.value(var.aval) for var in closed.jaxpr.invars], Context())
     assert len(rewriter._known) >= 3

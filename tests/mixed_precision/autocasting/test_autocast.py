@@ -81,6 +81,36 @@ def test_disabled_decorates():
     assert products(autocast(lambda x: router(x) @ W), X) == ["float32", "bfloat16"]
 
 
+@pytest.mark.parametrize("name", ["autocast", "autocast_disabled", "autocast.disabled", "supremum"])
+def test_a_scope_of_the_users_says_nothing_to_autocast(name):
+    def program(x):
+        with jax.named_scope(name):
+            return jnp.exp(x @ W) @ W
+
+    assert (products(autocast(program), X), dtypes(autocast(program), "exp", X)) == (["bfloat16"] * 2, ["float32"])
+    assert {row.path for row in autocast(program).report(X).rows} == {name}
+
+
+@pytest.mark.parametrize("name", ["autocast_astype", "autocast", "astype"])
+def test_a_function_of_the_users_says_nothing_to_autocast(name):
+    def function(x):
+        return jnp.exp(x @ W)
+
+    function.__name__ = name
+    layer = jax.jit(function)
+    assert products(autocast(layer), X) == ["bfloat16"]
+    np.testing.assert_allclose(autocast(layer)(X), layer(X), rtol=0.1)
+
+
+def test_the_scopes_of_autocast_stay_in_the_program():
+    def program(x):
+        with autocast.disabled():
+            return autocast.astype(x, "float32") @ W
+
+    sites = list(walk(jax.make_jaxpr(lambda x: autocast(program)(x))(X)))
+    assert {site.scopes for site in sites} == {("supremum.autocast", "supremum.autocast.disabled")}
+
+
 # What is cast, and how often
 
 

@@ -40,14 +40,26 @@ def test_every_order_of_transformations_gives_a_sound_program_with_the_dtypes_it
         assert described[0] == described[1], order
 
 
+# Programs of many operations, which take up to a second each to compile when they are called without `jax.jit`.
+COMPILED_ONE_BY_ONE = {
+    "convolved", "linear_algebra", "indexed", "ordered", "attention", "einsums", "cumulated", "random", "differentiated"
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_values_and_gradients_are_those_of_float32_within_float16(name):
+def test_values_and_gradients_are_those_of_float32_within_float16_eager_and_jitted(name):
     function = PROGRAMS[name]
     want = jax.jit(jax.value_and_grad(function, (0, 1)))(W, X)
-    got = jax.jit(jax.value_and_grad(autocast(function, "mixed_float16"), (0, 1)))(W, X)
+    cast = autocast(function, "mixed_float16")
+    got = jax.jit(jax.value_and_grad(cast, (0, 1)))(W, X)
     for leaf, wanted in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
         # Eleven bits of float16, through chains of half a dozen products.
         assert float(jnp.linalg.norm(leaf - wanted)) <= 16 * 2.0**-11 * max(1.0, float(jnp.linalg.norm(wanted)))
+    if name not in COMPILED_ONE_BY_ONE:
+        eager, (jitted, _) = cast(W, X), got
+        assert (eager.dtype, eager.weak_type) == (jitted.dtype, jitted.weak_type)
+        # XLA may leave out a rounding between two operations that it compiles together.
+        np.testing.assert_allclose(eager, jitted, rtol=2.0**-11, atol=2.0**-11)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
@@ -60,11 +72,6 @@ def test_a_step_compiles_to_no_more_casts_than_one_with_casts_by_hand(dtype):
 
     ours, theirs = casts(autocast(plain, f"mixed_{dtype}")), casts(by_hand(dtype))
     assert all(0 < mine <= other for mine, other in zip(ours, theirs, strict=True)), (ours, theirs)
-
-
-def test_eager_and_jitted_agree():
-    loss = autocast(PROGRAMS["normalised"])
-    np.testing.assert_allclose(float(loss(W, X)), float(jax.jit(loss)(W, X)), rtol=2e-2)
 
 
 def test_every_product_computes_in_the_compute_dtype():

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key, caster_of, composed, function_of
+from supremum.arrays.backends.base import (
+    Backend,
+    Key,
+    Plan,
+    Raw,
+    array_key,
+    caster_of,
+    composed,
+    function_of,
+    numbers_in_range,
+    promotes_alike,
+)
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.errors import OperandError
 from supremum.formats import DType
 from supremum.operands import as_operand
+from supremum.rules.numpy import NUMPY as RULES
 
 
 class NumpyBackend(Backend):
     """NumPy, with the dtypes of ml_dtypes."""
 
     name = "numpy"
-
-    @cached_property
-    def xp(self) -> Any:
-        """`array_api_compat.numpy`."""
-        import array_api_compat.numpy as xp
-
-        return xp
+    namespace = "array_api_compat.numpy"
 
     def key_of(self, raw: Raw, weak: bool = False) -> Key:
         """The key of an array."""
@@ -59,12 +65,14 @@ class NumpyBackend(Backend):
         except (TypeError, AssertionError) as error:
             dtypes = " and ".join(dict.fromkeys(map(str, plan.compute)))
             raise RuntimeDtypeError(f"NumPy has no {name} of {dtypes}: cast first, with .astype('float32')") from error
+        # Of 0-d arrays NumPy makes scalars.
+        zero_d = all(key.zero_d for key in plan.keys) or plan.function is not None
+        if promotes_alike(plan, RULES):
+            return composed(function, numbers_in_range(plan, _itself), np.asarray if zero_d else None)
         converters = [
             caster_of(dtype, silent=False) if key.backend is None else partial(_cast, dtype) if cast else None
             for key, dtype, cast in zip(plan.keys, plan.compute, plan.casts, strict=True)
         ]
-        # Of 0-d arrays NumPy makes scalars.
-        zero_d = all(key.zero_d for key in plan.keys) or plan.function is not None
         finish = partial(np.asarray, dtype=target) if zero_d else partial(_cast, target) if found != target else None
         return composed(function, converters, finish)
 
@@ -91,6 +99,10 @@ class NumpyBackend(Backend):
 
 def _cast(dtype: DType, raw: Raw) -> Raw:
     return raw.astype(dtype)
+
+
+def _itself(scalar: Any) -> Any:
+    return scalar
 
 
 NUMPY = NumpyBackend()

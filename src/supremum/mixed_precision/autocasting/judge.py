@@ -2,46 +2,40 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-import numpy as np
 from jax import lax
 from jax.extend.core import JaxprEqn, Literal
 from jax.extend.core import primitives as p
 
-from supremum.formats import FORMATS, DType, Kind, as_format
+from supremum.formats import DType, as_format
+from supremum.mixed_precision.autocasting.castable import CASTABLE, castable, fitting, foreign, join
 from supremum.mixed_precision.autocasting.operations import (
+    BIAS,
     COMPUTE,
     DECLARED,
     EACH,
+    EXCEPTIONS,
     FLOAT32,
     INSIDE,
-    OPERATIONS,
+    RECIPROCAL,
+    SQUARE,
     WIDEST,
     Row,
 )
 from supremum.mixed_precision.autocasting.settings import Settings
-from supremum.promotion import result_type
-from supremum.tracing import CALLS, Treatment, Value, aval_of, name_of_call, scopes_of
+from supremum.tracing import ENTERED, Treatment, Value, aval_of, name_of_call, scopes_of
 
 _FLOAT32 = as_format("float32").dtype
-# What is cast, and to what: the real floats of 16 and 32 bits. Those of 64 bits were asked for, and those of 8 bits
-# were put where they are by hand.
-CASTABLE: Final = frozenset(
-    row.dtype for row in FORMATS if row.kind is Kind.FLOAT and 16 <= row.bits <= as_format("float32").bits
-)
-_FOREIGN: Final = frozenset(row.dtype for row in FORMATS if row.is_inexact) - CASTABLE
 
-# Names by which a program tells autocast something, and autocast the reader of a profile; they stand in named scopes.
-DISABLED_SCOPE: Final = "autocast_disabled"
-DECIDED_SCOPE: Final = "autocast"
-KEEP_CALL: Final = "autocast_astype"
-
-_ENTERED = frozenset({*CALLS, *(q.name for q in (p.scan_p, p.while_p, p.cond_p, p.custom_jvp_call_p))})
+# Names of scopes and of a jitted function, by which a program tells autocast something, and autocast the reader of a
+# profile. Users have scopes and functions of their own, a layer called "autocast" among them: so these begin with ours.
+DISABLED_SCOPE: Final = "supremum.autocast.disabled"
+DECIDED_SCOPE: Final = "supremum.autocast"
+KEEP_CALL: Final = "supremum_autocast_astype"
 
 
 class Note(NamedTuple):
@@ -76,39 +70,49 @@ class AutocastJudge:
 
     Args:
         settings: the policy and what else was asked for.
+        rows: how each primitive is treated where nothing else was asked for.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, rows: Iterable[Row]) -> None:
         self.settings = settings
+        self.rows = MappingProxyType({row.name: row for row in rows})
 
     def value(self, aval: Any) -> Value:
         """An input: castable floats are; a weak one follows the others as Python numbers do."""
-        dtype = _castable(aval)
+        dtype = castable(aval)
         return Value(dtype, fits=CASTABLE if dtype is not None and aval.weak_type else None)
 
     def literal(self, literal: Literal) -> Value:
         """A number written in the program, which follows the others where they can hold it."""
-        dtype = _castable(literal.aval)
-        return Value(dtype) if dtype is None else Value(dtype, fits=_fitting(float(literal.val)))
+        dtype = castable(literal.aval)
+        return Value(dtype) if dtype is None else Value(dtype, fits=fitting(float(literal.val)))
 
     def join(self, dtypes: Sequence[DType]) -> DType:
         """The least dtype that holds all of these."""
-        return _join(frozenset(dtypes))
+        return join(frozenset(dtypes))
 
     def treat(self, equation: JaxprEqn, values: Sequence[Value], context: Context) -> Treatment:
         """The one place where it is decided what an equation runs in."""
-        return _Case(self.settings, equation, values, context).treatment()
+        return _Case(self.settings, self.rows, equation, values, context).treatment()
 
 
 class _Case:
     """One equation before the judge."""
 
-    def __init__(self, settings: Settings, equation: JaxprEqn, values: Sequence[Value], context: Context) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        rows: Mapping[str, Row],
+        equation: JaxprEqn,
+        values: Sequence[Value],
+        context: Context,
+    ) -> None:
         self.settings = settings
         self.equation = equation
         self.values = values
         self.context = context
         self.name = equation.primitive.name
+        self.row = rows.get(self.name)
         self.floats = [i for i, value in enumerate(values) if value.dtype is not None]
         self.scopes = scopes_of(equation)
 
@@ -126,27 +130,20 @@ class _Case:
             return self.left_alone("decided by an autocast inside")
         if self.name == p.convert_element_type_p.name:
             return self.conversion()
-        if self.name in _ENTERED or self.name == p.custom_vjp_call_p.name:
+        if self.name in ENTERED:
             return self.call()
         if not self.floats:
             return self.left_alone("takes no float that is cast")
-        foreign = self.foreign
-        if foreign:
-            return self.left_alone(f"takes or gives {foreign}, which is never cast")
+        for atom in (*self.equation.invars, *self.equation.outvars):
+            dtype = foreign(atom.aval)
+            if dtype is not None:
+                return self.left_alone(f"takes or gives {dtype}, which is never cast")
         return self.by_rule()
 
-    @property
-    def foreign(self) -> str:
-        for atom in (*self.equation.invars, *self.equation.outvars):
-            dtype = getattr(atom.aval, "dtype", None)
-            if isinstance(dtype, np.dtype) and dtype in _FOREIGN:
-                return str(dtype)
-        return ""
-
     def left_alone(self, reason: str) -> Treatment:
-        declared = [_castable(atom.aval) for atom in self.equation.invars]
+        declared = [castable(atom.aval) for atom in self.equation.invars]
         dtype = next((d for d in declared if d is not None), None)
-        results = tuple(Value(_castable(var.aval)) for var in self.equation.outvars)
+        results = tuple(Value(castable(var.aval)) for var in self.equation.outvars)
         return Treatment(tuple(declared), results, self.note(dtype, reason))
 
     # Conversions
@@ -154,7 +151,7 @@ class _Case:
     def conversion(self) -> Treatment:
         """A cast written in the program: a dtype given by hand, or a number taking the dtype of an array."""
         (value,), (source,), (result,) = self.values, self.equation.invars, self.equation.outvars
-        old, new = _castable(source.aval), _castable(result.aval)
+        old, new = castable(source.aval), castable(result.aval)
         if old is None or new is None:
             return Treatment((None,), (Value(new),), self.note(new, "converts from or to another kind of number"))
         if aval_of(source).weak_type and aval_of(source).ndim == 0:
@@ -172,7 +169,7 @@ class _Case:
     def call(self) -> Treatment:
         function = name_of_call(self.equation)
         if function == KEEP_CALL:
-            dtype = _castable(self.equation.outvars[0].aval)
+            dtype = castable(self.equation.outvars[0].aval)
             if dtype is not None and self.floats:
                 return self.converted(Value(dtype, held=True), "cast by autocast.astype")
         asked = self.settings.ops.get(function, "") if function else ""
@@ -183,53 +180,59 @@ class _Case:
         rule = self.context.rule or ("" if asked == INSIDE else asked)
         scopes = (*self.context.scopes, *self.scopes) if self.settings.by_path else ()
         declared = self.name == p.custom_vjp_call_p.name
-        operands = tuple(_castable(atom.aval) if declared else None for atom in self.equation.invars)
+        operands = tuple(castable(atom.aval) if declared else None for atom in self.equation.invars)
         note = self.note(None, f"ops runs {function!r} in {asked}" if asked else "runs what is inside")
         return Treatment(operands, (), note, inside=Context(scopes, rule))
 
     # Everything else
 
+    @property
+    def asked(self) -> str:
+        """The rule that was asked for instead of that of the row; empty for none."""
+        return self.context.rule or self.settings.ops.get(self.name, "")
+
+    @property
+    def rule(self) -> tuple[str, str]:
+        """The rule it is treated by, and why."""
+        row, asked = self.row, self.asked
+        # What is asked of a whole function is not asked of what stands in it and cannot be cast.
+        if row is not None and (not asked or (row.rule == DECLARED and self.context.rule)):
+            return row.rule, row.reason
+        return (asked, "asked for by ops") if asked else (DECLARED, "autocast has no row for it")
+
     def by_rule(self) -> Treatment:
-        row = OPERATIONS.get(self.name)
-        asked = self.context.rule or self.settings.ops.get(self.name, "")
-        if row is None and not asked:
-            return self.left_alone("autocast has no row for it")
-        rule = asked or row.rule  # pyright: ignore[reportOptionalMemberAccess]
-        reason = "asked for by ops" if asked else row.reason  # pyright: ignore[reportOptionalMemberAccess]
-        if row is not None and row.rule == DECLARED and self.context.rule:
-            rule, reason = DECLARED, row.reason  # what stands in a function and cannot be cast
+        rule, reason = self.rule
         if rule == DECLARED:
             return self.left_alone(reason)
         if rule == EACH:
             return self.each(reason)
         if rule == WIDEST:
-            return self.in_widest(row, reason)
+            return self.in_widest(reason)
         held = frozenset(_dtype(value) for value in self.strong if value.held)
-        if held and not asked:
+        if held and not self.asked:
             wide = self.compute if rule == COMPUTE else _FLOAT32
             # Of a value cast by hand and one that was not, the second follows, unless its own dtype is the wider one.
-            follows = all(value.held for value in self.strong) or wide.itemsize <= _join(held).itemsize
-            return self.cast_to(_join(held if follows else held | {wide}), "takes a value that was cast by hand")
+            follows = all(value.held for value in self.strong) or wide.itemsize <= join(held).itemsize
+            return self.cast_to(join(held if follows else held | {wide}), "takes a value that was cast by hand")
         if isinstance(self.equation.params.get("precision"), (lax.DotAlgorithm, lax.DotAlgorithmPreset)):
             return self.left_alone("asks for an algorithm of its own, which says the dtypes")
         if rule == COMPUTE:
             return self.cast_to(self.compute, reason, Value(self.compute, sides=self.sides))
         return self.cast_to(_FLOAT32 if rule == FLOAT32 else as_format(rule).dtype, reason)
 
-    def in_widest(self, row: Row | None, reason: str) -> Treatment:
-        widest = self.widest
+    def in_widest(self, reason: str) -> Treatment:
+        row, widest = self.row, self.widest
         if row is not None and row.moves:
-            return self.cast_to(widest, reason, self.moved(widest))
-        if self.is_reciprocal:
-            return self.cast_to(_FLOAT32, "a reciprocal: that of a small number is beyond float16")
-        if self.name == p.mul_p.name and self.equation.invars[0] is self.equation.invars[1]:
-            return self.cast_to(_FLOAT32, "a square; " + OPERATIONS[p.square_p.name].reason)
-        bias = self.bias
+            return self.cast_to(widest, reason, self.moved(widest, row))
+        exception = "" if row is None or self.asked else row.exception
+        if (exception == RECIPROCAL and self.is_reciprocal) or (exception == SQUARE and self.is_square):
+            return self.cast_to(_FLOAT32, EXCEPTIONS[exception])
+        bias = self.bias if exception == BIAS else None
         if bias is not None:
             # Spread out first and cast then: the gradient of a bias that is cast first is summed in 16 bits, which is a
             # fifth off after some thousand examples.
             narrow = _dtype(self.values[1 - bias])
-            return replace(self.cast_to(narrow, "the bias of a product, as in torch's linear and conv"), spread=bias)
+            return replace(self.cast_to(narrow, EXCEPTIONS[exception]), spread=bias)
         return self.cast_to(widest, reason)
 
     @property
@@ -250,7 +253,7 @@ class _Case:
     @property
     def bias(self) -> int | None:
         """Which operand is the bias of a layer: a wider vector, added to a product along axes of one given operand."""
-        if self.name != p.add_p.name or len(self.strong) != 2:
+        if len(self.strong) != 2:
             return None
         for product, other in ((0, 1), (1, 0)):
             vector, (value, bias) = aval_of(self.equation.invars[other]), (self.values[product], self.values[other])
@@ -266,28 +269,32 @@ class _Case:
 
     @property
     def is_reciprocal(self) -> bool:
-        if self.name != p.div_p.name or len(self.floats) < 2:
-            return False
-        return self.values[0].fits is not None
+        """Whether a number is divided by an array."""
+        return len(self.floats) == 2 and self.values[0].fits is not None
+
+    @property
+    def is_square(self) -> bool:
+        """Whether an array is multiplied with itself."""
+        left, right = self.equation.invars
+        return left is right
 
     @property
     def widest(self) -> DType:
         strong = self.strong
         if not strong:
-            return _join(frozenset(_dtype(self.values[i]) for i in self.floats))
-        dtype = _join(frozenset([_dtype(value) for value in strong]))
+            return join(frozenset(_dtype(self.values[i]) for i in self.floats))
+        dtype = join(frozenset([_dtype(value) for value in strong]))
         # A number that the dtype cannot hold, such as an epsilon or a mask of -1e9 in float16, is no follower.
         beyond = [_dtype(v) for v in self.values if v.fits is not None and v.dtype is not None and dtype not in v.fits]
-        return _join(frozenset([dtype, *beyond]))
+        return join(frozenset([dtype, *beyond]))
 
-    def moved(self, dtype: DType) -> Value:
+    def moved(self, dtype: DType, row: Row) -> Value:
         """What is known of a value that was only moved."""
         strong = self.strong
         if strong:
             alone = strong[0] if len(strong) == len(self.floats) == 1 else Value(dtype)
             held = all(value.held for value in strong)
             return Value(dtype, held=held, given=alone.given, sides=self.transposed(alone.sides))
-        row = OPERATIONS[self.name]
         return Value(dtype, self.values[self.floats[0]].fits if row.fills and len(self.floats) == 1 else None)
 
     def transposed(self, sides: tuple[frozenset[int], ...]) -> tuple[frozenset[int], ...]:
@@ -300,7 +307,7 @@ class _Case:
     def each(self, reason: str) -> Treatment:
         given = [*self.values, *[Value(None)] * len(self.equation.outvars)]
         results = tuple(
-            Value(None if _castable(var.aval) is None else value.dtype, held=value.held)
+            Value(None if castable(var.aval) is None else value.dtype, held=value.held)
             for var, value in zip(self.equation.outvars, given, strict=False)
         )
         return Treatment((None,) * len(self.values), results, self.note(results[0].dtype, reason))
@@ -308,11 +315,11 @@ class _Case:
     def cast_to(self, dtype: DType, reason: str, result: Value | None = None) -> Treatment:
         """The equation with all its float operands in one dtype."""
         operands = tuple(None if value.dtype is None else dtype for value in self.values)
-        declared = _join(frozenset([aval_of(self.equation.invars[i]).dtype for i in self.floats]))
+        declared = join(frozenset([aval_of(self.equation.invars[i]).dtype for i in self.floats]))
         results: list[Value] = []
         params = None
         for var in self.equation.outvars:
-            own = _castable(var.aval)
+            own = castable(var.aval)
             if own is None:
                 results.append(Value(None))
             elif own == declared:
@@ -324,34 +331,6 @@ class _Case:
         return Treatment(operands, tuple(results), self.note(dtype, reason), params)
 
 
-def _castable(aval: Any) -> DType | None:
-    dtype = getattr(aval, "dtype", None)
-    return dtype if isinstance(dtype, np.dtype) and dtype in CASTABLE else None
-
-
 def _dtype(value: Value) -> DType:
     assert value.dtype is not None
     return value.dtype
-
-
-def _join(dtypes: frozenset[DType]) -> DType:
-    if len(dtypes) == 1:
-        (dtype,) = dtypes
-        return dtype
-    return _join_of_several(dtypes)
-
-
-@lru_cache(maxsize=256)
-def _join_of_several(dtypes: frozenset[DType]) -> DType:
-    return result_type(*dtypes, rules="jax-x32")
-
-
-@lru_cache(maxsize=4096)
-def _fitting(number: float) -> frozenset[DType]:
-    """The castable dtypes that hold a number without overflow, and without losing bits by underflow."""
-
-    def fits(dtype: DType) -> bool:
-        row = as_format(dtype)
-        return number == 0 or not math.isfinite(number) or row.smallest_normal <= abs(number) <= row.max
-
-    return frozenset(filter(fits, CASTABLE))

@@ -7,8 +7,12 @@ departs from them says so in its reason. A primitive without a row is left alone
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
+
+from supremum.errors import ArgumentError
 
 COMPUTE: Final = "compute"
 """Operands are cast to the compute dtype, and the result has it."""
@@ -26,6 +30,24 @@ INSIDE: Final = "inside"
 
 RULES: tuple[str, ...] = (COMPUTE, FLOAT32, WIDEST, EACH, DECLARED)
 
+RECIPROCAL: Final = "reciprocal"
+"""Of an operation that takes the widest: a number divided by an array runs in float32."""
+SQUARE: Final = "square"
+"""Of an operation that takes the widest: an array with itself runs in float32."""
+BIAS: Final = "bias"
+"""Of an operation that takes the widest: a product and the bias of its layer run in the dtype of the product."""
+
+_SQUARES = "float16 overflows from 256 on; variances and norms are made of it"
+
+EXCEPTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        RECIPROCAL: "a reciprocal: that of a small number is beyond float16",
+        SQUARE: f"a square; {_SQUARES}",
+        BIAS: "the bias of a product, as in torch's linear and conv",
+    }
+)
+"""Why each exception is made. They are part of a row: where another rule is asked for, there are none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -38,6 +60,7 @@ class Row:
         follows: the functions of torch whose treatment by `torch.autocast` it takes after.
         moves: whether it only moves values, so that a dtype given by hand stays theirs.
         fills: whether, moreover, all values of the result are one where all of the operand are.
+        exception: of a row that takes the widest, one of `EXCEPTIONS`: operands for which it does not; empty for none.
     """
 
     name: str
@@ -46,12 +69,20 @@ class Row:
     follows: tuple[str, ...] = ()
     moves: bool = False
     fills: bool = False
+    exception: str = ""
 
 
 def _rows(
-    rule: str, reason: str, names: str, follows: str = "", *, moves: bool = False, fills: bool = False
+    rule: str,
+    reason: str,
+    names: str,
+    follows: str = "",
+    *,
+    moves: bool = False,
+    fills: bool = False,
+    exception: str = "",
 ) -> list[Row]:
-    return [Row(name, rule, reason, tuple(follows.split()), moves, fills) for name in names.split()]
+    return [Row(name, rule, reason, tuple(follows.split()), moves, fills, exception) for name in names.split()]
 
 
 _SUMS = "float16 overflows at 65504 and bfloat16 stops counting at 256: sums are kept in float32"
@@ -91,7 +122,7 @@ _TABLE: list[Row] = [
     *_rows(FLOAT32, "as exp", "exp2"),
     *_rows(FLOAT32, _RANGE, "pow", "pow __pow__ __rpow__"),
     *_rows(FLOAT32, _RANGE, "integer_pow", "pow __pow__"),
-    *_rows(FLOAT32, "float16 overflows from 256 on; variances and norms are made of it", "square", "pow norm"),
+    *_rows(FLOAT32, _SQUARES, "square", "pow norm"),
     *_rows(
         FLOAT32,
         "torch lists it; the square of a small number is zero in float16, and this its inverse",
@@ -110,7 +141,7 @@ _TABLE: list[Row] = [
         FLOAT32,
         _ASIDE + _SPECIAL,
         "lgamma digamma igamma igammac igamma_grad_a random_gamma regularized_incomplete_beta polygamma "
-        " zeta bessel_i0e bessel_i1e",
+        "zeta bessel_i0e bessel_i1e",
     ),
     # Sums
     *_rows(FLOAT32, _SUMS, "reduce_sum", "sum"),
@@ -157,13 +188,21 @@ _TABLE: list[Row] = [
     *_rows(WIDEST, _MEETS, "select_n pad", moves=True),
     *_rows(EACH, _MOVES, "sort top_k approx_top_k optimization_barrier device_put", moves=True),
     # Arithmetic
-    *_rows(WIDEST, _SAME, "add sub neg add_any abs sign floor ceil round clamp max min rem"),
-    *_rows(WIDEST, _SAME + "; an array multiplied with itself is a square and runs in float32", "mul", "norm"),
+    *_rows(WIDEST, _SAME + "; the bias of a product takes its dtype", "add", exception=BIAS),
+    *_rows(WIDEST, _SAME, "sub neg add_any abs sign floor ceil round clamp max min rem"),
+    *_rows(
+        WIDEST,
+        _SAME + "; an array multiplied with itself is a square and runs in float32",
+        "mul",
+        "norm",
+        exception=SQUARE,
+    ),
     *_rows(
         WIDEST,
         _SAME + "; a number divided by an array is a reciprocal and runs in float32",
         "div",
         "reciprocal __rdiv__ __rtruediv__",
+        exception=RECIPROCAL,
     ),
     *_rows(WIDEST, "meets in the widest of its operands", "atan2", "atan2"),
     *_rows(
@@ -222,8 +261,6 @@ def register_operation(name: str, rule: str, reason: str) -> None:
 
     >>> register_operation("my_fused_attention", "compute", "accumulates in float32 inside")
     """
-    from supremum.errors import ArgumentError
-
     if rule not in RULES:
         raise ArgumentError(f"the rule for {name!r} is one of {', '.join(RULES)}, not {rule!r}")
     if not reason:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from supremum.mixed_precision.autocasting.judge import CASTABLE
-from supremum.tracing import Entry, Rewritten, aval_of, callees, line_of
+from supremum.mixed_precision.autocasting.castable import castable
+from supremum.tracing import Entry, Rewritten, callees, line_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class AutocastRow:
 
     Args:
         operation: the primitive.
-        dtype: the name of the dtype it runs in; empty where no castable float takes part.
+        dtype: the name of the dtype it runs in.
         declared: the name of the dtype it would have run in.
         why: the reason.
         path: the named scopes it stands in, such as `"encoder/norm"`.
@@ -87,20 +87,16 @@ def report_of(rewritten: Rewritten) -> AutocastReport:
     merged: dict[tuple[str, ...], list[tuple[int, int | None]]] = {}
     for entry, scopes, line, trips in _entries(rewritten, (), "", 1):
         note = entry.treatment.note
-        declared = next((str(aval_of(a).dtype) for a in entry.equation.invars if _is_float(a)), str(note.dtype))
-        if note.dtype is None or entry.functions or (entry.treatment.vanishes and declared == str(note.dtype)):
+        declared = next((d for atom in entry.equation.invars if (d := castable(atom.aval)) is not None), note.dtype)
+        if note.dtype is None or entry.functions or (entry.treatment.vanishes and declared == note.dtype):
             continue
         name, path = entry.equation.primitive.name, "/".join(scopes)
-        key = (name, str(note.dtype), declared, note.reason, path, line)
+        key = (name, str(note.dtype), str(declared), note.reason, path, line)
         merged.setdefault(key, []).append((1, trips))
     rows = (
         AutocastRow(*key, count=len(found), runs=_total([trips for _, trips in found])) for key, found in merged.items()
     )
     return AutocastReport(tuple(rows))
-
-
-def _is_float(atom: Any) -> bool:
-    return getattr(atom.aval, "dtype", None) in CASTABLE
 
 
 def _total(trips: list[int | None]) -> int | None:

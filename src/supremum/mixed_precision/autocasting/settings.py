@@ -10,13 +10,14 @@ from types import MappingProxyType
 from typing import Any
 
 from supremum.errors import ArgumentError, UnknownDtypeError, UnknownNameError, near_names
-from supremum.formats import FORMATS, DType, Kind, as_format
+from supremum.formats import DType, as_format
+from supremum.mixed_precision.autocasting.castable import CASTABLE_FORMATS
 from supremum.mixed_precision.autocasting.operations import DECLARED, INSIDE, OPERATIONS, RULES
 from supremum.mixed_precision.policy import Policy, as_policy
 from supremum.mixed_precision.policy_map import PolicyMap, UnmatchedPatternWarning
 from supremum.tracing import Entry, Rewritten, name_of_call, scopes_of
 
-_COMPUTE_FORMATS = tuple(row.name for row in FORMATS if row.kind is Kind.FLOAT and 16 <= row.bits <= 32)
+_COMPUTE_NAMES = tuple(row.name for row in CASTABLE_FORMATS)
 
 
 @dataclass(frozen=True)
@@ -89,9 +90,9 @@ def as_settings(policy: Any, ops: Mapping[str, Any] | None, honour_casts: bool) 
     used = [chosen] if isinstance(chosen, Policy) else [chosen.default, *(each for _, each in chosen.patterns)]
     for each in used:
         compute = each.compute_dtype
-        if compute is None or as_format(compute).name not in _COMPUTE_FORMATS:
+        if compute is None or as_format(compute) not in CASTABLE_FORMATS:
             raise ArgumentError(
-                f"autocast computes in one of {', '.join(_COMPUTE_FORMATS)}; policy {str(each)!r} computes in "
+                f"autocast computes in one of {', '.join(_COMPUTE_NAMES)}; policy {str(each)!r} computes in "
                 f"{'no dtype of its own' if compute is None else compute}"
             )
     rules = tuple(sorted((name, _rule(name, rule)) for name, rule in (ops or {}).items()))
@@ -103,13 +104,14 @@ def _rule(name: str, rule: Any) -> str:
     if row is not None and row.rule == DECLARED and rule != DECLARED:
         raise ArgumentError(f"ops[{name!r}] is {DECLARED!r}, not {rule!r}: {row.reason}")
     # A primitive has no inside; what is no primitive is taken for a function of the program.
-    choices = (*RULES, *(() if name in OPERATIONS else (INSIDE,)), *_COMPUTE_FORMATS)
+    rules = RULES if name in OPERATIONS else (*RULES, INSIDE)
+    choices = (*rules, *(dtype for dtype in _COMPUTE_NAMES if dtype not in rules))  # float32 is both
     if isinstance(rule, str) and rule in choices:
         return rule
     try:
         found = as_format(rule).name
     except UnknownDtypeError:
         raise UnknownNameError("rule", rule, choices, f"ops[{name!r}]") from None
-    if found not in _COMPUTE_FORMATS:
+    if found not in _COMPUTE_NAMES:
         raise ArgumentError(f"ops[{name!r}] is one of {', '.join(choices)}, not {found}")
     return found

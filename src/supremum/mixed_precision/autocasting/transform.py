@@ -14,11 +14,12 @@ import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
 from supremum.errors import ArgumentError
-from supremum.formats import FORMATS, as_format
+from supremum.formats import as_format
 from supremum.mixed_precision.autocasting.judge import DECIDED_SCOPE, DISABLED_SCOPE, KEEP_CALL, AutocastJudge, Context
-from supremum.mixed_precision.autocasting.operations import OPERATIONS
+from supremum.mixed_precision.autocasting.operations import OPERATIONS, Row
 from supremum.mixed_precision.autocasting.report import AutocastReport, report_of
 from supremum.mixed_precision.autocasting.settings import Settings, as_settings
+from supremum.mixed_precision.casting import is_array
 from supremum.mixed_precision.policy import Policy
 from supremum.mixed_precision.policy_map import PolicyMap
 from supremum.tracing import Rewriter, Rewritten
@@ -26,13 +27,11 @@ from supremum.tracing import Rewriter, Rewritten
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_DTYPES = frozenset(row.dtype for row in FORMATS)
-
 
 # By the rows too: a primitive registered later is treated as it then says.
 @functools.lru_cache(maxsize=64)
-def _rewriter(settings: Settings, rows: frozenset[Any]) -> Rewriter:  # noqa: ARG001
-    return Rewriter(AutocastJudge(settings))
+def _rewriter(settings: Settings, rows: tuple[Row, ...]) -> Rewriter:
+    return Rewriter(AutocastJudge(settings, rows))
 
 
 class AutocastFunction(Generic[P, R]):
@@ -99,7 +98,7 @@ class AutocastFunction(Generic[P, R]):
             return found
 
         closed = jax.make_jaxpr(traced)(*arrays)
-        rewriter = _rewriter(self._settings, frozenset(OPERATIONS.values()))
+        rewriter = _rewriter(self._settings, tuple(OPERATIONS.values()))
         value = rewriter.judge.value
         rewritten = rewriter.rewrite(
             closed,
@@ -127,19 +126,14 @@ def _check_unchanged(call: Any, leaves: Sequence[Any], tree: Any) -> None:
 
 def _split(leaves: Sequence[Any]) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
     """The arrays among leaves, and a function that puts others in their places."""
-    is_array = [_is_array(leaf) for leaf in leaves]
+    # Shapes without values stand for arrays where nothing is computed.
+    given = [is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves]
 
     def put(arrays: Sequence[Any]) -> list[Any]:
         rest = iter(arrays)
-        return [next(rest) if array else leaf for leaf, array in zip(leaves, is_array, strict=True)]
+        return [next(rest) if array else leaf for leaf, array in zip(leaves, given, strict=True)]
 
-    return [_canonical(leaf) for leaf, array in zip(leaves, is_array, strict=True) if array], put
-
-
-def _is_array(leaf: Any) -> bool:
-    if isinstance(leaf, (np.ndarray, np.generic)):
-        return leaf.dtype in _DTYPES
-    return isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct))
+    return [_canonical(leaf) for leaf, array in zip(leaves, given, strict=True) if array], put
 
 
 def _canonical(leaf: Any) -> Any:
