@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from supremum.arrays.array import Array, wrap
@@ -37,13 +38,14 @@ class Met(NamedTuple):
         return typed(self.backend, raw, self.result)
 
 
-def met(operation: str | None, operands: Sequence[Any], beside: Sequence[Any] = ()) -> Met:
+def met(operation: str | None, operands: Sequence[Any], beside: Sequence[Any] = (), name: str = "") -> Met:
     """Bring operands together as the rules decide.
 
     Args:
         operation: the name of the operation that decides; None where no particular one does.
         operands: arrays and Python numbers.
         beside: more of them, which take no part in the decision.
+        name: of what is computed, where that is not the operation that decides; errors and counts have it.
 
     Raises:
         PromotionError: if the rules refuse.
@@ -51,16 +53,17 @@ def met(operation: str | None, operands: Sequence[Any], beside: Sequence[Any] = 
         LibraryError: for operands from two libraries.
     """
     rules = get_rules()
-    name = as_operation(operation).name
+    row = as_operation(operation)
+    name = name or row.name
     found = [seen_or_refused(operand, rules, name, i) for i, operand in enumerate((*operands, *beside))]
     backend = common_backend([key for key, _ in found], name)
     deciding = found[: len(operands)]
     seen = operands_of([key for key, _ in deciding], [raw for _, raw in deciding])
-    verdict = accepted(rules.decide(operation, seen)).verdict
+    verdict = accepted(replace(rules.decide(row, seen), operation=name)).verdict
     assert verdict.result is not None
     if (watcher := SCOPE.get().watcher) is not None:
         keys = tuple(key for key, _ in deciding)
-        plan = Plan(as_operation(operation), keys, verdict.compute, verdict.result, rules.name)
+        plan = Plan(replace(row, name=name), keys, verdict.compute, verdict.result, rules.name)
         watcher.note(plan, [raw for _, raw in deciding])
     brought = [_brought(backend, *each, dtype) for each, dtype in zip(deciding, verdict.compute, strict=True)]
     others = [_brought(backend, key, raw, key.operand.format.dtype) for key, raw in found[len(operands) :]]

@@ -6,7 +6,6 @@ The first parameter of each is the library of the namespace that it is a functio
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from supremum.arrays import meeting
@@ -14,19 +13,15 @@ from supremum.arrays.array import Array, wrap
 from supremum.arrays.backends import Backend, Raw
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.wrapping import at_home, brought_home
-from supremum.decisions import PromotionError
 from supremum.errors import ArgumentError
 
 
 def _met(
     home: Backend, name: str, operation: str | None, operands: Sequence[Any], beside: Sequence[Any] = ()
 ) -> meeting.Met:
-    """As `met`, in the library of a namespace, and with the name of the function in what is raised."""
+    """As `met`, in the library of a namespace."""
     brought = at_home(home, name, (*operands, *beside))
-    try:
-        return meeting.met(operation, brought[: len(operands)], brought[len(operands) :])
-    except PromotionError as error:
-        raise replace(error.decision, operation=name).error() from None
+    return meeting.met(operation, brought[: len(operands)], brought[len(operands) :], name)
 
 
 def _computed(home: Backend, name: str, together: meeting.Met, compute: Callable[[Any, list[Raw]], Raw]) -> Array:

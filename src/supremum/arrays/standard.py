@@ -46,9 +46,12 @@ FFT: Final = _names("fft fftfreq fftn fftshift hfft ifft ifftn ifftshift ihfft i
 CONSTANTS: Final = _names("e inf nan newaxis pi")
 
 OF_THE_ELEMENTS: Final = (_PLACES - _names("concat stack")) | _names(
-    "diagonal empty_like fftshift full_like ifftshift meshgrid ones_like sort tril triu unique_values zeros_like"
+    "diagonal empty_like fftshift full_like ifftshift meshgrid ones_like sort tril triu unique_all "
+    "unique_counts unique_inverse unique_values zeros_like"
 )
 """Functions whose results are elements of their arguments in another place, or others of that type, and so as weak.
+
+Of results with names those called `values` are.
 
 What is computed of weak arrays, such as a sum, has a dtype of its own, as in JAX.
 """

@@ -130,11 +130,12 @@ def _wrapped(result: Any, arrays: Sequence[Array], weak: Sequence[bool]) -> Any:
     """A result with all arrays in it wrapped; several are as weak as the arguments in their places."""
     if isinstance(result, (list, tuple)):
         parts = cast("Sequence[Raw]", result)
-        own = len(parts) == len(arrays)
-        wrapped = [
-            _wrapped(part, arrays[i : i + 1] if own else arrays, weak[i : i + 1] if own else weak)
-            for i, part in enumerate(parts)
-        ]
+        fields = getattr(result, "_fields", ("values",) * len(parts))
+        of_each = len(parts) == len(arrays)
+        wrapped: list[Any] = []
+        for i, (part, field) in enumerate(zip(parts, fields, strict=True)):
+            where = slice(i, i + 1) if of_each else slice(None)
+            wrapped.append(_wrapped(part, arrays[where], weak[where] if field == "values" else ()))
         return _rebuilt(result, wrapped)
     if backend_of(result) is None:
         return result
