@@ -123,8 +123,13 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Array:  # noqa: A002 (t
     >>> clip(np.array([1.0, 5.0], "float32"), max=2)
     Array([1., 2.], dtype=float32)
     """
-    given = {"min": min, "max": max}
+    given = {"maximum": min, "minimum": max}
     bounds = {name: bound for name, bound in given.items() if bound is not None}
-    together = met(None, (x, *bounds.values()))
+    together = met(None, (x, *bounds.values()), name="clip")
+    xp = together.backend.xp
     first, *others = together.operands
-    return together.wrapped(together.backend.xp.clip(first, **dict(zip(bounds, others, strict=True))))
+    # NumPy's own clip does not know the formats of ml_dtypes.
+    clipped = first if bounds else xp.asarray(first, copy=True)
+    for name, bound in zip(bounds, others, strict=True):
+        clipped = getattr(xp, name)(clipped, bound)
+    return together.wrapped(clipped)

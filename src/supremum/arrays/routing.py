@@ -143,7 +143,7 @@ unique_values : unique_values : x :
 astype : astype : x dtype : copy device
 zeros_like : zeros_like : a : dtype device
 ones_like : ones_like : a : dtype device
-empty_like : empty_like : a : dtype device
+empty_like : empty_like : prototype : dtype device
 full_like : full_like : a fill_value : dtype device
 matmul : matmul : x1 x2 :
 vecdot : vecdot : x1 x2 : axis
