@@ -21,7 +21,7 @@ from supremum.formats import DType, as_format
 from supremum.operands import as_operand
 from supremum.rules.registry import is_x64
 
-# An operation belongs to the line of the program that asked for it, in profiles, in error messages and in compiled code.
+# An operation belongs to the line of the program that asked for it: in profiles, error messages and compiled code.
 source_info_util.register_exclusion(str(Path(__file__).parents[1]))
 
 # Operations of which JAX treats an operand that is a Python int in a way of its own, which it must see to do so: the
