@@ -97,6 +97,16 @@ def _matmul_in_place(self: Any, other: Any) -> Array:
     return NotImplemented if result is NotImplemented else assigned(self, result, "matmul", other)
 
 
+def _both(first: Callable[[Any, Any], Any], second: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The method of an operator that gives the results of two."""
+
+    def method(self: Any, other: Any) -> Any:
+        found = first(self, other)
+        return found if found is NotImplemented else (found, second(self, other))
+
+    return method
+
+
 class Operators:
     """Python's operators under the rules in force; the base of `Array`."""
 
@@ -121,6 +131,10 @@ class Operators:
     __truediv__, __rtruediv__, __itruediv__ = _binary("divide"), _reflected("divide"), _in_place("divide")
     __floordiv__, __rfloordiv__ = _binary("floor_divide"), _reflected("floor_divide")
     __ifloordiv__ = _in_place("floor_divide")
+    __divmod__, __rdivmod__ = (
+        _both(_binary("floor_divide"), _binary("remainder")),
+        _both(_reflected("floor_divide"), _reflected("remainder")),
+    )
     __mod__, __rmod__, __imod__ = _binary("remainder"), _reflected("remainder"), _in_place("remainder")
     __pow__, __rpow__, __ipow__ = _binary("pow"), _reflected("pow"), _in_place("pow")
 
