@@ -94,7 +94,7 @@ def _reflected_matmul(self: Any, other: Any) -> Array:
 
 def _matmul_in_place(self: Any, other: Any) -> Array:
     result = _matmul(self, other)
-    return NotImplemented if result is NotImplemented else assigned(self, result, "matmul", other)
+    return NotImplemented if result is NotImplemented else self._put(result, "matmul", other)
 
 
 def _both(first: Callable[[Any, Any], Any], second: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -120,7 +120,11 @@ class Operators:
     def _assign(self: Any, name: str, other: Any) -> Any:
         """What an operator that assigns does: the result in the place of this array."""
         result = APPLIED[name].apply((self, other))
-        return NotImplemented if result is NotImplemented else assigned(self, result, name, other)
+        return NotImplemented if result is NotImplemented else self._put(result, name, other)
+
+    def _put(self: Any, result: Array, name: str, other: Any) -> Any:
+        """The result of an operator in the place of this array."""
+        return assigned(self, result, name, other)
 
     __pos__, __neg__, __abs__ = _unary("positive"), _unary("negative"), _unary("abs")
     __invert__ = _unary("bitwise_invert")
