@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key, caster_of, composed, function_of
+from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.errors import OperandError, UnknownDtypeError
 from supremum.formats import FORMATS, DType, as_format
@@ -83,7 +84,7 @@ class TorchBackend(Backend):
         if key.backend is None:
             cast = caster_of(dtype)
             return lambda value: self.asarray(cast(value), device=device)
-        return lambda raw: self.asarray(raw.astype(dtype), device=device)
+        return lambda raw: self.asarray(NUMPY.astype(raw, dtype), device=device)
 
     def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
         """A tensor in another dtype."""
