@@ -21,3 +21,4 @@ NUMPY_LACKS: dict[str, str] = {
     "l1_loss": "bool",
     "mse_loss": "bool",
 }
+JAX_LACKS: dict[str, str] = {}
