@@ -1,7 +1,8 @@
 """Supremum decides, explains, applies and trains with number formats.
 
-Importing it imports NumPy and ml_dtypes only; `supremum.tracing`, `supremum.mixed_precision`, `supremum.nn`,
-`supremum.optimizers` and `supremum.training` need JAX and are loaded when they are first used.
+Importing it imports NumPy and ml_dtypes only. `supremum.arrays` and its names are loaded when they are first used, and
+so are `supremum.tracing`, `supremum.mixed_precision`, `supremum.nn`, `supremum.optimizers` and `supremum.training`,
+which need JAX.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from supremum.promotion import can_promote, explain, promote_types, result_type
 from supremum.rules import RuleSet, get_rules, set_default_rules, use_rules
 
 if TYPE_CHECKING:
-    from supremum import formats, mixed_precision, nn, operations, optimizers, rules, tracing, training
+    from supremum import arrays, formats, mixed_precision, nn, operations, ops, optimizers, rules, tracing, training
+    from supremum.arrays import Array, Variable, asarray, count_conversions, namespace
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Array",
     "Decision",
     "OperandError",
     "PromotionError",
@@ -28,13 +31,19 @@ __all__ = [
     "SupremumError",
     "UnknownDtypeError",
     "UnknownNameError",
+    "Variable",
+    "arrays",
+    "asarray",
     "can_promote",
+    "count_conversions",
     "explain",
     "formats",
     "get_rules",
     "mixed_precision",
+    "namespace",
     "nn",
     "operations",
+    "ops",
     "optimizers",
     "promote_types",
     "result_type",
@@ -45,12 +54,17 @@ __all__ = [
     "use_rules",
 ]
 
-_FLOORS = {"formats", "mixed_precision", "nn", "operations", "optimizers", "rules", "tracing", "training"}
+_FLOORS = {
+    "arrays", "formats", "mixed_precision", "nn", "operations", "ops", "optimizers", "rules", "tracing", "training"
+}  # fmt: skip
+_OF_ARRAYS = {"Array", "Variable", "asarray", "count_conversions", "namespace"}
 
 
 def __getattr__(name: str) -> Any:
     if name in _FLOORS:
         return importlib.import_module(f"supremum.{name}")
+    if name in _OF_ARRAYS:
+        return getattr(importlib.import_module("supremum.arrays"), name)
     raise AttributeError(f"module 'supremum' has no attribute {name!r}")
 
 

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from supremum.arrays.array import Array
+from supremum.arrays.counting import Conversion, ConversionCounts, Total, count_conversions
 from supremum.arrays.creation import asarray
 from supremum.arrays.errors import DeviceError, InPlaceError, LibraryError, RuntimeDtypeError
 from supremum.arrays.trees import register_when_loaded
+from supremum.arrays.variable import Variable
 
 __all__ = [
     "Array",
+    "Conversion",
+    "ConversionCounts",
     "DeviceError",
     "InPlaceError",
     "LibraryError",
     "RuntimeDtypeError",
+    "Total",
+    "Variable",
     "asarray",
+    "count_conversions",
 ]
 
 register_when_loaded()

@@ -57,21 +57,24 @@ class Array(Operators):
 
     def __init__(self, raw: Any) -> None:
         found = wrap(raw)
-        self._raw, self._key = found._raw, found._key
+        self._raw, self._key = found.unwrap(), found.key
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "_key":  # looked at for the first time, after JAX has put a tree together
-            self._key = key = self.backend.key_of(self._raw)
-            return key
-        if name == "_data":  # what NumPy's masked arrays look for in the other operand; any error but this one is hidden
-            raise OperandError(
-                "a masked array answers for itself, by NumPy's rules, when an Array stands on its right: give "
-                "masked.filled(...) or array.unwrap()"
-            )
-        raise AttributeError(
-            f"an Array has no {name!r}: there are supremum.ops, the namespace of the array API standard "
-            f"({self.backend.name!r} in supremum.namespace), and .unwrap().{name} of the library"
-        )
+    @staticmethod
+    def of(raw: Raw, key: Key) -> Array:
+        """An array of which everything is known already; for whoever made it."""
+        array = Array.__new__(Array)
+        array._raw, array._key = raw, key
+        return array
+
+    @staticmethod
+    def of_leaf(leaf: Any, weak: bool) -> Array:
+        """An array of what JAX puts into trees, which need not be an array while it works on them."""
+        backend = backend_of(leaf) if weak else None
+        array = Array.__new__(Array)
+        array._raw = leaf
+        if backend is not None:
+            array._key = backend.key_of(leaf, weak=True)
+        return array
 
     def unwrap(self) -> Raw:
         """The array of the library, which shares memory with this one: the way into functions of `jax.numpy`."""
@@ -82,7 +85,21 @@ class Array(Operators):
     @property
     def key(self) -> Key:
         """What prepared operations are kept by."""
-        return self._key
+        # No `__getattr__` does this: with one, every attribute is found a fifth as fast.
+        try:
+            return self._key
+        except AttributeError:  # looked at for the first time, after JAX has put a tree together
+            self._key = self.backend.key_of(self._raw)
+            return self._key
+
+    @property
+    def _data(self) -> Any:
+        """What NumPy's masked arrays look for in the other operand."""
+        # Any error but an AttributeError gets through to the user.
+        raise OperandError(
+            "a masked array answers for itself, by NumPy's rules, when an Array stands on its right: give "
+            "masked.filled(...) or array.unwrap()"
+        )
 
     @property
     def backend(self) -> Backend:
@@ -100,7 +117,7 @@ class Array(Operators):
     @property
     def weak_type(self) -> bool:
         """Whether it has no dtype of its own and gives way to the next operand's."""
-        return self._key.weak
+        return self.key.weak
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -258,9 +275,6 @@ class Array(Operators):
         return format(self.item(), spec) if spec and not self.shape else format(repr(self), spec)
 
 
-Array._made = Array
-
-
 class At:
     """Where a changed copy of an array differs from it.
 
@@ -342,10 +356,8 @@ def wrap(raw: Any, weak: bool = False) -> Array:
             f"a {type(raw).__name__} is no array of {', '.join(backend_names())}: supremum.asarray makes one of "
             "numbers, lists and what NumPy knows"
         )
-    array = Array.__new__(Array)
-    array._raw = backend.plain(raw)
-    array._key = backend.key_of(array._raw, weak)
-    return array
+    plain = backend.plain(raw)
+    return Array.of(plain, backend.key_of(plain, weak))
 
 
 def plain_index(index: Any) -> Any:

@@ -70,7 +70,9 @@ def _host(data: Any, target: DType | None) -> tuple[np.ndarray[Any, Any], bool]:
         found = np.asarray(data)
         kind = None if target is not None else as_operand(found).category
     except (ValueError, TypeError) as error:  # ragged lists; what is no number
-        raise OperandError(f"a {type(data).__name__} holds no numbers that an array could be made of: {error}") from None
+        raise OperandError(
+            f"a {type(data).__name__} holds no numbers that an array could be made of: {error}"
+        ) from None
     if target is None and kind is not None and (is_number or _is_of_numbers(data)):
         target, weak = _default_of(data if is_number else kind)
         return np.array(data, target), weak and is_number

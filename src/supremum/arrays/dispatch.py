@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from supremum.arrays.backends import Backend, Key, Plan, Raw, backend_of
 from supremum.arrays.backends.numpy import NUMPY
@@ -15,7 +15,7 @@ from supremum.operands import Operand, Scalar, as_operand
 from supremum.operations import Operation
 from supremum.rules import RuleSet, get_rules
 from supremum.rules.registry import FOLLOWS_JAX, is_x64
-from supremum.rules.scope import SCOPE, Scope
+from supremum.rules.scope import SCOPE, Scope, Watcher
 
 if TYPE_CHECKING:
     from supremum.arrays.array import Array
@@ -83,10 +83,7 @@ class Prepared(NamedTuple):
         result = self.function(*raws)
         if self.key is None:
             return result
-        array_class = _array_class()
-        array = array_class.__new__(array_class)
-        array._raw, array._key = result, self.key
-        return array
+        return _array_class().of(result, self.key)
 
 
 class Applied:
@@ -168,11 +165,14 @@ class Applied:
         """What asks JAX's flag at every call which of the two it is."""
         found: dict[bool, Prepared] = {}
 
+        array_class = _array_class()
+
         def follow(*raws: Raw) -> Array:
-            prepared = found.get(x64 := is_x64())
-            if prepared is None:
-                prepared = found[x64] = self.under(get_rules(FOLLOWS_JAX), keys, raws)
-            return prepared(*raws)
+            x64 = is_x64()
+            if x64 not in found:
+                found[x64] = self.under(get_rules(FOLLOWS_JAX), keys, raws)
+            function, key = found[x64]
+            return array_class.of(function(*raws), key) if key is not None else function(*raws)
 
         return Prepared(follow, None)
 
@@ -184,7 +184,9 @@ class Applied:
         """
         verdict = accepted(rules.decide(self.operation, operands_of(keys, raws))).verdict
         assert verdict.result is not None
-        return Plan(self.operation, tuple(keys), verdict.compute, verdict.result, self.function, self.options)
+        return Plan(
+            self.operation, tuple(keys), verdict.compute, verdict.result, rules.name, self.function, self.options
+        )
 
     def prepare(self, rules: RuleSet, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared:
         """The decision of a rule set, ready to be carried out."""
@@ -195,15 +197,10 @@ class Applied:
             return Prepared(function, backend.key_of_result(plan))
         from supremum.arrays.array import wrap  # it imports this module
 
-        return Prepared(lambda *raws: wrap(function(*raws), plan.result.weak), None)
+        def wrapped(*raws: Raw) -> Array:
+            return wrap(function(*raws), plan.result.weak)
 
-
-class Watcher(Protocol):
-    """Who wants to know of every decision that is carried out."""
-
-    def note(self, plan: Plan, raws: Sequence[Raw]) -> None:
-        """It is about to be carried out on these operands."""
-        ...
+        return Prepared(wrapped, None)
 
 
 def watched(watcher: Watcher, prepared: Prepared, plan: Plan) -> Prepared:

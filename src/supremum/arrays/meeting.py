@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from supremum.arrays.array import Array, wrap
-from supremum.arrays.backends import Backend, Key, Raw
+from supremum.arrays.backends import Backend, Key, Plan, Raw
 from supremum.arrays.backends.base import caster_of
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.dispatch import accepted, common_backend, operands_of, seen_or_refused
@@ -15,6 +15,7 @@ from supremum.errors import ArgumentError
 from supremum.formats import DType
 from supremum.operations import as_operation
 from supremum.rules import get_rules
+from supremum.rules.scope import SCOPE
 
 
 class Met(NamedTuple):
@@ -58,6 +59,10 @@ def met(operation: str | None, operands: Sequence[Any], beside: Sequence[Any] = 
     seen = operands_of([key for key, _ in deciding], [raw for _, raw in deciding])
     verdict = accepted(rules.decide(operation, seen)).verdict
     assert verdict.result is not None
+    if (watcher := SCOPE.get().watcher) is not None:
+        keys = tuple(key for key, _ in deciding)
+        plan = Plan(as_operation(operation), keys, verdict.compute, verdict.result, rules.name)
+        watcher.note(plan, [raw for _, raw in deciding])
     brought = [_brought(backend, *each, dtype) for each, dtype in zip(deciding, verdict.compute, strict=True)]
     others = [_brought(backend, key, raw, key.operand.format.dtype) for key, raw in found[len(operands) :]]
     return Met(backend, brought, others, verdict.result)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from supremum.arrays.assigning import assigned
 from supremum.arrays.dispatch import NUMBERS, Applied, number_key
@@ -38,16 +38,17 @@ def _binary(name: str) -> Callable[[Any, Any], Array]:
         # What `applied.apply` does, in fewer steps, for two arrays and for an array and a number.
         kind = other.__class__
         scope = scope_of()
-        if kind is self.__class__:
-            other_key, raw = other._key, other._raw
-        elif kind in NUMBERS:
-            other_key, raw = number_key(scope.rules, other), other
-        else:
-            return applied.apply((self, other))
         try:
-            function, key = prepared[scope.key, self._key, other_key]
-        except KeyError:
-            function, key = applied.find(scope, (self._key, other_key), (self._raw, raw))
+            if kind is self.__class__:
+                raw = other._raw
+                function, key = prepared[scope.key, self._key, other._key]
+            elif kind in NUMBERS:
+                raw = other
+                function, key = prepared[scope.key, self._key, number_key(scope.rules, other)]
+            else:
+                return applied.apply((self, other))
+        except (KeyError, AttributeError):  # nothing is prepared, or JAX has just put a tree together
+            return applied.apply((self, other))
         if key is None:
             return function(self._raw, raw)
         made = self._made
@@ -82,10 +83,13 @@ class Operators:
     """Python's operators under the rules in force; the base of `Array`."""
 
     __slots__ = ()
-    _made: type[Array]
-    """`Array`: what operators make of its subclasses too."""
+    _made: ClassVar[Any] = None
+    """`Array`: what operators give, of subclasses too."""
 
-    def _assign(self, name: str, other: Any) -> Any:
+    def __init_subclass__(cls) -> None:
+        Operators._made = Operators._made or cls  # `Array` is the first
+
+    def _assign(self: Any, name: str, other: Any) -> Any:
         """What an operator that assigns does: the result in the place of this array."""
         result = APPLIED[name].apply((self, other))
         return NotImplemented if result is NotImplemented else assigned(self, result, name, other)

@@ -74,7 +74,8 @@ def _documented(row: Operation, function: Callable[..., Array]) -> Callable[...,
     function.__name__ = function.__qualname__ = row.name
     function.__module__ = __name__
     others = f" Also called {', '.join(row.aliases)}." if row.aliases else ""
-    function.__doc__ = f"""`{row.name}` of {row.arity} operand{"s" if row.arity != 1 else ""}, element by element.{others}
+    operands = "one operand" if row.arity == 1 else "two operands"
+    function.__doc__ = f"""`{row.name}` of {operands}, element by element.{others}
 
     The result has {row.result.value}, as the rules in force decide.
 

@@ -88,7 +88,9 @@ def torch_function(
         return args[0] if result is left else result
     plain = name.removesuffix("_")
     # What torch calls by the name of one of ours and means something else by, such as `torch.equal`.
-    found = None if plain in NAMES else FUNCTIONS.get({theirs: ours for ours, theirs in NAMES.items()}.get(plain, plain))
+    found = (
+        None if plain in NAMES else FUNCTIONS.get({theirs: ours for ours, theirs in NAMES.items()}.get(plain, plain))
+    )
     if found is None or given:
         options = f" with {', '.join(given)}" if given else ""
         raise TypeError(

@@ -6,7 +6,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
@@ -28,9 +28,7 @@ class _AfterJax(importlib.abc.MetaPathFinder):
     Without it an array made before JAX was imported would be no argument of the first jitted function.
     """
 
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
+    def find_spec(self, fullname: str, *others: Any) -> importlib.machinery.ModuleSpec | None:  # noqa: ARG002
         """The spec of JAX; None for any other module."""
         if fullname != "jax":
             return None
@@ -89,12 +87,7 @@ def _flatten_with_keys(array: Array) -> tuple[tuple[tuple[Any, Any]], bool]:
     return ((jax.tree_util.GetAttrKey("raw"), raw),), weak
 
 
-def _unflatten(weak: bool, leaves: Sequence[Any]) -> Array:
+def _unflatten(weak: bool, leaves: Iterable[Any]) -> Array:
     """An array of any leaf: JAX puts other things than arrays there while it works on trees."""
     (raw,) = leaves
-    array = Array.__new__(Array)
-    array._raw = raw.unwrap() if isinstance(raw, Array) else raw
-    backend = backend_of(array._raw) if weak else None
-    if backend is not None:
-        array._key = backend.key_of(array._raw, weak=True)
-    return array
+    return Array.of_leaf(raw.unwrap() if isinstance(raw, Array) else raw, weak)

@@ -38,10 +38,10 @@ class Variable(Array):
     ...     v.assign_add(2)
     Variable(3, dtype=int32)
     >>> with supremum.use_rules("tf-rfc-all"):
-    ...     v += np.array(1.5)
+    ...     v += np.array(1.5)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    supremum.arrays.errors.InPlaceError: add in place: int32 with float64[] gives float64 under the rules tf-rfc-all, and what is assigned to keeps int32: give the result a name of its own, or cast first, with b.astype('int32')
+    supremum.arrays.errors.InPlaceError: add in place: int32 with float64[] gives float64 under ... keeps int32: ...
     """
 
     __slots__ = ("name",)

@@ -52,8 +52,8 @@ def is_x64() -> bool:
 
     A program that has not imported it has set no flag of its either.
     """
-    config = getattr(sys.modules.get("jax"), "config", None)
-    return config is None or config.jax_enable_x64
+    jax = sys.modules.get("jax")
+    return jax is None or not hasattr(jax, "config") or jax.config.jax_enable_x64
 
 
 def find_rules(name: str) -> RuleSet:

@@ -82,7 +82,7 @@ class RuleSet(ABC):
         return partial(type(self), **values), ()
 
     def key_of(self, operand: Operand) -> Hashable:
-        """All of an operand that this rule set's verdicts depend on: what else is prepared for it can be kept by this."""
+        """All of an operand that verdicts depend on: what else is prepared for it can be kept by this."""
         return self._key(operand)
 
     def _key(self, operand: Operand) -> Hashable:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Hashable, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from supremum.rules.registry import FOLLOWS_JAX, canonical_name, find_rules
 from supremum.rules.rule_set import RuleSet
@@ -16,23 +17,31 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class Watcher(Protocol):
+    """Who wants to know of every decision that is carried out, such as a counter of conversions."""
+
+    def note(self, plan: Any, raws: Sequence[Any]) -> None:
+        """A plan is about to be carried out on these operands."""
+        ...
+
+
 class Scope:
     """The rules of a `with` block, and the block around it; the outermost one holds the default of the process.
 
     Args:
         rules: the rules.
         outer: the block around it.
-        watcher: who wants to know of every decision that is carried out, such as a counter of conversions; inherited.
+        watcher: who watches it; None for who watches the block around it.
     """
 
     __slots__ = ("key", "outer", "rules", "watcher")
 
-    def __init__(self, rules: str | RuleSet, outer: Scope | None, watcher: Any = None) -> None:
+    def __init__(self, rules: str | RuleSet, outer: Scope | None, watcher: Watcher | None = None) -> None:
         self.rules = rules
         self.outer = outer
         self.watcher = outer.watcher if watcher is None and outer is not None else watcher
         # What prepared operations are kept by: nothing that is prepared is found while somebody watches.
-        self.key: object = rules if self.watcher is None else self
+        self.key: Hashable = rules if self.watcher is None else self
 
 
 _PROCESS = Scope(FOLLOWS_JAX, None)
@@ -109,24 +118,12 @@ class use_rules:  # noqa: N801 (a context manager, named like the verb it is)
 
     def __enter__(self) -> RuleSet:
         """Put the rules in force, and return them."""
-        SCOPE.set(Scope(self.rules, SCOPE.get()))
-        context = _jax_context()
-        manager = None if context is None else context(self.rules)
-        if manager is not None:
-            manager.__enter__()
-        self._entered.append(manager)
+        self._entered.append(_enter(Scope(self.rules, SCOPE.get())))
         return get_rules(self.rules)
 
     def __exit__(self, *exception: object) -> None:
         """Put the outer rules in force again."""
-        outer = SCOPE.get().outer
-        assert outer is not None  # it was entered
-        SCOPE.set(outer)
-        manager = self._entered.pop()
-        if manager is not None:
-            manager.__exit__(*exception)
-        else:
-            _jax_context()  # JAX may have been loaded inside: what it traced there must not be found out here
+        _leave(self._entered.pop())
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """A function that runs under these rules; of a coroutine function, one whose awaited body does."""
@@ -149,6 +146,43 @@ class use_rules:  # noqa: N801 (a context manager, named like the verb it is)
                 return function(*args, **kwargs)
 
         return called
+
+
+@contextmanager
+def watching(watcher: Watcher) -> Generator[None]:
+    """Let somebody know of every decision that is carried out in a block, under the rules that are in force around it.
+
+    Functions that JAX has compiled before are traced again in it.
+
+    Args:
+        watcher: who.
+    """
+    outer = SCOPE.get()
+    entered = _enter(Scope(outer.rules, outer, watcher))
+    try:
+        yield
+    finally:
+        _leave(entered)
+
+
+def _enter(scope: Scope) -> Any:
+    """Put a scope in force; what it gives is for leaving."""
+    SCOPE.set(scope)
+    context = _jax_context()
+    manager = None if context is None else context(scope.key)
+    if manager is not None:
+        manager.__enter__()
+    return manager
+
+
+def _leave(entered: Any) -> None:
+    outer = SCOPE.get().outer
+    assert outer is not None  # it was entered
+    SCOPE.set(outer)
+    if entered is not None:
+        entered.__exit__(None, None, None)
+    else:
+        _jax_context()  # JAX may have been loaded inside: what it traced there must not be found out here
 
 
 def _jax_context() -> Any:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +15,7 @@ from supremum.decisions import ResultType
 from supremum.formats import DType, as_format
 from supremum.operands import Operand, Scalar
 from supremum.operations import Operation
+from supremum.rules import RuleSet
 
 Raw: TypeAlias = Any
 """An array of a library, not wrapped."""
@@ -66,6 +69,7 @@ class Plan:
         keys: its operands.
         compute: the dtype each of them is cast to first.
         result: what the result is then cast to, and whether it is weak.
+        rules: the name of the rule set that decided it.
         function: what is computed instead of the library's function of the operation's name, given the backend.
         options: what `function` is given besides the operands.
     """
@@ -74,6 +78,7 @@ class Plan:
     keys: tuple[Key, ...]
     compute: tuple[DType, ...]
     result: ResultType
+    rules: str
     function: Callable[..., Raw] | None = None
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
@@ -88,18 +93,20 @@ class Backend(ABC):
 
     Attributes:
         name: what users call it.
+        namespace: the module that follows the Python array API standard for it.
         own_weakness: whether its arrays have weakness themselves, so that no flag of ours is needed.
         mutable: whether its arrays can be written to.
     """
 
     name: str
+    namespace: str
     own_weakness: bool = False
     mutable: bool = True
 
-    @property
-    @abstractmethod
+    @cached_property
     def xp(self) -> Any:
         """Its namespace by the Python array API standard."""
+        return importlib.import_module(self.namespace)
 
     @abstractmethod
     def key_of(self, raw: Raw, weak: bool = False) -> Key:
@@ -145,7 +152,7 @@ class Backend(ABC):
     def native_dtype(self, dtype: DType) -> Any:
         """What the library itself calls a dtype."""
 
-    def is_traced(self, raw: Raw) -> bool:  # noqa: ARG002
+    def is_traced(self, raw: Raw) -> bool:
         """Whether an array stands for values that are not there yet."""
         return False
 
@@ -219,18 +226,42 @@ def composed(
     match converters:
         case [None] | [None, None]:
             return function
-        case [convert]:
-            return lambda a: function(convert(a))  # pyright: ignore[reportOptionalCall] (None is the case above)
-        case [None, convert]:
+        case [convert] if convert is not None:
+            return lambda a: function(convert(a))
+        case [None, convert] if convert is not None:
             return lambda a, b: function(a, convert(b))
-        case [convert, None]:
+        case [convert, None] if convert is not None:
             return lambda a, b: function(convert(a), b)
-        case [first, second]:
+        case [first, second] if first is not None and second is not None:
             return lambda a, b: function(first(a), second(b))
         case _:
-            return lambda *operands: function(
-                *(
-                    operand if convert is None else convert(operand)
-                    for convert, operand in zip(converters, operands, strict=True)
-                )
-            )
+            raise AssertionError("operations have one operand or two")
+
+
+def promotes_alike(plan: Plan, rules: RuleSet) -> bool:
+    """Whether a library, given the operands as they are, computes and returns what is planned.
+
+    Args:
+        plan: what is planned.
+        rules: the rules of the library.
+    """
+    if plan.function is not None or len({key.backend for key in plan.keys} - {None}) > 1:
+        return False
+    operands = tuple(replace(key.operand, weak=key.backend is None and key.operand.weak) for key in plan.keys)
+    verdict = rules.decide(plan.operation, operands).verdict
+    return verdict.result is not None and (verdict.result.dtype, verdict.compute) == (plan.result.dtype, plan.compute)
+
+
+def numbers_in_range(plan: Plan, make: Callable[[Any], Any]) -> list[Callable[[Any], Any] | None]:
+    """For a library that promotes alike, what makes Python ints fit an integer dtype; nothing for other operands.
+
+    Args:
+        plan: what is planned.
+        make: what the library takes, of a NumPy scalar.
+    """
+    converters: list[Callable[[Any], Any] | None] = []
+    for key, dtype in zip(plan.keys, plan.compute, strict=True):
+        is_integer = key.backend is None and key.operand.category == "integer" and not as_format(dtype).is_inexact
+        cast = caster_of(dtype)
+        converters.append((lambda value, cast=cast: make(cast(value))) if is_integer else None)
+    return converters

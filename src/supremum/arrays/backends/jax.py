@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.extend.core import primitives as p
 
 from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key, caster_of, composed, function_of
@@ -16,6 +17,7 @@ from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.decisions import ResultType
 from supremum.formats import DType, as_format
 from supremum.operands import as_operand
+from supremum.rules.registry import is_x64
 
 # Operations of which JAX treats an operand that is a Python int in a way of its own, which it must see to do so: the
 # power is multiplied out.
@@ -26,13 +28,9 @@ class JaxBackend(Backend):
     """JAX: an operation is one jitted function, inlined where it is traced, so that nothing of it remains there."""
 
     name = "jax"
+    namespace = "jax.numpy"
     own_weakness = True
     mutable = False
-
-    @cached_property
-    def xp(self) -> Any:
-        """`jax.numpy`, which follows the standard itself."""
-        return jnp
 
     def key_of(self, raw: Raw, weak: bool = False) -> Key:
         """The key of an array, which says itself whether it is weak."""
@@ -89,13 +87,13 @@ class JaxBackend(Backend):
         if absent:
             raise RuntimeDtypeError(f"{plan.operation.name}: the rules decide {', '.join(absent)}, which JAX lacks")
         wide = {dtype for dtype in dtypes if _is_wide(dtype)}
-        if wide and not jax.config.jax_enable_x64:
+        if wide and not is_x64():
             raise _beyond_x32(plan)
         return bool(wide)
 
     def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
         """An array in another dtype."""
-        if _is_wide(dtype) and not jax.config.jax_enable_x64:
+        if _is_wide(dtype) and not is_x64():
             raise RuntimeDtypeError(f"JAX has no {dtype} with its x64 off: jax.config.update('jax_enable_x64', True)")
         if weak:
             return p.convert_element_type_p.bind(raw, new_dtype=dtype, weak_type=True, sharding=None)
@@ -107,7 +105,7 @@ class JaxBackend(Backend):
             return jnp.asarray(data, device=device, copy=copy)
         host = data if isinstance(data, jax.Array) else np.asarray(data)
         target = as_format(host.dtype if dtype is None else dtype).dtype
-        if _is_wide(target) and not jax.config.jax_enable_x64:
+        if _is_wide(target) and not is_x64():
             raise RuntimeDtypeError(
                 f"JAX has no {target} with its x64 off: jax.config.update('jax_enable_x64', True), or give a dtype of "
                 "at most 32 bits"
@@ -124,7 +122,7 @@ class JaxBackend(Backend):
 
     def is_traced(self, raw: Raw) -> bool:
         """Whether JAX is tracing it."""
-        return isinstance(raw, jax.core.Tracer)
+        return isinstance(raw, Tracer)
 
     def device_of(self, raw: Raw) -> Any:
         """The device, or the sharding of an array on several."""
@@ -171,8 +169,8 @@ _WIDEST = as_format("float32").bits
 def _beyond_x32(plan: Plan) -> RuntimeDtypeError:
     operands = ", ".join(str(key.operand) for key in plan.keys)
     return RuntimeDtypeError(
-        f"{plan.operation.name}({operands}): the rules decide {plan.result.dtype}, computed in {plan.compute[0]}, which "
-        "JAX does not have with its x64 off: jax.config.update('jax_enable_x64', True), or "
+        f"{plan.operation.name}({operands}): the rules decide {plan.result.dtype}, computed in {plan.compute[0]}, "
+        "which JAX does not have with its x64 off: jax.config.update('jax_enable_x64', True), or "
         "supremum.use_rules('jax-x32')"
     )
 
@@ -181,7 +179,7 @@ def _guarded(prepared: Callable[..., Raw], plan: Plan) -> Callable[..., Raw]:
     """What was prepared with x64 on, which may be off when it is called."""
 
     def guarded(*operands: Any) -> Raw:
-        if not jax.config.jax_enable_x64:
+        if not is_x64():
             raise _beyond_x32(plan)
         return prepared(*operands)
 
@@ -195,7 +193,7 @@ def _with_device_errors(kernel: Callable[..., Raw]) -> Callable[..., Raw]:
         try:
             return kernel(*operands)
         except ValueError as error:
-            concrete = [each for each in operands if isinstance(each, jax.Array) and not isinstance(each, jax.core.Tracer)]
+            concrete = [each for each in operands if isinstance(each, jax.Array) and not isinstance(each, Tracer)]
             devices = {frozenset(each.devices()) for each in concrete}
             if len(devices) < 2:
                 raise

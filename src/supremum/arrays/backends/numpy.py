@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
-from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key, caster_of, composed, function_of
+from supremum.arrays.backends.base import (
+    Backend,
+    Key,
+    Plan,
+    Raw,
+    array_key,
+    caster_of,
+    composed,
+    function_of,
+    numbers_in_range,
+    promotes_alike,
+)
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.errors import OperandError
 from supremum.formats import DType, as_format
 from supremum.operands import as_operand
+from supremum.rules.numpy import NUMPY as RULES
 
 
 class NumpyBackend(Backend):
     """NumPy, with the dtypes of ml_dtypes."""
 
     name = "numpy"
-
-    @cached_property
-    def xp(self) -> Any:
-        """`array_api_compat.numpy`."""
-        import array_api_compat.numpy as xp
-
-        return xp
+    namespace = "array_api_compat.numpy"
 
     def key_of(self, raw: Raw, weak: bool = False) -> Key:
         """The key of an array."""
@@ -65,12 +71,15 @@ class NumpyBackend(Backend):
             # NumPy's real and imag do not know the complex formats of ml_dtypes.
             function = composed(function, [partial(_cast, _WIDE_COMPLEX.dtype)], None)
             found = _WIDE_COMPLEX.component.dtype
+        # Of 0-d arrays NumPy makes scalars.
+        zero_d = all(key.zero_d for key in plan.keys) or plan.function is not None
+        direct = all(key.dtype is None or _is_direct(key.dtype, dtype) for key, dtype in zip(plan.keys, plan.compute))
+        if direct and promotes_alike(plan, RULES):
+            return composed(function, numbers_in_range(plan, _itself), np.asarray if zero_d else None)
         converters = [
             caster_of(dtype, silent=False) if key.backend is None else _caster(key.dtype, dtype) if cast else None
             for key, dtype, cast in zip(plan.keys, plan.compute, plan.casts, strict=True)
         ]
-        # Of 0-d arrays NumPy makes scalars.
-        zero_d = all(key.zero_d for key in plan.keys) or plan.function is not None
         finish = partial(np.asarray, dtype=target) if zero_d else _caster(found, target) if found != target else None
         return composed(function, converters, finish)
 
@@ -133,6 +142,10 @@ def _detour(dtype: DType, raw: Raw) -> Raw:
     categories = (as_format(raw.dtype).category, as_format(dtype).category)
     between = next(between for category, between in _BETWEEN.items() if category in categories)
     return raw.astype(between).astype(dtype)
+
+
+def _itself(scalar: Any) -> Any:
+    return scalar
 
 
 NUMPY = NumpyBackend()

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
-from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 
-from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key, caster_of, composed, function_of
+from supremum.arrays.backends.base import (
+    Backend,
+    Key,
+    Plan,
+    Raw,
+    array_key,
+    caster_of,
+    composed,
+    function_of,
+    numbers_in_range,
+    promotes_alike,
+)
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
-from supremum.errors import OperandError, UnknownDtypeError
+from supremum.errors import OperandError
 from supremum.formats import FORMATS, DType, as_format
 from supremum.rules.torch import TORCH
 
-_NATIVE: dict[DType, torch.dtype] = {
+# It need not be installed where this file is checked.
+torch: Any = importlib.import_module("torch")
+_NATIVE: dict[DType, Any] = {
     row.dtype: getattr(torch, row.name) for row in FORMATS if isinstance(getattr(torch, row.name, None), torch.dtype)
 }
-_FORMAT: dict[torch.dtype, DType] = {native: dtype for dtype, native in _NATIVE.items()}
+_FORMAT: dict[Any, DType] = {native: dtype for dtype, native in _NATIVE.items()}
+# Where torch is left to promote, it must be right whatever `torch.set_default_dtype` says.
+_RULES = (TORCH, TORCH.with_default("float64"))
 NAMES = {"equal": "eq"}
 """What torch calls operations whose names mean something else there: `torch.equal` compares whole tensors."""
 
@@ -29,13 +43,7 @@ class TorchBackend(Backend):
     """PyTorch: an operation is torch's own, which also promotes where it decides as the rules do."""
 
     name = "torch"
-
-    @cached_property
-    def xp(self) -> Any:
-        """`array_api_compat.torch`."""
-        import array_api_compat.torch as xp
-
-        return xp
+    namespace = "array_api_compat.torch"
 
     def key_of(self, raw: Raw, weak: bool = False) -> Key:
         """The key of a tensor; its device is part of it."""
@@ -45,7 +53,7 @@ class TorchBackend(Backend):
         return array_key(self, dtype, weak, raw.ndim == 0, raw.device)
 
     def prepare(self, plan: Plan) -> Callable[..., Raw]:
-        """torch's own function, between casts where they are needed."""
+        """Torch's own function, between casts where they are needed."""
         device = _common_device(plan)
         if plan.function is None:
             function = function_of(plan.operation, torch, NAMES)
@@ -55,30 +63,37 @@ class TorchBackend(Backend):
             raise RuntimeDtypeError(f"torch has no {plan.operation.name}")
         native = [self.native_dtype(dtype) for dtype in plan.compute]
         target = self.native_dtype(plan.result.dtype)
-        if plan.function is None and _promotes_alike(plan):
-            numbers = [_number_in_range(key, dtype) for key, dtype in zip(plan.keys, plan.compute, strict=True)]
-            return composed(function, numbers, None)
+        if all(promotes_alike(plan, rules) for rules in _RULES):
+            self._try(function, plan, [_sample(key) for key in plan.keys])
+            return composed(function, numbers_in_range(plan, int), None)
         converters = [
             self._converter(key, dtype, native_dtype, device)
             for key, dtype, native_dtype in zip(plan.keys, plan.compute, native, strict=True)
         ]
+        found = self._try(function, plan, [torch.ones(1, dtype=dtype, device=device) for dtype in native])
+        return composed(function, converters, None if found == target else lambda raw: raw.to(target))
+
+    def _try(self, function: Callable[..., Raw], plan: Plan, operands: list[Any]) -> Any:
+        """The dtype that torch's function gives.
+
+        Raises:
+            RuntimeDtypeError: if it has no kernel for these operands.
+        """
         try:
-            found = function(*(torch.ones(1, dtype=dtype, device=device) for dtype in native)).dtype
+            return function(*operands).dtype
         except (RuntimeError, TypeError) as error:  # a missing kernel is a RuntimeError or its NotImplementedError
             dtypes = " and ".join(dict.fromkeys(map(str, plan.compute)))
             raise RuntimeDtypeError(
-                f"torch has no {plan.operation.name} of {dtypes} on {device}: cast first, with .astype('float32')"
+                f"torch has no {plan.operation.name} of {dtypes} on {_common_device(plan)}: cast first, with "
+                ".astype('float32')"
             ) from error
-        return composed(function, converters, None if found == target else lambda raw: raw.to(target))
 
     def key_of_result(self, plan: Plan) -> Key:
         """The key of the result, where its operands are."""
         zero_d = all(key.zero_d for key in plan.keys)
         return array_key(self, plan.result.dtype, plan.result.weak, zero_d, _common_device(plan))
 
-    def _converter(
-        self, key: Key, dtype: DType, native: torch.dtype, device: torch.device
-    ) -> Callable[[Any], Any] | None:
+    def _converter(self, key: Key, dtype: DType, native: Any, device: Any) -> Callable[[Any], Any] | None:
         if key.backend is self:
             return None if key.dtype == dtype else lambda raw: raw.to(native)
         if key.backend is None:
@@ -114,8 +129,8 @@ class TorchBackend(Backend):
             return raw.numpy()
         return raw.view(_NATIVE[np.dtype(f"u{dtype.itemsize}")]).numpy().view(dtype)
 
-    def native_dtype(self, dtype: DType) -> torch.dtype:
-        """torch's name of a dtype.
+    def native_dtype(self, dtype: DType) -> Any:
+        """Torch's name of a dtype.
 
         Raises:
             RuntimeDtypeError: if it has none.
@@ -126,9 +141,9 @@ class TorchBackend(Backend):
         return native
 
 
-def _common_device(plan: Plan) -> torch.device:
+def _common_device(plan: Plan) -> Any:
     """Where the result will be. Like torch, 0-d tensors on the CPU go with any device."""
-    tensors = [key for key in plan.keys if key.device is not None]
+    tensors: list[Any] = [key for key in plan.keys if key.device is not None]
     fixed = {key.device for key in tensors if not (key.zero_d and key.device.type == "cpu")}
     if len(fixed) > 1:
         shown = " and ".join(sorted(map(str, fixed)))
@@ -139,27 +154,11 @@ def _common_device(plan: Plan) -> torch.device:
     return next(iter(fixed), tensors[0].device)
 
 
-def _promotes_alike(plan: Plan) -> bool:
-    """Whether torch computes and returns what the rules decide when it is given the operands as they are.
-
-    That must hold whatever `torch.set_default_dtype` says.
-    """
-    if any(key.backend is not None and key.device is None for key in plan.keys):
-        return False
-    operands = tuple(replace(key.operand, weak=key.backend is None and key.operand.weak) for key in plan.keys)
-    for rules in (TORCH, TORCH.with_default("float64")):
-        verdict = rules.decide(plan.operation, operands).verdict
-        if verdict.result is None or (verdict.result.dtype, verdict.compute) != (plan.result.dtype, plan.compute):
-            return False
-    return True
-
-
-def _number_in_range(key: Key, dtype: DType) -> Callable[[Any], Any] | None:
-    """What makes of a Python int one that torch takes next to tensors of an integer dtype; None for other operands."""
-    if key.backend is not None or key.operand.category != "integer" or as_format(dtype).is_inexact:
-        return None
-    cast = caster_of(dtype)
-    return lambda value: int(cast(value))
+def _sample(key: Key) -> Any:
+    """An operand like those of a key."""
+    if key.backend is None:
+        return {"bool": True, "integer": 1, "float": 1.0, "complex": 1j}[key.operand.category]
+    return torch.ones(() if key.zero_d else 1, dtype=_NATIVE[key.operand.format.dtype], device=key.device)
 
 
 TORCH_BACKEND = TorchBackend()

@@ -1,0 +1,100 @@
+"""What an eager operator of an `Array` costs beside the library's own, interleaved, medians of all rounds.
+
+make bench
+"""
+
+import contextlib
+import statistics
+import timeit
+from importlib.util import find_spec
+
+import array_api_strict
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import supremum
+from supremum import Array
+
+ROUNDS = 25
+NARROW, WIDE, WHOLE = np.ones(3, "float32"), np.ones(3), np.ones(3, "int8")
+
+
+def _scope(make, narrow="float32", wide="float64", whole="int8"):
+    """Arrays of a library, and the same as `Array`s with a capital letter."""
+    own = {"x": make(NARROW, narrow), "y": make(NARROW, narrow), "z": make(WIDE, wide), "i": make(WHOLE, whole)}
+    return own | {name.upper(): Array(raw) for name, raw in own.items()}
+
+
+def _tensor(array, dtype):
+    import torch
+
+    return torch.asarray(array.astype(dtype))
+
+
+NUMPY = _scope(lambda array, dtype: array.astype(dtype))
+STRICT = NUMPY | {name: array_api_strict.asarray(NUMPY[name]) for name in "xyzi"}
+JAX = _scope(lambda array, dtype: jnp.asarray(array, dtype), wide="bfloat16")
+TORCH = _scope(_tensor) if find_spec("torch") else None
+# Case: rules, ours, theirs, with what, calls per round.
+CASES = {
+    "NumPy, one dtype": ("numpy", "X + Y", "x + y", NUMPY, 20000),
+    "NumPy, one dtype, rules jax": ("jax", "X + Y", "x + y", NUMPY, 20000),
+    "NumPy, float64, rules jax": ("jax", "Z + Z", "z + z", NUMPY, 20000),
+    "NumPy, two dtypes": ("numpy", "X + Z", "x + z", NUMPY, 20000),
+    "NumPy, a Python number": ("numpy", "X + 2.0", "x + 2.0", NUMPY, 20000),
+    "NumPy, beside array-api-strict": ("array-api", "X + Y", "x + y", STRICT, 4000),
+    "JAX, one dtype": ("jax", "X + Y", "x + y", JAX, 2000),
+    "JAX, two dtypes": ("jax", "X + Z", "x + z", JAX, 2000),
+    "JAX, a Python number": ("jax", "X + 2.0", "x + 2.0", JAX, 2000),
+    "torch, one dtype": ("torch", "X + Y", "x + y", TORCH, 10000),
+    "torch, two dtypes": ("torch", "X + Z", "x + z", TORCH, 10000),
+    "torch, two dtypes, rules numpy": ("numpy", "X + I", "x + i", TORCH, 10000),
+    "torch, a Python number": ("torch", "X + 2.0", "x + 2.0", TORCH, 10000),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_add(benchmark, case):
+    rules, ours, theirs, scope, calls = CASES[case]
+    if scope is None:
+        pytest.skip("PyTorch is not installed: make torch")
+    taken = {ours: [], theirs: []}
+
+    def measure():
+        for statement, seconds in taken.items():
+            with supremum.use_rules(rules) if statement is ours else contextlib.nullcontext():
+                seconds.append(timeit.timeit(statement, globals=scope, number=calls) / calls)
+
+    benchmark.pedantic(measure, rounds=ROUNDS, warmup_rounds=1)
+    mine, their = (statistics.median(seconds) for seconds in taken.values())
+    ratios = sorted(m / t for m, t in zip(*taken.values(), strict=True))
+    spread = f"{ratios[len(ratios) // 10]:.2f} to {ratios[-len(ratios) // 10 - 1]:.2f}"
+    line = (
+        f"{case}: {mine / their:.2f} x (80 % of rounds: {spread}), {(mine - their) * 1e6:+.2f} us on {their * 1e6:.2f}"
+    )
+    benchmark.extra_info["ratio"] = line
+    print("", line, sep="\n")
+
+
+def test_every_rule_set_costs_the_same(benchmark):
+    """Code whose dtypes agree already: a small program of float32 arrays under every rule set."""
+    program = "(X * Y + X - Y) * (X + Y)"
+    names = [name for name in supremum.rules.rule_names() if name != "jax"]
+    taken = {name: [] for name in names}
+
+    def measure():
+        for name, seconds in taken.items():
+            with supremum.use_rules(name):
+                seconds.append(timeit.timeit(program, globals=NUMPY, number=2000) / 2000)
+
+    benchmark.pedantic(measure, rounds=ROUNDS, warmup_rounds=1)
+    medians = {name: statistics.median(seconds) for name, seconds in taken.items()}
+    middle = statistics.median(medians.values())
+    cheapest, dearest = (choose(medians, key=medians.__getitem__) for choose in (min, max))
+    line = (
+        f"float32 on NumPy under {len(names)} rule sets: {medians[cheapest] / middle:.2f} x ({cheapest}) to "
+        f"{medians[dearest] / middle:.2f} x ({dearest}) the median of all, {middle * 1e6:.2f} us"
+    )
+    benchmark.extra_info["ratio"] = line
+    print("", line, sep="\n")

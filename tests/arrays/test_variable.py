@@ -1,0 +1,204 @@
+"""Variables: every cell of the RFC's tables of assign_add, on every library, and what else assigning promises."""
+
+import copy
+import itertools
+import json
+import pathlib
+import pickle
+from importlib.util import find_spec
+
+import jax
+import numpy as np
+import pytest
+
+import supremum
+from supremum import Array, Variable, asarray
+from supremum.arrays import InPlaceError, LibraryError, RuntimeDtypeError
+from supremum.decisions import PromotionError
+from supremum.errors import ArgumentError, OperandError
+from supremum.formats import as_format
+
+ORACLE = json.loads((pathlib.Path(__file__).parent.parent / "conformance/oracles/tensorflow-rfc-431.json").read_text())
+MODES = ("ALL", "SAFE", "NONE")
+NUMBERS = {"i*": 1, "f*": 1.0, "c*": 1j}
+LIBRARIES = ["numpy", "jax", *(["torch"] if find_spec("torch") else [])]  # torch is live where it is installed
+every_library = pytest.mark.parametrize("library", LIBRARIES)
+# Arithmetic that torch has no kernels for, on unsigned integers of more than 8 bits and between them and others.
+NO_KERNEL = {"torch": {"uint16", "uint32", "uint64"}}
+
+
+@pytest.fixture(autouse=True)
+def _x64():
+    with jax.enable_x64(True):
+        yield
+
+
+def _ones(name, library):
+    return asarray(np.ones(2, as_format(name).dtype), library=library)
+
+
+def _arguments(name, library):
+    """The argument of a column: a Python number, or an array of the library, and of NumPy, which counts the same."""
+    if name in NUMBERS:
+        return [NUMBERS[name]]
+    return [_ones(name, library), np.ones(2, as_format(name).dtype)]
+
+
+def _in_place(variable, argument):
+    variable += argument
+    return variable
+
+
+WAYS = {
+    "assign_add": (Variable, Variable.assign_add),
+    "+=": (Variable, _in_place),
+    "+= of an Array": (Array, _in_place),
+}
+
+
+def _added_by_jax(array, argument):
+    """JAX compiles each addition that it runs; of most the dtype will do, which is known when they are traced."""
+    return jax.eval_shape(lambda array: _in_place(array, argument), array)
+
+
+@pytest.mark.parametrize(
+    ("library", "way", "mode"),
+    [
+        case
+        for case in itertools.product(LIBRARIES, WAYS, MODES)
+        if case[0] != "jax" or case[2] == "NONE" or case[1] == "+= of an Array"
+    ],
+)
+def test_every_cell_of_the_tables_of_assign_add(library, way, mode):
+    make, add = WAYS[way]
+    is_traced = library == "jax" and mode != "NONE"
+    if is_traced:
+        add = _added_by_jax
+    wrong, lacking = {}, set()
+    with supremum.use_rules(f"tf-rfc-{mode.lower()}"):
+        for cell, expected in ORACLE[f"assign_add_{mode}"].items():
+            row, column = cell.split(",")
+            for argument in _arguments(column, library):
+                variable = make(_ones(row, library))
+                try:
+                    found = add(variable, argument)
+                    answer = str(found.dtype)
+                    assert is_traced or np.asarray(found)[0] == (1 if row == "bool" else 1 + NUMBERS.get(column, 1))
+                except (InPlaceError, PromotionError):
+                    answer = None
+                    assert str(variable.dtype) == row
+                    assert np.asarray(variable)[0] == 1
+                except RuntimeDtypeError:
+                    lacking |= {row, column} & NO_KERNEL.get(library, set())
+                    assert {row, column} & NO_KERNEL[library]
+                    continue
+                if answer != expected.get("result"):
+                    wrong[cell] = (answer, expected)
+    assert not wrong
+    assert lacking <= NO_KERNEL.get(library, set())
+
+
+@pytest.mark.parametrize("rules", [name for name in supremum.rules.rule_names() if name != "jax"])
+def test_nothing_is_truncated_under_any_rules(rules):
+    with supremum.use_rules(rules):
+        variable = Variable(np.ones(2, "int8"))
+        for value in (np.full(2, 1.5), 1.5, 1000, -129, np.ones(2, "int16"), 2j, np.array([300, 1])):
+            for assign in (variable.assign, variable.assign_add, variable.assign_sub, variable.assign_mul):
+                with pytest.raises((InPlaceError, PromotionError)):
+                    assign(value)
+        assert repr(variable) == "Variable([1, 1], dtype=int8)"
+
+
+@every_library
+def test_assigning(library):
+    variable = Variable(np.arange(3, dtype="float32"), library=library, name="w")
+    before = variable.value
+    assert variable.assign(np.ones(3, "float32")) is variable
+    variable.assign_add(2).assign_sub(0.5).assign_mul(np.full(3, 2, "float32"))
+    assert np.asarray(variable).tolist() == [5, 5, 5]
+    assert np.asarray(before).tolist() == [0, 1, 2]  # what was read before stays as it was
+    first = variable
+    variable /= 2
+    variable -= 1.5
+    variable[1] = 7
+    assert first is variable
+    assert np.asarray(variable).tolist() == [1, 7, 1]
+    assert isinstance(variable + 1, Array)
+    assert not isinstance(variable + 1, Variable)
+    assert not isinstance(variable + variable, Variable)
+    assert str(variable.backend.name) == library
+    assert "name='w'" in repr(variable)
+
+
+def test_what_it_was_made_of_is_left_alone():
+    start = np.zeros(2, "float32")
+    variable = Variable(start)
+    variable.assign_add(1)
+    variable[0] = 5
+    assert start.tolist() == [0, 0]
+    value = variable.value
+    variable[1] = 9
+    assert np.asarray(value).tolist() == [5, 1]
+
+
+@every_library
+def test_shapes_and_strangers(library):
+    variable = Variable(np.zeros((2, 3), "float32"), library=library)
+    for value in (np.zeros((4, 2, 3), "float32"), np.zeros((3, 2), "float32"), 1.0):
+        with pytest.raises(ArgumentError, match="shape"):
+            variable.assign(value)
+    with pytest.raises(ArgumentError, match="shape"):
+        variable.assign_add(np.zeros((4, 2, 3), "float32"))
+    variable.assign_add(np.ones(3, "float32"))  # broadcasting to its own shape is what += does
+    for value in ([[1.0]], None, "a"):
+        with pytest.raises(OperandError):
+            variable.assign(value)
+        with pytest.raises(OperandError):
+            variable.assign_add(value)
+    assert np.asarray(variable).tolist() == [[1, 1, 1]] * 2
+
+
+def test_a_variable_of_numpy_holds_no_array_of_jax():
+    variable = Variable(np.zeros(2, "float32"))
+    stranger = asarray(np.ones(2, "float32"), library="jax")
+    for assign in (variable.assign, variable.assign_add):
+        with pytest.raises(LibraryError, match=r"supremum.namespace\('numpy'\).asarray\(b\)") as error:
+            assign(stranger)
+        fixed = eval(str(error.value).partition("give ")[2], {"supremum": supremum, "b": stranger})
+        assign(fixed)
+    assert np.asarray(variable).tolist() == [2, 2]
+
+
+def test_the_fix_of_a_refusal_works():
+    with supremum.use_rules("tf-rfc-safe"):
+        variable = Variable(np.ones(2, "float32"))
+        b = np.ones(2)
+        with pytest.raises(InPlaceError) as error:
+            variable.assign_add(b)
+        variable.assign_add(eval(str(error.value).partition("cast first, with ")[2], {"b": b, "np": np}))
+    assert np.asarray(variable).tolist() == [2, 2]
+
+
+def test_a_python_number_gives_its_kind_and_no_weakness():
+    assert repr(Variable(1)) == "Variable(1, dtype=int64)"
+    assert repr(Variable(1, dtype="bfloat16")) == "Variable(1, dtype=bfloat16)"
+    with supremum.use_rules("torch"):
+        assert repr(Variable(1.5)) == "Variable(1.5, dtype=float32)"
+
+
+@every_library
+def test_copies_and_pickles(library):
+    variable = Variable(np.arange(2, dtype="int16"), library=library, name="v")
+    for other in (copy.copy(variable), copy.deepcopy(variable), pickle.loads(pickle.dumps(variable))):
+        assert repr(other) == repr(variable)
+        other.assign_add(1)
+        assert np.asarray(variable).tolist() == [0, 1]
+
+
+def test_a_traced_value_is_not_assigned():
+    variable = Variable(np.zeros(2, "float32"), library="jax")
+    for assign in (variable.assign, variable.assign_add):
+        with pytest.raises(ArgumentError, match="outlive the trace"):
+            jax.jit(assign)(np.ones(2, "float32"))
+    assert np.asarray(variable).tolist() == [0, 0]
+    assert np.asarray(jax.jit(lambda x: variable + x)(np.ones(2, "float32"))).tolist() == [1, 1]
