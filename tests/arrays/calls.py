@@ -72,7 +72,8 @@ class Cells:
     """Cells of a table, those of them that differ, and those that the library underneath has no kernel for.
 
     Args:
-        lacks: whether the library lacks an operation in dtypes that it is to be computed in.
+        lacks: whether the library lacks an operation in the dtypes that it is to be computed in, of a result; the last
+            argument is whether it is a power to a Python int.
     """
 
     def __init__(self, lacks):
@@ -88,7 +89,7 @@ class Cells:
             self.number["refused, not called"] += 1
             return
         found = called(function, call)
-        if said != REFUSED and self.lacks(name, compute, said[0]):
+        if said != REFUSED and self.lacks(name, compute, said[0], name == "pow" and type(call[1]) is int):
             said = LACKING
             self.lacking[name].add(min(map(str, compute)) if len(set(compute)) == 1 else str(compute))
         self.number["refused" if said == REFUSED else "lacking" if said == LACKING else "given"] += 1

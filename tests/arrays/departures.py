@@ -21,4 +21,26 @@ NUMPY_LACKS: dict[str, str] = {
     "l1_loss": "bool",
     "mse_loss": "bool",
 }
-JAX_LACKS: dict[str, str] = {}
+
+_SMALL = "float6_e2m3fn float8_e4m3fn float8_e8m0fnu"
+JAX_LACKS: dict[str, str] = {
+    "subtract": "bool",
+    "negative": "bool",
+    "sign": "bool",
+    "signbit": _SMALL,
+    "copysign": f"complex128 complex64 {_SMALL}",
+    "floor_divide": "complex128 complex64",
+    "remainder": "complex128 complex64",
+    "hypot": "complex128 complex64",
+    "nextafter": "complex128 complex64",
+    "huber_loss": "bool",
+    "l1_loss": "bool",
+    "mse_loss": "bool",
+    "add": "",
+    "multiply": "",
+    "divide": "",
+    "pow": "",
+    "equal": "",
+    "less": "",
+    "exp": "",
+}

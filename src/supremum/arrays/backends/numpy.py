@@ -73,8 +73,7 @@ class NumpyBackend(Backend):
             found = _WIDE_COMPLEX.component.dtype
         # Of 0-d arrays NumPy makes scalars.
         zero_d = all(key.zero_d for key in plan.keys) or plan.function is not None
-        direct = all(key.dtype is None or _is_direct(key.dtype, dtype) for key, dtype in zip(plan.keys, plan.compute))
-        if direct and promotes_alike(plan, RULES):
+        if _is_plain(plan) and promotes_alike(plan, RULES):
             return composed(function, numbers_in_range(plan, _itself), np.asarray if zero_d else None)
         converters = [
             caster_of(dtype, silent=False) if key.backend is None else _caster(key.dtype, dtype) if cast else None
@@ -102,6 +101,17 @@ class NumpyBackend(Backend):
     def device_of(self, raw: Raw) -> Any:
         """`"cpu"`."""
         return "cpu"
+
+
+def _is_plain(plan: Plan) -> bool:
+    """Whether NumPy takes all operands for what they are.
+
+    It makes an array of a Python number that stands alone, and ml_dtypes takes no number of more than 64 bits.
+    """
+    casts = list(zip(plan.keys, plan.compute, strict=True))
+    return any(key.backend is not None for key in plan.keys) and all(
+        as_format(dtype).is_builtin if key.dtype is None else _is_direct(key.dtype, dtype) for key, dtype in casts
+    )
 
 
 def converted(raw: Raw, dtype: DType, *, copy: bool = True) -> Raw:
