@@ -112,7 +112,9 @@ class Array(Operators):
     @property
     def dtype(self) -> DType:
         """Its dtype, as NumPy's (of ml_dtypes where NumPy has none), whatever the library."""
-        return as_format(self._raw.dtype).dtype
+        # What JAX puts in trees while it works on them has a dtype too.
+        backend = backend_of(self._raw)
+        return as_format(self._raw.dtype).dtype if backend is None else backend.dtype_of(self._raw)
 
     @property
     def weak_type(self) -> bool:

@@ -47,8 +47,14 @@ def check_kept(array: Array, result: Array, name: str, other: Any) -> None:
 
     Raises:
         InPlaceError: if it has another dtype.
+        LibraryError: if it is from another library.
         ArgumentError: if it has another shape.
     """
+    if result.backend is not array.backend:
+        raise LibraryError(
+            f"{name} in place gives an array of {result.backend.name}, and what is assigned to is from "
+            f"{array.backend.name}: give supremum.namespace({array.backend.name!r}).asarray(b)"
+        )
     if result.dtype != array.dtype:
         raise in_place_error(array, name, other, f"gives {result.dtype}")
     if result.shape != array.shape:
@@ -85,9 +91,9 @@ def accepted_value(array: Array, value: Any) -> Raw:
     if found is None:
         raise OperandError(f"a {type(value).__name__} cannot be assigned to an Array: give an array or a Python number")
     key, raw = found
-    if common_backend((array.key, key), "assign") is not array.backend:
+    if key.backend is not None and common_backend((array.key, key), "assign") is not array.backend:
         raise LibraryError(
-            f"an array of {key.backend} cannot be assigned to one of {array.backend}: give "
+            f"an array of {key.backend.name} cannot be assigned to one of {array.backend.name}: give "
             f"supremum.namespace({array.backend.name!r}).asarray(b)"
         )
     operand = key.operand if key.backend else as_operand(value)

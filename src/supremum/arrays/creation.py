@@ -40,8 +40,9 @@ def asarray(
         OverflowError: for a number that does not fit the dtype.
 
     >>> import supremum
-    >>> supremum.asarray(2), supremum.asarray(2, dtype="int32")
-    (Array(2, dtype=int64, weak_type=True), Array(2, dtype=int32))
+    >>> with supremum.use_rules("jax-x32"):
+    ...     supremum.asarray(2), supremum.asarray(2, dtype="int32")
+    (Array(2, dtype=int32, weak_type=True), Array(2, dtype=int32))
     >>> with supremum.use_rules("torch"):
     ...     supremum.asarray([1.0, 2.0])
     Array([1., 2.], dtype=float32)

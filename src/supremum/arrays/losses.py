@@ -52,7 +52,7 @@ def poisson_nll_loss(
 def _reduced(backend: Backend, loss: Raw, reduction: str) -> Raw:
     if reduction == "none":
         return loss
-    if as_format(loss.dtype).bits < _ACCUMULATED.bits:
+    if as_format(backend.dtype_of(loss)).bits < _ACCUMULATED.bits:
         loss = backend.astype(loss, _ACCUMULATED.dtype)
     return backend.xp.mean(loss) if reduction == "mean" else backend.xp.sum(loss)
 

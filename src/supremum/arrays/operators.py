@@ -79,6 +79,16 @@ def _in_place(name: str) -> Callable[[Any, Any], Array]:
     return method
 
 
+def _both(first: Callable[[Any, Any], Any], second: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The method of an operator that gives the results of two."""
+
+    def method(self: Any, other: Any) -> Any:
+        found = first(self, other)
+        return found if found is NotImplemented else (found, second(self, other))
+
+    return method
+
+
 class Operators:
     """Python's operators under the rules in force; the base of `Array`."""
 
@@ -103,6 +113,10 @@ class Operators:
     __truediv__, __rtruediv__, __itruediv__ = _binary("divide"), _reflected("divide"), _in_place("divide")
     __floordiv__, __rfloordiv__ = _binary("floor_divide"), _reflected("floor_divide")
     __ifloordiv__ = _in_place("floor_divide")
+    __divmod__, __rdivmod__ = (
+        _both(_binary("floor_divide"), _binary("remainder")),
+        _both(_reflected("floor_divide"), _reflected("remainder")),
+    )
     __mod__, __rmod__, __imod__ = _binary("remainder"), _reflected("remainder"), _in_place("remainder")
     __pow__, __rpow__, __ipow__ = _binary("pow"), _reflected("pow"), _in_place("pow")
 

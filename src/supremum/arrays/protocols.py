@@ -42,7 +42,7 @@ def array_ufunc(self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **optio
     (output,) = outputs
     kept = wrap(output)
     check_kept(kept, result, operation, inputs[-1])
-    kept.unwrap()[...] = np.asarray(result)
+    kept.unwrap()[...] = result.unwrap()
     return output
 
 

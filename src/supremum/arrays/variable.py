@@ -8,7 +8,6 @@ from typing import Any
 from supremum.arrays.array import Array, plain_index, wrap
 from supremum.arrays.assigning import accepted_value, check_fits, check_kept
 from supremum.arrays.creation import asarray
-from supremum.arrays.errors import LibraryError
 from supremum.arrays.operators import APPLIED
 from supremum.errors import ArgumentError, OperandError
 
@@ -109,11 +108,6 @@ class Variable(Array):
         if result is NotImplemented:
             return result
         check_kept(self, result, name, other)
-        if result.backend is not self.backend:
-            raise LibraryError(
-                f"{name} in place gives an array of {result.backend.name}, and this is a Variable of "
-                f"{self.backend.name}: give supremum.namespace({self.backend.name!r}).asarray(b)"
-            )
         return self._hold(result.unwrap())
 
     def __reduce__(self) -> Any:

@@ -1,14 +1,19 @@
-"""The libraries whose arrays are wrapped, one file each; none is imported before an array of its is met."""
+"""The libraries whose arrays are wrapped, one file each; none is imported before an array of its is met.
+
+Besides those with a file of their own, any library that follows the Python array API standard will do.
+"""
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import sys
 from typing import Any, cast
 
+import array_api_compat
 import numpy as np
 
 from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
+from supremum.arrays.backends.standard import standard_backend
 from supremum.errors import UnknownNameError
 
 __all__ = ["Backend", "Key", "Plan", "Raw", "array_key", "backend_named", "backend_names", "backend_of"]
@@ -19,6 +24,7 @@ _HOMES = {
     "jax": ("jax", "JAX"),
     "torch": ("torch", "TORCH_BACKEND"),
 }
+_STANDARD = "__array_namespace_info__"
 _BY_TYPE: dict[type, Backend] = {}
 
 
@@ -36,6 +42,11 @@ def backend_named(name: Any) -> Backend:
     """
     if isinstance(name, Backend):
         return name
+    if isinstance(name, str) and name not in _HOMES:
+        # Another one that has been imported and follows the standard, by itself or with the help of array-api-compat.
+        for namespace in (f"array_api_compat.{name}", name) if name in sys.modules else ():
+            if importlib.util.find_spec(namespace) and hasattr(importlib.import_module(namespace), _STANDARD):
+                return standard_backend(namespace)
     if not isinstance(name, str) or name not in _HOMES:
         raise UnknownNameError("array library", name, _HOMES)
     module, attribute = _HOMES[name]
@@ -55,5 +66,13 @@ def backend_of(value: Any) -> Backend | None:
     elif (torch := sys.modules.get("torch")) is not None and isinstance(value, torch.Tensor):
         name = "torch"
     else:
-        return None
+        return _BY_TYPE.setdefault(kind, found) if (found := _standard(value)) is not None else None
     return _BY_TYPE.setdefault(kind, backend_named(name))
+
+
+def _standard(value: Any) -> Backend | None:
+    """The backend of any other library that follows the standard, CuPy's with the help of array-api-compat."""
+    # Dtypes and namespaces know it too, and are no arrays; neither is what wraps arrays of others, as ours do.
+    if not array_api_compat.is_array_api_obj(value):
+        return None
+    return standard_backend(array_api_compat.array_namespace(value).__name__)

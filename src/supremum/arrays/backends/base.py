@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from supremum.decisions import ResultType
+from supremum.errors import OperandError, UnknownDtypeError
 from supremum.formats import DType, as_format
 from supremum.operands import Operand, Scalar
 from supremum.operations import Operation
@@ -115,6 +116,17 @@ class Backend(ABC):
         Raises:
             OperandError: for a dtype that no rule promotes.
         """
+
+    def dtype_of(self, raw: Raw) -> DType:
+        """The dtype of one of its arrays.
+
+        Raises:
+            OperandError: for a dtype that is no format known here.
+        """
+        try:
+            return as_format(raw.dtype).dtype
+        except UnknownDtypeError as error:
+            raise OperandError(f"an operand is of dtype {raw.dtype}, which no rule promotes") from error
 
     def plain(self, raw: Raw) -> Raw:
         """An array of the class that operations are prepared for."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jax.extend import source_info_util
 from jax.extend.core import primitives as p
 
 from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key, caster_of, composed, function_of
@@ -18,6 +20,9 @@ from supremum.decisions import ResultType
 from supremum.formats import DType, as_format
 from supremum.operands import as_operand
 from supremum.rules.registry import is_x64
+
+# An operation belongs to the line of the program that asked for it: in profiles, error messages and compiled code.
+source_info_util.register_exclusion(str(Path(__file__).parents[1]))
 
 # Operations of which JAX treats an operand that is a Python int in a way of its own, which it must see to do so: the
 # power is multiplied out.

@@ -23,7 +23,6 @@ from supremum.arrays.backends.base import (
 )
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
-from supremum.errors import OperandError
 from supremum.formats import FORMATS, DType, as_format
 from supremum.rules.torch import TORCH
 
@@ -47,10 +46,11 @@ class TorchBackend(Backend):
 
     def key_of(self, raw: Raw, weak: bool = False) -> Key:
         """The key of a tensor; its device is part of it."""
-        dtype = _FORMAT.get(raw.dtype)
-        if dtype is None:
-            raise OperandError(f"an operand is of dtype {raw.dtype}, which no rule promotes")
-        return array_key(self, dtype, weak, raw.ndim == 0, raw.device)
+        return array_key(self, self.dtype_of(raw), weak, raw.ndim == 0, raw.device)
+
+    def dtype_of(self, raw: Raw) -> DType:
+        """The dtype of a tensor."""
+        return _FORMAT.get(raw.dtype) or super().dtype_of(raw)
 
     def prepare(self, plan: Plan) -> Callable[..., Raw]:
         """Torch's own function, between casts where they are needed."""
@@ -124,7 +124,7 @@ class TorchBackend(Backend):
 
     def numpy(self, raw: Raw) -> np.ndarray[Any, Any]:
         """The tensor as NumPy's array, sharing memory where torch's own `numpy` does."""
-        dtype = _FORMAT[raw.dtype]
+        dtype = self.dtype_of(raw)
         if as_format(dtype).is_builtin:
             return raw.numpy()
         return raw.view(_NATIVE[np.dtype(f"u{dtype.itemsize}")]).numpy().view(dtype)

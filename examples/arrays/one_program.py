@@ -1,0 +1,40 @@
+"""One program on NumPy, JAX and PyTorch: three dtypes as the libraries have it, one under a rule set.
+
+python examples/arrays/one_program.py
+"""
+
+from importlib.util import find_spec
+
+import jax.numpy as jnp
+import numpy as np
+
+import supremum
+
+
+def normalised(pixels, gain, offset):
+    """Pixels of 8 bits with a gain and an offset: what dtype is the result?"""
+    return (pixels * gain + offset) / 255
+
+
+def arguments(make):
+    """Arrays of uint8, float16 and int32."""
+    return make(np.arange(4, dtype="uint8")), make(np.full(4, 1.5, "float16")), make(np.full(4, 2, "int32"))
+
+
+makers = {"numpy": np.asarray, "jax": jnp.asarray}
+if find_spec("torch"):
+    import torch
+
+    makers["torch"] = torch.asarray
+
+for library, make in makers.items():
+    print(f"{library:5}  by itself: {str(normalised(*arguments(make)).dtype).removeprefix('torch.')}", end="")
+    for rules in ("jax-x32", "numpy", "torch"):
+        with supremum.use_rules(rules):
+            try:
+                result = normalised(*map(supremum.Array, arguments(make)))
+                print(f"   under {rules}: {result.dtype}", end="")
+            except supremum.arrays.RuntimeDtypeError:
+                # JAX has no float64 with its x64 off: that is said, not narrowed in silence.
+                print(f"   under {rules}: refused", end="")
+    print()

@@ -1,0 +1,37 @@
+"""A TensorFlow snippet under the rules of its RFC 431: what mode SAFE refuses, why, and what to type instead.
+
+python examples/arrays/porting_tensorflow.py
+"""
+
+import numpy as np
+
+import supremum
+from supremum import Variable, asarray
+
+# tf.constant(...) and tf.Variable(...) became asarray(..., dtype=...) and Variable(...); the rest is as it was.
+supremum.set_default_rules("tf-rfc-safe")
+
+weights = Variable(np.ones(3, "float32"), name="weights")
+counts = asarray([1, 2, 3], dtype="int32")
+labels = asarray([0, 1, 1], dtype="uint8")
+
+
+def attempt(what, compute):
+    """Print what comes out, or why nothing does."""
+    try:
+        print(f"{what}: {compute()!r}")
+    except supremum.PromotionError as refusal:
+        print(f"{what}: {refusal}")
+    except supremum.arrays.InPlaceError as refusal:
+        print(f"{what}: refused: {refusal}")
+
+
+attempt("weights * 2", lambda: weights * 2)  # a Python number takes the dtype of the tensor
+attempt("labels + 1", lambda: labels + 1)
+attempt("labels + 1000", lambda: labels + 1000)  # in shipped TensorFlow this wraps around in silence
+attempt("counts * 0.5", lambda: counts * 0.5)
+attempt("counts.astype('float32') * 0.5", lambda: counts.astype("float32") * 0.5)
+attempt("labels + counts", lambda: labels + counts)  # uint8 fits int32: no wider than its widest operand
+attempt("weights + counts", lambda: weights + counts)  # float32 does not hold every int32
+attempt("weights.assign_add(np.array(1.5))", lambda: weights.assign_add(np.array(1.5)))  # NumPy's arrays count too
+attempt("weights.assign_add(1.5)", lambda: weights.assign_add(1.5))
