@@ -44,3 +44,4 @@ JAX_LACKS: dict[str, str] = {
     "less": "",
     "exp": "",
 }
+TORCH_LACKS: dict[str, str] = {}

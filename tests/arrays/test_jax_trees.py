@@ -39,7 +39,8 @@ def test_an_array_is_a_tree_of_one_leaf_with_a_path():
 
 def test_trees_hold_other_things_than_arrays_while_jax_works_on_them():
     structure = jax.tree.structure(asarray(jnp.ones(2)))
-    for thing in (object(), None, "text", 3, jax.ShapeDtypeStruct((2,), "float32"), asarray(jnp.ones(2))):
+    shaped = jax.core.ShapedArray((2,), np.dtype("float32"))
+    for thing in (object(), None, "text", 3, shaped, jax.ShapeDtypeStruct((2,), "float32"), asarray(jnp.ones(2))):
         made = jax.tree.unflatten(structure, [thing])
         assert type(made) is Array
         repr(made)

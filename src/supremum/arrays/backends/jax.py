@@ -235,10 +235,14 @@ def _with_errors(kernel: Callable[..., Raw], plan: Plan) -> Callable[..., Raw]:
 def _is_computed(kernel: Callable[..., Raw], operands: Sequence[Any]) -> bool:
     """Whether there is a function of operands of these dtypes, whatever their shapes."""
     try:
-        jax.eval_shape(lambda: kernel(*(jnp.zeros((), each.dtype) if hasattr(each, "dtype") else each for each in operands)))
+        jax.eval_shape(lambda: kernel(*map(_as_scalar, operands)))
     except (TypeError, ValueError, NotImplementedError):
         return False
     return True
+
+
+def _as_scalar(operand: Any) -> Any:
+    return jnp.zeros((), operand.dtype) if hasattr(operand, "dtype") else operand
 
 
 JAX = JaxBackend()

@@ -76,10 +76,10 @@ class NumpyBackend(Backend):
         if _is_plain(plan) and promotes_alike(plan, RULES):
             return composed(function, numbers_in_range(plan, _itself), np.asarray if zero_d else None)
         converters = [
-            caster_of(dtype, silent=False) if key.backend is None else _caster(key.dtype, dtype) if cast else None
-            for key, dtype, cast in zip(plan.keys, plan.compute, plan.casts, strict=True)
+            caster_of(dtype, silent=False) if key.backend is None else _caster(key.dtype, dtype)
+            for key, dtype in zip(plan.keys, plan.compute, strict=True)
         ]
-        finish = partial(np.asarray, dtype=target) if zero_d else _caster(found, target) if found != target else None
+        finish = partial(np.asarray, dtype=target) if zero_d else _caster(found, target)
         return composed(function, converters, finish)
 
     def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
@@ -140,7 +140,9 @@ _BOOL, _WIDE_COMPLEX = as_format("bool").dtype, as_format("complex64")
 _BETWEEN = {"complex": _WIDE_COMPLEX.dtype, "float": as_format("float32").dtype, "integer": as_format("int8").dtype}
 
 
-def _caster(source: DType, target: DType) -> Callable[[Raw], Raw]:
+def _caster(source: DType | None, target: DType) -> Callable[[Raw], Raw] | None:
+    if source is None or source == target:
+        return None
     return partial(_cast if _is_direct(source, target) else _detour, target)
 
 
