@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from supremum.arrays.backends import Raw
 from supremum.arrays.backends.base import caster_of
+from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.dispatch import NUMBERS, accepted, common_backend, seen
 from supremum.arrays.errors import InPlaceError, LibraryError
 from supremum.decisions import Conversion
@@ -103,7 +104,7 @@ def accepted_value(array: Array, value: Any) -> Raw:
         check_fits(array, "assign", value)
         return array.backend.asarray(caster_of(decided)(value), device=array.device)
     if key.backend is not array.backend:
-        return array.backend.asarray(raw.astype(decided), device=array.device)
+        return array.backend.asarray(NUMPY.astype(raw, decided), device=array.device)
     return array.backend.astype(raw, decided, copy=False)
 
 

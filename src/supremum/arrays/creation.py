@@ -60,7 +60,7 @@ def asarray(
     else:
         raw = backend.asarray(source.numpy(source.plain(given)), target, device, copy)
     if weak and backend.own_weakness:
-        raw = backend.astype(raw, given.dtype, weak=True)
+        raw = backend.astype(raw, backend.key_of(raw).operand.format.dtype, weak=True)
     return wrap(raw, weak)
 
 

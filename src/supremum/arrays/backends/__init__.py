@@ -75,4 +75,8 @@ def _standard(value: Any) -> Backend | None:
     # Dtypes and namespaces know it too, and are no arrays; neither is what wraps arrays of others, as ours do.
     if not array_api_compat.is_array_api_obj(value):
         return None
-    return standard_backend(array_api_compat.array_namespace(value).__name__)
+    try:
+        namespace = array_api_compat.array_namespace(value)
+    except TypeError:  # what JAX puts in trees for its messages has the method by name only
+        return None
+    return standard_backend(namespace.__name__)

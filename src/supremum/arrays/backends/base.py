@@ -196,7 +196,8 @@ def caster_of(dtype: DType, *, silent: bool = True) -> Callable[[Scalar], Any]:
             the rules have refused it.
         silent: whether a number that becomes infinite does so without NumPy's warning.
     """
-    make, row = dtype.type, as_format(dtype)
+    row = as_format(dtype)
+    make = _make_of_ml_dtypes(dtype.type) if row.is_inexact and not row.is_builtin else dtype.type
     low, high, modulus = row.min, row.max, 2**row.bits
 
     def wrapped(value: Any) -> Any:
@@ -217,6 +218,11 @@ def caster_of(dtype: DType, *, silent: bool = True) -> Callable[[Scalar], Any]:
     if not silent or not row.is_inexact:
         return make
     return quiet if row.category == "complex" else ranged
+
+
+def _make_of_ml_dtypes(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The same, also of an int of more than 64 bits, which ml_dtypes takes for no number."""
+    return lambda value: make(float(value) if value.__class__ is int else value)
 
 
 def composed(

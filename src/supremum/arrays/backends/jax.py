@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,8 @@ from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key, ca
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.decisions import ResultType
 from supremum.formats import DType, as_format
-from supremum.operands import as_operand
+from supremum.operands import as_operand, weak_name
+from supremum.rules.jax import JAX_X32, JAX_X64
 from supremum.rules.registry import is_x64
 
 # An operation belongs to the line of the program that asked for it: in profiles, error messages and compiled code.
@@ -70,7 +71,7 @@ class JaxBackend(Backend):
             None if i == known else self._converter(key, dtype, plan.result.weak)
             for i, (key, dtype) in enumerate(zip(plan.keys, plan.compute, strict=True))
         ]
-        prepared = composed(_with_device_errors(kernel), converters, None)
+        prepared = composed(_with_errors(kernel, plan), converters, None)
         return _guarded(prepared, plan) if wide else prepared
 
     def _converter(self, key: Key, dtype: DType, weak: bool) -> Callable[[Any], Any] | None:
@@ -108,12 +109,7 @@ class JaxBackend(Backend):
         if isinstance(data, jax.Array) and dtype is None:
             return jnp.asarray(data, device=device, copy=copy)
         host = data if isinstance(data, jax.Array) else np.asarray(data)
-        target = as_format(host.dtype if dtype is None else dtype).dtype
-        if _is_wide(target) and not is_x64():
-            raise RuntimeDtypeError(
-                f"JAX has no {target} with its x64 off: jax.config.update('jax_enable_x64', True), or give a dtype of "
-                "at most 32 bits"
-            )
+        target = self.native_dtype(as_format(host.dtype if dtype is None else dtype).dtype)
         return jnp.asarray(host, target, device=device, copy=copy)
 
     def numpy(self, raw: Raw) -> np.ndarray[Any, Any]:
@@ -129,7 +125,10 @@ class JaxBackend(Backend):
         if not _is_known(dtype):
             raise RuntimeDtypeError(f"JAX has no {dtype}")
         if _is_wide(dtype) and not is_x64():
-            raise RuntimeDtypeError(f"JAX has no {dtype} with its x64 off: jax.config.update('jax_enable_x64', True)")
+            raise RuntimeDtypeError(
+                f"JAX has no {dtype} with its x64 off: jax.config.update('jax_enable_x64', True), or give a dtype of "
+                "at most 32 bits"
+            )
         return dtype
 
     def is_traced(self, raw: Raw) -> bool:
@@ -147,11 +146,27 @@ def _is_python_int(key: Key) -> bool:
 
 def _cast(operand: Any, target: DType, weak: bool) -> Any:
     aval = jax.typeof(operand)
-    if aval.dtype == target:
-        return operand
-    if weak:  # all operands are, and so is the result
+    if weak and target == _weak_dtype(as_format(target).category):
+        # All operands are weak, and so is the result.
+        if aval.dtype == target:
+            return operand
         return p.convert_element_type_p.bind(operand, new_dtype=target, weak_type=True, sharding=None)
+    if aval.dtype == target and not (weak and aval.weak_type):
+        return operand
+    if target == _BOOL and jnp.issubdtype(aval.dtype, jnp.complexfloating):
+        return operand != 0  # a conversion would look at the real part alone
+    # Weak dtypes that are none of JAX's own at the time, as under the rules of the other x64, are no types to its
+    # functions, which make other numbers meet them: computed in they are strong.
     return jax.lax.convert_element_type(operand, target)
+
+
+_BOOL = as_format("bool").dtype
+
+
+def _weak_dtype(category: str) -> DType:
+    """The dtype that JAX's own weak arrays of a category have now."""
+    rules = JAX_X64 if is_x64() else JAX_X32
+    return _BOOL if category == "bool" else rules.decide(None, (as_operand(weak_name(category)),)).dtype
 
 
 def _as_decided(result: Any, decided: ResultType) -> Any:
@@ -162,9 +177,11 @@ def _as_decided(result: Any, decided: ResultType) -> Any:
     return p.convert_element_type_p.bind(result, new_dtype=decided.dtype, weak_type=decided.weak, sharding=None)
 
 
+@cache
 def _is_known(dtype: DType) -> bool:
     try:
-        jax.dtypes.canonicalize_dtype(dtype)
+        with jax.enable_x64(True):
+            jax.eval_shape(lambda: jnp.zeros((), dtype))
     except TypeError:
         return False
     return True
@@ -198,23 +215,41 @@ def _guarded(prepared: Callable[..., Raw], plan: Plan) -> Callable[..., Raw]:
     return guarded
 
 
-def _with_device_errors(kernel: Callable[..., Raw]) -> Callable[..., Raw]:
-    """The function, telling of operands on several devices in our words; entering the `try` costs nothing."""
+def _with_errors(kernel: Callable[..., Raw], plan: Plan) -> Callable[..., Raw]:
+    """The function, telling of missing kernels and several devices in our words; entering the `try` costs nothing."""
 
     def run(*operands: Any) -> Raw:
         try:
             return kernel(*operands)
-        except ValueError as error:
-            concrete = [each for each in operands if isinstance(each, jax.Array) and not isinstance(each, Tracer)]
-            devices = {frozenset(each.devices()) for each in concrete}
-            if len(devices) < 2:
-                raise
-            shown = " and ".join(sorted(", ".join(sorted(map(str, each))) for each in devices))
-            raise DeviceError(
-                f"the operands are on different devices, {shown}: bring one over with .to_device(...)"
+        except (TypeError, ValueError, NotImplementedError) as error:
+            arrays = [each for each in operands if isinstance(each, jax.Array)]
+            devices = {frozenset(each.devices()) for each in arrays if not isinstance(each, Tracer)}
+            if len(devices) > 1:
+                shown = " and ".join(sorted(", ".join(sorted(map(str, each))) for each in devices))
+                raise DeviceError(
+                    f"the operands are on different devices, {shown}: bring one over with .to_device(...)"
+                ) from error
+            if _is_computed(kernel, operands):
+                raise  # it is about their shapes or values
+            dtypes = " and ".join(dict.fromkeys(map(str, plan.compute)))
+            raise RuntimeDtypeError(
+                f"jax.numpy has no {plan.operation.name} of {dtypes}: cast first, with .astype('float32')"
             ) from error
 
     return run
+
+
+def _is_computed(kernel: Callable[..., Raw], operands: Sequence[Any]) -> bool:
+    """Whether there is a function of operands of these dtypes, whatever their shapes."""
+    try:
+        jax.eval_shape(lambda: kernel(*map(_as_scalar, operands)))
+    except (TypeError, ValueError, NotImplementedError):
+        return False
+    return True
+
+
+def _as_scalar(operand: Any) -> Any:
+    return jnp.zeros((), operand.dtype) if hasattr(operand, "dtype") else operand
 
 
 JAX = JaxBackend()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from supremum.arrays.backends.base import (
 )
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.errors import OperandError
-from supremum.formats import DType
+from supremum.formats import DType, as_format
 from supremum.operands import as_operand
 from supremum.rules.numpy import NUMPY as RULES
 
@@ -61,24 +61,30 @@ class NumpyBackend(Backend):
         try:
             assert function is not None
             with np.errstate(all="ignore"):
-                found = function(*(np.ones(1, dtype) for dtype in plan.compute)).dtype
+                # Losses average; of one number already some functions have errors of values.
+                size = 0 if plan.function is None else 1
+                found = function(*(np.ones(size, dtype) for dtype in plan.compute)).dtype
         except (TypeError, AssertionError) as error:
             dtypes = " and ".join(dict.fromkeys(map(str, plan.compute)))
             raise RuntimeDtypeError(f"NumPy has no {name} of {dtypes}: cast first, with .astype('float32')") from error
+        if _is_foreign_complex(found) and as_format(target).category != "complex":
+            # NumPy's real and imag do not know the complex formats of ml_dtypes.
+            function = composed(function, [partial(_cast, _WIDE_COMPLEX.dtype)], None)
+            found = _WIDE_COMPLEX.component.dtype
         # Of 0-d arrays NumPy makes scalars.
         zero_d = all(key.zero_d for key in plan.keys) or plan.function is not None
-        if promotes_alike(plan, RULES):
+        if _is_plain(plan) and promotes_alike(plan, RULES):
             return composed(function, numbers_in_range(plan, _itself), np.asarray if zero_d else None)
         converters = [
-            caster_of(dtype, silent=False) if key.backend is None else partial(_cast, dtype) if cast else None
-            for key, dtype, cast in zip(plan.keys, plan.compute, plan.casts, strict=True)
+            caster_of(dtype, silent=False) if key.backend is None else _caster(key.dtype, dtype)
+            for key, dtype in zip(plan.keys, plan.compute, strict=True)
         ]
-        finish = partial(np.asarray, dtype=target) if zero_d else partial(_cast, target) if found != target else None
+        finish = partial(np.asarray, dtype=target) if zero_d else _caster(found, target)
         return composed(function, converters, finish)
 
     def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
         """An array in another dtype."""
-        return raw.astype(dtype, copy=copy)
+        return converted(raw, dtype, copy=copy)
 
     def asarray(self, data: Any, dtype: DType | None = None, device: Any = None, copy: bool | None = None) -> Raw:
         """An array."""
@@ -97,8 +103,57 @@ class NumpyBackend(Backend):
         return "cpu"
 
 
+def _is_plain(plan: Plan) -> bool:
+    """Whether NumPy takes all operands for what they are.
+
+    It makes an array of a Python number that stands alone, and ml_dtypes takes no number of more than 64 bits.
+    """
+    casts = list(zip(plan.keys, plan.compute, strict=True))
+    return any(key.backend is not None for key in plan.keys) and all(
+        as_format(dtype).is_builtin if key.dtype is None else _is_direct(key.dtype, dtype) for key, dtype in casts
+    )
+
+
+def converted(raw: Raw, dtype: DType, *, copy: bool = True) -> Raw:
+    """An array of NumPy in another dtype.
+
+    ml_dtypes has no casts between some of its formats, and those of its complex ones to bool look at the real part
+    alone: they go by way of a format that holds both.
+    """
+    return raw.astype(dtype, copy=copy) if _is_direct(raw.dtype, dtype) else _detour(dtype, raw)
+
+
+@cache
+def _is_direct(source: DType, target: DType) -> bool:
+    if source == target:
+        return True
+    return np.can_cast(source, target, "unsafe") and not (target == _BOOL and _is_foreign_complex(source))
+
+
+def _is_foreign_complex(dtype: DType) -> bool:
+    row = as_format(dtype)
+    return row.category == "complex" and not row.is_builtin
+
+
+_BOOL, _WIDE_COMPLEX = as_format("bool").dtype, as_format("complex64")
+# The first whose category is that of either format.
+_BETWEEN = {"complex": _WIDE_COMPLEX.dtype, "float": as_format("float32").dtype, "integer": as_format("int8").dtype}
+
+
+def _caster(source: DType | None, target: DType) -> Callable[[Raw], Raw] | None:
+    if source is None or source == target:
+        return None
+    return partial(_cast if _is_direct(source, target) else _detour, target)
+
+
 def _cast(dtype: DType, raw: Raw) -> Raw:
     return raw.astype(dtype)
+
+
+def _detour(dtype: DType, raw: Raw) -> Raw:
+    categories = (as_format(raw.dtype).category, as_format(dtype).category)
+    between = next(between for category, between in _BETWEEN.items() if category in categories)
+    return raw.astype(between).astype(dtype)
 
 
 def _itself(scalar: Any) -> Any:

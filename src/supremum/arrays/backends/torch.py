@@ -21,6 +21,7 @@ from supremum.arrays.backends.base import (
     numbers_in_range,
     promotes_alike,
 )
+from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.formats import FORMATS, DType, as_format
 from supremum.rules.torch import TORCH
@@ -98,7 +99,7 @@ class TorchBackend(Backend):
         if key.backend is None:
             cast = caster_of(dtype)
             return lambda value: self.asarray(cast(value), device=device)
-        return lambda raw: self.asarray(raw.astype(dtype), device=device)
+        return lambda raw: self.asarray(NUMPY.astype(raw, dtype), device=device)
 
     def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
         """A tensor in another dtype."""

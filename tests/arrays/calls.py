@@ -1,0 +1,114 @@
+"""Calls of operations, what the rules decide of them, and what comes out; no rule of its own."""
+
+import collections
+import functools
+import operator
+
+import numpy as np
+
+from supremum import PromotionError
+from supremum.arrays import RuntimeDtypeError, ops
+from supremum.arrays.array import wrap
+from supremum.arrays.losses import LOSSES
+from supremum.arrays.operators import APPLIED
+from supremum.formats import FORMATS, as_format
+from supremum.operands import as_operand
+from supremum.rules import rule_names
+
+RULE_SETS = [name for name in rule_names() if name != "jax"]  # which is one of the others
+FORMAT_OF = {row.name: row for row in FORMATS}
+CLASSIC = [row.name for row in FORMATS if row.is_builtin or row.name == "bfloat16"]
+BINARY = [name for name, applied in APPLIED.items() if applied.operation.arity == 2]
+UNARY = [name for name, applied in APPLIED.items() if applied.operation.arity == 1]
+NUMBERS = {"True": True, "1": 1, "1.0": 1.0, "1j": 1j}
+# Those that rules which look at values tell apart, and those that no dtype holds.
+MORE_NUMBERS = {"-1": -1, "300": 300, "2**40": 2**40, "2**70": 2**70, "1e300": 1e300}
+# Of operations all accepted calls are made, and of these all refused ones too: that takes most of the time.
+REFUSING = ("add", "divide", "pow", "equal", "bitwise_and", "where", "l1_loss", "exp")
+REFUSED, LACKING = "PromotionError", "RuntimeDtypeError"
+
+OPERATORS = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
+    "floor_divide": operator.floordiv, "remainder": operator.mod, "pow": operator.pow, "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_, "bitwise_xor": operator.xor, "bitwise_left_shift": operator.lshift,
+    "bitwise_right_shift": operator.rshift, "equal": operator.eq, "not_equal": operator.ne, "less": operator.lt,
+    "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge, "positive": operator.pos,
+    "negative": operator.neg, "abs": operator.abs, "bitwise_invert": operator.invert,
+}  # fmt: skip
+MIRRORED = {"less": "greater", "less_equal": "greater_equal"} | {"greater": "less", "greater_equal": "less_equal"}
+
+
+def function_of(name):
+    """The function of an operation, element by element, of as many operands as its row says."""
+    if name == "where":
+        return functools.partial(ops.where, True)
+    return functools.partial(ops.FUNCTIONS[name], reduction="none") if name in LOSSES else ops.FUNCTIONS[name]
+
+
+def decided(rules, name, call):
+    """What the rules say of a call: dtype, weak, 0-d; or that they refuse. And the dtypes it is computed in."""
+    seen = [each.key.operand if hasattr(each, "key") else as_operand(each) for each in call]
+    decision = rules.decide(name, seen)
+    if not decision:
+        return REFUSED, ()
+    zero_d = all(getattr(each, "ndim", 0) == 0 for each in call)
+    return (decision.dtype, decision.weak, zero_d), decision.verdict.compute
+
+
+def called(function, call):
+    """What comes out of a call, in the same words; an error that none should see is spelled out."""
+    try:
+        result = function(*call)
+    except PromotionError:
+        return REFUSED
+    except RuntimeDtypeError:
+        return LACKING
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return result.dtype, result.weak_type, result.shape == ()
+
+
+class Cells:
+    """Cells of a table, those of them that differ, and those that the library underneath has no kernel for.
+
+    Args:
+        lacks: whether the library lacks an operation in the dtypes that it is to be computed in, of a result; the last
+            argument is whether it is a power to a Python int.
+    """
+
+    def __init__(self, lacks):
+        self.lacks = functools.cache(lacks)
+        self.number = collections.Counter()
+        self.different = {}
+        self.lacking = collections.defaultdict(set)
+
+    def ask(self, rules, name, function, call):
+        """Compare one call with the decision."""
+        said, compute = decided(rules, name, call)
+        if said == REFUSED and name not in REFUSING:
+            self.number["refused, not called"] += 1
+            return
+        found = called(function, call)
+        if said != REFUSED and self.lacks(name, compute, said[0], name == "pow" and type(call[1]) is int):
+            said = LACKING
+            self.lacking[name].add(min(map(str, compute)) if len(set(compute)) == 1 else str(compute))
+        self.number["refused" if said == REFUSED else "lacking" if said == LACKING else "given"] += 1
+        if said != found:
+            shown = tuple(
+                f"{each.dtype}{'' if each.shape else '[]'}" if hasattr(each, "shape") else each for each in call
+            )
+            self.different[rules.name, name, *shown] = (said, found)
+
+    def check(self):
+        """Fail with the first of the differing cells."""
+        shown = "\n".join(f"{cell}: {answers}" for cell, answers in list(self.different.items())[:40])
+        assert not self.different, f"{len(self.different)} cells differ, as (decided, found):\n{shown}"
+
+
+def _shown(operand):
+    return f"{operand.dtype}{'' if operand.shape else '[]'}" if hasattr(operand, "shape") else operand
+
+
+def numpy_arrays(shape=(1,), names=tuple(FORMAT_OF)):
+    """By name, arrays of every format; of ones, or where it has none, as int1, of zeros."""
+    return {name: wrap(np.full(shape, min(1, as_format(name).max), as_format(name).dtype)) for name in names}

@@ -1,0 +1,245 @@
+"""An `Array` in everything of JAX that takes trees, weak ones and those of other libraries too."""
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from supremum import use_rules
+from supremum.arrays import Array, asarray, ops
+from supremum.arrays.array import wrap
+
+NESTED = {"a": (wrap(np.ones(2, "int8")), [wrap(np.ones((), "float16"))]), "b": None}
+
+
+def _described(array):
+    return array.dtype.name, array.weak_type, array.shape
+
+
+def test_an_array_is_a_tree_of_one_leaf_with_a_path():
+    array = asarray(jnp.arange(3.0))
+    leaves, structure = jax.tree.flatten(array)
+    assert len(leaves) == 1
+    assert leaves[0] is array.unwrap()
+    again = jax.tree.unflatten(structure, leaves)
+    assert type(again) is Array
+    assert _described(again) == ("float32", False, (3,))
+    ((path, leaf),) = jax.tree_util.tree_leaves_with_path({"w": array})
+    assert leaf is array.unwrap()
+    assert jax.tree_util.keystr(path, simple=True, separator=".") == "w.raw"
+    doubled = jax.tree.map(lambda x: x * 2, {"w": array})
+    assert type(doubled["w"]) is Array
+    assert doubled["w"].tolist() == [0.0, 2.0, 4.0]
+
+
+def test_trees_hold_other_things_than_arrays_while_jax_works_on_them():
+    structure = jax.tree.structure(asarray(jnp.ones(2)))
+    shaped = jax.core.ShapedArray((2,), np.dtype("float32"))
+    for thing in (object(), None, "text", 3, shaped, jax.ShapeDtypeStruct((2,), "float32"), asarray(jnp.ones(2))):
+        made = jax.tree.unflatten(structure, [thing])
+        assert type(made) is Array
+        repr(made)
+    assert jax.tree.map(lambda x: None, asarray(jnp.ones(2))).unwrap() is None
+
+
+def test_jit_takes_and_gives_arrays_and_containers_of_them():
+    seen = []
+
+    @jax.jit
+    def run(tree, scale):
+        seen.append(jax.tree.map(type, tree, is_leaf=lambda x: isinstance(x, Array)))
+        a, (b,) = tree["a"]
+        assert type(a) is Array
+        return {"sum": a + b, "scaled": (b * scale, None)}
+
+    with use_rules("torch"):
+        result = run(NESTED, asarray(2.0, library="jax"))
+        assert _described(result["sum"]) == ("float16", False, (2,))
+        assert type(result["scaled"][0]) is Array
+        run(NESTED, asarray(3.0, library="jax"))
+    assert len(seen) == 1
+
+
+def test_gradients_are_arrays_of_the_dtype_of_what_they_are_of():
+    params = {"w": wrap(jnp.ones((2, 2), "float16")), "b": wrap(jnp.ones(2, "float32"))}
+    x = wrap(np.ones((2, 2), "int8"))
+
+    def loss(params, x):
+        y = ops.square(params["w"] * x + params["b"] * 2)
+        return jnp.sum(y.unwrap())
+
+    for function in (jax.grad(loss), jax.jit(jax.grad(loss)), lambda p, x: jax.value_and_grad(loss)(p, x)[1]):
+        with use_rules("jax"):
+            grads = function(params, x)
+        assert {name: _described(each) for name, each in grads.items()} == {
+            "w": ("float16", False, (2, 2)),
+            "b": ("float32", False, (2,)),
+        }
+        assert grads["w"].tolist() == [[6.0, 6.0], [6.0, 6.0]]
+        assert grads["b"].tolist() == [24.0, 24.0]
+
+
+def test_vmap_maps_over_the_first_dimension_and_rules_see_0d_arrays():
+    """Inside, a row of a vector has no dimensions, which the rules of PyTorch look at."""
+    matrix, vector = wrap(jnp.ones((3, 2), "float16")), wrap(jnp.ones(3, "float32"))
+    with use_rules("torch"):
+        assert _described(jax.vmap(lambda row, x: row + x)(matrix, vector)) == ("float16", False, (3, 2))
+        assert _described(matrix.T + vector) == ("float32", False, (2, 3))
+
+
+def test_differentiation_forwards_and_of_higher_order():
+    def cube(x):
+        return (x**3).unwrap()
+
+    x = wrap(jnp.ones((), "float32") * 2)
+    value, tangent = jax.jvp(cube, (x,), (wrap(jnp.ones(())),))
+    assert (float(value), float(tangent)) == (8.0, 12.0)
+    assert float(jax.grad(lambda y: jax.grad(cube)(y).unwrap())(x)) == 12.0
+    assert _described(jax.jacobian(lambda y: (y * wrap(jnp.ones(2))).unwrap())(x)) == ("float32", False, (2,))
+
+
+@pytest.mark.parametrize("library", ["jax", "numpy"])
+def test_scan_with_a_weak_carry(library):
+    """What enters weak must leave weak: a flag in the structure of the tree would differ."""
+    with use_rules("jax"):
+        start = asarray(2.0, library=library)
+        assert start.weak_type
+        carry, out = jax.lax.scan(lambda c, x: (c * 2, c + x), start, wrap(jnp.arange(3, dtype="int16")))
+        assert _described(carry) == ("float32", True, ())
+        assert _described(out) == ("float32", True, (3,))
+        assert out.tolist() == [2.0, 5.0, 10.0]
+
+
+def test_scan_refuses_a_carry_that_changes_its_dtype():
+    with use_rules("torch"), pytest.raises(TypeError, match="carry"):
+        jax.lax.scan(lambda c, x: (c + x, None), wrap(jnp.ones((), "int8")), wrap(jnp.ones(3, "float32")))
+
+
+def test_loops_and_branches():
+    with use_rules("jax"):
+        found = jax.lax.while_loop(lambda c: (c < 10).unwrap(), lambda c: c * 2, wrap(jnp.ones((), "int8")))
+        assert _described(found) == ("int8", False, ())
+        assert found.item() == 16
+        counted = jax.lax.fori_loop(0, 3, lambda i, c: c + i, wrap(jnp.zeros((), "float16")))
+        assert _described(counted) == ("float16", False, ())
+        chosen = jax.lax.cond(True, lambda c: c * 2, lambda c: c - 1, asarray(3, library="jax"))
+        assert _described(chosen) == ("int32", True, ())
+        with pytest.raises(TypeError):
+            jax.lax.cond(True, lambda c: c * 2, lambda c: c / 2, wrap(jnp.ones((), "int8")))
+
+
+def test_shapes_are_evaluated_without_values():
+    with use_rules("torch"):
+        shaped = jax.eval_shape(lambda a, b: a / b, *(wrap(jnp.ones((3, 1), "int8")), wrap(jnp.ones(2, "uint8"))))
+    assert type(shaped) is Array
+    assert shaped.unwrap() == jax.ShapeDtypeStruct((3, 2), np.dtype("float32"))
+    assert "ShapeDtypeStruct" in repr(shaped)
+
+
+def test_donated_arrays_are_gone():
+    array = wrap(jnp.ones(2))
+    result = jax.jit(lambda x: x + 1, donate_argnums=0)(array)
+    assert result.tolist() == [2.0, 2.0]
+    assert array.unwrap().is_deleted()
+
+
+def test_arrays_on_devices_and_waiting():
+    placed = jax.device_put({"w": asarray(np.ones(2, "float32"))}, jax.devices()[0])
+    assert type(placed["w"]) is Array
+    assert placed["w"].backend.name == "jax"
+    assert jax.block_until_ready(placed)["w"].tolist() == [1.0, 1.0]
+
+
+MADE = {
+    "strong of NumPy": lambda: wrap(np.ones(2, "bfloat16")),
+    "weak of NumPy": lambda: asarray(2.0),
+    "strong of JAX": lambda: wrap(jnp.ones(2, "int8")),
+    "weak of JAX": lambda: asarray(2.0, library="jax"),
+}
+
+
+@pytest.mark.parametrize("make", MADE.values(), ids=MADE)
+def test_copies_are_as_weak_and_from_the_same_library(make):
+    with use_rules("jax"):
+        array = make()
+    for made in (pickle.loads(pickle.dumps(array)), copy.copy(array), copy.deepcopy(array)):
+        assert type(made) is Array
+        assert (made.backend, *_described(made)) == (array.backend, *_described(array))
+        assert made.tolist() == array.tolist()
+    assert ("weak_type=True" in repr(array)) == array.weak_type
+
+
+def test_deep_copies_share_no_memory():
+    array = wrap(np.ones(2, "float32"))
+    deep, shallow = copy.deepcopy(array), copy.copy(array)
+    array[0] = 5
+    assert deep.tolist() == [1.0, 1.0]
+    assert shallow.tolist() == [5.0, 1.0]
+
+
+BEFORE = """
+import sys
+import numpy as np
+import supremum
+from supremum.arrays import Array, asarray
+with supremum.use_rules("torch"):
+    made = Array(np.ones(2, "int8")), asarray(2.0)
+assert "jax" not in sys.modules
+import jax
+with supremum.use_rules("torch"):
+    result = jax.jit(lambda a, b: a * b)(*made)
+assert type(result) is Array and result.dtype == "float32", result
+assert jax.__spec__.loader is not None and "jax" in jax.__spec__.origin
+assert not any(type(finder).__module__.startswith("supremum") for finder in sys.meta_path)
+print("done")
+"""
+
+
+def test_an_array_made_before_jax_is_imported_is_an_argument_afterwards():
+    found = subprocess.run([sys.executable, "-c", BEFORE], capture_output=True, text=True, check=False)
+    assert found.stdout == "done\n", found.stderr
+
+
+def test_functions_are_traced_again_under_other_rules():
+    traces = []
+
+    @jax.jit
+    def add(a, b):
+        traces.append(1)
+        return a + b
+
+    a, b = wrap(jnp.ones(2, "int32")), wrap(jnp.ones(2, "float16"))
+    with jax.enable_x64(True):
+        found = []
+        for rules in ("jax-x64", "numpy", "torch", "numpy", "jax-x64"):
+            with use_rules(rules):
+                found.append(add(a, b).dtype.name)
+    assert found == ["float16", "float64", "float16", "float64", "float16"]
+    assert len(traces) == 3
+
+
+def test_a_function_that_sets_its_own_rules_keeps_them():
+    @jax.jit
+    def add(a, b):
+        with use_rules("numpy"):
+            return a + b
+
+    a, b = wrap(jnp.ones(2, "int8")), wrap(jnp.ones(2, "uint8"))
+    with use_rules("tf-rfc-none"):
+        assert add(a, b).dtype == "int16"
+
+
+def test_nothing_of_ours_is_left_in_a_jaxpr():
+    def run(a, b):
+        return ops.maximum(a * 2 + b, 0) / (b - 1) ** 3 < a
+
+    with use_rules("jax"):
+        jaxpr = jax.make_jaxpr(run)(wrap(jnp.ones(2, "bfloat16")), wrap(jnp.ones(2, "float32")))
+    names = [equation.primitive.name for equation in jaxpr.jaxpr.eqns]
+    assert not {"pjit", "jit", "closed_call", "custom_jvp_call"} & set(names), names
+    assert names.count("convert_element_type") == 2

@@ -1,0 +1,304 @@
+"""One answer whatever stands on which side: NumPy's arrays and scalars, JAX's, traced ones, numbers, and strangers."""
+
+import itertools
+import operator
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from arrays import calls
+from arrays.calls import BINARY, CLASSIC, OPERATORS, REFUSED
+from supremum import OperandError, PromotionError, get_rules, use_rules
+from supremum.arrays import Array, InPlaceError, RuntimeDtypeError, asarray, ops
+from supremum.arrays.array import wrap
+from supremum.arrays.losses import LOSSES
+from supremum.errors import ArgumentError
+from supremum.operands import as_operand
+
+RULES = ("numpy", "jax-x64", "torch", "tf-rfc-safe")
+IN_FULL = ("add", "divide", "pow", "less", "bitwise_and")
+SYMBOLS = {name: function for name, function in OPERATORS.items() if name in BINARY}
+IN_PLACE = {
+    "add": operator.iadd, "subtract": operator.isub, "multiply": operator.imul, "divide": operator.itruediv,
+    "floor_divide": operator.ifloordiv, "remainder": operator.imod, "pow": operator.ipow, "bitwise_and": operator.iand,
+    "bitwise_or": operator.ior, "bitwise_xor": operator.ixor, "bitwise_left_shift": operator.ilshift,
+    "bitwise_right_shift": operator.irshift,
+}  # fmt: skip
+every_rule_set = pytest.mark.parametrize("rules", RULES)
+
+
+def _outcome(function, *operands):
+    try:
+        result = function(*operands)
+    except PromotionError:
+        return REFUSED
+    except RuntimeDtypeError:
+        return calls.LACKING
+    assert type(result) is Array, type(result)
+    return result.dtype, result.weak_type
+
+
+def _decided(rules, name, *operands):
+    seen = [each.key.operand if isinstance(each, Array) else as_operand(each) for each in operands]
+    decision = get_rules(rules).decide(name, seen)
+    return (decision.dtype, decision.weak) if decision else REFUSED
+
+
+def _compared(rules, name, function, left, right, different):
+    said, found = _decided(rules, name, left, right), _outcome(function, left, right)
+    if found not in (said, calls.LACKING if said != REFUSED else REFUSED):
+        shown = tuple(f"{type(each).__name__} of {getattr(each, 'dtype', each)}" for each in (left, right))
+        different[(name, *shown)] = (said, found)
+    return found != calls.LACKING
+
+
+@every_rule_set
+def test_arrays_and_scalars_of_numpy_on_either_side(rules):
+    different, given = {}, 0
+    with use_rules(rules), np.errstate(all="ignore"):
+        for name, (a, b) in itertools.product(SYMBOLS, itertools.product(CLASSIC, repeat=2)):
+            left, right = np.ones(2, a), wrap(np.ones(2, b))
+            given += _compared(rules, name, SYMBOLS[name], left, right, different)
+            _compared(rules, name, SYMBOLS[name], wrap(left), right.unwrap(), different)
+            if name in IN_FULL:
+                _compared(rules, name, SYMBOLS[name], left[0], right, different)
+                _compared(rules, name, SYMBOLS[name], wrap(left), right.unwrap()[0], different)
+                _compared(rules, name, getattr(np, name), left, right, different)
+                _compared(rules, name, getattr(np, name), wrap(left), right.unwrap(), different)
+    assert different == {}
+    assert given > 1500
+
+
+@every_rule_set
+def test_every_function_of_numpy_that_is_an_operation(rules):
+    different, asked = {}, 0
+    with use_rules(rules), np.errstate(all="ignore"):
+        for name in BINARY:
+            function = getattr(np, name, None)
+            if not isinstance(function, np.ufunc):
+                continue
+            asked += 1
+            for a, b in (("int8", "uint8"), ("float32", "float32"), ("bfloat16", "float16"), ("bool", "int64")):
+                _compared(rules, name, function, np.ones(2, a), wrap(np.ones(2, b)), different)
+    assert different == {}
+    assert asked == len([name for name in BINARY if name not in ("where", *LOSSES)])
+
+
+def test_functions_of_numpy_take_no_options_and_write_only_what_they_keep():
+    a, out = asarray(np.ones(2, "int8")), np.zeros(2, "int16")
+    with use_rules("torch"):
+        assert np.add(np.ones(2, "uint8"), a, out=out) is out
+        assert out.tolist() == [2, 2]
+        with pytest.raises(InPlaceError, match="int8"):
+            np.add(np.ones(2, "float32"), a, out=out)
+    with pytest.raises(TypeError, match="dtype"):
+        np.add(a, a, dtype="float32")
+    with pytest.raises(TypeError, match="where"):
+        np.add(a, a, where=np.array([True, False]))
+    for method in (np.add.reduce, np.add.accumulate):
+        with pytest.raises(TypeError, match="follows no rules"):
+            method(a)
+    with pytest.raises(TypeError, match="follows no rules"):
+        np.add.outer(a, a)
+    assert out.tolist() == [2, 2]
+
+
+@every_rule_set
+def test_arrays_of_jax_on_either_side_traced(rules):
+    """Next to arrays of JAX and to those of NumPy, which JAX adopts."""
+    different, given = {}, 0
+
+    def ask(raws):
+        nonlocal given
+        for name, (a, b) in itertools.product(IN_FULL, itertools.product(CLASSIC, repeat=2)):
+            given += _compared(rules, name, SYMBOLS[name], raws[a], wrap(raws[b]), different)
+            if name == "add":
+                _compared(rules, name, SYMBOLS[name], wrap(raws[a]), raws[b], different)
+                _compared(rules, name, SYMBOLS[name], raws[a], wrap(np.ones(2, b)), different)
+                _compared(rules, name, SYMBOLS[name], np.ones(2, a), wrap(raws[b]), different)
+                _compared(rules, name, SYMBOLS[name], np.ones((), a)[()], wrap(raws[b]), different)
+        return 0
+
+    with jax.enable_x64(True), use_rules(rules):
+        jax.eval_shape(ask, {name: jax.ShapeDtypeStruct((2,), np.dtype(name)) for name in CLASSIC})
+    assert different == {}
+    assert given > 400
+
+
+def test_concrete_arrays_of_jax_on_either_side():
+    different = {}
+    with jax.enable_x64(True), use_rules("torch"):
+        right = wrap(jnp.ones(2, "float16"))
+        for name, a in itertools.product(("add", "less"), ("int8", "bfloat16", "float32")):
+            for left in (jnp.ones(2, a), np.ones(2, a), np.ones(2, a)[0], jnp.ones((), a)):
+                _compared("torch", name, SYMBOLS[name], left, right, different)
+                _compared("torch", name, SYMBOLS[name], right, left, different)
+    assert different == {}
+
+
+@every_rule_set
+def test_assigning_to_arrays_of_numpy_keeps_their_dtype_or_raises(rules):
+    wrong, kept, refused = [], 0, 0
+    with use_rules(rules), np.errstate(all="ignore"):
+        for name, (a, b) in itertools.product(IN_PLACE, itertools.product(CLASSIC, repeat=2)):
+            plain, array = np.ones(2, a), wrap(np.ones(2, a))
+            memory, said = array.unwrap(), _decided(rules, name, plain, wrap(np.ones(2, b)))
+            if _outcome(SYMBOLS[name], array, np.ones(2, b)) == calls.LACKING:
+                continue
+            for target, other in ((plain, wrap(np.ones(2, b))), (array, wrap(np.ones(2, b))), (array, np.ones(2, b))):
+                expected = SYMBOLS[name](wrap(np.ones(2, a)), other) if said == (np.dtype(a), False) else None
+                try:
+                    result = IN_PLACE[name](target, other)
+                except (PromotionError, InPlaceError):
+                    refused += 1
+                    unchanged = np.array_equal(np.asarray(target), np.ones(2, a))
+                    if expected is not None or not unchanged:
+                        wrong.append((name, a, b, "refused", said))
+                    continue
+                kept += 1
+                value = memory if target is array else plain
+                if result is not target or value.dtype != a or not np.array_equal(value, np.asarray(expected)):
+                    wrong.append((name, a, b, result, said))
+                value[...] = 1
+    assert wrong == []
+    assert kept > 300
+    assert refused > 300
+
+
+def test_an_array_of_jax_is_bound_to_a_new_one():
+    with use_rules("torch"):
+        plain = before = jnp.ones(2, "int8")
+        plain += asarray(np.ones(2, "uint8"))
+        assert type(plain) is Array
+        assert plain.dtype == "int16"
+        assert before.dtype == "int8"
+        array = first = wrap(jnp.ones(2, "float32"))
+        array += np.ones(2, "int8")
+        assert array is not first
+        assert first.tolist() == [1.0, 1.0]
+        assert array.tolist() == [2.0, 2.0]
+        small = wrap(jnp.ones(2, "int8"))
+        with pytest.raises(InPlaceError, match=r"b.astype\('int8'\)"):
+            small += jnp.ones(2, "float32")
+
+
+def test_assigning_keeps_the_shape():
+    a = wrap(np.ones(1, "float32"))
+    with use_rules("torch"), pytest.raises(ArgumentError, match="shape"):
+        a += np.ones(3, "float32")
+
+
+MASKED = np.ma.masked_array([1.0, 2.0], mask=[False, True])
+MATRIX = np.ones((2, 2)).view(np.matrix)
+
+
+@pytest.mark.parametrize("order", ["left", "right"])
+@pytest.mark.parametrize("other", [MASKED, MATRIX], ids=["masked", "matrix"])
+@pytest.mark.parametrize("name", ["add", "subtract", "divide", "less", "equal", "pow"])
+def test_masked_arrays_and_matrices_are_refused(name, other, order):
+    a = wrap(np.ones(other.shape))
+    call = (other, a) if order == "left" else (a, other)
+    # A matrix on the left of ** says itself that it takes whole numbers only.
+    with pytest.raises(TypeError, match=r"masked|matrix|exponent must be an integer"):
+        SYMBOLS[name](*call)
+
+
+NO_NUMBERS = {
+    "objects": np.array([1, "a"], object),
+    "strings": np.array(["a", "b"]),
+    "times": np.array(["2026-01-01", "2026-01-02"], "datetime64[D]"),
+    "spans": np.array([1, 2], "timedelta64[s]"),
+    "fields": np.zeros(2, [("a", "i4")]),
+    "voids": np.zeros(2, "V4"),
+}
+
+
+@pytest.mark.parametrize("other", NO_NUMBERS.values(), ids=NO_NUMBERS)
+def test_arrays_of_no_numbers_are_refused(other):
+    for backend in (np, jnp):
+        a = wrap(backend.ones(2, "float32"))
+        for name in ("add", "equal", "less"):
+            for call in ((a, other), (other, a)):
+                # Structured arrays on the left refuse a comparison themselves.
+                with pytest.raises(TypeError, match=r"no rule promotes|Cannot compare structured or void"):
+                    SYMBOLS[name](*call)
+        with pytest.raises(OperandError, match="no rule promotes"):
+            ops.add(a, other)
+        with pytest.raises(OperandError):
+            Array(other)
+
+
+def test_keys_for_random_numbers_are_refused():
+    a, key = wrap(jnp.ones((), "float32")), jax.random.key(0)
+    for call in ((a, key), (key, a)):
+        with pytest.raises(OperandError, match="no rule promotes"):
+            operator.add(*call)
+
+
+class Stranger:
+    def __radd__(self, other):
+        return "answered"
+
+    def __eq__(self, other):
+        return "compared"
+
+    __hash__ = None
+
+
+@pytest.mark.parametrize("library", ["numpy", "jax"])
+def test_what_is_no_array(library):
+    a = asarray([1.0, 2.0], library=library)
+    for other in ([1.0, 2.0], (1.0, 2.0), None, "1", {1}, object(), b"1"):
+        for call in ((a, other), (other, a)):
+            with pytest.raises(TypeError):
+                operator.add(*call)
+            with pytest.raises(TypeError):
+                operator.lt(*call)
+        with pytest.raises(OperandError, match="argument 1"):
+            ops.add(a, other)
+    assert a + Stranger() == "answered"
+    assert (a == Stranger()) == "compared"
+    # As Python has it for all that do not know each other.
+    assert (a == object()) is False
+    assert (a != None) is True  # noqa: E711
+    assert (a == "text") is False
+
+
+def test_python_subclasses_of_numbers_are_no_python_numbers():
+    """`np.float64` is one of `float`, and is a 0-d array of float64 all the same."""
+    with use_rules("numpy"):
+        assert (np.float64(2) + wrap(np.ones(2, "float32"))).dtype == "float64"
+        assert (2.0 + wrap(np.ones(2, "float32"))).dtype == "float32"
+
+
+DEVICES = """
+import jax, jax.numpy as jnp, numpy as np
+from supremum.arrays import Array, DeviceError
+first, second = jax.devices()
+a, b = (Array(jax.device_put(jnp.ones(2), d)) for d in (first, second))
+for call in (lambda: a + b, lambda: b * a.unwrap(), lambda: a.unwrap() - b, lambda: jax.numpy.ones(2) + b + a):
+    try:
+        call()
+    except DeviceError as error:
+        assert "TFRT_CPU_0" in str(error) or "cpu:0" in str(error).lower(), error
+        assert ".to_device" in str(error)
+    else:
+        raise SystemExit("no error")
+moved = b.to_device(first)
+assert (a + moved).unwrap().devices() == {first}
+assert (b + 1.0).unwrap().devices() == {second}
+assert (np.ones(2, "float32") + b).unwrap().devices() == {second}
+assert (b + np.ones(2, "float32")).unwrap().devices() == {second}
+print("done")
+"""
+
+
+def test_several_devices_of_jax(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    found = subprocess.run([sys.executable, "-c", DEVICES], capture_output=True, text=True, check=False)
+    assert found.stdout == "done\n", found.stderr

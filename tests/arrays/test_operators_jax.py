@@ -1,0 +1,171 @@
+"""What every operation gives for JAX's arrays: traced over every pair, eager and jitted to the last bit."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from arrays import calls
+from arrays.calls import BINARY, CLASSIC, NUMBERS, REFUSED, UNARY
+from arrays.departures import JAX_LACKS
+from supremum import PromotionError, get_rules, use_rules
+from supremum.arrays import RuntimeDtypeError
+from supremum.arrays.array import wrap
+from supremum.arrays.losses import LOSSES
+from supremum.arrays.operators import APPLIED
+from supremum.formats import as_format
+
+ABSENT = ("complex32", "bcomplex32")  # no dtypes of JAX
+# Formats of each kind: the others of a kind differ in nothing that arrays look at.
+NAMES = [*CLASSIC, "uint2", "int4", "float6_e2m3fn", "float8_e4m3fn", "float8_e8m0fnu"]
+WIDE = ("int64", "uint64", "float64", "complex128")
+WEAK = {"int*": 1, "float*": 1.0, "complex*": 1j}
+JAX_REFUSES = (TypeError, ValueError, NotImplementedError)
+# The others decide nothing on top of these (which the test of NumPy's arrays would show).
+ASKED = {True: ("jax-x64", "jax-x32", "numpy", "torch", "tf-rfc-all", "paddle"), False: ("jax-x32", "numpy", "torch")}
+either_width = pytest.mark.parametrize("x64", [True, False], ids=["x64", "x32"])
+
+
+def _plain(name):
+    """The operation of `jax.numpy`; the losses' first steps."""
+    if name == "where":
+        return lambda a, b: jnp.where(True, a, b)
+    return (lambda a, b: abs(a - b)) if name in LOSSES else getattr(jnp, name)
+
+
+def _lacks_at(x64):
+    def lacks(name, compute, result, to_int):
+        """Whether JAX has no dtype for it, or no function of arrays of the dtypes."""
+        if {*map(str, compute), str(result)} & {*ABSENT, *(() if x64 else WIDE)}:
+            return True
+        function = (lambda a, _: a**1) if to_int else _plain(name)
+        try:
+            jax.eval_shape(function, *(jax.ShapeDtypeStruct((1,), dtype) for dtype in compute))
+        except JAX_REFUSES:
+            return True
+        return False
+
+    return lacks
+
+
+class New:
+    """Which calls are of a kind that was not there before: a kernel, or casts that lead to it."""
+
+    def __init__(self):
+        self.seen = set()
+
+    def __call__(self, name, call, said, compute):
+        dtypes = tuple((getattr(each, "dtype", type(each)), getattr(each, "weak_type", None)) for each in call)
+        kinds = {(name, compute, said), (dtypes, compute)}
+        new = not kinds <= self.seen
+        self.seen |= kinds
+        return new
+
+
+def _traced(x64, ask):
+    """Run a function on traced arrays: of every format, and weak ones."""
+
+    def run(arrays, weak):
+        ask({name: wrap(raw) for name, raw in arrays.items()}, {name: wrap(raw) for name, raw in weak.items()})
+        return 0
+
+    names = [name for name in NAMES if x64 or name not in WIDE]
+    jax.eval_shape(run, {name: jax.ShapeDtypeStruct((1,), np.dtype(name)) for name in names}, WEAK)
+
+
+@either_width
+def test_every_decision_traced(x64):
+    """Each kernel of each rule set once, and each cast of a pair of operands; refusals of all pairs."""
+    cells, new = calls.Cells(_lacks_at(x64)), New()
+
+    def ask(arrays, weak):
+        for rules, name in itertools.product(ASKED[x64], (*BINARY, *UNARY)):
+            rule_set, function = get_rules(rules), calls.function_of(name)
+            operands = [*arrays.values(), *NUMBERS.values(), *(weak.values() if rule_set.weak_arrays else ())]
+            with use_rules(rules):
+                for call in itertools.product(operands, repeat=APPLIED[name].operation.arity):
+                    if not any(hasattr(each, "unwrap") for each in call):
+                        continue
+                    said, compute = calls.decided(rule_set, name, call)
+                    if (said == REFUSED and name not in ("add", "where")) or not new(name, call, said, compute):
+                        continue
+                    cells.ask(rule_set, name, function, call)
+
+    with jax.enable_x64(x64):
+        _traced(x64, ask)
+    cells.check()
+    assert cells.number["given"] > (3000 if x64 else 1500)
+    assert cells.number["refused"] > 200
+    found = {name: " ".join(sorted(dtypes - {"complex32"})) for name, dtypes in cells.lacking.items()}
+    assert not x64 or {name: found.get(name, "") for name in JAX_LACKS} == JAX_LACKS
+
+
+# One of each kind that JAX compiles in a way of its own: every eager call is a program, and takes its time to compile.
+VALUED = ("int32", "bfloat16", "complex64")
+MIXED = ("bool", "uint8", "int64", "float8_e5m2", "float16", "float32", "float64", "complex64")
+SOME = ("add", "divide", "pow", "equal", "exp")
+
+
+def _values(name):
+    """Zero, one, the limits, and what a format has besides numbers."""
+    row = as_format(name)
+    found = [0, 1, row.max, row.min]
+    if row.is_inexact:
+        found += [-1, 3, row.smallest_normal, row.smallest_subnormal, float("inf"), float("-inf"), float("nan")]
+    return np.array(found, None if row.is_inexact else row.dtype).astype(row.dtype)
+
+
+def _all_pairs(names):
+    """Operands for calls: each value of the left with each of the right."""
+    left, *right = (_values(name) for name in names)
+    if not right:
+        return [left]
+    return [np.repeat(left, len(right[0])), np.tile(right[0], len(left))]
+
+
+def _same(a, b):
+    """To the last bit, except that all NaNs are one."""
+    a, b = np.asarray(a), np.asarray(b)
+    number = a == a
+    return a.dtype == b.dtype and np.array_equal(number, b == b) and a[number].tobytes() == b[number].tobytes()
+
+
+def _asked_for_values(x64):
+    for name in (*BINARY, *UNARY) if x64 else SOME:
+        if name == "add" and x64:
+            yield name, list(itertools.product(MIXED, repeat=2))
+        else:
+            yield name, [(each,) * APPLIED[name].operation.arity for each in VALUED]
+
+
+def _jitted(function, operands):
+    """All calls of a function in one compiled program."""
+    return jax.jit(lambda calls: {pair: function(*call) for pair, call in calls.items()})(operands)
+
+
+@either_width
+def test_eager_and_jitted_are_the_same_to_the_last_bit(x64):
+    rules = "jax-x64" if x64 else "jax-x32"
+    different, number = {}, 0
+    with jax.enable_x64(x64), use_rules(rules):
+        for name, pairs in _asked_for_values(x64):
+            function, eager, operands = calls.function_of(name), {}, {}
+            for pair in pairs:
+                call = [wrap(jnp.asarray(raw)) for raw in _all_pairs(pair)]
+                try:
+                    eager[pair], operands[pair] = function(*call), call
+                except (PromotionError, RuntimeDtypeError):
+                    continue
+            jitted = jax.jit(lambda operands, function=function: {p: function(*c) for p, c in operands.items()})(
+                operands
+            )
+            for pair, result in eager.items():
+                number += 1
+                said, _ = calls.decided(get_rules(rules), name, operands[pair])
+                for found in (result, jitted[pair]):
+                    if (found.dtype, found.weak_type, found.shape == ()) != said or not _same(result, found):
+                        different[name, *pair] = (said, result, found)
+    assert different == {}
+    assert number > (150 if x64 else 10)

@@ -1,0 +1,206 @@
+"""What JAX cannot hold is refused before anything is computed; nothing is cut off in silence."""
+
+import itertools
+import re
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from arrays import calls
+from arrays.calls import RULE_SETS
+from supremum import PromotionError, get_rules, use_rules
+from supremum.arrays import InPlaceError, RuntimeDtypeError, asarray, ops
+from supremum.arrays.array import wrap
+from supremum.arrays.operators import APPLIED
+from supremum.operands import as_operand
+
+WIDE = ("int64", "uint64", "float64", "complex128")
+# Calls whose result or computation is in 64 bits, of operands that are not.
+WIDENING = {
+    "numpy": [("int32", "float32"), ("uint32", "int32"), ("int32", "complex64")],
+    "jax-x64": [("uint32", "int32"), ("uint32", "int8"), ("uint32", "int16")],
+    "tf-rfc-all": [("int32", "float32"), ("uint32", "int32")],
+}
+BOTH = ("jax.config.update('jax_enable_x64', True)", "supremum.use_rules('jax-x32')")
+
+
+@pytest.fixture(autouse=True)
+def _x64_off():
+    with jax.enable_x64(False), warnings.catch_warnings():
+        warnings.simplefilter("error")  # JAX warns when it cuts 64 bits off
+        yield
+
+
+def _pairs():
+    return [(rules, *pair) for rules, pairs in WIDENING.items() for pair in pairs]
+
+
+@pytest.mark.parametrize(("rules", "left", "right"), _pairs())
+def test_what_needs_64_bits_is_refused_and_both_fixes_work(rules, left, right):
+    a, b = wrap(jnp.ones(2, left)), wrap(jnp.ones(2, right))
+    decided = get_rules(rules).decide("add", (a.key.operand, b.key.operand)).dtype
+    for call in (lambda: a + b, lambda: a.unwrap() + b, lambda: ops.add(a, b), lambda: jax.jit(ops.add)(a, b)):
+        with use_rules(rules), pytest.raises(RuntimeDtypeError) as caught:
+            call()
+        assert str(decided) in str(caught.value)
+        assert all(fix in str(caught.value) for fix in BOTH)
+    with use_rules("jax-x32"):
+        assert (a + b).dtype.itemsize <= 8
+    with jax.enable_x64(True), use_rules(rules):
+        assert (a + b).dtype == decided
+
+
+def test_the_fixes_are_typed_as_they_stand():
+    a, b = wrap(jnp.ones(2, "int32")), wrap(jnp.ones(2, "float32"))
+    with use_rules("numpy"), pytest.raises(RuntimeDtypeError) as caught:
+        _ = a + b
+    config, rules = re.search(r"(jax\.config\.\S+ True\)), or (supremum\.\S+\))", str(caught.value)).groups()
+    import supremum
+
+    with eval(rules, {"supremum": supremum}):
+        assert (a + b).dtype == "float32"
+    before = jax.config.jax_enable_x64
+    try:
+        with use_rules("numpy"):
+            eval(config, {"jax": jax})
+            with jax.enable_x64(True):  # the fixture's scope stands above the flag itself
+                assert (a + b).dtype == "float64"
+    finally:
+        jax.config.update("jax_enable_x64", before)
+
+
+def test_every_operation_that_would_need_64_bits():
+    asked = 0
+    with use_rules("numpy"):
+        for name, applied in APPLIED.items():
+            if name == "where":
+                continue
+            dtypes = ["int32", "float32"][: applied.operation.arity]
+            call = [wrap(jnp.ones(2, dtype)) for dtype in dtypes]
+            decision = get_rules("numpy").decide(name, [each.key.operand for each in call])
+            asks = decision and {str(decision.dtype), *map(str, decision.verdict.compute)} & set(WIDE)
+            if asks:
+                asked += 1
+                with pytest.raises(RuntimeDtypeError, match="x64"):
+                    calls.function_of(name)(*call)
+    assert asked > 20
+
+
+@pytest.mark.parametrize("value", [2**40, -(2**31) - 1, 2**63])
+def test_numbers_that_do_not_fit_are_no_arrays(value):
+    """Under the rules with 64 bits the library lacks the dtype; under the others the number is out of range."""
+    for rules in ("jax-x64", "numpy"):
+        with use_rules(rules), pytest.raises((RuntimeDtypeError, PromotionError, OverflowError)):
+            asarray(value, library="jax")
+    with use_rules("jax-x32"), pytest.raises((PromotionError, OverflowError)):
+        asarray(value, library="jax")
+    with use_rules("jax"), pytest.raises((PromotionError, OverflowError)):
+        asarray(value, library="jax")
+
+
+@pytest.mark.parametrize("dtype", WIDE)
+def test_wide_dtypes_are_refused_by_name_and_by_array(dtype):
+    small, wide = wrap(jnp.ones(2, "int8")), np.ones(2, dtype)
+    for call in (
+        lambda: small.astype(dtype),
+        lambda: asarray([1, 2], dtype, library="jax"),
+        lambda: asarray(wide, library="jax"),
+        lambda: asarray(wrap(wide), library="jax"),
+        lambda: asarray(jnp.ones(2, "int8"), dtype),
+    ):
+        with pytest.raises(RuntimeDtypeError, match=dtype):
+            call()
+    with jax.enable_x64(True):
+        assert small.astype(dtype).dtype == dtype
+        assert asarray(wide, library="jax").dtype == dtype
+
+
+@pytest.mark.parametrize("rules", [*RULE_SETS, "jax"])
+def test_wide_arrays_of_numpy_next_to_those_of_jax(rules):
+    """Adopted where the rules bring them to 32 bits, refused elsewhere; on either side, and never cut off."""
+    values = {
+        "int64": np.array([2**40, 3]),
+        "float64": np.array([1e300, 0.1]),
+        "uint64": np.array([2**63, 5], "uint64"),
+    }
+    wrong, adopted, refused = [], 0, 0
+    with use_rules(rules):
+        for dtype, (wide, name) in itertools.product(
+            ("int8", "uint32", "int32", "float16", "float32", "complex64"), itertools.product(values, ("add", "less"))
+        ):
+            small, other = wrap(jnp.ones(2, dtype)), values[wide]
+            for call in ((small, other), (other, small), (small, wrap(other)), (other[0], small)):
+                said = get_rules().decide(
+                    name, [each.key.operand if hasattr(each, "key") else as_operand(each) for each in call]
+                )
+                try:
+                    with np.errstate(all="ignore"):
+                        result = calls.OPERATORS[name](*call)
+                except PromotionError:
+                    refused += 1
+                    if said:
+                        wrong.append((name, dtype, wide, "refused"))
+                except RuntimeDtypeError:
+                    refused += 1
+                    if not said or not {*map(str, said.verdict.compute), str(said.dtype)} & set(WIDE):
+                        wrong.append((name, dtype, wide, "lacking", said and said.dtype))
+                else:
+                    adopted += 1
+                    if not said or result.dtype != said.dtype or result.dtype.itemsize > 8 or result.dtype in WIDE:
+                        wrong.append((name, dtype, wide, result, said))
+    assert wrong == []
+    follows_jax = rules in ("jax", "jax-x32")  # which hold 64 bits in 32, as JAX does with x64 off
+    assert (refused == 0) == follows_jax
+    assert adopted > 100 or not follows_jax
+
+
+def test_in_place_and_in_indices():
+    array = wrap(jnp.zeros(2, "int32"))
+    with use_rules("jax-x64"), pytest.raises((RuntimeDtypeError, InPlaceError)):
+        array += np.array([2**40, 1])
+    with use_rules("jax-x64"), pytest.raises((RuntimeDtypeError, InPlaceError)):
+        array.at[0].set(2**40)
+    with use_rules("jax-x32"), pytest.raises((RuntimeDtypeError, InPlaceError, PromotionError)):
+        array.at[0].set(2**40)
+    assert array.tolist() == [0, 0]
+
+
+def test_what_was_prepared_with_x64_on_refuses_with_it_off():
+    a, b = wrap(jnp.ones(2, "int32")), wrap(jnp.ones(2, "float32"))
+    with use_rules("numpy"):
+        for _ in range(2):
+            with jax.enable_x64(True):
+                assert (a + b).dtype == "float64"
+                assert (a / 2).dtype == "float64"
+            with pytest.raises(RuntimeDtypeError, match="x64"):
+                _ = a + b
+            with pytest.raises(RuntimeDtypeError, match="x64"):
+                _ = a / 2
+            with pytest.raises(RuntimeDtypeError, match="x64"):
+                jax.jit(lambda a, b: a + b)(a, b)
+
+
+def test_the_name_jax_follows_the_flag_when_it_changes():
+    a, b, small = np.ones(2, "uint32"), wrap(np.ones(2, "int32")), wrap(jnp.ones(2, "int8"))
+    traces = []
+
+    @jax.jit
+    def halved(x):
+        traces.append(1)
+        return asarray(1.0, library="jax") * x
+
+    with use_rules("jax"):
+        for x64 in (False, True, False, True):
+            with jax.enable_x64(x64):
+                assert (a + b).dtype == ("int64" if x64 else "int32")
+                assert (b / b).dtype == "float32"
+                assert asarray(2).dtype == ("int64" if x64 else "int32")
+                assert asarray(2, library="jax").dtype == ("int64" if x64 else "int32")
+                assert (asarray(2) * 2.5).dtype == ("float64" if x64 else "float32")
+                assert (True + asarray(2, library="jax")).dtype == ("int64" if x64 else "int32")
+                assert halved(small).dtype == ("float64" if x64 else "float32")
+                assert halved(small).weak_type
+    assert len(traces) == 2

@@ -1,0 +1,170 @@
+"""Weakness flows as in JAX, whichever library the arrays are from; and nowhere else is anything weak."""
+
+import importlib.util
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from arrays import calls
+from arrays.calls import BINARY, RULE_SETS, UNARY
+from supremum import PromotionError, get_rules, use_rules
+from supremum.arrays import RuntimeDtypeError, asarray, ops
+from supremum.arrays.array import wrap
+from supremum.arrays.losses import LOSSES
+
+# PyTorch is asked where it is installed.
+LIBRARIES = [name for name in ("numpy", "torch", "jax") if name == "numpy" or importlib.util.find_spec(name)]
+STRONG = ("bool", "uint8", "int8", "int64", "bfloat16", "float16", "float32", "float64", "complex64")
+NUMBERS = {"int*": 2, "float*": 2.0, "complex*": 2j}
+JAX_REFUSES = (TypeError, ValueError, NotImplementedError)
+
+
+def _operands(library, shape=(2,)):
+    """Strong arrays and, by the names of their kinds, weak ones."""
+    strong = {name: asarray(np.ones(shape, name), library=library) for name in STRONG}
+    return strong | {name: asarray(number, library=library) for name, number in NUMBERS.items()}
+
+
+def _plain(name):
+    if name == "where":
+        return lambda a, b: jnp.where(True, a, b)
+    return getattr(jnp, name)
+
+
+def _jax_says(shape):
+    """By operation and operands, what `jax.numpy` itself gives; all traced at once."""
+    answers = {}
+
+    def ask(strong, weak):
+        operands = strong | weak
+        for name in (*BINARY, *UNARY):
+            if name in LOSSES:
+                continue
+            for call in itertools.product(operands, repeat=2 if name in BINARY else 1):
+                try:
+                    result = _plain(name)(*(operands[each] for each in call))
+                except JAX_REFUSES:
+                    continue
+                answers[name, *call] = (np.dtype(result.dtype), result.weak_type and result.dtype != bool)
+        return 0
+
+    jax.eval_shape(ask, {name: jax.ShapeDtypeStruct(shape, np.dtype(name)) for name in STRONG}, NUMBERS)
+    return answers
+
+
+@pytest.fixture(scope="module", name="answers")
+def _answers():
+    with jax.enable_x64(True):
+        return _jax_says((2,))
+
+
+@pytest.mark.parametrize("library", [name for name in LIBRARIES if name != "jax"])
+def test_every_operation_gives_what_jax_gives(library, answers):
+    different, lacking = {}, 0
+    with jax.enable_x64(True), use_rules("jax-x64"), np.errstate(all="ignore"):
+        operands = _operands(library)
+        for (name, *call), theirs in answers.items():
+            try:
+                result = calls.function_of(name)(*(operands[each] for each in call))
+            except RuntimeDtypeError:
+                lacking += 1  # the kernel: the dtype is asked of the rules in the conformance tests
+                continue
+            except PromotionError:
+                different[name, *call] = ("refused", theirs)
+                continue
+            if (result.dtype, result.weak_type) != theirs:
+                different[name, *call] = ((result.dtype, result.weak_type), theirs)
+            if ("weak_type=True" in repr(result)) != result.weak_type:
+                different[name, *call] = repr(result)
+    assert different == {}
+    assert len(answers) > 3000
+    assert lacking < len(answers) / 8
+
+
+def test_arrays_of_jax_keep_jaxs_own_flag(answers):
+    """Concrete ones: the flag is the array's, not one of ours."""
+    with jax.enable_x64(True), use_rules("jax-x64"):
+        operands = _operands("jax")
+        for name, call in itertools.product(
+            ("add", "less"), itertools.product(("int*", "float*", "int8", "float32"), repeat=2)
+        ):
+            result = calls.function_of(name)(*(operands[each] for each in call))
+            assert (result.dtype, result.weak_type) == answers[name, *call]
+            assert (result.unwrap().weak_type and name != "less") == result.weak_type
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_only_numbers_are_weak_and_only_under_rules_that_know_it(library):
+    for rules in RULE_SETS:
+        with jax.enable_x64(True), use_rules(rules):
+            weak = get_rules(rules).weak_arrays
+            for number in (2, 2.0, 2j):
+                made = asarray(number, library=library)
+                assert made.weak_type == weak, (rules, number)
+                assert ("weak_type=True" in repr(made)) == weak
+                decided = get_rules(rules).decide(None, (made.key.operand,))
+                assert not decided or decided.dtype == made.dtype
+            assert not asarray(True, library=library).weak_type
+            assert not asarray([1, 2], library=library).weak_type
+            assert not asarray(2, "int32", library=library).weak_type
+            assert not asarray(np.float32(2), library=library).weak_type
+            assert not asarray(np.ones(2), library=library).weak_type
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_weak_array_counts_by_its_dtype_under_rules_that_know_none(library):
+    with jax.enable_x64(True):
+        with use_rules("jax-x64"):
+            weak = asarray(2.0, library=library)
+            assert (weak + asarray(np.ones(2, "float16"), library=library)).dtype == "float16"
+        with use_rules("numpy"):
+            found = weak + asarray(np.ones(2, "float16"), library=library)
+            assert (found.dtype, found.weak_type) == ("float64", False)
+            assert not ops.negative(weak).weak_type
+        with use_rules("jax-x64"):
+            assert ops.negative(weak).weak_type
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_elements_and_forms_of_a_weak_array_are_weak(library):
+    with jax.enable_x64(True), use_rules("jax-x64"):
+        weak = asarray(2.0, library=library) * asarray([True, True], library=library)
+        strong = weak * asarray(np.ones(2, "float32"), library=library)
+        assert weak.shape == (2,)
+        assert weak.weak_type
+        assert not strong.weak_type
+        for array in (weak, strong):
+            assert array[0].weak_type == array.weak_type
+            assert array[:1].weak_type == array.weak_type
+            assert [each.weak_type for each in array] == [array.weak_type] * 2
+            assert asarray(array).weak_type == array.weak_type
+            assert wrap(array) is array
+            assert not array.astype(array.dtype).weak_type
+            assert not array.astype("float16").weak_type
+        for other in LIBRARIES:
+            assert asarray(weak, library=other).weak_type
+            assert not asarray(strong, library=other).weak_type
+
+
+def test_in_place_a_weak_array_follows_the_other():
+    """It has no dtype of its own that it could keep."""
+    with use_rules("jax-x64"):
+        total = asarray(0.0)
+        total += np.ones(2, "float16")
+        assert (total.dtype, total.weak_type, total.shape) == ("float16", False, (2,))
+        total += 1
+        assert (total.dtype, total.weak_type) == ("float16", False)
+
+
+def test_where_and_clip():
+    with jax.enable_x64(True), use_rules("jax-x64"):
+        weak, strong = asarray(2.0), wrap(np.ones(2, "float16"))
+        assert ops.where(True, weak, 3).weak_type
+        assert not ops.where(True, weak, strong).weak_type
+        assert ops.where(True, weak, strong).dtype == "float16"
+        assert ops.clip(weak, 0, 1).weak_type
+        assert not ops.clip(strong, 0, weak).weak_type
+        assert ops.clip(strong, 0, weak).dtype == "float16"
