@@ -7,7 +7,6 @@ from importlib.util import find_spec
 
 import jax.numpy as jnp
 import numpy as np
-
 import supremum
 
 

@@ -4,7 +4,6 @@ python examples/arrays/porting_tensorflow.py
 """
 
 import numpy as np
-
 import supremum
 from supremum import Variable, asarray
 

@@ -122,6 +122,11 @@ def test_assigning(library):
     variable -= 1.5
     variable[1] = 7
     assert first is variable
+    square = Variable(np.full((2, 2), 1, "float32"), library=library)
+    value = square.value
+    square @= square
+    assert np.asarray(square).tolist() == [[2, 2], [2, 2]]
+    assert np.asarray(value).tolist() == [[1, 1], [1, 1]]
     assert np.asarray(variable).tolist() == [1, 7, 1]
     assert isinstance(variable + 1, Array)
     assert not isinstance(variable + 1, Variable)

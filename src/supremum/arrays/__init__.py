@@ -6,6 +6,7 @@ from supremum.arrays.array import Array
 from supremum.arrays.counting import Conversion, ConversionCounts, Total, count_conversions
 from supremum.arrays.creation import asarray
 from supremum.arrays.errors import DeviceError, InPlaceError, LibraryError, RuntimeDtypeError
+from supremum.arrays.namespaces import namespace
 from supremum.arrays.trees import register_when_loaded
 from supremum.arrays.variable import Variable
 
@@ -21,6 +22,7 @@ __all__ = [
     "Variable",
     "asarray",
     "count_conversions",
+    "namespace",
 ]
 
 register_when_loaded()

@@ -10,12 +10,13 @@ import numpy as np
 from supremum.arrays import protocols
 from supremum.arrays.assigning import accepted_value
 from supremum.arrays.backends import Backend, Key, Raw, backend_names, backend_of
+from supremum.arrays.methods import Methods
 from supremum.arrays.operators import Operators
 from supremum.errors import OperandError
 from supremum.formats import DType, as_format
 
 
-class Array(Operators):
+class Array(Operators, Methods):
     """An array whose operators, functions and namespace follow the rule set in force.
 
     It wraps an array of NumPy, JAX or PyTorch and shares its memory. An operation decides by the rules (the innermost
@@ -213,8 +214,11 @@ class Array(Operators):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return np.array(self.backend.numpy(self._raw), dtype, copy=copy)
 
-    def __dlpack__(self, **options: Any) -> Any:
-        return self._raw.__dlpack__(**options)
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
+        options = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
+        return self._raw.__dlpack__(**{name: value for name, value in options.items() if value is not None})
 
     def __dlpack_device__(self) -> Any:
         return self._raw.__dlpack_device__()

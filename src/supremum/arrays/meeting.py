@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from supremum.arrays.array import Array, wrap
@@ -38,13 +39,14 @@ class Met(NamedTuple):
         return typed(self.backend, raw, self.result)
 
 
-def met(operation: str | None, operands: Sequence[Any], beside: Sequence[Any] = ()) -> Met:
+def met(operation: str | None, operands: Sequence[Any], beside: Sequence[Any] = (), name: str = "") -> Met:
     """Bring operands together as the rules decide.
 
     Args:
         operation: the name of the operation that decides; None where no particular one does.
         operands: arrays and Python numbers.
         beside: more of them, which take no part in the decision.
+        name: of what is computed, where that is not the operation that decides; errors and counts have it.
 
     Raises:
         PromotionError: if the rules refuse.
@@ -52,16 +54,17 @@ def met(operation: str | None, operands: Sequence[Any], beside: Sequence[Any] = 
         LibraryError: for operands from two libraries.
     """
     rules = get_rules()
-    name = as_operation(operation).name
+    row = as_operation(operation)
+    name = name or row.name
     found = [seen_or_refused(operand, rules, name, i) for i, operand in enumerate((*operands, *beside))]
     backend = common_backend([key for key, _ in found], name)
     deciding = found[: len(operands)]
     seen = operands_of([key for key, _ in deciding], [raw for _, raw in deciding])
-    verdict = accepted(rules.decide(operation, seen)).verdict
+    verdict = accepted(replace(rules.decide(row, seen), operation=name)).verdict
     assert verdict.result is not None
     if (watcher := SCOPE.get().watcher) is not None:
         keys = tuple(key for key, _ in deciding)
-        plan = Plan(as_operation(operation), keys, verdict.compute, verdict.result, rules.name)
+        plan = Plan(replace(row, name=name), keys, verdict.compute, verdict.result, rules.name)
         watcher.note(plan, [raw for _, raw in deciding])
     brought = [_brought(backend, *each, dtype) for each, dtype in zip(deciding, verdict.compute, strict=True)]
     others = [_brought(backend, key, raw, key.operand.format.dtype) for key, raw in found[len(operands) :]]
@@ -121,8 +124,13 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Array:  # noqa: A002 (t
     >>> clip(np.array([1.0, 5.0], "float32"), max=2)
     Array([1., 2.], dtype=float32)
     """
-    given = {"min": min, "max": max}
+    given = {"maximum": min, "minimum": max}
     bounds = {name: bound for name, bound in given.items() if bound is not None}
-    together = met(None, (x, *bounds.values()))
+    together = met(None, (x, *bounds.values()), name="clip")
+    xp = together.backend.xp
     first, *others = together.operands
-    return together.wrapped(together.backend.xp.clip(first, **dict(zip(bounds, others, strict=True))))
+    # NumPy's own clip does not know the formats of ml_dtypes.
+    clipped = first if bounds else xp.asarray(first, copy=True)
+    for name, bound in zip(bounds, others, strict=True):
+        clipped = getattr(xp, name)(clipped, bound)
+    return together.wrapped(clipped)

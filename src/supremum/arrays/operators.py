@@ -79,6 +79,24 @@ def _in_place(name: str) -> Callable[[Any, Any], Array]:
     return method
 
 
+def _matmul(self: Any, other: Any) -> Array:
+    """`@`; its function is the namespace's."""
+    from supremum.arrays.products import product  # it imports this module
+
+    return product(self, other)
+
+
+def _reflected_matmul(self: Any, other: Any) -> Array:
+    from supremum.arrays.products import product  # it imports this module
+
+    return product(other, self)
+
+
+def _matmul_in_place(self: Any, other: Any) -> Array:
+    result = _matmul(self, other)
+    return NotImplemented if result is NotImplemented else self._put(result, "matmul", other)
+
+
 def _both(first: Callable[[Any, Any], Any], second: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """The method of an operator that gives the results of two."""
 
@@ -102,7 +120,11 @@ class Operators:
     def _assign(self: Any, name: str, other: Any) -> Any:
         """What an operator that assigns does: the result in the place of this array."""
         result = APPLIED[name].apply((self, other))
-        return NotImplemented if result is NotImplemented else assigned(self, result, name, other)
+        return NotImplemented if result is NotImplemented else self._put(result, name, other)
+
+    def _put(self: Any, result: Array, name: str, other: Any) -> Any:
+        """The result of an operator in the place of this array."""
+        return assigned(self, result, name, other)
 
     __pos__, __neg__, __abs__ = _unary("positive"), _unary("negative"), _unary("abs")
     __invert__ = _unary("bitwise_invert")
@@ -119,6 +141,8 @@ class Operators:
     )
     __mod__, __rmod__, __imod__ = _binary("remainder"), _reflected("remainder"), _in_place("remainder")
     __pow__, __rpow__, __ipow__ = _binary("pow"), _reflected("pow"), _in_place("pow")
+
+    __matmul__, __rmatmul__, __imatmul__ = _matmul, _reflected_matmul, _matmul_in_place
 
     __and__, __rand__, __iand__ = _binary("bitwise_and"), _reflected("bitwise_and"), _in_place("bitwise_and")
     __or__, __ror__, __ior__ = _binary("bitwise_or"), _reflected("bitwise_or"), _in_place("bitwise_or")

@@ -25,6 +25,10 @@ def array_ufunc(self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **optio
     """
     from supremum.arrays.array import wrap  # it imports this module
 
+    if ufunc.signature is not None and method == "__call__":  # of arrays as a whole, such as matmul
+        from supremum.arrays.routing import route  # it imports the namespaces
+
+        return route(ufunc, inputs, options)
     outputs = options.pop("out", ())
     given = [name for name, value in options.items() if value is not True]
     operation = _operation(ufunc.__name__)

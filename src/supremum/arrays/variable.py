@@ -8,7 +8,6 @@ from typing import Any
 from supremum.arrays.array import Array, plain_index, wrap
 from supremum.arrays.assigning import accepted_value, check_fits, check_kept
 from supremum.arrays.creation import asarray
-from supremum.arrays.operators import APPLIED
 from supremum.errors import ArgumentError, OperandError
 
 
@@ -104,9 +103,9 @@ class Variable(Array):
 
     def _assign(self, name: str, other: Any) -> Any:
         check_fits(self, name, other)
-        result = APPLIED[name].apply((self, other))
-        if result is NotImplemented:
-            return result
+        return super()._assign(name, other)
+
+    def _put(self, result: Array, name: str, other: Any) -> Any:
         check_kept(self, result, name, other)
         return self._hold(result.unwrap())
 

@@ -98,13 +98,10 @@ class JaxBackend(Backend):
 
     def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
         """An array in another dtype."""
-        if _is_wide(dtype) and not is_x64():
-            raise RuntimeDtypeError(f"JAX has no {dtype} with its x64 off: jax.config.update('jax_enable_x64', True)")
-        if not _is_known(dtype):
-            raise RuntimeDtypeError(f"JAX has no {dtype}")
+        native = self.native_dtype(dtype)
         if weak:
-            return p.convert_element_type_p.bind(raw, new_dtype=dtype, weak_type=True, sharding=None)
-        return jnp.astype(raw, dtype)
+            return p.convert_element_type_p.bind(raw, new_dtype=native, weak_type=True, sharding=None)
+        return jnp.astype(raw, native)
 
     def asarray(self, data: Any, dtype: DType | None = None, device: Any = None, copy: bool | None = None) -> Raw:
         """An array; what would lose bits on the way is refused."""
@@ -126,7 +123,15 @@ class JaxBackend(Backend):
         return np.asarray(raw)
 
     def native_dtype(self, dtype: DType) -> Any:
-        """The dtype itself."""
+        """The dtype itself.
+
+        Raises:
+            RuntimeDtypeError: if JAX does not have it, or not with its x64 off.
+        """
+        if not _is_known(dtype):
+            raise RuntimeDtypeError(f"JAX has no {dtype}")
+        if _is_wide(dtype) and not is_x64():
+            raise RuntimeDtypeError(f"JAX has no {dtype} with its x64 off: jax.config.update('jax_enable_x64', True)")
         return dtype
 
     def is_traced(self, raw: Raw) -> bool:

@@ -137,7 +137,7 @@ class TorchBackend(Backend):
         """The tensor as NumPy's array, sharing memory where torch's own `numpy` does."""
         dtype = self.dtype_of(raw)
         if as_format(dtype).is_builtin:
-            return raw.numpy()
+            return raw.resolve_conj().resolve_neg().numpy()
         return raw.view(_NATIVE[np.dtype(f"u{dtype.itemsize}")]).numpy().view(dtype)
 
     def native_dtype(self, dtype: DType) -> Any:

@@ -1,0 +1,400 @@
+"""The namespaces of the array API standard: what they decide, and that the rest is the library's own."""
+
+import itertools
+import json
+import pickle
+import re
+from pathlib import Path
+
+import jax
+import ml_dtypes
+import numpy as np
+import pytest
+
+import supremum
+from arrays.libraries import NAMES, library
+from supremum import Array, PromotionError, explain, namespace, result_type, use_rules
+from supremum.arrays import InPlaceError, LibraryError, RuntimeDtypeError, standard
+from supremum.arrays.making import MAKING, MAKING_FFT
+from supremum.arrays.promoting import PROMOTING, PROMOTING_LINALG
+from supremum.errors import ArgumentError, UnknownDtypeError, UnknownNameError
+from supremum.formats import FORMATS, as_format
+
+ORACLE = json.loads((Path(__file__).parents[1] / "conformance/oracles/array-api-promotion.json").read_text("utf-8"))
+STANDARD = list(ORACLE["table"])
+# torch has no sums of them.
+UNADDED = [("supremum.arrays.torch", f"uint{bits}") for bits in (16, 32, 64)]
+# The standard's page has these too; the suite leaves them out.
+MIXED = {
+    ("float32", "complex64"): "complex64", ("float32", "complex128"): "complex128",
+    ("float64", "complex64"): "complex128", ("float64", "complex128"): "complex128",
+}  # fmt: skip
+CLASSIC = [row.name for row in FORMATS if row.is_builtin or row.name == "bfloat16"]
+RULE_SETS = ["jax-x64", "numpy", "torch", "array-api", "keras", "tf-rfc-all"]
+RULE_SETS = [name for name in RULE_SETS if name in supremum.rules.rule_names()]
+
+
+@pytest.fixture(params=NAMES)
+def xp(request):
+    with library(request.param) as found:
+        yield found
+
+
+# What is decided
+
+
+def test_the_table_of_the_standards_own_suite(xp):
+    table = ORACLE["table"]
+    arrays = {name: xp.asarray(np.ones(1), dtype=name) for name in STANDARD}
+    with use_rules("array-api"):
+        for a, b in itertools.product(STANDARD, repeat=2):
+            expected = table[a].get(b) or MIXED.get((a, b)) or MIXED.get((b, a))
+            if expected is None:
+                for refused in (xp.result_type, lambda a, b: xp.add(arrays[a.name], arrays[b.name])):
+                    with pytest.raises(PromotionError):
+                        refused(np.dtype(a), np.dtype(b))
+            else:
+                assert xp.result_type(arrays[a], np.dtype(b)) == expected
+                if a != "bool" and (xp.__name__, expected) not in UNADDED:  # bools are not added by the standard
+                    assert xp.add(arrays[a], arrays[b]).dtype == expected, (a, b)
+                assert xp.can_cast(arrays[a], expected)
+
+
+VECTORS = {
+    "concat": lambda xp, a, b: xp.concat([a, b]),
+    "stack": lambda xp, a, b: xp.stack([a, b]),
+    "where": lambda xp, a, b: xp.where(xp.asarray([True, False, True]), a, b),
+    "diff": lambda xp, a, b: xp.diff(a, prepend=b),
+    "tensordot": lambda xp, a, b: xp.tensordot(a, b, axes=1),
+    "vecdot": lambda xp, a, b: xp.vecdot(a, b),
+    "matmul": lambda xp, a, b: xp.matmul(a, b),
+    "@": lambda xp, a, b: a @ b,
+    "outer": lambda xp, a, b: xp.linalg.outer(a, b),
+    "cross": lambda xp, a, b: xp.linalg.cross(a, b),
+}
+DECIDES = dict.fromkeys(["tensordot", "vecdot", "matmul", "@", "outer", "cross"], "multiply") | {"where": "where"}
+WITHOUT_KERNEL = (RuntimeDtypeError, RuntimeError, TypeError, ValueError)
+
+
+@pytest.mark.parametrize("rules", RULE_SETS)
+def test_every_pair_of_dtypes_is_brought_together_as_the_rules_decide(xp, rules):
+    for name in VECTORS:
+        if xp is not namespace("jax"):
+            _check_pairs(xp, name, rules, step=1)
+        elif rules == "jax-x64" or name == "concat":  # each is compiled
+            _check_pairs(xp, name, rules, step=13)
+
+
+def _check_pairs(xp, name, rules, step):
+    pairs = list(itertools.product(CLASSIC, repeat=2))[::step]
+    vectors = {dtype: xp.asarray(np.ones(3), dtype=dtype) for dtype in CLASSIC}
+    computed = 0
+    with use_rules(rules):
+        for a, b in pairs:
+            decision = explain(vectors[a], vectors[b], operation=DECIDES.get(name))
+            if not decision:
+                with pytest.raises(PromotionError, match=re.escape(f"{name.replace('@', 'matmul')}({a}, {b})")):
+                    VECTORS[name](xp, vectors[a], vectors[b])
+                continue
+            try:
+                result = VECTORS[name](xp, vectors[a], vectors[b])
+            except WITHOUT_KERNEL:  # bool and unsigned products of torch, bools subtracted
+                dtype = as_format(decision.dtype)
+                assert name not in ("concat", "stack", "where"), (a, b)
+                assert not dtype.is_inexact, (a, b)
+                continue
+            computed += 1
+            assert (result.dtype, result.weak_type) == (decision.dtype, decision.weak), (a, b)
+            expected = VECTORS[name](namespace("numpy"), *(np.ones(3, decision.dtype),) * 2)
+            np.testing.assert_array_equal(np.asarray(result, np.complex128), np.asarray(expected, np.complex128))
+    assert computed > len(pairs) / 8
+
+
+def test_what_is_searched_solved_and_clipped_is_brought_together(xp):
+    # 0.1 as float16 lies below 0.1 as float64: only in the dtype they meet in is that seen.
+    halves = xp.asarray([0.0, 0.1], dtype="float16")
+    assert int(xp.searchsorted(halves, xp.asarray(0.1, dtype="float64"))) == 2
+    assert not xp.isin(halves, xp.asarray(0.1, dtype="float64"))[1]
+    assert xp.isin(halves, xp.asarray(0.1, dtype="float16"))[1]
+    assert int(xp.searchsorted(halves, halves[1], sorter=np.array([0, 1]))) == 1
+    eye = xp.eye(2, dtype="int8")
+    for rules in ("jax-x64", "numpy", "torch"):
+        with use_rules(rules):
+            expected = explain(eye, eye, operation="divide").dtype
+            if expected != np.float16:  # no library has a solver for it
+                assert xp.linalg.solve(eye, xp.asarray([1, 2], dtype="int8")).dtype == expected
+            assert xp.clip(eye, 0, 1).dtype == np.int8
+            assert xp.clip(halves, xp.zeros(1, dtype="float32")).dtype == np.float32
+    with use_rules("array-api"), pytest.raises(PromotionError, match="solve"):
+        xp.linalg.solve(eye, eye)
+
+
+def test_python_numbers_are_weak_among_arrays(xp):
+    small = xp.asarray([1, 2], dtype="int8")
+    assert xp.where(small > 1, small, 3).dtype == np.int8
+    assert xp.where(True, 1, 2).weak_type
+    assert xp.result_type(small, 3) == np.int8
+    assert xp.result_type("bfloat16", small) == ml_dtypes.bfloat16
+    weak = xp.stack([xp.asarray(1), xp.asarray(2)])
+    assert weak.weak_type
+    assert xp.concat([weak, small]).dtype == np.int8
+    both = xp.matmul(weak, weak)
+    assert (both.weak_type, int(both)) == (True, 5)
+
+
+def test_elementwise_functions_bring_numpys_arrays_and_numbers_home(xp):
+    for result in (
+        xp.add(np.ones(2, "float32"), 1), xp.sin(np.float32(0)), xp.multiply(2, 3), xp.sqrt(4), xp.sum(np.ones(3)),
+        xp.where(np.array([True]), 1, 2.0), xp.clip(np.arange(3), 1), xp.concat([np.ones(2), np.ones(1)]),
+        xp.where(True, 1, 2), xp.astype(np.ones(2), "float32"), xp.flip(np.ones(2)),
+    ):  # fmt: skip
+        assert isinstance(result, Array)
+        assert result.__array_namespace__() is xp
+    assert xp.add(xp.asarray([1.0], dtype="float32"), np.ones(1, "float32")).dtype == np.float32
+
+
+def test_names_of_operations_in_other_libraries_are_ours_too(xp):
+    half = xp.asarray([4.0], dtype="bfloat16")
+    assert xp.power(half, 2).dtype == xp.true_divide(half, 2).dtype == ml_dtypes.bfloat16
+
+
+# What is made
+
+MADE = {
+    "float": [
+        lambda xp: xp.zeros(2), lambda xp: xp.ones((2, 1)), lambda xp: xp.empty(2), lambda xp: xp.eye(2),
+        lambda xp: xp.linspace(0, 1, 3), lambda xp: xp.full(2, 0.5), lambda xp: xp.arange(0, 1, 0.5),
+        lambda xp: xp.fft.fftfreq(4), lambda xp: xp.fft.rfftfreq(4), lambda xp: xp.asarray([1.0]),
+    ],
+    "integer": [lambda xp: xp.full(2, 1), lambda xp: xp.arange(3), lambda xp: xp.asarray([1])],
+    "complex": [lambda xp: xp.full(2, 1j), lambda xp: xp.linspace(0, 1j, 3), lambda xp: xp.asarray([1j])],
+}  # fmt: skip
+DEFAULTS = {  # float, integer and complex
+    "numpy": ("float64", "int64", "complex128"),
+    "torch": ("float32", "int64", "complex64"),
+    "jax-x32": ("float32", "int32", "complex64"),
+    "jax-x64": ("float64", "int64", "complex128"),
+    "array-api": ("float64", "int64", "complex128"),
+}
+
+
+@pytest.mark.parametrize("rules", DEFAULTS)
+def test_without_a_dtype_arrays_have_the_rules_default(xp, rules):
+    with use_rules(rules):
+        for (category, functions), expected in zip(MADE.items(), DEFAULTS[rules], strict=True):
+            assert [str(make(xp).dtype) for make in functions] == [expected] * len(functions), category
+        kinds = ("real floating", "integral", "complex floating")
+        defaults = xp.__array_namespace_info__().default_dtypes()
+        assert tuple(str(defaults[kind]) for kind in kinds) == DEFAULTS[rules]
+        assert xp.full(2, True).dtype == np.bool_
+
+
+def test_dtypes_are_given_as_anything_that_names_one(xp):
+    for dtype in ("bfloat16", ml_dtypes.bfloat16, xp.bfloat16, np.dtype("bfloat16"), as_format("bfloat16")):
+        for made in (
+            xp.zeros(2, dtype=dtype), xp.ones(2, dtype=dtype), xp.full(2, 3, dtype=dtype), xp.eye(2, dtype=dtype),
+            xp.zeros_like(xp.arange(2), dtype=dtype), xp.full_like(xp.arange(2), 3.5, dtype=dtype),
+            xp.asarray([1, 2], dtype=dtype), xp.astype(xp.arange(2), dtype), xp.sum(xp.arange(2), dtype=dtype),
+        ):  # fmt: skip
+            assert made.dtype == xp.bfloat16
+    with pytest.raises(UnknownDtypeError, match="did you mean 'float32'"):
+        xp.zeros(2, dtype="flaot32")
+    with pytest.raises(OverflowError):
+        xp.full(2, 300, dtype="int8")
+
+
+def test_values_of_what_is_made(xp):
+    assert xp.arange(1, 7, 2).tolist() == [1, 3, 5]
+    assert xp.arange(5.0, 3.0, -1).tolist() == [5.0, 4.0]
+    assert xp.linspace(0, 1, 2, endpoint=False).tolist() == [0.0, 0.5]
+    assert xp.full((2, 1), xp.asarray(3, dtype="int8")).tolist() == [[3], [3]]
+    assert xp.full((1,), xp.asarray(3, dtype="int8")).dtype == np.int8
+    assert xp.arange(xp.asarray(3, dtype="int16")).dtype == np.int16
+    assert xp.eye(2, 3, k=1).tolist() == [[0, 1, 0], [0, 0, 1]]
+    assert xp.tril(xp.ones((2, 2))).tolist() == [[1, 0], [1, 1]]
+    shared = xp.from_dlpack(xp.arange(3))
+    assert shared.tolist() == [0, 1, 2]
+    assert xp.asarray([1], device=shared.device).device == shared.device
+
+
+def test_filling_follows_the_rules(xp):
+    ints = xp.asarray([1, 2], dtype="int8")
+    assert xp.full_like(ints, 7).tolist() == [7, 7]
+    assert xp.full_like(xp.asarray(1), 7).weak_type
+    assert xp.full_like(xp.asarray([1.5], dtype="float32"), 7).dtype == np.float32
+    for wrong in (1.5, 300, xp.asarray(1, dtype="int16")):
+        with pytest.raises(InPlaceError):
+            xp.full_like(ints, wrong)
+
+
+def test_jax_without_x64_is_never_asked_for_more_than_it_has():
+    xp = namespace("jax")
+    with jax.enable_x64(False):
+        for make in (xp.zeros, xp.ones, xp.empty, xp.eye, xp.arange, xp.fft.fftfreq):
+            with pytest.raises(RuntimeDtypeError, match="jax_enable_x64"):
+                make(3, dtype="float64")
+            with use_rules("numpy"), pytest.raises(RuntimeDtypeError):
+                make(3)
+            assert make(3).dtype in (np.float32, np.int32)
+        narrow = xp.ones(2)
+        for call in (
+            lambda: xp.full(2, 1, dtype="int64"), lambda: xp.linspace(0, 1, 3, dtype="complex128"),
+            lambda: xp.sum(narrow, dtype="float64"), lambda: xp.astype(narrow, "float64"),
+            lambda: xp.zeros_like(narrow, dtype="int64"), lambda: xp.from_dlpack(np.ones(2)),
+            lambda: xp.flip(np.ones(2)),
+        ):  # fmt: skip
+            with pytest.raises(RuntimeDtypeError):
+                call()
+        assert "float64" not in xp.__array_namespace_info__().dtypes()
+        assert xp.float64 == np.float64  # its name is there
+
+
+# Dtypes
+
+
+def test_limits_of_every_format(xp):
+    for row in FORMATS:
+        if row.category == "integer":
+            info = xp.iinfo(row.dtype)
+            theirs = ml_dtypes.iinfo(row.dtype)
+            assert (info.max, info.min, info.bits) == (theirs.max, theirs.min, theirs.bits)
+        elif row.is_inexact:
+            info, theirs = xp.finfo(row.dtype), ml_dtypes.finfo(row.component.dtype)
+            assert info.dtype == row.component.dtype
+            for name in ("bits", "eps", "max", "min", "smallest_normal"):
+                # ml_dtypes rounds the limits of e8m0 to its own format.
+                assert getattr(info, name) == float(getattr(theirs, name)) or row.name == "float8_e8m0fnu", (row, name)
+    assert xp.finfo(xp.asarray([1j], dtype="complex64")).dtype == np.float32
+    assert isinstance(xp.finfo("float16").max, float)
+    for function, dtype in ((xp.finfo, "int8"), (xp.iinfo, "float32"), (xp.iinfo, "bool")):
+        with pytest.raises(ArgumentError):
+            function(dtype)
+
+
+def test_kinds_of_dtypes(xp):
+    theirs = namespace("numpy").zeros(1).backend.xp
+    kinds = ["bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric"]
+    for dtype, kind in itertools.product(STANDARD, [*kinds, ("bool", "integral"), np.dtype("int8")]):
+        assert xp.isdtype(np.dtype(dtype), kind) == theirs.isdtype(np.dtype(dtype), kind)
+    assert xp.isdtype("float8_e4m3fn", "real floating")
+    assert xp.isdtype("int4", "signed integer")
+    with pytest.raises(UnknownNameError, match="did you mean 'integral'"):
+        xp.isdtype("int8", ("numeric", "intgral"))
+
+
+def test_what_can_be_cast_is_what_the_rules_bring_there(xp):
+    for rules in RULE_SETS:
+        with use_rules(rules):
+            for a, b in itertools.product(CLASSIC, repeat=2):
+                decision = explain(a, b)
+                assert xp.can_cast(np.dtype(as_format(a).dtype), b) == (bool(decision) and decision.dtype == b)
+    assert xp.result_type(np.dtype("int8"), np.dtype("uint8")) == result_type("int8", "uint8")
+
+
+# The namespace itself
+
+
+def test_everything_of_the_standard_is_there_and_listed(xp):
+    assert set(dir(xp)) >= standard.FUNCTIONS | standard.CONSTANTS | {"linalg", "fft", "float32", "bfloat16"}
+    assert set(dir(xp.linalg)) >= standard.LINALG
+    assert set(dir(xp.fft)) >= standard.FFT
+    for part in (xp, xp.linalg, xp.fft):
+        for name in dir(part):
+            found = getattr(part, name)
+            assert getattr(part, name) is found
+            if callable(found):
+                assert found.__name__ == name or name in supremum.operations.OPERATIONS or part is xp, name
+    assert (xp.pi, xp.newaxis, xp.float32, xp.__array_api_version__) == (np.pi, None, np.float32, "2024.12")
+    assert xp.linalg.matmul(xp.eye(2), xp.eye(2)).dtype == xp.matmul(xp.eye(2), xp.eye(2)).dtype
+    for name in (PROMOTING | MAKING).keys() - {"isin"}:
+        assert name in standard.FUNCTIONS
+    assert PROMOTING_LINALG.keys() <= standard.LINALG
+    assert MAKING_FFT.keys() <= standard.FFT
+
+
+def test_a_namespace_looks_like_a_module(xp):
+    name = xp.__name__.rpartition(".")[2]
+    assert namespace(name) is xp is namespace(name, api_version="2022.12") is xp.ones(1).__array_namespace__()
+    assert pickle.loads(pickle.dumps(xp)) is xp
+    assert pickle.loads(pickle.dumps(xp.linalg)) is xp.linalg
+    assert repr(xp.fft) == f"<namespace {name!r} of supremum, fft>"
+    with pytest.raises(AttributeError, match="has no 'conact': did you mean 'concat'"):
+        _ = xp.conact
+    assert not hasattr(xp, "complex32") or name != "jax"
+    assert not hasattr(xp.linalg, "zeros")
+    with pytest.raises(ArgumentError, match=r"2021\.12, 2022\.12"):
+        xp.ones(1).__array_namespace__(api_version="1999.12")
+    with pytest.raises(UnknownNameError, match="did you mean 'numpy'"):
+        namespace("nunpy")
+
+
+def test_what_a_library_can_do(xp):
+    info = xp.__array_namespace_info__()
+    assert info.capabilities() == xp.ones(1).backend.xp.__array_namespace_info__().capabilities()
+    assert sorted(info.dtypes()) == sorted(STANDARD)
+    assert list(info.dtypes(kind="complex floating")) == ["complex64", "complex128"]
+    assert sorted(info.dtypes(kind=("bool", "real floating"))) == ["bool", "float32", "float64"]
+    assert info.default_dtypes()["indexing"] == xp.argmax(xp.ones(3)).dtype
+
+
+def test_arrays_of_other_libraries_are_refused_with_a_way_out():
+    a, b = namespace("jax").ones(2), namespace("numpy").ones(2, dtype="float32")
+    xp = namespace("numpy")
+    for call in (
+        lambda: xp.add(b, a),
+        lambda: xp.sin(a),
+        lambda: xp.concat([b, a]),
+        lambda: xp.flip(a),
+        lambda: xp.where(True, a, b),
+    ):
+        with pytest.raises(LibraryError, match=r"is from jax, and this is the namespace of numpy") as caught:
+            call()
+    fix = str(caught.value).rpartition("numpy: ")[2]
+    letter = fix[-2]
+    assert eval(fix, {"supremum": supremum, letter: a}).backend.name == "numpy"
+
+
+def test_functions_are_traced_by_jax():
+    xp = namespace("jax")
+
+    @jax.jit
+    def f(x, y):
+        z = xp.concat([x, y]).reshape(2, 2) @ xp.ones((2, 2), dtype="int8")
+        return xp.where(z > 0, z, xp.zeros_like(z)).sum(axis=0)
+
+    result = f(xp.asarray([1, 2], dtype="int8"), xp.asarray([1.0, 2.0], dtype="bfloat16"))
+    assert (result.dtype, result.tolist()) == (ml_dtypes.bfloat16, [6.0, 6.0])
+
+
+# Methods and operators of arrays
+
+
+def test_methods_are_the_functions_of_the_namespace(xp):
+    x = xp.asarray([[4.0, 1.0], [2.0, 3.0]], dtype="float32")
+    for name in ["sum", "prod", "mean", "std", "var", "min", "max", "argmin", "argmax", "any", "all"]:
+        for options in ({}, {"axis": 0}, {"axis": 1, "keepdims": True}):
+            found, wanted = getattr(x, name)(**options), getattr(xp, name)(x, **options)
+            assert (found.dtype, found.tolist()) == (wanted.dtype, wanted.tolist())
+    assert x.reshape(4).shape == x.reshape((4,)).shape == x.reshape(-1).shape == x.reshape([4]).shape == (4,)
+    assert x.reshape(1, 2, 1, 2, copy=True).squeeze().shape == (2, 2)
+    assert x.reshape(1, 2, 1, 2).squeeze(2).shape == x.reshape(1, 2, 1, 2).squeeze(axis=(2,)).shape == (1, 2, 2)
+
+
+def test_products_of_matrices_as_an_operator(xp):
+    a, ints = xp.asarray([[1.0, 2.0], [3.0, 4.0]], dtype="bfloat16"), np.array([[1, 0], [1, 1]], "int8")
+    theirs = xp.asarray(ints).unwrap()  # which leaves the operator to ours
+    right, left = [[3, 2], [7, 4]], [[1, 2], [4, 6]]
+    for product, wanted in ((a @ ints, right), (a @ theirs, right), (ints @ a, left), (theirs @ a, left)):
+        assert (product.dtype, product.tolist()) == (ml_dtypes.bfloat16, wanted)
+        assert product.__array_namespace__() is xp
+    with pytest.raises(TypeError):
+        a @ 3
+    with pytest.raises(TypeError):
+        3 @ a
+    c = a
+    c @= ints
+    assert (c.dtype, c.tolist()) == (ml_dtypes.bfloat16, [[3, 2], [7, 4]])
+    with pytest.raises(InPlaceError):
+        c @= a.astype("float32")
+    with pytest.raises(PromotionError, match=re.escape("matmul(bfloat16, float8_e5m2)")):
+        a @ ints.astype("float8_e5m2")

@@ -1,0 +1,253 @@
+"""NumPy's functions called with an `Array`: routed to the namespace of its library, or refused with a way out."""
+
+import itertools
+import re
+
+import ml_dtypes
+import numpy as np
+import numpy.fft  # which is loaded when it is first used
+import pytest
+from numpy.testing.overrides import get_overridable_numpy_array_functions
+
+import supremum
+from arrays.libraries import NAMES, library
+from supremum import Array, PromotionError, namespace, use_rules
+from supremum.arrays import LibraryError, routing
+from supremum.errors import OperandError
+
+SQUARE = [[4.0, 1.0], [1.0, 3.0]]
+OTHER = [[1.0, 2.0], [3.0, 5.0]]
+# How each function is called, given NumPy, a matrix and another; without a line here, with the matrix alone.
+CALLS = {
+    "sum": lambda np, a, b: np.sum(a, axis=0, keepdims=True),
+    "prod": lambda np, a, b: np.prod(a, 1),
+    "mean": lambda np, a, b: np.mean(a, axis=(0, 1)),
+    "std": lambda np, a, b: np.std(a, ddof=1),
+    "var": lambda np, a, b: np.var(a, axis=0, correction=1),
+    "argmax": lambda np, a, b: np.argmax(a, axis=1),
+    "argmin": lambda np, a, b: np.argmin(a, axis=1),
+    "cumsum": lambda np, a, b: np.cumsum(a, axis=1),
+    "cumprod": lambda np, a, b: np.cumprod(a, axis=1),
+    "cumulative_sum": lambda np, a, b: np.cumulative_sum(a, axis=1, include_initial=True),
+    "cumulative_prod": lambda np, a, b: np.cumulative_prod(a, axis=0),
+    "diff": lambda np, a, b: np.diff(a, n=1, prepend=b),
+    "imag": lambda np, a, b: np.imag(a.astype("complex64")),
+    "clip": lambda np, a, b: np.clip(a, 2, b),
+    "where": lambda np, a, b: np.where(a > 2, a, b),
+    "concatenate": lambda np, a, b: np.concatenate((a, b), 1),
+    "stack": lambda np, a, b: np.stack([a, b], axis=-1),
+    "unstack": lambda np, a, b: np.unstack(a, axis=1),
+    "expand_dims": lambda np, a, b: np.expand_dims(a, 1),
+    "broadcast_to": lambda np, a, b: np.broadcast_to(a, (3, 2, 2)),
+    "broadcast_arrays": lambda np, a, b: list(np.broadcast_arrays(a, b[0])),
+    "meshgrid": lambda np, a, b: list(np.meshgrid(a[0], b[1], indexing="ij")),
+    "moveaxis": lambda np, a, b: np.moveaxis(a, 0, 1),
+    "flip": lambda np, a, b: np.flip(a, axis=0),
+    "roll": lambda np, a, b: np.roll(a, 1, axis=1),
+    "repeat": lambda np, a, b: np.repeat(a, 2, axis=0),
+    "tril": lambda np, a, b: np.tril(a, -1),
+    "triu": lambda np, a, b: np.triu(a, k=1),
+    "take": lambda np, a, b: np.take(a, b[0].astype("int64") - 1, axis=1),
+    "take_along_axis": lambda np, a, b: np.take_along_axis(a, b[:1].astype("int64") - 1, axis=0),
+    "sort": lambda np, a, b: np.sort(a, axis=0),
+    "argsort": lambda np, a, b: np.argsort(a, axis=0, stable=True),
+    "searchsorted": lambda np, a, b: np.searchsorted(b[0], a[0], side="right"),
+    "isin": lambda np, a, b: np.isin(a, b, invert=True),
+    "astype": lambda np, a, b: np.astype(a, "float32"),
+    "zeros_like": lambda np, a, b: np.zeros_like(a, dtype="int8"),
+    "empty_like": lambda np, a, b: np.shape(np.empty_like(a)),
+    "full_like": lambda np, a, b: np.full_like(a, 3),
+    "matmul": lambda np, a, b: np.matmul(a, b),
+    "vecdot": lambda np, a, b: np.vecdot(a, b),
+    "tensordot": lambda np, a, b: np.tensordot(a, b, axes=1),
+    "result_type": lambda np, a, b: np.result_type(a, b),
+    "linalg.cholesky": lambda np, a, b: np.linalg.cholesky(a, upper=False),
+    "linalg.cross": lambda np, a, b: np.linalg.cross(np.stack([a[0], a[0], a[1]]).T, np.stack([b[0], b[1], b[0]]).T),
+    "linalg.diagonal": lambda np, a, b: np.linalg.diagonal(a, offset=1),
+    "linalg.matmul": lambda np, a, b: np.linalg.matmul(a, b),
+    "linalg.matrix_norm": lambda np, a, b: np.linalg.matrix_norm(a, ord=1),
+    "linalg.matrix_power": lambda np, a, b: np.linalg.matrix_power(a, 2),
+    "linalg.outer": lambda np, a, b: np.linalg.outer(a[0], b[0]),
+    "linalg.pinv": lambda np, a, b: np.linalg.pinv(a, rtol=1e-9),
+    "linalg.solve": lambda np, a, b: np.linalg.solve(a, b),
+    "linalg.svd": lambda np, a, b: list(np.linalg.svd(a, full_matrices=False)),
+    "linalg.tensordot": lambda np, a, b: np.linalg.tensordot(a, b, axes=1),
+    "linalg.trace": lambda np, a, b: np.linalg.trace(a, offset=1),
+    "linalg.vecdot": lambda np, a, b: np.linalg.vecdot(a, b),
+    "linalg.vector_norm": lambda np, a, b: np.linalg.vector_norm(a, axis=0, ord=1),
+    "fft.fft": lambda np, a, b: np.fft.fft(a, n=3, norm="ortho"),
+    "fft.irfft": lambda np, a, b: np.fft.irfft(a.astype("complex128")),
+    "fft.hfft": lambda np, a, b: np.fft.hfft(a.astype("complex128")),
+    "fft.irfftn": lambda np, a, b: np.fft.irfftn(a.astype("complex128")),
+    "transpose": lambda np, a, b: np.transpose(a, (1, 0)),
+    "squeeze": lambda np, a, b: np.squeeze(a[:1]),
+    "reshape": lambda np, a, b: np.reshape(a, -1),
+    "tile": lambda np, a, b: np.tile(a, (2, 1)),
+    "swapaxes": lambda np, a, b: np.swapaxes(a, 0, -1),
+    "dot": lambda np, a, b: np.dot(a, b[0]),
+    "inner": lambda np, a, b: np.inner(a, b),
+    "outer": lambda np, a, b: np.outer(a, b),
+}  # fmt: skip
+
+
+def _leaves(value):
+    return [leaf for part in value for leaf in _leaves(part)] if isinstance(value, (tuple, list)) else [value]
+
+
+def _called(name, a, b):
+    if name in CALLS:
+        return CALLS[name](np, a, b)
+    found = np
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found(a)
+
+
+@pytest.fixture(params=NAMES)
+def xp(request):
+    with library(request.param) as found, use_rules("numpy"):
+        yield found
+
+
+# JAX compiles each, and what is routed does not depend on the library; a few of every kind are enough there.
+ON_JAX = ("sum", "std", "where", "concatenate", "take", "dot", "linalg.solve", "fft.fft", "transpose", "matmul", "clip")
+
+
+ROUTED = {"numpy": routing.ROUTES, "jax": ON_JAX, "torch": routing.ROUTES.keys() - {"unique_all"}}  # which torch lacks
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_routed_function_gives_what_numpy_gives(name):
+    with library(name) as xp, use_rules("numpy"):
+        for function in ROUTED[name]:
+            _check_routed(xp, function)
+
+
+def _check_routed(xp, name):
+    ours = [xp.asarray(each, dtype="float64") for each in (SQUARE, OTHER)]
+    plain = [np.array(each) for each in (SQUARE, OTHER)]
+    result, expected = _leaves(_called(name, *ours)), _leaves(_called(name, *plain))
+    if name in ("linalg.eigh", "linalg.qr", "linalg.svd"):  # their signs are the library's choice
+        result, expected = ([abs(each) for each in leaves] for leaves in (result, expected))
+    for found, wanted in zip(result, expected, strict=True):
+        assert isinstance(found, Array) == isinstance(wanted, (np.ndarray, np.generic))
+        if isinstance(found, Array):
+            assert (found.__array_namespace__() is xp, found.dtype) == (True, wanted.dtype), name
+            np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-12, atol=1e-12, err_msg=name)
+        else:
+            assert found == wanted, name
+
+
+def test_rules_decide_and_not_numpy(xp):
+    a, b = xp.asarray([1, 2], dtype="int8"), np.array([1, 2], "uint8")
+    half = xp.asarray([1, 2], dtype="bfloat16")
+    for call in (
+        lambda a, b: np.concatenate([a, b]), lambda a, b: np.stack([a, b]),
+        lambda a, b: np.where(np.arange(2) > 0, a, b),
+        lambda a, b: np.dot(a, b), lambda a, b: np.matmul(a, b), lambda a, b: a @ b, lambda a, b: np.tensordot(a, b, 1),
+        lambda a, b: np.inner(a, b), lambda a, b: np.outer(a, b), lambda a, b: np.clip(a, b, b),
+    ):  # fmt: skip
+        for x, y in ((a, b), (b, a)):
+            with use_rules("torch"):
+                result = call(x, y)
+            assert (result.dtype, result.__array_namespace__()) == (np.int16, xp)
+        with use_rules("jax-x64"):
+            assert call(half, b).dtype == ml_dtypes.bfloat16
+        with use_rules("array-api"), pytest.raises(PromotionError):
+            call(a, b.astype("float32"))
+
+
+def test_products_of_zero_and_more_dimensions():
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=shape) for shape in ((), (3,), (3, 3), (2, 3, 3))]
+    with use_rules("numpy"):
+        for function, x, y in itertools.product((np.dot, np.inner), arrays, arrays):
+            found = function(Array(x), y)
+            assert isinstance(found, Array)
+            np.testing.assert_allclose(np.asarray(found), function(x, y), rtol=1e-12)
+
+
+def test_python_numbers_stay_weak():
+    small = namespace("numpy").asarray([1, 5], dtype="int8")
+    for result in (np.clip(small, 1, 3), np.where(small > 2, small, 0), np.full_like(small, 2), np.dot(small, 2)):
+        assert result.dtype == np.int8
+
+
+OVERRIDABLE = sorted(get_overridable_numpy_array_functions(), key=lambda function: function.__name__)
+
+
+def test_no_function_of_numpys_answers_by_numpys_rules():
+    a = Array(np.array(SQUARE))
+    routed = 0
+    for function in OVERRIDABLE:
+        name = routing._name_of(function)
+        if name in routing.ROUTES:
+            routed += 1
+            continue
+        with pytest.raises(OperandError, match=re.escape(f"np.{name} of an Array follows no rules")):
+            a.__array_function__(function, (Array,), (a,), {})
+    # All rows of the table are functions of NumPy's that it asks us about.
+    ufuncs = {"matmul", "vecdot"}
+    aliases = {"amax", "amin", "around", "permute_dims"}
+    names = {routing._name_of(function) for function in OVERRIDABLE}
+    assert set(routing.ROUTES) <= names | ufuncs | aliases | {"concatenate"}
+    assert routed >= len(routing.ROUTES) - len(ufuncs | aliases)
+
+
+def test_refusals_name_what_works():
+    a = Array(np.array(SQUARE))
+    for call in (
+        lambda x: np.median(x), lambda x: np.einsum("ij->i", x), lambda x: np.linalg.norm(x), lambda x: np.unique(x),
+        lambda x: np.vstack([x, x]), lambda x: np.linalg.eigvals(x),
+    ):  # fmt: skip
+        with pytest.raises(OperandError, match="follows no rules") as caught:
+            call(a)
+        fix = re.search(r"(np\.[\w.]+)\(np\.asarray\(x\)\)", str(caught.value))
+        assert fix, caught.value
+        assert callable(eval(fix[1]))
+        assert isinstance(np.asarray(call(np.asarray(a))), np.ndarray)
+    with pytest.raises(OperandError, match=r"np\.median\(np\.asarray\(x\)\)"):
+        np.median(a)
+
+
+@pytest.mark.parametrize(
+    ("option", "call"),
+    [
+        ("initial", lambda x: np.sum(x, initial=2.0)),
+        ("where", lambda x: np.mean(x, where=x > 0)),
+        ("out", lambda x: np.sum(x, out=np.zeros(()))),
+        ("dtype", lambda x: np.mean(x, dtype="float32")),
+        ("dtype", lambda x: np.concatenate([x, x], dtype="float32")),
+        ("kind", lambda x: np.sort(x, kind="heapsort")),
+        ("decimals", lambda x: np.round(x, 2)),
+        ("mode", lambda x: np.take(x, [0], mode="clip")),
+        ("order", lambda x: np.reshape(x, -1, order="F")),
+        ("compute_uv", lambda x: np.linalg.svd(x, compute_uv=False)),
+        ("out", lambda x: np.matmul(x, x, out=np.zeros((2, 2)))),
+        ("casting", lambda x: np.matmul(x, x, casting="unsafe")),
+        ("subok", lambda x: np.zeros_like(x, subok=False)),
+    ],
+)
+def test_options_that_the_standard_does_not_have_are_refused_by_name(option, call):
+    with pytest.raises(OperandError, match=rf"takes no {option}, .*{option}=\.\.\."):
+        call(Array(np.array(SQUARE)))
+
+
+def test_options_at_their_defaults_are_left_out():
+    a = Array(np.array(SQUARE))
+    assert np.sum(a, axis=None, dtype=None, out=None).tolist() == 9.0
+    assert np.sort(a, -1, None).shape == np.sort(a, kind=None, order=None).shape == (2, 2)
+    assert np.concatenate([a, a], axis=0, out=None, dtype=None, casting="same_kind").shape == (4, 2)
+    assert np.take(a, [0], axis=0, out=None, mode="raise").shape == (1, 2)
+    assert np.round(a, 0).tolist() == SQUARE
+    assert [x.tolist() for x in np.where(a > 3)] == [[0], [0]]
+
+
+def test_the_library_is_that_of_the_arrays():
+    jax_array, plain = namespace("jax").ones((2, 2)), Array(np.ones((2, 2), "float32"))
+    assert np.concatenate([np.ones((1, 2), "float32"), jax_array]).backend.name == "jax"
+    assert np.concatenate([plain, np.ones((1, 2), "float32")]).backend.name == "numpy"
+    assert np.dot(plain, jax_array).backend.name == "jax"
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed; two libraries meet where it is")
+    with pytest.raises(LibraryError, match="this is the namespace of"):
+        np.concatenate([jax_array, supremum.asarray(torch.ones(2, 2))])

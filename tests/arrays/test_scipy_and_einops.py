@@ -1,0 +1,49 @@
+"""Functions of SciPy and einops on an `Array`, each in a process of its own: SciPy is told when it is imported."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("scipy", reason="SciPy is not installed")
+pytest.importorskip("einops", reason="einops is not installed")
+
+EXAMPLE = Path(__file__).parents[2] / "examples/arrays/scipy_and_einops.py"
+SAME = """
+import numpy as np
+from scipy import signal, special, stats
+import supremum
+x = np.linspace(-2, 3, 12, dtype="float32").reshape(3, 4)
+for name in ("numpy", "jax"):
+    ours = supremum.namespace(name).asarray(x)
+    # What SciPy assigns to, as in logsumexp, cannot be an array of JAX.
+    assigning = (special.logsumexp,) if name == "numpy" else ()
+    for function in (special.expit, special.entr, signal.detrend, stats.gmean, *assigning):
+        given = abs(ours) if function is stats.gmean else ours
+        found, wanted = function(given), function(np.asarray(given))
+        assert isinstance(found, supremum.Array), function
+        assert found.backend.name == name
+        np.testing.assert_allclose(np.asarray(found), wanted, rtol=2e-5, atol=1e-6)
+"""
+
+
+def _run(*arguments):
+    environment = os.environ | {"SCIPY_ARRAY_API": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    found = subprocess.run(
+        [sys.executable, "-W", "error", *arguments], capture_output=True, text=True, env=environment, check=False
+    )
+    assert found.returncode == 0, found.stderr
+    return found.stdout
+
+
+def test_the_example_runs_and_keeps_float32():
+    lines = _run(str(EXAMPLE)).splitlines()
+    assert len(lines) == 9
+    for line in lines:
+        assert " Array float32 (" in line
+
+
+def test_values_are_those_of_plain_arrays():
+    _run("-c", SAME)
