@@ -44,4 +44,32 @@ JAX_LACKS: dict[str, str] = {
     "less": "",
     "exp": "",
 }
-TORCH_LACKS: dict[str, str] = {}
+
+_FLOAT8 = "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu"
+_UNSIGNED = "uint16 uint32 uint64"
+_COMPLEX = "complex128 complex64"
+TORCH_LACKS: dict[str, str] = {
+    "add": f"{_FLOAT8} {_UNSIGNED}",
+    "subtract": f"bool {_FLOAT8} {_UNSIGNED}",
+    "multiply": _FLOAT8,
+    "divide": f"complex32 {_FLOAT8}",
+    "floor_divide": f"bool {_COMPLEX} {_FLOAT8} {_UNSIGNED}",
+    "remainder": f"bool {_COMPLEX} {_FLOAT8} {_UNSIGNED}",
+    "pow": f"bool complex32 {_FLOAT8} {_UNSIGNED}",
+    "maximum": f"complex128 complex32 complex64 {_FLOAT8} {_UNSIGNED}",
+    "minimum": f"complex128 complex32 complex64 {_FLOAT8} {_UNSIGNED}",
+    "atan2": f"{_COMPLEX} {_FLOAT8}",
+    "logaddexp": f"complex32 {_FLOAT8}",
+    "equal": "",
+    "less": f"complex128 complex32 complex64 {_FLOAT8} {_UNSIGNED}",
+    "bitwise_and": "",
+    "bitwise_left_shift": _UNSIGNED,
+    "bitwise_invert": _UNSIGNED,
+    "positive": "bool",
+    "negative": f"bool {_FLOAT8} {_UNSIGNED}",
+    "abs": f"bool float8_e8m0fnu {_UNSIGNED}",
+    "exp": f"complex32 {_FLOAT8}",
+    "sqrt": f"complex32 {_FLOAT8}",
+    "huber_loss": f"bool {_FLOAT8}",
+    "mse_loss": f"bool {_FLOAT8}",
+}

@@ -23,7 +23,7 @@ from supremum.arrays.backends.base import (
 )
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
-from supremum.formats import FORMATS, DType, as_format
+from supremum.formats import FORMATS, DType, Format, as_format
 from supremum.rules.torch import TORCH
 
 # It need not be installed where this file is checked.
@@ -63,15 +63,26 @@ class TorchBackend(Backend):
             raise RuntimeDtypeError(f"torch has no {plan.operation.name}")
         native = [self.native_dtype(dtype) for dtype in plan.compute]
         target = self.native_dtype(plan.result.dtype)
-        if all(promotes_alike(plan, rules) for rules in _RULES):
-            self._try(function, plan, [_sample(key) for key in plan.keys])
-            return composed(function, numbers_in_range(plan, int), None)
+        if all(promotes_alike(plan, rules) for rules in _RULES) and self._takes(function, plan):
+            numbers = numbers_in_range(plan, int)
+            for i, (key, dtype) in enumerate(zip(plan.keys, plan.compute, strict=True)):
+                if key.backend is None and numbers[i] is None and as_format(dtype).is_inexact:
+                    numbers[i] = _taken(as_format(dtype).component)
+            return composed(function, numbers, None)
         converters = [
             self._converter(key, dtype, native_dtype, device)
             for key, dtype, native_dtype in zip(plan.keys, plan.compute, native, strict=True)
         ]
         found = self._try(function, plan, [torch.ones(1, dtype=dtype, device=device) for dtype in native])
         return composed(function, converters, None if found == target else lambda raw: raw.to(target))
+
+    def _takes(self, function: Callable[..., Raw], plan: Plan) -> bool:
+        """Whether a function of torch takes the operands as they are: many take no number on the left."""
+        try:
+            self._try(function, plan, [_sample(key) for key in plan.keys])
+        except RuntimeDtypeError:
+            return False
+        return True
 
     def _try(self, function: Callable[..., Raw], plan: Plan, operands: list[Any]) -> Any:
         """The dtype that torch's function gives.
@@ -154,10 +165,26 @@ def _common_device(plan: Plan) -> Any:
     return next(iter(fixed), tensors[0].device)
 
 
+def _taken(row: Format) -> Callable[[Any], Any]:
+    """Of a Python number the one that torch takes next to floats: none of more than 64 bits, or that overflows."""
+    low, high, cast = row.min, row.max, caster_of(row.dtype)
+
+    def taken(value: Any) -> Any:
+        if value.__class__ is complex or (_LOWEST_INT <= value <= _HIGHEST_INT and low <= value <= high):
+            return value
+        return float(cast(value))
+
+    return taken
+
+
+_LOWEST_INT, _HIGHEST_INT = as_format("int64").min, as_format("int64").max
+
+
 def _sample(key: Key) -> Any:
     """An operand like those of a key."""
     if key.backend is None:
-        return {"bool": True, "integer": 1, "float": 1.0, "complex": 1j}[key.operand.category]
+        # To the power of one or two torch raises also what it has no kernel for.
+        return {"bool": True, "integer": 5, "float": 5.0, "complex": 5j}[key.operand.category]
     return torch.ones(() if key.zero_d else 1, dtype=_NATIVE[key.operand.format.dtype], device=key.device)
 
 
