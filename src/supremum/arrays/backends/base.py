@@ -277,3 +277,43 @@ def numbers_in_range(plan: Plan, make: Callable[[Any], Any]) -> list[Callable[[A
         cast = caster_of(dtype)
         converters.append((lambda value, cast=cast: make(cast(value))) if is_integer else None)
     return converters
+
+
+_KNOWN_INT = {"pow": 1}
+
+
+def known_int(plan: Plan) -> int | None:
+    """Which operand is a Python int that takes no dtype: a power to it is a product of the base with itself."""
+    position = _KNOWN_INT.get(plan.operation.name)
+    if position is None or plan.keys[position].backend is not None:
+        return None
+    return position if plan.keys[position].operand.category == "integer" else None
+
+
+def multiplied_out(prepared: Callable[..., Raw], backend: Backend, plan: Plan) -> Callable[..., Raw]:
+    """A power of integers whose exponent is not wrapped around where the dtype of the base does not hold it.
+
+    Args:
+        prepared: the library's power, for exponents that it holds.
+        backend: the library.
+        plan: what is planned; others than such powers are returned as they are prepared.
+    """
+    position, dtype = known_int(plan), plan.compute[0]
+    if position is None or as_format(dtype).is_inexact:
+        return prepared
+    highest, xp = as_format(plan.compute[position]).max, backend.xp
+
+    def power(base: Raw, exponent: int) -> Raw:
+        if exponent <= highest:
+            return prepared(base, exponent)
+        # Squares wrap around as products do; those of 0-d arrays would be NumPy's scalars, which warn of it.
+        square = xp.reshape(backend.astype(base, dtype), (-1,))
+        result = xp.ones_like(square)
+        while exponent:
+            if exponent & 1:
+                result = result * square
+            square = square * square
+            exponent >>= 1
+        return xp.reshape(result, tuple(base.shape))
+
+    return power

@@ -14,7 +14,17 @@ from jax.core import Tracer
 from jax.extend import source_info_util
 from jax.extend.core import primitives as p
 
-from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key, caster_of, composed, function_of
+from supremum.arrays.backends.base import (
+    Backend,
+    Key,
+    Plan,
+    Raw,
+    array_key,
+    caster_of,
+    composed,
+    function_of,
+    known_int,
+)
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.decisions import ResultType
 from supremum.formats import DType, as_format
@@ -24,10 +34,6 @@ from supremum.rules.registry import is_x64
 
 # An operation belongs to the line of the program that asked for it: in profiles, error messages and compiled code.
 source_info_util.register_exclusion(str(Path(__file__).parents[1]))
-
-# Operations of which JAX treats an operand that is a Python int in a way of its own, which it must see to do so: the
-# power is multiplied out.
-_KNOWN_INT = {"pow": 1}
 
 
 class JaxBackend(Backend):
@@ -54,9 +60,7 @@ class JaxBackend(Backend):
             function = partial(plan.function, self, **plan.options)
         if function is None:
             raise RuntimeDtypeError(f"jax.numpy has no {plan.operation.name}")
-        known = _KNOWN_INT.get(plan.operation.name)
-        if known is not None and not _is_python_int(plan.keys[known]):
-            known = None
+        known = known_int(plan)  # which JAX must see to multiply out
 
         def compute(*operands: Any) -> Any:
             cast = [
@@ -138,10 +142,6 @@ class JaxBackend(Backend):
     def device_of(self, raw: Raw) -> Any:
         """The device, or the sharding of an array on several."""
         return raw.device
-
-
-def _is_python_int(key: Key) -> bool:
-    return key.backend is None and key.operand.category == "integer"
 
 
 def _cast(operand: Any, target: DType, weak: bool) -> Any:
