@@ -14,17 +14,8 @@ from jax.core import Tracer
 from jax.extend import source_info_util
 from jax.extend.core import primitives as p
 
-from supremum.arrays.backends.base import (
-    Backend,
-    Key,
-    Plan,
-    Raw,
-    array_key,
-    caster_of,
-    composed,
-    function_of,
-    known_int,
-)
+from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
+from supremum.arrays.backends.preparing import caster_of, composed, function_of, known_int
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.decisions import ResultType
 from supremum.formats import DType, as_format

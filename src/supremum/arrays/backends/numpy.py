@@ -8,12 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from supremum.arrays.backends.base import (
-    Backend,
-    Key,
-    Plan,
-    Raw,
-    array_key,
+from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
+from supremum.arrays.backends.preparing import (
     caster_of,
     composed,
     function_of,

@@ -12,17 +12,8 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
-from supremum.arrays.backends.base import (
-    Backend,
-    Key,
-    Plan,
-    Raw,
-    array_key,
-    caster_of,
-    composed,
-    function_of,
-    multiplied_out,
-)
+from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
+from supremum.arrays.backends.preparing import caster_of, composed, function_of, multiplied_out
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.errors import OperandError, UnknownDtypeError
 from supremum.formats import DType, as_format

@@ -9,12 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from supremum.arrays.backends.base import (
-    Backend,
-    Key,
-    Plan,
-    Raw,
-    array_key,
+from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
+from supremum.arrays.backends.numpy import NUMPY
+from supremum.arrays.backends.preparing import (
     caster_of,
     composed,
     function_of,
@@ -22,7 +19,6 @@ from supremum.arrays.backends.base import (
     numbers_in_range,
     promotes_alike,
 )
-from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.formats import FORMATS, DType, Format, as_format
 from supremum.rules.torch import TORCH
