@@ -10,9 +10,7 @@ from pathlib import Path
 import jax
 
 # JAX makes many small objects that live on; looking for cycles among them is a seventh of the time of all tests.
-gc.collect()
-gc.freeze()
-gc.set_threshold(200_000, 50, 100)
+gc.set_threshold(50_000, 20, 10)
 os.environ["XLA_FLAGS"] = (
     f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0"  # read when first used
 )
