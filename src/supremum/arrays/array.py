@@ -19,7 +19,8 @@ from supremum.formats import DType, as_format
 class Array(Operators, Methods):
     """An array whose operators, functions and namespace follow the rule set in force.
 
-    It wraps an array of NumPy, JAX or PyTorch and shares its memory. An operation decides by the rules (the innermost
+    It wraps an array of NumPy, JAX, PyTorch or any library that follows the Python array API standard, as CuPy with the
+    help of array-api-compat, and shares its memory. An operation decides by the rules (the innermost
     `use_rules`, else the default), casts what the decision says, and calls the library's own function. The answer is
     the same in both orders of operands, whatever stands on the other side: an array of the library itself, one of
     NumPy (which is adopted), or a Python number.
@@ -35,7 +36,7 @@ class Array(Operators, Methods):
     and PyTorch's memory is written to; JAX's arrays are never changed: there `+=` gives a new one, and `.at` the rest.
 
     Args:
-        raw: an array of NumPy, JAX or PyTorch, or another `Array`. For numbers and lists there is `asarray`.
+        raw: an array of such a library, or another `Array`. For numbers and lists there is `asarray`.
 
     Raises:
         OperandError: for anything else, and for arrays of what is no number.
@@ -45,7 +46,8 @@ class Array(Operators, Methods):
     >>> with supremum.use_rules("torch"):
     ...     a + np.ones(3, "uint8")
     Array([2, 2, 2], dtype=int16)
-    >>> 1.5 * a
+    >>> with supremum.use_rules("jax-x32"):
+    ...     1.5 * a
     Array([1.5, 1.5, 1.5], dtype=float32, weak_type=True)
     """
 
@@ -86,7 +88,7 @@ class Array(Operators, Methods):
     @property
     def key(self) -> Key:
         """What prepared operations are kept by."""
-        # No `__getattr__` does this: with one, every attribute is found a fifth as fast.
+        # No `__getattr__` does this: with one, every attribute would be found more slowly.
         try:
             return self._key
         except AttributeError:  # looked at for the first time, after JAX has put a tree together
