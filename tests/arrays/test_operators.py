@@ -135,7 +135,6 @@ def test_python_numbers_and_weak_arrays_on_either_side(rules):
     _asked(rules, ["pow"], [(known, powers), (MORE_NUMBERS, known)])
 
 
-@pytest.mark.xfail(reason="the exponent wraps around to the dtype of the base: 256 to 0", strict=True)
 def test_a_power_under_the_rules_of_jax_is_that_of_the_whole_exponent():
     """These rules say that the exponent takes no dtype: JAX multiplies."""
     with use_rules("jax-x64"):

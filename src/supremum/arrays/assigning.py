@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from supremum.arrays.backends import Raw
-from supremum.arrays.backends.base import caster_of
 from supremum.arrays.backends.numpy import NUMPY
+from supremum.arrays.backends.preparing import caster_of
 from supremum.arrays.dispatch import NUMBERS, accepted, common_backend, seen
 from supremum.arrays.errors import InPlaceError, LibraryError
 from supremum.decisions import Conversion

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from supremum.arrays.array import Array, wrap
 from supremum.arrays.backends import Backend, Key, Plan, Raw
-from supremum.arrays.backends.base import caster_of
 from supremum.arrays.backends.numpy import NUMPY
+from supremum.arrays.backends.preparing import caster_of
 from supremum.arrays.dispatch import accepted, common_backend, operands_of, seen_or_refused
 from supremum.decisions import ResultType
 from supremum.errors import ArgumentError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -14,9 +14,8 @@ import numpy as np
 from supremum.decisions import ResultType
 from supremum.errors import OperandError, UnknownDtypeError
 from supremum.formats import DType, as_format
-from supremum.operands import Operand, Scalar
+from supremum.operands import Operand
 from supremum.operations import Operation
-from supremum.rules import RuleSet
 
 Raw: TypeAlias = Any
 """An array of a library, not wrapped."""
@@ -174,106 +173,3 @@ class Backend(ABC):
 
     def __repr__(self) -> str:
         return f"<backend {self.name}>"
-
-
-def function_of(operation: Operation, module: Any, names: Mapping[str, str]) -> Callable[..., Raw] | None:
-    """A library's function for an operation, found by its name or an alias; None where it has none.
-
-    Args:
-        operation: the row.
-        module: where the functions are.
-        names: what the library calls those that have the name of something else there.
-    """
-    candidates = (names[operation.name],) if operation.name in names else (operation.name, *operation.aliases)
-    return next((getattr(module, name) for name in candidates if hasattr(module, name)), None)
-
-
-def caster_of(dtype: DType, *, silent: bool = True) -> Callable[[Scalar], Any]:
-    """A function that makes a NumPy scalar of a Python number.
-
-    Args:
-        dtype: of the scalar. An integer that does not hold the number gets it wrapped around: where that is not wanted
-            the rules have refused it.
-        silent: whether a number that becomes infinite does so without NumPy's warning.
-    """
-    row = as_format(dtype)
-    make = _make_of_ml_dtypes(dtype.type) if row.is_inexact and not row.is_builtin else dtype.type
-    low, high, modulus = row.min, row.max, 2**row.bits
-
-    def wrapped(value: Any) -> Any:
-        try:
-            return make(value)
-        except OverflowError:
-            return np.asarray(value % modulus, np.uint64).astype(dtype)[()]
-
-    def quiet(value: Any) -> Any:
-        with np.errstate(over="ignore"):
-            return make(value)
-
-    def ranged(value: Any) -> Any:
-        return make(value) if low <= value <= high else quiet(value)
-
-    if row.category == "integer":
-        return wrapped
-    if not silent or not row.is_inexact:
-        return make
-    return quiet if row.category == "complex" else ranged
-
-
-def _make_of_ml_dtypes(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The same, also of an int of more than 64 bits, which ml_dtypes takes for no number."""
-    return lambda value: make(float(value) if value.__class__ is int else value)
-
-
-def composed(
-    function: Callable[..., Raw], converters: Sequence[Callable[[Any], Any] | None], finish: Callable[[Raw], Raw] | None
-) -> Callable[..., Raw]:
-    """A function of converted operands, its result finished; with nothing to do, the function itself.
-
-    It is written out for one and two operands, as most operations have: a loop over them costs as much as an addition.
-    """
-    if finish is not None:
-        inner = composed(function, converters, None)
-        return lambda *operands: finish(inner(*operands))
-    match converters:
-        case [None] | [None, None]:
-            return function
-        case [convert] if convert is not None:
-            return lambda a: function(convert(a))
-        case [None, convert] if convert is not None:
-            return lambda a, b: function(a, convert(b))
-        case [convert, None] if convert is not None:
-            return lambda a, b: function(convert(a), b)
-        case [first, second] if first is not None and second is not None:
-            return lambda a, b: function(first(a), second(b))
-        case _:
-            raise AssertionError("operations have one operand or two")
-
-
-def promotes_alike(plan: Plan, rules: RuleSet) -> bool:
-    """Whether a library, given the operands as they are, computes and returns what is planned.
-
-    Args:
-        plan: what is planned.
-        rules: the rules of the library.
-    """
-    if plan.function is not None or len({key.backend for key in plan.keys} - {None}) > 1:
-        return False
-    operands = tuple(replace(key.operand, weak=key.backend is None and key.operand.weak) for key in plan.keys)
-    verdict = rules.decide(plan.operation, operands).verdict
-    return verdict.result is not None and (verdict.result.dtype, verdict.compute) == (plan.result.dtype, plan.compute)
-
-
-def numbers_in_range(plan: Plan, make: Callable[[Any], Any]) -> list[Callable[[Any], Any] | None]:
-    """For a library that promotes alike, what makes Python ints fit an integer dtype; nothing for other operands.
-
-    Args:
-        plan: what is planned.
-        make: what the library takes, of a NumPy scalar.
-    """
-    converters: list[Callable[[Any], Any] | None] = []
-    for key, dtype in zip(plan.keys, plan.compute, strict=True):
-        is_integer = key.backend is None and key.operand.category == "integer" and not as_format(dtype).is_inexact
-        cast = caster_of(dtype)
-        converters.append((lambda value, cast=cast: make(cast(value))) if is_integer else None)
-    return converters

@@ -14,19 +14,17 @@ from jax.core import Tracer
 from jax.extend import source_info_util
 from jax.extend.core import primitives as p
 
-from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key, caster_of, composed, function_of
+from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
+from supremum.arrays.backends.preparing import caster_of, composed, function_of, known_int
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.decisions import ResultType
 from supremum.formats import DType, as_format
-from supremum.operands import as_operand
+from supremum.operands import as_operand, weak_name
+from supremum.rules.jax import JAX_X32, JAX_X64
 from supremum.rules.registry import is_x64
 
 # An operation belongs to the line of the program that asked for it: in profiles, error messages and compiled code.
 source_info_util.register_exclusion(str(Path(__file__).parents[1]))
-
-# Operations of which JAX treats an operand that is a Python int in a way of its own, which it must see to do so: the
-# power is multiplied out.
-_KNOWN_INT = {"pow": 1}
 
 
 class JaxBackend(Backend):
@@ -53,9 +51,7 @@ class JaxBackend(Backend):
             function = partial(plan.function, self, **plan.options)
         if function is None:
             raise RuntimeDtypeError(f"jax.numpy has no {plan.operation.name}")
-        known = _KNOWN_INT.get(plan.operation.name)
-        if known is not None and not _is_python_int(plan.keys[known]):
-            known = None
+        known = known_int(plan)  # which JAX must see to multiply out
 
         def compute(*operands: Any) -> Any:
             cast = [
@@ -108,14 +104,7 @@ class JaxBackend(Backend):
         if isinstance(data, jax.Array) and dtype is None:
             return jnp.asarray(data, device=device, copy=copy)
         host = data if isinstance(data, jax.Array) else np.asarray(data)
-        target = as_format(host.dtype if dtype is None else dtype).dtype
-        if not _is_known(target):
-            raise RuntimeDtypeError(f"JAX has no {target}")
-        if _is_wide(target) and not is_x64():
-            raise RuntimeDtypeError(
-                f"JAX has no {target} with its x64 off: jax.config.update('jax_enable_x64', True), or give a dtype of "
-                "at most 32 bits"
-            )
+        target = self.native_dtype(as_format(host.dtype if dtype is None else dtype).dtype)
         return jnp.asarray(host, target, device=device, copy=copy)
 
     def numpy(self, raw: Raw) -> np.ndarray[Any, Any]:
@@ -131,7 +120,10 @@ class JaxBackend(Backend):
         if not _is_known(dtype):
             raise RuntimeDtypeError(f"JAX has no {dtype}")
         if _is_wide(dtype) and not is_x64():
-            raise RuntimeDtypeError(f"JAX has no {dtype} with its x64 off: jax.config.update('jax_enable_x64', True)")
+            raise RuntimeDtypeError(
+                f"JAX has no {dtype} with its x64 off: jax.config.update('jax_enable_x64', True), or give a dtype of "
+                "at most 32 bits"
+            )
         return dtype
 
     def is_traced(self, raw: Raw) -> bool:
@@ -143,13 +135,9 @@ class JaxBackend(Backend):
         return raw.device
 
 
-def _is_python_int(key: Key) -> bool:
-    return key.backend is None and key.operand.category == "integer"
-
-
 def _cast(operand: Any, target: DType, weak: bool) -> Any:
     aval = jax.typeof(operand)
-    if weak and target == jax.dtypes.canonicalize_dtype(_WEAK_DEFAULTS[as_format(target).category]):
+    if weak and target == _weak_dtype(as_format(target).category):
         # All operands are weak, and so is the result.
         if aval.dtype == target:
             return operand
@@ -164,7 +152,12 @@ def _cast(operand: Any, target: DType, weak: bool) -> Any:
 
 
 _BOOL = as_format("bool").dtype
-_WEAK_DEFAULTS = {"bool": "bool", "integer": "int64", "float": "float64", "complex": "complex128"}
+
+
+def _weak_dtype(category: str) -> DType:
+    """The dtype that JAX's own weak arrays of a category have now."""
+    rules = JAX_X64 if is_x64() else JAX_X32
+    return _BOOL if category == "bool" else rules.decide(None, (as_operand(weak_name(category)),)).dtype
 
 
 def _as_decided(result: Any, decided: ResultType) -> Any:

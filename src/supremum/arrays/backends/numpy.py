@@ -8,15 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from supremum.arrays.backends.base import (
-    Backend,
-    Key,
-    Plan,
-    Raw,
-    array_key,
+from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
+from supremum.arrays.backends.preparing import (
     caster_of,
     composed,
     function_of,
+    multiplied_out,
     numbers_in_range,
     promotes_alike,
 )
@@ -74,13 +71,14 @@ class NumpyBackend(Backend):
         # Of 0-d arrays NumPy makes scalars.
         zero_d = all(key.zero_d for key in plan.keys) or plan.function is not None
         if _is_plain(plan) and promotes_alike(plan, RULES):
-            return composed(function, numbers_in_range(plan, _itself), np.asarray if zero_d else None)
+            direct = composed(function, numbers_in_range(plan, _itself), np.asarray if zero_d else None)
+            return multiplied_out(direct, self, plan)
         converters = [
             caster_of(dtype, silent=False) if key.backend is None else _caster(key.dtype, dtype)
             for key, dtype in zip(plan.keys, plan.compute, strict=True)
         ]
         finish = partial(np.asarray, dtype=target) if zero_d else _caster(found, target)
-        return composed(function, converters, finish)
+        return multiplied_out(composed(function, converters, finish), self, plan)
 
     def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
         """An array in another dtype."""

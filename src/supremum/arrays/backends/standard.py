@@ -12,7 +12,8 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
-from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key, caster_of, composed, function_of
+from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
+from supremum.arrays.backends.preparing import caster_of, composed, function_of, multiplied_out
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.errors import OperandError, UnknownDtypeError
 from supremum.formats import DType, as_format
@@ -59,7 +60,8 @@ class StandardBackend(Backend):
             ) from error
         target = plan.result.dtype
         converters = [self._converter(key, dtype, device) for key, dtype in zip(plan.keys, plan.compute, strict=True)]
-        return composed(function, converters, None if found == target else lambda raw: self.astype(raw, target))
+        prepared = composed(function, converters, None if found == target else lambda raw: self.astype(raw, target))
+        return multiplied_out(prepared, self, plan)
 
     def _converter(self, key: Key, dtype: DType, device: Any) -> Callable[[Any], Any] | None:
         if key.backend is self:

@@ -9,19 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from supremum.arrays.backends.base import (
-    Backend,
-    Key,
-    Plan,
-    Raw,
-    array_key,
+from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
+from supremum.arrays.backends.numpy import NUMPY
+from supremum.arrays.backends.preparing import (
     caster_of,
     composed,
     function_of,
+    multiplied_out,
     numbers_in_range,
     promotes_alike,
 )
-from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.formats import FORMATS, DType, Format, as_format
 from supremum.rules.torch import TORCH
@@ -68,13 +65,14 @@ class TorchBackend(Backend):
             for i, (key, dtype) in enumerate(zip(plan.keys, plan.compute, strict=True)):
                 if key.backend is None and numbers[i] is None and as_format(dtype).is_inexact:
                     numbers[i] = _taken(as_format(dtype).component)
-            return composed(function, numbers, None)
+            return multiplied_out(composed(function, numbers, None), self, plan)
         converters = [
             self._converter(key, dtype, native_dtype, device)
             for key, dtype, native_dtype in zip(plan.keys, plan.compute, native, strict=True)
         ]
         found = self._try(function, plan, [torch.ones(1, dtype=dtype, device=device) for dtype in native])
-        return composed(function, converters, None if found == target else lambda raw: raw.to(target))
+        prepared = composed(function, converters, None if found == target else lambda raw: raw.to(target))
+        return multiplied_out(prepared, self, plan)
 
     def _takes(self, function: Callable[..., Raw], plan: Plan) -> bool:
         """Whether a function of torch takes the operands as they are: many take no number on the left."""
