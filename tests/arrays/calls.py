@@ -65,6 +65,10 @@ def called(function, call):
         return LACKING
     except Exception as error:
         return f"{type(error).__name__}: {error}"
+    raw = result.unwrap()
+    # What the next operation looks at is known beforehand, and must be what it would see.
+    if isinstance(raw, np.generic) or result.key is not wrap(raw, result.weak_type).key:
+        return f"{type(raw).__name__} of {raw.dtype} under {result.key}"
     return result.dtype, result.weak_type, result.shape == ()
 
 
