@@ -109,10 +109,6 @@ class Cells:
         assert not self.different, f"{len(self.different)} cells differ, as (decided, found):\n{shown}"
 
 
-def _shown(operand):
-    return f"{operand.dtype}{'' if operand.shape else '[]'}" if hasattr(operand, "shape") else operand
-
-
 def numpy_arrays(shape=(1,), names=tuple(FORMAT_OF)):
     """By name, arrays of every format; of ones, or where it has none, as int1, of zeros."""
     return {name: wrap(np.full(shape, min(1, as_format(name).max), as_format(name).dtype)) for name in names}

@@ -140,11 +140,6 @@ def _asked_for_values(x64):
             yield name, [(each,) * APPLIED[name].operation.arity for each in VALUED]
 
 
-def _jitted(function, operands):
-    """All calls of a function in one compiled program."""
-    return jax.jit(lambda calls: {pair: function(*call) for pair, call in calls.items()})(operands)
-
-
 @either_width
 def test_eager_and_jitted_are_the_same_to_the_last_bit(x64):
     rules = "jax-x64" if x64 else "jax-x32"
