@@ -11,10 +11,11 @@ import pytest
 
 from arrays import calls
 from arrays.calls import RULE_SETS
-from supremum import PromotionError, get_rules, use_rules
-from supremum.arrays import InPlaceError, RuntimeDtypeError, asarray, ops
+from supremum import PromotionError, Variable, get_rules, use_rules
+from supremum.arrays import InPlaceError, NarrowingError, RuntimeDtypeError, asarray, ops
 from supremum.arrays.array import wrap
 from supremum.arrays.operators import APPLIED
+from supremum.formats import as_format
 from supremum.operands import as_operand
 
 WIDE = ("int64", "uint64", "float64", "complex128")
@@ -139,6 +140,10 @@ def test_wide_arrays_of_numpy_next_to_those_of_jax(rules):
                 try:
                     with np.errstate(all="ignore"):
                         result = calls.OPERATORS[name](*call)
+                except NarrowingError:
+                    adopted += 1
+                    if not said or not wide.endswith("int64") or not said.casts[0].lossy | said.casts[1].lossy:
+                        wrong.append((name, dtype, wide, "narrowing", said))
                 except PromotionError:
                     refused += 1
                     if said:
@@ -155,6 +160,43 @@ def test_wide_arrays_of_numpy_next_to_those_of_jax(rules):
     follows_jax = rules == "jax"  # which holds 64 bits in 32, as JAX does with x64 off
     assert (refused == 0) == follows_jax
     assert adopted > 50 or not follows_jax
+
+
+@pytest.mark.parametrize("library", ["numpy", "jax"])
+def test_integers_that_the_narrower_dtype_does_not_hold_are_refused(library):
+    """JAX itself would wrap them around."""
+    small = asarray(np.ones(2, "int8"), library=library)
+    for value, lost in ((np.array([1, 2**40]), 2**40), (np.array([-(2**31) - 1, 0]), -(2**31) - 1)):
+        for call in (
+            lambda v=value: small + v,
+            lambda v=value: wrap(v) * small,
+            lambda v=value: ops.where(True, small, v),
+        ):
+            with use_rules("jax-x32"), pytest.raises(NarrowingError, match=str(lost)) as error:
+                call()
+        cast = eval("value" + str(error.value).partition("by hand, ")[2].partition(", to wrap")[0], {"value": value})
+        with use_rules("jax-x32"):
+            assert (small + cast).dtype == "int32"
+        with jax.enable_x64(True), use_rules("jax-x64"):
+            assert np.asarray(small + value).tolist() == [1 + each for each in value.tolist()]
+    with use_rules("jax-x32"):
+        assert (small + np.array([2**31 - 1, -(2**31)])).dtype == "int32"
+        with pytest.warns(RuntimeWarning, match="overflow"):
+            assert np.isinf(np.asarray(small + np.array([1e300, 1])))[0]
+
+
+def test_a_number_is_assigned_to_an_array_that_the_rules_would_hold_narrower():
+    array = wrap(np.zeros(2))
+    with use_rules("jax-x32"):
+        array[0] = 5
+        Variable(array).assign(np.ones(2))
+    assert array.tolist() == [5, 0]
+
+
+def test_a_dtype_that_the_device_lacks():
+    """XLA on a CPU has no float6, which JAX has."""
+    with pytest.raises(RuntimeDtypeError, match="float6_e2m3fn"):
+        asarray(np.ones(2, as_format("float6_e2m3fn").dtype), library="jax")
 
 
 def test_in_place_and_in_indices():

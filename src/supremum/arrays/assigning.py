@@ -97,7 +97,8 @@ def accepted_value(array: Array, value: Any) -> Raw:
             f"supremum.namespace({array.backend.name!r}).asarray(b)"
         )
     operand = key.operand if key.backend else as_operand(value)
-    decided = accepted(rules.decide(None, (array.key.operand, operand))).dtype
+    # What a runtime would hold the type in makes no difference to an array that is there: this does not look at it.
+    decided = accepted(rules.decide("promote_types", (array.key.operand, operand))).dtype
     if decided != array.dtype:
         raise in_place_error(array, "assign", value, f"meets in {decided}")
     if key.backend is None:

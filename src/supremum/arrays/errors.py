@@ -5,7 +5,8 @@ Exception
     ├── LibraryError       (TypeError) operands from two libraries, or from none that is known
     ├── DeviceError        (ValueError) operands on two devices
     ├── RuntimeDtypeError  (TypeError) the rules ask for a dtype or a function that the library does not have
-    └── InPlaceError       (TypeError) an assignment that would change the dtype of what is assigned to
+    ├── NarrowingError     (OverflowError) values that the narrower integer dtype of a decision does not hold
+    └── InPlaceError       (ValueError) an assignment that would change the dtype of what is assigned to
 """
 
 from __future__ import annotations
@@ -25,5 +26,13 @@ class RuntimeDtypeError(SupremumError, TypeError):
     """The rules ask for what the library underneath cannot represent or compute."""
 
 
-class InPlaceError(SupremumError, TypeError):
-    """An assignment in place whose result would have another dtype than what is assigned to."""
+class NarrowingError(SupremumError, OverflowError):
+    """Values that the narrower integer dtype of a decision does not hold."""
+
+
+class InPlaceError(SupremumError, ValueError):
+    """An assignment in place whose result would have another dtype than what is assigned to.
+
+    It is no `TypeError`: PyTorch's in-place operators take one for "not mine", and the name on the left would be bound
+    to a new array without a word.
+    """

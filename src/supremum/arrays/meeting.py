@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from supremum.arrays.array import Array, wrap
 from supremum.arrays.backends import Backend, Key, Plan, Raw
-from supremum.arrays.backends.numpy import NUMPY
+from supremum.arrays.backends.numpy import NUMPY, narrowed
 from supremum.arrays.backends.preparing import caster_of
 from supremum.arrays.dispatch import accepted, common_backend, operands_of, seen_or_refused
 from supremum.decisions import ResultType
@@ -80,9 +80,12 @@ def typed(backend: Backend, raw: Raw, result: ResultType) -> Array:
 
 
 def _brought(backend: Backend, key: Key, raw: Raw, dtype: DType) -> Raw:
-    if key.backend is backend:
-        return raw if key.dtype == dtype else backend.astype(raw, dtype)
-    return backend.asarray(caster_of(dtype)(raw) if key.backend is None else NUMPY.astype(raw, dtype))
+    if key.backend is None:
+        return backend.asarray(caster_of(dtype)(raw))
+    if key.backend is NUMPY:
+        host = raw if key.dtype == dtype else narrowed(dtype, raw)
+        return host if backend is NUMPY else backend.asarray(host)
+    return raw if key.dtype == dtype else backend.astype(raw, dtype)
 
 
 def where(condition: Any, x1: Any, x2: Any, /) -> Array:

@@ -15,6 +15,7 @@ from jax.extend import source_info_util
 from jax.extend.core import primitives as p
 
 from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
+from supremum.arrays.backends.numpy import narrowed
 from supremum.arrays.backends.preparing import caster_of, composed, function_of, known_int
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.decisions import ResultType
@@ -76,7 +77,7 @@ class JaxBackend(Backend):
             # All weak: JAX takes the number for what it is. Else it is rounded here, to the same eager and traced.
             return None if weak else caster_of(dtype)
         # On its way to the device JAX would narrow 64 bits without a word.
-        return partial(np.asarray, dtype=dtype)
+        return partial(narrowed, dtype)
 
     def _check_representable(self, plan: Plan, dtypes: set[DType]) -> bool:
         """Whether some of the dtypes are there only with x64 on.
@@ -105,7 +106,10 @@ class JaxBackend(Backend):
             return jnp.asarray(data, device=device, copy=copy)
         host = data if isinstance(data, jax.Array) else np.asarray(data)
         target = self.native_dtype(as_format(host.dtype if dtype is None else dtype).dtype)
-        return jnp.asarray(host, target, device=device, copy=copy)
+        try:
+            return jnp.asarray(host, target, device=device, copy=copy)
+        except jax.errors.JaxRuntimeError as error:
+            raise RuntimeDtypeError(f"JAX has {target}, but not on this device: give another dtype") from error
 
     def numpy(self, raw: Raw) -> np.ndarray[Any, Any]:
         """The array on the host."""

@@ -17,7 +17,7 @@ from supremum.arrays.backends.preparing import (
     numbers_in_range,
     promotes_alike,
 )
-from supremum.arrays.errors import RuntimeDtypeError
+from supremum.arrays.errors import NarrowingError, RuntimeDtypeError
 from supremum.errors import OperandError
 from supremum.formats import DType, as_format
 from supremum.operands import as_operand
@@ -141,7 +141,33 @@ _BETWEEN = {"complex": _WIDE_COMPLEX.dtype, "float": as_format("float32").dtype,
 def _caster(source: DType | None, target: DType) -> Callable[[Raw], Raw] | None:
     if source is None or source == target:
         return None
+    if _narrows(source, target):
+        return partial(narrowed, target)
     return partial(_cast if _is_direct(source, target) else _detour, target)
+
+
+def _narrows(source: DType, target: DType) -> bool:
+    rows = as_format(source), as_format(target)
+    return rows[0].category == rows[1].category == "integer" and not rows[1].holds(rows[0])
+
+
+def narrowed(dtype: DType, raw: Raw) -> Raw:
+    """Integers in the dtype that a decision narrows them to, such as the 32 bits that JAX holds 64 in.
+
+    Raises:
+        NarrowingError: if it does not hold all of them; they would be wrapped around in silence.
+    """
+    cast = converted(raw, dtype)
+    if _narrows(raw.dtype, dtype):
+        kept = converted(cast, raw.dtype) == raw
+        if not np.all(kept):
+            lost = np.asarray(raw)[~np.asarray(kept)]
+            raise NarrowingError(
+                f"the rules compute {raw.dtype} in {dtype}, which does not hold {lost.flat[0]} ({lost.size:,} of "
+                f"{raw.size:,} values are out of range): cast by hand, .astype({str(dtype)!r}), to wrap them around; "
+                "to keep them choose rules that keep the dtype, or turn JAX's x64 on"
+            )
+    return cast
 
 
 def _cast(dtype: DType, raw: Raw) -> Raw:

@@ -13,6 +13,7 @@ import array_api_compat
 import numpy as np
 
 from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
+from supremum.arrays.backends.numpy import narrowed
 from supremum.arrays.backends.preparing import caster_of, composed, function_of, multiplied_out
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.errors import OperandError, UnknownDtypeError
@@ -69,7 +70,7 @@ class StandardBackend(Backend):
         if key.backend is None:
             cast = caster_of(dtype)
             return lambda value: self.asarray(np.asarray(cast(value)), device=device)
-        return lambda raw: self.asarray(raw.astype(dtype), device=device)
+        return lambda raw: self.asarray(narrowed(dtype, raw), device=device)
 
     def _device(self, plan: Plan) -> Any:
         found = list(dict.fromkeys(key.device for key in plan.keys if key.backend is self))

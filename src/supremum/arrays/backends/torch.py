@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
-from supremum.arrays.backends.numpy import NUMPY
+from supremum.arrays.backends.numpy import narrowed
 from supremum.arrays.backends.preparing import (
     caster_of,
     composed,
@@ -108,7 +108,7 @@ class TorchBackend(Backend):
         if key.backend is None:
             cast = caster_of(dtype)
             return lambda value: self.asarray(cast(value), device=device)
-        return lambda raw: self.asarray(NUMPY.astype(raw, dtype), device=device)
+        return lambda raw: self.asarray(narrowed(dtype, raw), device=device)
 
     def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
         """A tensor in another dtype."""
