@@ -9,10 +9,15 @@ from pathlib import Path
 
 import jax
 
-# JAX makes many small objects that live on; looking for cycles among them is a seventh of the time of all tests.
-gc.set_threshold(50_000, 20, 10)
+# JAX keeps millions of small objects: looking through them for cycles would be a third of the time of all tests.
+gc.set_threshold(200_000, 50, 100)
 os.environ["XLA_FLAGS"] = (
     f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0"  # read when first used
 )
-jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parent.parent / ".pytest_cache/jax"))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.03)
+CACHE = {
+    "jax_compilation_cache_dir": str(Path(__file__).parent.parent / ".pytest_cache/jax"),
+    "jax_persistent_cache_min_compile_time_secs": 0.03,
+}
+for name, value in CACHE.items():
+    jax.config.update(name, value)
+    os.environ[name.upper()] = str(value)  # programs that tests start share it

@@ -78,7 +78,11 @@ def test_weak_flags_of_sums_of_arrays_and_scalars(x64, jitted):
     """What `a + b` really gives, weak arrays and Python scalars included, dtype and weak flag."""
 
     def pairs(arrays):
-        return list(itertools.product([*arrays, 1, 1.0, 1j], repeat=2))
+        operands = [*arrays, 1, 1.0, 1j]
+        # Eagerly each pair is a program of its own to be compiled: one order will do, the other is jitted.
+        return list(
+            itertools.product(operands, repeat=2) if jitted else itertools.combinations_with_replacement(operands, 2)
+        )
 
     def sums(arrays):
         return [jnp.add(a, b) for a, b in pairs(arrays)]

@@ -74,9 +74,10 @@ class NumpyBackend(Backend):
             direct = composed(function, numbers_in_range(plan, _itself), np.asarray if zero_d else None)
             return multiplied_out(direct, self, plan)
         converters = [
-            caster_of(dtype, silent=False) if key.backend is None else _caster(key.dtype, dtype)
+            caster_of(dtype, silent=False) if key.backend is None else _checked_caster(key.dtype, dtype)
             for key, dtype in zip(plan.keys, plan.compute, strict=True)
         ]
+        # A result wraps around as those of the library do, also where it was computed wider.
         finish = partial(np.asarray, dtype=target) if zero_d else _caster(found, target)
         return multiplied_out(composed(function, converters, finish), self, plan)
 
@@ -141,9 +142,11 @@ _BETWEEN = {"complex": _WIDE_COMPLEX.dtype, "float": as_format("float32").dtype,
 def _caster(source: DType | None, target: DType) -> Callable[[Raw], Raw] | None:
     if source is None or source == target:
         return None
-    if _narrows(source, target):
-        return partial(narrowed, target)
     return partial(_cast if _is_direct(source, target) else _detour, target)
+
+
+def _checked_caster(source: DType | None, target: DType) -> Callable[[Raw], Raw] | None:
+    return partial(narrowed, target) if source is not None and _narrows(source, target) else _caster(source, target)
 
 
 def _narrows(source: DType, target: DType) -> bool:
