@@ -19,6 +19,8 @@ WEAK_NAMES: dict[str, str] = {"int*": "integer", "float*": "float", "complex*": 
 _WEAK_NAME_OF_CATEGORY = {category: name for name, category in WEAK_NAMES.items()}
 # Exact types only: np.float64 is a subclass of float, an IntEnum of int, and neither is weak.
 _CATEGORY_OF_TYPE: dict[type, str] = {int: "integer", float: "float", complex: "complex"}
+TYPE_OF_CATEGORY: dict[str, type[Any]] = {CATEGORIES[0]: bool} | {c: kind for kind, c in _CATEGORY_OF_TYPE.items()}
+"""The type of Python's numbers of each category; `bool` is one of them although it is not weak."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import pytest
 
 import supremum
 from supremum import Array, Variable, asarray
-from supremum.arrays import InPlaceError, LibraryError, RuntimeDtypeError
+from supremum.arrays import InPlaceError, LibraryError, NarrowingError, RuntimeDtypeError
 from supremum.decisions import PromotionError
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
@@ -107,6 +107,31 @@ def test_nothing_is_truncated_under_any_rules(rules):
                 with pytest.raises((InPlaceError, PromotionError)):
                     assign(value)
         assert repr(variable) == "Variable([1, 1], dtype=int8)"
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of the operation that is then refused
+@every_library
+@pytest.mark.parametrize(("rules", "kept"), [("torch", True), ("paddle", True), ("numpy", False)])
+@pytest.mark.parametrize(
+    ("dtype", "wide", "beyond"), [("int8", "int64", 1000), ("float16", "float64", 1e6), ("bfloat16", "float64", 1e300)]
+)
+def test_0d_arrays_that_give_way_are_not_truncated_either(rules, kept, dtype, wide, beyond, library):
+    """Their operators wrap them around, or make them infinite."""
+    variable = Variable(np.zeros(3, as_format(dtype).dtype), library=library)
+    array = Array(np.zeros(3, as_format(dtype).dtype))
+    for value in (np.array(beyond, wide), asarray(np.array(-beyond, wide), library=library)):
+        with supremum.use_rules(rules):
+            for assign in (variable.assign_add, variable.assign_mul, lambda v: variable.__setitem__(0, v)):
+                with pytest.raises((InPlaceError, NarrowingError)):
+                    assign(value)
+            with pytest.raises(InPlaceError):
+                array[0] = np.asarray(value)
+    assert np.asarray(variable).tolist() == np.asarray(array).tolist() == [0, 0, 0]
+    with supremum.use_rules(rules):
+        for value in (np.array(3, wide), *([np.array(np.inf, wide)] if dtype != "int8" else ())):
+            if kept:
+                variable[0] = value
+                assert np.asarray(variable)[0] == value
 
 
 @every_library

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from supremum.arrays.backends import Raw
-from supremum.arrays.backends.numpy import NUMPY
+from supremum.arrays.backends.numpy import NUMPY, holds_range
 from supremum.arrays.backends.preparing import caster_of
 from supremum.arrays.dispatch import NUMBERS, accepted, common_backend, seen
 from supremum.arrays.errors import InPlaceError, LibraryError
@@ -101,8 +101,8 @@ def accepted_value(array: Array, value: Any) -> Raw:
     decided = accepted(rules.decide("promote_types", (array.key.operand, operand))).dtype
     if decided != array.dtype:
         raise in_place_error(array, "assign", value, f"meets in {decided}")
+    check_fits(array, "assign", value)
     if key.backend is None:
-        check_fits(array, "assign", value)
         return array.backend.asarray(caster_of(decided)(value), device=array.device)
     if key.backend is not array.backend:
         return array.backend.asarray(NUMPY.astype(raw, decided), device=array.device)
@@ -110,10 +110,27 @@ def accepted_value(array: Array, value: Any) -> Raw:
 
 
 def check_fits(array: Array, name: str, value: Any) -> None:
-    """Refuse a Python number that the dtype of an array does not hold, also where operators wrap it around.
+    """Refuse what is out of range of the dtype of an array, also where operators wrap it around.
+
+    That is a Python number, or an array of a wider dtype that gives way to this one, as 0-d arrays do under PyTorch's
+    and Paddle's rules. The values of an array that JAX is tracing cannot be looked at.
+
+    Args:
+        array: what is assigned to.
+        name: of the operation.
+        value: a Python number or an array.
 
     Raises:
-        InPlaceError: if it does not.
+        InPlaceError: if it is.
     """
-    if type(value) in NUMBERS and not fits(value, as_format(array.dtype)):
+    row = as_format(array.dtype)
+    if type(value) in NUMBERS:
+        is_in_range = fits(value, row)
+    else:
+        found = seen(value, get_rules())
+        backend = None if found is None else found[0].backend
+        if found is None or backend is None or backend.is_traced(found[1]) or row.holds(found[0].operand.format):
+            return
+        is_in_range = holds_range(backend.numpy(found[1]), row)
+    if not is_in_range:
         raise in_place_error(array, name, value, "is out of range")

@@ -13,7 +13,7 @@ from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.dispatch import NUMBERS
 from supremum.errors import OperandError
 from supremum.formats import DType, as_format
-from supremum.operands import as_operand
+from supremum.operands import TYPE_OF_CATEGORY, as_operand
 from supremum.rules import get_rules
 
 
@@ -90,12 +90,11 @@ def _is_of_numbers(data: Any) -> bool:
 
 def _default_of(number: Any) -> tuple[DType, bool]:
     """The dtype that a Python number, or any of a category, has alone, and whether it is weak."""
-    operand = as_operand(number if type(number) in NUMBERS else _OF_CATEGORY[number])
+    operand = as_operand(number if type(number) in NUMBERS else TYPE_OF_CATEGORY[number])
     decision = get_rules().decide(None, (operand,))
     if decision.result is not None:
         return decision.result.dtype, decision.result.weak
     # Rules that define nothing for numbers alone leave it to the library; this is NumPy's choice, and the standard's.
-    return np.asarray(operand.value if operand.value is not None else _OF_CATEGORY[operand.category](0)).dtype, False
-
-
-_OF_CATEGORY: dict[str, Any] = {"bool": bool, "integer": int, "float": float, "complex": complex}
+    return np.asarray(
+        operand.value if operand.value is not None else TYPE_OF_CATEGORY[operand.category](0)
+    ).dtype, False

@@ -11,7 +11,7 @@ from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.errors import LibraryError
 from supremum.decisions import Decision, letter
 from supremum.errors import OperandError
-from supremum.operands import Operand, Scalar, as_operand
+from supremum.operands import TYPE_OF_CATEGORY, Operand, Scalar, as_operand
 from supremum.operations import Operation
 from supremum.rules import RuleSet, get_rules
 from supremum.rules.registry import FOLLOWS_JAX, is_x64
@@ -20,7 +20,7 @@ from supremum.rules.scope import SCOPE, Scope, Watcher
 if TYPE_CHECKING:
     from supremum.arrays.array import Array
 
-NUMBERS: frozenset[type] = frozenset((bool, int, float, complex))
+NUMBERS: frozenset[type] = frozenset(TYPE_OF_CATEGORY.values())
 """The types of Python numbers; exactly these, no subclasses."""
 
 _NUMBER_KEYS: dict[Hashable, Key] = {}

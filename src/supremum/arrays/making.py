@@ -15,10 +15,8 @@ from supremum.arrays.backends import Backend, Raw
 from supremum.arrays.dispatch import NUMBERS
 from supremum.arrays.wrapping import library_of, native
 from supremum.formats import CATEGORIES, DType
-from supremum.operands import as_operand
+from supremum.operands import TYPE_OF_CATEGORY, as_operand
 from supremum.promotion import explain
-
-_ONE_OF_CATEGORY: dict[str, Any] = {"bool": True, "integer": 1, "float": 1.0, "complex": 1j}
 
 
 def default_dtype(category: str) -> DType:
@@ -32,7 +30,7 @@ def default_dtype(category: str) -> DType:
     ...     default_dtype("float"), default_dtype("integer")
     (dtype('float32'), dtype('int64'))
     """
-    return creation.asarray(_ONE_OF_CATEGORY[category]).dtype
+    return creation.asarray(TYPE_OF_CATEGORY[category](1)).dtype
 
 
 def _of_numbers(numbers: tuple[Any, ...], lowest: str) -> DType:

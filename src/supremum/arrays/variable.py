@@ -101,12 +101,9 @@ class Variable(Array):
             raw = self._raw.at[place].set(accepted)
         self._hold(raw)
 
-    def _assign(self, name: str, other: Any) -> Any:
-        check_fits(self, name, other)
-        return super()._assign(name, other)
-
     def _put(self, result: Array, name: str, other: Any) -> Any:
         check_kept(self, result, name, other)
+        check_fits(self, name, other)
         return self._hold(result.unwrap())
 
     def __reduce__(self) -> Any:

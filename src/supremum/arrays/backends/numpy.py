@@ -19,7 +19,7 @@ from supremum.arrays.backends.preparing import (
 )
 from supremum.arrays.errors import NarrowingError, RuntimeDtypeError
 from supremum.errors import OperandError
-from supremum.formats import DType, as_format
+from supremum.formats import DType, Format, as_format
 from supremum.operands import as_operand
 from supremum.rules.numpy import NUMPY as RULES
 
@@ -152,6 +152,16 @@ def _checked_caster(source: DType | None, target: DType) -> Callable[[Raw], Raw]
 def _narrows(source: DType, target: DType) -> bool:
     rows = as_format(source), as_format(target)
     return rows[0].category == rows[1].category == "integer" and not rows[1].holds(rows[0])
+
+
+def holds_range(array: np.ndarray[Any, Any], target: Format) -> bool:
+    """Whether values are in the range of a format: none wraps around, and none that is finite becomes infinite."""
+    with np.errstate(all="ignore"):
+        cast = converted(array, target.dtype)
+        if not target.is_inexact:
+            return bool(np.all(converted(cast, array.dtype) == array))
+        wide = as_format("complex128" if target.category == "complex" else "float64").dtype
+        return bool(np.all(np.isfinite(cast.astype(wide)) == np.isfinite(converted(array, wide))))
 
 
 def narrowed(dtype: DType, raw: Raw) -> Raw:

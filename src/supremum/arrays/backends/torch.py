@@ -21,6 +21,7 @@ from supremum.arrays.backends.preparing import (
 )
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.formats import FORMATS, DType, Format, as_format
+from supremum.operands import TYPE_OF_CATEGORY
 from supremum.rules.torch import TORCH
 
 # It need not be installed where this file is checked.
@@ -182,7 +183,7 @@ def _sample(key: Key) -> Any:
     """An operand like those of a key."""
     if key.backend is None:
         # To the power of one or two torch raises also what it has no kernel for.
-        return {"bool": True, "integer": 5, "float": 5.0, "complex": 5j}[key.operand.category]
+        return TYPE_OF_CATEGORY[key.operand.category](5)
     return torch.ones(() if key.zero_d else 1, dtype=_NATIVE[key.operand.format.dtype], device=key.device)
 
 
