@@ -1,0 +1,111 @@
+"""The dtype that a layer computes in: the result type of its inputs and parameters, unless one is named.
+
+spec/flax-flip-default-dtypes.md, "Implementation" (`promote_arrays` there).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from supremum.arrays import RuntimeDtypeError
+from supremum.arrays.dispatch import NUMBERS
+from supremum.errors import ArgumentError
+from supremum.formats import DType, Format, as_format
+from supremum.promotion import promote_types, result_type
+
+FLOAT32 = as_format("float32")
+"""What values that are not inexact become, and the least that statistics are computed in."""
+
+
+def promote_dtype(*arrays: Any, dtype: Any = None, inexact: bool = True) -> tuple[Any, ...]:
+    """Bring arrays to the dtype that an operation on all of them runs in.
+
+    Args:
+        arrays: arrays of JAX or NumPy, Python numbers (which are weak), or None, which stays None.
+        dtype: the dtype to bring them to; None for their result type under the rules in force. Complex arrays are never
+            truncated: with a real `dtype` all of them come to the complex dtype that it and they meet in.
+        inexact: whether the dtype has to be floating or complex; integers and bools then become at least float32.
+
+    Returns:
+        The arrays as JAX's, all of one dtype, in their order.
+
+    Raises:
+        ArgumentError: for a `dtype` that is not inexact although it has to be; a `ValueError`.
+        PromotionError: if the rules refuse.
+        RuntimeDtypeError: for 64 bits while JAX's x64 is off; JAX would narrow them in silence.
+
+    >>> import numpy as np
+    >>> x, kernel = np.ones((2, 3), np.int32), jnp.ones((3, 4), jnp.bfloat16)
+    >>> [array.dtype for array in promote_dtype(x, kernel)]
+    [dtype(bfloat16), dtype(bfloat16)]
+    >>> [array.dtype for array in promote_dtype(jnp.ones(2, jnp.complex64), kernel, dtype="float16")]
+    [dtype('complex64'), dtype('complex64')]
+    """
+    target = common_dtype(*arrays, dtype=dtype, inexact=inexact)
+    return tuple(None if array is None else _in_dtype(array, target) for array in arrays)
+
+
+def common_dtype(*arrays: Any, dtype: Any = None, inexact: bool = True) -> DType:
+    """The dtype that `promote_dtype` would bring arrays to; arguments and errors are the same.
+
+    >>> common_dtype(jnp.ones(2, jnp.int8), inexact=False), common_dtype(jnp.ones(2, jnp.int8), 1e-3)
+    (dtype('int8'), dtype('float32'))
+    """
+    given = [array for array in arrays if array is not None]
+    if dtype is None:
+        found = as_format(result_type(*given))
+        target = found if found.is_inexact or not inexact else as_format(promote_types(FLOAT32.dtype, found.dtype))
+    else:
+        target = as_format(dtype)
+        if inexact and not target.is_inexact:
+            raise ArgumentError(
+                f"this is computed in a floating or complex dtype, not in {target}: give dtype='float32'"
+            )
+        target = _with_complex(given, target)
+    return _held(target)
+
+
+def at_least_float32(dtype: Any) -> DType:
+    """The dtype of sums and statistics of values of a dtype: at least float32, complex where it is.
+
+    spec/flax-flip-default-dtypes.md, "Half-precision dtypes" and "Batch statistics".
+
+    >>> at_least_float32("bfloat16"), at_least_float32("float64"), at_least_float32("complex64")
+    (dtype('float32'), dtype('float64'), dtype('complex64'))
+    """
+    row = as_format(dtype)
+    return row.dtype if row.holds(FLOAT32) else FLOAT32.dtype
+
+
+def _with_complex(arrays: list[Any], target: Format) -> Format:
+    """The target, or the complex dtype that it and the complex arrays meet in."""
+    if target.category == "complex":
+        return target
+    met = target
+    for array in arrays:
+        if type(array) is complex or as_format_of(array).category == "complex":
+            met = as_format(promote_types(met.dtype, complex if type(array) is complex else array.dtype))
+    return met
+
+
+def as_format_of(array: Any) -> Format:
+    """The format of an array or a Python number."""
+    return as_format(result_type(array) if type(array) in NUMBERS else array.dtype)
+
+
+def _held(row: Format) -> DType:
+    if jax.dtypes.canonicalize_dtype(row.dtype) != row.dtype:
+        raise RuntimeDtypeError(
+            f"the inputs and parameters meet in {row}, which JAX does not hold while its x64 is off: "
+            "jax.config.update('jax_enable_x64', True), or cast them first, as with x.astype('float32')"
+        )
+    return row.dtype
+
+
+def _in_dtype(array: Any, dtype: DType) -> jax.Array:
+    if isinstance(array, jax.Array):
+        return array if array.dtype == dtype and not array.weak_type else jax.lax.convert_element_type(array, dtype)
+    return jnp.asarray(array, dtype)

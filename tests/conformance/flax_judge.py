@@ -1,0 +1,113 @@
+"""Our layers beside Flax's: outputs, gradients and dtypes over every dtype of inputs, of parameters and asked for.
+
+Both sides run eagerly, where they share what each operation compiles to; the dtypes are held against each other traced too.
+"""
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from supremum.formats import as_format
+
+DTYPES = ("float16", "bfloat16", "float32", "float64", "complex64")
+
+
+class Cell(NamedTuple):
+    """One combination: the dtype of inputs, of parameters, and the one that is asked for (None for neither's business)."""
+
+    inputs: str
+    params: str
+    asked: str | None
+
+    @property
+    def truncates_in_flax(self) -> bool:
+        """Whether Flax drops imaginary parts: a real dtype is asked for and something is complex."""
+        return self.asked is not None and self.asked != "complex64" and "complex64" in (self.inputs, self.params)
+
+
+CELLS = [Cell(*cell) for cell in itertools.product(DTYPES, DTYPES, (None, *DTYPES))]
+"""The full product: 150 cells."""
+
+Layer = Callable[[Any, Any, str | None], Any]
+"""A function of parameters, inputs and the dtype that is asked for; parameters and inputs are pytrees."""
+
+
+def random_like(shapes: Any, dtype: str, seed: int = 0) -> Any:
+    """Normal numbers of a dtype, in a pytree of shapes, complex ones with both parts; the values are float16's.
+
+    All cells see the same numbers, so that what differs between them is rounding alone.
+    """
+    rng = np.random.default_rng(seed)
+    is_complex = as_format(dtype).category == "complex"
+
+    def made(shape: tuple[int, ...]) -> jax.Array:
+        real, imaginary = rng.normal(size=(2, *shape)).astype("float16").astype("float64")
+        return jnp.asarray(real + 1j * imaginary if is_complex else real, dtype)
+
+    return jax.tree.map(
+        made, shapes, is_leaf=lambda leaf: isinstance(leaf, tuple) and all(isinstance(n, int) for n in leaf)
+    )
+
+
+def differences(
+    ours: Layer,
+    theirs: Layer,
+    inputs: Any,
+    params: Any,
+    *,
+    cells: list[Cell] = CELLS,
+    ulps: float = 4,
+    gradients: bool = True,
+) -> Iterator[str]:
+    """The cells in which the two differ, in words; nothing where they agree.
+
+    Args:
+        ours: our layer.
+        theirs: Flax's.
+        inputs: a pytree of shapes.
+        params: likewise.
+        cells: which combinations to compare; those that Flax truncates belong into a test of their own.
+        ulps: how many units in the last place of the narrowest dtype that takes part, relative to the largest number,
+            they may differ by.
+        gradients: whether to compare those as well, with respect to parameters and inputs.
+    """
+    for cell in cells:
+        given = random_like(inputs, cell.inputs, 1), random_like(params, cell.params, 2)
+        found = [_outcome(layer, cell, *given, gradients=gradients) for layer in (ours, theirs)]
+        traced = jax.eval_shape(lambda p, x: ours(p, x, cell.asked), given[1], given[0])  # noqa: B023 (called at once)
+        if jax.tree.map(lambda leaf: leaf.dtype, traced) != jax.tree.map(lambda leaf: leaf.dtype, found[0][0]):
+            yield f"{cell}: jitted {traced} is another dtype than eager"
+        names = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(found[0])]
+        eps = max(as_format(d).eps for d in (cell.inputs, cell.params, cell.asked) if d is not None)
+        for name, a, b in zip(names, jax.tree.leaves(found[0]), jax.tree.leaves(found[1]), strict=True):
+            if (a.dtype, a.shape) != (b.dtype, b.shape):
+                yield f"{cell} {name}: {a.dtype}{a.shape}, Flax has {b.dtype}{b.shape}"
+                continue
+            wide = [np.asarray(each, "complex128") for each in (a, b)]
+            scale = max(np.abs(wide[1]).max(initial=0), 1)
+            error = np.abs(wide[0] - wide[1]).max(initial=0) / scale
+            if not error <= ulps * eps:
+                yield f"{cell} {name}: differs by {error / eps:.1f} ulp"
+
+
+def _outcome(layer: Layer, cell: Cell, inputs: Any, params: Any, *, gradients: bool) -> Any:
+    def loss(params: Any, inputs: Any) -> Any:
+        outputs = layer(params, inputs, cell.asked)
+        wide = [leaf.astype("complex128" if as_format(leaf.dtype).category == "complex" else "float64")
+                for leaf in jax.tree.leaves(outputs)]  # fmt: skip
+        weights = [random_like(leaf.shape, "float64", 3) for leaf in wide]
+        return sum(
+            jnp.sum(jnp.abs(leaf) ** 2 + weight * leaf.real) for leaf, weight in zip(wide, weights, strict=True)
+        ), outputs
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
+        if not gradients:
+            return (loss(params, inputs)[1],)
+        slopes, outputs = jax.grad(loss, argnums=(0, 1), has_aux=True)(params, inputs)
+    return outputs, *slopes
