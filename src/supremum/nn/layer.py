@@ -154,6 +154,11 @@ class Layer(Creation, Holder, ABC):
         self._policy = policy
 
     @property
+    def autocast(self) -> bool:
+        """Whether it casts its inputs."""
+        return self._autocast
+
+    @property
     def built(self) -> bool:
         """Whether it knows its weights."""
         return self._built

@@ -30,7 +30,8 @@ class SummaryRow:
         trainable: how many parameters of its own optimizers change.
         other: how many they do not.
         variable_dtype: what its weights are stored in; empty where it has none.
-        compute_dtype: what it computes in; `"infer"` for what inputs and parameters meet in.
+        compute_dtype: what it casts its inputs to; `"infer"` for what inputs and parameters meet in, empty for what it
+            leaves to the layers in it.
         nbytes: bytes of its own variables.
     """
 
@@ -128,6 +129,6 @@ def _row(path: str, layer: Layer, seen: set[int]) -> SummaryRow:
         trainable=sum(variable.size for variable in own if variable.trainable),
         other=sum(variable.size for variable in own if not variable.trainable),
         variable_dtype=", ".join(stored),
-        compute_dtype="infer" if compute is None else str(as_format(compute)),
+        compute_dtype="infer" if compute is None else str(as_format(compute)) if layer.autocast else "",
         nbytes=sum(variable.nbytes for variable in own),
     )
