@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 
-from supremum.nn.functional import moments, normalise, statistics_dtype
+from supremum.nn.functional import at_least_float32, moments, normalise
 from supremum.nn.initializers import ONES, ZEROS
 from supremum.nn.layer import Layer
 from supremum.nn.variables import Variable
@@ -32,7 +32,7 @@ class BatchNorm(Layer):
     def build(self, input_shape: tuple[int, ...]) -> None:
         """Add scale, offset and the running statistics, one number per channel."""
         shape = input_shape[-1:]
-        wide = statistics_dtype(self.variable_dtype)
+        wide = at_least_float32(self.variable_dtype)
         self.gamma = self.add_weight("gamma", shape, ONES, dtype=wide, autocast=False)
         self.beta = self.add_weight("beta", shape, ZEROS, dtype=wide, autocast=False)
         self.moving_mean = self.add_weight("moving_mean", shape, ZEROS, dtype=wide, trainable=False, autocast=False)
@@ -48,7 +48,9 @@ class BatchNorm(Layer):
             self._move(self.moving_variance, variance)
         else:
             mean, variance = self.moving_mean.value, self.moving_variance.value
-        return normalise(x, mean, variance, self.gamma.value, self.beta.value, self.epsilon)
+        return normalise(
+            x, mean, variance, self.gamma.value, self.beta.value, epsilon=self.epsilon, dtype=self.compute_dtype
+        )
 
     def _move(self, average: Variable, batch: jax.Array) -> None:
         average.assign(average.value * self.momentum + batch.astype(average.dtype) * (1 - self.momentum))
