@@ -7,8 +7,12 @@ import numpy as np
 import pytest
 
 from conformance.flax_judge import CELLS, Cell, differences, random_like
+from supremum import nn
+from supremum.formats import as_format
+from supremum.nn.batch_norm import BatchNorm
 from supremum.nn.functional import at_least_float32, common_dtype
 from supremum.nn.functional import normalisation as ours
+from supremum.nn.normalisation import GroupNorm, InstanceNorm, LayerNorm, RMSNorm
 
 EPSILON = 1e-3
 SHAPE = (2, 3, 4)
@@ -117,3 +121,31 @@ def test_nothing_complex_is_truncated_where_flax_does(name):
         want = mine(weights, x, wide)
         assert got.dtype == want.dtype == wide, cell
         np.testing.assert_array_equal(np.asarray(got), np.asarray(want), str(cell))
+
+
+LAYERS = {
+    "layer_norm": (LayerNorm, linen.LayerNorm, {}),
+    "rms_norm": (RMSNorm, linen.RMSNorm, {}),
+    "group_norm": (lambda **o: GroupNorm(2, **o), lambda **o: linen.GroupNorm(num_groups=2, **o), {}),
+    "instance_norm": (InstanceNorm, linen.InstanceNorm, {}),
+    "batch_norm": (BatchNorm, lambda **o: linen.BatchNorm(use_running_average=False, **o), {"training": True}),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_are_flaxes(name):
+    make, theirs, options = LAYERS[name]
+    names = {"gamma": "scale", "beta": "bias"}
+    for cell in [*MEETINGS, Cell("float32", "float16", "bfloat16")]:
+        x = random_like(SHAPE, cell.inputs, 1)
+        layer = make(dtype=cell.asked or "infer", param_dtype=cell.params, epsilon=EPSILON)
+        nn.initialize(layer, x)
+        params = {path: random_like((4,), cell.params, 2) for path in layer.trainable_variables}
+        got = nn.functional_call(layer, params, x, **options)[0]
+        module = theirs(dtype=cell.asked, epsilon=EPSILON, use_fast_variance=False)
+        given = {"params": {names[path]: value for path, value in params.items()}}
+        want = module.apply(given, x, mutable=["batch_stats"])[0]
+        assert got.dtype == want.dtype, cell
+        eps = max(as_format(d).eps for d in cell if d is not None)
+        error = np.abs(np.asarray(got, "complex128") - np.asarray(want, "complex128")).max()
+        assert error <= ULPS * eps * max(np.abs(np.asarray(want, "complex128")).max(), 1), cell
