@@ -1,6 +1,7 @@
 """What layers compute, as functions of arrays, in the dtype that inputs and parameters meet in."""
 
-from supremum.nn.functional.products import conv, dense, max_pool, moments, normalise, statistics_dtype
+from supremum.nn.functional.normalisation import moments, normalise
+from supremum.nn.functional.products import conv, dense, max_pool
 from supremum.nn.functional.promotion import at_least_float32, common_dtype, promote_dtype
 
 __all__ = [
@@ -12,5 +13,4 @@ __all__ = [
     "moments",
     "normalise",
     "promote_dtype",
-    "statistics_dtype",
 ]
