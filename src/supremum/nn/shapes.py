@@ -64,7 +64,7 @@ class MaxPool(Layer):
 
     def call(self, x: jax.Array) -> jax.Array:
         """The maxima."""
-        return max_pool(x, self.window, self.strides, self.padding)
+        return max_pool(x, self.window, strides=self.strides, padding=self.padding)
 
 
 class Flatten(Layer):
