@@ -63,9 +63,9 @@ PAIRS = {
         parameters((3, 2, 2), (2, 2)),
     ),
     "conv": (
-        with_parameters(conv, strides=2, groups=2, padding=1, input_dilation=2, kernel_dilation=2),
+        with_parameters(conv, strides=2, groups=2, padding=2, input_dilation=2, kernel_dilation=2),
         of_flax(
-            linen.Conv, features=2, kernel_size=(2,), strides=2, feature_group_count=2, padding=1, input_dilation=2,
+            linen.Conv, features=2, kernel_size=(2,), strides=2, feature_group_count=2, padding=2, input_dilation=2,
             kernel_dilation=2,
         ),
         (1, 3, 2),

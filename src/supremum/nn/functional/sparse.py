@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any, cast
 
 import jax
+from jax.experimental import sparse
 
 from supremum.errors import ArgumentError
 from supremum.nn.functional.checks import check_product
@@ -14,8 +14,7 @@ from supremum.nn.functional.promotion import at_least_float32, common_dtype, pro
 
 def is_sparse(x: Any) -> bool:
     """Whether inputs are a `BCOO`."""
-    module = sys.modules.get("jax.experimental.sparse")  # before somebody imported it there are none
-    return module is not None and isinstance(x, module.BCOO)
+    return isinstance(x, sparse.BCOO)
 
 
 def sparse_product(x: Any, kernel: Any, bias: Any, *, dtype: Any = None) -> jax.Array:
@@ -35,8 +34,6 @@ def sparse_product(x: Any, kernel: Any, bias: Any, *, dtype: Any = None) -> jax.
     Raises:
         ArgumentError: if an axis of `x` is dense, and for shapes that do not fit together; a `ValueError`.
     """
-    from jax.experimental import sparse  # slow to import; whoever has a BCOO has imported it
-
     if x.n_dense:
         raise ArgumentError(f"sparse inputs have no dense axes here, and these have {x.n_dense}: give x.todense()")
     target = common_dtype(x.data, kernel, bias, dtype=dtype)
