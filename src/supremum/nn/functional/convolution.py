@@ -152,11 +152,13 @@ def conv_transpose(
 
     if named != "CIRCULAR":
         return _with_bias(transposed(x, named), bias)
-    # The first output is the one that `"SAME"` would start with, were the inputs periodic: half of what `"VALID"` has
-    # too many is left out before it, rounded so that a transposed kernel gives the transpose of `conv`.
+    # Where the outputs of a period start among those of "VALID": with a transposed kernel, where `conv` has its windows
+    # start; otherwise in the middle of what "VALID" has too many, as Flax's layer has it.
     spans = _spans(kernel.shape[:-2], kernel_dilation)
-    excess = [max(span - step, 0) for span, step in zip(spans, strides, strict=True)]
-    first = [(each + transpose_kernel) // 2 for each in excess]
+    first = [
+        (span - 1) // 2 if transpose_kernel else max(span - step, 0) // 2
+        for span, step in zip(spans, strides, strict=True)
+    ]
     wraps = [
         (-((first_ - span + 1) // step), (step - 1 + first_) // step)
         for first_, span, step in zip(first, spans, strides, strict=True)
