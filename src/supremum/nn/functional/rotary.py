@@ -36,10 +36,9 @@ def rotary_embedding(x: Any, positions: Any, *, base: float = 10000.0, dtype: An
         OperandError: for complex or boolean arguments; a `TypeError`.
         ArgumentError: for shapes that do not fit, a base that is not positive; a `ValueError`.
 
-    >>> rotary_embedding(jnp.ones((3, 1, 2)), jnp.arange(3))[:, 0].round(2)
-    Array([[ 1.  ,  1.  ],
-           [-0.3 ,  1.38],
-           [-1.33,  0.49]], dtype=float32)
+    >>> turned = rotary_embedding(jnp.ones((3, 1, 2)), jnp.arange(3))
+    >>> [round(float((turned[i] * turned[i + 1]).sum()), 3) for i in range(2)]
+    [1.081, 1.081]
     """
     refuse_complex("rotary_embedding", dtype=dtype, x=x, positions=positions)
     (x,), positions = promote_dtype(x, dtype=dtype), jnp.asarray(positions)
