@@ -1,6 +1,6 @@
 """Our layers beside Flax's: outputs, gradients and dtypes over every dtype of inputs, of parameters and asked for.
 
-Both sides run eagerly, where they share what each operation compiles to; the dtypes are held against each other traced too.
+Both sides run eagerly, where they share what each operation compiles to; dtypes are looked at traced too.
 """
 
 import itertools
@@ -18,7 +18,7 @@ DTYPES = ("float16", "bfloat16", "float32", "float64", "complex64")
 
 
 class Cell(NamedTuple):
-    """One combination: the dtype of inputs, of parameters, and the one that is asked for (None for neither's business)."""
+    """One combination: the dtype of inputs, of parameters, and the one that is asked for, if one is."""
 
     inputs: str
     params: str

@@ -82,7 +82,7 @@ def test_only_a_dynamic_scale_compiles_a_finite_check_and_a_condition():
         counts[name] = (text.count("cond["), text.count("is_finite"))
     assert counts["fixed"] == counts["none"]  # the loss itself asks is_finite once
     assert counts["none"][0] == 0
-    assert counts["dynamic"] == (1, counts["none"][1] + len(network().named_variables()) - 2)
+    assert counts["dynamic"] == (1, counts["none"][1] + len(network().variables) - 2)
 
 
 @every_scale

@@ -168,7 +168,7 @@ def train_classifier(
         policy=policy,
         test_accuracy=accuracy(model, digits.x_test, digits.y_test),
         loss_scale=history.final_loss_scale,
-        variable_bytes=sum(variable.nbytes for variable in model.named_variables().values()),
+        variable_bytes=sum(variable.nbytes for variable in model.variables.values()),
         seconds_per_epoch=history.seconds_per_epoch,
         seed=seed,
         history=history,

@@ -10,7 +10,16 @@ from supremum.mixed_precision.autocasting import (
 )
 from supremum.mixed_precision.casting import cast_floating
 from supremum.mixed_precision.finite import all_finite
+from supremum.mixed_precision.global_policy import (
+    PolicyWarning,
+    floatx,
+    global_policy,
+    set_floatx,
+    set_global_policy,
+    use_policy,
+)
 from supremum.mixed_precision.gradients import ScaledGradients, scaled_value_and_grad
+from supremum.mixed_precision.hardware import HardwareWarning
 from supremum.mixed_precision.loss_scale import (
     DynamicLossScale,
     FixedLossScale,
@@ -32,11 +41,13 @@ __all__ = [
     "AutocastRow",
     "DynamicLossScale",
     "FixedLossScale",
+    "HardwareWarning",
     "LossScale",
     "LossScaleState",
     "LossScaledState",
     "Policy",
     "PolicyMap",
+    "PolicyWarning",
     "ScaledGradients",
     "UnmatchedPatternWarning",
     "all_finite",
@@ -46,10 +57,15 @@ __all__ = [
     "cast_floating",
     "deserialize_loss_scale",
     "find_loss_scale_state",
+    "floatx",
+    "global_policy",
     "loss_scaled",
     "register_operation",
     "scale_loss",
     "scaled_value_and_grad",
     "select_tree",
     "serialize_loss_scale",
+    "set_floatx",
+    "set_global_policy",
+    "use_policy",
 ]

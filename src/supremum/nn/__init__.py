@@ -1,13 +1,20 @@
 """Layers with dtype policies, on JAX."""
 
+from supremum.nn import functional
 from supremum.nn.batch_norm import BatchNorm
 from supremum.nn.conv import Conv
 from supremum.nn.dense import Dense
+from supremum.nn.functional import promote_dtype
+from supremum.nn.input_spec import InputSpec
 from supremum.nn.layer import Layer
-from supremum.nn.pure import functional_call, initialize, split_variables
+from supremum.nn.mixing import MixedDtypeError, MixedDtypeWarning
+from supremum.nn.model import Model
+from supremum.nn.pure import functional_call, initialize, load_variables, output_spec, split_variables
+from supremum.nn.scopes import random_key
 from supremum.nn.sequential import Sequential
 from supremum.nn.shapes import Activation, Flatten, MaxPool, ReLU
-from supremum.nn.variables import AutoCastVariable, Variable
+from supremum.nn.symbolic import Input, SymbolicTensor
+from supremum.nn.variables import AutoCastVariable, UninitializedError, Variable
 
 __all__ = [
     "Activation",
@@ -16,12 +23,24 @@ __all__ = [
     "Conv",
     "Dense",
     "Flatten",
+    "Input",
+    "InputSpec",
     "Layer",
     "MaxPool",
+    "MixedDtypeError",
+    "MixedDtypeWarning",
+    "Model",
     "ReLU",
     "Sequential",
+    "SymbolicTensor",
+    "UninitializedError",
     "Variable",
+    "functional",
     "functional_call",
     "initialize",
+    "load_variables",
+    "output_spec",
+    "promote_dtype",
+    "random_key",
     "split_variables",
 ]

@@ -6,51 +6,108 @@ spec/keras-rfc-293-mixed-precision.md, "Layers", "A layer's compute dtype" and "
 from __future__ import annotations
 
 import inspect
-import re
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import jax
+import numpy as np
 
-from supremum.errors import ArgumentError
+from supremum.arrays import Variable as EagerVariable
+from supremum.errors import ArgumentError, OperandError
 from supremum.formats import DType, Kind, as_format
-from supremum.mixed_precision import Policy, as_policy
-from supremum.nn.initializers import Initializer
-from supremum.nn.scopes import autocast_dtype, next_initial_key
-from supremum.nn.variables import AutoCastVariable, Variable
+from supremum.mixed_precision import Policy, PolicyMap, PolicyWarning, as_policy, global_policy
+from supremum.mixed_precision.hardware import warn_if_it_gains_nothing
+from supremum.nn.casting import cast_inputs, floating_dtypes
+from supremum.nn.creation import Creation
+from supremum.nn.describing import described
+from supremum.nn.holding import Holder, snake_case
+from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
+from supremum.nn.input_spec import InputSpec
+from supremum.nn.mixing import check_output_dtype
+from supremum.nn.scopes import Running, call_scope, current_declaration, is_declaring, running_layers, running_path
+from supremum.nn.symbolic import call_symbolically, common_spec, is_spec, is_symbolic, spec_of
+from supremum.nn.variables import AutoCastVariable, UninitializedError, Variable, has_value
 
 
-class Layer(ABC):
+class Layer(Creation, Holder, ABC):
     """A function with weights.
 
-    Subclasses add weights in `build`, compute in `call`, and are used by calling them.
+    Subclasses add weights in `build`, compute in `call`, and are used by calling them. `call` may take a keyword
+    `training`, which a layer that is not told gets from the layer around it.
 
     Args:
-        dtype: the dtype policy: a `Policy`, a name, a dtype, or None for float32.
+        dtype: the dtype policy: a `Policy`, a name, a dtype, or None for the global policy as it is now.
+        param_dtype: the dtype weights are stored in; None for the policy's.
         autocast: whether floating inputs are cast to the compute dtype, and outputs to the policy's output dtype where
             that is another.
+        strict: whether a call, of this layer or one inside it, that returns another real floating dtype than its
+            compute dtype is an error; otherwise it is a warning, once for each layer.
+        name: what it is called in paths; None for its class, as in `"batch_norm"`.
+
+    Attributes:
+        input_spec: what inputs have to be, checked before they are cast: an `InputSpec` for the first one, a sequence
+            of them for the positional ones, or a mapping of them by the names of arguments.
+        build_inputs: during `build`, the positional inputs, cast, as `jax.ShapeDtypeStruct`s.
 
     Raises:
-        ArgumentError: for a policy whose computation is to be inferred, which layers do not follow; a `ValueError`.
+        UnknownNameError: for a policy or dtype that nobody knows; a `ValueError`.
+
+    >>> class Scale(Layer):
+    ...     def build(self, input_shape):
+    ...         self.factor = self.add_weight("factor", input_shape[-1:], jax.nn.initializers.ones)
+    ...
+    ...     def call(self, x):
+    ...         return x * self.factor
+    >>> scale = Scale(dtype="mixed_bfloat16")
+    >>> initialize(scale, np.ones((2, 3)))  # doctest: +SKIP
+    >>> scale.compute_dtype, scale.variable_dtype
+    (dtype(bfloat16), dtype('float32'))
     """
 
-    _takes_training: ClassVar[bool]
+    _takes_training: ClassVar[bool] = False
+    input_spec: InputSpec | tuple[InputSpec | None, ...] | list[InputSpec | None] | Mapping[str, InputSpec] | None
+    build_inputs: tuple[Any, ...]
 
-    def __init__(self, *, dtype: Any = None, autocast: bool = True) -> None:
-        self._policy = as_policy(dtype)
-        if self._policy.compute_dtype is None:
+    def __init__(
+        self,
+        *,
+        dtype: Any = None,
+        param_dtype: Any = None,
+        autocast: bool = True,
+        strict: bool = False,
+        name: str | None = None,
+    ) -> None:
+        if isinstance(dtype, PolicyMap):
             raise ArgumentError(
-                f"{type(self).__name__} computes in one dtype and cannot follow the policy {self._policy.name!r}: "
-                "name the dtype, as in dtype='float32' or dtype='mixed_bfloat16'"
+                f"{type(self).__name__} takes one policy; a PolicyMap is for a model, which gives each of its layers "
+                "one: Sequential([...], dtype=policy_map)"
             )
-        self._compute_dtype = self._policy.compute_dtype
+        self._set_policy(global_policy() if dtype is None else as_policy(dtype), param_dtype)
+        # The policy in force says no more than None does, also where an outer layer passes it on as its own.
+        self._chose_policy = self._policy is not global_policy()
         self._autocast = autocast
+        self._strict = strict
+        self._name = snake_case(type(self).__name__) if name is None else name
         self._built = False
+        self._before_build: dict[str, Any] = {}
+        self._warned: set[str] = set()
+        self.output_spec: Any = None
+        self.input_spec = None
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls._takes_training = "training" in inspect.signature(cls.call).parameters
+
+    def _set_policy(self, policy: Policy, param_dtype: Any) -> None:
+        self._policy = policy
+        self._param_dtype = None if param_dtype is None else as_format(param_dtype).dtype
+
+    @property
+    def name(self) -> str:
+        """What it is called in paths, unless the layer that holds it has another name for it."""
+        return self._name
 
     @property
     def dtype_policy(self) -> Policy:
@@ -58,95 +115,259 @@ class Layer(ABC):
         return self._policy
 
     @property
-    def compute_dtype(self) -> DType:
-        """The dtype that inputs are cast to, and outputs leave in unless the policy says otherwise."""
-        return self._compute_dtype
+    def compute_dtype(self) -> DType | None:
+        """The dtype that inputs are cast to, and outputs leave in unless the policy says otherwise.
+
+        None under `"infer"`.
+        """
+        return self._policy.compute_dtype
 
     @property
     def variable_dtype(self) -> DType:
         """The dtype weights are stored in unless they say otherwise."""
-        return self._policy.variable_dtype
+        return self._policy.variable_dtype if self._param_dtype is None else self._param_dtype
+
+    @property
+    def param_dtype(self) -> DType | None:
+        """The dtype that weights were asked to be stored in, for a layer to pass on; None if the policy says it."""
+        return self._param_dtype
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype weights are stored in, as `variable_dtype`."""
+        return self.variable_dtype
+
+    @property
+    def chose_policy(self) -> bool:
+        """Whether it was given a policy, and not the one in force."""
+        return self._chose_policy
+
+    def adopt_policy(self, policy: Policy) -> None:
+        """Take another policy before there are weights, and be built again; a model's `PolicyMap` does this.
+
+        Args:
+            policy: the policy.
+        """
+        if self._built:
+            self._unbuild()
+        self._policy = policy
 
     @property
     def built(self) -> bool:
-        """Whether the weights exist."""
+        """Whether it knows its weights."""
         return self._built
 
-    def build(self, input_shape: tuple[int, ...]) -> None:  # noqa: B027 (a layer may have no weights)
-        """Add the weights; called once, before the first call, with the shape of the first input."""
+    def build(self, input_shape: Any) -> None:
+        """Add the weights; called once, before the first call.
+
+        Args:
+            input_shape: the shape of the first input; of nested ones, the same structure of shapes.
+        """
 
     @abstractmethod
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Compute. Floating inputs are in the compute dtype here, and so is what autocast variables read as."""
 
-    def __call__(self, *args: Any, training: bool = False, **kwargs: Any) -> Any:
-        """Build if needed, cast the inputs and compute.
+    def __call__(self, *args: Any, training: bool | None = None, **kwargs: Any) -> Any:
+        """Check and cast the inputs, build if needed, and compute.
 
         Args:
-            args: inputs, arrays or nested structures of them.
-            training: whether this is a training step; passed on to layers that ask for it.
+            args: inputs, arrays or nested structures of them; those of `nn.Input` make a part of a functional model.
+            training: whether this is a training step; None for what the layer around says, which is no by default.
             kwargs: more inputs.
+
+        Raises:
+            ArgumentError: for inputs that do not fit `input_spec`.
+            UninitializedError: if there are no weights yet.
         """
-        if not self._built:
-            leaves = [leaf for leaf in jax.tree.leaves((args, kwargs)) if hasattr(leaf, "shape")]
-            self.build(tuple(leaves[0].shape) if leaves else ())
-            self._built = True
+        if "_policy" not in vars(self):
+            raise ArgumentError(f"{type(self).__name__}.__init__ has to begin with super().__init__()")
+        if is_symbolic((args, kwargs)):
+            return call_symbolically(self, args, kwargs if training is None else {**kwargs, "training": training})
+        outer = running_layers()
+        if training is None:
+            training = bool(outer) and outer[-1].training
+        running = Running(self, training, self._strict or (bool(outer) and outer[-1].strict))
+        try:
+            with call_scope(running, self._autocast_dtype()):
+                return self._checked_call(args, kwargs, running)
+        except (ArgumentError, OperandError, UninitializedError) as error:
+            _name_layer(error, f"{running_path(self)} ({self!r})", described(args, kwargs))
+            raise
+
+    def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], running: Running) -> Any:
+        self._check_inputs(args, kwargs)
         if self._autocast:
-            args, kwargs = self._policy.cast_to_compute((args, kwargs))
+            self._warn_of_narrowing((args, kwargs))
+            args, kwargs = self._cast_inputs((args, kwargs))
+        if not self._built:
+            self._build(args, kwargs)
+        if self._policy.should_cast_variables and self.compute_dtype is not None:
+            warn_if_it_gains_nothing(self.compute_dtype, stacklevel=4)
         if self._takes_training:
-            kwargs["training"] = training
-        with autocast_dtype(self.compute_dtype):
-            outputs = self.call(*args, **kwargs)
-        casts = self._autocast and self._policy.output_dtype != self.compute_dtype
-        return self._policy.cast_to_output(outputs) if casts else outputs
+            kwargs = {**kwargs, "training": running.training}
+        outputs = self.call(*args, **kwargs)
+        if self._autocast:
+            check_output_dtype(self, running, args, kwargs, outputs)
+            if self._policy.output_dtype != self.compute_dtype:
+                outputs = self._policy.cast_to_output(outputs)
+        declaration = current_declaration()
+        if declaration is not None:
+            found = jax.tree.map(spec_of, outputs)
+            again = declaration.again
+            self.output_spec = jax.tree.map(common_spec, self.output_spec, found, is_leaf=is_spec) if again else found
+        return outputs
+
+    def _autocast_dtype(self) -> DType | None:
+        dtype = self.compute_dtype
+        return dtype if dtype is not None and as_format(dtype).kind is Kind.FLOAT else None
+
+    def _cast_inputs(self, inputs: Any) -> Any:
+        dtype = self._autocast_dtype()
+        # Containers are the layer's own in any case: what it does to them nobody else sees.
+        return jax.tree.map(_same, inputs) if dtype is None else cast_inputs(inputs, dtype)
+
+    def _warn_of_narrowing(self, inputs: Any) -> None:
+        dtype = self._autocast_dtype()
+        if dtype is None or "narrowing" in self._warned:
+            return
+        wide = [found for found in floating_dtypes(inputs) if _is_narrowed(found, dtype)]
+        if wide:
+            self._warned.add("narrowing")
+            warnings.warn(
+                f"{running_path()} ({self!r}) narrows its {as_format(wide[0])} inputs to {as_format(dtype)}: "
+                f"dtype='infer' follows them, dtype='{as_format(wide[0])}' computes in that always, and "
+                f"x.astype('{as_format(dtype)}') says that this is meant",
+                PolicyWarning,
+                stacklevel=5,
+            )
+
+    def _check_inputs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        spec: Any = self.input_spec
+        if spec is None:
+            return
+        if isinstance(spec, InputSpec):
+            spec = (spec,)
+        if isinstance(spec, Mapping):
+            bound = inspect.signature(self.call).bind_partial(*args, **kwargs).arguments
+            pairs = [(name, spec[name], bound[name]) for name in spec if name in bound]
+        else:
+            pairs = [(f"input {number}", *pair) for number, pair in enumerate(zip(spec, args, strict=False))]
+        for name, each, given in pairs:
+            problem = None if each is None or given is None else each.problem(np.shape(given), _dtype_of(given))
+            if problem is not None:
+                raise ArgumentError(f"{name} {problem}")
+
+    def _build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        first = args[0] if args else next(iter(kwargs.values()), None)
+        self._before_build = dict(vars(self))
+        try:
+            self.build_inputs = jax.tree.map(_spec, args)
+            self.build(jax.tree.map(_shape, first))
+            del self.build_inputs
+            own = [child for _, child in self.children() if isinstance(child, Variable)]
+            if not is_declaring() and not all(map(has_value, own)):
+                raise UninitializedError("there are no weights yet: nn.initialize(model, *inputs, seed=0) makes them")
+        except BaseException:
+            self._unbuild()
+            raise
+        self._built = True
+
+    def _unbuild(self) -> None:
+        """Be again as before `build`."""
+        before = self._before_build
+        vars(self).clear()
+        vars(self).update(before)
 
     def add_weight(
         self,
         name: str,
-        shape: tuple[int, ...],
-        initializer: Initializer,
+        shape: Any = (),
+        initializer: Initializer | None = None,
         *,
         dtype: Any = None,
         trainable: bool = True,
         autocast: bool = True,
-    ) -> Variable:
+    ) -> Any:
         """Make a weight.
 
         Args:
             name: its name within the layer.
             shape: its shape.
-            initializer: a function of key, shape and dtype, as those of `jax.nn.initializers`.
+            initializer: a function of key, shape and dtype, as those of `jax.nn.initializers`; None for Glorot's
+                uniform one, and for zeros where that has no meaning.
             dtype: the dtype to store it in; None for the layer's variable dtype.
             trainable: whether optimizers change it.
             autocast: whether it is read in the compute dtype inside `call`; only floating weights of layers whose
                 compute and variable dtypes differ are.
 
         Returns:
-            The variable; assign it to an attribute for the layer to own it.
+            The variable; assign it to an attribute for the layer to own it. Its value is made by `initialize`.
+
+        Raises:
+            ArgumentError: for a name that another variable of the layer has.
         """
-        stored = self.variable_dtype if dtype is None else as_format(dtype).dtype
-        with jax.ensure_compile_time_eval():  # a real array also while the model is being traced
-            value = initializer(next_initial_key(), shape, stored)
-        casts = autocast and self._policy.should_cast_variables and as_format(stored).kind is Kind.FLOAT
-        return (AutoCastVariable if casts else Variable)(value, name, trainable=trainable)
+        row = as_format(self.variable_dtype if dtype is None else dtype)
+        sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+        if initializer is None:
+            initializer = GLOROT_UNIFORM if row.is_inexact and len(sizes) > 1 else ZEROS
+        if any(isinstance(child, Variable) and child.name == name for _, child in self.children()):
+            raise ArgumentError(f"{self!r} has a variable {name!r} already: give the new one another name")
+        compute = self._autocast_dtype()
+        casts = autocast and compute is not None and row.kind is Kind.FLOAT and row.dtype != compute
+        made = AutoCastVariable if casts else Variable
+        variable = made.declared(sizes, row.dtype, initializer, name, trainable=trainable)
+        variable.is_of_layer = True
+        return variable
 
-    def sublayers(self) -> Iterator[tuple[str, Layer]]:
-        """The layers this one holds, each with its name."""
-        for name, value in vars(self).items():
-            if isinstance(value, Layer):
-                yield name, value
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._warn_of_plain_variable(name, value)
+        super().__setattr__(name, value)
 
-    def named_variables(self, prefix: str = "") -> dict[str, Variable]:
-        """All variables of this layer and those it holds, by path, such as `"conv/kernel"`."""
-        own = {prefix + value.name: value for value in vars(self).values() if isinstance(value, Variable)}
-        for name, layer in self.sublayers():
-            own |= layer.named_variables(f"{prefix}{name}/")
-        return own
+    def _warn_of_plain_variable(self, name: str, value: Any) -> None:
+        if not isinstance(value, (Variable, EagerVariable)) or getattr(value, "is_of_layer", False):
+            return
+        compute = self._autocast_dtype() if "_policy" in vars(self) else None
+        row = as_format(value.dtype)
+        if compute is not None and self._policy.should_cast_variables and row.kind is Kind.FLOAT:
+            warnings.warn(
+                f"{self!r}.{name} is a variable of {row} that is not cast to {as_format(compute)} in `call`, which "
+                f"will then compute in {row}: make it with self.add_weight({name!r}, {tuple(value.shape)}), or cast it "
+                "there, as in self.{name}.value.astype(self.compute_dtype)",
+                PolicyWarning,
+                stacklevel=3,
+            )
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(dtype={self._policy.name!r})"
+        return (
+            f"{type(self).__name__}(dtype={self._policy.name!r})" if "_policy" in vars(self) else object.__repr__(self)
+        )
 
 
-def snake_case(name: str) -> str:
-    """`"BatchNorm"` as `"batch_norm"`."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+def _same(leaf: Any) -> Any:
+    return leaf
+
+
+def _shape(leaf: Any) -> tuple[int, ...]:
+    return tuple(np.shape(leaf))
+
+
+def _spec(leaf: Any) -> Any:
+    dtype = getattr(leaf, "dtype", None)
+    return leaf if dtype is None else jax.ShapeDtypeStruct(np.shape(leaf), dtype)
+
+
+def _dtype_of(value: Any) -> Any:
+    return value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype
+
+
+def _is_narrowed(found: DType, target: DType) -> bool:
+    row, least = as_format(found), as_format("float32")
+    return row.bits > least.bits and not as_format(target).holds(row)
+
+
+def _name_layer(error: Exception, layer: str, inputs: str) -> None:
+    """Say in an error which layer it comes from and what came; the innermost one says it."""
+    if getattr(error, "layer", None) is None and error.args:
+        error.layer = layer  # pyright: ignore[reportAttributeAccessIssue]
+        error.args = (f"{layer}, given {inputs}: {error.args[0]}", *error.args[1:])

@@ -2,38 +2,99 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import jax
+import numpy as np
 
+from supremum.errors import ArgumentError, UnknownNameError
 from supremum.nn.layer import Layer
-from supremum.nn.scopes import initial_keys, overlay
+from supremum.nn.scopes import declaring, overlay, random_key
 from supremum.nn.variables import Variable
 
 
-def initialize(layer: Layer, *inputs: Any, seed: int = 0) -> None:
-    """Make the weights of a layer and of all it holds, without computing anything.
+def initialize(layer: Layer, *inputs: Any, seed: int | jax.Array = 0, **kwargs: Any) -> None:
+    """Make the weights of a layer and of all it holds, without computing anything else.
+
+    The key of each weight comes from the seed and its path, so that a layer starts from the same weights whatever
+    stands beside it.
 
     Args:
         layer: the layer; weights it has already are kept.
-        inputs: example inputs; `jax.ShapeDtypeStruct` is enough.
-        seed: where the random weights come from; the same seed gives the same weights.
+        inputs: example inputs; `jax.ShapeDtypeStruct` is enough. A functional model needs none.
+        seed: where the random weights come from, a number or a key of `jax.random`; the same gives the same weights.
+        kwargs: more example inputs.
     """
-    with initial_keys(seed):
-        jax.eval_shape(layer.__call__, *inputs)
+    if inputs or kwargs:
+        output_spec(layer, *inputs, **kwargs)
+    elif not layer.built:
+        raise ArgumentError(f"{layer!r} does not know its inputs yet: nn.initialize(layer, x, seed=0)")
+    root = jax.random.key(seed) if isinstance(seed, (int, np.integer)) else seed
+    for path, variable in layer.variables.items():
+        variable.initialize(jax.random.fold_in(root, zlib.crc32(path.encode()) & 0x7FFFFFFF))
+
+
+def output_spec(layer: Layer, *inputs: Any, **kwargs: Any) -> Any:
+    """The shapes and dtypes of a layer's outputs; computes nothing, but builds the layer.
+
+    Args:
+        layer: the layer.
+        inputs: what to call it with; `jax.ShapeDtypeStruct` is enough.
+        kwargs: likewise.
+
+    Returns:
+        A tree of `jax.ShapeDtypeStruct`.
+    """
+    leaves, structure = jax.tree.flatten((inputs, kwargs))
+    places = [place for place, leaf in enumerate(leaves) if hasattr(leaf, "shape") and hasattr(leaf, "dtype")]
+
+    def call(arrays: list[Any]) -> Any:
+        given = list(leaves)
+        for place, array in zip(places, arrays, strict=True):
+            given[place] = array
+        args, named = jax.tree.unflatten(structure, given)
+        return layer(*args, **named)
+
+    with declaring():
+        return jax.eval_shape(call, [leaves[place] for place in places])
 
 
 def split_variables(layer: Layer) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
     """The stored values of a layer's variables by path: those optimizers change, and the others."""
-    named = layer.named_variables()
+    named = layer.variables
     trainable = {path: variable.read_stored() for path, variable in named.items() if variable.trainable}
     other = {path: variable.read_stored() for path, variable in named.items() if not variable.trainable}
     return trainable, other
 
 
+def load_variables(layer: Layer, values: Mapping[str, Any]) -> None:
+    """Assign values to the variables of a built layer, all of them or none.
+
+    Args:
+        layer: the layer.
+        values: by path, in dtypes that the rules bring to the stored ones without loss.
+
+    Raises:
+        UnknownNameError: for a path the layer does not have.
+        ArgumentError: for another shape, or a path that is missing.
+    """
+    named = _known(layer, values)
+    missing = sorted(named.keys() - values.keys())
+    if missing:
+        raise ArgumentError(f"no value for {', '.join(missing)}")
+    accepted: dict[Variable, Any] = {}
+    with overlay(accepted):
+        for path, variable in named.items():
+            variable.assign(values[path])
+    for variable, value in accepted.items():
+        variable.assign(value)
+
+
 def functional_call(
-    layer: Layer, variables: Mapping[str, jax.Array], *inputs: Any, **kwargs: Any
+    layer: Layer, variables: Mapping[str, jax.Array], *inputs: Any, random_key: Any = None, **kwargs: Any
 ) -> tuple[Any, dict[str, jax.Array]]:
     """Call a built layer with other values in its variables, changing nothing.
 
@@ -41,21 +102,38 @@ def functional_call(
 
     Args:
         layer: a built layer.
-        variables: values by path, as `named_variables` names them; variables that are not named keep their own.
+        variables: values by path, as `layer.variables` names them; variables that are not named keep their own.
         inputs: what to call it with.
-        kwargs: likewise, `training` for one.
+        random_key: a key of `jax.random` for what is random in it, such as dropout.
+        kwargs: more inputs, `training` for one.
 
     Returns:
         The outputs, and the values that all of `variables` have after the call.
 
     Raises:
-        KeyError: for a path the layer does not have.
+        UnknownNameError: for a path the layer does not have.
+        ArgumentError: for a value of another shape or dtype than its variable.
     """
-    named: dict[str, Variable] = layer.named_variables()
-    unknown = sorted(variables.keys() - named.keys())
-    if unknown:
-        raise KeyError(f"no variable {', '.join(unknown)}: the paths are {', '.join(named)}")
+    named = _known(layer, variables)
+    for path, value in variables.items():
+        variable = named[path]
+        if (np.shape(value), value.dtype) != (variable.shape, variable.true_dtype):
+            raise ArgumentError(
+                f"variable {path!r} is {variable.true_dtype}{list(variable.shape)}, and the value given for it "
+                f"{value.dtype}{list(np.shape(value))}"
+            )
     values = {named[path]: value for path, value in variables.items()}
-    with overlay(values):
+    with overlay(values), nullcontext() if random_key is None else _random_key(random_key):
         outputs = layer(*inputs, **kwargs)
     return outputs, {path: values[named[path]] for path in variables}
+
+
+_random_key = random_key
+
+
+def _known(layer: Layer, values: Mapping[str, Any]) -> dict[str, Variable]:
+    named = layer.variables
+    for path in values:
+        if path not in named:
+            raise UnknownNameError("variable", path, named, repr(layer))
+    return named

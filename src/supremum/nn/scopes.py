@@ -1,7 +1,7 @@
 """What surrounds a layer's call: the dtype its variables are cast to, values laid over variables, and random keys.
 
-Each scope is thread-local and restored on error. The autocast dtype changes what a traced function computes, so it is
-part of JAX's cache key: a function jitted inside one layer is traced again inside another of another dtype.
+Each scope is thread-local and restored on error. The dtype changes what a traced function computes, so it is part of
+JAX's cache key: a function jitted inside one layer is traced again inside another of another dtype.
 """
 
 from __future__ import annotations
@@ -10,22 +10,81 @@ import itertools
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax
+from jax.extend import source_info_util
 
-from supremum.formats import DType
+from supremum.errors import ArgumentError
+from supremum.formats import DType, as_format
 
 if TYPE_CHECKING:
+    from supremum.nn.layer import Layer
     from supremum.nn.variables import Variable
 
-autocast_dtype = jax.make_user_context(default_value=None)
-"""The compute dtype of the layer whose `call` is running, or None outside of any; `with autocast_dtype(dtype):`."""
+_SUSPENDED = "infer"
+# A dtype, "infer" inside a layer that has none of its own, or None outside of every layer.
+_autocast: Any = jax.make_user_context(default_value=None)
+_running: ContextVar[tuple[Running, ...]] = ContextVar("running", default=())
+
+
+class Running:
+    """A layer whose `call` is running.
+
+    Args:
+        layer: the layer.
+        training: whether this is a training step.
+        strict: whether a call that returns another dtype than it should is an error.
+    """
+
+    __slots__ = ("layer", "strict", "training")
+
+    def __init__(self, layer: Layer, training: bool, strict: bool) -> None:
+        self.layer = layer
+        self.training = training
+        self.strict = strict
+
+
+@contextmanager
+def call_scope(running: Running, dtype: DType | None) -> Generator[None]:
+    """The time in which a layer's `call` runs.
+
+    Operations in it carry the layer's name and dtype as a `jax.named_scope`, `"dense[float16]"`: profilers show it, and
+    a backward pass, which JAX runs when `call` has returned long since, finds out from it where it belongs.
+
+    Args:
+        running: the layer.
+        dtype: what autocast variables are read in; None to read them as they are stored.
+    """
+    token = _running.set((*_running.get(), running))
+    mark: Any = _SUSPENDED if dtype is None else dtype
+    try:
+        with _autocast(mark), jax.named_scope(f"{running.layer.name}[{mark}]"):
+            yield
+    finally:
+        _running.reset(token)
 
 
 def current_autocast_dtype() -> DType | None:
     """The dtype that autocast variables are read in here; None where they are read as they are stored."""
-    return autocast_dtype.value
+    mark = _autocast.value
+    if mark is None:
+        mark = _mark_of_backward_pass()
+    return None if mark is None or isinstance(mark, str) else mark
+
+
+def _mark_of_backward_pass() -> DType | None:
+    """The dtype of the layer that the operation whose cotangent is being computed stands in, if one is."""
+    for entry in reversed(source_info_util.current_name_stack().stack):
+        name, bracket, mark = getattr(entry, "name", "").rpartition("[")
+        if name and bracket and mark.endswith("]"):
+            return None if mark[:-1] == _SUSPENDED else as_format(mark[:-1]).dtype
+    return None
+
+
+def running_layers() -> tuple[Running, ...]:
+    """The layers whose `call` is running, outermost first."""
+    return _running.get()
 
 
 _overlay: ContextVar[dict[Variable, jax.Array] | None] = ContextVar("overlay", default=None)
@@ -46,27 +105,92 @@ def overlay(values: dict[Variable, jax.Array]) -> Generator[None]:
         _overlay.reset(token)
 
 
+class Declaration:
+    """How layers are asked for shapes.
+
+    Args:
+        again: whether they have just been asked for another length of the axes that have none; what differs has none
+            in the outputs either.
+    """
+
+    __slots__ = ("again",)
+
+    def __init__(self, again: bool) -> None:
+        self.again = again
+
+
+_declaring: ContextVar[Declaration | None] = ContextVar("declaring", default=None)
+
+
+def is_declaring() -> bool:
+    """Whether layers are only asked for the shapes of their weights and outputs, and nothing is computed."""
+    return _declaring.get() is not None
+
+
+def current_declaration() -> Declaration | None:
+    """How layers are being asked for shapes; None while they compute."""
+    return _declaring.get()
+
+
+@contextmanager
+def declaring(*, again: bool = False) -> Generator[None]:
+    """Let layers add weights, whose values are made later, and forget what they assign, for the time of a block.
+
+    Args:
+        again: as for `Declaration`.
+    """
+    token = _declaring.set(Declaration(again))
+    try:
+        with overlay({}), random_key(jax.random.key(0)):
+            yield
+    finally:
+        _declaring.reset(token)
+
+
 _keys: ContextVar[Iterator[jax.Array] | None] = ContextVar("keys", default=None)
 
 
 @contextmanager
-def initial_keys(seed: int) -> Generator[None]:
-    """Draw the keys of new weights from a seed, in the order in which the weights are added."""
-    root = jax.random.key(seed)
-    token = _keys.set(jax.random.fold_in(root, number) for number in itertools.count())
+def random_key(key: Any) -> Generator[None]:
+    """Draw the random numbers of layers, those of dropout for one, from a key for the time of a block.
+
+    Args:
+        key: a key of `jax.random`. Keys for layers are folded from it in the order in which they ask; a function that
+            JAX traces once and runs often, such as the body of a scan, has to bring a key of its own for every run.
+
+    >>> with random_key(jax.random.key(0)):
+    ...     first, second = next_random_key(), next_random_key()
+    >>> bool(first == second)
+    False
+    """
+    token = _keys.set(jax.random.fold_in(key, number) for number in itertools.count())
     try:
         yield
     finally:
         _keys.reset(token)
 
 
-def next_initial_key() -> jax.Array:
-    """The key for the next new weight.
+def next_random_key() -> jax.Array:
+    """A key that no other layer of the running call gets.
 
     Raises:
-        RuntimeError: outside of `initial_keys`, where two layers would silently start from equal weights.
+        ArgumentError: where no key was given.
     """
     keys = _keys.get()
     if keys is None:
-        raise RuntimeError("this layer is not built: call nn.initialize(layer, *inputs, seed=0) before using it")
+        raise ArgumentError(
+            "a layer needs random numbers and was given no key: use nn.functional_call(model, variables, x, "
+            "random_key=jax.random.key(0)), or call it in `with nn.random_key(jax.random.key(0)):`"
+        )
     return next(keys)
+
+
+def running_path(inner: Layer | None = None) -> str:
+    """The path of the layer whose `call` is running, `"encoder/dense"`, as variables name it; the root's own name.
+
+    Args:
+        inner: a layer that is called there; None for the one that is running itself.
+    """
+    layers = [running.layer for running in _running.get()] + ([] if inner is None else [inner])
+    names = [outer.name_of(layer) for outer, layer in itertools.pairwise(layers)]
+    return "/".join(names or [layer.name for layer in layers])

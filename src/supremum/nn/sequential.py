@@ -2,40 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from supremum.nn.layer import Layer, snake_case
+from supremum.errors import OperandError
+from supremum.nn.layer import Layer
+from supremum.nn.model import Model, named_layers
 
 
-class Sequential(Layer):
+class Sequential(Model):
     """Feed each layer's output to the next; casts nothing itself, each layer does.
 
     Args:
         layers: the layers, each of which brings its own policy. They are named after their classes, `"conv"`,
-            `"conv_1"`, ...
-        dtype: the policy that a training loop takes the loss scale from; None for the first layer's.
+            `"conv_1"`, ..., unless they have names.
+        dtype: the policy that a training loop takes the loss scale from, or a `PolicyMap` for the layers; None for the
+            first layer's policy.
+        strict: as for layers.
+        name: what it is called.
     """
 
-    def __init__(self, layers: Sequence[Layer], *, dtype: Any = None) -> None:
+    def __init__(
+        self, layers: Sequence[Layer], *, dtype: Any = None, strict: bool = False, name: str | None = None
+    ) -> None:
+        strangers = [layer for layer in layers if not isinstance(layer, Layer)]  # pyright: ignore[reportUnnecessaryIsInstance]
+        if strangers:
+            raise OperandError(
+                f"Sequential takes layers, not {strangers[0]!r}: nn.Activation(function) makes one of a function"
+            )
         if dtype is None and layers:
             dtype = layers[0].dtype_policy
-        super().__init__(dtype=dtype, autocast=False)
-        self._layers: dict[str, Layer] = {}
-        for layer in layers:
-            base = name = snake_case(type(layer).__name__)
-            number = 0
-            while name in self._layers:
-                number += 1
-                name = f"{base}_{number}"
-            self._layers[name] = layer
+        super().__init__(dtype=dtype, strict=strict, name=name)
+        self._autocast = False
+        self._layers = named_layers(list(layers))
+        names = {id(layer): name for name, layer in self._layers.items()}
+        self._order = tuple(names[id(layer)] for layer in layers)
 
-    def sublayers(self) -> Iterator[tuple[str, Layer]]:
-        """The layers and their names, in order."""
-        yield from self._layers.items()
+    def __len__(self) -> int:
+        return len(self._order)
 
-    def call(self, x: Any, *, training: bool = False) -> Any:
-        """The last layer's output."""
-        for layer in self._layers.values():
-            x = layer(x, training=training)
+    def __getitem__(self, index: int) -> Layer:
+        return self._layers[self._order[index]]
+
+    def call(self, *inputs: Any, **kwargs: Any) -> Any:
+        """The last layer's output; the first layer takes all inputs."""
+        if not self._order:
+            return inputs[0]
+        first, *others = (self._layers[name] for name in self._order)
+        x = first(*inputs, **kwargs)
+        for layer in others:
+            x = layer(x)
         return x

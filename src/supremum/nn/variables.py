@@ -6,79 +6,246 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
-from supremum.formats import DType
-from supremum.nn.scopes import current_autocast_dtype, current_overlay
+from supremum.arrays import asarray
+from supremum.arrays.array import wrap
+from supremum.arrays.assigning import accepted_value, check_fits, check_kept
+from supremum.arrays.operators import APPLIED
+from supremum.errors import ArgumentError, OperandError, SupremumError
+from supremum.formats import DType, as_format
+from supremum.nn.initializers import Initializer
+from supremum.nn.scopes import current_autocast_dtype, current_overlay, is_declaring
+from supremum.nn.variable_operators import VariableOperators
 
 
-class Variable:
-    """A JAX array with a name and a dtype that never changes.
+class UninitializedError(SupremumError, RuntimeError):
+    """A variable is read, or a layer called, before there are weights."""
+
+
+class Variable(VariableOperators):
+    """A JAX array with a name, a shape and a dtype that never change.
+
+    In an operation it is the array it holds, from both sides: `x @ variable`, `variable[0]`, `variable < 0`. JAX's own
+    functions take `variable.value`. Inside a `functional_call` it is read from, and written to, that call's values.
 
     Args:
-        value: the initial value.
+        value: the first value: anything that `supremum.asarray` takes.
         name: its name within its layer.
         trainable: whether optimizers change it; running statistics are not.
+        dtype: its dtype; None for that of the value.
 
-    Inside a `functional_call` it is read from, and written to, the values of that call.
+    >>> variable = Variable([1.0, 2.0], "scale")
+    >>> variable.assign_add(1)
+    Variable('scale', shape=(2,), dtype=float32)
+    >>> 2 * variable
+    Array([4., 6.], dtype=float32)
     """
 
-    def __init__(self, value: jax.Array, name: str, *, trainable: bool = True) -> None:
-        self._stored = value
+    def __init__(self, value: Any, name: str = "variable", *, trainable: bool = True, dtype: Any = None) -> None:
+        array = asarray(value, dtype, library="jax", copy=True)
+        stored = array.astype(array.dtype).unwrap() if array.weak_type else array.unwrap()
+        self._hold(jax.ShapeDtypeStruct(stored.shape, stored.dtype), name, trainable)
+        self._stored: jax.Array | None = stored
+
+    def _hold(self, spec: jax.ShapeDtypeStruct, name: str, trainable: bool) -> None:
+        self._spec = spec
+        self._initializer: Initializer | None = None
+        self._stored = None
         self.name = name
         self.trainable = trainable
+        self.is_of_layer = False
+
+    @classmethod
+    def declared(
+        cls, shape: tuple[int, ...], dtype: DType, initializer: Initializer, name: str, *, trainable: bool
+    ) -> Any:
+        """A variable whose value `initialize` makes.
+
+        Args:
+            shape: its shape.
+            dtype: its dtype.
+            initializer: a function of key, shape and dtype.
+            name: its name within its layer.
+            trainable: whether optimizers change it.
+        """
+        variable = cls.__new__(cls)
+        variable._hold(jax.ShapeDtypeStruct(tuple(shape), dtype), name, trainable)
+        variable._initializer = initializer
+        return variable
+
+    @property
+    def is_initialized(self) -> bool:
+        """Whether it has a value of its own."""
+        return self._stored is not None
+
+    def initialize(self, key: jax.Array) -> None:
+        """Make the first value, unless there is one.
+
+        Args:
+            key: a key of `jax.random`.
+
+        Raises:
+            ArgumentError: if the initialiser gives another shape or dtype.
+        """
+        if self._stored is not None or self._initializer is None:
+            return
+        with jax.ensure_compile_time_eval():  # a real array also while the model is being traced
+            value = jnp.asarray(self._initializer(key, self.shape, self._spec.dtype))
+        if (value.shape, value.dtype) != (self.shape, self._spec.dtype):
+            raise ArgumentError(
+                f"the initializer of variable {self.name!r} gave {value.dtype}{list(value.shape)}, and "
+                f"{self._spec.dtype}{list(self.shape)} was asked for"
+            )
+        self._stored = value
 
     @property
     def dtype(self) -> DType:
+        """The dtype that reading it gives here."""
+        return self._spec.dtype
+
+    @property
+    def true_dtype(self) -> DType:
         """The dtype it is stored in."""
-        return self._stored.dtype
+        return self._spec.dtype
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Its shape."""
-        return self._stored.shape
+        return self._spec.shape
+
+    @property
+    def ndim(self) -> int:
+        """How many axes it has."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """How many elements it has."""
+        return self._spec.size
 
     @property
     def nbytes(self) -> int:
         """Bytes of storage."""
-        return self._stored.nbytes
+        return self.size * self._spec.dtype.itemsize
 
     @property
     def value(self) -> jax.Array:
         """The value as computations see it."""
         return self.read_stored()
 
-    def read_stored(self) -> jax.Array:
-        """The value in the dtype it is stored in, whatever surrounds the call."""
-        values = current_overlay()
-        return self._stored if values is None else values.get(self, self._stored)
+    def read_value(self) -> jax.Array:
+        """The value as computations see it, as `value`."""
+        return self.value
 
-    def assign(self, value: Any) -> None:
-        """Replace the value; never casts.
+    def sparse_read(self, indices: Any) -> jax.Array:
+        """Some rows of it, which alone are cast.
+
+        Args:
+            indices: along the first axis, integers of any shape.
+        """
+        return self._read_as_seen(self.read_stored()[jnp.asarray(indices)])
+
+    def gather_nd(self, indices: Any) -> jax.Array:
+        """Some elements or slices of it, which alone are cast.
+
+        Args:
+            indices: integers of shape (..., n), each an index into the first n axes.
+        """
+        return self._read_as_seen(self.read_stored()[tuple(jnp.moveaxis(jnp.asarray(indices), -1, 0))])
+
+    def _read_as_seen(self, array: jax.Array) -> jax.Array:
+        return array
+
+    def read_stored(self) -> jax.Array:
+        """The value in the dtype it is stored in, whatever surrounds the call.
 
         Raises:
-            TypeError: if the dtype is not the variable's own.
-            ValueError: if the shape is not.
+            UninitializedError: if there is none yet.
         """
-        array = jnp.asarray(value)
-        stored = self._stored.dtype
-        if array.dtype != stored:
-            raise TypeError(f"cannot assign {array.dtype} to variable {self.name!r} of {stored}: cast it first")
-        if array.shape != self.shape:
-            raise ValueError(f"cannot assign shape {array.shape} to variable {self.name!r} of shape {self.shape}")
         values = current_overlay()
-        if values is None:
-            self._stored = array
-        else:
+        if values is not None and self in values:
+            return values[self]
+        if self._stored is not None:
+            return self._stored
+        if is_declaring():
+            return jnp.zeros(self.shape, self._spec.dtype)
+        raise UninitializedError(
+            f"variable {self.name!r} has no value yet: nn.initialize(model, *inputs, seed=0) makes it"
+        )
+
+    def assign(self, value: Any) -> Any:
+        """Replace the value; what is assigned is brought to the stored dtype by the rules in force, or refused.
+
+        Args:
+            value: an array of JAX or NumPy, a Python number, or a variable, whose stored value is taken; its shape has
+                to be the variable's own.
+
+        Returns:
+            The variable.
+
+        Raises:
+            InPlaceError: if the rules lead to another dtype than the stored one: nothing is truncated.
+            PromotionError: if they refuse.
+            ArgumentError: for another shape, or a value that is traced outside of `functional_call`.
+        """
+        given = value.read_stored() if isinstance(value, Variable) else value
+        if not isinstance(given, jax.Array) or given.dtype != self.true_dtype or given.weak_type:
+            # Whether there are dimensions matters to some rules, how many elements along them to none.
+            given = accepted_value(wrap(jnp.zeros((1,) * self.ndim, self.true_dtype)), given)
+        if given.shape != self.shape:
+            raise ArgumentError(f"cannot assign shape {given.shape} to variable {self.name!r} of shape {self.shape}")
+        return self._put(given)
+
+    def assign_add(self, value: Any) -> Any:
+        """Add to the stored value, as `assign` takes one."""
+        return self._assign("add", value)
+
+    def assign_sub(self, value: Any) -> Any:
+        """Subtract from the stored value, as `assign` takes one."""
+        return self._assign("subtract", value)
+
+    def assign_mul(self, value: Any) -> Any:
+        """Multiply the stored value, as `assign` takes one."""
+        return self._assign("multiply", value)
+
+    def _assign(self, name: str, value: Any) -> Any:
+        given = value.read_stored() if isinstance(value, Variable) else value
+        stored = wrap(self.read_stored())
+        result = APPLIED[name].apply((stored, given))
+        if result is NotImplemented:
+            raise OperandError(f"a {type(value).__name__} cannot be assigned: give an array or a Python number")
+        check_kept(stored, result, name, given)
+        check_fits(stored, name, given)
+        return self._put(result.unwrap())
+
+    __iadd__, __isub__, __imul__ = assign_add, assign_sub, assign_mul
+
+    def _put(self, array: jax.Array) -> Any:
+        values = current_overlay()
+        if values is not None:
             values[self] = array
+        elif isinstance(array, Tracer):
+            raise ArgumentError(
+                f"a value that JAX is tracing cannot be assigned to variable {self.name!r}, where it would outlive the "
+                "trace: nn.functional_call(model, variables, x) takes values and gives them back"
+            )
+        else:
+            self._stored = array
+        return self
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r}, shape={self.shape}, dtype={self.dtype})"
+        return f"{type(self).__name__}({self.name!r}, shape={self.shape}, dtype={as_format(self.true_dtype)})"
 
 
 class AutoCastVariable(Variable):
     """A variable that is read in the compute dtype inside a layer's `call`, and as it is stored elsewhere.
 
-    spec/keras-rfc-293-mixed-precision.md, "AutoCastVariable API". Assigning never casts.
+    `dtype`, `value`, `read_value`, `sparse_read`, `gather_nd`, operators, indexing, comparisons and conversions cast
+    there; `true_dtype` is what it is stored in, and assigning never casts to anything else. Layers make them, in
+    `add_weight`. In a checkpoint it is what any other variable is.
+
+    spec/keras-rfc-293-mixed-precision.md, "AutoCastVariable API".
     """
 
     @property
@@ -87,11 +254,16 @@ class AutoCastVariable(Variable):
         return current_autocast_dtype() or self.true_dtype
 
     @property
-    def true_dtype(self) -> DType:
-        """The dtype it is stored in."""
-        return self._stored.dtype
-
-    @property
     def value(self) -> jax.Array:
         """The value, in the compute dtype of the layer whose `call` is running."""
-        return self.read_stored().astype(self.dtype)
+        return self._read_as_seen(self.read_stored())
+
+    def _read_as_seen(self, array: jax.Array) -> jax.Array:
+        dtype = self.dtype
+        return array if array.dtype == dtype else array.astype(dtype)
+
+
+def has_value(variable: Variable) -> bool:
+    """Whether a variable can be read here: it has a value of its own, or one is laid over it."""
+    values = current_overlay()
+    return variable.is_initialized or (values is not None and variable in values)

@@ -108,7 +108,7 @@ def fit(
             on_epoch(number, history)
     if state.loss_scale is not None:
         history.final_loss_scale = float(state.loss_scale.loss_scale)
-    for path, variable in model.named_variables().items():
+    for path, variable in model.variables.items():
         variable.assign((state.trainable | state.other)[path])
     return history
 

@@ -86,14 +86,10 @@ def _with_complex(arrays: list[Any], target: Format) -> Format:
         return target
     met = target
     for array in arrays:
-        if type(array) is complex or as_format_of(array).category == "complex":
-            met = as_format(promote_types(met.dtype, complex if type(array) is complex else array.dtype))
+        is_number = type(array) in NUMBERS
+        if isinstance(array, complex) if is_number else as_format(array.dtype).category == "complex":
+            met = as_format(promote_types(met.dtype, complex if is_number else array.dtype))
     return met
-
-
-def as_format_of(array: Any) -> Format:
-    """The format of an array or a Python number."""
-    return as_format(result_type(array) if type(array) in NUMBERS else array.dtype)
 
 
 def _held(row: Format) -> DType:

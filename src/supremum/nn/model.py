@@ -1,0 +1,185 @@
+"""Models: layers that were put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from supremum.errors import ArgumentError
+from supremum.mixed_precision import PolicyMap
+from supremum.nn.holding import Holder
+from supremum.nn.layer import Layer
+from supremum.nn.policy_maps import apply_policy_map
+from supremum.nn.scopes import is_declaring
+from supremum.nn.symbolic import Node, SymbolicTensor, call_symbolically, spec_of, symbolic_leaves
+from supremum.nn.variables import Variable
+
+
+class Model(Layer):
+    """A model, described by its inputs and outputs, or by a subclass with a `call` of its own.
+
+    A functional model, `Model(inputs, outputs)`, runs the layers between symbolic inputs and what they gave. It casts
+    nothing: its layers do. A subclass is a layer like any other, and casts its inputs.
+
+    Args:
+        inputs: a symbolic tensor (`nn.Input`), or a nested structure of them; None in subclasses.
+        outputs: what layers gave for them, likewise.
+        dtype: the policy; a training loop takes the loss scale from it. A `PolicyMap` chooses the policies of the
+            layers by path: where a pattern matches it decides, and its default does for layers that were given none.
+        strict: as for layers.
+        name: what it is called.
+
+    Raises:
+        ArgumentError: if the outputs depend on inputs that are not given.
+
+    spec/keras-rfc-293-mixed-precision.md, "A layer's compute dtype": functional models do not cast.
+
+    >>> from supremum.nn import Dense, Input, Model, initialize
+    >>> x = Input((3,))
+    >>> hidden = Dense(4, dtype="mixed_bfloat16")(x)
+    >>> model = Model(x, [hidden, Dense(1)(hidden)])
+    >>> initialize(model, seed=0)
+    >>> [y.dtype for y in model(np.ones((2, 3), "float32"))]
+    [dtype(bfloat16), dtype('float32')]
+    """
+
+    def __init__(
+        self,
+        inputs: Any = None,
+        outputs: Any = None,
+        *,
+        dtype: Any = None,
+        param_dtype: Any = None,
+        strict: bool = False,
+        name: str | None = None,
+    ) -> None:
+        self._policy_map = dtype if isinstance(dtype, PolicyMap) else None
+        self._nodes: list[Node] = []
+        self._layers: dict[str, Layer] = {}
+        is_functional = inputs is not None
+        super().__init__(
+            dtype=dtype.default if isinstance(dtype, PolicyMap) else dtype,
+            param_dtype=param_dtype,
+            autocast=not is_functional and type(self).call is not Model.call,
+            strict=strict,
+            name=name,
+        )
+        if is_functional:
+            self._inputs, self._outputs = inputs, outputs
+            self._nodes = _sorted_nodes(inputs, outputs)
+            self._layers = named_layers([node.layer for node in self._nodes])
+            if self._policy_map is not None:
+                self._retrace()
+            self.output_spec = jax.tree.map(spec_of, self._outputs)
+            self._built = True
+        elif outputs is not None or type(self).call is Model.call:
+            raise ArgumentError("a Model is described by inputs and outputs, or by a subclass with a method `call`")
+
+    def _retrace(self) -> None:
+        """Find the outputs again, now that layers have the policies of the map."""
+        assert self._policy_map is not None
+        if not apply_policy_map(self, self._policy_map):
+            return
+        found: dict[int, Any] = {}
+        nodes: list[Node] = []
+        for node in self._nodes:
+            args, kwargs = _filled((node.args, node.kwargs), found)
+            outputs = call_symbolically(node.layer, args, kwargs)
+            found |= _by_id(node.outputs, outputs)
+            nodes.append(symbolic_leaves(outputs)[0].node or node)
+        self._nodes = nodes
+        self._outputs = _filled(self._outputs, found)
+
+    def children(self) -> Iterator[tuple[str, Holder | Variable]]:
+        """The layers and variables, each with its name; those of a functional model are named after their own names."""
+        for name, child in super().children():
+            yield name.removeprefix("_layers/"), child
+
+    def call(self, *inputs: Any, **kwargs: Any) -> Any:
+        """Run the layers, each once all of its inputs are there."""
+        values = self._bound(inputs[0] if len(inputs) == 1 else inputs)
+        for node in self._nodes:
+            args, kwargs = _filled((node.args, node.kwargs), values)
+            values |= _by_id(node.outputs, node.layer(*args, **kwargs))
+        return _filled(self._outputs, values)
+
+    def _bound(self, inputs: Any) -> dict[int, Any]:
+        """The values of the symbolic inputs."""
+        wanted = jax.tree.structure(self._inputs)
+        try:
+            given = wanted.flatten_up_to(inputs)
+        except (ValueError, TypeError):
+            raise ArgumentError(f"the inputs are expected to be {self._inputs}") from None
+        for tensor, value in zip(jax.tree.leaves(self._inputs), given, strict=True):
+            shape = np.shape(value)
+            if len(shape) != tensor.ndim or any(a not in (None, b) for a, b in zip(tensor.shape, shape, strict=True)):
+                raise ArgumentError(f"an input has the shape {shape}, and {tensor!r} is expected")
+        return {id(tensor): value for tensor, value in zip(jax.tree.leaves(self._inputs), given, strict=True)}
+
+    def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], running: Any) -> Any:
+        if self._policy_map is None or not is_declaring() or self._nodes:
+            return super()._checked_call(args, kwargs, running)
+        # Layers that are made in the first call have a path only then.
+        apply_policy_map(self, self._policy_map, warns=False)
+        outputs = super()._checked_call(args, kwargs, running)
+        while apply_policy_map(self, self._policy_map):
+            outputs = super()._checked_call(args, kwargs, running)
+        return outputs
+
+
+def _sorted_nodes(inputs: Any, outputs: Any) -> list[Node]:
+    """The calls between inputs and outputs, each after those it needs."""
+    for what, tree in (("inputs", inputs), ("outputs", outputs)):
+        strangers = [leaf for leaf in jax.tree.leaves(tree) if not isinstance(leaf, SymbolicTensor)]
+        if strangers or not jax.tree.leaves(tree):
+            raise ArgumentError(
+                f"the {what} of a functional model are symbolic tensors, as nn.Input and layers that are called with "
+                f"them give, not {strangers[0] if strangers else tree!r}"
+            )
+    known = {id(leaf) for leaf in jax.tree.leaves(inputs)}
+    ordered: list[Node] = []
+    done: set[int] = set()
+    pending = [(leaf, False) for leaf in reversed(symbolic_leaves(outputs))]
+    while pending:
+        tensor, is_ready = pending.pop()
+        node = tensor.node
+        if id(tensor) in known or (node is not None and id(node) in done):
+            continue
+        if node is None:
+            raise ArgumentError(f"the outputs depend on {tensor!r}, which is not among the inputs: add it to them")
+        if is_ready:
+            done.add(id(node))
+            ordered.append(node)
+        else:
+            pending.append((tensor, True))
+            pending.extend((leaf, False) for leaf in reversed(node.inputs))
+    return ordered
+
+
+def named_layers(layers: list[Layer]) -> dict[str, Layer]:
+    """Layers by their names, the later ones of one name as `"dense_1"`, `"dense_2"`, ...; each layer once."""
+    named: dict[str, Layer] = {}
+    for layer in layers:
+        if any(layer is other for other in named.values()):
+            continue
+        name, number = layer.name, 0
+        while name in named:
+            number += 1
+            name = f"{layer.name}_{number}"
+        named[name] = layer
+    return named
+
+
+def _by_id(symbolic: Any, values: Any) -> dict[int, Any]:
+    leaves, structure = jax.tree.flatten(symbolic)
+    return {id(leaf): value for leaf, value in zip(leaves, structure.flatten_up_to(values), strict=True)}
+
+
+def _filled(tree: Any, values: dict[int, Any]) -> Any:
+    def filled(leaf: Any) -> Any:
+        return values.get(id(leaf), leaf)
+
+    return jax.tree.map(filled, tree)

@@ -1,0 +1,47 @@
+"""Policies of the layers of a model by path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from supremum.errors import ArgumentError
+from supremum.mixed_precision import PolicyMap
+
+if TYPE_CHECKING:
+    from supremum.nn.layer import Layer
+
+
+def apply_policy_map(model: Layer, policy_map: PolicyMap, *, warns: bool = True) -> bool:
+    """Give each layer of a model the policy of its path.
+
+    Where a pattern matches it decides; elsewhere the default does, for layers that were given no policy of their own.
+    Layers that were built for another policy are to be built again.
+
+    Args:
+        model: the model; it has the map's default itself.
+        policy_map: the policies.
+        warns: whether to warn of patterns that match nothing.
+
+    Returns:
+        Whether any layer got another policy than it had.
+
+    Raises:
+        ArgumentError: for a layer that has weights of another policy already.
+    """
+    layers = {path: layer for path, layer in model.layers_by_path().items() if path}
+    if warns:
+        policy_map.check([*layers, *model.variables])
+    changed = False
+    for path, layer in layers.items():
+        decided = policy_map.pattern_for(path) is not None
+        policy = policy_map.for_path(path)
+        if layer.dtype_policy == policy or not (decided or not layer.chose_policy):
+            continue
+        if any(variable.is_initialized for variable in layer.variables.values()):
+            raise ArgumentError(
+                f"layer {path!r} has weights of the policy {layer.dtype_policy.name!r} already, and the map asks for "
+                f"{policy.name!r}: make the model with its map before nn.initialize"
+            )
+        layer.adopt_policy(policy)
+        changed = True
+    return changed

@@ -1,0 +1,89 @@
+"""Python's operators of variables, which are those of `Array` on the value that is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from supremum.arrays import Array
+from supremum.arrays.array import wrap
+
+
+def _read(operand: Any) -> Any:
+    return operand.value if isinstance(operand, VariableOperators) else operand
+
+
+def _operator(name: str) -> Callable[..., Any]:
+    """An operator on the value, under the rules in force; it gives JAX's own array, unless it meets an `Array`."""
+    method = getattr(Array, name)
+
+    def operator(self: Any, *others: Any) -> Any:
+        found = method(wrap(self.value), *map(_read, others))
+        if any(isinstance(other, Array) for other in others):
+            return found
+        if isinstance(found, tuple):
+            return tuple(part.unwrap() for part in found)
+        return found.unwrap() if isinstance(found, Array) else found
+
+    operator.__name__ = operator.__qualname__ = name
+    return operator
+
+
+class VariableOperators:
+    """Operators from both sides, comparisons, indexing and conversions; all read `value`, which casts."""
+
+    # NumPy's arrays leave operators to ours, and NumPy's functions refuse: they would compute on the host.
+    __array_ufunc__ = None
+
+    @property
+    def value(self) -> jax.Array:
+        """The value as computations see it."""
+        raise NotImplementedError
+
+    __pos__, __neg__, __abs__, __invert__ = map(_operator, ("__pos__", "__neg__", "__abs__", "__invert__"))
+    __add__, __radd__, __sub__, __rsub__ = map(_operator, ("__add__", "__radd__", "__sub__", "__rsub__"))
+    __mul__, __rmul__, __truediv__, __rtruediv__ = map(
+        _operator, ("__mul__", "__rmul__", "__truediv__", "__rtruediv__")
+    )
+    __floordiv__, __rfloordiv__, __mod__, __rmod__ = map(
+        _operator, ("__floordiv__", "__rfloordiv__", "__mod__", "__rmod__")
+    )
+    __divmod__, __rdivmod__, __pow__, __rpow__ = map(_operator, ("__divmod__", "__rdivmod__", "__pow__", "__rpow__"))
+    __matmul__, __rmatmul__ = map(_operator, ("__matmul__", "__rmatmul__"))
+    __and__, __rand__, __or__, __ror__ = map(_operator, ("__and__", "__rand__", "__or__", "__ror__"))
+    __xor__, __rxor__ = map(_operator, ("__xor__", "__rxor__"))
+    __lshift__, __rlshift__, __rshift__, __rrshift__ = map(
+        _operator, ("__lshift__", "__rlshift__", "__rshift__", "__rrshift__")
+    )
+    __eq__, __ne__, __lt__, __le__, __gt__, __ge__ = map(  # pyright: ignore[reportAssignmentType] (elementwise)
+        _operator, ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
+    )
+    # Variables are keys by what they are, not by what they hold, as layers and optimizers keep them.
+    __hash__ = object.__hash__
+
+    def __getitem__(self, index: Any) -> jax.Array:
+        return self.value[index]
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __iter__(self) -> Iterator[jax.Array]:
+        return iter(self.value)
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __complex__(self) -> complex:
+        return complex(self.value)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return np.asarray(self.value, dtype) if copy is None else np.array(self.value, dtype, copy=copy)
