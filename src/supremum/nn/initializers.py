@@ -13,5 +13,6 @@ Initializer: TypeAlias = Callable[[jax.Array, tuple[int, ...], DType], Any]
 """A function of a random key, a shape and a dtype that gives an array."""
 
 GLOROT_UNIFORM: Initializer = jax.nn.initializers.glorot_uniform()
+LECUN_NORMAL: Initializer = jax.nn.initializers.lecun_normal()
 ONES: Initializer = jax.nn.initializers.ones
 ZEROS: Initializer = jax.nn.initializers.zeros

@@ -19,9 +19,9 @@ from supremum.formats import as_format
 class KeyValueCache:
     """Keys and values of the positions so far, in arrays with room for more.
 
-    It keeps the dtype it was made with: what is put in is stored in that, whatever layers compute in, and policies leave
-    it alone (spec/flax-flip-default-dtypes.md, "Autoregressive decoding cache"). In the dtype of the keys, which is what
-    `MultiHeadAttention.init_cache` makes, nothing is rounded; another one is asked for by name.
+    It keeps the dtype it was made with: what is put in is stored in that, whatever layers compute in, and policies
+    leave it alone (spec/flax-flip-default-dtypes.md, "Autoregressive decoding cache"). In the dtype of the keys, which
+    is what `MultiHeadAttention.init_cache` makes, nothing is rounded; another one is asked for by name.
 
     Attributes:
         keys: shape (batch, max_length, heads, head_dim).
@@ -105,9 +105,7 @@ class KeyValueCache:
             raise ArgumentError(f"there is one value for each key, not {values.shape[1]} for {keys.shape[1]}")
         length = self.length + keys.shape[1]
         _refuse_overfull(length, keys.shape[1], self.max_length)
-        return KeyValueCache(
-            _written(self.keys, keys, self.length), _written(self.values, values, self.length), length
-        )
+        return KeyValueCache(_written(self.keys, keys, self.length), _written(self.values, values, self.length), length)
 
     def mask(self, queries: int) -> jax.Array:
         """The mask with which the last positions attend to themselves and all before.

@@ -6,7 +6,7 @@ from typing import Any
 
 from supremum.errors import OperandError
 from supremum.formats import as_format
-from supremum.nn.functional.promotion import as_format_of
+from supremum.promotion import result_type
 
 
 def refuse_complex(operation: str, *, dtype: Any = None, **arrays: Any) -> None:
@@ -25,8 +25,9 @@ def refuse_complex(operation: str, *, dtype: Any = None, **arrays: Any) -> None:
     if dtype is not None and as_format(dtype).category == "complex":
         raise OperandError(f"{operation} is not defined for complex numbers: give a real dtype, not {as_format(dtype)}")
     for name, array in arrays.items():
-        if array is not None and as_format_of(array).category == "complex":
+        row = None if array is None else as_format(result_type(array))
+        if row is not None and row.category == "complex":
             raise OperandError(
-                f"{operation} is not defined for complex numbers, and {name} is {as_format_of(array)}: "
+                f"{operation} is not defined for complex numbers, and {name} is {row}: "
                 f"give its real part or its magnitude, as in {name}.real or jnp.abs({name})"
             )
