@@ -101,8 +101,8 @@ PAIRS = {
 }  # fmt: skip
 
 
-# Gradients are what takes long. Over all cells they are compared for `dense` and `embedding`; the others bring arrays to
-# their dtype in the same way, and what they do then is compared where all dtypes are equal.
+# Gradients are what takes long. Over all cells they are compared for `dense` and `embedding`; the others bring arrays
+# to their dtype in the same way, and what they do then is compared where all dtypes are equal.
 GRADIENTS_OVER_ALL_CELLS = ("dense", "embedding")
 EQUAL = [cell for cell in FOLLOWED if cell.inputs == cell.params and cell.asked is None]
 
