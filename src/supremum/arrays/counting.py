@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from math import prod
 from typing import TypeVar
 
 from supremum.arrays.backends import Plan, Raw
+from supremum.callers import users_line
 from supremum.formats import DType, as_format
 from supremum.rules.scope import SCOPE, watching
 
@@ -83,7 +83,7 @@ class ConversionCounts:
         for key, raw, target, casts in zip(plan.keys, raws, plan.compute, plan.casts, strict=True):
             if key.backend is None or key.dtype is None or not casts:
                 continue
-            line = line or _line()
+            line = line or users_line()
             conversion = Conversion(key.dtype, target, plan.operation.name, plan.rules, line)
             with self._lock:
                 known = self._found.get(conversion, _NOTHING)
@@ -181,16 +181,3 @@ def count_conversions() -> Generator[ConversionCounts]:
     counts = ConversionCounts()
     with watching(counts):
         yield counts
-
-
-# Libraries between the user's line and ours.
-_BETWEEN = frozenset({"supremum", "numpy", "jax", "torch", "array_api_compat", "contextlib"})
-
-
-def _line() -> str:
-    """The line of the program that led here."""
-    frame = inspect.currentframe()
-    assert frame is not None  # CPython has frames
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -6,12 +6,12 @@ spec/keras-rfc-293-mixed-precision.md, "The global policy".
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable
 from contextvars import ContextVar, Token
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
+from supremum.callers import warn_user
 from supremum.errors import ArgumentError
 from supremum.formats import DType, Kind, as_format, format_names
 from supremum.mixed_precision.policy import Policy, as_policy
@@ -119,7 +119,7 @@ def set_global_policy(policy: Any) -> None:
     dtype(bfloat16)
     >>> set_global_policy(None)
     """
-    _process.explicit = None if policy is None else _usable(policy, stacklevel=3)
+    _process.explicit = None if policy is None else _usable(policy)
 
 
 class use_policy:  # noqa: N801 (a context manager, named like the verb it is)
@@ -139,7 +139,7 @@ class use_policy:  # noqa: N801 (a context manager, named like the verb it is)
     """
 
     def __init__(self, policy: Any) -> None:
-        self.policy = None if policy is None else _usable(policy, stacklevel=3)
+        self.policy = None if policy is None else _usable(policy)
         self._tokens: list[Token[Policy | None]] = []
 
     def __enter__(self) -> Policy:
@@ -165,7 +165,7 @@ class use_policy:  # noqa: N801 (a context manager, named like the verb it is)
         return called
 
 
-def _usable(policy: Any, stacklevel: int) -> Policy:
+def _usable(policy: Any) -> Policy:
     made = as_policy(policy)
     if made.compute_dtype is not None and as_format(made.compute_dtype).kind is not Kind.FLOAT:
         raise ArgumentError(
@@ -174,12 +174,11 @@ def _usable(policy: Any, stacklevel: int) -> Policy:
         )
     if _trains_badly(made.variable_dtype) and made.variable_dtype == made.compute_dtype:
         # "mixed_float16", for instance: the same computation, variables that small updates do not get lost in.
-        warnings.warn(
+        warn_user(
             f"under the policy {made.name!r} variables are {made.name} too, which small updates vanish in, and "
             f"checkpoints of float32 do not load into: 'mixed_{made.name}' computes in the same dtype and trains as "
             "well as float32",
             PolicyWarning,
-            stacklevel=stacklevel + 1,
         )
     return made
 

@@ -7,7 +7,6 @@ Linux reports for Intel's and AMD's AVX512_BF16 and AMX-BF16 and for Arm's BF16 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +15,7 @@ from typing import Any
 
 import jax
 
+from supremum.callers import warn_user
 from supremum.formats import DType, as_format
 from supremum.mixed_precision.global_policy import PolicyWarning
 
@@ -97,12 +97,11 @@ def gains(dtype: Any, device: Any) -> bool | None:
     return rows[0].found(device) if rows else False
 
 
-def warn_if_it_gains_nothing(dtype: DType, stacklevel: int) -> None:
+def warn_if_it_gains_nothing(dtype: DType) -> None:
     """Warn, once for each dtype in a process, if a policy's mixed computation is no faster on the default device.
 
     Args:
         dtype: the compute dtype; wider ones than 16 bits are none of this table's business.
-        stacklevel: as for `warnings.warn`.
     """
     if dtype in _warned:
         return
@@ -112,10 +111,9 @@ def warn_if_it_gains_nothing(dtype: DType, stacklevel: int) -> None:
     if rows and gains(dtype, device) is False:
         kind = getattr(device, "device_kind", device.platform)
         needs = ", or ".join(row.needs for row in rows)
-        warnings.warn(
+        warn_user(
             f"computing in {dtype} gains no speed on this {device.platform} device ({kind}): it takes {needs}. Results "
             "and memory are those of any other; warnings.simplefilter('ignore', "
             "supremum.mixed_precision.HardwareWarning) silences this",
             HardwareWarning,
-            stacklevel=stacklevel + 1,
         )

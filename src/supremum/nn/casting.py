@@ -66,10 +66,10 @@ def cast_inputs(tree: Any, dtype: DType) -> Any:
 
 
 def floating_dtypes(tree: Any) -> set[DType]:
-    """The real floating dtypes in a tree.
+    """The real floating dtypes in a tree; weak arrays have none of their own.
 
     >>> floating_dtypes([np.ones(2, "float16"), 1.5, np.arange(2)])
     {dtype('float16')}
     """
-    found = (getattr(leaf, "dtype", None) for leaf in leaves_of(tree))
+    found = (getattr(leaf, "dtype", None) for leaf in leaves_of(tree) if not getattr(leaf, "weak_type", False))
     return {dtype.newbyteorder("=") for dtype in found if isinstance(dtype, np.dtype) and is_floating_dtype(dtype)}

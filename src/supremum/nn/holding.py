@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
+from supremum.nn.summary import Summary, summary_of
 from supremum.nn.variables import Variable
 
 if TYPE_CHECKING:
@@ -64,6 +65,13 @@ class Holder:
                     seen.add(id(child))
                     found[f"{path}/{child.name}" if path else child.name] = child
         return found
+
+    def summary(self) -> Summary:
+        """Every layer with the shape and dtype of its outputs, its parameters, dtypes and bytes; `print` it.
+
+        Layers that have not been called yet, with `initialize` for one, have no outputs and parameters.
+        """
+        return summary_of(self.layers_by_path())
 
     @property
     def trainable_variables(self) -> dict[str, Variable]:

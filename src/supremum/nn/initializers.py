@@ -13,6 +13,7 @@ Initializer: TypeAlias = Callable[[jax.Array, tuple[int, ...], DType], Any]
 """A function of a random key, a shape and a dtype that gives an array."""
 
 GLOROT_UNIFORM: Initializer = jax.nn.initializers.glorot_uniform()
+LECUN_NORMAL: Initializer = jax.nn.initializers.lecun_normal()
 ONES: Initializer = jax.nn.initializers.ones
 ZEROS: Initializer = jax.nn.initializers.zeros
 ROWS_OF_UNIT_NORM: Initializer = jax.nn.initializers.variance_scaling(1.0, "fan_in", "normal", in_axis=1, out_axis=0)

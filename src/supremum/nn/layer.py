@@ -6,7 +6,6 @@ spec/keras-rfc-293-mixed-precision.md, "Layers", "A layer's compute dtype" and "
 from __future__ import annotations
 
 import inspect
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -15,6 +14,7 @@ import jax
 import numpy as np
 
 from supremum.arrays import Variable as EagerVariable
+from supremum.callers import warn_user
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import DType, Kind, as_format
 from supremum.mixed_precision import Policy, PolicyMap, PolicyWarning, as_policy, global_policy
@@ -22,6 +22,7 @@ from supremum.mixed_precision.hardware import warn_if_it_gains_nothing
 from supremum.nn.casting import cast_inputs, floating_dtypes
 from supremum.nn.creation import Creation
 from supremum.nn.describing import described
+from supremum.nn.functional.promotion import check_held
 from supremum.nn.holding import Holder, snake_case
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpec
@@ -153,6 +154,11 @@ class Layer(Creation, Holder, ABC):
         self._policy = policy
 
     @property
+    def autocast(self) -> bool:
+        """Whether it casts its inputs."""
+        return self._autocast
+
+    @property
     def built(self) -> bool:
         """Whether it knows its weights."""
         return self._built
@@ -203,7 +209,7 @@ class Layer(Creation, Holder, ABC):
         if not self._built:
             self._build(args, kwargs)
         if self._policy.should_cast_variables and self.compute_dtype is not None:
-            warn_if_it_gains_nothing(self.compute_dtype, stacklevel=4)
+            warn_if_it_gains_nothing(self.compute_dtype)
         if self._takes_training:
             kwargs = {**kwargs, "training": running.training}
         outputs = self.call(*args, **kwargs)
@@ -224,6 +230,7 @@ class Layer(Creation, Holder, ABC):
 
     def _cast_inputs(self, inputs: Any) -> Any:
         dtype = self._autocast_dtype()
+        check_held(dtype, f"the layer computes in {dtype}", "give it another policy")
         # Containers are the layer's own in any case: what it does to them nobody else sees.
         return jax.tree.map(_same, inputs) if dtype is None else cast_inputs(inputs, dtype)
 
@@ -234,12 +241,11 @@ class Layer(Creation, Holder, ABC):
         wide = [found for found in floating_dtypes(inputs) if _is_narrowed(found, dtype)]
         if wide:
             self._warned.add("narrowing")
-            warnings.warn(
+            warn_user(
                 f"{running_path()} ({self!r}) narrows its {as_format(wide[0])} inputs to {as_format(dtype)}: "
                 f"dtype='infer' follows them, dtype='{as_format(wide[0])}' computes in that always, and "
                 f"x.astype('{as_format(dtype)}') says that this is meant",
                 PolicyWarning,
-                stacklevel=5,
             )
 
     def _check_inputs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -330,12 +336,11 @@ class Layer(Creation, Holder, ABC):
         compute = self._autocast_dtype() if "_policy" in vars(self) else None
         row = as_format(value.dtype)
         if compute is not None and self._policy.should_cast_variables and row.kind is Kind.FLOAT:
-            warnings.warn(
+            warn_user(
                 f"{self!r}.{name} is a variable of {row} that is not cast to {as_format(compute)} in `call`, which "
                 f"will then compute in {row}: make it with self.add_weight({name!r}, {tuple(value.shape)}), or cast it "
-                "there, as in self.{name}.value.astype(self.compute_dtype)",
+                f"there, as in self.{name}.value.astype(self.compute_dtype)",
                 PolicyWarning,
-                stacklevel=3,
             )
 
     def __repr__(self) -> str:

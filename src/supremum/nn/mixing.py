@@ -6,12 +6,12 @@ is silently float32.
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import jax
 
+from supremum.callers import warn_user
 from supremum.errors import ArgumentError
 from supremum.formats import DType, Kind, as_format
 from supremum.mixed_precision import PolicyWarning
@@ -50,21 +50,21 @@ def check_output_dtype(layer: Layer, running: Running, args: Any, kwargs: dict[s
     compute = layer.compute_dtype
     if compute is None or as_format(compute).kind is not Kind.FLOAT:
         return
-    others = floating_dtypes(outputs) - {compute}
+    others = floating_dtypes(outputs) - {compute, layer.dtype_policy.output_dtype}
     if not others or (layer in _warned and not running.strict):
         return
     other = others.pop()
     line = _line_of_mixing(layer, args, kwargs, compute, other)
     message = (
-        f"{running_path()} ({layer!r}) computes in {as_format(compute)} and returned {as_format(other)}"
+        f"it computes in {as_format(compute)} and returned {as_format(other)}"
         f"{f', since {line}' if line else ''}: make arrays with self.zeros, self.constant, ..., which are "
-        f"{as_format(compute)}, or return x.astype(self.compute_dtype); where it is meant, give the layer a "
-        f"policy that computes so, 'variable={as_format(layer.variable_dtype)},compute={as_format(other)}'"
+        f"{as_format(compute)}, or return x.astype(self.compute_dtype); where it is meant, let the policy say so: "
+        f"'variable={as_format(layer.variable_dtype)},compute={as_format(compute)},output={as_format(other)}'"
     )
     if running.strict:
         raise MixedDtypeError(message)
     _warned.add(layer)
-    warnings.warn(message, MixedDtypeWarning, stacklevel=5)
+    warn_user(f"{running_path()} ({layer!r}): {message}", MixedDtypeWarning)
 
 
 def _line_of_mixing(layer: Layer, args: Any, kwargs: dict[str, Any], compute: DType, other: DType) -> str:

@@ -109,11 +109,15 @@ class Model(Layer):
     def _bound(self, inputs: Any) -> dict[int, Any]:
         """The values of the symbolic inputs."""
         wanted = jax.tree.structure(self._inputs)
+        if isinstance(self._inputs, (list, tuple)) and isinstance(inputs, (list, tuple)):
+            inputs = type(self._inputs)(inputs)
         try:
             given = wanted.flatten_up_to(inputs)
         except (ValueError, TypeError):
             raise ArgumentError(f"the inputs are expected to be {self._inputs}") from None
         for tensor, value in zip(jax.tree.leaves(self._inputs), given, strict=True):
+            if isinstance(value, (list, tuple, dict)):
+                raise ArgumentError(f"the inputs are expected to be {self._inputs}")
             shape = np.shape(value)
             if len(shape) != tensor.ndim or any(a not in (None, b) for a, b in zip(tensor.shape, shape, strict=True)):
                 raise ArgumentError(f"an input has the shape {shape}, and {tensor!r} is expected")

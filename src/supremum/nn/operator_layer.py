@@ -19,7 +19,7 @@ class OperatorLayer(Layer):
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(autocast=False, name=function.__name__)
+        super().__init__(dtype="infer", autocast=False, name=function.__name__)
         self.function = function
 
     def call(self, *operands: Any) -> Any:

@@ -13,10 +13,10 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import jax
-from jax.extend import source_info_util
 
 from supremum.errors import ArgumentError
-from supremum.formats import DType, as_format
+from supremum.formats import DType
+from supremum.nn.late_rules import keep_scope_in_rules
 
 if TYPE_CHECKING:
     from supremum.nn.layer import Layer
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _SUSPENDED = "infer"
 # A dtype, "infer" inside a layer that has none of its own, or None outside of every layer.
 _autocast: Any = jax.make_user_context(default_value=None)
+keep_scope_in_rules(_autocast)
 _running: ContextVar[tuple[Running, ...]] = ContextVar("running", default=())
 
 
@@ -49,8 +50,8 @@ class Running:
 def call_scope(running: Running, dtype: DType | None) -> Generator[None]:
     """The time in which a layer's `call` runs.
 
-    Operations in it carry the layer's name and dtype as a `jax.named_scope`, `"dense[float16]"`: profilers show it, and
-    a backward pass, which JAX runs when `call` has returned long since, finds out from it where it belongs.
+    Operations in it carry the layer's name as a `jax.named_scope`, which profilers show. Rules of `jax.custom_vjp` and
+    `jax.custom_jvp` that JAX runs when `call` has returned long since are in it too.
 
     Args:
         running: the layer.
@@ -59,7 +60,7 @@ def call_scope(running: Running, dtype: DType | None) -> Generator[None]:
     token = _running.set((*_running.get(), running))
     mark: Any = _SUSPENDED if dtype is None else dtype
     try:
-        with _autocast(mark), jax.named_scope(f"{running.layer.name}[{mark}]"):
+        with _autocast(mark), jax.named_scope(running.layer.name):
             yield
     finally:
         _running.reset(token)
@@ -68,18 +69,7 @@ def call_scope(running: Running, dtype: DType | None) -> Generator[None]:
 def current_autocast_dtype() -> DType | None:
     """The dtype that autocast variables are read in here; None where they are read as they are stored."""
     mark = _autocast.value
-    if mark is None:
-        mark = _mark_of_backward_pass()
     return None if mark is None or isinstance(mark, str) else mark
-
-
-def _mark_of_backward_pass() -> DType | None:
-    """The dtype of the layer that the operation whose cotangent is being computed stands in, if one is."""
-    for entry in reversed(source_info_util.current_name_stack().stack):
-        name, bracket, mark = getattr(entry, "name", "").rpartition("[")
-        if name and bracket and mark.endswith("]"):
-            return None if mark[:-1] == _SUSPENDED else as_format(mark[:-1]).dtype
-    return None
 
 
 def running_layers() -> tuple[Running, ...]:

@@ -14,6 +14,7 @@ from supremum.arrays.assigning import accepted_value, check_fits, check_kept
 from supremum.arrays.operators import APPLIED
 from supremum.errors import ArgumentError, OperandError, SupremumError
 from supremum.formats import DType, as_format
+from supremum.nn.functional.promotion import check_held
 from supremum.nn.initializers import Initializer
 from supremum.nn.scopes import current_autocast_dtype, current_overlay, is_declaring
 from supremum.nn.variable_operators import VariableOperators
@@ -69,6 +70,9 @@ class Variable(VariableOperators):
             name: its name within its layer.
             trainable: whether optimizers change it.
         """
+        check_held(
+            dtype, f"variable {name!r} is to be stored in {dtype}", "give the layer another policy or param_dtype"
+        )
         variable = cls.__new__(cls)
         variable._hold(jax.ShapeDtypeStruct(tuple(shape), dtype), name, trainable)
         variable._initializer = initializer
@@ -91,7 +95,13 @@ class Variable(VariableOperators):
         if self._stored is not None or self._initializer is None:
             return
         with jax.ensure_compile_time_eval():  # a real array also while the model is being traced
-            value = jnp.asarray(self._initializer(key, self.shape, self._spec.dtype))
+            try:
+                value = jnp.asarray(self._initializer(key, self.shape, self._spec.dtype))
+            except (ValueError, TypeError) as error:
+                raise ArgumentError(
+                    f"the initializer of variable {self.name!r} cannot make {self._spec.dtype}{list(self.shape)}: "
+                    f"{error}"
+                ) from error
         if (value.shape, value.dtype) != (self.shape, self._spec.dtype):
             raise ArgumentError(
                 f"the initializer of variable {self.name!r} gave {value.dtype}{list(value.shape)}, and "

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from supremum.mixed_precision.autocasting.castable import castable
+from supremum.render import aligned
 from supremum.tracing import Entry, Rewritten, callees, line_of
 
 
@@ -75,11 +76,7 @@ class AutocastReport:
             )
             for row in self.rows
         ]
-        widths = [max(len(line[i]) for line in (titles, *lines)) for i in range(len(titles))]
-        return "\n".join(
-            "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
-            for line in (titles, *lines)
-        )
+        return aligned((titles, *lines))
 
 
 def report_of(rewritten: Rewritten) -> AutocastReport:

@@ -15,7 +15,6 @@ import jax.numpy as jnp
 from jax import lax
 
 from supremum.errors import ArgumentError
-from supremum.formats import DType, as_format
 from supremum.nn.functional.checks import as_axes, check_product, check_shape
 from supremum.nn.functional.equations import Equation
 from supremum.nn.functional.promotion import at_least_float32, promote_dtype
@@ -155,45 +154,3 @@ def einsum(equation: str, x: Any, kernel: Any, bias: Any = None, *, dtype: Any =
         x, kernel = (array.astype(at_least_float32(target)) for array in (x, kernel))
     product = jnp.einsum(str(terms), x, kernel).astype(target)
     return product if bias is None else product + bias.reshape(terms.over_outputs(kernel.shape, product.ndim))
-
-
-def statistics_dtype(dtype: DType) -> DType:
-    """The dtype of means and variances of values of a dtype: at least float32.
-
-    >>> statistics_dtype(jnp.dtype("bfloat16")), statistics_dtype(jnp.dtype("float64"))
-    (dtype('float32'), dtype('float64'))
-    """
-    least = as_format("float32")
-    return dtype if as_format(dtype).holds(least) else least.dtype
-
-
-def moments(x: jax.Array, axes: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
-    """Mean and variance over some axes, in at least float32.
-
-    Args:
-        x: values of a real floating dtype.
-        axes: the axes to reduce.
-
-    Returns:
-        Mean and (biased) variance, over the remaining axes.
-    """
-    wide = x.astype(statistics_dtype(x.dtype))
-    mean = jnp.mean(wide, axes)
-    return mean, jnp.mean(jnp.square(wide - jnp.expand_dims(mean, axes)), axes)
-
-
-def normalise(
-    x: jax.Array, mean: jax.Array, variance: jax.Array, scale: jax.Array, offset: jax.Array, epsilon: float
-) -> jax.Array:
-    """Values centred, scaled to unit variance, then scaled and shifted; computed in the dtype of the statistics.
-
-    Args:
-        x: values, whose dtype the result has.
-        mean: their mean, of a shape that broadcasts against `x`, as the other arrays.
-        variance: their variance.
-        scale: the factor after normalising.
-        offset: the shift after that.
-        epsilon: what is added to the variance; it must not vanish in its dtype.
-    """
-    factor = lax.rsqrt(variance + epsilon) * scale
-    return ((x.astype(mean.dtype) - mean) * factor + offset).astype(x.dtype)

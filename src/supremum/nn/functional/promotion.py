@@ -65,7 +65,10 @@ def common_dtype(*arrays: Any, dtype: Any = None, inexact: bool = True) -> DType
                 f"this is computed in a floating or complex dtype, not in {target}: give dtype='float32'"
             )
         target = _with_complex(given, target)
-    return _held(target)
+    check_held(
+        target.dtype, f"the inputs and parameters meet in {target}", "cast them first, as with x.astype('float32')"
+    )
+    return target.dtype
 
 
 def at_least_float32(dtype: Any) -> DType:
@@ -92,13 +95,22 @@ def _with_complex(arrays: list[Any], target: Format) -> Format:
     return met
 
 
-def _held(row: Format) -> DType:
-    if jax.dtypes.canonicalize_dtype(row.dtype) != row.dtype:
+def check_held(dtype: DType | None, what: str, otherwise: str) -> None:
+    """Refuse what JAX would narrow in silence.
+
+    Args:
+        dtype: the dtype; None for any that arrays have already.
+        what: what it is for, in words.
+        otherwise: what else can be done.
+
+    Raises:
+        RuntimeDtypeError: for 64 bits while JAX's x64 is off.
+    """
+    if dtype is not None and jax.dtypes.canonicalize_dtype(dtype) != dtype:
         raise RuntimeDtypeError(
-            f"the inputs and parameters meet in {row}, which JAX does not hold while its x64 is off: "
-            "jax.config.update('jax_enable_x64', True), or cast them first, as with x.astype('float32')"
+            f"{what}, which JAX does not hold while its x64 is off: jax.config.update('jax_enable_x64', True), or "
+            f"{otherwise}"
         )
-    return row.dtype
 
 
 def _in_dtype(array: Any, dtype: DType) -> jax.Array:

@@ -1,0 +1,41 @@
+"""The user's line that led here, past our own frames and those of the libraries that call us."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from types import FrameType
+
+_BETWEEN = frozenset({"supremum", "numpy", "jax", "torch", "array_api_compat", "contextlib", "functools"})
+
+
+def _frame() -> FrameType:
+    frame = inspect.currentframe()
+    assert frame is not None  # CPython has frames
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
+        frame = frame.f_back
+    return frame
+
+
+def users_line() -> str:
+    """The line of the program that led here, as `file:line`."""
+    frame = _frame()
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn of what the user's line does, wherever in us it is noticed.
+
+    Args:
+        message: what to say.
+        category: the class of the warning.
+    """
+    frame = _frame()
+    warnings.warn_explicit(
+        message,
+        category,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        module=frame.f_globals.get("__name__"),
+        registry=frame.f_globals.setdefault("__warningregistry__", {}),
+    )

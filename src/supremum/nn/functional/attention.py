@@ -1,0 +1,188 @@
+"""Scaled dot-product attention, for 16-bit formats and long sequences too."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from supremum.errors import ArgumentError, OperandError
+from supremum.formats import as_format
+from supremum.nn.functional.masks import broadcasts, split_additive
+from supremum.nn.functional.online_softmax import Inputs, Plan, attend
+from supremum.nn.functional.promotion import at_least_float32, promote_dtype
+from supremum.nn.functional.real_only import refuse_complex
+
+SCORES_AT_ONCE = 2**26
+"""How many scores are held at once unless `chunk` says otherwise: 256 MiB of float32, those of 4,096 queries and keys
+in four heads."""
+
+SMALLEST_CHUNK = 128
+"""Scores of a smaller chunk would take less memory than the outputs, whose heads have about as many dimensions."""
+
+
+def dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    *,
+    mask: Any = None,
+    bias: Any = None,
+    is_causal: bool = False,
+    scale: float | None = None,
+    dropout_rate: float = 0.0,
+    dropout_key: jax.Array | None = None,
+    chunk: int | None = None,
+    dtype: Any = None,
+) -> jax.Array:
+    """Values summed by the softmax of `scale * (query · key) + bias`: Vaswani et al. 2017, "Attention is all you need".
+
+    Queries, keys and values are multiplied in the dtype they meet in. Scores, softmax and probabilities are kept in at
+    least float32, where float16 would overflow or lose the small ones, and the result is rounded once. The backward
+    pass computes them again, so that its memory is bounded too. Only gradients have forward-mode derivatives, as in
+    `jax.hessian`.
+
+    Args:
+        query: shape (batch..., queries, heads, head_dim), real.
+        key: shape (batch..., keys, key_value_heads, head_dim); with fewer heads, a divisor of `heads`, each serves as
+            many heads of queries in turn (Ainslie et al. 2023, "GQA", arXiv:2305.13245).
+        value: shape (batch..., keys, key_value_heads, value_dim).
+        mask: booleans that broadcast to (batch..., heads, queries, keys), True attends. A floating mask is added as
+            `bias` is, and keeps out where it is the smallest number of its dtype (`additive_mask`) or `-inf`.
+        bias: what is added to the scores, of a real dtype, broadcasting likewise; in at least float32.
+        is_causal: whether query i attends to no key after key i.
+        scale: a number; None for `head_dim ** -0.5`.
+        dropout_rate: the share of probabilities to drop at random; the others are divided by what is left.
+        dropout_key: the random key for that. The result does not depend on `chunk`.
+        chunk: how many keys to process at once. None for all of them, as long as there are no more than
+            `SCORES_AT_ONCE` scores; beyond, as many as keep to that.
+        dtype: the compute dtype; None for what query, key and value meet in. Integers become at least float32.
+
+    Returns:
+        An array of shape (batch..., queries, heads, value_dim) of the compute dtype. Queries that attend to nothing get
+        zeros, and zero gradients.
+
+    Raises:
+        OperandError: for complex arrays, a mask of integers, a bias of booleans; a `TypeError`.
+        ArgumentError: for shapes that do not fit, numbers out of their range; a `ValueError`.
+
+    >>> x = jnp.ones((1, 3, 2, 4), jnp.bfloat16)
+    >>> result = dot_product_attention(x, x, x, is_causal=True)
+    >>> result.shape, result.dtype
+    ((1, 3, 2, 4), dtype(bfloat16))
+    """
+    refuse_complex("attention", dtype=dtype, query=query, key=key, value=value, mask=mask, bias=bias)
+    query, key, value = promote_dtype(query, key, value, dtype=dtype)
+    sizes = _sizes(query, key, value)
+    bias, mask = _bias_and_mask(bias, mask)
+    wide = at_least_float32(query.dtype)
+    if bias is not None and as_format(bias.dtype).is_inexact and not as_format(wide).holds(as_format(bias.dtype)):
+        wide = at_least_float32(bias.dtype)
+    plan = Plan(
+        wide=wide,
+        scale=_scale(scale, query.shape[-1]),
+        is_causal=is_causal,
+        dropout_rate=_dropout_rate(dropout_rate, dropout_key),
+        chunk=_chunk(chunk, sizes),
+    )
+    inputs = Inputs(
+        query=query.reshape(*query.shape[:-2], sizes.groups, sizes.members, query.shape[-1]),
+        key=key,
+        value=value,
+        bias=None if bias is None else _by_group("bias", bias, sizes),
+        mask=None if mask is None else _by_group("mask", mask, sizes),
+        dropout_key=dropout_key if dropout_rate else None,
+    )
+    result: jax.Array = attend(plan, inputs)
+    return result.reshape(*query.shape[:-1], value.shape[-1])
+
+
+class _Sizes(NamedTuple):
+    batch: tuple[int, ...]
+    queries: int
+    keys: int
+    groups: int
+    members: int
+
+    @property
+    def scores(self) -> tuple[int, ...]:
+        return (*self.batch, self.groups * self.members, self.queries, self.keys)
+
+
+def _sizes(query: jax.Array, key: jax.Array, value: jax.Array) -> _Sizes:
+    shapes = f"query {query.shape}, key {key.shape}, value {value.shape}"
+    if min(query.ndim, key.ndim, value.ndim) < 3:
+        raise ArgumentError(f"attention takes arrays of shape (batch..., length, heads, dim), not {shapes}")
+    *batch, queries, heads, head_dim = query.shape
+    keys, groups = key.shape[-3:-1]
+    if not query.shape[:-3] == key.shape[:-3] == value.shape[:-3]:
+        raise ArgumentError(f"query, key and value have one batch shape, not {shapes}")
+    if head_dim != key.shape[-1]:
+        raise ArgumentError(f"heads of query and key have one dimension, not {shapes}")
+    if (keys, groups) != value.shape[-3:-1]:
+        raise ArgumentError(f"there is one value, in as many heads, for each key, not {shapes}")
+    if groups == 0 or heads % groups:
+        raise ArgumentError(f"the heads of keys and values divide those of queries, not {shapes}")
+    return _Sizes(tuple(batch), queries, keys, groups, heads // groups)
+
+
+def _bias_and_mask(bias: Any, mask: Any) -> tuple[jax.Array | None, jax.Array | None]:
+    """The bias with what is to be added of the mask, and the boolean mask."""
+    bias = None if bias is None else jnp.asarray(bias)
+    if bias is not None and as_format(bias.dtype).category == "bool":
+        raise OperandError("the bias of attention is what is added to scores, not bool: give it as mask=")
+    if mask is None:
+        return bias, None
+    mask = jnp.asarray(mask)
+    if as_format(mask.dtype).category == "bool":
+        return bias, mask
+    if as_format(mask.dtype).category != "float":
+        raise OperandError(
+            f"the mask of attention is boolean, or floating to be added, not {mask.dtype}: give mask.astype(bool)"
+        )
+    mask, added = split_additive(mask)
+    if bias is None:
+        return added, mask
+    wide = max((bias.dtype, added.dtype), key=lambda dtype: as_format(at_least_float32(dtype)).bits)
+    return bias.astype(at_least_float32(wide)) + added.astype(at_least_float32(wide)), mask
+
+
+def _by_group(name: str, array: jax.Array, sizes: _Sizes) -> jax.Array:
+    """A mask or bias with the axis of heads as two, of groups and their members."""
+    if not broadcasts(array.shape, sizes.scores):
+        raise ArgumentError(
+            f"the {name} of attention broadcasts to (batch..., heads, queries, keys), here {sizes.scores}, "
+            f"not {array.shape}"
+        )
+    shape = (1,) * (len(sizes.scores) - array.ndim) + array.shape
+    heads = (1, 1) if shape[-3] == 1 else (sizes.groups, sizes.members)
+    return array.reshape(*shape[:-3], *heads, *shape[-2:])
+
+
+def _scale(scale: float | None, head_dim: int) -> float:
+    if scale is None:
+        return head_dim**-0.5 if head_dim else 1.0
+    if isinstance(scale, jax.Array):
+        raise OperandError("the scale of attention is a number, not an array: multiply the query by it")
+    return float(scale)
+
+
+def _dropout_rate(rate: float, key: jax.Array | None) -> float:
+    if not 0 <= rate < 1:
+        raise ArgumentError(f"dropout_rate is from 0 to below 1, not {rate}")
+    if rate and key is None:
+        raise ArgumentError(f"dropout_rate={rate} needs random numbers: give dropout_key=jax.random.key(0), or another")
+    return float(rate)
+
+
+def _chunk(chunk: int | None, sizes: _Sizes) -> int:
+    if chunk is None:
+        rows = max(math.prod(sizes.scores[:-1]), 1)
+        if rows * sizes.keys <= SCORES_AT_ONCE:
+            return max(sizes.keys, 1)
+        return max(SCORES_AT_ONCE // rows // SMALLEST_CHUNK, 1) * SMALLEST_CHUNK
+    if chunk < 1:
+        raise ArgumentError(f"chunk is how many keys to process at once, 1 or more, not {chunk}")
+    return chunk

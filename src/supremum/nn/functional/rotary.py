@@ -1,0 +1,60 @@
+"""Rotary position embedding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from supremum.errors import ArgumentError, OperandError
+from supremum.formats import as_format
+from supremum.nn.functional.masks import broadcasts
+from supremum.nn.functional.promotion import at_least_float32, promote_dtype
+from supremum.nn.functional.real_only import refuse_complex
+
+
+def rotary_embedding(x: Any, positions: Any, *, base: float = 10000.0, dtype: Any = None) -> jax.Array:
+    """Queries or keys turned by angles that grow with their position, so that their products see distances only.
+
+    Su et al. 2021, "RoFormer" (arXiv:2104.09864), section 3.2.2: pair i of a head of dimension d turns by
+    `position * base ** (-2 * i / d)`. Element i is paired with element i + d / 2, as in GPT-NeoX and Llama; RoFormer
+    pairs neighbours, which is the same up to the order of elements. Angles and products are computed in at least
+    float32, as bfloat16 could not tell position 256 from 257, and rounded once.
+
+    Args:
+        x: shape (batch..., length, heads, head_dim), real, head_dim even.
+        positions: integers, or real numbers, that broadcast to (batch..., length).
+        base: the slowest pair takes about so many positions times 2 pi for a turn; 10,000 in the paper.
+        dtype: the dtype of the result; None for that of `x`.
+
+    Returns:
+        An array of the shape of `x`.
+
+    Raises:
+        OperandError: for complex or boolean arguments; a `TypeError`.
+        ArgumentError: for shapes that do not fit, a base that is not positive; a `ValueError`.
+
+    >>> turned = rotary_embedding(jnp.ones((3, 1, 2)), jnp.arange(3))
+    >>> [round(float((turned[i] * turned[i + 1]).sum()), 3) for i in range(2)]
+    [1.081, 1.081]
+    """
+    refuse_complex("rotary_embedding", dtype=dtype, x=x, positions=positions)
+    (x,), positions = promote_dtype(x, dtype=dtype), jnp.asarray(positions)
+    if x.ndim < 3 or x.shape[-1] % 2:
+        raise ArgumentError(f"x has shape (batch..., length, heads, head_dim), head_dim even, not {x.shape}")
+    if as_format(positions.dtype).category == "bool":
+        raise OperandError("positions are numbers, as in jnp.arange(length), not bool")
+    if not broadcasts(positions.shape, x.shape[:-2]):
+        raise ArgumentError(f"positions broadcast to (batch..., length), here {x.shape[:-2]}, not {positions.shape}")
+    if not base > 0:
+        raise ArgumentError(f"base is a positive number, not {base}")
+    wide = at_least_float32(x.dtype)
+    half = x.shape[-1] // 2
+    rates = jnp.asarray(base ** (-np.arange(half) / max(half, 1)), wide)
+    angles = positions.astype(wide)[..., None, None] * rates
+    cos, sin = jnp.cos(angles), jnp.sin(angles)
+    first, second = jnp.split(x.astype(wide), 2, axis=-1)
+    turned = first * cos - second * sin, second * cos + first * sin
+    return jnp.concatenate(turned, -1).astype(x.dtype)

@@ -1,0 +1,96 @@
+"""Softmax and its logarithm, over rows of any length, in formats of any width."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from supremum.errors import ArgumentError
+from supremum.formats import as_format
+from supremum.nn.functional.masks import as_boolean, broadcasts
+from supremum.nn.functional.promotion import at_least_float32, promote_dtype
+from supremum.nn.functional.real_only import refuse_complex
+
+Axes: TypeAlias = int | tuple[int, ...]
+
+
+def softmax(x: Any, axis: Axes = -1, *, mask: Any = None, dtype: Any = None) -> jax.Array:
+    """Exponentials that add up to one, `exp(x) / sum(exp(x))`.
+
+    They are computed in at least float32 and rounded once, gradients likewise: a row of float16 may be as long as
+    memory holds, and its values anything finite.
+
+    Args:
+        x: values of a real dtype; integers and bools become at least float32.
+        axis: the axis, or axes, to normalise over.
+        mask: booleans that broadcast to the shape of `x`, True for what takes part; the rest gets zero. A row in which
+            nothing takes part, or in which all is `-inf`, is all zeros, and so are its gradients.
+        dtype: the dtype of the result; None for that of `x`.
+
+    Returns:
+        An array of the shape of `x`.
+
+    Raises:
+        OperandError: for complex values, which have no order and so no softmax, or a mask that is not boolean.
+        ArgumentError: for an axis that is not there, or a mask of a shape that does not fit; a `ValueError`.
+
+    >>> softmax(jnp.asarray([6e4, 6e4, 0.0], "float16"))
+    Array([0.5, 0.5, 0. ], dtype=float16)
+    >>> softmax(jnp.asarray([1.0, 2.0, 3.0]), mask=jnp.asarray([True, False, True])).round(2)
+    Array([0.12, 0.  , 0.88], dtype=float32)
+    """
+    x, mask = _checked("softmax", x, axis, mask, dtype)
+    _, weights, total = _exponentials(x, axis, mask)
+    return (weights / total).astype(x.dtype)
+
+
+def log_softmax(x: Any, axis: Axes = -1, *, mask: Any = None, dtype: Any = None) -> jax.Array:
+    """The logarithm of `softmax`, `x - log(sum(exp(x)))`; arguments and errors are the same.
+
+    Differences that the result's dtype does not reach, as of 6e4 and -6e4 in float16, are `-inf`, as rounding has it:
+    give `dtype="float32"`. What `mask` leaves out is the smallest number of the result's dtype, not `-inf`, so that a
+    product with zero is zero; where it leaves out a whole row, that row is all zeros.
+
+    >>> log_softmax(jnp.zeros(4)).round(3)
+    Array([-1.386, -1.386, -1.386, -1.386], dtype=float32)
+    """
+    x, mask = _checked("log_softmax", x, axis, mask, dtype)
+    shifted, _, total = _exponentials(x, axis, mask)
+    logarithms = (shifted - jnp.log(total)).astype(x.dtype)
+    if mask is None:
+        return logarithms
+    smallest = jnp.asarray(as_format(x.dtype).min, x.dtype)
+    empty = ~jnp.any(jnp.broadcast_to(mask, x.shape), axis, keepdims=True)
+    return jnp.where(mask, logarithms, jnp.where(empty, jnp.zeros_like(smallest), smallest))
+
+
+def _checked(operation: str, x: Any, axis: Axes, mask: Any, dtype: Any) -> tuple[jax.Array, jax.Array | None]:
+    refuse_complex(operation, dtype=dtype, x=x)
+    (x,) = promote_dtype(x, dtype=dtype)
+    for number in axis if isinstance(axis, tuple) else (axis,):
+        if not -x.ndim <= number < x.ndim:
+            raise ArgumentError(
+                f"{operation} over axis {number} of an array of shape {x.shape}, which has no such axis"
+            )
+    if mask is not None:
+        mask = as_boolean(mask, f"the mask of {operation}", "give mask.astype(bool), or add it to x")
+        if not broadcasts(mask.shape, x.shape):
+            raise ArgumentError(
+                f"the mask of {operation} has shape {mask.shape}, which does not broadcast to {x.shape}"
+            )
+    return x, mask
+
+
+def _exponentials(x: jax.Array, axis: Axes, mask: jax.Array | None) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The values less their maximum, the exponentials of that and their sum; the sum of nothing counts as one."""
+    wide = x.astype(at_least_float32(x.dtype))
+    if mask is not None:
+        wide = jnp.where(mask, wide, -jnp.inf)
+    top = lax.stop_gradient(jnp.max(wide, axis, keepdims=True, initial=-jnp.inf))
+    shifted = wide - jnp.where(top == -jnp.inf, jnp.zeros_like(top), top)
+    weights = jnp.exp(shifted)
+    total = jnp.sum(weights, axis, keepdims=True)
+    return shifted, weights, jnp.where(total == 0, jnp.ones_like(total), total)

@@ -1,0 +1,134 @@
+"""What a model is made of, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import jax
+
+from supremum.formats import as_format
+from supremum.nn.symbolic import is_spec
+from supremum.nn.variables import Variable
+from supremum.render import Cell, Table, aligned
+from supremum.render.table import to_html, to_markdown
+
+if TYPE_CHECKING:
+    from supremum.nn.layer import Layer
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRow:
+    """A layer.
+
+    Args:
+        path: its path; empty for the model itself.
+        layer: its class.
+        output_shape: the shape of what it returned, with `None` for axes of any length; empty where it was not called.
+        output_dtype: the dtype of that.
+        trainable: how many parameters of its own optimizers change.
+        other: how many they do not.
+        variable_dtype: what its weights are stored in; empty where it has none.
+        compute_dtype: what it casts its inputs to; `"infer"` for what inputs and parameters meet in, empty for what it
+            leaves to the layers in it.
+        nbytes: bytes of its own variables.
+    """
+
+    path: str
+    layer: str
+    output_shape: str
+    output_dtype: str
+    trainable: int
+    other: int
+    variable_dtype: str
+    compute_dtype: str
+    nbytes: int
+
+
+_TITLES = ("path", "layer", "output", "dtype", "parameters", "stored in", "computes in", "bytes")
+_NUMBERS = frozenset({4, 7})
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """All layers of a model; it prints as a table, and renders in notebooks.
+
+    Args:
+        rows: the layers, outermost first. What two of them share is counted once.
+    """
+
+    rows: tuple[SummaryRow, ...]
+
+    @property
+    def trainable(self) -> int:
+        """How many parameters optimizers change."""
+        return sum(row.trainable for row in self.rows)
+
+    @property
+    def other(self) -> int:
+        """How many they do not, such as running statistics."""
+        return sum(row.other for row in self.rows)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all variables."""
+        return sum(row.nbytes for row in self.rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The summary as plain data for JSON."""
+        totals = {"trainable": self.trainable, "other": self.other, "nbytes": self.nbytes}
+        return {"layers": [asdict(row) for row in self.rows], **totals}
+
+    def to_markdown(self) -> str:
+        """The summary in GitHub's Markdown."""
+        return to_markdown(self._table())
+
+    def _table(self) -> Table:
+        rows = [(line[0], tuple(Cell(text, "") for text in line[1:])) for line in map(_line, self.rows)]
+        return Table(self._totals(), _TITLES[1:], tuple(rows))
+
+    def _totals(self) -> str:
+        other = f" and {self.other:,} others" if self.other else ""
+        return f"{self.trainable:,} trainable parameters{other}, {self.nbytes:,} bytes"
+
+    def __str__(self) -> str:
+        return aligned([_TITLES, *map(_line, self.rows)], right=_NUMBERS) + f"\n\n{self._totals()}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return to_html(self._table())
+
+
+def _line(row: SummaryRow) -> tuple[str, ...]:
+    own = f"{row.trainable + row.other:,}"
+    return (
+        row.path, row.layer, row.output_shape, row.output_dtype, own, row.variable_dtype, row.compute_dtype,
+        f"{row.nbytes:,}",
+    )  # fmt: skip
+
+
+def summary_of(layers: Mapping[str, Layer]) -> Summary:
+    """The summary of layers by path."""
+    seen: set[int] = set()
+    return Summary(tuple(_row(path, layer, seen) for path, layer in layers.items()))
+
+
+def _row(path: str, layer: Layer, seen: set[int]) -> SummaryRow:
+    own = [child for _, child in layer.children() if isinstance(child, Variable) and id(child) not in seen]
+    seen |= {id(variable) for variable in own}
+    outputs = [spec for spec in jax.tree.leaves(layer.output_spec, is_leaf=is_spec) if is_spec(spec)]
+    stored = dict.fromkeys(str(as_format(variable.true_dtype)) for variable in own)
+    compute = layer.compute_dtype
+    return SummaryRow(
+        path=path,
+        layer=type(layer).__name__,
+        output_shape=", ".join(str(spec.shape) for spec in outputs),
+        output_dtype=", ".join(dict.fromkeys(str(spec.dtype) for spec in outputs)),
+        trainable=sum(variable.size for variable in own if variable.trainable),
+        other=sum(variable.size for variable in own if not variable.trainable),
+        variable_dtype=", ".join(stored),
+        compute_dtype="infer" if compute is None else str(as_format(compute)) if layer.autocast else "",
+        nbytes=sum(variable.nbytes for variable in own),
+    )

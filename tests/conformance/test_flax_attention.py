@@ -1,0 +1,146 @@
+"""Attention beside Flax's, over every dtype of queries, of keys and values, and asked for."""
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import linen
+
+from conformance.flax_judge import CELLS, Cell, differences, random_like
+from supremum import nn
+from supremum.errors import OperandError
+from supremum.nn.attention import MultiHeadAttention
+from supremum.nn.functional.attention import dot_product_attention
+from supremum.nn.functional.masks import make_causal_mask
+
+INPUTS = {"query": (1, 2, 2, 2)}
+PARAMS = {"key": (1, 3, 2, 2), "value": (1, 3, 2, 3), "bias": (2, 1, 3)}
+MASK = make_causal_mask(2, 3, offset=1)
+
+DEPARTURES = {
+    lambda cell: (
+        "complex64" in cell
+    ): "spec/flax-flip-default-dtypes.md: attention raises on complex inputs, as neither "
+    "the product nor the softmax is clear; Flax computes something, or drops the imaginary parts",
+}
+REAL = [cell for cell in CELLS if not any(departs(cell) for departs in DEPARTURES)]
+
+
+def ours(params, inputs, asked):
+    rest = {name: array for name, array in params.items() if name != "bias"}
+    return dot_product_attention(**inputs, **rest, bias=params.get("bias"), mask=MASK, dtype=asked)
+
+
+def theirs(params, inputs, asked):
+    rest = {name: array for name, array in params.items() if name != "bias"}
+    return linen.dot_product_attention(**inputs, **rest, bias=params.get("bias"), mask=MASK, dtype=asked)
+
+
+def test_outputs_and_gradients_over_every_real_dtype():
+    with jax.enable_x64(True):
+        # Flax rounds scores, probabilities and each step of its softmax to the compute dtype.
+        # What is asked for is cast to first: gradients through one such cast, the narrowest, stand for the others.
+        for gradients in (True, False):
+            cells = [cell for cell in REAL if (cell.asked in (None, "float16")) == gradients]
+            assert list(differences(ours, theirs, INPUTS, PARAMS, cells=cells, ulps=8, gradients=gradients)) == []
+
+
+@pytest.mark.parametrize("cell", [cell for cell in CELLS if cell not in REAL], ids=str)
+def test_complex_numbers_are_refused_where_flax_computes_something(cell):
+    with jax.enable_x64(True), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the imaginary parts that Flax drops
+        args = random_like(PARAMS, cell.params), random_like(INPUTS, cell.inputs), cell.asked
+        assert np.isfinite(theirs(*args)).all()
+        with pytest.raises(OperandError, match="not defined for complex numbers"):
+            ours(*args)
+
+
+def test_queries_without_keys_get_zeros_where_flax_averages_all_values():
+    """A departure: there is nothing to average, and padding would not stay zero."""
+    x, none = random_like((1, 2, 1, 2), "float32"), jnp.zeros((2, 2), bool)
+    assert (dot_product_attention(x, x, x, mask=none) == 0).all()
+    np.testing.assert_allclose(
+        linen.dot_product_attention(x, x, x, mask=none)[0, 0], np.asarray(x).mean(1)[0], rtol=1e-6
+    )
+
+
+WEIGHTS = {
+    "query": {"kernel": (4, 2, 3), "bias": (2, 3)},
+    "key": {"kernel": (4, 2, 3), "bias": (2, 3)},
+    "value": {"kernel": (4, 2, 3), "bias": (2, 3)},
+    "out": {"kernel": (2, 3, 4), "bias": (4,)},
+}
+# Each role with a dtype of its own, and inferred ones.
+MIXED = Cell("float16", "float32", "bfloat16")
+SOME = [MIXED, Cell("float64", "float32", None)]
+
+
+def layer_of_ours(params, inputs, asked):
+    dtype = params["out"]["bias"].dtype
+    layer = MultiHeadAttention(2, 3, dtype=asked or "infer", param_dtype=dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # float32 inputs of layers of float16 are told of, and meant here
+        nn.output_spec(layer, inputs)
+        flat = {f"{name}/{leaf}": value for name, part in params.items() for leaf, value in part.items()}
+        renamed = {path.replace("out/", "output/"): value for path, value in flat.items()}
+        return nn.functional_call(layer, renamed, inputs, is_causal=True)[0]
+
+
+def layer_of_flax(params, inputs, asked):
+    layer = linen.MultiHeadDotProductAttention(
+        2, qkv_features=6, dtype=asked, param_dtype=params["out"]["bias"].dtype, deterministic=True
+    )
+    return layer.apply({"params": params}, inputs, mask=make_causal_mask(inputs.shape[1]))
+
+
+def test_the_layer_beside_flax_over_some_dtypes():
+    with jax.enable_x64(True):
+        found = list(differences(layer_of_ours, layer_of_flax, (1, 3, 4), WEIGHTS, cells=SOME, ulps=8))
+    # A bias of keys adds the same to all scores of a query: its gradient is zero but for rounding.
+    assert [line for line in found if "['key']['bias']" not in line] == []
+    inputs, params = random_like((1, 3, 4), MIXED.inputs, 1), random_like(WEIGHTS, MIXED.params, 2)
+    slopes = [
+        jax.grad(lambda params, layer=layer: (layer(params, inputs, MIXED.asked) ** 2).astype("float32").sum())(params)
+        for layer in (layer_of_ours, layer_of_flax)
+    ]
+    largest = [float(jnp.abs(slope["key"]["bias"]).max()) for slope in slopes]
+    assert largest[0] < largest[1] / 4
+
+
+def test_a_layer_of_complex_weights_is_refused_where_flax_computes_something():
+    with jax.enable_x64(True):
+        inputs, params = random_like((1, 3, 4), "float32"), random_like(WEIGHTS, "complex64")
+        assert np.isfinite(layer_of_flax(params, inputs, None)).all()
+        with pytest.raises(OperandError, match="query is complex64"):
+            layer_of_ours(params, inputs, None)
+
+
+def test_decoding_beside_flax():
+    """Token by token, with a cache of the dtype of the keys on both sides."""
+    dtype = "bfloat16"
+    inputs, params = random_like((2, 3, 4), dtype, 1), random_like(WEIGHTS, "float32", 2)
+    flax = linen.MultiHeadDotProductAttention(2, qkv_features=6, dtype=dtype, decode=True, deterministic=True)
+    cache = flax.init(jax.random.key(0), inputs)["cache"]
+    layer = MultiHeadAttention(2, 3, dtype=f"variable=float32,compute={dtype}")
+    nn.output_spec(layer, inputs)
+    nn.load_variables(
+        layer,
+        {
+            f"{name.replace('out', 'output')}/{leaf}": value
+            for name, part in params.items()
+            for leaf, value in part.items()
+        },
+    )
+    own = layer.init_cache(2, 3)
+    for place in range(3):
+        token = inputs[:, place : place + 1]
+        want, changed = flax.apply({"params": params, "cache": cache}, token, mutable=["cache"])
+        cache = changed["cache"]
+        got, own = layer(token, cache=own)
+        assert got.dtype == want.dtype == dtype
+        np.testing.assert_allclose(
+            *(np.asarray(a, "float64") for a in (got, want)), atol=16 * float(jnp.finfo(dtype).eps)
+        )
+    assert own.keys.dtype == cache["cached_key"].dtype == dtype

@@ -1,0 +1,202 @@
+import asyncio
+import subprocess
+import sys
+import threading
+import warnings
+
+import pytest
+
+from supremum import nn
+from supremum.mixed_precision import (
+    HardwareWarning,
+    Policy,
+    PolicyMap,
+    PolicyWarning,
+    floatx,
+    global_policy,
+    hardware,
+    set_floatx,
+    set_global_policy,
+    use_policy,
+)
+
+
+@pytest.fixture(autouse=True)
+def restored():
+    yield
+    set_global_policy(None)
+    set_floatx("float32")
+
+
+class TestTracking:
+    def test_the_policy_follows_floatx_until_it_is_set(self):
+        """The RFC's own example, "The global policy"."""
+        assert global_policy() == Policy("float32")
+        set_floatx("float16")
+        assert global_policy() == Policy("float16")
+        set_global_policy("float64")
+        set_floatx("float32")
+        assert global_policy() == Policy("float64")
+        set_global_policy(None)
+        assert global_policy() == Policy("float32")
+
+    def test_a_policy_or_what_makes_one_is_taken(self):
+        set_global_policy("mixed_float16")
+        named = global_policy()
+        set_global_policy(Policy("mixed_float16"))
+        assert global_policy() == named
+        set_global_policy(Policy("mixed_float16", loss_scale=128))
+        assert global_policy().loss_scale is not None
+        assert global_policy() != named
+
+    @pytest.mark.parametrize(
+        ("value", "code", "said"),
+        [
+            ("bfloat16", 0, "bfloat16"),
+            ("float17", 1, "the environment variable SUPREMUM_FLOATX is 'float17': unknown dtype"),
+            ("int8", 1, "floatx is a real floating dtype, not int8"),
+        ],
+    )
+    def test_the_environment_says_what_it_starts_as(self, value, code, said):
+        program = "from supremum.mixed_precision import global_policy; print(global_policy())"
+        environment = {"SUPREMUM_FLOATX": value, "JAX_PLATFORMS": "cpu", "PATH": ""}
+        run = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False
+        )
+        assert run.returncode == code
+        assert said in run.stdout + run.stderr
+
+    @pytest.mark.parametrize("dtype", ["int32", "complex64", "bool", "float33", None])
+    def test_floatx_is_a_real_floating_dtype(self, dtype):
+        with pytest.raises((ValueError, TypeError)):
+            set_floatx(dtype)
+        assert floatx() == "float32"
+
+
+class TestWhatItMayBe:
+    @pytest.mark.parametrize("policy", ["int32", "bool", "complex64", "variable=float32,compute=int8"])
+    @pytest.mark.parametrize("put", [set_global_policy, use_policy])
+    def test_only_floating_ones(self, policy, put):
+        with pytest.raises(ValueError, match="computes in a real floating dtype"):
+            put(policy)
+        assert global_policy() == Policy("float32")
+        assert nn.Flatten(dtype=policy).dtype_policy == Policy(policy)
+
+    def test_infer_is_one_and_its_older_name_is_explained(self):
+        set_global_policy("infer")
+        assert nn.Dense(2).compute_dtype is None
+        with pytest.raises(ValueError, match="use 'infer'"):
+            set_global_policy("_infer")
+        with pytest.raises(ValueError, match="use 'infer'"):
+            Policy("_infer")
+
+    @pytest.mark.parametrize("policy", ["float16", "bfloat16", "float8_e5m2"])
+    def test_one_that_stores_little_is_warned_of_where_it_is_set(self, policy):
+        for put in (set_global_policy, use_policy):
+            with pytest.warns(PolicyWarning, match=f"'mixed_{policy}' computes in the same") as caught:
+                put(policy)
+            assert caught[0].filename == __file__
+
+    @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16", "float32", "float64", "infer"])
+    def test_others_are_not(self, policy):
+        set_global_policy(policy)
+
+    def test_a_policy_map_is_for_models(self):
+        with pytest.raises((ValueError, TypeError)):
+            set_global_policy(PolicyMap({}))
+        with pytest.raises(ValueError, match="a PolicyMap is for a model"):
+            nn.Dense(2, dtype=PolicyMap({}))
+
+
+class TestReach:
+    def test_threads_that_start_later_see_it(self):
+        set_global_policy("mixed_bfloat16")
+        seen = []
+        thread = threading.Thread(target=lambda: seen.append(nn.Dense(1).dtype_policy))
+        thread.start()
+        thread.join()
+        assert seen == [Policy("mixed_bfloat16")]
+
+    def test_a_layer_reads_it_once(self):
+        layer = nn.Dense(10)
+        set_global_policy("mixed_float16")
+        assert (layer.dtype_policy.name, nn.Dense(10).dtype_policy.name) == ("float32", "mixed_float16")
+        assert nn.Dense(10, dtype="float32").compute_dtype == "float32"
+        with pytest.raises(AttributeError):
+            layer.dtype_policy = Policy("float16")
+
+    def test_a_scope_overrules_it_and_ends_with_an_error(self):
+        set_global_policy("mixed_float16")
+        with use_policy("float32") as outer, use_policy("mixed_bfloat16"):
+            assert (outer, global_policy()) == (Policy("float32"), Policy("mixed_bfloat16"))
+            with use_policy(None):
+                assert global_policy() == Policy("mixed_float16")
+        with pytest.raises(RuntimeError), use_policy("float64"):
+            raise RuntimeError
+        assert global_policy() == Policy("mixed_float16")
+
+    def test_a_scope_is_of_its_thread_and_of_its_tasks(self):
+        seen = {}
+
+        async def task():
+            seen["task"] = global_policy().name
+
+        with use_policy("mixed_bfloat16"):
+            thread = threading.Thread(target=lambda: seen.setdefault("thread", global_policy().name))
+            thread.start()
+            thread.join()
+            asyncio.run(task())
+        assert seen == {"thread": "float32", "task": "mixed_bfloat16"}
+
+    def test_it_decorates(self):
+        @use_policy("mixed_bfloat16")
+        def make(units, *, name):
+            """Made."""
+            return nn.Dense(units).compute_dtype, name
+
+        assert make(2, name="x") == ("bfloat16", "x")
+        assert make.__doc__ == "Made."
+
+
+class Device:
+    def __init__(self, platform, capability=None):
+        self.platform = self.device_kind = platform
+        if capability is not None:
+            self.compute_capability = capability
+
+
+class TestHardware:
+    @pytest.mark.parametrize(
+        ("dtype", "device", "gains"),
+        [
+            ("float16", Device("gpu", "7.0"), True),
+            ("float16", Device("gpu", "6.1"), False),
+            ("float16", Device("gpu", "gfx90a"), None),
+            ("float16", Device("tpu"), False),
+            ("float16", Device("cpu"), False),
+            ("bfloat16", Device("gpu", "8.0"), True),
+            ("bfloat16", Device("gpu", "7.5"), False),
+            ("bfloat16", Device("gpu", "10.0"), True),
+            ("bfloat16", Device("tpu"), True),
+        ],
+    )
+    def test_who_gains(self, dtype, device, gains):
+        assert hardware.gains(dtype, device) is gains
+
+    @pytest.mark.parametrize(
+        ("flags", "gains"), [({"avx512_bf16"}, True), ({"sse"}, False), ({"bf16"}, True), (None, None)]
+    )
+    def test_a_cpu_says_it_in_its_flags(self, monkeypatch, flags, gains):
+        monkeypatch.setattr(hardware, "_cpu_flags", lambda: flags)
+        assert hardware.gains("bfloat16", Device("cpu")) is gains
+
+    def test_it_is_said_once_when_a_mixed_layer_first_runs(self, monkeypatch):
+        monkeypatch.setattr(hardware, "_warned", set())
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            layers = [nn.ReLU(dtype=policy) for policy in ("mixed_float16", "mixed_float16", "float16", "float32")]
+            assert not caught
+            for layer in layers:
+                layer(1.0)
+        assert [(each.category, each.filename) for each in caught] == [(HardwareWarning, __file__)]
+        assert "computing in float16 gains no speed on this cpu device" in str(caught[0].message)

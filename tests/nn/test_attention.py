@@ -1,0 +1,458 @@
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from supremum import nn
+from supremum.errors import ArgumentError, OperandError
+from supremum.formats import as_format
+from supremum.nn.attention import MultiHeadAttention
+from supremum.nn.functional import attention
+from supremum.nn.functional.attention import dot_product_attention
+from supremum.nn.functional.masks import additive_mask, combine_masks, make_attention_mask, make_causal_mask
+
+either_mode = pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
+every_format = pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+rng = np.random.default_rng(0)
+BATCH, QUERIES, KEYS, HEADS, GROUPS, DIM, VALUE_DIM = 2, 5, 7, 4, 2, 3, 6
+SCORES = (BATCH, HEADS, QUERIES, KEYS)
+
+
+def normal(*shape, dtype="float32", scale=1.0):
+    return jnp.asarray(scale * rng.normal(size=shape), dtype)
+
+
+def operands(dtype="float32"):
+    shapes = (BATCH, QUERIES, HEADS, DIM), (BATCH, KEYS, GROUPS, DIM), (BATCH, KEYS, GROUPS, VALUE_DIM)
+    return tuple(normal(*shape, dtype=dtype) for shape in shapes)
+
+
+def exact(query, key, value, cotangent, *, mask=True, bias=0.0):
+    """Outputs and the gradients of query, key, value and scores, in float64; `members` heads share keys and values."""
+    query, key, value, cotangent, bias = (np.asarray(a, np.float64) for a in (query, key, value, cotangent, bias))
+    members, scale = query.shape[-2] // key.shape[-2], query.shape[-1] ** -0.5
+    wide_key, wide_value = (np.repeat(array, members, -2) for array in (key, value))
+    mask = np.broadcast_to(np.asarray(mask), (*query.shape[:-3], query.shape[-2], query.shape[-3], key.shape[-3]))
+    scores = np.where(mask, np.einsum("...qhd,...khd->...hqk", query, wide_key) * scale + bias, -np.inf)
+    top = scores.max(-1, keepdims=True)
+    weights = np.exp(scores - np.where(np.isinf(top), 0, top))
+    total = weights.sum(-1, keepdims=True)
+    p = weights / np.where(total == 0, 1, total)
+    of_p = np.einsum("...qhd,...khd->...hqk", cotangent, wide_value)
+    of_scores = p * (of_p - (p * of_p).sum(-1, keepdims=True))
+
+    def by_group(array):
+        return array.reshape(*array.shape[:-2], -1, members, array.shape[-1]).sum(-2)
+
+    return (
+        np.einsum("...hqk,...khd->...qhd", p, wide_value),
+        np.einsum("...hqk,...khd->...qhd", of_scores, wide_key) * scale,
+        by_group(np.einsum("...hqk,...qhd->...khd", of_scores, query) * scale),
+        by_group(np.einsum("...hqk,...qhd->...khd", p, cotangent)),
+        of_scores,
+    )
+
+
+def ulps(got, want):
+    """How far two arrays are apart, in units of the last place of the largest number."""
+    assert np.isfinite(np.asarray(got)).all()
+    return np.abs(np.asarray(got, np.float64) - want).max() / np.abs(want).max() / as_format(got.dtype).eps
+
+
+def outputs_and_gradients(run, cotangent, *args, jitted=False):
+    def both(args, cotangent):
+        outputs, pull = jax.vjp(run, *args)
+        return outputs, *pull(cotangent)
+
+    return (jax.jit(both) if jitted else both)(args, cotangent)
+
+
+CHUNKS = [None, 1, 2, 3, 7, 9]
+
+
+@pytest.mark.parametrize("chunk", CHUNKS)
+@every_format
+@either_mode
+def test_every_chunk_agrees_with_float64(dtype, chunk, jitted):
+    args, bias = operands(dtype), normal(HEADS, 1, KEYS)
+    mask = jnp.asarray(rng.random((BATCH, 1, QUERIES, KEYS)) > 0.3).at[0, 0, 2].set(False)
+    cotangent = normal(BATCH, QUERIES, HEADS, VALUE_DIM, dtype=dtype)
+
+    def run(query, key, value, bias):
+        return dot_product_attention(query, key, value, mask=mask, bias=bias, is_causal=True, chunk=chunk)
+
+    got = outputs_and_gradients(run, cotangent, *args, bias, jitted=jitted)
+    *want, of_scores = exact(*args, cotangent, mask=mask & make_causal_mask(QUERIES, KEYS), bias=bias)
+    assert [leaf.dtype for leaf in got] == [dtype] * 4 + ["float32"]
+    limit = 0.51 if dtype != "float32" else 16
+    assert [ulps(a, b) <= limit for a, b in zip(got[:4], want, strict=True)] == [True] * 4
+    assert ulps(got[4], of_scores.sum((0, 2), keepdims=True)[0]) < 16
+    assert got[0][0, 2].tolist() == np.zeros((HEADS, VALUE_DIM)).tolist()
+
+
+@pytest.mark.parametrize("shape", [(), (KEYS,), (QUERIES, 1), (HEADS, 1, 1), SCORES, (BATCH, 1, 1, KEYS)])
+@pytest.mark.parametrize("chunk", [None, 3])
+def test_gradients_of_biases_of_every_shape(shape, chunk):
+    args, bias = operands(), normal(*shape)
+    cotangent = normal(BATCH, QUERIES, HEADS, VALUE_DIM)
+    run = lambda bias: dot_product_attention(*args, bias=bias, chunk=chunk)  # noqa: E731
+    _, gradient = outputs_and_gradients(run, cotangent, bias)
+    *_, of_scores = exact(*args, cotangent, bias=bias)
+    axes = tuple(range(4 - len(shape))) + tuple(4 - len(shape) + i for i, n in enumerate(shape) if n == 1)
+    np.testing.assert_allclose(gradient, of_scores.sum(axes).reshape(shape), atol=1e-5)
+
+
+@pytest.mark.parametrize("chunk", [2, 3])
+def test_dropout_does_not_depend_on_chunks(chunk):
+    args, cotangent = operands(), normal(BATCH, QUERIES, HEADS, VALUE_DIM)
+    results = [
+        outputs_and_gradients(
+            partial(dot_product_attention, dropout_rate=0.3, dropout_key=jax.random.key(1), chunk=size),
+            cotangent,
+            *args,
+        )
+        for size in (None, chunk)
+    ]
+    for plain, chunked in zip(*results, strict=True):
+        np.testing.assert_allclose(plain, chunked, atol=2e-6)
+
+
+def test_dropout_drops_its_share_keeps_the_mean_and_has_its_gradients():
+    keys, rate = 64, 0.25
+    value = jnp.eye(keys)[:, None]
+    query, key = normal(50, 1, 4), normal(keys, 1, 4)
+    plain = dot_product_attention(query, key, value)
+    run = partial(dot_product_attention, dropout_rate=rate, dropout_key=jax.random.key(2))
+    dropped = run(query, key, value)
+    kept = np.asarray(dropped) != 0
+    assert abs(kept.mean() - (1 - rate)) < 0.03
+    np.testing.assert_allclose(np.asarray(dropped)[kept], np.asarray(plain)[kept] / (1 - rate), rtol=1e-5)
+    # Along any direction the values move by what the gradients say.
+    cotangent, step = normal(*dropped.shape), 1e-2
+    direction = normal(*query.shape)
+    gradient = outputs_and_gradients(lambda query: run(query, key, value), cotangent, query)[1]
+    moved = [run(query + sign * step * direction, key, value) for sign in (1, -1)]
+    slope = float(((moved[0] - moved[1]) * cotangent).sum()) / (2 * step)
+    np.testing.assert_allclose(slope, float((gradient * direction).sum()), rtol=2e-2)
+
+
+def test_gradients_of_gradients():
+    args, cotangent = operands(), normal(BATCH, QUERIES, HEADS, VALUE_DIM)
+
+    def plain(query, key, value):
+        key, value = (jnp.repeat(array, HEADS // GROUPS, -2) for array in (key, value))
+        scores = jnp.einsum("bqhd,bkhd->bhqk", query, key) * DIM**-0.5
+        return (jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores), value) * cotangent).sum()
+
+    def ours(chunk, *args):
+        return (dot_product_attention(*args, chunk=chunk) * cotangent).sum()
+
+    want = jax.hessian(plain)(*args)
+    np.testing.assert_allclose(jax.hessian(partial(ours, None))(*args), want, atol=5e-6)
+    np.testing.assert_allclose(jax.jacrev(jax.grad(partial(ours, 3)))(*args), want, atol=5e-6)
+
+
+LONG = 8192
+
+
+def large(name):
+    """Queries, keys, values and a cotangent with numbers up to 6e4 where the name says, and gradients in reach."""
+    queries, heads, dim = 64, 2, 16
+    made = {
+        "query": normal(queries, heads, dim),
+        "key": normal(LONG, heads, dim),
+        "value": normal(LONG, heads, dim),
+        "cotangent": normal(queries, heads, dim, scale=1e-2),
+    }
+    made[name] = jnp.asarray(rng.uniform(-6e4, 6e4, made[name].shape), "float32")
+    if name in ("query", "key"):  # so that scores are moderate
+        made["key" if name == "query" else "query"] *= 2e-5
+        made["cotangent"] *= 1e2
+    return tuple(made.values())
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["query", "key", "value"])
+@pytest.mark.parametrize("chunk", [None, 1000])
+def test_thousands_of_keys_and_values_up_to_6e4(dtype, name, chunk):
+    args = tuple(array.astype(dtype) for array in large(name))
+    got = outputs_and_gradients(partial(dot_product_attention, chunk=chunk), args[-1], *args[:-1], jitted=True)
+    want = exact(*args)[:4]
+    least = as_format(dtype).smallest_normal
+    for a, b in zip(got, want, strict=True):
+        assert a.dtype == dtype
+        assert ulps(a, b) <= 1 or np.abs(b).max() < least * 16
+
+
+@pytest.mark.parametrize("chunk", [None, 1000])
+def test_probabilities_are_not_rounded_before_the_product_with_the_values(chunk):
+    """In float16 most of these are subnormal; the values have one sign, so that their errors add up."""
+    query, key = normal(16, 1, 8, dtype="float16", scale=2), normal(LONG, 1, 8, dtype="float16")
+    value = jnp.asarray(rng.uniform(1, 2, (LONG, 1, 4)), "float16")
+    got = dot_product_attention(query, key, value, chunk=chunk)
+    assert ulps(got, exact(query, key, value, got)[0]) <= 0.51
+
+
+@every_format
+def test_scores_beyond_float16_single_out_a_key(dtype):
+    x = jnp.asarray(rng.choice([-6e4, 6e4], (64, 1, 16)), dtype)
+    got, *gradients = outputs_and_gradients(dot_product_attention, x * 1e-4, x, x, x)
+    assert (got == x).all()
+    assert all(np.isfinite(np.asarray(gradient)).all() for gradient in gradients)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_which_products_have_16_bit_operands(dtype):
+    args = operands(dtype)
+
+    def loss(*args):
+        return dot_product_attention(*args).astype("float32").sum()
+
+    products = [
+        equation
+        for equation in jax.make_jaxpr(jax.jit(jax.grad(loss, (0, 1, 2)), inline=True))(*args).eqns
+        if equation.primitive.name == "dot_general"
+    ]
+    narrow = [equation for equation in products if {str(v.aval.dtype) for v in equation.invars} == {dtype}]
+    # Of two products, recomputed scores and four gradients: the scores twice, and cotangent by value.
+    assert (len(products), len(narrow)) == (7, 3)
+    assert all(equation.outvars[0].aval.dtype == "float32" for equation in products)
+
+
+def test_the_size_decides_how_many_keys_are_processed_at_once(monkeypatch):
+    monkeypatch.setattr(attention, "SCORES_AT_ONCE", 2**20)
+    chunks = []
+    monkeypatch.setattr(attention, "attend", lambda plan, inputs: chunks.append(plan.chunk) or inputs.query)
+    for queries, keys in ((1024, 1024), (1024, 1025), (2048, 2048), (1, 2**20), (2**16, 2**16)):
+        x = jnp.zeros((max(queries, keys), 1, 1))
+        dot_product_attention(x[:queries], x[:keys], x[:keys])
+    assert chunks == [1024, 1024, 512, 2**20, 128]
+
+
+class TestMasks:
+    def test_a_floating_mask_is_added(self):
+        args, mask = operands(), normal(BATCH, 1, QUERIES, KEYS)
+        got = dot_product_attention(*args, mask=mask, bias=mask)
+        np.testing.assert_allclose(got, dot_product_attention(*args, bias=2 * mask), rtol=1e-5)
+        slope = jax.grad(lambda mask: (dot_product_attention(*args, mask=mask) ** 2).sum())(mask)
+        want = jax.grad(lambda bias: (dot_product_attention(*args, bias=bias) ** 2).sum())(mask)
+        np.testing.assert_allclose(slope, want, atol=1e-6)
+
+    @every_format
+    @pytest.mark.parametrize("chunk", [None, 2])
+    def test_its_formats_own_minimum_keeps_out_whatever_the_scores(self, dtype, chunk):
+        """Added to scores of 6e9, float16's minimum would change nothing, and a row of it would let all in."""
+        mask = jnp.ones((QUERIES, KEYS), bool).at[:, 0].set(False).at[1].set(False)
+        query, key, value = operands(dtype)
+        query, key = jnp.full_like(query, 6e4), jnp.ones_like(key).at[:, 0].set(6e4)
+        boolean = dot_product_attention(query, key, value, mask=mask, chunk=chunk)
+        assert (boolean[:, 1] == 0).all()
+        for written in (additive_mask(mask, dtype), jnp.where(mask, 0.0, -jnp.inf)):
+            run = partial(dot_product_attention, mask=written, chunk=chunk)
+            cotangent = value[:, :QUERIES].repeat(2, 2) * 1e-3
+            got, *gradients = outputs_and_gradients(run, cotangent, query, key, value)
+            assert (got == boolean).all()
+            assert all(np.isfinite(np.asarray(gradient)).all() for gradient in gradients)
+        assert float(additive_mask(mask, dtype)[0, 0]) == as_format(dtype).min
+
+    @every_format
+    @pytest.mark.parametrize("chunk", [None, 2])
+    def test_queries_without_keys_get_zeros_and_zero_gradients(self, dtype, chunk):
+        args = operands(dtype)
+        run = partial(dot_product_attention, mask=jnp.zeros((QUERIES, KEYS), bool), chunk=chunk)
+        for leaf in outputs_and_gradients(run, normal(BATCH, QUERIES, HEADS, VALUE_DIM, dtype=dtype), *args):
+            assert (leaf == 0).all()
+        assert (dot_product_attention(args[0], args[1][:, :0], args[2][:, :0]) == 0).all()
+
+    def test_causal_masks(self):
+        assert make_causal_mask(3).tolist() == np.tri(3, dtype=bool).tolist()
+        assert make_causal_mask(2, 4, offset=1).tolist() == np.tri(2, 4, 1, dtype=bool).tolist()
+        args = operands()
+        np.testing.assert_array_equal(
+            dot_product_attention(*args, is_causal=True),
+            dot_product_attention(*args, mask=make_causal_mask(QUERIES, KEYS)),
+        )
+
+    def test_padding_and_combining(self):
+        valid = jnp.asarray([[True, True, False], [True, False, False]])
+        mask = make_attention_mask(valid, valid)
+        assert (mask.shape, mask.dtype) == ((2, 1, 3, 3), "bool")
+        np.testing.assert_array_equal(mask[:, 0], valid[:, :, None] & valid[:, None])
+        np.testing.assert_array_equal(combine_masks(None, mask, make_causal_mask(3)), mask & np.tri(3, dtype=bool))
+        assert combine_masks(None) is None
+
+    @pytest.mark.parametrize(
+        ("make", "wrong", "message"),
+        [
+            (lambda: make_causal_mask(-1), ArgumentError, "queries is how many"),
+            (lambda: make_attention_mask(jnp.ones(2), jnp.ones(2)), OperandError, "compare first, as in tokens"),
+            (lambda: make_attention_mask(jnp.ones((), bool), jnp.ones(2, bool)), ArgumentError, "batch..., length"),
+            (lambda: combine_masks(jnp.ones(2)), OperandError, "boolean, not float32"),
+            (lambda: combine_masks(jnp.ones(2, bool), jnp.ones(3, bool)), ArgumentError, "do not broadcast"),
+            (lambda: additive_mask(jnp.ones(2), "float16"), OperandError, "boolean, not float32"),
+            (lambda: additive_mask(jnp.ones(2, bool), "int8"), ArgumentError, "floating, not int8"),
+        ],
+    )
+    def test_mistakes(self, make, wrong, message):
+        with pytest.raises(wrong, match=message):
+            make()
+
+
+def test_dtypes_follow_promotion_and_integers_become_float32():
+    query, key, value = operands()
+    half = query.astype("float16")
+    assert dot_product_attention(half, key, value).dtype == "float32"
+    assert dot_product_attention(half, key, value, dtype="bfloat16").dtype == "bfloat16"
+    assert dot_product_attention(*(jnp.ones((3, 1, 2), "int8") for _ in range(3))).dtype == "float32"
+    assert dot_product_attention(half, half, half, bias=jnp.zeros(()), mask=jnp.zeros(())).dtype == "float16"
+    with jax.enable_x64(True):
+        wide = tuple(jnp.asarray(np.asarray(array), "float64") for array in (query, key, value))
+        assert ulps(dot_product_attention(*wide), exact(*wide, jnp.zeros((BATCH, QUERIES, HEADS, VALUE_DIM)))[0]) < 16
+        # A bias of float64 is added in float64; the result is in the dtype of the operands.
+        bias = jnp.asarray([0, 1e-12] + [0] * (KEYS - 2), "float64")
+        slopes = jax.grad(lambda bias: dot_product_attention(query, key, value, bias=bias).sum())(bias)
+        assert slopes.dtype == "float64"
+        assert dot_product_attention(query, key, value, bias=bias).dtype == "float32"
+
+
+@pytest.mark.parametrize("batch", [(), (0,), (2, 3)])
+def test_batches_of_any_number_of_axes(batch):
+    query, key, value = (normal(*batch, *array.shape[1:]) for array in operands())
+    got, *gradients = outputs_and_gradients(
+        partial(dot_product_attention, chunk=3), query.repeat(2, -1), query, key, value
+    )
+    assert got.shape == (*batch, QUERIES, HEADS, VALUE_DIM)
+    assert [g.shape for g in gradients] == [query.shape, key.shape, value.shape]
+    if batch == (2, 3):
+        np.testing.assert_allclose(got[1, 2], dot_product_attention(query[1, 2], key[1, 2], value[1, 2]), rtol=1e-5)
+        mapped = jax.vmap(jax.vmap(dot_product_attention))(query, key, value)
+        np.testing.assert_allclose(mapped, got, rtol=1e-5, atol=1e-6)
+
+
+X = jnp.ones((2, 5, 4, 3))
+MISTAKES = [
+    ((X.astype("complex64"), X, X), {}, OperandError, "not defined for complex numbers, and query is complex64"),
+    ((X, X, X), {"bias": jnp.ones(5, "complex64")}, OperandError, "and bias is complex64"),
+    ((X, X, X), {"dtype": "complex64"}, OperandError, "give a real dtype"),
+    ((X, X, X), {"dtype": "int32"}, ArgumentError, "give dtype='float32'"),
+    ((X[0, 0], X, X), {}, ArgumentError, r"shape \(batch..., length, heads, dim\)"),
+    ((X, X[:1], X), {}, ArgumentError, "one batch shape"),
+    ((X, X[..., :2], X), {}, ArgumentError, "heads of query and key have one dimension"),
+    ((X, X, X[:, :4]), {}, ArgumentError, "one value, in as many heads, for each key"),
+    ((X, X[:, :, :3], X[:, :, :3]), {}, ArgumentError, "heads of keys and values divide"),
+    ((X, X[:, :, :0], X[:, :, :0]), {}, ArgumentError, "heads of keys and values divide"),
+    ((X, X, X), {"mask": jnp.ones((5, 5), int)}, OperandError, r"give mask\.astype\(bool\)"),
+    ((X, X, X), {"mask": jnp.ones((3, 5), bool)}, ArgumentError, r"broadcasts to .* here \(2, 4, 5, 5\)"),
+    ((X, X, X), {"bias": jnp.ones((5, 5), bool)}, OperandError, "give it as mask="),
+    ((X, X, X), {"bias": jnp.ones((4, 5))}, ArgumentError, "the bias of attention broadcasts"),
+    ((X, X, X), {"dropout_rate": 0.5}, ArgumentError, "give dropout_key="),
+    ((X, X, X), {"dropout_rate": 1.0}, ArgumentError, "from 0 to below 1"),
+    ((X, X, X), {"chunk": 0}, ArgumentError, "1 or more, not 0"),
+    ((X, X, X), {"scale": jnp.ones(())}, OperandError, "multiply the query by it"),
+]
+
+
+@pytest.mark.parametrize(("args", "kwargs", "wrong", "message"), MISTAKES)
+def test_mistakes_get_a_clear_error(args, kwargs, wrong, message):
+    with pytest.raises(wrong, match=message):
+        dot_product_attention(*args, **kwargs)
+
+
+class TestMultiHeadAttention:
+    def layer(self, *inputs, seed=1, **options):
+        layer = MultiHeadAttention(4, **options)
+        nn.initialize(layer, *inputs, seed=seed)
+        return layer
+
+    @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "bfloat16", "infer"])
+    @either_mode
+    def test_it_computes_what_it_says_in_the_dtype_of_its_policy(self, policy, jitted):
+        x, memory = normal(2, 5, 8), normal(2, 7, 6)
+        options = {"num_key_value_heads": 2, "head_dim": 3, "value_dim": 5, "output_dim": 9}
+        layer = self.layer(x, memory, dtype=policy, bias_initializer=jax.nn.initializers.normal(), **options)
+        weights = {path: np.asarray(v.read_stored(), np.float64) for path, v in layer.variables.items()}
+        assert {path: value.shape for path, value in weights.items()} == {
+            "query/kernel": (8, 4, 3), "query/bias": (4, 3), "key/kernel": (6, 2, 3), "key/bias": (2, 3),
+            "value/kernel": (6, 2, 5), "value/bias": (2, 5), "output/kernel": (4, 5, 9), "output/bias": (9,),
+        }  # fmt: skip
+        assert {v.true_dtype for v in layer.variables.values()} == {layer.variable_dtype}
+        call = jax.jit(layer) if jitted else layer
+        got = call(x, memory)
+        assert got.dtype == (layer.compute_dtype or "float32")
+        heads = [
+            np.einsum("bnf,fhd->bnhd", np.asarray(given, np.float64), weights[f"{name}/kernel"])
+            + weights[f"{name}/bias"]
+            for name, given in (("query", x), ("key", memory), ("value", memory))
+        ]
+        attended = exact(*heads, np.zeros((2, 5, 4, 5)))[0]
+        want = np.einsum("bqhd,hdf->bqf", attended, weights["output/kernel"]) + weights["output/bias"]
+        np.testing.assert_allclose(np.asarray(got, np.float64), want, atol=8 * as_format(got.dtype).eps)
+
+    def test_projections_get_its_policy_and_the_dtype_of_its_weights(self):
+        layer = self.layer(normal(1, 3, 8), dtype="mixed_float16", param_dtype="bfloat16", use_bias=False)
+        assert {v.true_dtype for v in layer.variables.values()} == {np.dtype("bfloat16")}
+        assert [(name, part.dtype_policy) for name, part in layer.sublayers()] == [
+            (name, layer.dtype_policy) for name in ("query", "key", "value", "output")
+        ]
+        assert set(layer.variables) == {"query/kernel", "key/kernel", "value/kernel", "output/kernel"}
+
+    def test_kernels_start_as_matrices_do(self):
+        layer = self.layer(normal(1, 2, 512))
+        assert float(layer.query.kernel.value.std()) == pytest.approx(512**-0.5, rel=0.02)
+        assert float(layer.output.kernel.value.std()) == pytest.approx(512**-0.5, rel=0.02)
+
+    def test_self_attention_masks_and_a_mask_of_float32_in_a_layer_of_float16(self):
+        x = normal(2, 5, 8)
+        layer = self.layer(x, dtype="mixed_float16")
+        mask = make_causal_mask(5)
+        want = layer(x, x, x, mask=mask)
+        for kwargs in ({"is_causal": True}, {"mask": mask}, {"mask": additive_mask(mask, "float32")}):
+            np.testing.assert_array_equal(layer(x, **kwargs), want)
+        # Float16 has no numbers between 1 and 1 + 2**-10: a mask that was cast would be all ones.
+        slight = jnp.where(mask, 1 + 2.0**-12, 1.0)
+        ones = jnp.ones((5, 5))
+        wide = self.layer(x, dtype="variable=float32,compute=float16,output=float32")
+        assert not np.array_equal(wide(x, mask=slight * 1024), wide(x, mask=ones * 1024))
+
+    def test_dropout_happens_in_training_only(self):
+        x = normal(2, 5, 8)
+        layer = self.layer(x, dropout_rate=0.5)
+        variables = dict(zip(layer.variables, (v.value for v in layer.variables.values()), strict=True))
+        call = partial(nn.functional_call, layer, variables, x)
+        outside = call()[0]
+        seeds = [call(training=True, random_key=jax.random.key(seed))[0] for seed in (0, 0, 1)]
+        np.testing.assert_array_equal(seeds[0], seeds[1])
+        assert not np.array_equal(seeds[0], seeds[2])
+        assert not np.array_equal(seeds[0], outside)
+        np.testing.assert_array_equal(outside, layer(x))
+        with pytest.raises(ArgumentError, match="random_key"):
+            layer(x, training=True)
+
+    def test_an_empty_batch_and_gradients_in_the_stored_dtype(self):
+        x = normal(0, 5, 8)
+        layer = self.layer(normal(1, 5, 8), dtype="mixed_float16")
+        assert layer(x).shape == (0, 5, 8)
+        trainable, _ = nn.split_variables(layer)
+        slopes = jax.grad(lambda v: nn.functional_call(layer, v, normal(2, 5, 8))[0].astype("float32").sum())(trainable)
+        assert {leaf.dtype for leaf in slopes.values()} == {np.dtype("float32")}
+
+    @pytest.mark.parametrize(
+        ("make", "wrong", "message"),
+        [
+            (lambda x: MultiHeadAttention(4, num_key_value_heads=3), ArgumentError, "3 does not divide 4"),
+            (lambda x: MultiHeadAttention(0), ArgumentError, "1 or more"),
+            (lambda x: MultiHeadAttention(4, dropout_rate=1.0), ArgumentError, "from 0 to below 1"),
+            (lambda x: nn.initialize(MultiHeadAttention(3), x), ArgumentError, "8 features do not divide .* head_dim="),
+            (lambda x: nn.initialize(MultiHeadAttention(4), x[0, 0]), ArgumentError, "the query has shape"),
+            (lambda x: MultiHeadAttention(4).init_cache(1, 2), ArgumentError, "before init_cache"),
+            (lambda x: TestMultiHeadAttention().layer(x)(x[..., :4]), ArgumentError, "8 is expected"),
+            (lambda x: TestMultiHeadAttention().layer(x)(x, value=x), ArgumentError, "give key= too"),
+            (lambda x: TestMultiHeadAttention().layer(x)(x * 1j), OperandError, "query is complex64"),
+            (lambda x: TestMultiHeadAttention().layer(x)(x, x[:1]), ArgumentError, "one batch shape"),
+        ],
+    )
+    def test_mistakes_get_a_clear_error(self, make, wrong, message):
+        with pytest.raises(wrong, match=message):
+            make(normal(2, 5, 8))

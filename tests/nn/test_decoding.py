@@ -1,0 +1,204 @@
+from dataclasses import replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from supremum import nn
+from supremum.errors import ArgumentError, OperandError
+from supremum.formats import as_format
+from supremum.nn.attention import MultiHeadAttention
+from supremum.nn.functional.masks import additive_mask
+from supremum.nn.key_value_cache import KeyValueCache
+from supremum.nn.layer import Layer
+
+every_policy = pytest.mark.parametrize(
+    "policy", ["float32", "mixed_float16", "mixed_bfloat16", "bfloat16", "infer", "float16"]
+)
+BATCH, LENGTH, FEATURES = 2, 6, 8
+
+
+def data(shape=(BATCH, LENGTH, FEATURES), dtype="float32", seed=0):
+    return jnp.asarray(np.random.default_rng(seed).normal(size=shape), dtype)
+
+
+def made(policy="float32", x=None, **options):
+    layer = MultiHeadAttention(4, num_key_value_heads=2, value_dim=3, dtype=policy, **options)
+    nn.initialize(layer, data() if x is None else x)
+    return layer
+
+
+def steps(layer, x, cache, *sizes):
+    outputs, begin = [], 0
+    for size in sizes or [1] * x.shape[1]:
+        out, cache = layer(x[:, begin : begin + size], cache=cache)
+        outputs.append(out)
+        begin += size
+    return jnp.concatenate(outputs, 1), cache
+
+
+def scanned(layer, x, cache):
+    def step(cache, token):
+        out, cache = layer(token[:, None], cache=cache)
+        return cache, out[:, 0]
+
+    cache, outputs = jax.lax.scan(step, cache, jnp.moveaxis(x, 1, 0))
+    return jnp.moveaxis(outputs, 0, 1), cache
+
+
+def assert_close(got, want):
+    assert got.dtype == want.dtype
+    np.testing.assert_allclose(*(np.asarray(a, "float64") for a in (got, want)), atol=8 * as_format(got.dtype).eps)
+
+
+@every_policy
+@pytest.mark.parametrize("how", ["eager", "jitted", "scanned", "in pieces"])
+def test_one_token_at_a_time_is_the_whole_causal_pass(policy, how):
+    x, layer = data(), made(policy)
+    cache = layer.init_cache(BATCH, LENGTH + 2)
+    if how == "scanned":
+        got, cache = jax.jit(partial(scanned, layer))(x, cache)
+    elif how == "jitted":
+        traces = []
+
+        @jax.jit
+        def step(token, cache):
+            traces.append(1)
+            return layer(token, cache=cache)
+
+        outputs = []
+        for place in range(LENGTH):
+            out, cache = step(x[:, place : place + 1], cache)
+            outputs.append(out)
+        got = jnp.concatenate(outputs, 1)
+        assert traces == [1]
+    else:
+        got, cache = steps(layer, x, cache, *([4, 1, 1] if how == "in pieces" else []))
+    assert_close(got, layer(x, is_causal=True))
+    compute = layer.compute_dtype or np.dtype("float32")
+    assert (cache.keys.dtype, cache.values.dtype, int(cache.length)) == (compute, compute, LENGTH)
+    assert cache.keys.shape == (BATCH, LENGTH + 2, 2, 2)
+    assert (cache.keys[:, LENGTH:] == 0).all()
+
+
+class Outer(Layer):
+    """A layer around, which casts what floats among its inputs and outputs."""
+
+    def __init__(self, inner, **options):
+        super().__init__(**options)
+        self.inner = inner
+
+    def call(self, x, cache=None):
+        return self.inner(x, cache=cache)
+
+
+@pytest.mark.parametrize("stored", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "float32", "infer"])
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_cache_keeps_its_dtype_whatever_layers_compute_in(stored, policy, wrapped):
+    """spec/flax-flip-default-dtypes.md, "Autoregressive decoding cache"."""
+    x, layer = data(), made(policy)
+    cache = layer.init_cache(BATCH, LENGTH, stored)
+    run = Outer(layer, dtype=policy) if wrapped else layer
+    if wrapped:
+        nn.initialize(run, x, cache)
+    for call in (run, jax.jit(run)):
+        out, new = call(x, cache=cache)
+        assert (new.keys.dtype, new.values.dtype, out.dtype) == (stored, stored, layer.compute_dtype or "float32")
+    whole = layer(x, is_causal=True)
+    narrowest = max(as_format(dtype).eps for dtype in (stored, whole.dtype))
+    np.testing.assert_allclose(np.asarray(out, "float64"), np.asarray(whole, "float64"), atol=8 * narrowest)
+    if as_format(stored).holds(as_format(whole.dtype)):  # nothing is rounded on the way
+        assert_close(out, whole)
+
+
+def test_inferred_caches_have_the_dtype_of_the_inputs_and_weights():
+    assert made("infer").init_cache(1, 2).keys.dtype == "float32"
+    assert made("infer", data(dtype="float16"), param_dtype="float16").init_cache(1, 2).keys.dtype == "float16"
+    with jax.enable_x64(True):
+        x = data(dtype="float64")
+        layer = made("infer", x)
+        cache = layer.init_cache(BATCH, LENGTH)
+        assert cache.keys.dtype == "float64"
+        assert_close(steps(layer, x, cache)[0], layer(x, is_causal=True))
+
+
+class TestRoom:
+    def test_a_write_past_the_end_is_refused_where_the_length_is_known(self):
+        x, layer = data(), made()
+        _, cache = steps(layer, x, layer.init_cache(BATCH, LENGTH))
+        with pytest.raises(ArgumentError, match="1 more positions make 7, and the cache has room for 6: make one with"):
+            layer(x[:, :1], cache=cache)
+        with pytest.raises(ArgumentError, match="6 positions do not fit a cache of 4"):
+            jax.jit(layer)(x, cache=layer.init_cache(BATCH, 4))
+
+    @every_policy
+    def test_and_gives_nan_where_it_is_traced_then_and_ever_after(self, policy):
+        x, layer = data(), made(policy)
+        got, cache = jax.jit(partial(scanned, layer))(x, layer.init_cache(BATCH, 4))
+        assert np.isfinite(np.asarray(got[:, :4], "float32")).all()
+        assert np.isnan(np.asarray(got[:, 4:], "float32")).all()
+        assert bool(cache.is_overfull)
+        assert_close(got[:, :4], layer(x[:, :4], is_causal=True))
+
+    def test_sequences_of_their_own_lengths(self):
+        x, layer = data(), made()
+        # The second sequence has two positions less; what is written after them replaces its padding.
+        _, cache = layer(x[:, :4], cache=layer.init_cache(BATCH, 6))
+        cache = replace(cache, length=jnp.asarray([4, 2], "int32"))
+        out, cache = layer(x[:, 4:5], cache=cache)
+        want = layer(jnp.stack([x[0, :5], jnp.concatenate([x[1, :2], x[1, 4:5], x[1, :2]])]), is_causal=True)
+        assert_close(out[0, 0], want[0, 4])
+        assert_close(out[1, 0], want[1, 2])
+        assert cache.length.tolist() == [5, 3]
+        got = jax.jit(layer)(x[:, :2], cache=cache)[0]
+        assert np.isnan(np.asarray(got)).all(axis=(1, 2)).tolist() == [True, False]
+        with pytest.raises(ArgumentError, match="2 more positions make 7"):
+            layer(x[:, :2], cache=cache)
+
+
+@pytest.mark.parametrize("floating", [False, True])
+def test_masks_of_padding_while_decoding(floating):
+    x, layer = data(), made()
+    valid = jnp.ones((BATCH, 1, 1, LENGTH), bool).at[1, 0, 0, :2].set(False)
+    mask = additive_mask(valid, "float32") if floating else valid
+    got, cache = [], layer.init_cache(BATCH, LENGTH)
+    for place in range(LENGTH):
+        out, cache = layer(x[:, place : place + 1], cache=cache, mask=mask)
+        got.append(out)
+    want = layer(x, is_causal=True, mask=valid)
+    assert_close(jnp.concatenate(got, 1), want)
+    assert_close(want[1, 2:], layer(x[1:, 2:], is_causal=True)[0])
+
+
+def test_a_cache_is_a_pytree_of_three():
+    cache = KeyValueCache.empty(2, 3, 4, 5, value_dim=6, dtype="float16")
+    leaves, structure = jax.tree.flatten(replace(cache, length=cache.length + 1))
+    assert [(leaf.shape, leaf.dtype) for leaf in leaves] == [
+        ((2, 3, 4, 5), "float16"), ((2, 3, 4, 6), "float16"), ((), "int32"),
+    ]  # fmt: skip
+    assert int(jax.tree.unflatten(structure, leaves).length) == 1
+
+
+ROW = jnp.ones((2, 1, 4, 5))
+
+
+@pytest.mark.parametrize(
+    ("make", "wrong", "message"),
+    [
+        (lambda cache: KeyValueCache.empty(1, 1, 1, 1, dtype="int8"), ArgumentError, "floating"),
+        (lambda cache: KeyValueCache.empty(1, 0, 1, 1, dtype="float32"), ArgumentError, "1 or more, not 0"),
+        (lambda cache: cache.append(ROW[:1], ROW), ArgumentError, r"keys of shape \(1, 1, 4, 5\) do not fit"),
+        (lambda cache: cache.append(ROW, ROW[..., :4]), ArgumentError, "values of shape"),
+        (lambda cache: cache.append(ROW, jnp.ones((2, 2, 4, 5))), ArgumentError, "one value for each key"),
+        (lambda cache: cache.append(ROW * 1j, ROW), OperandError, "floating keys, not complex64"),
+        (lambda cache: made()(data(), data(), cache=cache), ArgumentError, "without a key"),
+        (lambda cache: made()(data()[0], cache=cache), ArgumentError, r"the query has shape \(6, 8\)"),
+        (lambda cache: made()(data(), cache=cache), ArgumentError, "do not fit a cache of keys"),
+    ],
+)
+def test_mistakes_get_a_clear_error(make, wrong, message):
+    with pytest.raises(wrong, match=message):
+        make(KeyValueCache.empty(2, 3, 4, 5, dtype="float32"))

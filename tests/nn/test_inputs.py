@@ -1,0 +1,224 @@
+"""What a layer does to its inputs: checks, casts, and what it says when they do not fit."""
+
+import collections
+import copy
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental.sparse import BCOO
+
+from supremum import nn
+from supremum.mixed_precision import PolicyWarning
+from supremum.nn.casting import cast_inputs
+
+Pair = collections.namedtuple("Pair", "left right")
+
+
+class Seeing(nn.Layer):
+    """Keeps what its `call` was given."""
+
+    def call(self, *args, **kwargs):
+        self.seen = args, kwargs
+        return jnp.zeros(2, self.compute_dtype)
+
+
+def dtypes(tree):
+    return jax.tree.map(lambda leaf: str(getattr(leaf, "dtype", leaf)), tree)
+
+
+class TestCasts:
+    def test_every_argument_and_nested_structures(self):
+        """The RFC, "Currently, only inputs in the first argument are casted", calls anything else a bug."""
+        layer = Seeing(dtype="mixed_bfloat16")
+        f32 = jnp.ones(2)
+        given = [f32, (np.ones(2, "float16"), {"x": f32}), Pair(f32, np.float32(1))]
+        layer(f32, given, mask=None, other={"deep": [f32]}, eps=1e-8, count=3, flag=True, name="n")
+        bf16 = "bfloat16"
+        (first, second), kwargs = layer.seen
+        assert (dtypes(first), dtypes(second)) == (bf16, [bf16, (bf16, {"x": bf16}), Pair(bf16, bf16)])
+        assert dtypes(kwargs) == {
+            "mask": None, "other": {"deep": [bf16]}, "eps": "1e-08", "count": "3", "flag": "True", "name": "n",
+        }  # fmt: skip
+        assert isinstance(second[2], Pair)
+
+    @pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "complex64"])
+    def test_integers_bools_and_complex_are_left_alone(self, dtype):
+        layer = Seeing(dtype="mixed_float16")
+        for array in (jnp.ones(2, dtype), np.ones(2, dtype)):
+            layer(array)
+            assert layer.seen[0][0] is array
+
+    @pytest.mark.parametrize("policy", ["mixed_float16", "infer"])
+    def test_the_callers_containers_are_never_touched(self, policy):
+        class Mutating(nn.Layer):
+            def call(self, x, extra):
+                extra["list"].append(1.0)
+                extra["list"][0] = None
+                extra["new"] = 1
+                return x
+
+        extra = {"list": [jnp.ones(2)], "array": np.ones(2, "float32")}
+        before = copy.copy(extra), list(extra["list"])
+        Mutating(dtype=policy)(jnp.ones(2), extra)
+        assert (extra.keys(), len(extra["list"])) == (before[0].keys(), 1)
+        assert extra["list"][0] is before[1][0]
+        assert extra["array"].dtype == "float32"
+
+    @pytest.mark.parametrize("jitted", [False, True])
+    def test_sparse_data_are_cast_and_integers_in_it_are_not(self, jitted):
+        def run(x):
+            layer(x)
+            return layer.seen[0][0]
+
+        layer = Seeing(dtype="mixed_float16")
+        sparse = BCOO.fromdense(jnp.eye(3))
+        out = (jax.jit(run) if jitted else run)(sparse)
+        assert (out.data.dtype, sparse.data.dtype, out.indices.dtype) == ("float16", "float32", "int32")
+        np.testing.assert_array_equal(out.todense(), np.eye(3))
+        assert run(BCOO.fromdense(jnp.eye(3, dtype="int32"))).data.dtype == "int32"
+
+    def test_a_layer_without_autocast_casts_nothing(self):
+        layer = Seeing(dtype="mixed_float16", autocast=False)
+        layer(jnp.ones(2), np.ones(2))
+        assert [x.dtype for x in layer.seen[0]] == ["float32", "float64"]
+
+    @pytest.mark.parametrize("policy", ["infer", "int32", "complex64"])
+    def test_nothing_is_cast_where_there_is_no_real_floating_dtype(self, policy):
+        layer = Seeing(dtype=policy)
+        layer(jnp.ones(2, "bfloat16"), np.ones(2))
+        assert [x.dtype for x in layer.seen[0]] == ["bfloat16", "float64"]
+
+    def test_what_keeps_its_dtype_is_left_alone(self):
+        class Kept(collections.namedtuple("Kept", "x")):
+            keeps_dtype = True
+
+        assert cast_inputs([Kept(np.ones(2))], np.dtype("float16"))[0].x.dtype == "float64"
+
+    def test_a_mapping_with_keys_that_cannot_be_sorted_is_an_error_that_says_so(self):
+        with pytest.raises(ValueError, match="sort"):
+            Seeing(dtype="mixed_float16")({1: jnp.ones(2), "a": jnp.ones(2)})
+
+
+class TestNarrowing:
+    def test_float64_is_warned_of_once_for_each_layer(self):
+        layer = Seeing(dtype="float32", name="wide")
+        with pytest.warns(
+            PolicyWarning, match=r"wide \(Seeing.*narrows its float64 inputs to float32: dtype='infer'"
+        ) as caught:
+            layer({"x": np.ones(2)})
+        assert caught[0].filename == __file__
+        assert "dtype='float64'" in str(caught[0].message)
+        layer(np.ones(2))
+
+    def test_nothing_else_is(self):
+        for dtype in ("float32", "mixed_float16", "mixed_bfloat16"):
+            Seeing(dtype=dtype)(np.ones(2, "float32"), 1.5, np.ones(2, "int64"), np.ones(2, "complex128"))
+        Seeing(dtype="infer")(np.ones(2))
+        with jax.enable_x64(True):
+            Seeing(dtype="float64")(np.ones(2))
+
+
+class TestInputSpec:
+    CASES = (
+        (nn.InputSpec(ndim=2), (2,), "float32", "has 1 axes, and 2 are expected"),
+        (nn.InputSpec(min_ndim=2), (2,), "float32", "has 1 axes, and at least 2 are expected"),
+        (nn.InputSpec(max_ndim=1), (2, 3), "float32", "has 2 axes, and at most 1 are expected"),
+        (nn.InputSpec(shape=(None, 3)), (2, 4), "float32", "has 4 along axis 1, and 3 is expected"),
+        (nn.InputSpec(shape=(None, 3)), (2,), "float32", "has 1 axes, and 2 are expected"),
+        (nn.InputSpec(axes={-1: 3}), (2, 4), "float32", "has 4 along axis -1, and 3 is expected"),
+        (nn.InputSpec(axes={2: 3}), (2, 4), "float32", "has 2 axes, and 3 is expected along axis 2"),
+        (nn.InputSpec(dtype="float32"), (2,), "bfloat16", "is bfloat16, and float32 is expected"),
+    )
+
+    @pytest.mark.parametrize(("spec", "shape", "dtype", "said"), CASES)
+    @pytest.mark.parametrize("policy", ["mixed_float16", "infer"])
+    def test_it_is_checked_before_the_cast(self, spec, shape, dtype, said, policy):
+        layer = Seeing(dtype=policy, name="looking")
+        layer.input_spec = spec
+        with pytest.raises(ValueError, match="input 0 " + said) as caught:
+            layer(jnp.ones(shape, dtype))
+        size = ",".join(map(str, shape))
+        assert str(caught.value).startswith(f"looking (Seeing(dtype={policy!r})), given {dtype}[{size}]: ")
+        good = {8: (2, 3), 7: (2,)}.get(len(shape) + 7, (2,))
+        fitting = (
+            (2, 3, 3)
+            if spec.axes and 2 in spec.axes
+            else (2, 3)
+            if spec.shape or spec.ndim or spec.min_ndim or spec.axes
+            else good
+        )
+        layer(jnp.ones(fitting[: spec.max_ndim] if spec.max_ndim else fitting, spec.dtype or "float32"))
+
+    def test_several_inputs_by_place_and_by_name(self):
+        class Two(nn.Layer):
+            def call(self, query, key=None):
+                return query
+
+        layer = Two()
+        layer.input_spec = (None, nn.InputSpec(ndim=3))
+        layer(jnp.ones(2))
+        with pytest.raises(ValueError, match="input 1 has 1 axes"):
+            layer(jnp.ones(2), jnp.ones(2))
+        layer.input_spec = {"key": nn.InputSpec(ndim=3)}
+        for call in (lambda: layer(jnp.ones(2), jnp.ones(2)), lambda: layer(jnp.ones(2), key=jnp.ones(2))):
+            with pytest.raises(ValueError, match="key has 1 axes"):
+                call()
+
+
+class TestErrors:
+    def test_they_name_the_path_what_came_and_what_was_expected(self):
+        model = nn.Sequential([nn.Sequential([nn.ReLU(), nn.Dense(2, dtype="mixed_bfloat16")], name="inner")])
+        x = jnp.ones((4, 3))
+        with pytest.raises(
+            nn.UninitializedError, match=r"inner/dense \(Dense\(dtype='mixed_bfloat16'\)\), given .*: there are no"
+        ):
+            model(x)
+        nn.initialize(model, x)
+        with pytest.raises(
+            ValueError,
+            match=r"inner/dense .* given bfloat16|inner/dense .* given float32\[4,5\]: input 0 has 5 along axis -1",
+        ):
+            model(jnp.ones((4, 5)))
+        assert model(x).shape == (4, 2)
+
+    def test_a_failed_first_call_leaves_the_layer_as_it_was(self):
+        layer = nn.Dense(2)
+        for _ in range(2):
+            with pytest.raises(nn.UninitializedError):
+                layer(jnp.ones((4, 3)))
+        nn.initialize(layer, jnp.ones((4, 7)))
+        assert layer.kernel.shape == (7, 2)
+
+    def test_without_the_bases_constructor(self):
+        class Forgetful(nn.Layer):
+            def __init__(self):
+                self.x = 1
+
+            def call(self, x):
+                return x
+
+        with pytest.raises(ValueError, match=r"has to begin with super\(\).__init__\(\)"):
+            Forgetful()(jnp.ones(2))
+
+    def test_two_variables_of_one_name(self):
+        class Twice(nn.Layer):
+            def build(self, input_shape):
+                self.a = self.add_weight("w", 2)
+                self.b = self.add_weight("w", 2)
+
+            def call(self, x):
+                return x
+
+        with pytest.raises(ValueError, match="has a variable 'w' already"):
+            nn.initialize(Twice(), jnp.ones(2))
+
+    def test_64_bits_while_jax_has_none(self):
+        with pytest.raises(TypeError, match="computes in float64, which JAX does not hold while its x64 is off"):
+            nn.initialize(nn.Dense(2, dtype="float64"), jnp.ones((1, 2)))
+
+    @pytest.mark.parametrize("dtype", ["int32", "bool"])
+    def test_a_dtype_that_has_no_meaning_for_the_layer(self, dtype):
+        with pytest.raises(ValueError, match=r"dense \(Dense.*is computed in a floating or complex dtype, not in"):
+            nn.initialize(nn.Dense(2, dtype=dtype), jnp.ones((1, 2)))

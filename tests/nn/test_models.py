@@ -1,0 +1,309 @@
+"""Models: functional ones, subclasses, policies by path, summaries."""
+
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from supremum import nn
+from supremum.mixed_precision import Policy, PolicyMap, UnmatchedPatternWarning, use_policy
+
+
+def two_headed(policy="mixed_bfloat16"):
+    """Two inputs, three outputs, a layer that is used twice."""
+    with use_policy(policy):
+        left, right = nn.Input((3,), name="left"), nn.Input((3,), "float16", name="right")
+        shared = nn.Dense(4)
+        a, b = shared(left), shared(right)
+        joined = nn.ReLU()(a + 2 * b)
+        head = nn.Dense(2, dtype="float32")
+        return nn.Model({"l": left, "r": right}, {"head": head(joined), "parts": [a, -b]})
+
+
+INPUTS = {"l": jnp.ones((5, 3)), "r": jnp.full((5, 3), 2, "float16")}
+
+
+class TestFunctional:
+    @pytest.mark.parametrize("jitted", [False, True])
+    def test_it_runs_the_layers(self, jitted):
+        model = two_headed()
+        nn.initialize(model, seed=3)
+        values = {path: v.value for path, v in model.variables.items()}
+
+        def run(values, x):
+            return nn.functional_call(model, values, x)[0]
+
+        out = (jax.jit(run) if jitted else run)(values, INPUTS)
+        shared, head = model.layers_by_path()["dense"], model.layers_by_path()["dense_1"]
+        a, b = shared(INPUTS["l"]), shared(INPUTS["r"])
+        np.testing.assert_array_equal(out["parts"][0], a)
+        np.testing.assert_array_equal(out["parts"][1], -b)
+        np.testing.assert_allclose(out["head"], head(jax.nn.relu(a + 2 * b)), rtol=1e-2)
+        assert [leaf.dtype for leaf in jax.tree.leaves(out)] == ["float32", "bfloat16", "bfloat16"]
+
+    def test_it_casts_nothing(self):
+        class Seeing(nn.Layer):
+            def call(self, x):
+                seen.append(x.dtype)
+                return x
+
+        seen = []
+        x = nn.Input((3,), "float16")
+        with use_policy("mixed_bfloat16"):
+            model = nn.Model(x, Seeing(autocast=False)(x))
+        assert model.compute_dtype == "bfloat16"
+        del seen[:]
+        for dtype in ("float16", "float32", "int8"):
+            model(jnp.ones((2, 3), dtype))
+        assert seen == ["float16", "float32", "int8"]
+
+    def test_its_layers_are_there_once_with_paths(self):
+        model = two_headed()
+        assert list(model.layers_by_path()) == ["", "dense", "mul", "add", "relu", "dense_1", "neg"]
+        assert list(model.variables) == ["dense/kernel", "dense/bias", "dense_1/kernel", "dense_1/bias"]
+
+    def test_a_model_is_a_layer_of_another(self):
+        inner = two_headed()
+        x = nn.Input((3,))
+        outer = nn.Model(x, inner({"l": x, "r": x})["head"] + 1)
+        nn.initialize(outer)
+        assert next(iter(outer.variables)) == "model/dense/kernel"
+        out = outer(INPUTS["l"])
+        np.testing.assert_allclose(out, inner({"l": INPUTS["l"], "r": INPUTS["l"]})["head"] + 1)
+
+    def test_axes_of_any_length(self):
+        x = nn.Input((None, 4))
+        y = nn.Dense(2)(x)
+        assert (x.shape, y.shape, nn.Flatten()(y).shape) == ((None, None, 4), (None, None, 2), (None, None))
+        assert nn.Input(3, batch_size=7).shape == (7, 3)
+        model = nn.Model(x, y)
+        nn.initialize(model)
+        for length in (1, 5):
+            assert model(jnp.ones((2, length, 4))).shape == (2, length, 2)
+
+    def test_positional_inputs(self):
+        a, b = nn.Input((2,)), nn.Input((2,))
+        model = nn.Model([a, b], (a - b, a @ b[0]))
+        assert [float(x.sum()) for x in model([jnp.ones((2, 2)), jnp.zeros((2, 2))])] == [4, 0]
+        assert len(model((jnp.ones((2, 2)), jnp.zeros((2, 2))))) == 2
+
+    @pytest.mark.parametrize(
+        ("make", "said"),
+        [
+            (lambda x: nn.Model(x, nn.Dense(1)(nn.Input((2,)))), "depend on SymbolicTensor.* not among the inputs"),
+            (lambda x: nn.Model(x, jnp.ones(2)), "outputs of a functional model are symbolic tensors"),
+            (lambda x: nn.Model(jnp.ones(2), x), "inputs of a functional model are symbolic tensors"),
+            (lambda x: nn.Model([], x), "inputs of a functional model"),
+            (lambda x: nn.Model(), "described by inputs and outputs"),
+            (lambda x: nn.Model(outputs=x), "described by inputs and outputs"),
+            (lambda x: nn.Input((2, -1)), "made of lengths"),
+            (lambda x: nn.Input((2,), "float17"), "did you mean"),
+        ],
+    )
+    def test_mistakes_in_the_making(self, make, said):
+        with pytest.raises(ValueError, match=said):
+            make(nn.Input((2,)))
+
+    @pytest.mark.parametrize("call", [bool, np.asarray, list, lambda x: np.ones(2) @ x if x.ndim > 5 else float(x)])
+    def test_symbolic_tensors_have_no_values(self, call):
+        with pytest.raises(TypeError):
+            call(nn.Input((2,)))
+
+    @pytest.mark.parametrize(
+        "inputs", [(jnp.ones((2, 3)),), ({"l": jnp.ones((2, 3))},), ({"l": jnp.ones((2, 3)), "r": jnp.ones((2, 4))},),
+                   ({"l": jnp.ones((2, 3)), "r": jnp.ones(3)},), ({"l": jnp.ones((2, 3)), "r": [jnp.ones((2, 3))]},)],
+    )  # fmt: skip
+    def test_mistakes_in_the_calling(self, inputs):
+        model = two_headed()
+        nn.initialize(model)
+        with pytest.raises(ValueError, match=r"model \(Model.*expected"):
+            model(*inputs)
+
+
+class Block(nn.Model):
+    """A subclass with layers in a list and one that is made in the first call."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.steps = [nn.Dense(3), nn.Dense(3, dtype="float32")]
+
+    def build(self, input_shape):
+        self.late = nn.Dense(2)
+
+    def call(self, x, *, training=False):
+        self.seen = x.dtype, training
+        for step in self.steps:
+            x = step(x)
+        return self.late(x).astype(self.compute_dtype)
+
+
+class TestSubclass:
+    def test_it_is_a_layer_and_casts(self):
+        model = Block(dtype="mixed_bfloat16")
+        nn.initialize(model, jnp.ones((2, 3)))
+        assert model(jnp.ones((2, 3)), training=True).dtype == "bfloat16"
+        assert model.seen == ("bfloat16", True)
+        assert list(model.variables)[::2] == ["steps/0/kernel", "steps/1/kernel", "late/kernel"]
+
+    def test_training_reaches_layers_that_are_not_told(self):
+        class Asking(nn.Layer):
+            def call(self, x, *, training=False):
+                seen.append(training)
+                return x
+
+        class Wrapping(nn.Layer):
+            def __init__(self, layer):
+                super().__init__()
+                self.layer = layer
+
+            def call(self, x):
+                return self.layer(x), self.layer(x, training=False)
+
+        seen = []
+        Wrapping(Wrapping(Asking()))(jnp.ones(2), training=True)
+        assert seen == [True, False, False, False]
+
+    def test_equal_seeds_and_paths_give_equal_weights(self):
+        models = [Block(), Block()]
+        for model in models:
+            nn.initialize(model, jnp.ones((2, 3)), seed=5)
+        a, b = ({path: np.asarray(v) for path, v in model.variables.items()} for model in models)
+        assert all(np.array_equal(a[path], b[path]) for path in a)
+        assert not np.array_equal(a["steps/0/kernel"], a["steps/1/kernel"])
+        nn.initialize(models[0], jnp.ones((2, 3)), seed=6)
+        assert np.array_equal(models[0].variables["late/kernel"], b["late/kernel"])
+
+
+class TestPolicyMap:
+    MAP = PolicyMap({"steps/0": "mixed_float16", "late": "float16"}, default="mixed_bfloat16")
+
+    def policies(self, model):
+        return {path: layer.dtype_policy.name for path, layer in model.layers_by_path().items()}
+
+    def test_patterns_decide_and_the_default_does_for_those_that_chose_nothing(self):
+        model = Block(dtype=self.MAP)
+        nn.initialize(model, jnp.ones((2, 3)))
+        assert self.policies(model) == {
+            "": "mixed_bfloat16", "steps/0": "mixed_float16", "steps/1": "float32", "late": "float16",
+        }  # fmt: skip
+        assert [v.true_dtype for v in model.variables.values()][::2] == ["float32", "float32", "float16"]
+        assert model(jnp.ones((2, 3))).dtype == "bfloat16"
+
+    @pytest.mark.parametrize("kind", ["functional", "sequential"])
+    def test_in_the_other_models(self, kind):
+        policy_map = PolicyMap({"dense_1": "float32"}, default="mixed_float16")
+        if kind == "functional":
+            x = nn.Input((3,))
+            model = nn.Model(x, nn.Dense(2)(nn.Dense(4)(x)), dtype=policy_map)
+            nn.initialize(model)
+        else:
+            model = nn.Sequential([nn.Dense(4), nn.Dense(2)], dtype=policy_map)
+            nn.initialize(model, jnp.ones((1, 3)))
+        assert self.policies(model) == {"": "mixed_float16", "dense": "mixed_float16", "dense_1": "float32"}
+        assert model.dtype_policy == Policy("mixed_float16")
+        out, mid = model(jnp.ones((1, 3))), model.layers_by_path()["dense"](jnp.ones((1, 3)))
+        assert (out.dtype, mid.dtype) == ("float32", "float16")
+        assert isinstance(model.variables["dense/kernel"], nn.AutoCastVariable)
+
+    def test_a_pattern_that_matches_nothing_is_reported(self):
+        with pytest.warns(UnmatchedPatternWarning, match="'dnese'"):
+            nn.initialize(nn.Sequential([nn.Dense(2)], dtype=PolicyMap({"dnese": "float32"})), jnp.ones((1, 3)))
+
+    def test_weights_that_are_there_are_not_converted(self):
+        layer = nn.Dense(2)
+        nn.initialize(layer, jnp.ones((1, 3)))
+        model = nn.Sequential([layer], dtype=PolicyMap({"dense": "mixed_float16"}))
+        with pytest.raises(ValueError, match="has weights of the policy 'float32' already"):
+            nn.initialize(model, jnp.ones((1, 3)))
+
+
+class TestSummary:
+    def test_it_counts_layers_parameters_and_bytes(self):
+        model = two_headed()
+        nn.initialize(model)
+        summary = model.summary()
+        rows = {row.path: row for row in summary.rows}
+        assert (rows["dense"].layer, rows["dense"].output_shape, rows["dense"].output_dtype) == (
+            "Dense",
+            "(None, 4)",
+            "bfloat16",
+        )
+        assert (rows["dense"].trainable, rows["dense"].nbytes, rows["dense"].variable_dtype) == (16, 64, "float32")
+        assert (rows["dense_1"].compute_dtype, rows["add"].compute_dtype) == ("float32", "infer")
+        assert (summary.trainable, summary.other, summary.nbytes) == (26, 0, 104)
+        assert "26 trainable parameters, 104 bytes" in str(summary)
+        assert json.loads(json.dumps(summary.to_dict()))["nbytes"] == 104
+        assert "<table>" in summary._repr_html_()
+        assert summary.to_markdown().count("\n| ") >= len(summary.rows) - 1
+
+    def test_running_statistics_are_others_and_shared_variables_count_once(self):
+        norm = nn.BatchNorm()
+        model = nn.Sequential([norm, norm, nn.ReLU()])
+        nn.initialize(model, jnp.ones((2, 3)))
+        assert (model.summary().trainable, model.summary().other) == (6, 6)
+        assert model.summary().rows[1].output_shape == "(2, 3)"
+
+    def test_before_anything_is_known(self):
+        assert "0 trainable parameters" in str(nn.Dense(3).summary())
+
+
+class TestMixing:
+    class Noisy(nn.Layer):
+        def call(self, x):
+            x = x * 2
+            noise = jnp.ones(x.shape)
+            return x + noise  # the line
+
+    @pytest.mark.parametrize("jitted", [False, True])
+    def test_a_strong_float32_is_warned_of_once_with_its_line(self, jitted):
+        layer = self.Noisy(dtype="mixed_bfloat16")
+        run = jax.jit(lambda x: layer(x)) if jitted else layer
+        with pytest.warns(nn.MixedDtypeWarning, match="computes in bfloat16 and returned float32") as caught:
+            assert run(jnp.ones(2)).dtype == "float32"
+        layer(jnp.ones(2))
+        line = next(
+            n for n, text in enumerate(Path(__file__).read_text().splitlines(), 1) if text.endswith("# the line")
+        )
+        assert f"test_models.py:{line}" in str(caught[0].message)
+        assert "noisy (" in str(caught[0].message)
+
+    @pytest.mark.parametrize("where", ["layer", "around"])
+    def test_strict_raises(self, where):
+        layer = self.Noisy(dtype="mixed_float16", strict=where == "layer")
+        model = nn.Sequential([layer], strict=where == "around")
+        with pytest.raises(nn.MixedDtypeError, match=r"noisy .* returned float32, since .*test_models.py"):
+            model(jnp.ones(2))
+
+    def test_what_it_recommends_works(self):
+        class Helped(nn.Layer):
+            def call(self, x):
+                made = [self.zeros(x.shape), self.ones(x.shape), self.full(x.shape, 3), self.constant([1.0, 2.0]),
+                        self.arange(2), self.eye(2)[0], self.random_normal(x.shape), self.random_uniform(x.shape)]  # fmt: skip
+                return sum(made, x)
+
+        with nn.random_key(jax.random.key(0)):
+            assert Helped(dtype="mixed_float16", strict=True)(jnp.ones(2)).dtype == "float16"
+            inferred = nn.Sequential([Helped(dtype="infer")])
+            meant = self.Noisy(dtype="variable=float32,compute=bfloat16,output=float32")
+            assert meant(jnp.ones(2)).dtype == "float32"
+
+        class Weak(nn.Layer):
+            def call(self, x):
+                return x + self.zeros(x.shape) + self.ones(x.shape)
+
+        assert Weak(dtype="infer")(jnp.ones(2, "float16")).dtype == "float16"
+        assert inferred.built is False
+
+    def test_random_numbers_need_a_key(self):
+        class Random(nn.Layer):
+            def call(self, x):
+                return self.random_normal((2,)) + self.random_normal((2,)) * 0
+
+        with pytest.raises(ValueError, match=r"random \(Random.*random_key=jax\.random\.key\(0\)"):
+            Random()(1)
+        a, b = (nn.functional_call(Random(), {}, 1, random_key=jax.random.key(k))[0] for k in (0, 1))
+        assert not np.array_equal(a, b)
+        assert np.array_equal(a, nn.functional_call(Random(), {}, 1, random_key=jax.random.key(0))[0])

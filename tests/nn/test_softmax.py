@@ -1,0 +1,137 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from supremum.errors import ArgumentError, OperandError
+from supremum.formats import as_format
+from supremum.nn.functional.softmax import log_softmax, softmax
+
+either_mode = pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
+both = pytest.mark.parametrize("function", [softmax, log_softmax])
+
+
+def exact(function, x, axis=-1):
+    """The function and its derivative along a cotangent, in float64."""
+    x = np.asarray(x, np.float64)
+    shifted = x - x.max(axis, keepdims=True)
+    weights = np.exp(shifted)
+    total = weights.sum(axis, keepdims=True)
+    p = weights / total
+    if function is softmax:
+        return p, lambda g: p * (g - (p * g).sum(axis, keepdims=True))
+    return shifted - np.log(total), lambda g: g - p * g.sum(axis, keepdims=True)
+
+
+def error(got, want):
+    """In units of the last place at each value, or at the smallest normal number."""
+    row = as_format(got.dtype)
+    got = np.asarray(got, np.float64)
+    return (np.abs(got - want) / (np.maximum(np.abs(want), row.smallest_normal) * row.eps)).max(initial=0)
+
+
+@both
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("axis", [-1, 0, (0, 2)])
+@either_mode
+def test_values_and_gradients_agree_with_float64(function, dtype, axis, jitted):
+    rng = np.random.default_rng(0)
+    x, cotangent = (jnp.asarray(3 * rng.normal(size=(4, 5, 6)), dtype) for _ in range(2))
+
+    def run(x, cotangent):
+        outputs, pull = jax.vjp(lambda x: function(x, axis), x)
+        return outputs, *pull(cotangent)
+
+    outputs, gradient = (jax.jit(run) if jitted else run)(x, cotangent)
+    want, slope = exact(function, x, axis)
+    assert outputs.dtype == gradient.dtype == x.dtype
+    limit = 0.51 if dtype != "float32" else 16
+    if dtype != "float32":
+        assert error(outputs, want) <= limit
+    # Differences cancel: relative to the largest.
+    for got, wanted in ((outputs, want), (gradient, slope(np.asarray(cotangent, np.float64)))):
+        assert np.abs(np.asarray(got, np.float64) - wanted).max() <= limit * as_format(dtype).eps * np.abs(wanted).max()
+
+
+@both
+@pytest.mark.parametrize("length", [8192, 65536])
+@pytest.mark.parametrize("spread", [1.0, 6e4], ids=["close", "apart"])
+def test_long_rows_of_large_float16_are_finite_and_right(function, length, spread):
+    """JAX's own gradient of log_softmax is not finite here: it sums the cotangents in float16."""
+    rng = np.random.default_rng(1)
+    x = jnp.asarray(6e4 - spread * rng.random(size=(2, length)), "float16")
+    cotangent = jnp.asarray(rng.random(size=x.shape) + 0.5, "float16")
+    outputs, pull = jax.vjp(function, x)
+    (gradient,) = pull(cotangent)
+    want, slope = exact(function, x)
+    assert np.isfinite(np.asarray(outputs)).all()
+    assert error(outputs, want) <= 2
+    wanted = slope(np.asarray(cotangent, np.float64))
+    inside = np.abs(wanted) < as_format("float16").max
+    assert np.isfinite(np.asarray(gradient)[inside]).all()
+    assert error(gradient[inside], wanted[inside]) <= 4
+    assert inside.mean() > 0.99
+
+
+def test_what_float16_does_not_reach_is_in_reach_when_asked_for():
+    x = jnp.asarray([6e4, -6e4], "float16")
+    assert np.asarray(log_softmax(x)).tolist() == [0, -np.inf]
+    wide = log_softmax(x, dtype="float32")
+    assert (wide.dtype, wide.tolist()) == ("float32", [0, -119936.0 if float(x[0]) == 59968 else -2 * float(x[0])])
+
+
+@both
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@either_mode
+def test_rows_without_anything_are_zero_and_so_are_their_gradients(function, dtype, jitted):
+    mask = jnp.asarray([[True, False, True], [False, False, False]])
+    x = jnp.asarray([[1, np.inf, 2], [3, 4, np.nan]], dtype)
+
+    def run(x):
+        outputs, pull = jax.vjp(lambda x: function(x, mask=mask), x)
+        return outputs, *pull(jnp.ones_like(outputs) * jnp.arange(1, 4, dtype=x.dtype))
+
+    outputs, gradient = (jax.jit(run) if jitted else run)(x)
+    assert outputs[1].tolist() == gradient[1].tolist() == [0, 0, 0]
+    assert float(gradient[0, 1]) == 0
+    left = 0 if function is softmax else as_format(dtype).min
+    assert float(outputs[0, 1]) == left
+    want, _ = exact(function, [[1.0, 2.0]])
+    assert error(outputs[0, ::2], want[0]) < 2
+
+
+def test_rows_of_minus_infinity_give_zeros_and_nan_is_passed_on():
+    x = jnp.asarray([[-jnp.inf, -jnp.inf], [0, -jnp.inf], [jnp.nan, 0]])
+    assert softmax(x)[:2].tolist() == [[0, 0], [1, 0]]
+    assert jax.grad(lambda x: (softmax(x) * jnp.asarray([1.0, 2.0])).sum())(x)[:2].tolist() == [[0, 0], [0, 0]]
+    assert np.isnan(np.asarray(softmax(x)[2])).all()
+
+
+@both
+def test_any_real_dtype_and_any_size(function):
+    assert function(jnp.arange(3)).dtype == "float32"
+    assert function(np.asarray([True, False])).dtype == "float32"
+    assert function(jnp.arange(3), dtype="bfloat16").dtype == "bfloat16"
+    assert function(jnp.ones((0, 3))).shape == (0, 3)
+    assert function(jnp.ones((3, 0))).shape == (3, 0)
+    with jax.enable_x64(True):
+        x = jnp.asarray(np.random.default_rng(2).normal(size=(3, 5)))
+        assert error(function(x), exact(function, x)[0]) < 16
+
+
+@both
+@pytest.mark.parametrize(
+    ("args", "kwargs", "wrong", "message"),
+    [
+        ((jnp.ones(2, "complex64"),), {}, OperandError, "not defined for complex numbers, and x is complex64"),
+        ((jnp.ones(2),), {"dtype": "complex64"}, OperandError, "give a real dtype, not complex64"),
+        ((jnp.ones(2),), {"dtype": "int32"}, ArgumentError, "give dtype='float32'"),
+        ((jnp.ones(2),), {"mask": jnp.ones(2)}, OperandError, r"boolean, not float32: give mask\.astype\(bool\)"),
+        ((jnp.ones(2),), {"mask": jnp.ones((3, 1), bool)}, ArgumentError, "does not broadcast"),
+        ((jnp.ones((2, 3)), 2), {}, ArgumentError, "axis 2 of an array of shape"),
+        ((jnp.ones(()),), {}, ArgumentError, r"axis -1 of an array of shape \(\)"),
+    ],
+)
+def test_mistakes_get_a_clear_error(function, args, kwargs, wrong, message):
+    with pytest.raises(wrong, match=message):
+        function(*args, **kwargs)

@@ -1,0 +1,394 @@
+import operator
+import threading
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import PartitionSpec
+
+import supremum
+from supremum import nn
+from supremum.arrays import InPlaceError
+from supremum.decisions import PromotionError
+from supremum.mixed_precision import PolicyWarning
+
+ONES = jax.nn.initializers.ones
+either_mode = pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
+
+
+class Holding(nn.Layer):
+    """A layer with one variable of each sort, whose `call` is given by the test."""
+
+    def __init__(self, body, **kwargs):
+        super().__init__(**kwargs)
+        self.body = body
+
+    def build(self, input_shape):
+        floats = np.dtype(self.dtype).kind != "i"
+        self.w = self.add_weight("w", (2, 2), jax.nn.initializers.normal() if floats else ONES)
+        self.plain = self.add_weight("plain", (2, 2), ONES, autocast=False)
+        self.count = self.add_weight("count", (2,), dtype="int32", trainable=False)
+        self.phase = self.add_weight("phase", (2,), ONES, dtype="complex64")
+
+    def call(self, x):
+        return self.body(self, x)
+
+
+def holding(body, dtype="mixed_float16"):
+    layer = Holding(lambda layer, x: x, dtype=dtype)
+    nn.initialize(layer, jnp.ones((2, 2)))
+    layer.body = body
+    return layer
+
+
+def test_only_floating_weights_of_mixed_layers_are_wrapped():
+    mixed, plain, inferred = (holding(None, dtype) for dtype in ("mixed_bfloat16", "float16", "infer"))
+    assert [type(v) for v in mixed.variables.values()] == [nn.AutoCastVariable, *[nn.Variable] * 3]
+    for layer in (plain, inferred):
+        assert {type(v) for v in layer.variables.values()} == {nn.Variable}
+
+
+READS = {
+    "value": lambda v: v.value,
+    "read_value": lambda v: v.read_value(),
+    "sparse_read": lambda v: v.sparse_read([1, 0]),
+    "gather_nd": lambda v: v.gather_nd([[0, 1], [1, 1]]),
+    "index": lambda v: v[0],
+    "slice": lambda v: v[:, 1],
+    "iteration": lambda v: next(iter(v)),
+    "negative": lambda v: -v,
+    "absolute": lambda v: abs(v),
+    "positive": lambda v: +v,
+    "times_number": lambda v: 2 * v + 1,
+    "power": lambda v: v**2,
+    "itself": lambda v: v @ v - v / v,
+    "namespace": lambda v: jnp.dot(jnp.ones((2, 2), v.dtype), v.value),
+}
+WHAT = {
+    "value": lambda w: w,
+    "read_value": lambda w: w,
+    "sparse_read": lambda w: w[[1, 0]],
+    "gather_nd": lambda w: np.array([w[0, 1], w[1, 1]]),
+    "index": lambda w: w[0],
+    "slice": lambda w: w[:, 1],
+}
+
+
+@pytest.mark.parametrize("name", READS)
+@either_mode
+def test_every_way_to_read_casts_inside_call_and_not_outside(name, jitted):
+    read = READS[name]
+    layer = holding(lambda layer, x: (read(layer.w), read(layer.plain).astype("int8")))
+
+    def run(variables):
+        return nn.functional_call(layer, variables, jnp.ones((2, 2)))[0]
+
+    values = {path: variable.value for path, variable in layer.variables.items()}
+    inside, _ = (jax.jit(run) if jitted else run)(values)
+    assert (inside.dtype, read(layer.w).dtype, read(layer.plain).dtype) == ("float16", "float32", "float32")
+    if name in WHAT:
+        np.testing.assert_array_equal(inside, WHAT[name](np.asarray(values["w"], "float16")))
+        np.testing.assert_array_equal(read(layer.w), WHAT[name](np.asarray(values["w"])))
+
+
+BINARY = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
+          operator.matmul, divmod]  # fmt: skip
+COMPARISONS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
+
+
+@pytest.mark.parametrize("function", BINARY + COMPARISONS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("other", ["jax", "numpy", "variable", "array"])
+def test_operators_from_both_sides(function, other):
+    others = {
+        "jax": lambda v: jnp.full((2, 2), 2, "float16"),
+        "numpy": lambda v: np.full((2, 2), 2, "float16"),
+        "variable": lambda v: v,
+        "array": lambda v: supremum.asarray(np.full((2, 2), 2, "float16"), library="jax"),
+    }
+    seen = []
+
+    def body(layer, x):
+        against = others[other](layer.w)
+        seen.extend((function(layer.w, against), function(against, layer.w)))
+        return x
+
+    holding(body)(jnp.ones((2, 2)))
+    wanted = np.dtype(bool) if function in COMPARISONS else np.dtype("float16")
+    for found in jax.tree.leaves(seen, is_leaf=lambda leaf: isinstance(leaf, supremum.Array)):
+        assert found.dtype == wanted
+        assert isinstance(found, supremum.Array if other == "array" else jax.Array)
+
+
+def test_operators_follow_the_rules_in_force():
+    layer = holding(lambda layer, x: layer.plain + jnp.ones(2, "int32"))
+    with supremum.use_rules("array-api"), pytest.raises(PromotionError):
+        layer.plain + jnp.ones((2, 2), "int32")
+    with supremum.use_rules("torch"):
+        assert (layer.count + jnp.ones(2, "float16")).dtype == "float16"
+
+
+def test_dtype_is_what_is_read_and_true_dtype_what_is_stored():
+    seen = {}
+    layer = holding(lambda layer, x: seen.update({n: (getattr(layer, n).dtype, getattr(layer, n).true_dtype)
+                                                  for n in ("w", "plain", "count", "phase")}) or x)  # fmt: skip
+    layer(jnp.ones((2, 2)))
+    assert seen == {
+        "w": ("float16", "float32"),
+        "plain": ("float32", "float32"),
+        "count": ("int32", "int32"),
+        "phase": ("complex64", "complex64"),
+    }
+    assert (layer.w.dtype, layer.w.shape, layer.w.ndim, layer.w.size, layer.w.nbytes) == ("float32", (2, 2), 2, 4, 16)
+    assert (len(layer.w), int(nn.Variable(2)), complex(nn.Variable(1j))) == (2, 2, 1j)
+    assert (bool(nn.Variable(1.5)), float(nn.Variable(1.5))) == (True, 1.5)
+    assert np.asarray(layer.w).dtype == np.asarray(layer.w, "float32", copy=True).dtype == "float32"
+    assert repr(layer.w) == "AutoCastVariable('w', shape=(2, 2), dtype=float32)"
+
+
+TRANSFORMATIONS = {
+    "plain": lambda f: f,
+    "jit": jax.jit,
+    "scan": lambda f: lambda x: jax.lax.scan(lambda c, _: (f(c), None), x, length=2)[0],
+    "fori": lambda f: lambda x: jax.lax.fori_loop(0, 2, lambda _, c: f(c), x),
+    "cond": lambda f: lambda x: jax.lax.cond(x.sum() > 0, f, f, x),
+    "remat": jax.checkpoint,
+    "vmap": jax.vmap,
+    "shard_map": lambda f: jax.shard_map(
+        f, mesh=jax.make_mesh((1,), ("i",)), in_specs=PartitionSpec(), out_specs=PartitionSpec(), check_vma=False
+    ),
+}
+# What stands between a layer's call and a function in it that has a backward pass of its own.
+AROUND = {name: TRANSFORMATIONS[name] for name in ("plain", "vmap", "jit", "scan", "remat", "cond")}
+
+
+class TestScope:
+    def test_another_layers_variables_cast_too_and_plain_ones_do_not(self):
+        inner, plain = holding(None), holding(None, "float32")
+        outer = holding(lambda layer, x: (inner.w.value, plain.w.value.astype("int8"), plain.w.dtype))
+        outer._policy = nn.ReLU(dtype="mixed_bfloat16").dtype_policy
+        assert [str(getattr(v, "dtype", v)) for v in outer(jnp.ones((2, 2)))] == ["bfloat16", "int8", "float32"]
+        assert inner.w.dtype == "float32"
+
+    def test_a_layer_inside_has_its_own_dtype_and_the_outer_one_goes_on_after_it(self):
+        inner = holding(lambda layer, x: layer.w.value, "mixed_bfloat16")
+        outer = holding(lambda layer, x: (inner(x), layer.w.value))
+        with pytest.warns(nn.MixedDtypeWarning, match="computes in float16 and returned bfloat16"):
+            assert [v.dtype for v in jax.tree.leaves(outer(jnp.ones((2, 2))))] == ["bfloat16", "float16"]
+
+    @pytest.mark.parametrize("dtype", ["infer", "int32", "complex64"])
+    def test_a_layer_that_has_no_real_floating_dtype_suspends_it(self, dtype):
+        seen = []
+        outer = holding(lambda layer, x: inner(x).astype(layer.compute_dtype))
+        inner = holding(lambda layer, x: seen.append(outer.w.value.dtype) or x, dtype)
+        outer(jnp.ones((2, 2)))
+        assert seen == ["float32"]
+
+    def test_it_ends_with_an_error_and_is_of_its_thread(self):
+        def body(layer, x):
+            thread = threading.Thread(target=lambda: seen.append(layer.w.dtype))
+            thread.start()
+            thread.join()
+            seen.append(layer.w.dtype)
+            raise RuntimeError("on purpose")
+
+        seen = []
+        layer = holding(body)
+        with pytest.raises(RuntimeError, match="on purpose"):
+            layer(jnp.ones((2, 2)))
+        assert [*seen, layer.w.dtype] == ["float32", "float16", "float32"]
+
+    @pytest.mark.parametrize("name", TRANSFORMATIONS)
+    @either_mode
+    def test_it_holds_inside_of_transformations(self, name, jitted):
+        def body(layer, x):
+            seen.append(layer.w.dtype)
+            return TRANSFORMATIONS[name](lambda x: x @ layer.w)(x)
+
+        seen = []
+        layer = holding(body)
+
+        def loss(values, x):
+            return nn.functional_call(layer, values, x)[0].sum().astype("float32")
+
+        grad = jax.grad(loss)
+        gradients = (jax.jit(grad) if jitted else grad)({"w": layer.w.value}, jnp.ones((2, 2)))
+        assert gradients["w"].dtype == "float32"
+        program = str(jax.make_jaxpr(loss)({"w": layer.w.value}, jnp.ones((2, 2))))
+        products = [line for line in program.splitlines() if "dot_general" in line]
+        assert products
+        assert all("f16" in line and "f32" not in line.partition("=")[0] for line in products)
+
+    @pytest.mark.parametrize("around", AROUND)
+    @pytest.mark.parametrize(
+        "outside", ["grad", "jit(grad)", "grad(jit)", "grad(scan)", "grad(remat)", "jit(grad(scan))", "vjp(jit)"]
+    )
+    def test_it_holds_in_backward_passes_that_run_after_call_returned(self, around, outside):
+        seen = []
+
+        def body(layer, x):
+            @jax.custom_vjp
+            def product(x):
+                return x @ layer.w
+
+            def forward(x):
+                return product(x), x
+
+            def backward(x, cotangent):
+                seen.append(layer.w.dtype)
+                return (cotangent @ layer.w.value.T,)
+
+            product.defvjp(forward, backward)
+            return AROUND[around](product)(x)
+
+        layer = holding(body)
+
+        def run(x):
+            return layer(x).sum().astype("float32")
+
+        wrapped = {
+            "grad": jax.grad(run),
+            "jit(grad)": jax.jit(jax.grad(run)),
+            "grad(jit)": jax.grad(jax.jit(run)),
+            "grad(scan)": jax.grad(lambda x: jax.lax.scan(lambda c, _: (c, run(x + c)), 0.0, length=2)[1].sum()),
+            "grad(remat)": jax.grad(jax.checkpoint(run)),
+            "vjp(jit)": lambda x: jax.vjp(jax.jit(run), x)[1](jnp.float32(1))[0],
+            "jit(grad(scan))": jax.jit(
+                jax.grad(lambda x: jax.lax.scan(lambda c, _: (c, run(x + c)), 0.0, length=2)[1].sum())
+            ),
+        }[outside]
+        gradient = wrapped(jnp.ones((2, 2)))
+        assert gradient.dtype == "float32"
+        assert set(seen) == {np.dtype("float16")}
+        assert layer.w.dtype == "float32"
+
+    def test_and_in_those_of_a_layer_that_suspends_it(self):
+        seen = []
+
+        def body(layer, x):
+            identity = jax.custom_vjp(lambda x: x)
+            identity.defvjp(lambda x: (x, None), lambda _, g: seen.append(outer.w.dtype) or (g,))
+            return identity(x)
+
+        inner = holding(body, "infer")
+        outer = holding(lambda layer, x: inner(x))
+        jax.grad(lambda x: outer(x).sum().astype("float32"))(jnp.ones((2, 2)))
+        assert set(seen) == {np.dtype("float32")}
+
+
+class TestAssigning:
+    @pytest.mark.parametrize(
+        ("name", "wanted"), [("assign", 1e-4), ("assign_add", 1e-4), ("assign_sub", -1e-4), ("assign_mul", 0.0)]
+    )
+    @pytest.mark.parametrize("value", [1e-4, np.float32(1e-4), jnp.float32(1e-4)])
+    def test_it_works_in_the_stored_dtype_inside_of_call_too(self, name, wanted, value):
+        """Keras 3 casts the value: 1 + 1e-4 is 1 in float16."""
+        layer = holding(None)
+        zero = jnp.zeros((2, 2))
+        layer.w.assign(zero)
+        given = value if name != "assign" else np.full((2, 2), value, "float32")
+        layer.body = lambda layer, x: getattr(layer.w, name)(given) and x
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(nn.Variable, "__bool__", lambda self: True)
+            layer(jnp.ones((2, 2)))
+        np.testing.assert_array_equal(layer.w.value, np.full((2, 2), np.float32(wanted)))
+
+    def test_in_place_operators_do_too(self):
+        def body(layer, x):
+            layer.w += 1e-4
+            layer.w -= 2e-4
+            layer.w *= 2
+            return x
+
+        layer = holding(body)
+        before = np.asarray(layer.w.value)
+        layer(jnp.ones((2, 2)))
+        np.testing.assert_array_equal(layer.w.value, (before + np.float32(1e-4) - np.float32(2e-4)) * 2)
+        assert isinstance(layer.w, nn.AutoCastVariable)
+
+    def test_another_variable_gives_what_it_stores(self):
+        layer = holding(lambda layer, x: layer.plain.assign(layer.w) is None or x)
+        layer(jnp.ones((2, 2)))
+        np.testing.assert_array_equal(layer.plain.value, layer.w.value)
+
+    @pytest.mark.parametrize(
+        ("name", "value", "error"),
+        [
+            ("assign", np.ones((2, 2), "complex64"), InPlaceError),
+            ("assign_add", 1j, InPlaceError),
+            ("assign_mul", jnp.ones((2, 2), "complex64"), InPlaceError),
+            ("assign", [[1, 2], [3, 4]], TypeError),
+            ("assign_add", "1", TypeError),
+            ("assign", 1e39, InPlaceError),
+            ("assign", jnp.ones(2), ValueError),
+            ("assign", 1.0, ValueError),
+            ("assign_add", jnp.ones((3, 2, 2)), ValueError),
+        ],
+    )
+    def test_what_does_not_fit_is_refused_and_changes_nothing(self, name, value, error):
+        layer = holding(None)
+        before = np.asarray(layer.w.value)
+        with pytest.raises(error):
+            getattr(layer.w, name)(value)
+        np.testing.assert_array_equal(layer.w.value, before)
+
+    def test_integers_are_not_truncated(self):
+        layer = holding(None)
+        with pytest.raises(InPlaceError):
+            layer.count.assign_add(1.5)
+        assert layer.count.assign_add(2).value.tolist() == [2, 2]
+
+    def test_a_traced_value_needs_a_functional_call(self):
+        layer = holding(lambda layer, x: layer.w.assign(x.astype("float32")) is None or x)
+        with pytest.raises(ValueError, match=r"cannot be assigned to variable 'w'.*nn\.functional_call"):
+            jax.jit(layer)(jnp.ones((2, 2)))
+        with jax.checking_leaks():
+            _, values = jax.jit(lambda v, x: nn.functional_call(layer, v, x))({"w": layer.w.value}, jnp.ones((2, 2)))
+        assert values["w"].tolist() == [[1, 1], [1, 1]]
+
+
+class TestPlainVariables:
+    @pytest.mark.parametrize("make", [nn.Variable, supremum.Variable])
+    def test_one_in_a_mixed_layer_is_warned_of(self, make):
+        class Careless(nn.Layer):
+            def __init__(self, **kwargs):
+                super().__init__(**kwargs)
+                self.scale = make(np.ones(2, "float32"))
+
+            def call(self, x):
+                return x
+
+        with pytest.warns(PolicyWarning, match=r"self\.add_weight\('scale', \(2,\)\)") as caught:
+            Careless(dtype="mixed_float16")
+        assert caught[0].filename == __file__
+        Careless(dtype="float32")
+        Careless(dtype="infer")
+
+    def test_integers_and_weights_are_not(self):
+        layer = nn.ReLU(dtype="mixed_float16")
+        layer.step = nn.Variable(0)
+        layer.kept = layer.add_weight("kept", (2,), autocast=False)
+        layer.cast = layer.add_weight("cast", (2,))
+        assert list(layer.variables) == ["variable", "kept", "cast"]
+
+
+def test_checkpoints_of_plain_and_autocast_variables_load_into_each_other():
+    layers = [holding(None, dtype) for dtype in ("mixed_float16", "float32")]
+    states = [{path: np.asarray(variable) for path, variable in layer.variables.items()} for layer in layers]
+    assert {path: (v.dtype, v.shape) for path, v in states[0].items()} == {
+        path: (v.dtype, v.shape) for path, v in states[1].items()
+    }
+    for layer, state in zip(layers, states[::-1], strict=True):
+        nn.load_variables(layer, {path: value + value.dtype.type(1) for path, value in state.items()})
+        for path, variable in layer.variables.items():
+            np.testing.assert_array_equal(variable, state[path] + state[path].dtype.type(1))
+
+
+def test_loading_is_all_or_nothing():
+    layer = holding(None)
+    before = {path: np.asarray(v) for path, v in layer.variables.items()}
+    good = {path: value + value.dtype.type(1) for path, value in before.items()}
+    for bad in (good | {"phase": np.ones(3, "complex64")}, good | {"other": 1}, {"w": good["w"]}):
+        with pytest.raises(ValueError, match=r"shape \(3,\)|unknown variable 'other'|no value for count"):
+            nn.load_variables(layer, bad)
+    assert all(np.array_equal(layer.variables[path], before[path]) for path in before)
