@@ -1,6 +1,7 @@
 """Layers with dtype policies, on JAX."""
 
 from supremum.nn import functional
+from supremum.nn.activations import Activation, ReLU
 from supremum.nn.batch_norm import BatchNorm
 from supremum.nn.conv import Conv
 from supremum.nn.dense import Dense
@@ -9,10 +10,11 @@ from supremum.nn.input_spec import InputSpec
 from supremum.nn.layer import Layer
 from supremum.nn.mixing import MixedDtypeError, MixedDtypeWarning
 from supremum.nn.model import Model
+from supremum.nn.pooling import MaxPool
 from supremum.nn.pure import functional_call, initialize, load_variables, output_spec, split_variables
 from supremum.nn.scopes import random_key
 from supremum.nn.sequential import Sequential
-from supremum.nn.shapes import Activation, Flatten, MaxPool, ReLU
+from supremum.nn.shapes import Flatten
 from supremum.nn.symbolic import Input, SymbolicTensor
 from supremum.nn.variables import AutoCastVariable, UninitializedError, Variable
 

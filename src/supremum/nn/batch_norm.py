@@ -2,53 +2,126 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
-from supremum.nn.functional import moments, normalise, statistics_dtype
-from supremum.nn.initializers import ONES, ZEROS
-from supremum.nn.layer import Layer
+from supremum.errors import ArgumentError, OperandError
+from supremum.formats import as_format
+from supremum.nn.functional import at_least_float32, common_dtype, promote_dtype
+from supremum.nn.functional.axes import canonical_axes
+from supremum.nn.functional.normalisation import batch_norm, moments
+from supremum.nn.initializers import ONES, ZEROS, Initializer
+from supremum.nn.input_spec import InputSpec
+from supremum.nn.normalisation import Normalisation
 from supremum.nn.variables import Variable
 
 
-class BatchNorm(Layer):
+class BatchNorm(Normalisation):
     """Normalise each channel by the statistics of the batch, or by their running averages outside training.
 
     Statistics are computed, averaged and stored in at least float32, whatever the compute dtype; only the result is
-    rounded to it.
+    rounded to it. Averages are stored in what float32 and the dtype of the inputs meet in (spec/flax-flip-default-
+    dtypes.md, "Batch statistics"): float64 or complex under a policy that lets such inputs through; a variance is real.
 
     Args:
+        axis: the axis of the channels.
         momentum: weight of the old running average at each training step.
         epsilon: added to the variance.
+        use_scale: whether to multiply by a weight, `gamma`, after normalising.
+        use_offset: whether to add a weight, `beta`, after that.
+        scale_initializer: for the scale.
+        offset_initializer: for the offset.
         dtype: the dtype policy.
+        param_dtype: the dtype that scale and offset are stored in; None for at least float32, whatever the policy.
+        name: what it is called.
+
+    Raises:
+        ArgumentError: for a momentum that is not between 0 and 1.
     """
 
-    def __init__(self, *, momentum: float = 0.99, epsilon: float = 1e-3, dtype: Any = None) -> None:
-        super().__init__(dtype=dtype)
+    def __init__(
+        self,
+        *,
+        axis: int = -1,
+        momentum: float = 0.99,
+        epsilon: float = 1e-3,
+        use_scale: bool = True,
+        use_offset: bool = True,
+        scale_initializer: Initializer = ONES,
+        offset_initializer: Initializer = ZEROS,
+        dtype: Any = None,
+        param_dtype: Any = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            epsilon=epsilon,
+            use_scale=use_scale,
+            use_offset=use_offset,
+            scale_initializer=scale_initializer,
+            offset_initializer=offset_initializer,
+            dtype=dtype,
+            param_dtype=param_dtype,
+            name=name,
+        )
+        if not 0 <= momentum <= 1:
+            raise ArgumentError(f"momentum={momentum} is not between 0 and 1: give momentum=0.99")
+        self.axis = axis
         self.momentum = momentum
-        self.epsilon = epsilon
+        self.input_spec = InputSpec(min_ndim=2)
 
     def build(self, input_shape: tuple[int, ...]) -> None:
         """Add scale, offset and the running statistics, one number per channel."""
-        shape = input_shape[-1:]
-        wide = statistics_dtype(self.variable_dtype)
-        self.gamma = self.add_weight("gamma", shape, ONES, dtype=wide, autocast=False)
-        self.beta = self.add_weight("beta", shape, ZEROS, dtype=wide, autocast=False)
-        self.moving_mean = self.add_weight("moving_mean", shape, ZEROS, dtype=wide, trainable=False, autocast=False)
-        self.moving_variance = self.add_weight(
-            "moving_variance", shape, ONES, dtype=wide, trainable=False, autocast=False
-        )
+        (axis,) = canonical_axes(self.axis, len(input_shape))
+        channels = input_shape[axis : axis + 1]
+        if not self.build_inputs:
+            raise ArgumentError("the first call of a BatchNorm takes its input by position: layer(x), not layer(x=x)")
+        mean = as_format(at_least_float32(common_dtype(self.build_inputs[0], dtype=self.compute_dtype)))
+        self.add_scale_and_offset(channels)
+        self.moving_mean = self._add_average("moving_mean", channels, ZEROS, mean.dtype)
+        self.moving_variance = self._add_average("moving_variance", channels, ONES, mean.component.dtype)
+        self.input_spec = InputSpec(min_ndim=2, axes={self.axis: channels[0]})
 
-    def call(self, x: jax.Array, *, training: bool = False) -> jax.Array:
-        """Normalise; in training also move the running statistics towards the batch's."""
+    def call(self, x: jax.Array, *, mask: jax.Array | None = None, training: bool = False) -> jax.Array:
+        """Normalise; in training also move the running statistics towards the batch's.
+
+        Args:
+            x: values.
+            mask: bool, which positions count in the statistics of the batch: of the shape of `x`, or without its axis
+                of channels. All are normalised.
+            training: whether this is a training step.
+        """
         if training:
-            mean, variance = moments(x, tuple(range(x.ndim - 1)))
-            self._move(self.moving_mean, mean)
-            self._move(self.moving_variance, variance)
+            mean, variance = self._batch_moments(x, mask)
         else:
             mean, variance = self.moving_mean.value, self.moving_variance.value
-        return normalise(x, mean, variance, self.gamma.value, self.beta.value, self.epsilon)
+        return batch_norm(
+            x, mean, variance, self.scale, self.offset, axis=self.axis, epsilon=self.epsilon, dtype=self.compute_dtype
+        )
 
-    def _move(self, average: Variable, batch: jax.Array) -> None:
-        average.assign(average.value * self.momentum + batch.astype(average.dtype) * (1 - self.momentum))
+    def _batch_moments(self, x: jax.Array, mask: jax.Array | None) -> tuple[jax.Array, jax.Array]:
+        (channels,) = canonical_axes(self.axis, x.ndim)
+        axes = tuple(axis for axis in range(x.ndim) if axis != channels)
+        if mask is not None and jnp.ndim(mask) == x.ndim - 1:
+            mask = jnp.expand_dims(mask, channels)
+        (x,) = promote_dtype(x, dtype=at_least_float32(common_dtype(x, dtype=self.compute_dtype)))
+        mean, variance = moments(x, axes, mask=mask)
+        counts = math.prod(x.shape) > 0 if mask is None else jnp.any(jnp.broadcast_to(mask, x.shape), axes)
+        self._move(self.moving_mean, mean, counts)
+        self._move(self.moving_variance, variance, counts)
+        return mean, variance
+
+    def _add_average(self, name: str, shape: tuple[int, ...], initializer: Initializer, dtype: Any) -> Any:
+        return self.add_weight(name, shape, initializer, dtype=dtype, trainable=False, autocast=False)
+
+    def _move(self, average: Variable, batch: jax.Array, counts: Any) -> None:
+        is_complex = [as_format(each.dtype).category == "complex" for each in (average, batch)]
+        if is_complex == [False, True]:
+            raise OperandError(
+                f"{average.name} is {average.dtype}, since the layer was built for real inputs, and cannot follow the "
+                f"{batch.dtype} mean of complex ones: build another layer with those"
+            )
+        moved = average.value * self.momentum + batch.astype(average.dtype) * (1 - self.momentum)
+        average.assign(jnp.where(counts, moved, average.value))  # a batch of nothing says nothing about the average

@@ -6,13 +6,16 @@ from typing import Any
 
 import jax
 
-from supremum.nn.functional import dense
+from supremum.errors import ArgumentError
+from supremum.nn.functional.checks import positive_int
+from supremum.nn.functional.products import dense
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
+from supremum.nn.input_spec import InputSpec
 from supremum.nn.layer import Layer
 
 
 class Dense(Layer):
-    """`x @ kernel + bias` over the last axis.
+    """`x @ kernel + bias` over the last axis; inputs may be a `jax.experimental.sparse.BCOO`.
 
     Args:
         units: number of outputs.
@@ -20,6 +23,11 @@ class Dense(Layer):
         kernel_initializer: for the kernel, shape (inputs, units).
         bias_initializer: for the bias, shape (units,).
         dtype: the dtype policy.
+        param_dtype: the dtype of the weights; None for the policy's.
+        name: the name in paths.
+
+    Raises:
+        ArgumentError: for options that make no sense, and inputs without axes; a `ValueError`.
     """
 
     def __init__(
@@ -30,18 +38,25 @@ class Dense(Layer):
         kernel_initializer: Initializer = GLOROT_UNIFORM,
         bias_initializer: Initializer = ZEROS,
         dtype: Any = None,
+        param_dtype: Any = None,
+        name: str | None = None,
     ) -> None:
-        super().__init__(dtype=dtype)
-        self.units = units
+        super().__init__(dtype=dtype, param_dtype=param_dtype, name=name)
+        self.units = positive_int("units", units)
         self.use_bias = use_bias
         self._kernel_initializer = kernel_initializer
         self._bias_initializer = bias_initializer
 
-    def build(self, input_shape: tuple[int, ...]) -> None:
+    def build(self, input_shape: Any) -> None:
         """Add kernel and bias."""
-        self.kernel = self.add_weight("kernel", (input_shape[-1], self.units), self._kernel_initializer)
+        shape = getattr(input_shape, "shape", input_shape)  # of a sparse input it is a structure that has a shape
+        if not shape:
+            raise ArgumentError("Dense takes inputs of shape (..., n), not a number: give x[None]")
+        self.kernel = self.add_weight("kernel", (shape[-1], self.units), self._kernel_initializer)
         self.bias = self.add_weight("bias", (self.units,), self._bias_initializer) if self.use_bias else None
+        self.input_spec = InputSpec(min_ndim=1, axes={-1: shape[-1]})
 
-    def call(self, x: jax.Array) -> jax.Array:
+    def call(self, x: Any) -> jax.Array:
         """The product, in the compute dtype."""
-        return dense(x, self.kernel.value, None if self.bias is None else self.bias.value)
+        bias = None if self.bias is None else self.bias.value
+        return dense(x, self.kernel.value, bias, dtype=self.compute_dtype)

@@ -16,3 +16,5 @@ GLOROT_UNIFORM: Initializer = jax.nn.initializers.glorot_uniform()
 LECUN_NORMAL: Initializer = jax.nn.initializers.lecun_normal()
 ONES: Initializer = jax.nn.initializers.ones
 ZEROS: Initializer = jax.nn.initializers.zeros
+ROWS_OF_UNIT_NORM: Initializer = jax.nn.initializers.variance_scaling(1.0, "fan_in", "normal", in_axis=1, out_axis=0)
+"""For tables of embeddings: normal numbers of which a row has a norm of about 1, whatever the number of rows."""

@@ -1,70 +1,16 @@
-"""Layers without weights: activations, pooling, reshaping."""
+"""Layers that give inputs another shape."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 
-from supremum.nn.functional import max_pool
+from supremum.errors import ArgumentError
+from supremum.nn.functional.checks import all_whole
 from supremum.nn.layer import Layer
-
-
-class Activation(Layer):
-    """A function of each value.
-
-    Args:
-        function: such as `jax.nn.gelu`.
-        dtype: the dtype policy.
-    """
-
-    def __init__(self, function: Callable[[jax.Array], jax.Array], *, dtype: Any = None) -> None:
-        super().__init__(dtype=dtype)
-        self.function = function
-
-    def call(self, x: jax.Array) -> jax.Array:
-        """The function's value."""
-        return self.function(x)
-
-
-class ReLU(Activation):
-    """The positive part of each value.
-
-    Args:
-        dtype: the dtype policy.
-    """
-
-    def __init__(self, *, dtype: Any = None) -> None:
-        super().__init__(jax.nn.relu, dtype=dtype)
-
-
-class MaxPool(Layer):
-    """The largest value of each window, channels last.
-
-    Args:
-        window: size of the window, one number per dimension of space.
-        strides: one step per dimension of space; None for windows that touch.
-        padding: `"SAME"` or `"VALID"`.
-        dtype: the dtype policy.
-    """
-
-    def __init__(
-        self,
-        window: tuple[int, ...],
-        *,
-        strides: tuple[int, ...] | None = None,
-        padding: str = "VALID",
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(dtype=dtype)
-        self.window = window
-        self.strides = strides or window
-        self.padding = padding
-
-    def call(self, x: jax.Array) -> jax.Array:
-        """The maxima."""
-        return max_pool(x, self.window, self.strides, self.padding)
 
 
 class Flatten(Layer):
@@ -72,8 +18,81 @@ class Flatten(Layer):
 
     Args:
         dtype: the dtype policy.
+        name: the name in paths.
     """
 
+    def __init__(self, *, dtype: Any = None, name: str | None = None) -> None:
+        super().__init__(dtype=dtype, name=name)
+
     def call(self, x: jax.Array) -> jax.Array:
-        """The same values, shape (batch, -1)."""
-        return x.reshape(x.shape[0], -1)
+        """The same values, shape (batch, n)."""
+        batch, *sizes = _with_batch(x)
+        return x.reshape(batch, math.prod(sizes))
+
+
+class Reshape(Layer):
+    """The same values in another shape; the batch stays.
+
+    Args:
+        target_shape: the shape without the batch; one size may be -1, for what is left.
+        dtype: the dtype policy.
+        name: the name in paths.
+
+    Raises:
+        ArgumentError: for a shape that is none, or that has another number of values than the inputs; a `ValueError`.
+    """
+
+    def __init__(self, target_shape: Sequence[int], *, dtype: Any = None, name: str | None = None) -> None:
+        super().__init__(dtype=dtype, name=name)
+        sizes = all_whole(target_shape)
+        if sizes is None or any(size < -1 for size in sizes) or sizes.count(-1) > 1:
+            raise ArgumentError(
+                f"target_shape is a tuple of sizes, of which one may be -1, not {target_shape!r}: "
+                "give target_shape=(-1,)"
+            )
+        self.target_shape = sizes
+
+    def call(self, x: jax.Array) -> jax.Array:
+        """The same values, shape (batch, *target_shape)."""
+        batch, *sizes = _with_batch(x)
+        known = math.prod(size for size in self.target_shape if size != -1)
+        count = math.prod(sizes)
+        left = count // known if known and -1 in self.target_shape else 1
+        if known * left != count:
+            raise ArgumentError(
+                f"{count} values for each of the batch, of shape {tuple(sizes)}, do not have shape "
+                f"{self.target_shape}: give target_shape=(-1,)"
+            )
+        return x.reshape(batch, *(left if size == -1 else size for size in self.target_shape))
+
+
+class Permute(Layer):
+    """The axes in another order; the batch, which is axis 0, stays.
+
+    Args:
+        dims: which axis comes where, as numbers from 1: `(2, 1)` swaps the two axes after the batch.
+        dtype: the dtype policy.
+        name: the name in paths.
+
+    Raises:
+        ArgumentError: for numbers that are no order, or not of as many axes as the inputs have; a `ValueError`.
+    """
+
+    def __init__(self, dims: Sequence[int], *, dtype: Any = None, name: str | None = None) -> None:
+        super().__init__(dtype=dtype, name=name)
+        order = all_whole(dims)
+        if order is None or sorted(order) != list(range(1, len(order) + 1)):
+            raise ArgumentError(f"dims has each of the axes from 1 on once, not {dims!r}: give dims=(2, 1)")
+        self.dims = order
+
+    def call(self, x: jax.Array) -> jax.Array:
+        """The same values in the new order."""
+        if len(_with_batch(x)) != len(self.dims) + 1:
+            raise ArgumentError(f"dims={self.dims} takes inputs of {len(self.dims) + 1} axes, not of shape {x.shape}")
+        return x.transpose(0, *self.dims)
+
+
+def _with_batch(x: jax.Array) -> tuple[int, ...]:
+    if x.ndim < 1:
+        raise ArgumentError("this takes inputs with an axis of the batch, not a number: give x[None]")
+    return x.shape

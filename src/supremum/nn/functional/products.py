@@ -1,4 +1,4 @@
-"""What layers compute, as functions of arrays.
+"""Products of inputs and weights, in the dtype that they meet in.
 
 Products are left to XLA in the dtype of their operands: it accumulates float16 and bfloat16 in float32 and rounds once
 (a test measures it). Asking for it with `preferred_element_type` would turn the products of the backward pass, whose
@@ -8,105 +8,149 @@ cotangents are then float32, into float32 ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from supremum.formats import DType, as_format
+from supremum.errors import ArgumentError
+from supremum.nn.functional.checks import as_axes, check_product, check_shape
+from supremum.nn.functional.equations import Equation
+from supremum.nn.functional.promotion import at_least_float32, promote_dtype
+from supremum.nn.functional.sparse import is_sparse, sparse_product
 
 
-def dense(x: jax.Array, kernel: jax.Array, bias: jax.Array | None = None) -> jax.Array:
+def dense(x: Any, kernel: Any, bias: Any = None, *, dtype: Any = None) -> jax.Array:
     """A matrix product over the last axis, plus a bias.
 
     Args:
-        x: inputs, shape (..., n).
-        kernel: weights, shape (n, m), of the same dtype.
-        bias: shape (m,), of the same dtype, or None.
+        x: inputs, shape (..., n); a `jax.experimental.sparse.BCOO` as well.
+        kernel: weights, shape (n, m).
+        bias: shape (m,), or None.
+        dtype: the dtype to compute in; None for the one that the arrays meet in.
 
     Returns:
-        An array of shape (..., m) and the same dtype.
+        An array of shape (..., m) in that dtype.
+
+    Raises:
+        ArgumentError: for shapes that do not fit together; a `ValueError`.
+
+    >>> dense(jnp.ones((2, 3), "int8"), jnp.ones((3, 1), "bfloat16"), jnp.ones(1, "bfloat16")).ravel()
+    Array([4, 4], dtype=bfloat16)
     """
+    if is_sparse(x):
+        return sparse_product(x, kernel, bias, dtype=dtype)
+    x, kernel, bias = promote_dtype(x, kernel, bias, dtype=dtype)
+    check_product(x.shape, kernel.shape, bias)
     product = lax.dot_general(x, kernel, (((x.ndim - 1,), (0,)), ((), ())))
     return product if bias is None else product + bias
 
 
-def conv(
-    x: jax.Array, kernel: jax.Array, bias: jax.Array | None = None, *, strides: Sequence[int], padding: str
+def dense_general(
+    x: Any,
+    kernel: Any,
+    bias: Any = None,
+    *,
+    axes: int | Sequence[int] = (-1,),
+    batch_axes: int | Sequence[int] = (),
+    dtype: Any = None,
 ) -> jax.Array:
-    """A convolution in any number of dimensions, channels last.
+    """A matrix product over any axes, plus a bias, with a matrix of its own for each index of the batch axes.
 
     Args:
-        x: inputs, shape (batch, *space, channels).
-        kernel: weights, shape (*window, channels, filters), of the same dtype.
-        bias: shape (filters,), of the same dtype, or None.
-        strides: one step per dimension of space.
-        padding: `"SAME"` or `"VALID"`.
+        x: inputs.
+        kernel: weights, shape (*batch, *contracted, *features), the first two as in `x`.
+        bias: shape (*batch, *features), or None.
+        axes: the axes of `x` that are contracted, in the kernel's order.
+        batch_axes: the axes of `x` that have matrices of their own, from the first on.
+        dtype: the dtype to compute in; None for the one that the arrays meet in.
 
     Returns:
-        An array of shape (batch, *space, filters) and the same dtype.
+        An array in that dtype, of shape (*batch, *others, *features): the axes of `x` that are not contracted, then the
+        kernel's own.
+
+    Raises:
+        ArgumentError: for shapes and axes that do not fit together; a `ValueError`.
+
+    >>> dense_general(jnp.ones((5, 2, 3)), jnp.ones((2, 3, 4)), axes=(1, 2)).shape
+    (5, 4)
+    >>> dense_general(jnp.ones((5, 2, 3)), jnp.ones((5, 3, 4)), batch_axes=0).shape
+    (5, 2, 4)
     """
-    space = tuple(range(1, x.ndim - 1))
-    last = x.ndim - 1
-    layout = lax.ConvDimensionNumbers(
-        lhs_spec=(0, last, *space),
-        rhs_spec=(last, last - 1, *(axis - 1 for axis in space)),
-        out_spec=(0, last, *space),
-    )
-    product = lax.conv_general_dilated(x, kernel, tuple(strides), padding, dimension_numbers=layout)
-    return product if bias is None else product + bias
+    x, kernel, bias = promote_dtype(x, kernel, bias, dtype=dtype)
+    axes, batch_axes = general_axes(axes, batch_axes, x.ndim)
+    batch = len(batch_axes)
+    contracted = tuple(range(batch, batch + len(axes)))
+    shared = tuple(x.shape[axis] for axis in (*batch_axes, *axes))
+    if kernel.shape[: len(shared)] != shared:
+        raise ArgumentError(
+            f"inputs of shape {x.shape} with axes={axes} and batch_axes={batch_axes} take a kernel of shape "
+            f"{(*shared, '...')}, not {kernel.shape}".replace("'", "")
+        )
+    product = lax.dot_general(x, kernel, ((axes, contracted), (batch_axes, batch_axes)))
+    if bias is None:
+        return product
+    features = kernel.shape[len(shared) :]
+    check_shape("bias", bias.shape, (*kernel.shape[:batch], *features))
+    others = (1,) * (product.ndim - batch - len(features))
+    return product + bias.reshape(*kernel.shape[:batch], *others, *features)
 
 
-def statistics_dtype(dtype: DType) -> DType:
-    """The dtype of means and variances of values of a dtype: at least float32.
-
-    >>> statistics_dtype(jnp.dtype("bfloat16")), statistics_dtype(jnp.dtype("float64"))
-    (dtype('float32'), dtype('float64'))
-    """
-    least = as_format("float32")
-    return dtype if as_format(dtype).holds(least) else least.dtype
-
-
-def moments(x: jax.Array, axes: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
-    """Mean and variance over some axes, in at least float32.
+def general_axes(axes: Any, batch_axes: Any, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The contracted axes and the batch axes of `dense_general`, as numbers from 0.
 
     Args:
-        x: values of a real floating dtype.
-        axes: the axes to reduce.
+        axes: the axes that are contracted.
+        batch_axes: the axes that have matrices of their own.
+        ndim: how many axes the inputs have.
+
+    Raises:
+        ArgumentError: for axes the inputs do not have, that are both, or batch axes that are not the first ones; a
+            `ValueError`.
+    """
+    axes = as_axes("axes", axes, ndim)
+    batch_axes = as_axes("batch_axes", batch_axes, ndim)
+    if batch_axes != tuple(range(len(batch_axes))):
+        raise ArgumentError(
+            f"batch_axes are the first axes in their order, not {batch_axes}: give "
+            f"batch_axes={tuple(range(len(batch_axes)))}, and move them there with jnp.moveaxis(x, {batch_axes}, "
+            f"{tuple(range(len(batch_axes)))})"
+        )
+    both = sorted(set(axes) & set(batch_axes))
+    if both:
+        raise ArgumentError(f"axis {both[0]} is among axes={axes} and among batch_axes={batch_axes}: give it to one")
+    return axes, batch_axes
+
+
+def einsum(equation: str, x: Any, kernel: Any, bias: Any = None, *, dtype: Any = None) -> jax.Array:
+    """A sum of products after an equation, plus a bias.
+
+    Args:
+        equation: `"inputs,kernel->outputs"`, a letter for each axis; `...` in inputs and outputs stands for all axes
+            that are left.
+        x: inputs.
+        kernel: weights.
+        bias: of the kernel's axes that are the result's too, in the result's order; or None.
+        dtype: the dtype to compute in; None for the one that the arrays meet in.
 
     Returns:
-        Mean and (biased) variance, over the remaining axes.
+        An array in that dtype. Sums over an axis of one operand alone, which XLA would round on their own, are computed
+        in at least float32.
+
+    Raises:
+        ArgumentError: for an equation that is none, and for shapes that do not fit it; a `ValueError`.
+
+    >>> einsum("...i,iho->...ho", jnp.ones((5, 2)), jnp.ones((2, 3, 4)), jnp.ones((3, 4))).shape
+    (5, 3, 4)
     """
-    wide = x.astype(statistics_dtype(x.dtype))
-    mean = jnp.mean(wide, axes)
-    return mean, jnp.mean(jnp.square(wide - jnp.expand_dims(mean, axes)), axes)
-
-
-def normalise(
-    x: jax.Array, mean: jax.Array, variance: jax.Array, scale: jax.Array, offset: jax.Array, epsilon: float
-) -> jax.Array:
-    """Values centred, scaled to unit variance, then scaled and shifted; computed in the dtype of the statistics.
-
-    Args:
-        x: values, whose dtype the result has.
-        mean: their mean, of a shape that broadcasts against `x`, as the other arrays.
-        variance: their variance.
-        scale: the factor after normalising.
-        offset: the shift after that.
-        epsilon: what is added to the variance; it must not vanish in its dtype.
-    """
-    factor = lax.rsqrt(variance + epsilon) * scale
-    return ((x.astype(mean.dtype) - mean) * factor + offset).astype(x.dtype)
-
-
-def max_pool(x: jax.Array, window: Sequence[int], strides: Sequence[int], padding: str) -> jax.Array:
-    """The largest value of each window, channels last.
-
-    Args:
-        x: inputs, shape (batch, *space, channels), of a real floating dtype.
-        window: size of the window, one number per dimension of space.
-        strides: one step per dimension of space.
-        padding: `"SAME"` or `"VALID"`.
-    """
-    # A Python number: of an array JAX would not see that this is a maximum, and could not differentiate it.
-    return lax.reduce_window(x, -jnp.inf, lax.max, (1, *window, 1), (1, *strides, 1), padding)
+    terms = Equation.parse(equation)
+    x, kernel, bias = promote_dtype(x, kernel, bias, dtype=dtype)
+    terms.check(x.shape, kernel.shape)
+    if bias is not None:
+        check_shape("bias", bias.shape, terms.bias_shape(kernel.shape))
+    target = kernel.dtype
+    if terms.sums_one_operand():
+        x, kernel = (array.astype(at_least_float32(target)) for array in (x, kernel))
+    product = jnp.einsum(str(terms), x, kernel).astype(target)
+    return product if bias is None else product + bias.reshape(terms.over_outputs(kernel.shape, product.ndim))

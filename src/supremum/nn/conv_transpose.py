@@ -1,0 +1,90 @@
+"""Transposed convolution in one, two or three dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+
+from supremum.nn.conv import channels_of
+from supremum.nn.functional.checks import positive_int, positive_ints, window_size
+from supremum.nn.functional.convolution import TRANSPOSED_PADDINGS, conv_transpose
+from supremum.nn.functional.padding import Padding, as_padding
+from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
+from supremum.nn.input_spec import InputSpec
+from supremum.nn.layer import Layer
+
+
+class ConvTranspose(Layer):
+    """A transposed convolution, channels last, which makes space larger; the kernel's size says in how many dimensions.
+
+    Args:
+        filters: number of output channels.
+        kernel_size: size of the window, one number per dimension of space.
+        strides: how many outputs there are to an input, one number or one per dimension of space; None for 1.
+        padding: `"SAME"`, `"VALID"`, `"CIRCULAR"`, or the zeros to add around the inputs, which lie `strides` apart: a
+            number, or pairs of numbers for each dimension of space.
+        kernel_dilation: the distance between neighbouring weights.
+        transpose_kernel: whether to flip the kernel in space and swap its last two axes; the layer is then the gradient
+            of `Conv` with the same kernel.
+        use_bias: whether to add a bias; one before a batch normalisation would have no effect.
+        kernel_initializer: for the kernel, shape (*kernel_size, channels, filters), the last two swapped with
+            `transpose_kernel`.
+        bias_initializer: for the bias, shape (filters,).
+        dtype: the dtype policy.
+        param_dtype: the dtype of the weights; None for the policy's.
+        name: the name in paths.
+
+    Raises:
+        ArgumentError: for options that make no sense or do not fit the inputs; a `ValueError`.
+    """
+
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Sequence[int],
+        *,
+        strides: int | Sequence[int] | None = None,
+        padding: Padding = "SAME",
+        kernel_dilation: int | Sequence[int] = 1,
+        transpose_kernel: bool = False,
+        use_bias: bool = True,
+        kernel_initializer: Initializer = GLOROT_UNIFORM,
+        bias_initializer: Initializer = ZEROS,
+        dtype: Any = None,
+        param_dtype: Any = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(dtype=dtype, param_dtype=param_dtype, name=name)
+        self.filters = positive_int("filters", filters)
+        self.kernel_size = window_size("kernel_size", kernel_size)
+        count = len(self.kernel_size)
+        self.strides = positive_ints("strides", 1 if strides is None else strides, count)
+        self.padding = as_padding(padding, count, TRANSPOSED_PADDINGS)
+        self.kernel_dilation = positive_ints("kernel_dilation", kernel_dilation, count)
+        self.transpose_kernel = transpose_kernel
+        self.use_bias = use_bias
+        self._kernel_initializer = kernel_initializer
+        self._bias_initializer = bias_initializer
+
+    def build(self, input_shape: tuple[int, ...]) -> None:
+        """Add kernel and bias."""
+        channels = channels_of(self, input_shape, self.kernel_size)
+        ends = (self.filters, channels) if self.transpose_kernel else (channels, self.filters)
+        self.kernel = self.add_weight("kernel", (*self.kernel_size, *ends), self._kernel_initializer)
+        self.bias = self.add_weight("bias", (self.filters,), self._bias_initializer) if self.use_bias else None
+        self.input_spec = InputSpec(ndim=len(input_shape), axes={-1: channels})
+
+    def call(self, x: jax.Array) -> jax.Array:
+        """The transposed convolution, in the compute dtype."""
+        return conv_transpose(
+            x,
+            self.kernel.value,
+            None if self.bias is None else self.bias.value,
+            strides=self.strides,
+            padding=self.padding,
+            kernel_dilation=self.kernel_dilation,
+            transpose_kernel=self.transpose_kernel,
+            dtype=self.compute_dtype,
+        )

@@ -1,0 +1,82 @@
+"""A dense layer over any axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+
+from supremum.nn.functional.checks import positive_ints
+from supremum.nn.functional.products import dense_general, general_axes
+from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
+from supremum.nn.input_spec import InputSpec
+from supremum.nn.layer import Layer
+from supremum.nn.matrix_initializers import of_matrices
+
+
+class DenseGeneral(Layer):
+    """A matrix product over any axes, to any axes, plus a bias.
+
+    Args:
+        features: the sizes of the axes that replace the contracted ones, at the end.
+        axis: the axes that are contracted, in the order in which the kernel has them.
+        batch_axis: the axes that have a matrix of their own for each index, from the first on.
+        use_bias: whether to add a bias.
+        kernel_initializer: for the matrices of the kernel, shape (product of the contracted sizes, product of
+            `features`); the kernel has shape (*batch, *contracted, *features).
+        bias_initializer: for the bias, shape (*batch, *features).
+        dtype: the dtype policy.
+        param_dtype: the dtype of the weights; None for the policy's.
+        name: the name in paths.
+
+    Raises:
+        ArgumentError: for options that make no sense or do not fit the inputs; a `ValueError`.
+    """
+
+    def __init__(
+        self,
+        features: int | Sequence[int],
+        *,
+        axis: int | Sequence[int] = -1,
+        batch_axis: int | Sequence[int] = (),
+        use_bias: bool = True,
+        kernel_initializer: Initializer = GLOROT_UNIFORM,
+        bias_initializer: Initializer = ZEROS,
+        dtype: Any = None,
+        param_dtype: Any = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(dtype=dtype, param_dtype=param_dtype, name=name)
+        count = len(features) if isinstance(features, (tuple, list)) else 1
+        self.features = positive_ints("features", features, count)
+        self.axis = axis
+        self.batch_axis = batch_axis
+        self.use_bias = use_bias
+        self._kernel_initializer = kernel_initializer
+        self._bias_initializer = bias_initializer
+
+    def build(self, input_shape: tuple[int, ...]) -> None:
+        """Add kernel and bias."""
+        axes, batch_axes = general_axes(self.axis, self.batch_axis, len(input_shape))
+        batch, shared = len(batch_axes), len(batch_axes) + len(axes)
+        shape = (*(input_shape[axis] for axis in (*batch_axes, *axes)), *self.features)
+        initializer = of_matrices(
+            self._kernel_initializer,
+            batch=range(batch),
+            inputs=range(batch, shared),
+            outputs=range(shared, len(shape)),
+        )
+        self.kernel = self.add_weight("kernel", shape, initializer)
+        bias_shape = (*shape[:batch], *self.features)
+        self.bias = self.add_weight("bias", bias_shape, self._bias_initializer) if self.use_bias else None
+        self.input_spec = InputSpec(
+            ndim=len(input_shape), axes={axis: input_shape[axis] for axis in (*batch_axes, *axes)}
+        )
+
+    def call(self, x: jax.Array) -> jax.Array:
+        """The product, in the compute dtype."""
+        bias = None if self.bias is None else self.bias.value
+        return dense_general(
+            x, self.kernel.value, bias, axes=self.axis, batch_axes=self.batch_axis, dtype=self.compute_dtype
+        )

@@ -1,0 +1,207 @@
+"""Convolutions and their transposes, channels last, in the dtype that inputs and parameters meet in.
+
+Products are left to XLA in the dtype of their operands: it accumulates float16 and bfloat16 in float32 and rounds once
+(a test measures it). Asking for it with `preferred_element_type` would turn the products of the backward pass, whose
+cotangents are then float32, into float32 ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from supremum.errors import ArgumentError
+from supremum.nn.functional.checks import check_shape, positive_int, positive_ints
+from supremum.nn.functional.padding import Padding, as_padding, pads_of
+from supremum.nn.functional.promotion import promote_dtype
+
+CONV_PADDINGS = ("SAME", "VALID", "CIRCULAR", "CAUSAL")
+"""The paddings that `conv` knows by name."""
+
+TRANSPOSED_PADDINGS = ("SAME", "VALID", "CIRCULAR")
+"""The paddings that `conv_transpose` knows by name."""
+
+
+def conv(
+    x: Any,
+    kernel: Any,
+    bias: Any = None,
+    *,
+    strides: int | Sequence[int] = 1,
+    padding: Padding = "SAME",
+    input_dilation: int | Sequence[int] = 1,
+    kernel_dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+    dtype: Any = None,
+) -> jax.Array:
+    """A convolution in any number of dimensions, channels last.
+
+    Args:
+        x: inputs, shape (batch, *space, channels).
+        kernel: weights, shape (*window, channels / groups, filters).
+        bias: shape (filters,), or None.
+        strides: the step of the window, one number or one per dimension of space.
+        padding: zeros around the inputs: `"SAME"`, for as many outputs as there are strides in the (dilated) inputs;
+            `"VALID"`, for none; `"CAUSAL"`, in one dimension, for outputs that do not depend on later inputs; or
+            numbers, see `supremum.nn.functional.padding.Padding`. `"CIRCULAR"` repeats the inputs around themselves.
+        input_dilation: the distance between neighbouring inputs, with zeros between them.
+        kernel_dilation: the distance between neighbouring weights.
+        groups: how many groups the channels are split into; each has filters of its own.
+        dtype: the dtype to compute in; None for the one that the arrays meet in.
+
+    Returns:
+        An array of shape (batch, *space, filters) in that dtype.
+
+    Raises:
+        ArgumentError: for shapes that do not fit together, and options that make no sense; a `ValueError`.
+
+    >>> conv(jnp.ones((1, 5, 1), "bfloat16"), jnp.ones((3, 1, 1), "bfloat16"))[0, :, 0]
+    Array([2, 3, 3, 3, 2], dtype=bfloat16)
+    """
+    x, kernel, bias = promote_dtype(x, kernel, bias, dtype=dtype)
+    count = _dimensions(x, kernel)
+    strides = positive_ints("strides", strides, count)
+    input_dilation = positive_ints("input_dilation", input_dilation, count)
+    kernel_dilation = positive_ints("kernel_dilation", kernel_dilation, count)
+    groups = positive_int("groups", groups)
+    named = as_padding(padding, count, CONV_PADDINGS)
+    filters = kernel.shape[-1]
+    if kernel.shape[-2] * groups != x.shape[-1] or filters % groups:
+        raise ArgumentError(
+            f"with groups={groups} and inputs of {x.shape[-1]} channels the kernel has shape "
+            f"(*window, channels / groups, filters), with filters a multiple of groups, not {kernel.shape}"
+        )
+    spans = _spans(kernel.shape[:-2], kernel_dilation)
+    if named == "CIRCULAR":
+        if any(distance > 1 for distance in input_dilation):
+            raise ArgumentError("padding='CIRCULAR' goes with input_dilation=1 only: give padding='SAME'")
+        x = _wrapped(x, [((span - 1) // 2, span // 2) for span in spans])
+        named = "VALID"
+    pads = pads_of(named, _spans(x.shape[1:-1], input_dilation), spans, strides)
+    product = lax.conv_general_dilated(
+        x,
+        kernel,
+        strides,
+        pads,
+        lhs_dilation=input_dilation,
+        rhs_dilation=kernel_dilation,
+        dimension_numbers=_layout(count),
+        feature_group_count=groups,
+    )
+    return _with_bias(product, bias)
+
+
+def conv_transpose(
+    x: Any,
+    kernel: Any,
+    bias: Any = None,
+    *,
+    strides: int | Sequence[int] = 1,
+    padding: Padding = "SAME",
+    kernel_dilation: int | Sequence[int] = 1,
+    transpose_kernel: bool = False,
+    dtype: Any = None,
+) -> jax.Array:
+    """A convolution over inputs that lie `strides` apart, with zeros between them, which makes space larger.
+
+    Args:
+        x: inputs, shape (batch, *space, channels).
+        kernel: weights, shape (*window, channels, filters), or (*window, filters, channels) with `transpose_kernel`.
+        bias: shape (filters,), or None.
+        strides: how many outputs there are to an input, one number or one per dimension of space.
+        padding: `"SAME"`, for exactly `strides` outputs to an input; `"VALID"`, for all outputs that an input reaches;
+            `"CIRCULAR"`, for as many as with `"SAME"`, where what leaves at one end comes in at the other; or the
+            zeros to add around the spread inputs, as numbers, see `supremum.nn.functional.padding.Padding`.
+        kernel_dilation: the distance between neighbouring weights.
+        transpose_kernel: whether to flip the kernel in space and swap its last two axes; the result is then that of
+            the gradient of `conv` with the same kernel.
+        dtype: the dtype to compute in; None for the one that the arrays meet in.
+
+    Returns:
+        An array of shape (batch, *space, filters) in that dtype.
+
+    Raises:
+        ArgumentError: for shapes that do not fit together, and options that make no sense; a `ValueError`.
+
+    >>> conv_transpose(jnp.ones((1, 2, 1)), jnp.ones((3, 1, 1)), strides=2, padding="VALID")[0, :, 0]
+    Array([1., 1., 2., 1., 1.], dtype=float32)
+    """
+    x, kernel, bias = promote_dtype(x, kernel, bias, dtype=dtype)
+    count = _dimensions(x, kernel)
+    strides = positive_ints("strides", strides, count)
+    kernel_dilation = positive_ints("kernel_dilation", kernel_dilation, count)
+    named = as_padding(padding, count, TRANSPOSED_PADDINGS)
+    if kernel.shape[-1 if transpose_kernel else -2] != x.shape[-1]:
+        shape = "(*window, filters, channels)" if transpose_kernel else "(*window, channels, filters)"
+        raise ArgumentError(f"inputs of {x.shape[-1]} channels take a kernel of shape {shape}, not {kernel.shape}")
+
+    def transposed(x: jax.Array, pads: Any) -> jax.Array:
+        return lax.conv_transpose(
+            x,
+            kernel,
+            strides,
+            pads,
+            rhs_dilation=kernel_dilation,
+            dimension_numbers=_layout(count),
+            transpose_kernel=transpose_kernel,
+        )
+
+    if named != "CIRCULAR":
+        return _with_bias(transposed(x, named), bias)
+    # Where the outputs of a period start among those of "VALID": with a transposed kernel, where `conv` has its windows
+    # start; otherwise in the middle of what "VALID" has too many, as Flax's layer has it.
+    spans = _spans(kernel.shape[:-2], kernel_dilation)
+    first = [
+        (span - 1) // 2 if transpose_kernel else max(span - step, 0) // 2
+        for span, step in zip(spans, strides, strict=True)
+    ]
+    wraps = [
+        (-((first_ - span + 1) // step), (step - 1 + first_) // step)
+        for first_, span, step in zip(first, spans, strides, strict=True)
+    ]
+    product = transposed(_wrapped(x, wraps), "VALID")
+    starts = [before * step + first_ for (before, _), step, first_ in zip(wraps, strides, first, strict=True)]
+    stops = [start + size * step for start, size, step in zip(starts, x.shape[1:-1], strides, strict=True)]
+    product = lax.slice(product, (0, *starts, 0), (x.shape[0], *stops, product.shape[-1]))
+    return _with_bias(product, bias)
+
+
+def _dimensions(x: jax.Array, kernel: jax.Array) -> int:
+    count = kernel.ndim - 2
+    if count < 1:
+        raise ArgumentError(f"the kernel has shape (*window, channels, filters), not {kernel.shape}")
+    if x.ndim != kernel.ndim:
+        raise ArgumentError(
+            f"a kernel of shape {kernel.shape} takes inputs of shape (batch, {count} dimensions of space, channels), "
+            f"not {x.shape}"
+        )
+    if 0 in kernel.shape[:-2]:
+        raise ArgumentError(f"the kernel of shape {kernel.shape} has a window without weights")
+    return count
+
+
+def _spans(sizes: Sequence[int], distances: Sequence[int]) -> tuple[int, ...]:
+    return tuple(max((size - 1) * distance + 1, 0) for size, distance in zip(sizes, distances, strict=True))
+
+
+def _layout(count: int) -> lax.ConvDimensionNumbers:
+    space, last = tuple(range(1, count + 1)), count + 1
+    images = (0, last, *space)
+    return lax.ConvDimensionNumbers(images, (last, last - 1, *range(count)), images)
+
+
+def _wrapped(x: jax.Array, pads: Sequence[tuple[int, int]]) -> jax.Array:
+    if 0 in x.shape[1:-1]:
+        raise ArgumentError(f"padding='CIRCULAR' has nothing to repeat in inputs of shape {x.shape}")
+    return jnp.pad(x, [(0, 0), *pads, (0, 0)], mode="wrap")
+
+
+def _with_bias(product: jax.Array, bias: jax.Array | None) -> jax.Array:
+    if bias is None:
+        return product
+    check_shape("bias", bias.shape, product.shape[-1:])
+    return product + bias

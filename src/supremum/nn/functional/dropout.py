@@ -1,0 +1,75 @@
+"""Dropout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from supremum.errors import ArgumentError, OperandError
+from supremum.formats import as_format
+from supremum.nn.functional.checks import as_axes
+from supremum.nn.functional.promotion import at_least_float32, promote_dtype
+
+
+def dropout(key: Any, x: Any, rate: float, *, broadcast_axes: int | Sequence[int] = ()) -> jax.Array:
+    """Replace values by zero at random, and scale the others so that the mean stays.
+
+    Srivastava et al., "Dropout: A Simple Way to Prevent Neural Networks from Overfitting", 2014; scaled in training, by
+    `1 / (1 - rate)`, rather than afterwards.
+
+    Args:
+        key: a random key.
+        x: values of a floating or complex dtype.
+        rate: the probability of a value to be dropped, from 0 to 1.
+        broadcast_axes: the axes along which values are dropped together.
+
+    Returns:
+        An array of the shape and dtype of `x`; the scaling is computed in at least float32 and rounded once.
+
+    Raises:
+        ArgumentError: for a rate that is no probability, and for axes that `x` does not have; a `ValueError`.
+        OperandError: for integers, which cannot be scaled, and for something that is no key; a `TypeError`.
+
+    >>> dropout(jax.random.key(0), jnp.ones(8, "bfloat16"), 0.5)
+    Array([0, 0, 2, 2, 0, 2, 2, 0], dtype=bfloat16)
+    """
+    rate = as_rate(rate)
+    (x,) = promote_dtype(x, inexact=False)
+    row = as_format(x.dtype)
+    if not row.is_inexact:
+        raise OperandError(f"dropout: {row} values cannot be scaled: give x.astype('float32')")
+    shared = as_axes("broadcast_axes", broadcast_axes, x.ndim)
+    if not _is_key(key):
+        raise OperandError(f"dropout takes a random key, not {type(key).__name__}: give key=jax.random.key(0)")
+    if rate == 1:
+        return jnp.zeros_like(x)
+    shape = tuple(1 if axis in shared else size for axis, size in enumerate(x.shape))
+    kept = jax.random.bernoulli(key, 1 - rate, shape)
+    scaled = (x.astype(at_least_float32(row)) / (1 - rate)).astype(x.dtype)
+    return jnp.where(kept, scaled, jnp.zeros((), x.dtype))
+
+
+def as_rate(rate: Any) -> float:
+    """A probability.
+
+    Args:
+        rate: a number from 0 to 1.
+
+    Raises:
+        ArgumentError: for anything else; a `ValueError`.
+    """
+    if isinstance(rate, bool) or not isinstance(rate, (int, float, np.floating)) or not 0 <= rate <= 1:
+        raise ArgumentError(f"rate is a number from 0 to 1, not {rate!r}: give rate=0.5")
+    return float(rate)
+
+
+def _is_key(key: Any) -> bool:
+    if not isinstance(key, jax.Array):
+        return False
+    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        return key.ndim == 0
+    return key.dtype == "uint32" and key.ndim == 1  # the raw keys of `jax.random.PRNGKey`

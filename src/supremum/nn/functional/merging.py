@@ -1,0 +1,153 @@
+"""Several arrays in one: sums, products, maxima, concatenation.
+
+Integers and bools alone stay what they are: the formats of policies are not made for counts and indices. With inexact
+arrays among them all meet in one inexact dtype, are computed in at least float32 and rounded once.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from supremum.errors import ArgumentError, OperandError
+from supremum.formats import as_format
+from supremum.nn.functional.checks import as_axes
+from supremum.nn.functional.promotion import at_least_float32, common_dtype, promote_dtype
+
+
+def add(*arrays: Any, dtype: Any = None) -> jax.Array:
+    """The sum of arrays, value by value.
+
+    Args:
+        arrays: of one number of axes, equal in size or of size 1.
+        dtype: the dtype of the result, if one of them is inexact; None for the one that they meet in.
+
+    Returns:
+        An array in that dtype.
+
+    Raises:
+        ArgumentError: for no arrays, or shapes that do not fit together; a `ValueError`.
+        OperandError: for bools, which have no sum; a `TypeError`.
+
+    >>> add(jnp.asarray([1], "int8"), jnp.asarray([2.5], "bfloat16"))
+    Array([3.5], dtype=bfloat16)
+    """
+    return _folded("add", jnp.add, arrays, dtype)
+
+
+def subtract(first: Any, second: Any, *, dtype: Any = None) -> jax.Array:
+    """The difference of two arrays, value by value; arguments, result and errors are those of `add`."""
+    return _folded("subtract", jnp.subtract, (first, second), dtype)
+
+
+def multiply(*arrays: Any, dtype: Any = None) -> jax.Array:
+    """The product of arrays, value by value, of bools whether all are true; else as `add`."""
+    return _folded("multiply", jnp.multiply, arrays, dtype, takes_bools=True)
+
+
+def maximum(*arrays: Any, dtype: Any = None) -> jax.Array:
+    """The largest of the values of arrays, of bools whether one is true, and none of complex ones; else as `add`."""
+    arrays = _in_one_dtype("maximum", arrays, dtype)
+    row = as_format(arrays[0].dtype)
+    if row.category == "complex":
+        raise OperandError(f"maximum: {row} values have no order: give their absolute values, jnp.abs(x)")
+    return functools.reduce(jnp.maximum, arrays)
+
+
+def average(*arrays: Any, dtype: Any = None) -> jax.Array:
+    """The mean of arrays, value by value, computed in at least float32 and rounded once.
+
+    Args:
+        arrays: of one number of axes, equal in size or of size 1.
+        dtype: the dtype of the result; None for the one that they meet in, at least float32 for integers and bools.
+
+    Returns:
+        An array in that dtype.
+
+    Raises:
+        ArgumentError: for no arrays, or shapes that do not fit together; a `ValueError`.
+
+    >>> average(jnp.full(1, 6e4, "float16"), jnp.full(1, 6e4, "float16")).tolist()
+    [60000.0]
+    """
+    _check_number("average", arrays)
+    target = common_dtype(*arrays, dtype=dtype)
+    wide = promote_dtype(*arrays, dtype=at_least_float32(target))
+    _check_shapes("average", wide)
+    return (functools.reduce(jnp.add, wide) / len(wide)).astype(target)
+
+
+def concatenate(*arrays: Any, axis: int = -1, dtype: Any = None) -> jax.Array:
+    """Arrays one after the other along an axis.
+
+    Args:
+        arrays: of one shape but for that axis.
+        axis: the axis.
+        dtype: the dtype of the result, if one of them is inexact; None for the one that they meet in.
+
+    Returns:
+        An array in that dtype.
+
+    Raises:
+        ArgumentError: for no arrays, an axis they do not have, or shapes that do not fit together; a `ValueError`.
+
+    >>> concatenate(jnp.ones((2, 1), "int8"), jnp.ones((2, 3), "int32")).shape
+    (2, 4)
+    """
+    _check_number("concatenate", arrays)
+    arrays = promote_dtype(*arrays, dtype=_dtype_of(arrays, dtype), inexact=False)
+    (place,) = as_axes("axis", (axis,), arrays[0].ndim)
+    rest = {(*array.shape[:place], *array.shape[place + 1 :]) for array in arrays}
+    if len(rest) > 1 or len({array.ndim for array in arrays}) > 1:
+        raise ArgumentError(
+            f"concatenate takes arrays of one shape but for axis {axis}, not {_shapes(arrays)}: give another axis"
+        )
+    return jnp.concatenate(arrays, place)
+
+
+def _folded(
+    name: str, function: Callable[[Any, Any], Any], arrays: Any, dtype: Any, *, takes_bools: bool = False
+) -> jax.Array:
+    arrays = _in_one_dtype(name, arrays, dtype)
+    target = arrays[0].dtype
+    row = as_format(target)
+    if row.category == "bool" and not takes_bools:
+        raise OperandError(f"{name} takes numbers, not bools: give x.astype('int32')")
+    if row.is_inexact:
+        arrays = [array.astype(at_least_float32(target)) for array in arrays]
+    return functools.reduce(function, arrays).astype(target)
+
+
+def _in_one_dtype(name: str, arrays: Any, dtype: Any) -> Any:
+    _check_number(name, arrays)
+    arrays = promote_dtype(*arrays, dtype=_dtype_of(arrays, dtype), inexact=False)
+    _check_shapes(name, arrays)
+    return arrays
+
+
+def _dtype_of(arrays: Any, dtype: Any) -> Any:
+    """The dtype to ask for: the given one where an array is inexact, and none for integers and bools alone."""
+    inexact = any(as_format(common_dtype(array, inexact=False)).is_inexact for array in arrays)
+    return dtype if inexact else None
+
+
+def _check_number(name: str, arrays: Any) -> None:
+    if not arrays:
+        raise ArgumentError(f"{name} takes at least one array, and got none")
+
+
+def _check_shapes(name: str, arrays: Any) -> None:
+    same_axes = len({array.ndim for array in arrays}) == 1
+    sizes = zip(*(array.shape for array in arrays), strict=False)
+    if not same_axes or any(len(set(each) - {1}) > 1 for each in sizes):
+        raise ArgumentError(
+            f"{name} takes arrays of one number of axes, equal in size or of size 1, not {_shapes(arrays)}"
+        )
+
+
+def _shapes(arrays: Any) -> str:
+    return " and ".join(str(array.shape) for array in arrays)

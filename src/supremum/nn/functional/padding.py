@@ -1,0 +1,81 @@
+"""How windows are padded: by name, or by numbers of positions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from jax import lax
+
+from supremum.errors import ArgumentError, UnknownNameError
+from supremum.nn.functional.checks import all_whole
+
+Padding: TypeAlias = str | int | Sequence[int | tuple[int, int]]
+"""`"SAME"`, `"VALID"` and so on, or positions to add: one number, one per dimension, or pairs of before and after."""
+
+Pads: TypeAlias = tuple[tuple[int, int], ...]
+"""Positions to add before and after, for each dimension of space."""
+
+
+def as_padding(padding: Any, count: int, names: Sequence[str]) -> str | Pads:
+    """A padding in one form: its name, or a pair of numbers for each dimension of space.
+
+    Args:
+        padding: a name, a number of positions on every side, one such number for each dimension, or pairs of numbers,
+            before and after, for each dimension.
+        count: how many dimensions of space there are.
+        names: which names there are.
+
+    Raises:
+        UnknownNameError: for a name that is none of them; a `ValueError`.
+        ArgumentError: for anything else that is no padding, and for `"CAUSAL"` in more than one dimension; a
+            `ValueError`.
+
+    >>> as_padding(1, 2, ["SAME"]), as_padding([(2, 0)], 1, ["SAME"])
+    (((1, 1), (1, 1)), ((2, 0),))
+    """
+    if isinstance(padding, str):
+        if padding not in names:
+            raise UnknownNameError("padding", padding, names)
+        if padding == "CAUSAL" and count != 1:
+            raise ArgumentError(
+                f"padding='CAUSAL' is for sequences, of one dimension, not for {count}: give padding='SAME'"
+            )
+        return padding
+    given: Any = [padding] * count if isinstance(padding, int) else padding
+    pads = [_pair(each) for each in given] if isinstance(given, (list, tuple)) else []  # pyright: ignore[reportUnknownVariableType]
+    whole = tuple(pair for pair in pads if pair is not None)
+    if isinstance(padding, bool) or len(pads) != count or len(whole) != count:
+        raise ArgumentError(
+            f"padding is one of {', '.join(names)}, a number of positions, or pairs of numbers of at least 0 for each "
+            f"of the {count} dimensions of space, not {padding!r}: give padding={((1, 1),) * count}"
+        )
+    return whole
+
+
+def _pair(value: Any) -> tuple[int, int] | None:
+    numbers = all_whole((value, value) if isinstance(value, int) else value)
+    if numbers is None or len(numbers) != 2 or min(numbers) < 0:
+        return None
+    return numbers[0], numbers[1]
+
+
+def pads_of(
+    padding: str | Pads, sizes: Sequence[int], window: Sequence[int], strides: Sequence[int]
+) -> tuple[tuple[int, int], ...]:
+    """Positions to add before and after, for each dimension of space.
+
+    Args:
+        padding: what `as_padding` gives, but for `"CIRCULAR"`, which adds positions that are not zero.
+        sizes: how many positions there are.
+        window: how many the window spans, gaps included.
+        strides: its steps.
+
+    >>> pads_of("SAME", (5,), (4,), (1,)), pads_of("CAUSAL", (5,), (4,), (1,))
+    (((1, 2),), ((3, 0),))
+    """
+    if padding == "CAUSAL":
+        return tuple((span - 1, 0) for span in window)
+    if isinstance(padding, str):
+        return tuple((int(low), int(high)) for low, high in lax.padtype_to_pads(sizes, window, strides, padding))
+    return padding

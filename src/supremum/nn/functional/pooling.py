@@ -1,0 +1,211 @@
+"""Pooling: one value for each window, channels last."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from supremum.errors import ArgumentError, OperandError
+from supremum.formats import Format, as_format
+from supremum.nn.functional.checks import positive_ints, window_size
+from supremum.nn.functional.padding import Padding, Pads, as_padding, pads_of
+from supremum.nn.functional.promotion import at_least_float32, common_dtype, promote_dtype
+
+POOL_PADDINGS = ("SAME", "VALID")
+"""The paddings that pooling knows by name."""
+
+
+def max_pool(
+    x: Any, window: Sequence[int], *, strides: int | Sequence[int] | None = None, padding: Padding = "VALID"
+) -> jax.Array:
+    """The largest value of each window.
+
+    Args:
+        x: inputs, shape (batch, *space, channels), of any dtype but a complex one.
+        window: size of the window, one number per dimension of space.
+        strides: its step, one number or one per dimension of space; None for windows that touch.
+        padding: `"VALID"`, for none; `"SAME"`, for as many outputs as there are strides in the inputs; or numbers, see
+            `supremum.nn.functional.padding.Padding`. What is added is smaller than every value.
+
+    Returns:
+        An array of shape (batch, *space, channels) in the dtype of `x`.
+
+    Raises:
+        ArgumentError: for shapes and options that do not fit together; a `ValueError`.
+        OperandError: for complex values, which have no order; a `TypeError`.
+
+    >>> max_pool(jnp.asarray([1, 5, -2, 3], "int8").reshape(1, 4, 1), (2,)).ravel()
+    Array([5, 3], dtype=int8)
+    """
+    return _extreme(x, window, strides, padding, "max_pool", lax.max, _smallest)
+
+
+def min_pool(
+    x: Any, window: Sequence[int], *, strides: int | Sequence[int] | None = None, padding: Padding = "VALID"
+) -> jax.Array:
+    """The smallest value of each window; arguments, result and errors are those of `max_pool`.
+
+    >>> min_pool(jnp.asarray([1.0, 5.0, -2.0, 3.0]).reshape(1, 4, 1), (2,)).ravel()
+    Array([ 1., -2.], dtype=float32)
+    """
+    return _extreme(x, window, strides, padding, "min_pool", lax.min, _largest)
+
+
+def avg_pool(
+    x: Any,
+    window: Sequence[int],
+    *,
+    strides: int | Sequence[int] | None = None,
+    padding: Padding = "VALID",
+    count_include_pad: bool = True,
+    dtype: Any = None,
+) -> jax.Array:
+    """The mean of each window, added up in at least float32 and rounded once.
+
+    Args:
+        x: inputs, shape (batch, *space, channels).
+        window: size of the window, one number per dimension of space.
+        strides: its step, one number or one per dimension of space; None for windows that touch.
+        padding: as for `max_pool`; what is added is zero.
+        count_include_pad: whether that counts as values of the window, or the mean is of the inputs alone.
+        dtype: the dtype of the result; None for that of `x`, at least float32 for integers and bools.
+
+    Returns:
+        An array of shape (batch, *space, channels) in that dtype.
+
+    Raises:
+        ArgumentError: for shapes and options that do not fit together; a `ValueError`.
+
+    >>> x = jnp.full((1, 4, 1), 6e4, "float16")
+    >>> avg_pool(x, (2,)).ravel().tolist(), avg_pool(x, (3,), strides=2, padding="SAME").ravel().tolist()
+    ([60000.0, 60000.0], [60000.0, 40000.0])
+    """
+    x, target = _widened(x, dtype)
+    window, strides, pads = _geometry(x, window, strides, padding)
+    total = lax.reduce_window(x, np.zeros((), x.dtype)[()], lax.add, (1, *window, 1), (1, *strides, 1), _around(pads))
+    if count_include_pad:
+        return (total / math.prod(window)).astype(target)
+    counts = np.ones((1,) * x.ndim)
+    for axis, (size, span, step, (before, _)) in enumerate(zip(x.shape[1:-1], window, strides, pads, strict=True), 1):
+        starts = np.arange(total.shape[axis]) * step - before
+        present = np.minimum(starts + span, size) - np.maximum(starts, 0)
+        counts = counts * present.reshape([-1 if each == axis else 1 for each in range(x.ndim)])
+    return (total / jnp.asarray(counts, x.dtype)).astype(target)
+
+
+def global_max_pool(x: Any) -> jax.Array:
+    """The largest value of each channel.
+
+    Args:
+        x: inputs, shape (batch, *space, channels), of any dtype but a complex one.
+
+    Returns:
+        An array of shape (batch, channels) in the dtype of `x`.
+
+    Raises:
+        ArgumentError: if there is no space, or there are no positions in it; a `ValueError`.
+        OperandError: for complex values, which have no order; a `TypeError`.
+
+    >>> global_max_pool(jnp.asarray([[[1, -4], [3, -5]]]))
+    Array([[ 3, -4]], dtype=int32)
+    """
+    (x,) = promote_dtype(x, inexact=False)
+    _ordered(x, "global_max_pool")
+    return jnp.max(x, _space(x))
+
+
+def global_average_pool(x: Any, *, dtype: Any = None) -> jax.Array:
+    """The mean of each channel, added up in at least float32 and rounded once.
+
+    Args:
+        x: inputs, shape (batch, *space, channels).
+        dtype: the dtype of the result; None for that of `x`, at least float32 for integers and bools.
+
+    Returns:
+        An array of shape (batch, channels) in that dtype.
+
+    Raises:
+        ArgumentError: if there is no space, or there are no positions in it; a `ValueError`.
+
+    >>> global_average_pool(jnp.full((1, 2, 2, 1), 6e4, "float16")).tolist()
+    [[60000.0]]
+    """
+    x, target = _widened(x, dtype)
+    return jnp.mean(x, _space(x)).astype(target)
+
+
+def _extreme(
+    x: Any,
+    window: Sequence[int],
+    strides: int | Sequence[int] | None,
+    padding: Padding,
+    name: str,
+    function: Callable[[Any, Any], Any],
+    identity: Callable[[Format], Any],
+) -> jax.Array:
+    (x,) = promote_dtype(x, inexact=False)
+    row = _ordered(x, name)
+    window, strides, pads = _geometry(x, window, strides, padding)
+    # A NumPy scalar: of a JAX array JAX would not see that this is an extreme, and could not differentiate it.
+    start = np.asarray(identity(row), row.dtype)[()]
+    return lax.reduce_window(x, start, function, (1, *window, 1), (1, *strides, 1), _around(pads))
+
+
+def _smallest(row: Format) -> Any:
+    return -math.inf if row.inf else row.min
+
+
+def _largest(row: Format) -> Any:
+    return math.inf if row.inf else row.max
+
+
+def _ordered(x: jax.Array, name: str) -> Format:
+    row = as_format(x.dtype)
+    if row.category == "complex":
+        raise OperandError(f"{name}: {row} values have no order: give their absolute values, jnp.abs(x)")
+    return row
+
+
+def _widened(x: Any, dtype: Any) -> tuple[jax.Array, Any]:
+    """The inputs in the dtype that they are added up in, and the dtype of the result."""
+    target = common_dtype(x, dtype=dtype)
+    (x,) = promote_dtype(x, dtype=at_least_float32(target))
+    return x, target
+
+
+def _geometry(x: jax.Array, window: Any, strides: Any, padding: Any) -> tuple[tuple[int, ...], tuple[int, ...], Pads]:
+    window = window_size("window", window)
+    count = len(window)
+    if x.ndim != count + 2:
+        raise ArgumentError(
+            f"a window of {window} takes inputs of shape (batch, {count} dimensions of space, channels), not {x.shape}"
+        )
+    strides = window if strides is None else positive_ints("strides", strides, count)
+    sizes = x.shape[1:-1]
+    pads = pads_of(as_padding(padding, count, POOL_PADDINGS), sizes, window, strides)
+    for size, span, pad in zip(sizes, window, pads, strict=True):
+        if max(pad) >= span or (size == 0 and max(pad) > 0):
+            raise ArgumentError(
+                f"padding {pad} around {size} positions makes windows of {span} that hold no input: "
+                "give padding='VALID'"
+            )
+    return window, strides, pads
+
+
+def _around(pads: Pads) -> list[tuple[int, int]]:
+    return [(0, 0), *pads, (0, 0)]
+
+
+def _space(x: jax.Array) -> tuple[int, ...]:
+    if x.ndim < 3 or 0 in x.shape[1:-1]:
+        raise ArgumentError(
+            f"pooling over all of space takes inputs of shape (batch, *space, channels) with at least one position, "
+            f"not {x.shape}"
+        )
+    return tuple(range(1, x.ndim - 1))

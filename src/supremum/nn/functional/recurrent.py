@@ -1,0 +1,194 @@
+"""One step of recurrent cells: the next state from an input and the state before.
+
+spec/flax-flip-default-dtypes.md: the dtype of the new state is the result type of inputs, state and parameters, or the
+one that is asked for. With that the state has one dtype from its second step on: the result type of a result type and
+what it was made of is itself. Complex inputs are taken by whatever gates and activations are given ("Complex number
+support" there); the default ones are the analytic functions of complex numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+from supremum.errors import ArgumentError
+from supremum.nn.functional.products import dense
+from supremum.nn.functional.promotion import promote_dtype
+
+Activation: TypeAlias = Callable[[jax.Array], Any]
+"""A function of each value, such as `jax.numpy.tanh`."""
+
+
+def simple_rnn_step(
+    x: Any,
+    state: Any,
+    kernel: Any,
+    recurrent_kernel: Any,
+    bias: Any = None,
+    *,
+    activation: Activation = jnp.tanh,
+    dtype: Any = None,
+) -> jax.Array:
+    """A step of the fully connected recurrent network (Elman, 1990): activation(x·W + h·U + b).
+
+    Args:
+        x: inputs, shape (..., n).
+        state: what the step before gave, shape (..., units).
+        kernel: W, shape (n, units).
+        recurrent_kernel: U, shape (units, units).
+        bias: b, shape (units,), or None.
+        activation: a function of each value.
+        dtype: of the result; None for the result type of all arrays, at least inexact.
+
+    Returns:
+        The new state, which is the output too, shape (..., units).
+
+    Raises:
+        ArgumentError: for shapes that do not fit; a `ValueError`.
+
+    >>> x, state = jnp.ones((1, 2), jnp.bfloat16), jnp.zeros((1, 3), jnp.bfloat16)
+    >>> simple_rnn_step(x, state, jnp.ones((2, 3)), jnp.ones((3, 3))).dtype
+    dtype('float32')
+    """
+    _check_shapes(x, {"state": state}, kernel, recurrent_kernel, {"bias": (bias, 1)}, gates=1)
+    x, state, kernel, recurrent_kernel, bias = promote_dtype(x, state, kernel, recurrent_kernel, bias, dtype=dtype)
+    return _brought(activation(dense(x, kernel, bias) + dense(state, recurrent_kernel)), x)
+
+
+def lstm_step(
+    x: Any,
+    state: tuple[Any, Any],
+    kernel: Any,
+    recurrent_kernel: Any,
+    bias: Any = None,
+    *,
+    activation: Activation = jnp.tanh,
+    recurrent_activation: Activation = jax.nn.sigmoid,
+    dtype: Any = None,
+) -> tuple[jax.Array, jax.Array]:
+    """A step of long short-term memory (Hochreiter and Schmidhuber, 1997; Gers and others, 2000, for the forget gate).
+
+    With i, f, g, o the four parts of x·W + h·U + b, s the recurrent activation and a the other, the new cell state is
+    c' = s(f)·c + s(i)·a(g) and the new hidden state is s(o)·a(c').
+
+    Args:
+        x: inputs, shape (..., n).
+        state: hidden and cell state, h and c, each of shape (..., units).
+        kernel: W, shape (n, 4·units), for input gate, forget gate, candidate and output gate in this order.
+        recurrent_kernel: U, shape (units, 4·units).
+        bias: b, shape (4·units,), or None.
+        activation: for the candidate and the cell state.
+        recurrent_activation: for the gates.
+        dtype: of the result; None for the result type of all arrays, at least inexact.
+
+    Returns:
+        The new hidden state, which is the output too, and the new cell state, in the same dtype.
+
+    Raises:
+        ArgumentError: for shapes that do not fit; a `ValueError`.
+
+    >>> state = jnp.zeros((1, 3), jnp.float16), jnp.zeros((1, 3), jnp.float16)
+    >>> h, c = lstm_step(jnp.ones((1, 2)), state, jnp.ones((2, 12)), jnp.ones((3, 12)), dtype="float16")
+    >>> h.dtype, c.dtype
+    (dtype('float16'), dtype('float16'))
+    """
+    if not isinstance(state, (tuple, list)) or len(state) != 2:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ArgumentError(f"the state of an LSTM is a pair of hidden and cell state, not {type(state).__name__}")
+    hidden, cell = state
+    _check_shapes(
+        x, {"hidden state": hidden, "cell state": cell}, kernel, recurrent_kernel, {"bias": (bias, 4)}, gates=4
+    )
+    x, hidden, cell, kernel, recurrent_kernel, bias = promote_dtype(
+        x, hidden, cell, kernel, recurrent_kernel, bias, dtype=dtype
+    )
+    gates = dense(x, kernel, bias) + dense(hidden, recurrent_kernel)
+    i, f, g, o = jnp.split(gates, 4, axis=-1)
+    cell = recurrent_activation(f) * cell + recurrent_activation(i) * activation(g)
+    return _brought(recurrent_activation(o) * activation(cell), x), _brought(cell, x)
+
+
+def gru_step(
+    x: Any,
+    state: Any,
+    kernel: Any,
+    recurrent_kernel: Any,
+    bias: Any = None,
+    recurrent_bias: Any = None,
+    *,
+    activation: Activation = jnp.tanh,
+    recurrent_activation: Activation = jax.nn.sigmoid,
+    dtype: Any = None,
+) -> jax.Array:
+    """A step of the gated recurrent unit (Cho and others, 2014, in the form of its version 1: reset after the product).
+
+    With r, z, n the three parts of x·W + b and r', z', n' those of h·U, s the recurrent activation and a the other, the
+    new state is (1 - u)·a(n + s(r + r')·(n' + b')) + u·h, where u = s(z + z').
+
+    Args:
+        x: inputs, shape (..., n).
+        state: h, what the step before gave, shape (..., units).
+        kernel: W, shape (n, 3·units), for reset gate, update gate and candidate in this order.
+        recurrent_kernel: U, shape (units, 3·units).
+        bias: b, shape (3·units,), or None.
+        recurrent_bias: b', of the candidate alone, shape (units,), or None.
+        activation: for the candidate.
+        recurrent_activation: for the gates.
+        dtype: of the result; None for the result type of all arrays, at least inexact.
+
+    Returns:
+        The new state, which is the output too, shape (..., units).
+
+    Raises:
+        ArgumentError: for shapes that do not fit; a `ValueError`.
+
+    >>> gru_step(jnp.ones((1, 2)), jnp.ones((1, 3)), jnp.zeros((2, 9)), jnp.zeros((3, 9)))
+    Array([[0.5, 0.5, 0.5]], dtype=float32)
+    """
+    biases = {"bias": (bias, 3), "recurrent_bias": (recurrent_bias, 1)}
+    _check_shapes(x, {"state": state}, kernel, recurrent_kernel, biases, gates=3)
+    x, state, kernel, recurrent_kernel, bias, recurrent_bias = promote_dtype(
+        x, state, kernel, recurrent_kernel, bias, recurrent_bias, dtype=dtype
+    )
+    x_reset, x_update, x_candidate = jnp.split(dense(x, kernel, bias), 3, axis=-1)
+    h_reset, h_update, h_candidate = jnp.split(dense(state, recurrent_kernel), 3, axis=-1)
+    if recurrent_bias is not None:
+        h_candidate = h_candidate + recurrent_bias
+    reset = recurrent_activation(x_reset + h_reset)
+    update = recurrent_activation(x_update + h_update)
+    candidate = activation(x_candidate + reset * h_candidate)
+    return _brought((1 - update) * candidate + update * state, x)
+
+
+def _brought(result: jax.Array, x: jax.Array) -> jax.Array:
+    """The result in the dtype of the step, whatever the user's functions made of it; what is complex stays so."""
+    return promote_dtype(result, dtype=x.dtype)[0]
+
+
+def _check_shapes(
+    x: Any,
+    states: dict[str, Any],
+    kernel: Any,
+    recurrent_kernel: Any,
+    biases: dict[str, tuple[Any, int]],
+    *,
+    gates: int,
+) -> None:
+    shape = jnp.shape(x)
+    inner = jnp.shape(recurrent_kernel)
+    if not shape or len(inner) != 2 or inner[1] != gates * inner[0]:
+        raise ArgumentError(
+            f"a step takes x of shape (..., n) and recurrent_kernel of shape (units, {gates}·units), not {shape} and "
+            f"{inner}"
+        )
+    units = inner[0]
+    expected = {"kernel": (kernel, (shape[-1], gates * units))}
+    expected |= {name: (state, (*shape[:-1], units)) for name, state in states.items()}
+    expected |= {name: (bias, (parts * units,)) for name, (bias, parts) in biases.items() if bias is not None}
+    for name, (array, want) in expected.items():
+        if jnp.shape(array) != want:
+            raise ArgumentError(
+                f"{name} has shape {jnp.shape(array)}, and for x of shape {shape} and {units} units {want} is expected"
+            )

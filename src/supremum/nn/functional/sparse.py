@@ -1,0 +1,48 @@
+"""Products of sparse inputs, of `jax.experimental.sparse.BCOO`."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import jax
+from jax.experimental import sparse
+
+from supremum.errors import ArgumentError
+from supremum.nn.functional.checks import check_product
+from supremum.nn.functional.promotion import at_least_float32, common_dtype, promote_dtype
+
+
+def is_sparse(x: Any) -> bool:
+    """Whether inputs are a `BCOO`."""
+    return isinstance(x, sparse.BCOO)
+
+
+def sparse_product(x: Any, kernel: Any, bias: Any, *, dtype: Any = None) -> jax.Array:
+    """A matrix product of sparse inputs over the last axis, plus a bias, computed in at least float32 and rounded once.
+
+    Unlike products of dense ones, those that XLA makes of sparse inputs add up in the dtype of the operands.
+
+    Args:
+        x: a `BCOO` of shape (..., n), no axis of which is dense.
+        kernel: weights, shape (n, m).
+        bias: shape (m,), or None.
+        dtype: the dtype of the result; None for the one that the arrays meet in.
+
+    Returns:
+        A dense array of shape (..., m).
+
+    Raises:
+        ArgumentError: if an axis of `x` is dense, and for shapes that do not fit together; a `ValueError`.
+    """
+    if x.n_dense:
+        raise ArgumentError(f"sparse inputs have no dense axes here, and these have {x.n_dense}: give x.todense()")
+    target = common_dtype(x.data, kernel, bias, dtype=dtype)
+    wide = at_least_float32(target)
+    data, kernel, bias = promote_dtype(x.data, kernel, bias, dtype=wide)
+    check_product(x.shape, kernel.shape, bias)
+    entries = sparse.BCOO(
+        (data, x.indices), shape=x.shape, indices_sorted=x.indices_sorted, unique_indices=x.unique_indices
+    )
+    contracted = (((x.ndim - 1,), (0,)), ((), ()))
+    product = cast("jax.Array", sparse.bcoo_dot_general(entries, kernel, dimension_numbers=contracted))
+    return (product if bias is None else product + bias).astype(target)

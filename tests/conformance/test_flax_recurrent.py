@@ -1,0 +1,207 @@
+"""Recurrent cells beside Flax's: outputs, carries, gradients and dtypes over every dtype."""
+
+import flax.linen as linen
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from conformance.flax_judge import CELLS, Cell, differences, random_like
+from supremum import nn
+from supremum.formats import as_format
+from supremum.nn.bidirectional import Bidirectional
+from supremum.nn.functional.recurrent import gru_step, lstm_step, simple_rnn_step
+from supremum.nn.recurrent import GRUCell, LSTMCell, SimpleRNNCell
+from supremum.nn.rnn import RNN
+
+N, UNITS = 2, 2
+BATCH = 3
+EXACT = [cell for cell in CELLS if not cell.truncates_in_flax]
+TRUNCATED = [cell for cell in CELLS if cell.truncates_in_flax]
+
+
+@pytest.fixture(autouse=True)
+def _x64():
+    with jax.enable_x64(True):
+        yield
+
+
+def shapes(gates):
+    kernels = {"kernel": (N, gates * UNITS), "recurrent_kernel": (UNITS, gates * UNITS), "bias": (gates * UNITS,)}
+    return kernels | ({"recurrent_bias": (UNITS,)} if gates == 3 else {})
+
+
+def flax_params(params, inner, outer, *, bias_inside):
+    """Our weights as Flax names them, gate by gate: the products with inputs are `inner`, with states `outer`."""
+    count = len(inner)
+    found = {}
+    for name, kernel in zip(inner, jnp.split(params["kernel"], count, -1), strict=True):
+        found[name] = {"kernel": kernel}
+    for name, kernel in zip(outer, jnp.split(params["recurrent_kernel"], count, -1), strict=True):
+        found[name] = {"kernel": kernel}
+    for name, bias in zip(outer if bias_inside else inner, jnp.split(params["bias"], count, -1), strict=True):
+        found[name]["bias"] = bias
+    if "recurrent_bias" in params:
+        found[outer[-1]]["bias"] = params["recurrent_bias"]
+    return found
+
+
+def of_simple(params):
+    return flax_params(params, ["i"], ["h"], bias_inside=False)
+
+
+def of_lstm(params):
+    return flax_params(params, ["ii", "if", "ig", "io"], ["hi", "hf", "hg", "ho"], bias_inside=True)
+
+
+def of_gru(params):
+    return flax_params(params, ["ir", "iz", "in"], ["hr", "hz", "hn"], bias_inside=False)
+
+
+def swapped(pair):
+    """Hidden and cell state in Flax's order, or back."""
+    return pair[1], pair[0]
+
+
+def same(state):
+    return state
+
+
+CELL_TYPES = {
+    "simple": (simple_rnn_step, linen.SimpleCell, of_simple, shapes(1), (BATCH, UNITS), same, SimpleRNNCell),
+    "lstm": (lstm_step, linen.LSTMCell, of_lstm, shapes(4), ((BATCH, UNITS), (BATCH, UNITS)), swapped, LSTMCell),
+    "gru": (gru_step, linen.GRUCell, of_gru, shapes(3), (BATCH, UNITS), same, GRUCell),
+}
+every_type = pytest.mark.parametrize("name", CELL_TYPES)
+
+
+def ours(name):
+    step = CELL_TYPES[name][0]
+    return lambda params, given, dtype: step(given["x"], given["state"], **params, dtype=dtype)
+
+
+def theirs(name, *, brought=True):
+    """Flax's cell, given the state in the dtype that is asked for, or as it comes."""
+    _, module, renamed, _, _, ordered, _ = CELL_TYPES[name]
+
+    def layer(params, given, dtype):
+        state = given["state"]
+        if brought and dtype is not None:
+            state = jax.tree.map(lambda leaf: leaf.astype(dtype), state)
+        cell = module(features=UNITS, dtype=dtype)
+        return ordered(cell.apply({"params": renamed(params)}, ordered(state), given["x"])[0])
+
+    return layer
+
+
+def inputs(name):
+    return {"x": (BATCH, N), "state": CELL_TYPES[name][4]}
+
+
+SLOPED = [
+    Cell(inputs, params, asked)
+    for inputs, params, asked in [
+        ("float16", "float16", None),
+        ("bfloat16", "float32", None),
+        ("float32", "float32", "bfloat16"),
+        ("complex64", "float32", None),
+        ("float64", "complex64", None),
+    ]
+]
+"""Where gradients are compared too, in all ways in which dtypes meet: they are those of products and sums."""
+
+
+@every_type
+def test_states_and_dtypes_are_flaxes(name):
+    params = CELL_TYPES[name][3]
+    sloped = EXACT if name == "simple" else SLOPED
+    others = [cell for cell in EXACT if cell not in sloped]
+    # Gradients in float16 are up to 4 ulp from those in float64 on either side: each product and sum rounds.
+    assert list(differences(ours(name), theirs(name), inputs(name), params, cells=sloped, ulps=8)) == []
+    assert list(differences(ours(name), theirs(name), inputs(name), params, cells=others, gradients=False)) == []
+
+
+@every_type
+def test_nothing_complex_is_truncated_where_flax_does(name):
+    layer = ours(name)
+    for cell in TRUNCATED:
+        given, params = random_like(inputs(name), cell.inputs, 1), random_like(CELL_TYPES[name][3], cell.params, 2)
+        wide = "complex128" if cell.asked == "float64" else "complex64"
+        got, want = (jax.tree.leaves(layer(params, given, dtype)) for dtype in (cell.asked, wide))
+        for a, b in zip(got, want, strict=True):
+            assert a.dtype == b.dtype == wide, cell
+            np.testing.assert_array_equal(np.asarray(a), np.asarray(b), str(cell))
+
+
+def _meets_a_wider_state(cell):
+    return cell.asked is not None and jnp.promote_types(cell.inputs, cell.asked) != cell.asked
+
+
+REASON = "what is asked for is given, not the dtype that it and an older, wider state meet in"
+DEPARTURES = {"lstm": (_meets_a_wider_state, REASON), "gru": (_meets_a_wider_state, REASON)}
+"""Which cells differ from Flax's when the state comes in the dtype of the inputs, and why ours do."""
+
+
+@every_type
+def test_departures_are_these_and_still_there(name):
+    departs, _ = DEPARTURES.get(name, (lambda cell: False, ""))
+    params = CELL_TYPES[name][3]
+    for cell in EXACT:
+        found = differences(
+            ours(name), theirs(name, brought=False), inputs(name), params, cells=[cell], gradients=False
+        )
+        assert bool(list(found)) == departs(cell), cell
+
+
+@every_type
+@pytest.mark.parametrize("lengths", [None, [4, 1, 3]], ids=["whole", "padded"])
+@pytest.mark.parametrize(
+    "options", [{}, {"reverse": True}, {"reverse": True, "keep_order": True}, {"time_major": True}]
+)
+def test_sequences_are_flaxes(name, lengths, options):
+    _, module, renamed, params, _, ordered, cell = CELL_TYPES[name]
+    params = random_like(params, "float32", 2)
+    x = random_like((BATCH, 4, N), "float32", 1)
+    lengths = None if lengths is None else jnp.asarray(lengths)
+    if options.get("time_major"):
+        x = jnp.swapaxes(x, 0, 1)
+    layer = RNN(cell(UNITS, dtype="float32"), return_state=True, **options)
+    nn.initialize(layer, x)
+    given = {f"cell/{path}": value for path, value in params.items()}
+    got, state = nn.functional_call(layer, given, x, sequence_lengths=lengths)[0]
+    flax = linen.RNN(module(features=UNITS), return_carry=True, **options)
+    carry, want = flax.apply({"params": {"cell": renamed(params)}}, x, seq_lengths=lengths)
+    for a, b in zip(jax.tree.leaves(state), jax.tree.leaves(ordered(carry)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    counts = np.ones((BATCH, 4), bool) if lengths is None else np.arange(4) < np.asarray(lengths)[:, None]
+    got, want = (np.swapaxes(each, 0, 1) if options.get("time_major") else np.asarray(each) for each in (got, want))
+    np.testing.assert_allclose(got[counts], want[counts], rtol=1e-5, atol=1e-6)
+    assert not got[~counts].any()
+
+
+@every_type
+@pytest.mark.parametrize("cell", [*SLOPED[:2], *SLOPED[3:], Cell("float32", "float32", "bfloat16")], ids=str)
+def test_both_directions_are_flaxes_in_every_dtype(name, cell):
+    _, module, renamed, shapes, _, _, make = CELL_TYPES[name]
+    params = [random_like(shapes, cell.params, seed) for seed in (2, 3)]
+    x = random_like((BATCH, 3, N), cell.inputs, 1)
+    layer = Bidirectional(RNN(make(UNITS, dtype=cell.asked or "infer", param_dtype=cell.params)))
+    nn.initialize(layer, x)
+    given = {
+        f"{way}/cell/{path}": value
+        for way, values in zip(("forward", "backward"), params, strict=True)
+        for path, value in values.items()
+    }
+    got = nn.functional_call(layer, given, x)[0]
+    # Flax's carry begins in the dtype of the parameters, and where that is not the one of the result its scan fails.
+    ways = [linen.RNN(module(features=UNITS, dtype=cell.asked, param_dtype=got.dtype)) for _ in range(2)]
+    flax = linen.Bidirectional(*ways)
+    names = ("forward_rnn", "backward_rnn")
+    want = flax.apply(
+        {"params": {way: {"cell": renamed(values)} for way, values in zip(names, params, strict=True)}}, x
+    )
+    assert got.dtype == want.dtype
+    eps = max(as_format(dtype).eps for dtype in cell if dtype is not None)
+    np.testing.assert_allclose(
+        np.asarray(got, "complex128"), np.asarray(want, "complex128"), rtol=8 * eps, atol=8 * eps
+    )

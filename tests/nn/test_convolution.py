@@ -1,0 +1,333 @@
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from supremum import nn
+from supremum.errors import ArgumentError, UnknownNameError
+from supremum.formats import as_format
+from supremum.nn.conv import Conv
+from supremum.nn.conv_transpose import ConvTranspose
+from supremum.nn.functional.convolution import conv, conv_transpose
+
+SIXTEEN = ["float16", "bfloat16"]
+
+
+def data(*shape, dtype="float32", seed=0):
+    return jnp.asarray(np.random.default_rng(seed).normal(size=shape), dtype)
+
+
+def wide(x):
+    return np.asarray(x, np.complex128 if np.iscomplexobj(x) else np.float64)
+
+
+def built(layer, *inputs):
+    nn.initialize(layer, *inputs)
+    return layer
+
+
+def spread(x, distances, start):
+    """Values with `distance - 1` zeros between them, along axes from `start` on."""
+    for axis, distance in enumerate(distances, start):
+        size = max((x.shape[axis] - 1) * distance + 1, 0)
+        wider = np.zeros((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype)
+        wider[(slice(None),) * axis + (slice(None, None, distance),)] = x
+        x = wider
+    return x
+
+
+def slow_conv(x, kernel, strides, pads, input_dilation, kernel_dilation, groups=1):
+    """A convolution by its definition, in NumPy."""
+    count = kernel.ndim - 2
+    x = np.pad(spread(wide(x), input_dilation, 1), [(0, 0), *pads, (0, 0)])
+    kernel = spread(wide(kernel), kernel_dilation, 0)
+    window = kernel.shape[:count]
+    out = [(size - span) // step + 1 for size, span, step in zip(x.shape[1:-1], window, strides, strict=True)]
+    result = np.zeros((x.shape[0], *out, kernel.shape[-1]), np.result_type(x, kernel))
+    ins, outs = kernel.shape[-2], kernel.shape[-1] // groups
+    for place in itertools.product(*map(range, out)):
+        part = x[(slice(None), *(slice(p * s, p * s + w) for p, s, w in zip(place, strides, window, strict=True)))]
+        for group in range(groups):
+            filters = slice(group * outs, (group + 1) * outs)
+            seen = part[..., group * ins : (group + 1) * ins]
+            result[(slice(None), *place, filters)] = np.tensordot(seen, kernel[..., filters], count + 1)
+    return result
+
+
+CASES = {
+    "1d": ((2, 7, 3), (3, 3, 4), {"strides": 2, "padding": [(2, 1)]}),
+    "1d dilated": ((2, 5, 3), (2, 3, 4), {"padding": 1, "kernel_dilation": 3, "input_dilation": 2}),
+    "2d": ((2, 5, 6, 2), (2, 3, 2, 3), {"strides": (2, 1), "padding": (1, (0, 2))}),
+    "2d groups": ((2, 4, 4, 4), (2, 2, 2, 6), {"groups": 2, "padding": "VALID", "kernel_dilation": (1, 2)}),
+    "3d": ((1, 3, 4, 3, 2), (2, 2, 2, 2, 3), {"strides": (1, 2, 1), "padding": 0}),
+}
+
+
+def options_of(options, count):
+    def each(name):
+        value = options.get(name, 1)
+        return (value,) * count if isinstance(value, int) else value
+
+    padding = options["padding"]
+    padding = 0 if padding == "VALID" else padding
+    padding = [padding] * count if isinstance(padding, int) else padding
+    pads = [(pad, pad) if isinstance(pad, int) else pad for pad in padding]
+    return each("strides"), pads, each("input_dilation"), each("kernel_dilation"), options.get("groups", 1)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "complex64"])
+def test_conv_is_what_its_definition_says(name, dtype):
+    shape, kernel_shape, options = CASES[name]
+    x, kernel, bias = data(*shape, dtype=dtype), data(*kernel_shape, dtype=dtype, seed=1), data(4, dtype=dtype, seed=2)
+    if dtype == "complex64":
+        x, kernel = x + 1j * data(*shape, seed=3), kernel + 1j * data(*kernel_shape, seed=4)
+    bias = bias[jnp.arange(kernel_shape[-1]) % 4]
+    want = slow_conv(x, kernel, *options_of(options, len(shape) - 2)) + wide(bias)
+    for run in (conv, jax.jit(lambda x, k, b: conv(x, k, b, **options))):
+        got = run(x, kernel, bias, **options) if run is conv else run(x, kernel, bias)
+        assert got.dtype == dtype
+        eps = as_format(dtype).eps
+        np.testing.assert_allclose(wide(got), want, atol=2 * eps * np.abs(want).max())
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("window", [1, 2, 3, 4])
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_named_paddings(stride, window, dilation):
+    x, kernel = data(2, 5, 2), data(window, 2, 3, seed=1)
+    span = (window - 1) * dilation + 1
+    outputs = -(-5 // stride)
+    total = max((outputs - 1) * stride + span - 5, 0)
+    pads = {"SAME": (total // 2, total - total // 2), "CAUSAL": (span - 1, 0)}
+    if span <= 5:
+        pads["VALID"] = (0, 0)
+    for name, pad in pads.items():
+        got = conv(x, kernel, strides=stride, kernel_dilation=dilation, padding=name)
+        np.testing.assert_allclose(got, slow_conv(x, kernel, (stride,), [pad], (1,), (dilation,)), atol=1e-5)
+    around = np.pad(x, [(0, 0), ((span - 1) // 2, span // 2), (0, 0)], mode="wrap")
+    got = conv(x, kernel, strides=stride, kernel_dilation=dilation, padding="CIRCULAR")
+    np.testing.assert_allclose(got, slow_conv(around, kernel, (stride,), [(0, 0)], (1,), (dilation,)), atol=1e-5)
+
+
+def test_same_padding_of_dilated_inputs_counts_their_gaps():
+    x, kernel = data(1, 3, 1), data(3, 1, 1, seed=1)
+    got = conv(x, kernel, input_dilation=2)
+    np.testing.assert_allclose(got, slow_conv(x, kernel, (1,), [(1, 1)], (2,), (1,)), atol=1e-6)
+    assert got.shape == (1, 5, 1)
+
+
+def test_causal_outputs_do_not_depend_on_later_inputs():
+    kernel = data(3, 2, 2)
+    gradient = jax.jacobian(lambda x: conv(x, kernel, padding="CAUSAL", kernel_dilation=2)[0].sum(-1))(data(1, 6, 2))
+    reached = np.abs(np.asarray(gradient)).sum((1, 3)) > 0
+    np.testing.assert_array_equal(reached, [[j <= i and (i - j) in (0, 2, 4) for j in range(6)] for i in range(6)])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradients_of_complex_convolutions(name):
+    """Held against a linear system: the gradient of |conv(x, k)|^2 follows from the outputs for unit vectors."""
+    shape, kernel_shape, options = CASES[name]
+    shape = (1, *shape[1:])
+    x = data(*shape) + 1j * data(*shape, seed=1)
+    kernel = data(*kernel_shape, seed=2) + 1j * data(*kernel_shape, seed=3)
+
+    def loss(x, kernel):
+        return jnp.sum(jnp.abs(conv(x, kernel, **options)) ** 2)
+
+    steps = options_of(options, len(shape) - 2)
+    out = slow_conv(x, kernel, *steps)
+    grads = jax.grad(loss, (0, 1))(x, kernel)
+    for place, (given, gradient) in enumerate(zip((x, kernel), grads, strict=True)):
+        assert gradient.dtype == "complex64"
+        for index in [0, given.size // 2, given.size - 1]:
+            unit = np.zeros(given.size, complex)
+            unit[index] = 1
+            moved = [unit.reshape(given.shape) if place == each else array for each, array in enumerate((x, kernel))]
+            # JAX's gradient of a real function is the conjugate of the direction of steepest ascent.
+            want = 2 * np.sum(np.conj(out) * slow_conv(*moved, *steps))
+            np.testing.assert_allclose(np.asarray(gradient).ravel()[index], want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", SIXTEEN)
+def test_sums_of_4096_terms_round_once(dtype):
+    x, kernel = jnp.abs(data(2, 16, 256, dtype=dtype)), jnp.abs(data(16, 256, 3, dtype=dtype, seed=1))
+    want = np.tensordot(wide(x), wide(kernel), 2)
+    for got in (conv(x, kernel, padding="VALID"), conv_transpose(x, kernel, padding=15)[:, 15:16]):
+        assert got.dtype == dtype
+        error = np.abs(wide(got).reshape(2, 3) / want - 1)
+        assert error.max() <= 0.51 * as_format(dtype).eps
+
+
+@pytest.mark.parametrize("dtype", SIXTEEN)
+@pytest.mark.parametrize("form", [conv, conv_transpose])
+@pytest.mark.parametrize("padding", ["SAME", "CIRCULAR"])
+def test_products_stay_in_the_compute_dtype_forward_and_backward(dtype, form, padding):
+    def loss(x, kernel, bias):
+        return form(x, kernel, bias, strides=2, padding=padding, dtype=dtype).astype("float32").sum()
+
+    program = jax.make_jaxpr(jax.grad(loss, (0, 1, 2)))(data(2, 4, 3), data(3, 3, 2), data(2))
+    products = [e for e in program.eqns if e.primitive.name == "conv_general_dilated"]
+    assert len(products) == 3
+    assert {str(v.aval.dtype) for e in products for v in (*e.invars, *e.outvars)} == {dtype}
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("window", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("padding", ["SAME", "VALID", "CIRCULAR"])
+def test_a_transposed_kernel_gives_the_transpose_of_conv(stride, window, padding):
+    """What conv does with its inputs, from the outputs' side: its vector-Jacobian product."""
+    kernel = data(window, 2, 3)
+    size = 4 * stride
+    if padding == "VALID":
+        size = 3 * stride + max(window, stride)
+    out, pull = jax.vjp(lambda x: conv(x, kernel, strides=stride, padding=padding), jnp.zeros((1, size, 2)))
+    y = data(*out.shape, seed=1)
+    got = conv_transpose(y, kernel, strides=stride, padding=padding, transpose_kernel=True)
+    want = pull(y)[0]
+    np.testing.assert_allclose(got, want, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["1d", "2d", "3d"])
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "bfloat16"])
+def test_conv_transpose_is_a_convolution_of_spread_inputs(name, dtype):
+    shape, kernel_shape, _ = CASES[name]
+    count = len(shape) - 2
+    x, kernel = data(*shape, dtype=dtype), data(*kernel_shape, dtype=dtype, seed=1)
+    if dtype == "complex64":
+        x, kernel = x + 1j * data(*shape, seed=2), kernel * (1 - 2j)
+    pads = [(2, axis) for axis in range(count)]
+    got = conv_transpose(x, kernel, strides=2, padding=pads, kernel_dilation=1)
+    want = slow_conv(x, kernel, (1,) * count, pads, (2,) * count, (1,) * count)
+    assert got.dtype == dtype
+    np.testing.assert_allclose(wide(got), want, atol=2 * as_format(dtype).eps * np.abs(want).max())
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("window", [1, 2, 3, 5, 9])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_circular_transposes_shift_with_their_inputs(stride, window, transposed):
+    """Shifting periodic inputs shifts the outputs, and no weight is lost."""
+    x, kernel = data(1, 3, 2), data(window, 2, 2, seed=1)
+
+    def run(x):
+        return conv_transpose(x, kernel, strides=stride, padding="CIRCULAR", transpose_kernel=transposed)
+
+    assert run(x).shape == (1, 3 * stride, 2)
+    np.testing.assert_allclose(run(jnp.roll(x, 1, 1)), jnp.roll(run(x), stride, 1), atol=1e-5)
+    matrix = kernel.sum(0).T if transposed else kernel.sum(0)
+    np.testing.assert_allclose(run(x).sum(1), x.sum(1) @ matrix, atol=1e-4)
+
+
+@pytest.mark.parametrize("form", [conv, conv_transpose])
+def test_empty_batches_and_spaces(form):
+    kernel = data(3, 2, 4)
+    assert form(jnp.zeros((0, 5, 2)), kernel).shape == (0, 5, 4)
+    assert form(jnp.zeros((0, 5, 2)), kernel, padding="CIRCULAR").shape == (0, 5, 4)
+    assert form(jnp.zeros((2, 0, 2)), kernel).shape == (2, 0, 4)
+    gradient = jax.grad(lambda k: form(jnp.zeros((0, 5, 2)), k).sum())(kernel)
+    assert not np.any(gradient)
+
+
+def test_a_window_that_does_not_fit_has_no_outputs():
+    assert conv(jnp.ones((2, 2, 1)), jnp.ones((3, 1, 1)), padding="VALID").shape == (2, 0, 1)
+
+
+def ones(*shape):
+    return jnp.ones(shape)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: conv(ones(5, 2), ones(3, 2, 4)), ArgumentError, r"takes inputs of shape \(batch, 1 dimensions"),
+        (lambda: conv(ones(1, 5, 2), ones(2, 4)), ArgumentError, r"\(\*window, channels, filters\), not \(2, 4\)"),
+        (lambda: conv(ones(1, 5, 2), ones(0, 2, 4)), ArgumentError, "a window without weights"),
+        (lambda: conv(ones(1, 5, 3), ones(3, 2, 4)), ArgumentError, "groups=1 and inputs of 3 channels"),
+        (lambda: conv(ones(1, 5, 4), ones(3, 2, 3), groups=2), ArgumentError, "filters a multiple of groups"),
+        (lambda: conv(ones(1, 5, 2), ones(3, 2, 4), ones(1)), ArgumentError, r"bias has shape \(1,\).*\(4,\)"),
+        (lambda: conv(ones(1, 5, 2), ones(3, 2, 4), strides=0), ArgumentError, r"give strides=\(1,\)"),
+        (lambda: conv(ones(1, 5, 2), ones(3, 2, 4), strides=(1, 1)), ArgumentError, r"not \(1, 1\)"),
+        (lambda: conv(ones(1, 5, 2), ones(3, 2, 4), strides=1.0), ArgumentError, "strides is a whole number"),
+        (lambda: conv(ones(1, 5, 2), ones(3, 2, 4), groups=0), ArgumentError, "give groups=1"),
+        (lambda: conv(ones(1, 5, 2), ones(3, 2, 4), padding="same"), UnknownNameError, "did you mean 'SAME'"),
+        (lambda: conv(ones(1, 5, 2), ones(3, 2, 4), padding=-1), ArgumentError, r"give padding=\(\(1, 1\),\)"),
+        (lambda: conv(ones(1, 5, 2), ones(3, 2, 4), padding=[(1, 2), (1, 2)]), ArgumentError, "padding is one of"),
+        (lambda: conv(ones(1, 5, 2), ones(3, 2, 4), padding=None), ArgumentError, "not None"),
+        (lambda: conv(ones(1, 5, 5, 2), ones(3, 3, 2, 4), padding="CAUSAL"), ArgumentError, "is for sequences"),
+        (
+            lambda: conv(ones(1, 5, 2), ones(3, 2, 4), padding="CIRCULAR", input_dilation=2),
+            ArgumentError,
+            "goes with input_dilation=1 only",
+        ),
+        (lambda: conv(ones(1, 0, 2), ones(3, 2, 4), padding="CIRCULAR"), ArgumentError, "nothing to repeat"),
+        (lambda: conv_transpose(ones(1, 5, 3), ones(3, 2, 4)), ArgumentError, r"\(\*window, channels, filters\), not"),
+        (
+            lambda: conv_transpose(ones(1, 5, 3), ones(3, 3, 4), transpose_kernel=True),
+            ArgumentError,
+            r"\(\*window, filters, channels\), not",
+        ),
+        (lambda: conv_transpose(ones(1, 5, 2), ones(3, 2, 4), padding="CAUSAL"), UnknownNameError, "unknown padding"),
+        (lambda: conv_transpose(ones(1, 0, 2), ones(3, 2, 4), padding="CIRCULAR"), ArgumentError, "nothing to repeat"),
+        (lambda: Conv(4, 3), ArgumentError, r"not 3: give kernel_size=\(3, 3\) for images"),
+        (lambda: Conv(4, ()), ArgumentError, r"give kernel_size=\(3, 3\)"),
+        (lambda: Conv(4, (3, 0)), ArgumentError, r"not \(3, 0\)"),
+        (lambda: Conv(0, (3,)), ArgumentError, "filters is a whole number"),
+        (lambda: Conv(4, (3,), padding="VLAID"), UnknownNameError, "did you mean 'VALID'"),
+        (lambda: Conv(4, (3,), groups=3), ArgumentError, "give filters=3"),
+        (lambda: built(Conv(4, (3,), groups=2), ones(1, 5, 3)), ArgumentError, "3 channels do not split"),
+        (lambda: built(Conv(4, (3,)), ones(1, 5, 3))(ones(1, 5, 4)), ArgumentError, "has 4 along axis -1"),
+        (lambda: built(Conv(4, (3,)), ones(1, 5, 3))(ones(1, 5, 5, 3)), ArgumentError, "has 4 axes"),
+        (lambda: ConvTranspose(4, 3), ArgumentError, r"give kernel_size=\(3, 3\)"),
+        (lambda: built(ConvTranspose(4, (3,)), ones(5, 3)), ArgumentError, "ConvTranspose with kernel_size"),
+    ],
+)
+def test_mistakes_get_a_clear_error(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+LAYERS = {
+    "conv": (
+        lambda **kw: Conv(4, (3, 2), strides=2, padding=1, kernel_dilation=(1, 2), groups=2, **kw),
+        (2, 5, 6, 4),
+        {"kernel": (3, 2, 2, 4), "bias": (4,)},
+        (2, 3, 3, 4),
+    ),
+    "conv of dilated inputs": (
+        lambda **kw: Conv(4, (3,), input_dilation=2, **kw),
+        (2, 5, 3),
+        {"kernel": (3, 3, 4), "bias": (4,)},
+        (2, 9, 4),
+    ),
+    "conv_transpose": (
+        lambda **kw: ConvTranspose(5, (3, 3), strides=(2, 1), kernel_dilation=2, **kw),
+        (2, 3, 4, 2),
+        {"kernel": (3, 3, 2, 5), "bias": (5,)},
+        (2, 6, 4, 5),
+    ),
+    "conv_transpose of the transposed": (
+        lambda **kw: ConvTranspose(5, (3,), padding="VALID", transpose_kernel=True, use_bias=False, **kw),
+        (2, 3, 2),
+        {"kernel": (3, 5, 2)},
+        (2, 5, 5),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
+def test_layers(name, policy):
+    make, shape, weights, out_shape = LAYERS[name]
+    layer = built(make(dtype=policy, name="mine"), data(*shape))
+    assert {path: v.shape for path, v in layer.variables.items()} == weights
+    assert {v.read_stored().dtype for v in layer.variables.values()} == {np.dtype("float32")}
+    for run in (layer, jax.jit(layer)):
+        got = run(data(*shape, dtype="bfloat16"))
+        assert (got.shape, got.dtype) == (out_shape, layer.compute_dtype or "float32")
+    assert layer(data(*shape) + 0j).dtype == "complex64"
+    assert layer(jnp.zeros((0, *shape[1:]))).shape == (0, *out_shape[1:])
+    stored = built(make(dtype=policy, param_dtype="bfloat16"), data(*shape))
+    assert stored.kernel.read_stored().dtype == "bfloat16"

@@ -1,0 +1,199 @@
+"""Norms as layers: what they store, average and return under each policy."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from supremum import nn
+from supremum.errors import ArgumentError, OperandError
+from supremum.formats import as_format
+from supremum.nn.batch_norm import BatchNorm
+from supremum.nn.normalisation import GroupNorm, InstanceNorm, LayerNorm, RMSNorm
+
+LAYERS = {
+    "layer_norm": lambda **o: LayerNorm(axes=(1, -1), **o),
+    "rms_norm": RMSNorm,
+    "group_norm": lambda **o: GroupNorm(2, **o),
+    "instance_norm": InstanceNorm,
+    "batch_norm": BatchNorm,
+}
+every_layer = pytest.mark.parametrize("name", LAYERS)
+either_mode = pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
+SHAPE = (3, 5, 4)
+
+
+def data(shape=SHAPE, dtype="float32", seed=0):
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=shape)
+    if as_format(dtype).category == "complex":
+        values = values + 1j * rng.normal(size=shape)
+    return jnp.asarray(values, dtype)
+
+
+def built(layer, x):
+    nn.initialize(layer, x)
+    return layer
+
+
+def call(layer, x, jitted=True, **kwargs):
+    trainable, other = nn.split_variables(layer)
+
+    def run(variables, x):
+        return nn.functional_call(layer, variables, x, **kwargs)
+
+    return (jax.jit(run) if jitted else run)(trainable | other, x)
+
+
+@every_layer
+@either_mode
+@pytest.mark.parametrize("policy", ["float32", "float16", "mixed_float16", "mixed_bfloat16"])
+def test_a_policy_decides_the_result_and_at_least_float32_is_stored(name, policy, jitted):
+    x = data()
+    layer = built(LAYERS[name](dtype=policy, epsilon=1e-5), x)
+    wide = built(LAYERS[name](dtype="float32", epsilon=1e-5), x)
+    for training in (False, True):
+        out, values = call(layer, x, jitted, training=training)
+        assert out.dtype == layer.compute_dtype
+        assert {value.dtype.name for value in values.values()} <= {"float32"}
+        eps = as_format(layer.compute_dtype).eps
+        want = call(wide, x.astype(layer.compute_dtype).astype("float32"), training=training)[0]
+        np.testing.assert_allclose(
+            np.asarray(out, "float32"), np.asarray(want), rtol=0.51 * eps, atol=8 * np.finfo("float32").eps
+        )
+
+
+@every_layer
+@pytest.mark.parametrize(
+    ("given", "param_dtype", "want"),
+    [
+        ("float16", None, "float32"),
+        ("bfloat16", "bfloat16", "bfloat16"),
+        ("float64", None, "float64"),
+        ("float32", "float64", "float64"),
+        ("complex64", None, "complex64"),
+        ("int8", None, "float32"),
+    ],
+)
+def test_infer_follows_inputs_and_parameters(name, given, param_dtype, want):
+    with jax.enable_x64(True):
+        x = data(dtype=given) if given != "int8" else jnp.arange(60, dtype="int8").reshape(SHAPE)
+        layer = built(LAYERS[name](dtype="infer", param_dtype=param_dtype), x)
+        out, values = call(layer, x, training=True)
+        assert out.dtype == call(layer, x, training=True, jitted=False)[0].dtype == want
+        assert values["gamma"].dtype == (param_dtype or "float32")
+        averages = {
+            "float64": ("float64", "float64"),
+            "complex64": ("complex64", "float32"),
+        }.get(given, ("float32", "float32"))
+        if name == "batch_norm":
+            assert (values["moving_mean"].dtype, values["moving_variance"].dtype) == averages
+            wide = np.asarray(x).astype("complex128" if given == "complex64" else "float64")
+            np.testing.assert_allclose(values["moving_mean"], 0.01 * wide.mean((0, 1)), rtol=1e-5, atol=1e-7)
+            np.testing.assert_allclose(values["moving_variance"], 0.99 + 0.01 * wide.var((0, 1)), rtol=1e-6)
+
+
+@every_layer
+def test_a_fixed_policy_leaves_complex_inputs_complex(name):
+    x = data(dtype="complex64")
+    layer = built(LAYERS[name](dtype="mixed_float16"), x)
+    assert call(layer, x, training=True)[0].dtype == "complex64"
+
+
+@every_layer
+def test_scale_and_offset_are_used_trained_and_left_out(name):
+    x = data()
+    layer = built(LAYERS[name](scale_initializer=lambda k, s, d: jnp.full(s, 3, d)), x)
+    plain = built(LAYERS[name](use_scale=False, **({} if name == "rms_norm" else {"use_offset": False})), x)
+    trainable, other = nn.split_variables(layer)
+    assert list(trainable) == (["gamma"] if name == "rms_norm" else ["gamma", "beta"])
+    assert nn.split_variables(plain)[0] == {}
+    want = 3 * call(plain, x, training=True)[0]
+    np.testing.assert_allclose(call(layer, x, training=True)[0], want, rtol=1e-5, atol=1e-6)
+    slopes = jax.grad(lambda t: jnp.sum(nn.functional_call(layer, t | other, x, training=True)[0] * data(seed=1)).real)(
+        trainable
+    )
+    assert all(jnp.any(slope != 0) for slope in slopes.values())
+
+
+class TestBatchNorm:
+    def test_channels_may_stand_on_any_axis(self):
+        x = data()
+        last = built(BatchNorm(), x)
+        for axis in (1, -2):
+            middle = built(BatchNorm(axis=axis), jnp.moveaxis(x, -1, 1))
+            out, values = call(middle, jnp.moveaxis(x, -1, 1), training=True)
+            want, averages = call(last, x, training=True)
+            np.testing.assert_allclose(jnp.moveaxis(out, 1, -1), want, rtol=1e-6, atol=1e-6)
+            np.testing.assert_allclose(values["moving_mean"], averages["moving_mean"], rtol=1e-6)
+
+    @pytest.mark.parametrize("shape", [(3, 5), (3, 5, 1), (3, 5, 4)])
+    def test_padding_does_not_count(self, shape):
+        x = data()
+        layer = built(BatchNorm(momentum=0), x)
+        mask = jnp.zeros((3, 5), bool).at[:2, :3].set(True).reshape(3, 5, 1)
+        mask = mask[..., 0] if len(shape) == 2 else jnp.broadcast_to(mask, shape)
+        out, values = call(layer, x.at[:, 3:].set(1e9), training=True, mask=mask)
+        real = np.asarray(x[:2, :3], "float64").reshape(6, 4)
+        np.testing.assert_allclose(values["moving_mean"], real.mean(0), rtol=1e-5)
+        np.testing.assert_allclose(values["moving_variance"], real.var(0), rtol=1e-5)
+        want = (real - real.mean(0)) / np.sqrt(real.var(0) + 1e-3)
+        np.testing.assert_allclose(out[:2, :3].reshape(6, 4), want, rtol=1e-4, atol=1e-6)
+
+    def test_a_batch_of_nothing_moves_no_average(self):
+        layer = built(BatchNorm(), data())
+        for x, mask in ((data((0, 5, 4)), None), (data(), jnp.zeros((3, 5), bool))):
+            out, values = call(layer, x, training=True, mask=mask)
+            assert jnp.all(jnp.isfinite(out))
+            assert values["moving_mean"].tolist() == [0] * 4
+            assert values["moving_variance"].tolist() == [1] * 4
+
+    def test_averages_of_float64_are_float64s(self):
+        with jax.enable_x64(True):
+            x = data(dtype="float64")
+            layer = built(BatchNorm(dtype="infer", momentum=0.9), x)
+            _, values = call(layer, x, training=True)
+            np.testing.assert_allclose(values["moving_mean"], 0.1 * np.asarray(x).mean((0, 1)), rtol=1e-12)
+
+    def test_integers_under_a_wide_policy_are_averaged_in_it(self):
+        with jax.enable_x64(True):
+            x = jnp.asarray([[2**24 + 1], [2**24 + 1]], "int32")
+            layer = built(BatchNorm(dtype="float64", momentum=0), x)
+            assert call(layer, x, training=True)[1]["moving_mean"].tolist() == [2**24 + 1]
+
+    def test_averages_of_real_inputs_are_not_given_complex_ones(self):
+        layer = built(BatchNorm(dtype="infer"), data())
+        with pytest.raises(OperandError, match="moving_mean is float32, since the layer was built for real inputs"):
+            call(layer, data(dtype="complex64"), training=True)
+        assert call(layer, data(dtype="complex64"))[0].dtype == "complex64"
+
+    def test_complex_averages_make_results_of_real_inputs_complex(self):
+        layer = built(BatchNorm(dtype="infer"), data(dtype="complex64"))
+        assert call(layer, data())[0].dtype == "complex64"
+
+
+@pytest.mark.parametrize(
+    ("make", "shape", "message"),
+    [
+        (lambda: BatchNorm(), (4,), "has 1 axes, and at least 2 are expected"),
+        (lambda: BatchNorm(axis=3), (2, 4), "axis 3 is not there"),
+        (lambda: BatchNorm(momentum=1.5), (2, 4), "momentum=1.5 is not between 0 and 1"),
+        (lambda: LayerNorm(axes=(1, -1)), (2, 4), "twice"),
+        (lambda: LayerNorm(axes=5), (2, 4), "axis 5 is not there"),
+        (lambda: GroupNorm(3), (2, 4), "3 groups do not divide 4 channels: give groups= a divisor of 4"),
+        (lambda: GroupNorm(2), (4,), "at least 2 are expected"),
+        (lambda: InstanceNorm(), (2, 4), "at least 3 are expected"),
+        (lambda: LayerNorm(epsilon=0), (2, 4), "epsilon=0 is outside"),
+    ],
+)
+def test_mistakes_get_a_clear_error(make, shape, message):
+    with pytest.raises(ArgumentError, match=message):
+        built(make(), jnp.ones(shape))
+
+
+@every_layer
+def test_other_inputs_than_it_was_built_for_are_refused(name):
+    layer = built(LAYERS[name](), data())
+    with pytest.raises(ArgumentError, match="has 3 along axis -1, and 4 is expected"):
+        layer(data((3, 5, 3)))
+    assert layer(data((0, 5, 4))).shape == (0, 5, 4)

@@ -1,0 +1,314 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental import sparse
+
+from supremum import nn
+from supremum.errors import ArgumentError, OperandError
+from supremum.formats import as_format
+from supremum.nn.dense import Dense
+from supremum.nn.dense_general import DenseGeneral
+from supremum.nn.einsum import Einsum
+from supremum.nn.functional.products import dense, dense_general, einsum
+from supremum.nn.matrix_initializers import of_matrices
+
+SIXTEEN = ["float16", "bfloat16"]
+
+
+def data(*shape, dtype="float32", seed=0):
+    return jnp.asarray(np.random.default_rng(seed).normal(size=shape), dtype)
+
+
+def wide(x):
+    return np.asarray(x, np.float64)
+
+
+def built(layer, *inputs):
+    nn.initialize(layer, *inputs)
+    return layer
+
+
+def products_of(function, *args):
+    """The dtypes of all that goes into or comes out of a product, forward and backward."""
+    names = ("dot_general", "conv_general_dilated")
+    equations = [e for e in jax.make_jaxpr(function)(*args).eqns if e.primitive.name in names]
+    return len(equations), {str(v.aval.dtype) for e in equations for v in (*e.invars, *e.outvars)}
+
+
+FORMS = {
+    "dense": (lambda x, k, b, **kw: dense(x, k, b, **kw), (4, 3), (3, 2), (2,), lambda x, k, b: x @ k + b),
+    "dense_general": (
+        lambda x, k, b, **kw: dense_general(x, k, b, axes=(3, 1), batch_axes=0, **kw),
+        (2, 3, 4, 5),
+        (2, 5, 3, 6, 7),
+        (2, 6, 7),
+        lambda x, k, b: np.einsum("nabc,ncade->nbde", x, k) + b[:, None],
+    ),
+    "einsum": (
+        lambda x, k, b, **kw: einsum("t...i,hio->h...to", x, k, b, **kw),
+        (3, 2, 2, 4),
+        (5, 4, 6),
+        (5, 6),
+        lambda x, k, b: np.einsum("tabi,hio->habto", x, k) + b[:, None, None, None, :],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
+@pytest.mark.parametrize("dtype", [None, "float16", "bfloat16"])
+def test_values_and_dtypes(name, jitted, dtype):
+    form, *shapes, want = FORMS[name]
+    arrays = [data(*shape, dtype=dtype or "float32", seed=seed) for seed, shape in enumerate(shapes)]
+    inputs = [np.asarray(arrays[0], "float32"), *arrays[1:]]  # brought to the named dtype; NumPy's do as well
+
+    def run(*given):
+        return form(*given, dtype=dtype)
+
+    got = (jax.jit(run) if jitted else run)(*inputs)
+    expected = want(*map(wide, arrays))
+    assert got.dtype == (dtype or "float32")
+    np.testing.assert_allclose(wide(got), expected, atol=4 * as_format(got.dtype).eps * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_without_a_bias_and_without_a_batch(name):
+    form, x, kernel, bias, want = FORMS[name]
+    zeros = jnp.zeros(bias)
+    got = form(data(*x), data(*kernel), None)
+    np.testing.assert_allclose(got, want(data(*x), data(*kernel), np.zeros(bias)), rtol=1e-4, atol=1e-5)
+    if name != "dense_general":  # there axis 0 has matrices of its own
+        empty = form(jnp.zeros((0, *x[1:])), data(*kernel), zeros)
+        assert empty.size == 0
+        assert empty.shape == want(np.zeros((0, *x[1:])), np.zeros(kernel), np.zeros(bias)).shape
+
+
+@pytest.mark.parametrize("dtype", SIXTEEN)
+def test_sums_of_4096_terms_round_once(dtype):
+    x, kernel = (jnp.abs(data(*shape, dtype=dtype, seed=seed)) for seed, shape in enumerate([(3, 4096), (4096, 5)]))
+    want = wide(x) @ wide(kernel)
+    for got in (
+        dense(x, kernel),
+        dense_general(x.reshape(3, 64, 64), kernel.reshape(64, 64, 5), axes=(1, 2)),
+        einsum("abc,bcd->ad", x.reshape(3, 64, 64), kernel.reshape(64, 64, 5)),
+        dense(sparse.BCOO.fromdense(x), kernel),
+    ):
+        assert got.dtype == dtype
+        assert np.abs(wide(got) / want - 1).max() <= 0.51 * as_format(dtype).eps
+
+
+@pytest.mark.parametrize("dtype", SIXTEEN)
+def test_an_einsum_that_sums_over_one_operand_alone_rounds_once_too(dtype):
+    x, kernel = jnp.abs(data(4096, 3, dtype=dtype)), jnp.abs(data(3, 2, dtype=dtype))
+    got = einsum("ab,bc->c", x, kernel)
+    want = wide(x).sum(0) @ wide(kernel)
+    assert got.dtype == dtype
+    assert np.abs(wide(got) / want - 1).max() <= 0.51 * as_format(dtype).eps
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("dtype", SIXTEEN)
+def test_products_stay_in_the_compute_dtype_forward_and_backward(name, dtype):
+    form, *shapes, _ = FORMS[name]
+    arrays = [data(*shape) for shape in shapes]
+
+    def loss(*given):
+        return form(*given, dtype=dtype).astype("float32").sum()
+
+    assert products_of(jax.grad(loss, (0, 1)), *arrays) == (3, {dtype})
+
+
+class TestSparse:
+    def inputs(self, dtype="float32"):
+        dense_form = data(4, 6, dtype=dtype) * (np.arange(24).reshape(4, 6) % 3 == 0).astype(dtype)
+        return dense_form, sparse.BCOO.fromdense(dense_form)
+
+    @pytest.mark.parametrize("asked", [None, "float16", "complex64"])
+    @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
+    def test_values_and_gradients_are_those_of_dense_inputs(self, asked, jitted):
+        x, entries = self.inputs()
+        kernel, bias = data(6, 2, seed=1), data(2, seed=2)
+
+        def loss(kernel, bias, x):
+            return jnp.sum(jnp.abs(dense(x, kernel, bias, dtype=asked)).astype("float32") ** 2)
+
+        run = jax.value_and_grad(loss, (0, 1))
+        got, want = (jax.jit(run) if jitted else run)(kernel, bias, entries), run(kernel, bias, x)
+        tolerance = 4 * as_format(asked or "float32").eps
+        assert dense(entries, kernel, bias, dtype=asked).dtype == (asked or "float32")
+        for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+            assert a.dtype == "float32"
+            np.testing.assert_allclose(a, b, rtol=8 * tolerance, atol=8 * tolerance)
+
+    @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
+    def test_through_a_layer(self, policy):
+        x, entries = self.inputs()
+        layer = built(Dense(3, dtype=policy), entries)
+        assert layer(entries).dtype == layer(x).dtype == (layer.compute_dtype or "float32")
+        eps = as_format(layer(x).dtype).eps
+        np.testing.assert_allclose(wide(layer(entries)), wide(layer(x)), atol=4 * eps)
+        assert layer.kernel.shape == (6, 3)
+
+    def test_no_dense_axes(self):
+        entries = sparse.BCOO.fromdense(jnp.ones((2, 3)), n_dense=1)
+        with pytest.raises(ArgumentError, match=r"give x\.todense\(\)"):
+            dense(entries, jnp.ones((3, 1)))
+        with pytest.raises(ArgumentError, match=r"take a kernel of shape \(n, m\), not \(4, 6\) and \(3, 1\)"):
+            dense(self.inputs()[1], jnp.ones((3, 1)))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint32", "bool"])
+def test_integers_and_bools_are_brought_to_the_inexact_dtype(dtype):
+    x = jnp.asarray([[1, 0, 1]], dtype)
+    assert dense(x, data(3, 2)).dtype == "float32"
+    assert dense(x, data(3, 2), dtype="bfloat16").dtype == "bfloat16"
+    np.testing.assert_allclose(dense(x, data(3, 2)), np.asarray(x, "float32") @ data(3, 2), rtol=1e-6)
+
+
+def test_complex_values_are_never_truncated():
+    x = data(2, 3) + 1j * data(2, 3, seed=1)
+    got = dense(x, data(3, 2), dtype="float16")
+    assert got.dtype == "complex64"
+    # The kernel is not rounded to float16 on the way.
+    np.testing.assert_allclose(got, np.asarray(x) @ np.asarray(data(3, 2)), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: dense(jnp.ones((2, 3)), jnp.ones((4, 2))), ArgumentError, r"not \(2, 3\) and \(4, 2\)"),
+        (lambda: dense(jnp.ones(()), jnp.ones((4, 2))), ArgumentError, r"not \(\) and \(4, 2\)"),
+        (lambda: dense(jnp.ones(4), jnp.ones(4)), ArgumentError, r"not \(4,\) and \(4,\)"),
+        (lambda: dense(jnp.ones(4), jnp.ones((4, 2)), jnp.ones(1)), ArgumentError, r"bias has shape \(1,\).*\(2,\)"),
+        (lambda: dense([1.0], jnp.ones((1, 2))), OperandError, "argument 0 is a list"),
+        (lambda: dense(jnp.ones(4), jnp.ones((4, 2)), dtype="int32"), ArgumentError, "give dtype='float32'"),
+        (lambda: dense_general(jnp.ones((2, 3)), jnp.ones((2, 4))), ArgumentError, r"kernel of shape \(3, \.\.\.\)"),
+        (lambda: dense_general(jnp.ones((2, 3)), jnp.ones((3, 4)), axes=2), ArgumentError, "names axis 2 of an array"),
+        (lambda: dense_general(jnp.ones((2, 3)), jnp.ones((3, 4)), axes=(1, -1)), ArgumentError, "twice"),
+        (lambda: dense_general(jnp.ones((2, 3)), jnp.ones((3, 4)), axes=1.5), ArgumentError, r"give axes=\(-1,\)"),
+        (
+            lambda: dense_general(jnp.ones((2, 3)), jnp.ones((3, 2)), axes=0, batch_axes=1),
+            ArgumentError,
+            r"give batch_axes=\(0,\), and move them there with jnp\.moveaxis\(x, \(1,\), \(0,\)\)",
+        ),
+        (lambda: dense_general(jnp.ones((2, 3)), jnp.ones((2, 3)), axes=0, batch_axes=0), ArgumentError, "to one"),
+        (
+            lambda: dense_general(jnp.ones((2, 3)), jnp.ones((3, 4, 5)), jnp.ones(4)),
+            ArgumentError,
+            r"bias has shape \(4,\)",
+        ),
+        (lambda: einsum("ab,bc", jnp.ones((2, 3)), jnp.ones((3, 2))), ArgumentError, "no comma or no '->'"),
+        (lambda: einsum("ab->a", jnp.ones((2, 3)), jnp.ones((3, 2))), ArgumentError, "no comma or no '->'"),
+        (lambda: einsum("a1,1c->ac", jnp.ones((2, 3)), jnp.ones((3, 2))), ArgumentError, "other characters"),
+        (lambda: einsum("...a,...b->...b", jnp.ones((2, 3)), jnp.ones((3, 2))), ArgumentError, r"'\.\.\.' stands in"),
+        (lambda: einsum("...a,ab->b", jnp.ones((2, 3)), jnp.ones((3, 2))), ArgumentError, r"'\.\.\.' stands in"),
+        (lambda: einsum("ab,bb->ab", jnp.ones((2, 3)), jnp.ones((3, 3))), ArgumentError, "occurs twice"),
+        (lambda: einsum("ab,bc->ad", jnp.ones((2, 3)), jnp.ones((3, 2))), ArgumentError, "occurs nowhere else"),
+        (lambda: einsum("ab,bc->ac", jnp.ones((2, 3)), jnp.ones((4, 2))), ArgumentError, "'b' has sizes 3 and 4"),
+        # Others let an axis of size 1 stand for any other.
+        (lambda: einsum("ab,bc->ac", jnp.ones((2, 1)), jnp.ones((4, 2))), ArgumentError, "'b' has sizes 1 and 4"),
+        (lambda: einsum("ab,bc->ac", jnp.ones((2, 2, 3)), jnp.ones((3, 2))), ArgumentError, "each letter is an axis"),
+        (
+            lambda: einsum("ab,bc->ac", jnp.ones((2, 3)), jnp.ones((3, 2)), jnp.ones(3)),
+            ArgumentError,
+            r"bias has shape \(3,\).*\(2,\)",
+        ),
+        (lambda: Dense(0), ArgumentError, "units is a whole number of at least 1"),
+        (lambda: Dense(2.5), ArgumentError, r"not 2\.5"),
+        (lambda: built(Dense(2), jnp.ones(())), ArgumentError, r"not a number: give x\[None\]"),
+        (lambda: built(Dense(2), jnp.ones((1, 3)))(jnp.ones((1, 4))), ArgumentError, "has 4 along axis -1"),
+        (lambda: DenseGeneral((2, 0)), ArgumentError, "features is"),
+        (lambda: built(DenseGeneral(2, axis=3), jnp.ones((1, 3))), ArgumentError, "names axis 3"),
+        (lambda: Einsum("ab,bc->ac", (3,)), ArgumentError, "a number for each letter of the kernel 'bc'"),
+        (lambda: Einsum("ab,bc->ac", (3, 2), bias_shape=(3,)), ArgumentError, r"bias_shape has shape \(3,\).*\(2,\)"),
+        (lambda: built(Einsum("ab,bc->ac", (3, 2)), jnp.ones((2, 4))), ArgumentError, "'b' has sizes 4 and 3"),
+    ],
+)
+def test_mistakes_get_a_clear_error(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+LAYERS = {
+    "dense": (lambda **kw: Dense(4, **kw), (2, 3), {"kernel": (3, 4), "bias": (4,)}, (2, 4)),
+    "dense_general": (
+        lambda **kw: DenseGeneral((4, 5), axis=(-1, 1), batch_axis=(0,), **kw),
+        (2, 3, 6, 7),
+        {"kernel": (2, 7, 3, 4, 5), "bias": (2, 4, 5)},
+        (2, 6, 4, 5),
+    ),
+    "einsum": (
+        lambda **kw: Einsum("bti,hio->bhto", (2, 3, 4), bias_shape=(2, 4), **kw),
+        (5, 6, 3),
+        {"kernel": (2, 3, 4), "bias": (2, 4)},
+        (5, 2, 6, 4),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
+@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
+def test_layers(name, policy, jitted):
+    make, shape, weights, out_shape = LAYERS[name]
+    layer = built(make(dtype=policy, name="mine"), data(*shape))
+    assert {path: v.shape for path, v in layer.variables.items()} == weights
+    assert {v.read_stored().dtype for v in layer.variables.values()} == {np.dtype("float32")}
+    assert layer.name == "mine"
+    run = jax.jit(layer) if jitted else layer
+    got = run(data(*shape, dtype="bfloat16"))
+    assert (got.shape, got.dtype) == (out_shape, layer.compute_dtype or "float32")
+    assert run(data(*shape) + 0j).dtype == "complex64"
+    stored = make(dtype=policy, param_dtype="bfloat16")
+    assert built(stored, data(*shape)).kernel.read_stored().dtype == "bfloat16"
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_the_bias_reaches_the_axes_it_is_for(name):
+    make, shape, weights, _ = LAYERS[name]
+    layer = built(make(), data(*shape))
+    before = layer(data(*shape))
+    bias = data(*weights["bias"], seed=3)
+    layer.bias.assign(bias)
+    moved = np.asarray(layer(data(*shape)) - before)
+    other = {"dense": 0, "dense_general": 1, "einsum": 2}[name]
+    want = {"dense": bias[None], "dense_general": bias[:, None], "einsum": bias[None, :, None]}[name]
+    np.testing.assert_allclose(moved, np.broadcast_to(want, moved.shape), atol=1e-5)
+    assert moved.shape[other] > 1
+
+
+def test_without_bias_and_for_one_feature_axis():
+    assert list(built(DenseGeneral(3, use_bias=False), data(2, 4)).variables) == ["kernel"]
+    assert list(built(Einsum("ab,bc->ac", [4, 3]), data(2, 4)).variables) == ["kernel"]
+    assert list(built(Dense(3, use_bias=False), data(2, 4)).variables) == ["kernel"]
+
+
+class TestInitialisers:
+    def test_a_kernel_of_many_axes_has_the_scale_of_its_matrix(self):
+        """With JAX's reading of the axes, the last but one for inputs, these would be 5 times too small."""
+        layer = built(DenseGeneral((2, 30), axis=(1, 2)), jnp.ones((1, 40, 10)))
+        limit = np.sqrt(6 / (400 + 60))
+        largest = np.abs(layer.kernel.read_stored()).max()
+        assert 0.97 * limit < largest <= limit
+
+    def test_matrices_of_a_batch_differ_and_have_the_scale_of_one(self):
+        layer = built(DenseGeneral(30, axis=-1, batch_axis=(0, 1)), jnp.ones((2, 3, 40)))
+        kernel = np.asarray(layer.kernel.read_stored()).reshape(6, 40, 30)
+        limit = np.sqrt(6 / (40 + 30))
+        assert all(0.97 * limit < np.abs(matrix).max() <= limit for matrix in kernel)
+        assert len({matrix[0, 0] for matrix in kernel}) == 6
+
+    def test_of_an_equation(self):
+        layer = built(Einsum("bti,hoi->bhto", (3, 50, 40)), jnp.ones((1, 2, 40)))
+        limit = np.sqrt(6 / (40 + 150))
+        assert 0.97 * limit < np.abs(layer.kernel.read_stored()).max() <= limit
+
+    def test_axes_come_where_they_belong(self):
+        numbers = lambda key, shape, dtype: jnp.arange(6, dtype=dtype).reshape(shape)  # noqa: E731
+        made = of_matrices(numbers, inputs=(1,), outputs=(0,))(jax.random.key(0), (3, 2), np.dtype("float32"))
+        np.testing.assert_array_equal(made, np.arange(6).reshape(2, 3).T)
+
+    def test_the_dtype_is_asked_for(self):
+        layer = built(DenseGeneral(3, batch_axis=0, param_dtype="bfloat16"), jnp.ones((2, 4)))
+        assert layer.kernel.read_stored().dtype == "bfloat16"

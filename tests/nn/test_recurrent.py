@@ -1,0 +1,454 @@
+"""Recurrent cells and layers: values, the dtype of the state, padding, random numbers, and what is refused."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from supremum import nn
+from supremum.errors import ArgumentError, OperandError, UnknownNameError
+from supremum.formats import as_format
+from supremum.nn.batch_norm import BatchNorm
+from supremum.nn.bidirectional import Bidirectional
+from supremum.nn.functional.recurrent import gru_step, lstm_step, simple_rnn_step
+from supremum.nn.recurrent import GRUCell, LSTMCell, RecurrentCell, SimpleRNNCell, orthogonal, per_gate
+from supremum.nn.rnn import RNN
+from supremum.nn.scopes import next_random_key
+
+CELLS = {"simple": SimpleRNNCell, "lstm": LSTMCell, "gru": GRUCell}
+every_cell = pytest.mark.parametrize("name", CELLS)
+either_mode = pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
+BATCH, TIME, N, UNITS = 3, 5, 2, 4
+
+
+def data(*shape, dtype="float32", seed=0):
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=shape)
+    if as_format(dtype).category == "complex":
+        values = values + 1j * rng.normal(size=shape)
+    return jnp.asarray(values, dtype)
+
+
+def built(layer, *inputs, seed=0):
+    nn.initialize(layer, *inputs, seed=seed)
+    return layer
+
+
+def call(layer, x, jitted=True, **kwargs):
+    def run(variables, x):
+        return nn.functional_call(layer, variables, x, **kwargs)
+
+    trainable, other = nn.split_variables(layer)
+    return (jax.jit(run) if jitted else run)(trainable | other, x)[0]
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def reference(name, weights, x):
+    """All outputs over (batch, time, n) in float64 NumPy."""
+    w, u, b = (np.asarray(weights[key], "float64") for key in ("kernel", "recurrent_kernel", "bias"))
+    x = np.asarray(x, "float64")
+    h = c = np.zeros((x.shape[0], u.shape[0]))
+    outputs = []
+    for t in range(x.shape[1]):
+        if name == "gru":
+            xr, xz, xn = np.split(x[:, t] @ w + b, 3, -1)
+            hr, hz, hn = np.split(h @ u, 3, -1)
+            z = sigmoid(xz + hz)
+            h = (1 - z) * np.tanh(
+                xn + sigmoid(xr + hr) * (hn + np.asarray(weights["recurrent_bias"], "float64"))
+            ) + z * h
+        elif name == "lstm":
+            i, f, g, o = np.split(x[:, t] @ w + h @ u + b, 4, -1)
+            c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+            h = sigmoid(o) * np.tanh(c)
+        else:
+            h = np.tanh(x[:, t] @ w + h @ u + b)
+        outputs.append(h)
+    return np.stack(outputs, 1)
+
+
+def rnn(name, dtype="float32", cell_options=None, **options):
+    biases = {"bias_initializer": jax.nn.initializers.normal(0.5)}
+    layer = RNN(CELLS[name](UNITS, dtype=dtype, **biases, **(cell_options or {})), **options)
+    return built(layer, data(BATCH, TIME, N))
+
+
+def weights_of(layer):
+    return {path.removeprefix("cell/"): variable.read_stored() for path, variable in layer.variables.items()}
+
+
+class TestSequences:
+    @every_cell
+    @either_mode
+    @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
+    def test_values_are_numpys_and_dtypes_the_policys(self, name, policy, jitted):
+        layer, x = rnn(name, policy, return_state=True), data(BATCH, TIME, N)
+        outputs, state = call(layer, x, jitted)
+        want = reference(name, weights_of(layer), x)
+        compute = layer.compute_dtype or "float32"
+        np.testing.assert_allclose(np.asarray(outputs, "float64"), want, atol=8 * as_format(compute).eps)
+        for leaf in (outputs, *jax.tree.leaves(state)):
+            assert (leaf.dtype, leaf.weak_type) == (compute, False)
+        hidden = jax.tree.leaves(state)[0]
+        assert jnp.array_equal(hidden, outputs[:, -1])
+
+    @every_cell
+    @pytest.mark.parametrize("unroll", [1, 2])
+    def test_directions_and_layouts(self, name, unroll):
+        layer, x = rnn(name, unroll=unroll), data(BATCH, TIME, N)
+        weights = weights_of(layer)
+
+        def variant(**options):
+            other = RNN(layer.cell, unroll=unroll, **options)
+            return call(other, options.pop("x", x) if not options.get("time_major") else jnp.swapaxes(x, 0, 1))
+
+        backwards = reference(name, weights, x[:, ::-1])
+        close = {"rtol": 1e-5, "atol": 1e-6}
+        np.testing.assert_allclose(variant(reverse=True), backwards, **close)
+        np.testing.assert_allclose(variant(reverse=True, keep_order=True), backwards[:, ::-1], **close)
+        np.testing.assert_allclose(variant(reverse=True, return_sequences=False), backwards[:, -1], **close)
+        forwards = reference(name, weights, x)
+        np.testing.assert_allclose(variant(return_sequences=False), forwards[:, -1], **close)
+        np.testing.assert_allclose(variant(time_major=True), np.swapaxes(forwards, 0, 1), **close)
+
+    @every_cell
+    def test_any_number_of_batch_axes(self, name):
+        layer = rnn(name)
+        x = data(2, 3, TIME, N)
+        want = call(layer, x.reshape(6, TIME, N)).reshape(2, 3, TIME, UNITS)
+        np.testing.assert_allclose(call(layer, x), want, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(call(layer, x[0, 0]), want[0, 0], rtol=1e-5, atol=1e-6)
+        lengths = jnp.asarray([[1, 2, 3], [4, 5, 0]])
+        got = call(layer, x, sequence_lengths=lengths)
+        assert not got[1, 2].any()
+        np.testing.assert_allclose(got[1, 0, :4], want[1, 0, :4], rtol=1e-6, atol=1e-6)
+
+    @every_cell
+    def test_a_state_continues_a_sequence(self, name):
+        layer, x = rnn(name, return_state=True), data(BATCH, TIME, N)
+        whole, _ = call(layer, x)
+        _, state = call(layer, x[:, :2])
+        rest, _ = call(layer, x[:, 2:], initial_state=state)
+        np.testing.assert_allclose(rest, whole[:, 2:], rtol=1e-6, atol=1e-6)
+        if name == "lstm":
+            rest, _ = call(layer, x[:, 2:], initial_state=list(state))
+            np.testing.assert_allclose(rest, whole[:, 2:], rtol=1e-6, atol=1e-6)
+
+    @every_cell
+    def test_gradients_are_those_of_float64(self, name):
+        x = data(BATCH, TIME, N)
+        layer = rnn(name)
+
+        def loss(variables, x):
+            return jnp.mean(nn.functional_call(layer, variables, x)[0].astype(x.dtype) ** 2)
+
+        variables = nn.split_variables(layer)[0]
+        got = jax.grad(loss)(variables, x)
+        with jax.enable_x64(True):
+            wide = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf), "float64"), variables)
+            layer = RNN(CELLS[name](UNITS, dtype="float64"))
+            built(layer, x)
+            want = jax.grad(loss)(wide, jnp.asarray(np.asarray(x), "float64"))
+        for path, slope in got.items():
+            assert slope.dtype == "float32"
+            np.testing.assert_allclose(slope, want[path], rtol=1e-4, atol=1e-6)
+
+    def test_gradients_of_weights_are_summed_over_steps_in_float32(self):
+        """In float16 a sum of 5000 equal steps stops growing where one step is half a unit in its last place."""
+        step = {"kernel_initializer": jax.nn.initializers.zeros, "recurrent_initializer": jax.nn.initializers.zeros}
+        layer = RNN(SimpleRNNCell(1, activation=lambda x: x, dtype="mixed_float16", use_bias=False, **step))
+        x = jnp.ones((1, 5000, 1), jnp.float16)
+        built(layer, x)
+        variables = nn.split_variables(layer)[0]
+        slope = jax.grad(lambda v: jnp.sum(nn.functional_call(layer, v, x)[0].astype("float32")))(variables)
+        assert slope["cell/kernel"].tolist() == [[5000]]
+
+
+class TestPadding:
+    lengths = jnp.asarray([5, 2, 0])
+
+    @every_cell
+    @either_mode
+    @pytest.mark.parametrize("said", ["lengths", "mask"])
+    @pytest.mark.parametrize(
+        "options", [{}, {"reverse": True, "keep_order": True}, {"return_sequences": False}], ids=str
+    )
+    def test_it_changes_nothing_whatever_it_holds(self, name, jitted, said, options):
+        layer = rnn(name, return_state=True, **options)
+        x = data(BATCH, TIME, N)
+        counts = jnp.arange(TIME) < self.lengths[:, None]
+        given = {"sequence_lengths": self.lengths} if said == "lengths" else {"mask": counts}
+        padded = jnp.where(counts[..., None], x, jnp.nan)
+        outputs, state = call(layer, padded, jitted, **given)
+        for row, length in enumerate(self.lengths.tolist()):
+            want, last = call(layer, x[row : row + 1, :length])
+            got = outputs[row] if options.get("return_sequences") is False else outputs[row, :length]
+            np.testing.assert_allclose(got, want[0], rtol=1e-5, atol=1e-6)
+            for a, b in zip(jax.tree.leaves(state), jax.tree.leaves(last), strict=True):
+                np.testing.assert_allclose(a[row], b[0], rtol=1e-5, atol=1e-6)
+        if options.get("return_sequences") is not False:
+            assert not outputs[~counts].any()
+
+        def loss(variables, x):
+            found = nn.functional_call(layer, variables, x, **given)[0]
+            return sum(jnp.sum(leaf) for leaf in jax.tree.leaves(found))
+
+        slopes = jax.grad(loss, (0, 1))(nn.split_variables(layer)[0], padded)
+        assert all(jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(slopes))
+
+    def test_reversed_outputs_begin_with_the_last_step_that_counts(self):
+        layer = rnn("gru", reverse=True)
+        x = data(BATCH, TIME, N)
+        got = call(layer, x, sequence_lengths=self.lengths)
+        np.testing.assert_allclose(got[1, :2], call(layer, x[1:2, :2])[0], rtol=1e-5, atol=1e-6)
+        assert not got[1, 2:].any()
+        assert not got[2].any()
+        longer = call(layer, x, sequence_lengths=jnp.asarray([9, 2, -1]))
+        np.testing.assert_array_equal(longer, got)
+
+    def test_a_mask_may_have_holes(self):
+        layer = rnn("lstm", return_sequences=False)
+        x = data(BATCH, TIME, N)
+        mask = jnp.asarray([[True, False, True, True, False]] * BATCH)
+        got = call(layer, x, mask=mask)
+        np.testing.assert_allclose(got, call(layer, x[:, [0, 2, 3]]), rtol=1e-5, atol=1e-6)
+
+
+class TestDtypeOfTheState:
+    @every_cell
+    @pytest.mark.parametrize(
+        ("given", "params", "state", "want"),
+        [
+            ("float16", "float16", None, "float16"),
+            ("float16", "float32", None, "float32"),
+            ("bfloat16", "float16", None, "float32"),
+            ("int32", "bfloat16", None, "bfloat16"),
+            ("float32", "float32", "float16", "float32"),
+            ("float16", "float16", "float32", "float32"),
+            ("complex64", "float32", None, "complex64"),
+            ("float32", "float32", "complex64", "complex64"),
+        ],
+    )
+    def test_under_infer_it_is_what_all_meet_in_from_the_first_step(self, name, given, params, state, want):
+        layer = RNN(CELLS[name](UNITS, dtype="infer", param_dtype=params), return_state=True)
+        x = data(BATCH, TIME, N, dtype=given) if given != "int32" else jnp.ones((BATCH, TIME, N), "int32")
+        built(layer, x)
+        options = {}
+        if state is not None:
+            one = jnp.ones((BATCH, UNITS), state)
+            options = {"initial_state": (one, one) if name == "lstm" else one}
+        for jitted in (False, True):
+            outputs, last = call(layer, x, jitted, **options)
+            assert {leaf.dtype.name for leaf in (outputs, *jax.tree.leaves(last))} == {want}
+
+    def test_complex_inputs_stay_complex_under_a_fixed_policy(self):
+        layer = RNN(SimpleRNNCell(UNITS, dtype="mixed_float16"), return_state=True)
+        x = data(BATCH, TIME, N, dtype="complex64")
+        built(layer, x)
+        assert {leaf.dtype.name for leaf in call(layer, x)} == {"complex64"}
+
+    def test_activations_that_return_another_dtype_change_no_state(self):
+        def widening(x):
+            return jnp.tanh(x.astype("float32"))
+
+        state = jnp.zeros((1, 2), "float16")
+        kernel = jnp.ones((2, 2), "float16")
+        assert simple_rnn_step(state, state, kernel, kernel, activation=widening).dtype == "float16"
+
+    def test_gates_for_complex_numbers_are_the_users(self):
+        x, h = data(1, 2, dtype="complex64"), data(1, 2, dtype="complex64", seed=1)
+        kernel = data(2, 6, seed=2)
+
+        def gate(z):
+            return jax.nn.sigmoid(z.real)
+
+        new = gru_step(x, h, kernel, kernel, activation=lambda z: z, recurrent_activation=gate)
+        xr, xz, xn = np.split(np.asarray(x @ kernel), 3, -1)
+        hr, hz, hn = np.split(np.asarray(h @ kernel), 3, -1)
+        z = sigmoid((xz + hz).real)
+        want = (1 - z) * (xn + sigmoid((xr + hr).real) * hn) + z * np.asarray(h)
+        assert new.dtype == "complex64"
+        np.testing.assert_allclose(new, want, rtol=1e-5, atol=1e-6)
+
+
+class NoisyCell(RecurrentCell):
+    def initial_state(self, batch_shape, dtype=None):
+        return jnp.zeros((*batch_shape, 1), dtype)
+
+    def call(self, x, state):
+        noise = jax.random.normal(next_random_key(), (*x.shape[:-1], 1))
+        return noise, state
+
+
+class TestRandomNumbers:
+    @either_mode
+    def test_they_differ_from_step_to_step_and_repeat_with_the_key(self, jitted):
+        layer, x = RNN(NoisyCell()), data(1, 50, 1)
+        built(layer, x)
+        key = jax.random.key(0)
+        first = call(layer, x, jitted, random_key=key)
+        assert len(np.unique(np.asarray(first))) == 50
+        assert jnp.array_equal(first, call(layer, x, jitted, random_key=key))
+        assert not jnp.any(first == call(layer, x, jitted, random_key=jax.random.key(1)))
+
+    def test_without_a_key_the_cell_says_so(self):
+        layer, x = RNN(NoisyCell()), data(1, 2, 1)
+        built(layer, x)
+        with pytest.raises(ArgumentError, match="was given no key"):
+            layer(x)
+
+
+class NormedCell(RecurrentCell):
+    def __init__(self):
+        super().__init__()
+        self.norm = BatchNorm()
+
+    def initial_state(self, batch_shape, dtype=None):
+        return jnp.zeros((*batch_shape, N), dtype)
+
+    def call(self, x, state):
+        return (state + self.norm(x),) * 2
+
+
+class TestAssignments:
+    def test_in_a_step_they_are_refused_by_name(self):
+        layer, x = RNN(NormedCell()), data(BATCH, TIME, N)
+        built(layer, x)
+        assert call(layer, x).shape == x.shape
+        for run in (lambda: call(layer, x, training=True), lambda: layer(x, training=True)):
+            with pytest.raises(
+                ArgumentError, match="assigns norm/moving_mean, norm/moving_variance in a step of a scan"
+            ):
+                run()
+        assert layer.cell.norm.moving_mean.value.tolist() == [0, 0]
+
+    def test_nothing_leaks_from_the_scan(self):
+        layer, x = rnn("lstm"), data(BATCH, TIME, N)
+        with jax.checking_leaks():
+            call(layer, x)
+
+
+class TestBidirectional:
+    @every_cell
+    @pytest.mark.parametrize("merge", ["concat", "sum", "mul", "ave", None])
+    def test_outputs_are_merged(self, name, merge):
+        layer = Bidirectional(RNN(CELLS[name](UNITS)), merge=merge)
+        x = data(BATCH, TIME, N)
+        built(layer, x)
+        ahead = reference(name, weights_of(layer.forward), x)
+        back = reference(name, weights_of(layer.backward), x[:, ::-1])[:, ::-1]
+        assert np.abs(ahead - back[:, ::-1]).max() > 0.01  # weights of their own
+        want = {
+            "concat": np.concatenate([ahead, back], -1),
+            "sum": ahead + back,
+            "mul": ahead * back,
+            "ave": (ahead + back) / 2,
+            None: np.stack([ahead, back]),
+        }[merge]
+        got = call(layer, x)
+        np.testing.assert_allclose(got if merge else jnp.stack(got), want, rtol=1e-4, atol=1e-6)
+
+    def test_states_lengths_and_last_steps(self):
+        layer = Bidirectional(RNN(GRUCell(UNITS), return_sequences=False, return_state=True))
+        x = data(BATCH, TIME, N)
+        built(layer, x)
+        lengths = jnp.asarray([5, 2, 1])
+        outputs, (ahead, back) = call(layer, x, sequence_lengths=lengths)
+        np.testing.assert_allclose(outputs, jnp.concatenate([ahead, back], -1))
+        short, states = call(layer, x[1:2, :2])
+        np.testing.assert_allclose(outputs[1:2], short, rtol=1e-5, atol=1e-6)
+        assert call(layer, x, initial_state=(ahead, back))[0].shape == (BATCH, 2 * UNITS)
+        assert len(states) == 2
+
+    def test_the_mean_of_large_float16_numbers_is_finite(self):
+        layer = Bidirectional(RNN(SimpleRNNCell(1, activation=lambda x: x + 6e4, dtype="float16")), merge="ave")
+        x = jnp.zeros((1, 1, 1), "float16")
+        built(layer, x)
+        assert call(layer, x).tolist() == [[[6e4]]]
+
+    def test_layers_of_two_policies_meet(self):
+        backward = RNN(GRUCell(UNITS, dtype="float32"), reverse=True, keep_order=True)
+        layer = Bidirectional(RNN(GRUCell(UNITS, dtype="mixed_bfloat16")), backward)
+        x = data(BATCH, TIME, N)
+        built(layer, x)
+        assert call(layer, x).dtype == "float32"
+
+
+class TestInitialisers:
+    @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64"])
+    def test_states_neither_shrink_nor_grow_gate_by_gate(self, dtype):
+        kernel = per_gate(orthogonal, 3)(jax.random.key(0), (8, 24), jnp.dtype(dtype))
+        assert kernel.dtype == dtype
+        parts = [np.asarray(part, "complex128") for part in jnp.split(kernel, 3, -1)]
+        for part in parts:
+            np.testing.assert_allclose(part @ part.conj().T, np.eye(8), atol=8 * as_format(dtype).eps)
+        assert not np.allclose(parts[0], parts[1])
+
+
+@every_cell
+@pytest.mark.parametrize("shape", [(0, TIME, N), (BATCH, 0, N)])
+def test_nothing_gives_nothing(name, shape):
+    layer = rnn(name, return_state=True)
+    outputs, state = call(layer, jnp.zeros(shape))
+    assert outputs.shape == (*shape[:2], UNITS)
+    assert all(leaf.shape == (shape[0], UNITS) and not leaf.any() for leaf in jax.tree.leaves(state))
+    last = RNN(layer.cell, return_sequences=False)
+    assert call(last, jnp.zeros(shape)).tolist() == [[0.0] * UNITS] * shape[0]
+
+
+class ForgetfulCell(RecurrentCell):
+    """Its state is of another dtype at each step."""
+
+    def initial_state(self, batch_shape, dtype=None):
+        return jnp.zeros(batch_shape, "int32")
+
+    def call(self, x, state):
+        return x, state.astype("float32" if state.dtype == "int32" else "int32")
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda x: RNN(nn.Dense(2)), OperandError, r"takes a RecurrentCell, such as LSTMCell\(64\)"),
+        (lambda x: rnn("gru")(x[0, 0]), ArgumentError, "at least 2 are expected"),
+        (lambda x: rnn("gru")(x[..., :1]), ArgumentError, "has 1 along axis -1, and 2 is expected"),
+        (lambda x: rnn("gru")(x, mask=jnp.ones((3, 5))), OperandError, "mask is bool, not float32"),
+        (lambda x: rnn("gru")(x, mask=jnp.ones((5, 3), bool)), ArgumentError, r"\(3, 5\) is expected"),
+        (lambda x: rnn("gru")(x, sequence_lengths=jnp.ones(3)), OperandError, "is integer, not float32"),
+        (lambda x: rnn("gru")(x, sequence_lengths=jnp.ones(2, int)), ArgumentError, r"\(3,\) is expected"),
+        (
+            lambda x: rnn("gru")(x, mask=jnp.ones((3, 5), bool), sequence_lengths=jnp.ones(3, int)),
+            ArgumentError,
+            "give one of them",
+        ),
+        (lambda x: rnn("gru")(x, initial_state=jnp.ones((3, 5))), ArgumentError, "state has shape"),
+        (lambda x: rnn("lstm")(x, initial_state=jnp.ones((3, 4))), ArgumentError, "a pair of hidden and cell state"),
+        (lambda x: built(RNN(ForgetfulCell()), x), ArgumentError, "does not keep the dtypes of its state"),
+        (lambda x: RNN(GRUCell(2))(x), RuntimeError, "no weights yet"),
+        (lambda x: Bidirectional(GRUCell(2)), OperandError, r"takes layers RNN\(cell\)"),
+        (lambda x: Bidirectional(RNN(GRUCell(2)), merge="cat"), UnknownNameError, "unknown merge 'cat'"),
+        (lambda x: Bidirectional(RNN(GRUCell(2), reverse=True)), ArgumentError, "without reverse=True"),
+        (lambda x: Bidirectional(RNN(GRUCell(2)), RNN(GRUCell(2))), ArgumentError, "with reverse=True and keep_order"),
+        (lambda x: Bidirectional(rnn("gru")), ArgumentError, "has weights already"),
+        (
+            lambda x: Bidirectional(RNN(GRUCell(2)), RNN(GRUCell(2), reverse=True, keep_order=True, return_state=True)),
+            ArgumentError,
+            "same return_state",
+        ),
+        (
+            lambda x: built(Bidirectional(RNN(GRUCell(2))), x)(x, initial_state=jnp.ones((3, 2))),
+            ArgumentError,
+            "the initial state is a pair",
+        ),
+        (lambda x: lstm_step(x, (x, x), jnp.ones((2, 8)), jnp.ones((2, 6))), ArgumentError, r"units, 4·units"),
+        (lambda x: gru_step(x, x, jnp.ones((2, 6)), jnp.ones((2, 6)), jnp.ones(2)), ArgumentError, "bias has shape"),
+        (lambda x: simple_rnn_step(x, x, jnp.ones((3, 2)), jnp.ones((2, 2))), ArgumentError, "kernel has shape"),
+        (lambda x: simple_rnn_step(x, x, jnp.ones((2, 2)), jnp.ones((2, 2)), dtype="int8"), ArgumentError, "float32"),
+    ],
+)
+def test_mistakes_get_a_clear_error(make, error, message):
+    with pytest.raises(error, match=message):
+        make(data(BATCH, TIME, N))
