@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from functools import partial
 from typing import Any
 
 import jax
@@ -13,6 +11,7 @@ from jax import lax
 from supremum.errors import ArgumentError
 from supremum.formats import DType, as_format
 from supremum.nn.functional.attention import dot_product_attention
+from supremum.nn.functional.checks import positive_int
 from supremum.nn.functional.masks import combine_masks, split_additive
 from supremum.nn.functional.promotion import common_dtype, promote_dtype
 from supremum.nn.functional.real_only import refuse_complex
@@ -20,6 +19,7 @@ from supremum.nn.initializers import LECUN_NORMAL, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpec
 from supremum.nn.key_value_cache import KeyValueCache
 from supremum.nn.layer import Layer
+from supremum.nn.matrix_initializers import of_matrices
 from supremum.nn.scopes import next_random_key
 
 
@@ -39,7 +39,7 @@ class MultiHeadAttention(Layer):
         use_bias: whether the four projections add a bias.
         dropout_rate: the share of probabilities to drop in training.
         kernel_initializer: for the four kernels, called with the shape of a matrix, all inputs by all outputs.
-        bias_initializer: for the biases, likewise with one axis.
+        bias_initializer: for the biases.
         dtype: the dtype policy, of the projections too.
         param_dtype: the dtype weights are stored in; None for the policy's.
         name: what it is called in paths.
@@ -74,10 +74,13 @@ class MultiHeadAttention(Layer):
         # The projections cast what they are given; masks are added to scores of float32, and caches keep their dtype.
         super().__init__(dtype=dtype, param_dtype=param_dtype, autocast=False, name=name)
         groups = num_heads if num_key_value_heads is None else num_key_value_heads
-        if min(num_heads, groups) < 1 or num_heads % groups:
-            raise ArgumentError(
-                f"num_key_value_heads divides num_heads, both 1 or more: {groups} does not divide {num_heads}"
-            )
+        sizes = {"num_heads": num_heads, "num_key_value_heads": groups}
+        sizes |= {"head_dim": head_dim, "value_dim": value_dim, "output_dim": output_dim}
+        for size, number in sizes.items():
+            if number is not None:
+                positive_int(size, number)
+        if num_heads % groups:
+            raise ArgumentError(f"num_key_value_heads divides num_heads, and {groups} does not divide {num_heads}")
         if not 0 <= dropout_rate < 1:
             raise ArgumentError(f"dropout_rate is from 0 to below 1, not {dropout_rate}")
         self.num_heads = num_heads
@@ -203,7 +206,7 @@ class Projection(Layer):
         inputs: how many axes of the input to sum over.
         use_bias: whether to add a bias, of shape `features`.
         kernel_initializer: for the kernel, called with the shape of a matrix, all inputs by all outputs.
-        bias_initializer: for the bias, called with one axis.
+        bias_initializer: for the bias.
         dtype: the dtype policy.
         param_dtype: the dtype weights are stored in; None for the policy's.
         name: what it is called in paths.
@@ -231,15 +234,13 @@ class Projection(Layer):
     def build(self, input_shape: tuple[int, ...]) -> None:
         """Add kernel, shape (*inputs, *features), and bias."""
         summed = tuple(input_shape[-self.inputs :])
-        matrix = math.prod(summed), math.prod(self.features)
-        kernel, bias = (
-            partial(_reshaped, initializer, shape)
-            for initializer, shape in ((self._kernel_initializer, matrix), (self._bias_initializer, matrix[1:]))
-        )
-        self.kernel = self.add_weight("kernel", (*summed, *self.features), kernel)
-        self.bias = self.add_weight("bias", self.features, bias) if self.use_bias else None
-        axes = {axis - len(summed): length for axis, length in enumerate(summed)}
-        self.input_spec = InputSpec(min_ndim=len(summed), axes=axes)
+        shape = (*summed, *self.features)
+        axes = range(len(shape))
+        kernel = of_matrices(self._kernel_initializer, inputs=axes[: self.inputs], outputs=axes[self.inputs :])
+        self.kernel = self.add_weight("kernel", shape, kernel)
+        self.bias = self.add_weight("bias", self.features, self._bias_initializer) if self.use_bias else None
+        lengths = {axis - len(summed): length for axis, length in enumerate(summed)}
+        self.input_spec = InputSpec(min_ndim=len(summed), axes=lengths)
 
     def call(self, x: jax.Array) -> jax.Array:
         """The product, in the compute dtype."""
@@ -248,10 +249,3 @@ class Projection(Layer):
         last = tuple(range(x.ndim - self.inputs, x.ndim))
         product = lax.dot_general(x, kernel, ((last, tuple(range(self.inputs))), ((), ())))
         return product if bias is None else product + bias
-
-
-def _reshaped(
-    initializer: Initializer, made: tuple[int, ...], key: jax.Array, shape: tuple[int, ...], dtype: DType
-) -> jax.Array:
-    """What an initializer makes in one shape, whose axes tell it how many inputs there are, in another."""
-    return initializer(key, made, dtype).reshape(shape)

@@ -10,6 +10,7 @@ from jax import lax
 
 from supremum.errors import ArgumentError
 from supremum.formats import as_format
+from supremum.nn.functional.axes import canonical_axes
 from supremum.nn.functional.masks import as_boolean, broadcasts
 from supremum.nn.functional.promotion import at_least_float32, promote_dtype
 from supremum.nn.functional.real_only import refuse_complex
@@ -42,8 +43,8 @@ def softmax(x: Any, axis: Axes = -1, *, mask: Any = None, dtype: Any = None) -> 
     >>> softmax(jnp.asarray([1.0, 2.0, 3.0]), mask=jnp.asarray([True, False, True])).round(2)
     Array([0.12, 0.  , 0.88], dtype=float32)
     """
-    x, mask = _checked("softmax", x, axis, mask, dtype)
-    _, weights, total = _exponentials(x, axis, mask)
+    x, axes, mask = _checked("softmax", x, axis, mask, dtype)
+    _, weights, total = _exponentials(x, axes, mask)
     return (weights / total).astype(x.dtype)
 
 
@@ -57,40 +58,40 @@ def log_softmax(x: Any, axis: Axes = -1, *, mask: Any = None, dtype: Any = None)
     >>> log_softmax(jnp.zeros(4)).round(3)
     Array([-1.386, -1.386, -1.386, -1.386], dtype=float32)
     """
-    x, mask = _checked("log_softmax", x, axis, mask, dtype)
-    shifted, _, total = _exponentials(x, axis, mask)
+    x, axes, mask = _checked("log_softmax", x, axis, mask, dtype)
+    shifted, _, total = _exponentials(x, axes, mask)
     logarithms = (shifted - jnp.log(total)).astype(x.dtype)
     if mask is None:
         return logarithms
     smallest = jnp.asarray(as_format(x.dtype).min, x.dtype)
-    empty = ~jnp.any(jnp.broadcast_to(mask, x.shape), axis, keepdims=True)
+    empty = ~jnp.any(jnp.broadcast_to(mask, x.shape), axes, keepdims=True)
     return jnp.where(mask, logarithms, jnp.where(empty, jnp.zeros_like(smallest), smallest))
 
 
-def _checked(operation: str, x: Any, axis: Axes, mask: Any, dtype: Any) -> tuple[jax.Array, jax.Array | None]:
+def _checked(
+    operation: str, x: Any, axis: Axes, mask: Any, dtype: Any
+) -> tuple[jax.Array, tuple[int, ...], jax.Array | None]:
     refuse_complex(operation, dtype=dtype, x=x)
     (x,) = promote_dtype(x, dtype=dtype)
-    for number in axis if isinstance(axis, tuple) else (axis,):
-        if not -x.ndim <= number < x.ndim:
-            raise ArgumentError(
-                f"{operation} over axis {number} of an array of shape {x.shape}, which has no such axis"
-            )
+    axes = canonical_axes(axis, x.ndim)
     if mask is not None:
         mask = as_boolean(mask, f"the mask of {operation}", "give mask.astype(bool), or add it to x")
         if not broadcasts(mask.shape, x.shape):
             raise ArgumentError(
                 f"the mask of {operation} has shape {mask.shape}, which does not broadcast to {x.shape}"
             )
-    return x, mask
+    return x, axes, mask
 
 
-def _exponentials(x: jax.Array, axis: Axes, mask: jax.Array | None) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _exponentials(
+    x: jax.Array, axes: tuple[int, ...], mask: jax.Array | None
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The values less their maximum, the exponentials of that and their sum; the sum of nothing counts as one."""
     wide = x.astype(at_least_float32(x.dtype))
     if mask is not None:
         wide = jnp.where(mask, wide, -jnp.inf)
-    top = lax.stop_gradient(jnp.max(wide, axis, keepdims=True, initial=-jnp.inf))
+    top = lax.stop_gradient(jnp.max(wide, axes, keepdims=True, initial=-jnp.inf))
     shifted = wide - jnp.where(top == -jnp.inf, jnp.zeros_like(top), top)
     weights = jnp.exp(shifted)
-    total = jnp.sum(weights, axis, keepdims=True)
+    total = jnp.sum(weights, axes, keepdims=True)
     return shifted, weights, jnp.where(total == 0, jnp.ones_like(total), total)
