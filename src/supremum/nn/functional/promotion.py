@@ -9,11 +9,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from supremum.arrays import RuntimeDtypeError
-from supremum.arrays.dispatch import NUMBERS
+from supremum.arrays.backends.numpy import narrowed
 from supremum.errors import ArgumentError
-from supremum.formats import DType, Format, as_format
+from supremum.formats import DType, as_format
+from supremum.operands import as_operand
 from supremum.promotion import promote_types, result_type
 
 FLOAT32 = as_format("float32")
@@ -36,6 +38,8 @@ def promote_dtype(*arrays: Any, dtype: Any = None, inexact: bool = True) -> tupl
         ArgumentError: for a `dtype` that is not inexact although it has to be; a `ValueError`.
         PromotionError: if the rules refuse.
         RuntimeDtypeError: for 64 bits while JAX's x64 is off; JAX would narrow them in silence.
+        NarrowingError: for integers of NumPy that do not fit into the 32 bits that JAX then holds them in.
+        OperandError: for what is no array and no number, such as a list.
 
     >>> import numpy as np
     >>> x, kernel = np.ones((2, 3), np.int32), jnp.ones((3, 4), jnp.bfloat16)
@@ -55,6 +59,7 @@ def common_dtype(*arrays: Any, dtype: Any = None, inexact: bool = True) -> DType
     (dtype('int8'), dtype('float32'))
     """
     given = [array for array in arrays if array is not None]
+    operands = [as_operand(array, place) for place, array in enumerate(given)]
     if dtype is None:
         found = as_format(result_type(*given))
         target = found if found.is_inexact or not inexact else as_format(promote_types(FLOAT32.dtype, found.dtype))
@@ -64,7 +69,11 @@ def common_dtype(*arrays: Any, dtype: Any = None, inexact: bool = True) -> DType
             raise ArgumentError(
                 f"this is computed in a floating or complex dtype, not in {target}: give dtype='float32'"
             )
-        target = _with_complex(given, target)
+        if target.category != "complex":
+            for operand in operands:
+                if operand.category == "complex":
+                    met = complex if operand.value is not None else operand.format.dtype
+                    target = as_format(promote_types(target.dtype, met))
     check_held(
         target.dtype, f"the inputs and parameters meet in {target}", "cast them first, as with x.astype('float32')"
     )
@@ -81,18 +90,6 @@ def at_least_float32(dtype: Any) -> DType:
     """
     row = as_format(dtype)
     return row.dtype if row.holds(FLOAT32) else FLOAT32.dtype
-
-
-def _with_complex(arrays: list[Any], target: Format) -> Format:
-    """The target, or the complex dtype that it and the complex arrays meet in."""
-    if target.category == "complex":
-        return target
-    met = target
-    for array in arrays:
-        is_number = type(array) in NUMBERS
-        if isinstance(array, complex) if is_number else as_format(array.dtype).category == "complex":
-            met = as_format(promote_types(met.dtype, complex if is_number else array.dtype))
-    return met
 
 
 def is_held(dtype: DType) -> bool:
@@ -121,4 +118,5 @@ def check_held(dtype: DType | None, what: str, otherwise: str) -> None:
 def _in_dtype(array: Any, dtype: DType) -> jax.Array:
     if isinstance(array, jax.Array):
         return array if array.dtype == dtype and not array.weak_type else jax.lax.convert_element_type(array, dtype)
-    return jnp.asarray(array, dtype)
+    # Integers of NumPy that do not fit into what JAX narrows them to are refused, not wrapped around.
+    return jnp.asarray(narrowed(dtype, array) if isinstance(array, np.ndarray) else array, dtype)
