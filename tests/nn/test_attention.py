@@ -201,6 +201,15 @@ def test_probabilities_are_not_rounded_before_the_product_with_the_values(chunk)
     assert ulps(got, exact(query, key, value, got)[0]) <= 0.51
 
 
+@pytest.mark.parametrize("heads", [1, 8])
+def test_memory_is_bounded_for_65536_keys(heads):
+    """All scores of one head are 16 GiB of float32. Nothing is run: XLA says what it would hold at once."""
+    x = jax.ShapeDtypeStruct((65536, heads, 64), "float16")
+    run = jax.grad(lambda *args: dot_product_attention(*args).astype("float32").sum(), (0, 1, 2))
+    analysis = jax.jit(run).lower(x, x, x).compile().memory_analysis()
+    assert analysis.temp_size_in_bytes < 2.5 * 2**30
+
+
 @every_format
 def test_scores_beyond_float16_single_out_a_key(dtype):
     x = jnp.asarray(rng.choice([-6e4, 6e4], (64, 1, 16)), dtype)
