@@ -10,6 +10,14 @@ import pytest
 from flax import nnx
 
 from conformance.flax_judge import CELLS, differences, random_like
+from supremum import nn
+from supremum.errors import ArgumentError
+from supremum.nn.conv import Conv
+from supremum.nn.conv_transpose import ConvTranspose
+from supremum.nn.dense import Dense
+from supremum.nn.dense_general import DenseGeneral
+from supremum.nn.einsum import Einsum
+from supremum.nn.embedding import Embedding
 from supremum.nn.functional.convolution import conv, conv_transpose
 from supremum.nn.functional.dropout import dropout
 from supremum.nn.functional.embedding import attend, embedding
@@ -19,7 +27,7 @@ from supremum.nn.functional.products import dense, dense_general, einsum
 FOLLOWED = [cell for cell in CELLS if not cell.truncates_in_flax]
 TRUNCATED = [cell for cell in CELLS if cell.truncates_in_flax]
 
-INDICES = np.array([2, 0, 2], np.int32)
+INDICES = np.array([1, 0], np.int32)
 
 
 def of_flax(module, **options):
@@ -44,59 +52,58 @@ def parameters(kernel, bias):
     return {"kernel": kernel, "bias": bias}
 
 
-EQUATION = "abc,cde->abde"
+EQUATION = "abc,bcd->abd"
 
+# Few shapes, which all share what operations on them compile to.
 PAIRS = {
-    "dense": (
-        with_parameters(dense), of_flax(linen.Dense, features=2), (2, 3), parameters((3, 2), (2,)),
-    ),
+    "dense": (with_parameters(dense), of_flax(linen.Dense, features=2), (2, 2), parameters((2, 2), (2,))),
     "dense_general": (
-        with_parameters(dense_general, axes=(-2, -1), batch_axes=0),
-        of_flax(linen.DenseGeneral, features=2, axis=(-2, -1), batch_dims=(0,)),
-        (2, 2, 2),
-        parameters((2, 2, 2, 2), (2, 2)),
+        with_parameters(dense_general, axes=-1, batch_axes=0),
+        of_flax(linen.DenseGeneral, features=2, axis=-1, batch_dims=(0,)),
+        (1, 2, 2),
+        parameters((1, 2, 2), (1, 2)),
     ),
     "einsum": (
         with_parameters(einsum, EQUATION),
-        of_flax(linen.Einsum, shape=(3, 2, 2), einsum_str=EQUATION),
-        (1, 2, 3),
-        parameters((3, 2, 2), (2, 2)),
+        of_flax(linen.Einsum, shape=(2, 2, 2), einsum_str=EQUATION),
+        (1, 2, 2),
+        parameters((2, 2, 2), (2, 2)),
     ),
     "conv": (
-        with_parameters(conv, strides=2, groups=2, padding=2, input_dilation=2, kernel_dilation=2),
+        with_parameters(conv, strides=2, groups=2, padding=((0, 3),), input_dilation=2, kernel_dilation=2),
         of_flax(
-            linen.Conv, features=2, kernel_size=(2,), strides=2, feature_group_count=2, padding=2, input_dilation=2,
-            kernel_dilation=2,
+            linen.Conv, features=2, kernel_size=(2,), strides=2, feature_group_count=2, padding=((0, 3),),
+            input_dilation=2, kernel_dilation=2,
         ),
-        (1, 3, 2),
+        (1, 2, 2),
         parameters((2, 1, 2), (2,)),
     ),
     "conv_transpose": (
-        with_parameters(conv_transpose, strides=(2,)),
-        of_flax(linen.ConvTranspose, features=2, kernel_size=(3,), strides=(2,)),
+        with_parameters(conv_transpose, strides=2, padding=0),
+        of_flax(linen.ConvTranspose, features=2, kernel_size=(2,), strides=(2,), padding=0),
         (1, 2, 2),
-        parameters((3, 2, 2), (2,)),
+        parameters((2, 2, 2), (2,)),
     ),
     "embedding": (
         lambda table, _, dtype: embedding(INDICES, table, dtype=dtype),
-        lambda table, _, dtype: linen.Embed(3, 2, dtype=dtype).apply({"params": {"embedding": table}}, INDICES),
+        lambda table, _, dtype: linen.Embed(2, 2, dtype=dtype).apply({"params": {"embedding": table}}, INDICES),
         (),
-        (3, 2),
+        (2, 2),
     ),
     "attend": (
         lambda table, x, dtype: attend(x, table, dtype=dtype),
-        lambda table, x, dtype: linen.Embed(3, 2, dtype=dtype).apply(
+        lambda table, x, dtype: linen.Embed(2, 2, dtype=dtype).apply(
             {"params": {"embedding": table}}, x, method="attend"
         ),
         (2, 2),
-        (3, 2),
+        (2, 2),
     ),
 }  # fmt: skip
 
 
-# Gradients of the others are of the same two operations, `dot_general` and `conv_general_dilated`: they are compared
-# where all dtypes are equal, and over all cells for one form of each operation.
-GRADIENTS_OVER_ALL_CELLS = ("dense", "conv", "embedding")
+# Gradients are what takes long. Over all cells they are compared for `dense` and `embedding`; the others bring arrays
+# to their dtype in the same way, and what they do then is compared where all dtypes are equal.
+GRADIENTS_OVER_ALL_CELLS = ("dense", "embedding")
 EQUAL = [cell for cell in FOLLOWED if cell.inputs == cell.params and cell.asked is None]
 
 
@@ -126,6 +133,96 @@ def test_what_flax_truncates_is_computed_in_the_complex_dtype(name):
             assert (got.dtype, theirs(given[1], given[0], cell.asked).dtype) == (wide, cell.asked)
             np.testing.assert_array_equal(got, want)
             assert np.abs(np.asarray(want).imag).max() > 0
+
+
+LAYERS = {
+    "dense": (lambda **kw: Dense(2, **kw), lambda **kw: linen.Dense(2, **kw), (2, 3)),
+    "dense_general": (
+        lambda **kw: DenseGeneral((2, 2), axis=(1, 2), **kw),
+        lambda **kw: linen.DenseGeneral((2, 2), axis=(1, 2), **kw),
+        (2, 2, 3),
+    ),
+    "einsum": (
+        lambda **kw: Einsum(EQUATION, (2, 3, 2), bias_shape=(2, 2), **kw),
+        lambda **kw: linen.Einsum((2, 3, 2), EQUATION, **kw),
+        (1, 2, 3),
+    ),
+    "conv": (
+        lambda **kw: Conv(4, (2,), strides=2, groups=2, **kw),
+        lambda **kw: linen.Conv(4, (2,), strides=2, feature_group_count=2, **kw),
+        (1, 4, 2),
+    ),
+    "conv_transpose": (
+        lambda **kw: ConvTranspose(2, (3,), strides=2, **kw),
+        lambda **kw: linen.ConvTranspose(2, (3,), strides=(2,), **kw),
+        (1, 2, 2),
+    ),
+    "embedding": (lambda **kw: Embedding(3, 2, **kw), lambda **kw: linen.Embed(3, 2, **kw), None),
+}
+# The dtypes of inputs, of parameters and asked for; complex parameters are left to the functional forms.
+OF_LAYERS = [("bfloat16", "float32", None), ("complex64", "bfloat16", None), ("float16", "float32", "bfloat16")]
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_are_those_of_flax(name):
+    make, make_theirs, shape = LAYERS[name]
+    with jax.enable_x64(True):
+        for inputs, params, asked in OF_LAYERS:
+            x = INDICES if shape is None else random_like(shape, inputs, 1)
+            layer = make(dtype="infer" if asked is None else asked, param_dtype=params)
+            theirs = make_theirs(dtype=asked, param_dtype=params)
+            nn.initialize(layer, x)
+            values = {path: variable.read_stored() for path, variable in layer.variables.items()}
+            given = theirs.init(jax.random.key(0), x)["params"]
+            assert jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), values) == jax.tree.map(
+                lambda leaf: (leaf.shape, leaf.dtype), given
+            )
+            got, want = layer(x), theirs.apply({"params": values}, x)
+            assert (got.dtype, got.shape) == (want.dtype, want.shape)
+            np.testing.assert_allclose(
+                np.asarray(got, "complex128"), np.asarray(want, "complex128"), atol=4 * float(jnp.finfo(got.dtype).eps)
+            )
+
+
+DEPARTURES = {
+    "circular transposes": "Flax says that with a transposed kernel they are the transpose of Conv, which those of "
+    "strides 1 and an even window are not: they are shifted by one",
+    "negative indices": "Flax counts them from the end of the table; an index of -1, as of padding, is no row here",
+    "order of axes": "Flax sorts the contracted axes of DenseGeneral; here the kernel has them in the order given",
+}
+
+
+def test_departure_circular_transposes():
+    kernel, y = random_like((2, 2, 2), "float32"), random_like((1, 4, 2), "float32", 1)
+    _, pull = jax.vjp(lambda x: conv(x, kernel, padding="CIRCULAR"), jnp.zeros((1, 4, 2)))
+    _, pull_theirs = jax.vjp(
+        lambda x: linen.Conv(2, (2,), padding="CIRCULAR", use_bias=False).apply({"params": {"kernel": kernel}}, x),
+        jnp.zeros((1, 4, 2)),
+    )
+    want = pull(y)[0]
+    np.testing.assert_array_equal(want, pull_theirs(y)[0])
+    theirs = linen.ConvTranspose(2, (2,), padding="CIRCULAR", use_bias=False, transpose_kernel=True)
+    got = conv_transpose(y, kernel, padding="CIRCULAR", transpose_kernel=True)
+    np.testing.assert_allclose(got, want, atol=1e-5)
+    assert not np.allclose(theirs.apply({"params": {"kernel": kernel}}, y), want), DEPARTURES["circular transposes"]
+
+
+def test_departure_negative_indices():
+    table, indices = random_like((3, 2), "float32"), jnp.asarray([-1])
+    theirs = linen.Embed(3, 2).apply({"params": {"embedding": table}}, indices)
+    np.testing.assert_array_equal(theirs[0], table[2], err_msg=DEPARTURES["negative indices"])
+    with pytest.raises(ArgumentError, match="index -1 is not in"):
+        embedding(indices, table)
+    assert np.all(np.isnan(jax.jit(embedding)(indices, table)))
+
+
+def test_departure_order_of_axes():
+    x = random_like((1, 2, 3), "float32")
+    shapes = linen.DenseGeneral(4, axis=(2, 1)).init(jax.random.key(0), x)["params"]["kernel"].shape
+    assert shapes == (2, 3, 4), DEPARTURES["order of axes"]
+    layer = DenseGeneral(4, axis=(2, 1))
+    nn.initialize(layer, x)
+    assert layer.kernel.shape == (3, 2, 4)
 
 
 POOLS = {

@@ -87,8 +87,8 @@ class TestCasts:
     @pytest.mark.parametrize("policy", ["infer", "int32", "complex64"])
     def test_nothing_is_cast_where_there_is_no_real_floating_dtype(self, policy):
         layer = Seeing(dtype=policy)
-        layer(jnp.ones(2, "bfloat16"), np.ones(2))
-        assert [x.dtype for x in layer.seen[0]] == ["bfloat16", "float64"]
+        layer(jnp.ones(2, "bfloat16"), np.ones(2, "float16"))
+        assert [x.dtype for x in layer.seen[0]] == ["bfloat16", "float16"]
 
     def test_what_keeps_its_dtype_is_left_alone(self):
         class Kept(collections.namedtuple("Kept", "x")):
@@ -112,10 +112,20 @@ class TestNarrowing:
         assert "dtype='float64'" in str(caught[0].message)
         layer(np.ones(2))
 
+    def test_under_infer_it_is_jax_that_narrows(self):
+        layer = Seeing(dtype="infer")
+        with pytest.warns(
+            PolicyWarning, match="narrows its float64 inputs to float32: with jax.config.update"
+        ) as caught:
+            layer(np.ones(2))
+        assert caught[0].filename == __file__
+        with jax.enable_x64(True):
+            Seeing(dtype="infer")(np.ones(2), jnp.ones(2, "float64"))
+
     def test_nothing_else_is(self):
         for dtype in ("float32", "mixed_float16", "mixed_bfloat16"):
             Seeing(dtype=dtype)(np.ones(2, "float32"), 1.5, np.ones(2, "int64"), np.ones(2, "complex128"))
-        Seeing(dtype="infer")(np.ones(2))
+        Seeing(dtype="infer")(np.ones(2, "float32"), 1.5)
         with jax.enable_x64(True):
             Seeing(dtype="float64")(np.ones(2))
 

@@ -5,79 +5,30 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from nn.recurrent_reference import (
+    BATCH,
+    CELLS,
+    TIME,
+    UNITS,
+    N,
+    built,
+    call,
+    data,
+    either_mode,
+    every_cell,
+    reference,
+    rnn,
+    sigmoid,
+    weights_of,
+)
 from supremum import nn
-from supremum.errors import ArgumentError, OperandError, UnknownNameError
+from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
 from supremum.nn.batch_norm import BatchNorm
-from supremum.nn.bidirectional import Bidirectional
 from supremum.nn.functional.recurrent import gru_step, lstm_step, simple_rnn_step
-from supremum.nn.recurrent import GRUCell, LSTMCell, RecurrentCell, SimpleRNNCell, orthogonal, per_gate
+from supremum.nn.recurrent import GRUCell, RecurrentCell, SimpleRNNCell, orthogonal, per_gate
 from supremum.nn.rnn import RNN
 from supremum.nn.scopes import next_random_key
-
-CELLS = {"simple": SimpleRNNCell, "lstm": LSTMCell, "gru": GRUCell}
-every_cell = pytest.mark.parametrize("name", CELLS)
-either_mode = pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
-BATCH, TIME, N, UNITS = 3, 5, 2, 4
-
-
-def data(*shape, dtype="float32", seed=0):
-    rng = np.random.default_rng(seed)
-    values = rng.normal(size=shape)
-    if as_format(dtype).category == "complex":
-        values = values + 1j * rng.normal(size=shape)
-    return jnp.asarray(values, dtype)
-
-
-def built(layer, *inputs, seed=0):
-    nn.initialize(layer, *inputs, seed=seed)
-    return layer
-
-
-def call(layer, x, jitted=True, **kwargs):
-    def run(variables, x):
-        return nn.functional_call(layer, variables, x, **kwargs)
-
-    trainable, other = nn.split_variables(layer)
-    return (jax.jit(run) if jitted else run)(trainable | other, x)[0]
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
-
-
-def reference(name, weights, x):
-    """All outputs over (batch, time, n) in float64 NumPy."""
-    w, u, b = (np.asarray(weights[key], "float64") for key in ("kernel", "recurrent_kernel", "bias"))
-    x = np.asarray(x, "float64")
-    h = c = np.zeros((x.shape[0], u.shape[0]))
-    outputs = []
-    for t in range(x.shape[1]):
-        if name == "gru":
-            xr, xz, xn = np.split(x[:, t] @ w + b, 3, -1)
-            hr, hz, hn = np.split(h @ u, 3, -1)
-            z = sigmoid(xz + hz)
-            h = (1 - z) * np.tanh(
-                xn + sigmoid(xr + hr) * (hn + np.asarray(weights["recurrent_bias"], "float64"))
-            ) + z * h
-        elif name == "lstm":
-            i, f, g, o = np.split(x[:, t] @ w + h @ u + b, 4, -1)
-            c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
-            h = sigmoid(o) * np.tanh(c)
-        else:
-            h = np.tanh(x[:, t] @ w + h @ u + b)
-        outputs.append(h)
-    return np.stack(outputs, 1)
-
-
-def rnn(name, dtype="float32", cell_options=None, **options):
-    biases = {"bias_initializer": jax.nn.initializers.normal(0.5)}
-    layer = RNN(CELLS[name](UNITS, dtype=dtype, **biases, **(cell_options or {})), **options)
-    return built(layer, data(BATCH, TIME, N))
-
-
-def weights_of(layer):
-    return {path.removeprefix("cell/"): variable.read_stored() for path, variable in layer.variables.items()}
 
 
 class TestSequences:
@@ -102,8 +53,9 @@ class TestSequences:
         weights = weights_of(layer)
 
         def variant(**options):
-            other = RNN(layer.cell, unroll=unroll, **options)
-            return call(other, options.pop("x", x) if not options.get("time_major") else jnp.swapaxes(x, 0, 1))
+            return call(
+                RNN(layer.cell, unroll=unroll, **options), jnp.swapaxes(x, 0, 1) if options.get("time_major") else x
+            )
 
         backwards = reference(name, weights, x[:, ::-1])
         close = {"rtol": 1e-5, "atol": 1e-6}
@@ -331,52 +283,6 @@ class TestAssignments:
             call(layer, x)
 
 
-class TestBidirectional:
-    @every_cell
-    @pytest.mark.parametrize("merge", ["concat", "sum", "mul", "ave", None])
-    def test_outputs_are_merged(self, name, merge):
-        layer = Bidirectional(RNN(CELLS[name](UNITS)), merge=merge)
-        x = data(BATCH, TIME, N)
-        built(layer, x)
-        ahead = reference(name, weights_of(layer.forward), x)
-        back = reference(name, weights_of(layer.backward), x[:, ::-1])[:, ::-1]
-        assert np.abs(ahead - back[:, ::-1]).max() > 0.01  # weights of their own
-        want = {
-            "concat": np.concatenate([ahead, back], -1),
-            "sum": ahead + back,
-            "mul": ahead * back,
-            "ave": (ahead + back) / 2,
-            None: np.stack([ahead, back]),
-        }[merge]
-        got = call(layer, x)
-        np.testing.assert_allclose(got if merge else jnp.stack(got), want, rtol=1e-4, atol=1e-6)
-
-    def test_states_lengths_and_last_steps(self):
-        layer = Bidirectional(RNN(GRUCell(UNITS), return_sequences=False, return_state=True))
-        x = data(BATCH, TIME, N)
-        built(layer, x)
-        lengths = jnp.asarray([5, 2, 1])
-        outputs, (ahead, back) = call(layer, x, sequence_lengths=lengths)
-        np.testing.assert_allclose(outputs, jnp.concatenate([ahead, back], -1))
-        short, states = call(layer, x[1:2, :2])
-        np.testing.assert_allclose(outputs[1:2], short, rtol=1e-5, atol=1e-6)
-        assert call(layer, x, initial_state=(ahead, back))[0].shape == (BATCH, 2 * UNITS)
-        assert len(states) == 2
-
-    def test_the_mean_of_large_float16_numbers_is_finite(self):
-        layer = Bidirectional(RNN(SimpleRNNCell(1, activation=lambda x: x + 6e4, dtype="float16")), merge="ave")
-        x = jnp.zeros((1, 1, 1), "float16")
-        built(layer, x)
-        assert call(layer, x).tolist() == [[[6e4]]]
-
-    def test_layers_of_two_policies_meet(self):
-        backward = RNN(GRUCell(UNITS, dtype="float32"), reverse=True, keep_order=True)
-        layer = Bidirectional(RNN(GRUCell(UNITS, dtype="mixed_bfloat16")), backward)
-        x = data(BATCH, TIME, N)
-        built(layer, x)
-        assert call(layer, x).dtype == "float32"
-
-
 class TestInitialisers:
     @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64"])
     def test_states_neither_shrink_nor_grow_gate_by_gate(self, dtype):
@@ -428,21 +334,6 @@ class ForgetfulCell(RecurrentCell):
         (lambda x: rnn("lstm")(x, initial_state=jnp.ones((3, 4))), ArgumentError, "a pair of hidden and cell state"),
         (lambda x: built(RNN(ForgetfulCell()), x), ArgumentError, "does not keep the dtypes of its state"),
         (lambda x: RNN(GRUCell(2))(x), RuntimeError, "no weights yet"),
-        (lambda x: Bidirectional(GRUCell(2)), OperandError, r"takes layers RNN\(cell\)"),
-        (lambda x: Bidirectional(RNN(GRUCell(2)), merge="cat"), UnknownNameError, "unknown merge 'cat'"),
-        (lambda x: Bidirectional(RNN(GRUCell(2), reverse=True)), ArgumentError, "without reverse=True"),
-        (lambda x: Bidirectional(RNN(GRUCell(2)), RNN(GRUCell(2))), ArgumentError, "with reverse=True and keep_order"),
-        (lambda x: Bidirectional(rnn("gru")), ArgumentError, "has weights already"),
-        (
-            lambda x: Bidirectional(RNN(GRUCell(2)), RNN(GRUCell(2), reverse=True, keep_order=True, return_state=True)),
-            ArgumentError,
-            "same return_state",
-        ),
-        (
-            lambda x: built(Bidirectional(RNN(GRUCell(2))), x)(x, initial_state=jnp.ones((3, 2))),
-            ArgumentError,
-            "the initial state is a pair",
-        ),
         (lambda x: lstm_step(x, (x, x), jnp.ones((2, 8)), jnp.ones((2, 6))), ArgumentError, r"units, 4·units"),
         (lambda x: gru_step(x, x, jnp.ones((2, 6)), jnp.ones((2, 6)), jnp.ones(2)), ArgumentError, "bias has shape"),
         (lambda x: simple_rnn_step(x, x, jnp.ones((3, 2)), jnp.ones((2, 2))), ArgumentError, "kernel has shape"),

@@ -7,7 +7,8 @@ from typing import Any
 
 import jax
 
-from supremum.nn.functional.activations import elu, gelu, leaky_relu, relu, sigmoid, silu, softmax, tanh
+from supremum.nn.functional.activations import elu, gelu, leaky_relu, relu, sigmoid, silu, tanh
+from supremum.nn.functional.softmax import softmax
 from supremum.nn.layer import Layer
 
 

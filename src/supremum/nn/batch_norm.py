@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
 from supremum.nn.functional import at_least_float32, common_dtype, promote_dtype
-from supremum.nn.functional.axes import canonical_axes
+from supremum.nn.functional.checks import as_axes
 from supremum.nn.functional.normalisation import batch_norm, moments
 from supremum.nn.initializers import ONES, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpec
@@ -39,7 +39,7 @@ class BatchNorm(Normalisation):
         name: what it is called.
 
     Raises:
-        ArgumentError: for a momentum that is not between 0 and 1.
+        ArgumentError: for several axes, or a momentum that is not between 0 and 1.
     """
 
     def __init__(
@@ -66,6 +66,8 @@ class BatchNorm(Normalisation):
             param_dtype=param_dtype,
             name=name,
         )
+        if not isinstance(axis, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError(f"axis is that of the channels, one number, not {axis!r}: give axis=-1")
         if not 0 <= momentum <= 1:
             raise ArgumentError(f"momentum={momentum} is not between 0 and 1: give momentum=0.99")
         self.axis = axis
@@ -74,7 +76,7 @@ class BatchNorm(Normalisation):
 
     def build(self, input_shape: tuple[int, ...]) -> None:
         """Add scale, offset and the running statistics, one number per channel."""
-        (axis,) = canonical_axes(self.axis, len(input_shape))
+        (axis,) = as_axes("axis", self.axis, len(input_shape))
         channels = input_shape[axis : axis + 1]
         if not self.build_inputs:
             raise ArgumentError("the first call of a BatchNorm takes its input by position: layer(x), not layer(x=x)")
@@ -102,7 +104,7 @@ class BatchNorm(Normalisation):
         )
 
     def _batch_moments(self, x: jax.Array, mask: jax.Array | None) -> tuple[jax.Array, jax.Array]:
-        (channels,) = canonical_axes(self.axis, x.ndim)
+        (channels,) = as_axes("axis", self.axis, x.ndim)
         axes = tuple(axis for axis in range(x.ndim) if axis != channels)
         if mask is not None and jnp.ndim(mask) == x.ndim - 1:
             mask = jnp.expand_dims(mask, channels)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import jax
 import numpy as np
+from jax.dtypes import canonicalize_dtype
 
 from supremum.arrays import Variable as EagerVariable
 from supremum.callers import warn_user
@@ -22,7 +23,7 @@ from supremum.mixed_precision.hardware import warn_if_it_gains_nothing
 from supremum.nn.casting import cast_inputs, cast_outputs, floating_dtypes
 from supremum.nn.creation import Creation
 from supremum.nn.describing import described
-from supremum.nn.functional.promotion import check_held
+from supremum.nn.functional.promotion import check_held, is_held
 from supremum.nn.holding import Holder, snake_case
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpec
@@ -236,17 +237,23 @@ class Layer(Creation, Holder, ABC):
 
     def _warn_of_narrowing(self, inputs: Any) -> None:
         dtype = self._autocast_dtype()
-        if dtype is None or "narrowing" in self._warned:
+        if "narrowing" in self._warned:
             return
-        wide = [found for found in floating_dtypes(inputs) if _is_narrowed(found, dtype)]
-        if wide:
+        for found in floating_dtypes(inputs):
+            # Under "infer" it is JAX that narrows, arrays of NumPy, and says nothing.
+            target = canonicalize_dtype(found) if self.compute_dtype is None else dtype
+            if target is None or not _is_narrowed(found, target):
+                continue
             self._warned.add("narrowing")
+            follow = "" if self.compute_dtype is None else f"dtype='infer' follows them, dtype='{as_format(found)}' "
+            follow += "computes in that always, " if follow else ""
+            enable = "" if is_held(found) else "with jax.config.update('jax_enable_x64', True) JAX holds them, "
             warn_user(
-                f"{running_path()} ({self!r}) narrows its {as_format(wide[0])} inputs to {as_format(dtype)}: "
-                f"dtype='infer' follows them, dtype='{as_format(wide[0])}' computes in that always, and "
-                f"x.astype('{as_format(dtype)}') says that this is meant",
+                f"{running_path()} ({self!r}) narrows its {as_format(found)} inputs to {as_format(target)}: {follow}"
+                f"{enable}and x.astype('{as_format(target)}') says that this is meant",
                 PolicyWarning,
             )
+            return
 
     def _check_inputs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         spec: Any = self.input_spec

@@ -9,7 +9,7 @@ import jax
 
 from supremum.errors import ArgumentError
 from supremum.nn import functional
-from supremum.nn.functional.axes import canonical_axes
+from supremum.nn.functional.checks import as_axes
 from supremum.nn.functional.normalisation import group_norm, instance_norm, layer_norm, rms_norm
 from supremum.nn.initializers import ONES, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpec
@@ -127,7 +127,7 @@ class LayerNorm(Normalisation):
 
     def build(self, input_shape: tuple[int, ...]) -> None:
         """Add scale and offset."""
-        axes = canonical_axes(self.axes, len(input_shape))
+        axes = sorted(as_axes("axes", self.axes, len(input_shape)))
         self.add_scale_and_offset(tuple(input_shape[axis] for axis in axes))
         self.input_spec = InputSpec(axes={axis: input_shape[axis] for axis in self.axes})
 
@@ -173,7 +173,7 @@ class RMSNorm(Normalisation):
 
     def build(self, input_shape: tuple[int, ...]) -> None:
         """Add the scale."""
-        axes = canonical_axes(self.axes, len(input_shape))
+        axes = sorted(as_axes("axes", self.axes, len(input_shape)))
         self.add_scale_and_offset(tuple(input_shape[axis] for axis in axes))
         self.input_spec = InputSpec(axes={axis: input_shape[axis] for axis in self.axes})
 

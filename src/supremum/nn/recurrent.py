@@ -11,11 +11,9 @@ import jax.numpy as jnp
 from supremum.formats import DType
 from supremum.nn.functional.promotion import at_least_float32
 from supremum.nn.functional.recurrent import Activation, gru_step, lstm_step, simple_rnn_step
-from supremum.nn.initializers import ZEROS, Initializer
+from supremum.nn.initializers import LECUN_NORMAL, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpec
 from supremum.nn.layer import Layer
-
-LECUN_NORMAL: Initializer = jax.nn.initializers.lecun_normal()
 
 
 def orthogonal(key: jax.Array, shape: tuple[int, ...], dtype: DType) -> jax.Array:

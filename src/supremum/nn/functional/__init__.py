@@ -1,5 +1,73 @@
 """What layers compute, as functions of arrays, in the dtype that inputs and parameters meet in."""
 
+from supremum.nn.functional.activations import elu, gelu, leaky_relu, relu, sigmoid, silu, tanh
+from supremum.nn.functional.attention import dot_product_attention
+from supremum.nn.functional.convolution import conv, conv_transpose
+from supremum.nn.functional.dropout import dropout
+from supremum.nn.functional.embedding import attend, embedding
+from supremum.nn.functional.masks import combine_masks, make_attention_mask, make_causal_mask
+from supremum.nn.functional.merging import add, average, concatenate, maximum, multiply, subtract
+from supremum.nn.functional.normalisation import (
+    batch_norm,
+    group_norm,
+    instance_norm,
+    layer_norm,
+    moments,
+    normalise,
+    rms_norm,
+)
+from supremum.nn.functional.pooling import avg_pool, global_average_pool, global_max_pool, max_pool, min_pool
+from supremum.nn.functional.products import dense, dense_general, einsum
 from supremum.nn.functional.promotion import at_least_float32, common_dtype, promote_dtype
+from supremum.nn.functional.recurrent import gru_step, lstm_step, simple_rnn_step
+from supremum.nn.functional.rotary import rotary_embedding
+from supremum.nn.functional.softmax import log_softmax, softmax
 
-__all__ = ["at_least_float32", "common_dtype", "promote_dtype"]
+__all__ = [
+    "add",
+    "at_least_float32",
+    "attend",
+    "average",
+    "avg_pool",
+    "batch_norm",
+    "combine_masks",
+    "common_dtype",
+    "concatenate",
+    "conv",
+    "conv_transpose",
+    "dense",
+    "dense_general",
+    "dot_product_attention",
+    "dropout",
+    "einsum",
+    "elu",
+    "embedding",
+    "gelu",
+    "global_average_pool",
+    "global_max_pool",
+    "group_norm",
+    "gru_step",
+    "instance_norm",
+    "layer_norm",
+    "leaky_relu",
+    "log_softmax",
+    "lstm_step",
+    "make_attention_mask",
+    "make_causal_mask",
+    "max_pool",
+    "maximum",
+    "min_pool",
+    "moments",
+    "multiply",
+    "normalise",
+    "promote_dtype",
+    "relu",
+    "rms_norm",
+    "rotary_embedding",
+    "sigmoid",
+    "silu",
+    "simple_rnn_step",
+    "softmax",
+    "subtract",
+    "tanh",
+]

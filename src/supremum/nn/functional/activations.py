@@ -14,7 +14,6 @@ import jax.numpy as jnp
 
 from supremum.errors import OperandError
 from supremum.formats import as_format
-from supremum.nn.functional.checks import as_axes
 from supremum.nn.functional.promotion import at_least_float32, common_dtype, promote_dtype
 
 
@@ -133,32 +132,6 @@ def tanh(x: Any, *, dtype: Any = None) -> jax.Array:
         An array of the shape of `x` in that dtype.
     """
     return _rounded_once(jnp.tanh, x, dtype)
-
-
-def softmax(x: Any, axis: int = -1, *, dtype: Any = None) -> jax.Array:
-    """The exponentials along an axis, divided by their sum.
-
-    Args:
-        x: values of any dtype but a complex one.
-        axis: the axis.
-        dtype: as for `leaky_relu`.
-
-    Returns:
-        An array of the shape of `x` in that dtype.
-
-    Raises:
-        ArgumentError: for an axis that `x` does not have; a `ValueError`.
-        OperandError: for complex values, which have no order; a `TypeError`.
-
-    >>> softmax(jnp.zeros((1, 4), "bfloat16"))
-    Array([[0.25, 0.25, 0.25, 0.25]], dtype=bfloat16)
-    """
-
-    def along(wide: jax.Array) -> jax.Array:
-        (place,) = as_axes("axis", (axis,), wide.ndim)
-        return jax.nn.softmax(wide, place)
-
-    return _rounded_once(along, x, dtype, "softmax")
 
 
 def _rounded_once(function: Callable[[jax.Array], jax.Array], x: Any, dtype: Any, ordered: str = "") -> jax.Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.core import Tracer
@@ -35,7 +36,6 @@ def embedding(indices: Any, table: Any, *, dtype: Any = None) -> jax.Array:
         OperandError: for indices that are no integers; a `TypeError`.
         ArgumentError: for an index outside of the table, and for a table that is none; a `ValueError`.
 
-    >>> import jax.numpy as jnp
     >>> table = jnp.asarray([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
     >>> embedding(jnp.asarray([2, 0], "uint8"), table, dtype="bfloat16")
     Array([[4, 5],
@@ -57,6 +57,9 @@ def embedding(indices: Any, table: Any, *, dtype: Any = None) -> jax.Array:
         raise OperandError(f"indices are integers, not {given}: give indices.astype('int32')")
     _check_known(indices, given, table.shape[0])
     (indices,) = promote_dtype(indices, inexact=False)
+    if given.bits > as_format("int32").bits:  # JAX narrows them: 2**32 would be 0
+        rows = table.shape[0]
+        indices = jnp.where((indices < 0) | (indices >= rows), rows, indices)
     if row.is_inexact:  # widened first: the gradient is added up before it is rounded
         table = table.astype(at_least_float32(row))
     return table.at[indices].get(mode="fill", wrap_negative_indices=False).astype(target)
@@ -76,7 +79,6 @@ def attend(x: Any, table: Any, *, dtype: Any = None) -> jax.Array:
     Raises:
         ArgumentError: for shapes that do not fit together; a `ValueError`.
 
-    >>> import jax.numpy as jnp
     >>> attend(jnp.asarray([1.0, 10.0]), jnp.asarray([[0.0, 1.0], [2.0, 3.0]]))
     Array([10., 32.], dtype=float32)
     """

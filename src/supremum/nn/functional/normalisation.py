@@ -16,7 +16,7 @@ from jax import lax
 
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import DType, as_format
-from supremum.nn.functional.axes import canonical_axes
+from supremum.nn.functional.checks import as_axes
 from supremum.nn.functional.promotion import at_least_float32, common_dtype, promote_dtype
 from supremum.promotion import promote_types
 
@@ -48,7 +48,7 @@ def moments(
     (Array(0., dtype=float32), Array(3.6e+09, dtype=float32))
     """
     (x,) = promote_dtype(x, dtype=at_least_float32(common_dtype(x)))
-    axes = canonical_axes(axes, x.ndim)
+    axes = as_axes("axes", axes, x.ndim)
     count: Any = max(math.prod(x.shape[axis] for axis in axes), 1)
     if mask is not None:
         mask = _checked_mask(mask, x.shape)
@@ -295,7 +295,10 @@ def batch_norm(
            [1]], dtype=bfloat16)
     """
     shape = jnp.shape(x)
-    arrays = _along(canonical_axes(axis, len(shape)), shape, mean=mean, variance=variance, scale=scale, offset=offset)
+    axes = as_axes("axis", axis, len(shape))
+    if len(axes) != 1:
+        raise ArgumentError(f"axis is that of the channels, one number, not {axis!r}: give axis=-1")
+    arrays = _along(axes, shape, mean=mean, variance=variance, scale=scale, offset=offset)
     return normalise(x, *arrays, epsilon=epsilon, dtype=dtype)
 
 
@@ -303,7 +306,7 @@ def _prepared(x: Any, scale: Any, offset: Any, axes: Any, dtype: Any) -> tuple[D
     """The dtype of the result, the values in the one to compute in, and the axes counted from the front."""
     target = common_dtype(x, scale, offset, dtype=dtype)
     (x,) = promote_dtype(x, dtype=at_least_float32(target))
-    return target, x, canonical_axes(axes, x.ndim)
+    return target, x, tuple(sorted(as_axes("axes", axes, x.ndim)))
 
 
 def _along(axes: tuple[int, ...], shape: tuple[int, ...], **arrays: Any) -> list[Any]:

@@ -95,6 +95,11 @@ def _with_complex(arrays: list[Any], target: Format) -> Format:
     return met
 
 
+def is_held(dtype: DType) -> bool:
+    """Whether JAX holds a dtype now; those of 64 bits it does while its x64 is on."""
+    return jax.dtypes.canonicalize_dtype(dtype) == dtype
+
+
 def check_held(dtype: DType | None, what: str, otherwise: str) -> None:
     """Refuse what JAX would narrow in silence.
 
@@ -106,7 +111,7 @@ def check_held(dtype: DType | None, what: str, otherwise: str) -> None:
     Raises:
         RuntimeDtypeError: for 64 bits while JAX's x64 is off.
     """
-    if dtype is not None and jax.dtypes.canonicalize_dtype(dtype) != dtype:
+    if dtype is not None and not is_held(dtype):
         raise RuntimeDtypeError(
             f"{what}, which JAX does not hold while its x64 is off: jax.config.update('jax_enable_x64', True), or "
             f"{otherwise}"

@@ -10,7 +10,7 @@ from jax import lax
 
 from supremum.errors import ArgumentError
 from supremum.formats import as_format
-from supremum.nn.functional.axes import canonical_axes
+from supremum.nn.functional.checks import as_axes
 from supremum.nn.functional.masks import as_boolean, broadcasts
 from supremum.nn.functional.promotion import at_least_float32, promote_dtype
 from supremum.nn.functional.real_only import refuse_complex
@@ -73,7 +73,7 @@ def _checked(
 ) -> tuple[jax.Array, tuple[int, ...], jax.Array | None]:
     refuse_complex(operation, dtype=dtype, x=x)
     (x,) = promote_dtype(x, dtype=dtype)
-    axes = canonical_axes(axis, x.ndim)
+    axes = as_axes("axis", axis, x.ndim)
     if mask is not None:
         mask = as_boolean(mask, f"the mask of {operation}", "give mask.astype(bool), or add it to x")
         if not broadcasts(mask.shape, x.shape):

@@ -1,0 +1,75 @@
+"""Recurrent layers in NumPy, and what their tests share."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from supremum import nn
+from supremum.formats import as_format
+from supremum.nn.recurrent import GRUCell, LSTMCell, SimpleRNNCell
+from supremum.nn.rnn import RNN
+
+CELLS = {"simple": SimpleRNNCell, "lstm": LSTMCell, "gru": GRUCell}
+every_cell = pytest.mark.parametrize("name", CELLS)
+either_mode = pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
+BATCH, TIME, N, UNITS = 3, 5, 2, 4
+
+
+def data(*shape, dtype="float32", seed=0):
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=shape)
+    if as_format(dtype).category == "complex":
+        values = values + 1j * rng.normal(size=shape)
+    return jnp.asarray(values, dtype)
+
+
+def built(layer, *inputs, seed=0):
+    nn.initialize(layer, *inputs, seed=seed)
+    return layer
+
+
+def call(layer, x, jitted=True, **kwargs):
+    def run(variables, x):
+        return nn.functional_call(layer, variables, x, **kwargs)
+
+    trainable, other = nn.split_variables(layer)
+    return (jax.jit(run) if jitted else run)(trainable | other, x)[0]
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def reference(name, weights, x):
+    """All outputs over (batch, time, n) in float64 NumPy."""
+    w, u, b = (np.asarray(weights[key], "float64") for key in ("kernel", "recurrent_kernel", "bias"))
+    x = np.asarray(x, "float64")
+    h = c = np.zeros((x.shape[0], u.shape[0]))
+    outputs = []
+    for t in range(x.shape[1]):
+        if name == "gru":
+            xr, xz, xn = np.split(x[:, t] @ w + b, 3, -1)
+            hr, hz, hn = np.split(h @ u, 3, -1)
+            z = sigmoid(xz + hz)
+            h = (1 - z) * np.tanh(
+                xn + sigmoid(xr + hr) * (hn + np.asarray(weights["recurrent_bias"], "float64"))
+            ) + z * h
+        elif name == "lstm":
+            i, f, g, o = np.split(x[:, t] @ w + h @ u + b, 4, -1)
+            c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+            h = sigmoid(o) * np.tanh(c)
+        else:
+            h = np.tanh(x[:, t] @ w + h @ u + b)
+        outputs.append(h)
+    return np.stack(outputs, 1)
+
+
+def rnn(name, dtype="float32", cell_options=None, **options):
+    biases = {"bias_initializer": jax.nn.initializers.normal(0.5)}
+    layer = RNN(CELLS[name](UNITS, dtype=dtype, **biases, **(cell_options or {})), **options)
+    return built(layer, data(BATCH, TIME, N))
+
+
+def weights_of(layer):
+    return {path.removeprefix("cell/"): variable.read_stored() for path, variable in layer.variables.items()}

@@ -1,0 +1,108 @@
+import copy
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from supremum.errors import ArgumentError, OperandError
+from supremum.formats import as_format
+from supremum.nn import activations as layers
+from supremum.nn.functional import activations as forms
+from supremum.nn.functional.softmax import softmax as softmax_form
+
+
+def softmax(x):
+    shifted = np.exp(x - x.max(-1, keepdims=True))
+    return shifted / shifted.sum(-1, keepdims=True)
+
+
+def gelu(x):
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
+SMOOTH = {
+    "leaky_relu": (forms.leaky_relu, layers.LeakyReLU, lambda x: np.where(x > 0, x, 0.01 * x)),
+    "elu": (forms.elu, layers.ELU, lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0)))),
+    "gelu": (forms.gelu, layers.GELU, gelu),
+    "silu": (forms.silu, layers.SiLU, lambda x: x / (1 + np.exp(-x))),
+    "sigmoid": (forms.sigmoid, layers.Sigmoid, lambda x: 1 / (1 + np.exp(-x))),
+    "tanh": (forms.tanh, layers.Tanh, np.tanh),
+    "softmax": (softmax_form, layers.Softmax, softmax),
+}
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
+def test_values_are_rounded_once(name, dtype, jitted):
+    form, _, want = SMOOTH[name]
+    # Down to where gelu's 1 + tanh(...) has lost all digits of float32 as well.
+    x = jnp.asarray(np.linspace(-2.5, 8, 400).reshape(4, 100), dtype)
+    got = (jax.jit(form) if jitted else form)(x)
+    expected = want(np.asarray(x, "float64"))
+    row = as_format(dtype)
+    assert got.dtype == dtype
+    error = np.abs(np.asarray(got, "float64") - expected) / np.maximum(np.abs(expected), row.smallest_normal)
+    assert error.max() <= 0.51 * row.eps
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_gradients_stay_finite_for_all_finite_values(name, dtype):
+    """In float16, JAX's own gelu has NaN gradients from 300 on."""
+    form, *_ = SMOOTH[name]
+    largest = min(as_format(dtype).max, 6e4)
+    x = jnp.asarray([0, 1, -1, 300, -300, largest, -largest], dtype)
+    gradient = jax.grad(lambda x: form(x).astype("float32").sum())(x)
+    assert gradient.dtype == dtype
+    assert np.all(np.isfinite(np.asarray(gradient, "float32")))
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+@pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
+def test_layers(name, policy):
+    form, make, _ = SMOOTH[name]
+    layer = make(dtype=policy, name="mine")
+    x = jnp.linspace(-3, 3, 12).reshape(3, 4)
+    for run in (layer, jax.jit(layer), copy.deepcopy(layer)):
+        got = run(x)
+        assert got.dtype == (layer.compute_dtype or "float32")
+        np.testing.assert_allclose(got, form(x.astype(got.dtype)), rtol=2 * as_format(got.dtype).eps, atol=1e-6)
+    assert layer(jnp.asarray([[1, 2]])).dtype == (layer.compute_dtype or "float32")
+    assert layer(jnp.zeros((0, 3))).shape == (0, 3)
+    assert layer.name == "mine"
+
+
+def test_options():
+    x = jnp.asarray([[-2.0, 1.0], [3.0, -4.0]])
+    np.testing.assert_allclose(layers.LeakyReLU(0.5)(x), [[-1, 1], [3, -2]])
+    np.testing.assert_allclose(layers.ELU(2.0)(x)[0, 0], 2 * np.expm1(-2), rtol=1e-6)
+    np.testing.assert_allclose(layers.Softmax(0)(x), softmax(np.asarray(x).T).T, rtol=1e-6)
+    np.testing.assert_allclose(layers.GELU(approximate=False)(x), jax.nn.gelu(x, approximate=False), rtol=1e-6)
+    assert not np.allclose(layers.GELU(approximate=False)(x), layers.GELU()(x), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "bool", "float16", "float32"])
+def test_relu_keeps_the_dtype(dtype):
+    x = jnp.asarray([0, 1, 1], dtype)
+    for got in (forms.relu(x), jax.jit(forms.relu)(x)):
+        assert got.dtype == dtype
+        np.testing.assert_array_equal(got, x)
+    if as_format(dtype).signed:
+        np.testing.assert_array_equal(forms.relu(-x), jnp.zeros(3, dtype))
+
+
+def test_activations_of_complex_values():
+    x = jnp.asarray([1 + 2j, -1 + 0.5j])
+    np.testing.assert_allclose(layers.Tanh()(x), np.tanh(np.asarray(x)), rtol=1e-6)
+    for name in ("relu", "leaky_relu", "elu", "gelu"):
+        with pytest.raises(OperandError, match=f"{name}: complex64 values have no order"):
+            getattr(forms, name)(x)
+    with pytest.raises(OperandError, match="softmax is not defined for complex numbers"):
+        layers.Softmax()(x)
+
+
+def test_an_axis_that_is_not_there():
+    with pytest.raises(ArgumentError, match="axis 2"):
+        layers.Softmax(2)(jnp.ones((2, 3)))

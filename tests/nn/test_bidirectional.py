@@ -1,0 +1,95 @@
+"""Recurrent layers in both directions: how outputs are merged, states, and what is refused."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nn.recurrent_reference import (
+    BATCH,
+    CELLS,
+    TIME,
+    UNITS,
+    N,
+    built,
+    call,
+    data,
+    every_cell,
+    reference,
+    rnn,
+    weights_of,
+)
+from supremum.errors import ArgumentError, OperandError, UnknownNameError
+from supremum.nn.bidirectional import Bidirectional
+from supremum.nn.recurrent import GRUCell, SimpleRNNCell
+from supremum.nn.rnn import RNN
+
+
+class TestBidirectional:
+    @every_cell
+    @pytest.mark.parametrize("merge", ["concat", "sum", "mul", "ave", None])
+    def test_outputs_are_merged(self, name, merge):
+        layer = Bidirectional(RNN(CELLS[name](UNITS)), merge=merge)
+        x = data(BATCH, TIME, N)
+        built(layer, x)
+        ahead = reference(name, weights_of(layer.forward), x)
+        back = reference(name, weights_of(layer.backward), x[:, ::-1])[:, ::-1]
+        assert np.abs(ahead - back[:, ::-1]).max() > 0.01  # weights of their own
+        want = {
+            "concat": np.concatenate([ahead, back], -1),
+            "sum": ahead + back,
+            "mul": ahead * back,
+            "ave": (ahead + back) / 2,
+            None: np.stack([ahead, back]),
+        }[merge]
+        got = call(layer, x)
+        np.testing.assert_allclose(got if merge else jnp.stack(got), want, rtol=1e-4, atol=1e-6)
+
+    def test_states_lengths_and_last_steps(self):
+        layer = Bidirectional(RNN(GRUCell(UNITS), return_sequences=False, return_state=True))
+        x = data(BATCH, TIME, N)
+        built(layer, x)
+        lengths = jnp.asarray([5, 2, 1])
+        outputs, (ahead, back) = call(layer, x, sequence_lengths=lengths)
+        np.testing.assert_allclose(outputs, jnp.concatenate([ahead, back], -1))
+        short, states = call(layer, x[1:2, :2])
+        np.testing.assert_allclose(outputs[1:2], short, rtol=1e-5, atol=1e-6)
+        assert call(layer, x, initial_state=(ahead, back))[0].shape == (BATCH, 2 * UNITS)
+        assert len(states) == 2
+
+    def test_the_mean_of_large_float16_numbers_is_finite(self):
+        layer = Bidirectional(RNN(SimpleRNNCell(1, activation=lambda x: x + 6e4, dtype="float16")), merge="ave")
+        x = jnp.zeros((1, 1, 1), "float16")
+        built(layer, x)
+        assert call(layer, x).tolist() == [[[6e4]]]
+
+    def test_layers_of_two_policies_meet(self):
+        backward = RNN(GRUCell(UNITS, dtype="float32"), reverse=True, keep_order=True)
+        layer = Bidirectional(RNN(GRUCell(UNITS, dtype="mixed_bfloat16")), backward)
+        x = data(BATCH, TIME, N)
+        built(layer, x)
+        assert call(layer, x).dtype == "float32"
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda x: Bidirectional(GRUCell(2)), OperandError, r"takes layers RNN\(cell\)"),
+        (lambda x: Bidirectional(RNN(GRUCell(2)), merge="cat"), UnknownNameError, "unknown merge 'cat'"),
+        (lambda x: Bidirectional(RNN(GRUCell(2), reverse=True)), ArgumentError, "without reverse=True"),
+        (lambda x: Bidirectional(RNN(GRUCell(2)), RNN(GRUCell(2))), ArgumentError, "with reverse=True and keep_order"),
+        (lambda x: Bidirectional(rnn("gru")), ArgumentError, "has weights already"),
+        (
+            lambda x: Bidirectional(RNN(GRUCell(2)), RNN(GRUCell(2), reverse=True, keep_order=True, return_state=True)),
+            ArgumentError,
+            "same return_state",
+        ),
+        (
+            lambda x: built(Bidirectional(RNN(GRUCell(2))), x)(x, initial_state=jnp.ones((3, 2))),
+            ArgumentError,
+            "the initial state is a pair",
+        ),
+    ],
+)
+def test_mistakes_get_a_clear_error(make, error, message):
+    with pytest.raises(error, match=message):
+        make(data(BATCH, TIME, N))

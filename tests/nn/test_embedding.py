@@ -1,0 +1,204 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from supremum import nn
+from supremum.errors import ArgumentError, OperandError
+from supremum.formats import as_format
+from supremum.nn.embedding import Embedding
+from supremum.nn.functional.embedding import attend, embedding
+
+INTEGERS = ["int4", "uint4", "int8", "uint8", "int16", "uint16", "int32", "uint32"]
+
+
+def data(*shape, dtype="float32", seed=0):
+    return jnp.asarray(np.random.default_rng(seed).normal(size=shape), dtype)
+
+
+def built(layer, *inputs):
+    nn.initialize(layer, *inputs)
+    return layer
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("rows", [8, 300])
+def test_integers_of_any_width_are_indices(dtype, rows):
+    table = data(rows, 2)
+    indices = jnp.asarray([[0, 7], [3, 3]], dtype)
+    want = np.asarray(table)[[[0, 7], [3, 3]]]
+    for run in (embedding, jax.jit(embedding)):
+        np.testing.assert_array_equal(run(indices, table), want)
+    np.testing.assert_array_equal(embedding(np.asarray(indices), table), want)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_64_bits(dtype):
+    with jax.enable_x64(True):
+        table = data(5, 2)
+        indices = jnp.asarray([1, 2**40], dtype)
+        got = jax.jit(embedding)(indices, table)
+        np.testing.assert_array_equal(got[0], table[1])
+        assert np.all(np.isnan(got[1]))
+        np.testing.assert_array_equal(jax.jit(embedding)(indices[:1], table)[0], table[1])
+
+
+def test_large_indices_of_numpy_are_not_narrowed_to_small_ones():
+    with pytest.raises(ArgumentError, match="index 4294967297 is not in a table of 5 rows, 0 to 4"):
+        embedding(np.asarray([2**32 + 1]), data(5, 2))
+
+
+@pytest.mark.parametrize("index", [-1, 5, 127])
+@pytest.mark.parametrize("dtype", ["int8", "int32"])
+def test_an_index_outside_is_refused_or_gives_nan(index, dtype):
+    table, indices = data(5, 2), jnp.asarray([1, index], dtype)
+    with pytest.raises(ArgumentError, match=f"index {index} is not in a table of 5 rows, 0 to 4"):
+        embedding(indices, table)
+    for asked in (None, "float16", "bfloat16"):
+        got = jax.jit(embedding, static_argnames="dtype")(indices, table, dtype=asked)
+        assert np.all(np.isfinite(np.asarray(got[0], "float32")))
+        assert np.all(np.isnan(np.asarray(got[1], "float32")))
+    got = jax.jit(embedding)(indices, jnp.arange(10, dtype="int16").reshape(5, 2))
+    np.testing.assert_array_equal(got, [[2, 3], [-(2**15)] * 2])
+
+
+def test_an_index_outside_gets_no_gradient():
+    table = data(5, 2)
+    gradient = jax.jit(jax.grad(lambda t, i: embedding(i, t)[0].sum()))(table, jnp.asarray([4, -1, 5]))
+    np.testing.assert_array_equal(gradient, np.eye(5)[:, [4]] * np.ones(2))
+
+
+@pytest.mark.parametrize("table", ["float16", "bfloat16", "float32", "complex64", "int8"])
+def test_the_dtype_is_the_tables_unless_one_is_named(table):
+    rows = data(4, 2).astype(table)
+    indices = jnp.asarray([0, 3])
+    got = embedding(indices, rows)
+    assert got.dtype == table
+    np.testing.assert_array_equal(got, rows[indices])
+    named = embedding(indices, rows, dtype="bfloat16")
+    assert named.dtype == ("complex64" if table == "complex64" else "bfloat16")
+    np.testing.assert_array_equal(named, rows[indices].astype(named.dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_gradients_of_a_row_taken_4096_times_round_once(dtype):
+    weights = jnp.abs(data(4096, 1, dtype=dtype))
+    table = data(2, 1, dtype=dtype)
+
+    def loss(table):
+        return jnp.sum((embedding(jnp.zeros(4096, "int32"), table) * weights).astype("float32"))
+
+    gradient = jax.grad(loss)(table)
+    want = np.asarray(weights, np.float64).sum()
+    assert gradient.dtype == dtype
+    assert abs(float(gradient[0, 0]) / want - 1) <= 0.51 * as_format(dtype).eps
+
+
+def test_empty_indices_and_no_axes():
+    assert embedding(jnp.zeros((0, 3), "int32"), data(5, 2)).shape == (0, 3, 2)
+    assert embedding(3, data(5, 2)).shape == (2,)
+    assert embedding(np.int8(3), data(5, 2)).shape == (2,)
+
+
+class TestAttend:
+    @pytest.mark.parametrize("dtype", [None, "float16", "bfloat16", "complex64"])
+    def test_values(self, dtype):
+        x, table = data(2, 3, 4), data(5, 4, seed=1)
+        got = attend(x, table, dtype=dtype)
+        assert (got.shape, got.dtype) == ((2, 3, 5), dtype or "float32")
+        want = np.asarray(x) @ np.asarray(table).T
+        np.testing.assert_allclose(np.asarray(got).astype("complex64"), want, atol=20 * as_format(got.dtype).eps)
+
+    def test_it_meets_the_table_in_their_dtype(self):
+        assert attend(data(4, dtype="bfloat16"), data(5, 4)).dtype == "float32"
+        assert attend(jnp.arange(4), data(5, 4, dtype="bfloat16")).dtype == "bfloat16"
+
+    def test_a_batch_of_none(self):
+        assert attend(jnp.zeros((0, 4)), data(5, 4)).shape == (0, 5)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: embedding(jnp.ones(2), data(5, 2)), OperandError, r"not float32: give indices\.astype\('int32'\)"),
+        (lambda: embedding(jnp.ones(2, bool), data(5, 2)), OperandError, "indices are integers, not bool"),
+        (lambda: embedding(True, data(5, 2)), OperandError, "indices are integers, not bool"),
+        (lambda: embedding(1.0, data(5, 2)), OperandError, "indices are integers"),
+        (lambda: embedding([1], data(5, 2)), OperandError, "is a list"),
+        (lambda: embedding(jnp.ones(2, "int32"), data(5)), ArgumentError, r"shape \(rows, features\), not \(5,\)"),
+        (lambda: embedding(0, jnp.ones((0, 2))), ArgumentError, "index 0 is not in a table of 0 rows"),
+        (lambda: embedding(0, data(5, 2), dtype="int32"), ArgumentError, "give dtype='float32'"),
+        (lambda: attend(data(3), data(5, 2)), ArgumentError, r"not \(3,\) and \(5, 2\)"),
+        (lambda: attend(data(2), data(2)), ArgumentError, r"not \(2,\) and \(2,\)"),
+        (lambda: attend(jnp.ones(()), data(2, 1)), ArgumentError, r"not \(\) and"),
+        (lambda: Embedding(0, 2), ArgumentError, "num_embeddings is a whole number"),
+        (lambda: Embedding(2, -1), ArgumentError, "features is a whole number"),
+        (lambda: built(Embedding(3, 2), jnp.asarray([0]))(jnp.asarray([3])), ArgumentError, "index 3 is not in"),
+        (lambda: Embedding(3, 2).attend(data(2)), nn.UninitializedError, "call it on indices before"),
+    ],
+)
+def test_mistakes_get_a_clear_error(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+class LanguageModel(nn.Layer):
+    """Shares a table between its first layer and its logits."""
+
+    def __init__(self, dtype, inner):
+        super().__init__(dtype=dtype)
+        self.embedding = Embedding(7, 4, dtype=inner)
+
+    def call(self, tokens):
+        x = self.embedding(tokens)
+        self.seen = x.dtype
+        return self.embedding.attend(x)
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
+@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
+def test_layer(policy, jitted):
+    tokens = jnp.asarray([[1, 2, 6]], "uint8")
+    layer = built(Embedding(7, 4, dtype=policy, name="tokens"), tokens)
+    table = layer.embedding.read_stored()
+    assert {path: (v.shape, v.dtype) for path, v in layer.variables.items()} == {"embedding": ((7, 4), "float32")}
+    got = (jax.jit(layer) if jitted else layer)(tokens)
+    assert got.dtype == (layer.compute_dtype or "float32")
+    np.testing.assert_array_equal(got, table[tokens].astype(got.dtype))
+    stored = built(Embedding(7, 4, dtype=policy, param_dtype="bfloat16"), tokens)
+    assert stored.embedding.read_stored().dtype == "bfloat16"
+    assert stored(tokens).dtype == (layer.compute_dtype or "bfloat16")
+
+
+@pytest.mark.parametrize(("outer", "inner"), [("float32", "mixed_float16"), ("mixed_bfloat16", "float32")])
+@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
+def test_a_layer_may_attend_in_anothers_call(outer, inner, jitted):
+    tokens = jnp.asarray([1, 2])
+    with pytest.warns(nn.MixedDtypeWarning):  # the outer layer returns the inner one's dtype
+        model = built(LanguageModel(outer, inner), tokens)
+    got = (jax.jit(model) if jitted else model)(tokens)
+    assert got.dtype == model.seen == model.embedding.compute_dtype
+    table = model.embedding.embedding.read_stored().astype(got.dtype)
+    want = np.asarray(table[tokens], "float64") @ np.asarray(table, "float64").T
+    np.testing.assert_allclose(np.asarray(got, "float64"), want, atol=2 * as_format(got.dtype).eps)
+
+
+def test_gradients_of_a_mixed_layer_are_added_up_in_float32():
+    tokens = jnp.zeros(4096, "int32")
+    layer = built(Embedding(2, 1, dtype="mixed_float16"), tokens)
+    weights = jnp.abs(data(4096, 1, dtype="float16"))
+
+    def loss(variables):
+        out, _ = nn.functional_call(layer, variables, tokens)
+        return (out * weights).astype("float32").sum()
+
+    gradient = jax.grad(loss)(nn.split_variables(layer)[0])["embedding"]
+    assert gradient.dtype == "float32"
+    np.testing.assert_allclose(gradient[0, 0], np.asarray(weights, "float64").sum(), rtol=1e-6)
+
+
+def test_rows_start_with_a_norm_of_about_one():
+    table = built(Embedding(500, 100), jnp.asarray([0])).embedding.read_stored()
+    norms = np.linalg.norm(table, axis=1)
+    assert abs(norms.mean() - 1) < 0.02
+    assert 0.7 < norms.min() < norms.max() < 1.3

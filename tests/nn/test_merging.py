@@ -1,0 +1,133 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from supremum import nn
+from supremum.errors import ArgumentError, OperandError
+from supremum.formats import as_format
+from supremum.nn.functional import merging as forms
+from supremum.nn.merging import Add, Average, Concatenate, Maximum, Multiply, Subtract
+
+
+def data(*shape, dtype="float32", seed=0):
+    return jnp.asarray(np.random.default_rng(seed).normal(size=shape), dtype)
+
+
+LAYERS = {
+    "add": (Add, lambda a, b, *c: sum(c, a + b)),
+    "subtract": (Subtract, lambda a, b: a - b),
+    "multiply": (Multiply, lambda a, b, *c: np.prod([a, b, *c], 0)),
+    "average": (Average, lambda *each: np.mean(each, 0)),
+    "maximum": (Maximum, lambda *each: np.max(each, 0)),
+    "concatenate": (Concatenate, lambda *each: np.concatenate(each, -1)),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
+@pytest.mark.parametrize("count", [2, 3])
+def test_values_and_dtypes(name, policy, count):
+    make, want = LAYERS[name]
+    if name == "subtract" and count == 3:
+        return
+    layer = make(dtype=policy, name="mine")
+    dtype = layer.compute_dtype or "float32"
+    inputs = [data(4, 3, seed=seed) for seed in range(count)]
+    expected = want(*(np.asarray(x.astype(dtype), "float64") for x in inputs))
+    for run in (layer, jax.jit(layer)):
+        for given in (inputs, tuple(inputs)):
+            got = run(given)
+            assert got.dtype == dtype
+            # One rounding, of three inputs too.
+            error = np.abs(np.asarray(got, "float64") - expected).max()
+            assert error <= as_format(dtype).eps * (0.51 if as_format(dtype).bits == 16 else 2) * 4
+    assert run([jnp.zeros((0, 3))] * count).shape == want(*[np.zeros((0, 3))] * count).shape
+    assert layer.name == "mine"
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_sums_of_many_round_once(dtype):
+    inputs = [jnp.abs(data(50, dtype=dtype, seed=seed)) for seed in range(20)]
+    total = np.sum([np.asarray(x, "float64") for x in inputs], 0)
+    for layer, want in ((Add(dtype=dtype), total), (Average(dtype=dtype), total / 20)):
+        error = np.abs(np.asarray(layer(inputs), "float64") / want - 1).max()
+        assert error <= 0.51 * as_format(dtype).eps
+
+
+def test_averages_of_large_values_stay_finite():
+    x = jnp.full(2, 6e4, "float16")
+    assert Average(dtype="float16")([x, x]).tolist() == [6e4, 6e4]
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_integers_alone_stay_integers_but_for_their_average(name):
+    make, want = LAYERS[name]
+    inputs = [jnp.asarray([[70_001, 5]]), jnp.asarray([[3, 8]], "int8")]
+    for policy in ("float32", "mixed_float16", "infer"):
+        got = make(dtype=policy)(inputs)
+        if name == "average":
+            assert got.dtype == (make(dtype=policy).compute_dtype or "float32")
+        else:
+            assert got.dtype == "int32"
+            np.testing.assert_array_equal(got, want(*map(np.asarray, inputs)).astype("int32"))
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_integers_among_floats_and_complex_values(name):
+    make, _ = LAYERS[name]
+    layer = make(dtype="mixed_float16")
+    assert layer([jnp.ones((1, 2), "int32"), jnp.ones((1, 2))]).dtype == "float16"
+    if name != "maximum":
+        assert layer([jnp.ones((1, 2)), jnp.ones((1, 2), "complex64")]).dtype == "complex64"
+
+
+def test_bools():
+    x, y = jnp.asarray([True, True, False]), jnp.asarray([True, False, False])
+    assert Multiply()([x, y]).tolist() == [True, False, False]
+    assert Maximum()([x, y]).tolist() == [True, True, False]
+    assert Concatenate()([x, y]).dtype == bool
+    assert Average()([x, y]).tolist() == [1, 0.5, 0]
+    for layer in (Add(), Subtract()):
+        with pytest.raises(OperandError, match=r"numbers, not bools: give x\.astype\('int32'\)"):
+            layer([x, y])
+
+
+def test_axes_of_size_1_stand_for_any_other():
+    assert Multiply()([jnp.ones((2, 3, 4)), jnp.ones((2, 1, 4))]).shape == (2, 3, 4)
+    assert Average()([jnp.ones((0, 3)), jnp.ones((1, 3))]).shape == (0, 3)
+
+
+def test_concatenate_along_other_axes():
+    x, y = data(2, 3, 4), data(2, 1, 4, seed=1)
+    np.testing.assert_array_equal(Concatenate(1)([x, y]), np.concatenate([x, y], 1))
+    np.testing.assert_array_equal(Concatenate(-2)([x, y]), np.concatenate([x, y], 1))
+
+
+def test_in_functional_models():
+    left, right = nn.Input((3,)), nn.Input((3,))
+    model = nn.Model([left, right], Concatenate()([Add()([left, right]), left]))
+    assert model([jnp.ones((2, 3)), jnp.ones((2, 3))]).shape == (2, 6)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Add()(jnp.ones((2, 3))), OperandError, r"Add takes a list of inputs.*give \[x, y\]"),
+        (lambda: Add()([]), ArgumentError, "at least one array, and got none"),
+        (lambda: Concatenate()([]), ArgumentError, "at least one array"),
+        (lambda: Subtract()([jnp.ones(1)]), ArgumentError, "takes two inputs, not 1"),
+        (lambda: Subtract()([jnp.ones(1)] * 3), ArgumentError, "takes two inputs, not 3"),
+        (lambda: Add()([jnp.ones((2, 3)), jnp.ones(3)]), ArgumentError, r"not \(2, 3\) and \(3,\)"),
+        (lambda: Average()([jnp.ones((2, 3)), jnp.ones((2, 2))]), ArgumentError, r"of size 1, not \(2, 3\)"),
+        (lambda: Maximum()([jnp.ones(2), jnp.ones(3)]), ArgumentError, "maximum takes arrays of"),
+        (lambda: Maximum()([jnp.ones(2) + 0j, jnp.ones(2)]), OperandError, "complex64 values have no order"),
+        (lambda: Concatenate()([jnp.ones((2, 3)), jnp.ones((1, 3))]), ArgumentError, "one shape but for axis -1"),
+        (lambda: Concatenate(2)([jnp.ones((2, 3))]), ArgumentError, "names axis 2"),
+        (lambda: Concatenate()([jnp.ones((2, 3)), jnp.ones(3)]), ArgumentError, "one shape but for"),
+        (lambda: forms.concatenate(jnp.ones(()), jnp.ones(())), ArgumentError, "names axis -1"),
+    ],
+)
+def test_mistakes_get_a_clear_error(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
