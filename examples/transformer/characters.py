@@ -9,9 +9,6 @@ import numpy as np
 import optax
 from supremum import nn
 from supremum.mixed_precision import use_policy
-from supremum.nn.attention import MultiHeadAttention
-from supremum.nn.embedding import Embedding
-from supremum.nn.normalisation import LayerNorm
 
 CONTEXT, BATCH = 64, 16
 
@@ -25,9 +22,9 @@ class Block(nn.Layer):
 
     def build(self, input_shape):
         width, policy = input_shape[-1], self.dtype_policy
-        self.attention = MultiHeadAttention(self.heads, dtype=policy)
+        self.attention = nn.MultiHeadAttention(self.heads, dtype=policy)
         self.widen, self.narrow = nn.Dense(4 * width, dtype=policy), nn.Dense(width, dtype=policy)
-        self.norms = [LayerNorm(dtype=policy), LayerNorm(dtype=policy)]
+        self.norms = [nn.LayerNorm(dtype=policy), nn.LayerNorm(dtype=policy)]
 
     def call(self, x, cache=None):
         attended = self.attention(self.norms[0](x), is_causal=True, cache=cache)
@@ -43,9 +40,9 @@ class Characters(nn.Layer):
 
     def __init__(self, count, width=64, depth=2, heads=4, **options):
         super().__init__(**options)
-        self.characters, self.places = Embedding(count, width), Embedding(CONTEXT, width)
+        self.characters, self.places = nn.Embedding(count, width), nn.Embedding(CONTEXT, width)
         self.blocks = [Block(heads) for _ in range(depth)]
-        self.norm, self.logits = LayerNorm(), nn.Dense(count, dtype="float32")
+        self.norm, self.logits = nn.LayerNorm(), nn.Dense(count, dtype="float32")
 
     def call(self, tokens, caches=None):
         begin = 0 if caches is None else caches[0].length
