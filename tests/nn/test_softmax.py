@@ -128,8 +128,8 @@ def test_any_real_dtype_and_any_size(function):
         ((jnp.ones(2),), {"dtype": "int32"}, ArgumentError, "give dtype='float32'"),
         ((jnp.ones(2),), {"mask": jnp.ones(2)}, OperandError, r"boolean, not float32: give mask\.astype\(bool\)"),
         ((jnp.ones(2),), {"mask": jnp.ones((3, 1), bool)}, ArgumentError, "does not broadcast"),
-        ((jnp.ones((2, 3)), 2), {}, ArgumentError, "axis 2 of an array of 2 dim"),
-        ((jnp.ones(()),), {}, ArgumentError, "axis -1 of an array of 0 dim"),
+        ((jnp.ones((2, 3)), 2), {}, ArgumentError, "names axis 2 of an array of 2 dimensions"),
+        ((jnp.ones(()),), {}, ArgumentError, "names axis -1 of an array of 0 dimensions"),
     ],
 )
 def test_mistakes_get_a_clear_error(function, args, kwargs, wrong, message):

@@ -13,6 +13,7 @@ import numpy as np
 from jax.experimental.sparse import BCOO
 
 from supremum.formats import DType
+from supremum.mixed_precision import Policy
 from supremum.mixed_precision.casting import is_floating, is_floating_dtype
 
 
@@ -63,6 +64,11 @@ def cast_inputs(tree: Any, dtype: DType) -> Any:
         return jnp.asarray(leaf, dtype)
 
     return jax.tree.map(cast, tree, is_leaf=_is_leaf)
+
+
+def cast_outputs(tree: Any, policy: Policy) -> Any:
+    """Outputs with all that is real floating in the output dtype of a policy, but for what keeps its dtype."""
+    return tree if policy.output_dtype is None else cast_inputs(tree, policy.output_dtype)
 
 
 def floating_dtypes(tree: Any) -> set[DType]:

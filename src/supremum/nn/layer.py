@@ -20,7 +20,7 @@ from supremum.errors import ArgumentError, OperandError
 from supremum.formats import DType, Kind, as_format
 from supremum.mixed_precision import Policy, PolicyMap, PolicyWarning, as_policy, global_policy
 from supremum.mixed_precision.hardware import warn_if_it_gains_nothing
-from supremum.nn.casting import cast_inputs, floating_dtypes
+from supremum.nn.casting import cast_inputs, cast_outputs, floating_dtypes
 from supremum.nn.creation import Creation
 from supremum.nn.describing import described
 from supremum.nn.functional.promotion import check_held, is_held
@@ -217,7 +217,7 @@ class Layer(Creation, Holder, ABC):
         if self._autocast:
             check_output_dtype(self, running, args, kwargs, outputs)
             if self._policy.output_dtype != self.compute_dtype:
-                outputs = self._policy.cast_to_output(outputs)
+                outputs = cast_outputs(outputs, self._policy)
         declaration = current_declaration()
         if declaration is not None:
             found = jax.tree.map(spec_of, outputs)

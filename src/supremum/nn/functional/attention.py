@@ -17,7 +17,8 @@ from supremum.nn.functional.real_only import refuse_complex
 
 SCORES_AT_ONCE = 2**26
 """How many scores are held at once unless `chunk` says otherwise: 256 MiB of float32, those of 4,096 queries and keys
-in four heads."""
+in four heads. Gradients hold about five times that: 1.4 GiB for 65,536 queries and keys in one head, 2.2 GiB in eight,
+by what XLA says of its buffers on CPU, where the plain computation holds 64 GiB for one."""
 
 SMALLEST_CHUNK = 128
 """Scores of a smaller chunk would take less memory than the outputs, whose heads have about as many dimensions."""

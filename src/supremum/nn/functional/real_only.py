@@ -25,8 +25,10 @@ def refuse_complex(operation: str, *, dtype: Any = None, **arrays: Any) -> None:
     if dtype is not None and as_format(dtype).category == "complex":
         raise OperandError(f"{operation} is not defined for complex numbers: give a real dtype, not {as_format(dtype)}")
     for name, array in arrays.items():
-        row = None if array is None else as_format(result_type(array))
-        if row is not None and row.category == "complex":
+        if array is None:
+            continue
+        row = as_format(array.dtype if hasattr(array, "dtype") else result_type(array))
+        if row.category == "complex":
             raise OperandError(
                 f"{operation} is not defined for complex numbers, and {name} is {row}: "
                 f"give its real part or its magnitude, as in {name}.real or jnp.abs({name})"

@@ -1,0 +1,75 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from supremum.errors import ArgumentError, OperandError
+from supremum.formats import as_format
+from supremum.nn.functional.rotary import rotary_embedding
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(2, 300, 3, 8)).astype("float32")
+
+
+def exact(x, positions, base=10000.0):
+    """Pairs as complex numbers, turned in float64."""
+    x = np.asarray(x, np.float64)
+    half = x.shape[-1] // 2
+    pairs = x[..., :half] + 1j * x[..., half:]
+    angles = np.asarray(positions, np.float64)[..., None, None] * base ** (-np.arange(half) / half)
+    turned = pairs * np.exp(1j * angles)
+    return np.concatenate([turned.real, turned.imag], -1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
+@pytest.mark.parametrize("base", [10000.0, 500.0])
+def test_values_and_gradients_agree_with_float64(dtype, jitted, base):
+    """At position 299 bfloat16 angles would be off by half a radian."""
+    x, cotangent, positions = jnp.asarray(X, dtype), jnp.asarray(X[::-1], dtype), np.arange(300)
+
+    def run(x, cotangent):
+        outputs, pull = jax.vjp(lambda x: rotary_embedding(x, positions, base=base), x)
+        return outputs, *pull(cotangent)
+
+    got = (jax.jit(run) if jitted else run)(x, cotangent)
+    wanted = exact(x, positions, base), exact(cotangent, -positions, base)
+    limit = 0.51 * as_format(dtype).eps if dtype != "float32" else 2e-5  # float32 angles of 299 are off by 1e-5
+    for leaf, want in zip(got, wanted, strict=True):
+        assert leaf.dtype == dtype
+        assert (np.abs(np.asarray(leaf, np.float64) - want) <= limit * np.maximum(np.abs(want), 4)).all()
+
+
+def test_products_see_distances_only():
+    query, key = jnp.asarray(X[0, :1]), jnp.asarray(X[1, :1])
+    found = [
+        (rotary_embedding(query, jnp.asarray([n])) * rotary_embedding(key, jnp.asarray([n + 5]))).sum(-1)
+        for n in (0, 7, 40)
+    ]
+    np.testing.assert_allclose(found[1:], [found[0]] * 2, atol=2e-5)
+
+
+def test_positions_of_their_own_dtypes_and_any_size():
+    positions = jnp.stack([jnp.arange(300), 2 * jnp.arange(300)])
+    x = jnp.asarray(X, "float32")
+    np.testing.assert_allclose(rotary_embedding(x, positions), exact(x, positions), atol=2e-4)
+    np.testing.assert_array_equal(rotary_embedding(x, jnp.zeros((), "float16")), x)
+    assert rotary_embedding(jnp.ones((2, 1, 4), int), jnp.arange(2)).dtype == "float32"
+    assert rotary_embedding(x, jnp.arange(300), dtype="bfloat16").dtype == "bfloat16"
+    assert rotary_embedding(x[:0], jnp.arange(300)).shape == (0, 300, 3, 8)
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "wrong", "message"),
+    [
+        ((X * 1j, 0), {}, OperandError, "x is complex64"),
+        ((X[..., :3], 0), {}, ArgumentError, "head_dim even"),
+        ((X[0, 0], 0), {}, ArgumentError, r"not \(3, 8\)"),
+        ((X, np.arange(4)), {}, ArgumentError, r"here \(2, 300\), not \(4,\)"),
+        ((X, np.ones(300, bool)), {}, OperandError, "not bool"),
+        ((X, 0), {"base": 0}, ArgumentError, "positive number, not 0"),
+    ],
+)
+def test_mistakes_get_a_clear_error(args, kwargs, wrong, message):
+    with pytest.raises(wrong, match=message):
+        rotary_embedding(*args, **kwargs)
