@@ -2,6 +2,7 @@
 # make test   installs everything, then lint, types, layering and all tests
 # make torch  adds PyTorch, whose rules the tests then compare with it live
 # make bench  ratios against the peers
+# make conformance  gradients of layers beside Flax's in every combination of dtypes too
 
 PYTHON ?= python3
 VENV := .venv
@@ -14,7 +15,7 @@ DEVELOPED := $(VENV)/.developed
 # that depends on it brings another build.
 TORCH := torch==2.13.0
 
-.PHONY: run install torch test lint types layering tests bench clean
+.PHONY: run install torch test lint types layering tests conformance bench clean
 
 run: install
 	$(BIN)/supremum demo
@@ -47,9 +48,14 @@ layering: $(DEVELOPED)
 	$(BIN)/lint-imports --no-logo
 
 tests: $(DEVELOPED)
-	$(BIN)/python -m pytest --numprocesses=auto --dist=loadgroup
+	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile
+
+# make test compares outputs and dtypes of layers with Flax's in every combination of dtypes, and gradients in some.
+conformance: $(DEVELOPED)
+	SUPREMUM_EVERY_GRADIENT=1 $(BIN)/python -m pytest --numprocesses=auto --dist=loadfile tests/conformance
 
 bench: $(DEVELOPED)
+	$(BIN)/python -m pip install --quiet --group bench
 	$(BIN)/python -m pytest benchmarks --benchmark-only --benchmark-disable-gc --capture=no --quiet --benchmark-columns=rounds
 
 clean:

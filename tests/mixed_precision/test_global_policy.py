@@ -4,6 +4,7 @@ import sys
 import threading
 import warnings
 
+import jax.numpy as jnp
 import pytest
 
 from supremum import nn
@@ -197,6 +198,6 @@ class TestHardware:
             layers = [nn.ReLU(dtype=policy) for policy in ("mixed_float16", "mixed_float16", "float16", "float32")]
             assert not caught
             for layer in layers:
-                layer(1.0)
+                layer(jnp.ones(2))
         assert [(each.category, each.filename) for each in caught] == [(HardwareWarning, __file__)]
         assert "computing in float16 gains no speed on this cpu device" in str(caught[0].message)

@@ -6,20 +6,19 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
 from supremum.errors import ArgumentError
 from supremum.formats import DType, as_format
+from supremum.nn.dense_general import DenseGeneral
 from supremum.nn.functional.attention import dot_product_attention
 from supremum.nn.functional.checks import positive_int
 from supremum.nn.functional.masks import combine_masks, split_additive
-from supremum.nn.functional.promotion import common_dtype, promote_dtype
+from supremum.nn.functional.promotion import common_dtype
 from supremum.nn.functional.real_only import refuse_complex
 from supremum.nn.initializers import LECUN_NORMAL, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpec
 from supremum.nn.key_value_cache import KeyValueCache
 from supremum.nn.layer import Layer
-from supremum.nn.matrix_initializers import of_matrices
 from supremum.nn.scopes import next_random_key
 
 
@@ -106,14 +105,14 @@ class MultiHeadAttention(Layer):
         self.query = self._projection("query", (self.num_heads, head_dim))
         self.key = self._projection("key", (self.num_key_value_heads, head_dim))
         self.value = self._projection("value", (self.num_key_value_heads, value_dim))
-        self.output = self._projection("output", (self.output_dim,), inputs=2)
+        self.output = self._projection("output", (self.output_dim,), axis=(-2, -1))
         self.input_spec = InputSpec(min_ndim=2, axes={-1: features})
         self._input_dtypes: list[DType] = [leaf.dtype for leaf in jax.tree.leaves(self.build_inputs)]
 
-    def _projection(self, name: str, features: tuple[int, ...], inputs: int = 1) -> Projection:
-        return Projection(
+    def _projection(self, name: str, features: tuple[int, ...], axis: int | tuple[int, ...] = -1) -> DenseGeneral:
+        return DenseGeneral(
             features,
-            inputs=inputs,
+            axis=axis,
             use_bias=self.use_bias,
             kernel_initializer=self._kernel_initializer,
             bias_initializer=self._bias_initializer,
@@ -196,56 +195,3 @@ class MultiHeadAttention(Layer):
         return KeyValueCache.empty(
             batch, max_length, self.num_key_value_heads, self.head_dim, value_dim=self.value_dim, dtype=dtype
         )
-
-
-class Projection(Layer):
-    """A product over the last axes of the input, to axes of any number, plus a bias.
-
-    Args:
-        features: the lengths of the new axes.
-        inputs: how many axes of the input to sum over.
-        use_bias: whether to add a bias, of shape `features`.
-        kernel_initializer: for the kernel, called with the shape of a matrix, all inputs by all outputs.
-        bias_initializer: for the bias.
-        dtype: the dtype policy.
-        param_dtype: the dtype weights are stored in; None for the policy's.
-        name: what it is called in paths.
-    """
-
-    def __init__(
-        self,
-        features: tuple[int, ...],
-        *,
-        inputs: int = 1,
-        use_bias: bool = True,
-        kernel_initializer: Initializer = LECUN_NORMAL,
-        bias_initializer: Initializer = ZEROS,
-        dtype: Any = None,
-        param_dtype: Any = None,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(dtype=dtype, param_dtype=param_dtype, name=name)
-        self.features = features
-        self.inputs = inputs
-        self.use_bias = use_bias
-        self._kernel_initializer = kernel_initializer
-        self._bias_initializer = bias_initializer
-
-    def build(self, input_shape: tuple[int, ...]) -> None:
-        """Add kernel, shape (*inputs, *features), and bias."""
-        summed = tuple(input_shape[-self.inputs :])
-        shape = (*summed, *self.features)
-        axes = range(len(shape))
-        kernel = of_matrices(self._kernel_initializer, inputs=axes[: self.inputs], outputs=axes[self.inputs :])
-        self.kernel = self.add_weight("kernel", shape, kernel)
-        self.bias = self.add_weight("bias", self.features, self._bias_initializer) if self.use_bias else None
-        lengths = {axis - len(summed): length for axis, length in enumerate(summed)}
-        self.input_spec = InputSpec(min_ndim=len(summed), axes=lengths)
-
-    def call(self, x: jax.Array) -> jax.Array:
-        """The product, in the compute dtype."""
-        bias = None if self.bias is None else self.bias.value
-        x, kernel, bias = promote_dtype(x, self.kernel.value, bias, dtype=self.compute_dtype)
-        last = tuple(range(x.ndim - self.inputs, x.ndim))
-        product = lax.dot_general(x, kernel, ((last, tuple(range(self.inputs))), ((), ())))
-        return product if bias is None else product + bias

@@ -70,8 +70,13 @@ class DenseGeneral(Layer):
         self.kernel = self.add_weight("kernel", shape, initializer)
         bias_shape = (*shape[:batch], *self.features)
         self.bias = self.add_weight("bias", bias_shape, self._bias_initializer) if self.use_bias else None
+        given = (self.axis,) if isinstance(self.axis, int) else tuple(self.axis)
+        # Counted from the last, they are the same for inputs of any number of axes.
+        anywhere = not batch_axes and all(axis < 0 for axis in given)
         self.input_spec = InputSpec(
-            ndim=len(input_shape), axes={axis: input_shape[axis] for axis in (*batch_axes, *axes)}
+            ndim=None if anywhere else len(input_shape),
+            min_ndim=len(given),
+            axes={axis: input_shape[axis] for axis in (given if anywhere else (*batch_axes, *axes))},
         )
 
     def call(self, x: jax.Array) -> jax.Array:
