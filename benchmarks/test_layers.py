@@ -134,7 +134,7 @@ def test_a_step_beside_flax_and_keras(benchmark, kind, policy):
             jax.block_until_ready(step(values, x))
             taken[name].append(time.perf_counter() - start)
 
-    benchmark.pedantic(measure, rounds=21, warmup_rounds=2)
+    benchmark.pedantic(measure, rounds=41, warmup_rounds=3)
     mine = statistics.median(taken["ours"])
     for name in ("Flax nnx", "Keras 3"):
         ratio = mine / statistics.median(taken[name])

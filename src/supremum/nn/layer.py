@@ -56,15 +56,16 @@ class Layer(Creation, Holder, ABC):
     Raises:
         UnknownNameError: for a policy or dtype that nobody knows; a `ValueError`.
 
-    >>> class Scale(Layer):
+    >>> from supremum import nn
+    >>> class Scale(nn.Layer):
     ...     def build(self, input_shape):
     ...         self.factor = self.add_weight("factor", input_shape[-1:], jax.nn.initializers.ones)
     ...
     ...     def call(self, x):
     ...         return x * self.factor
     >>> scale = Scale(dtype="mixed_bfloat16")
-    >>> initialize(scale, np.ones((2, 3)))  # doctest: +SKIP
-    >>> scale.compute_dtype, scale.variable_dtype
+    >>> nn.initialize(scale, np.ones((2, 3), "float32"))
+    >>> scale(np.ones((2, 3), "float32")).dtype, scale.factor.dtype
     (dtype(bfloat16), dtype('float32'))
     """
 
