@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 
 from supremum.nn.functional.activations import elu, gelu, leaky_relu, relu, sigmoid, silu, tanh
 from supremum.nn.functional.softmax import softmax
-from supremum.nn.layer import Layer
+from supremum.nn.layer import Layer, LayerOptions
 
 
 class Activation(Layer):
@@ -17,14 +17,11 @@ class Activation(Layer):
 
     Args:
         function: such as `jax.nn.gelu`; it is given inputs in the compute dtype.
-        dtype: the dtype policy.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
     """
 
-    def __init__(
-        self, function: Callable[[jax.Array], jax.Array], *, dtype: Any = None, name: str | None = None
-    ) -> None:
-        super().__init__(dtype=dtype, name=name)
+    def __init__(self, function: Callable[[jax.Array], jax.Array], **options: Unpack[LayerOptions]) -> None:
+        super().__init__(**options)
         self.function = function
 
     def call(self, x: jax.Array) -> jax.Array:
@@ -36,12 +33,11 @@ class ReLU(Activation):
     """The positive part of each value.
 
     Args:
-        dtype: the dtype policy.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
     """
 
-    def __init__(self, *, dtype: Any = None, name: str | None = None) -> None:
-        super().__init__(relu, dtype=dtype, name=name)
+    def __init__(self, **options: Unpack[LayerOptions]) -> None:
+        super().__init__(relu, **options)
 
 
 class LeakyReLU(Layer):
@@ -49,12 +45,11 @@ class LeakyReLU(Layer):
 
     Args:
         negative_slope: the factor of negative values.
-        dtype: the dtype policy.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
     """
 
-    def __init__(self, negative_slope: float = 0.01, *, dtype: Any = None, name: str | None = None) -> None:
-        super().__init__(dtype=dtype, name=name)
+    def __init__(self, negative_slope: float = 0.01, **options: Unpack[LayerOptions]) -> None:
+        super().__init__(**options)
         self.negative_slope = negative_slope
 
     def call(self, x: Any) -> jax.Array:
@@ -67,12 +62,11 @@ class ELU(Layer):
 
     Args:
         alpha: the factor of negative values.
-        dtype: the dtype policy.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
     """
 
-    def __init__(self, alpha: float = 1.0, *, dtype: Any = None, name: str | None = None) -> None:
-        super().__init__(dtype=dtype, name=name)
+    def __init__(self, alpha: float = 1.0, **options: Unpack[LayerOptions]) -> None:
+        super().__init__(**options)
         self.alpha = alpha
 
     def call(self, x: Any) -> jax.Array:
@@ -85,12 +79,11 @@ class GELU(Layer):
 
     Args:
         approximate: whether to take the approximation by a hyperbolic tangent.
-        dtype: the dtype policy.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
     """
 
-    def __init__(self, *, approximate: bool = True, dtype: Any = None, name: str | None = None) -> None:
-        super().__init__(dtype=dtype, name=name)
+    def __init__(self, *, approximate: bool = True, **options: Unpack[LayerOptions]) -> None:
+        super().__init__(**options)
         self.approximate = approximate
 
     def call(self, x: Any) -> jax.Array:
@@ -102,12 +95,8 @@ class SiLU(Layer):
     """Each value times its sigmoid, also known as swish.
 
     Args:
-        dtype: the dtype policy.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
     """
-
-    def __init__(self, *, dtype: Any = None, name: str | None = None) -> None:
-        super().__init__(dtype=dtype, name=name)
 
     def call(self, x: Any) -> jax.Array:
         """The function's value, in the compute dtype."""
@@ -118,12 +107,8 @@ class Sigmoid(Layer):
     """`1 / (1 + exp(-x))` of each value.
 
     Args:
-        dtype: the dtype policy.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
     """
-
-    def __init__(self, *, dtype: Any = None, name: str | None = None) -> None:
-        super().__init__(dtype=dtype, name=name)
 
     def call(self, x: Any) -> jax.Array:
         """The function's value, in the compute dtype."""
@@ -134,12 +119,8 @@ class Tanh(Layer):
     """The hyperbolic tangent of each value.
 
     Args:
-        dtype: the dtype policy.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
     """
-
-    def __init__(self, *, dtype: Any = None, name: str | None = None) -> None:
-        super().__init__(dtype=dtype, name=name)
 
     def call(self, x: Any) -> jax.Array:
         """The function's value, in the compute dtype."""
@@ -151,12 +132,11 @@ class Softmax(Layer):
 
     Args:
         axis: the axis.
-        dtype: the dtype policy.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
     """
 
-    def __init__(self, axis: int = -1, *, dtype: Any = None, name: str | None = None) -> None:
-        super().__init__(dtype=dtype, name=name)
+    def __init__(self, axis: int = -1, **options: Unpack[LayerOptions]) -> None:
+        super().__init__(**options)
         self.axis = axis
 
     def call(self, x: Any) -> jax.Array:

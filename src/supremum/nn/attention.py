@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ from supremum.nn.functional.real_only import refuse_complex
 from supremum.nn.initializers import LECUN_NORMAL, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpec
 from supremum.nn.key_value_cache import KeyValueCache
-from supremum.nn.layer import Layer
+from supremum.nn.layer import Layer, LayerOptions
 from supremum.nn.scopes import next_random_key
 
 
@@ -39,9 +39,7 @@ class MultiHeadAttention(Layer):
         dropout_rate: the share of probabilities to drop in training.
         kernel_initializer: for the four kernels, called with the shape of a matrix, all inputs by all outputs.
         bias_initializer: for the biases.
-        dtype: the dtype policy, of the projections too.
-        param_dtype: the dtype weights are stored in; None for the policy's.
-        name: what it is called in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
 
     Raises:
         ArgumentError: for numbers of heads that do not divide, or a rate out of its range; a `ValueError`.
@@ -66,12 +64,11 @@ class MultiHeadAttention(Layer):
         dropout_rate: float = 0.0,
         kernel_initializer: Initializer = LECUN_NORMAL,
         bias_initializer: Initializer = ZEROS,
-        dtype: Any = None,
-        param_dtype: Any = None,
-        name: str | None = None,
+        **options: Unpack[LayerOptions],
     ) -> None:
         # The projections cast what they are given; masks are added to scores of float32, and caches keep their dtype.
-        super().__init__(dtype=dtype, param_dtype=param_dtype, autocast=False, name=name)
+        super().__init__(**options)
+        self._autocast = False
         groups = num_heads if num_key_value_heads is None else num_key_value_heads
         sizes = {"num_heads": num_heads, "num_key_value_heads": groups}
         sizes |= {"head_dim": head_dim, "value_dim": value_dim, "output_dim": output_dim}

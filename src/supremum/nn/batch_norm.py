@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ from supremum.nn.functional.checks import as_axes
 from supremum.nn.functional.normalisation import batch_norm, moments
 from supremum.nn.initializers import ONES, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpec
-from supremum.nn.normalisation import Normalisation
+from supremum.nn.normalisation import Normalisation, NormOptions
 from supremum.nn.variables import Variable
 
 
@@ -30,13 +30,7 @@ class BatchNorm(Normalisation):
         axis: the axis of the channels.
         momentum: weight of the old running average at each training step.
         epsilon: added to the variance.
-        use_scale: whether to multiply by a weight, `gamma`, after normalising.
-        use_offset: whether to add a weight, `beta`, after that.
-        scale_initializer: for the scale.
-        offset_initializer: for the offset.
-        dtype: the dtype policy.
-        param_dtype: the dtype that scale and offset are stored in; None for at least float32, whatever the policy.
-        name: what it is called.
+        options: those of every norm, `use_scale`, `use_offset` and their initialisers, and of every `Layer`.
 
     Raises:
         ArgumentError: for several axes, or a momentum that is not between 0 and 1.
@@ -48,24 +42,9 @@ class BatchNorm(Normalisation):
         axis: int = -1,
         momentum: float = 0.99,
         epsilon: float = 1e-3,
-        use_scale: bool = True,
-        use_offset: bool = True,
-        scale_initializer: Initializer = ONES,
-        offset_initializer: Initializer = ZEROS,
-        dtype: Any = None,
-        param_dtype: Any = None,
-        name: str | None = None,
+        **options: Unpack[NormOptions],
     ) -> None:
-        super().__init__(
-            epsilon=epsilon,
-            use_scale=use_scale,
-            use_offset=use_offset,
-            scale_initializer=scale_initializer,
-            offset_initializer=offset_initializer,
-            dtype=dtype,
-            param_dtype=param_dtype,
-            name=name,
-        )
+        super().__init__(epsilon=epsilon, **options)
         if not isinstance(axis, int):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError(f"axis is that of the channels, one number, not {axis!r}: give axis=-1")
         if not 0 <= momentum <= 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Unpack
 
 import jax
 
@@ -13,7 +13,7 @@ from supremum.nn.functional.convolution import TRANSPOSED_PADDINGS, conv_transpo
 from supremum.nn.functional.padding import Padding, as_padding
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpec
-from supremum.nn.layer import Layer
+from supremum.nn.layer import Layer, LayerOptions
 
 
 class ConvTranspose(Layer):
@@ -32,9 +32,7 @@ class ConvTranspose(Layer):
         kernel_initializer: for the kernel, shape (*kernel_size, channels, filters), the last two swapped with
             `transpose_kernel`.
         bias_initializer: for the bias, shape (filters,).
-        dtype: the dtype policy.
-        param_dtype: the dtype of the weights; None for the policy's.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
 
     Raises:
         ArgumentError: for options that make no sense or do not fit the inputs; a `ValueError`.
@@ -52,11 +50,9 @@ class ConvTranspose(Layer):
         use_bias: bool = True,
         kernel_initializer: Initializer = GLOROT_UNIFORM,
         bias_initializer: Initializer = ZEROS,
-        dtype: Any = None,
-        param_dtype: Any = None,
-        name: str | None = None,
+        **options: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(dtype=dtype, param_dtype=param_dtype, name=name)
+        super().__init__(**options)
         self.filters = positive_int("filters", filters)
         self.kernel_size = window_size("kernel_size", kernel_size)
         count = len(self.kernel_size)

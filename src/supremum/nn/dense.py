@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 
@@ -11,7 +11,7 @@ from supremum.nn.functional.checks import positive_int
 from supremum.nn.functional.products import dense
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpec
-from supremum.nn.layer import Layer
+from supremum.nn.layer import Layer, LayerOptions
 
 
 class Dense(Layer):
@@ -22,9 +22,7 @@ class Dense(Layer):
         use_bias: whether to add a bias.
         kernel_initializer: for the kernel, shape (inputs, units).
         bias_initializer: for the bias, shape (units,).
-        dtype: the dtype policy.
-        param_dtype: the dtype of the weights; None for the policy's.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
 
     Raises:
         ArgumentError: for options that make no sense, and inputs without axes; a `ValueError`.
@@ -37,11 +35,9 @@ class Dense(Layer):
         use_bias: bool = True,
         kernel_initializer: Initializer = GLOROT_UNIFORM,
         bias_initializer: Initializer = ZEROS,
-        dtype: Any = None,
-        param_dtype: Any = None,
-        name: str | None = None,
+        **options: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(dtype=dtype, param_dtype=param_dtype, name=name)
+        super().__init__(**options)
         self.units = positive_int("units", units)
         self.use_bias = use_bias
         self._kernel_initializer = kernel_initializer

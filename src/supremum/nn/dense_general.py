@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Unpack
 
 import jax
 
@@ -11,7 +11,7 @@ from supremum.nn.functional.checks import positive_ints
 from supremum.nn.functional.products import dense_general, general_axes
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpec
-from supremum.nn.layer import Layer
+from supremum.nn.layer import Layer, LayerOptions
 from supremum.nn.matrix_initializers import of_matrices
 
 
@@ -26,9 +26,7 @@ class DenseGeneral(Layer):
         kernel_initializer: for the matrices of the kernel, shape (product of the contracted sizes, product of
             `features`); the kernel has shape (*batch, *contracted, *features).
         bias_initializer: for the bias, shape (*batch, *features).
-        dtype: the dtype policy.
-        param_dtype: the dtype of the weights; None for the policy's.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
 
     Raises:
         ArgumentError: for options that make no sense or do not fit the inputs; a `ValueError`.
@@ -43,11 +41,9 @@ class DenseGeneral(Layer):
         use_bias: bool = True,
         kernel_initializer: Initializer = GLOROT_UNIFORM,
         bias_initializer: Initializer = ZEROS,
-        dtype: Any = None,
-        param_dtype: Any = None,
-        name: str | None = None,
+        **options: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(dtype=dtype, param_dtype=param_dtype, name=name)
+        super().__init__(**options)
         count = len(features) if isinstance(features, (tuple, list)) else 1
         self.features = positive_ints("features", features, count)
         self.axis = axis

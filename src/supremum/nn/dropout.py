@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 
 from supremum.nn.functional.dropout import as_rate, dropout
-from supremum.nn.layer import Layer
+from supremum.nn.layer import Layer, LayerOptions
 from supremum.nn.scopes import next_random_key
 
 
@@ -21,8 +21,7 @@ class Dropout(Layer):
     Args:
         rate: the probability of a value to be dropped, from 0 to 1.
         broadcast_axes: the axes along which values are dropped together.
-        dtype: the dtype policy.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
 
     Raises:
         ArgumentError: for a rate that is no probability, for axes that the inputs do not have, and where there is no
@@ -34,10 +33,9 @@ class Dropout(Layer):
         rate: float,
         *,
         broadcast_axes: int | Sequence[int] = (),
-        dtype: Any = None,
-        name: str | None = None,
+        **options: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(dtype=dtype, name=name)
+        super().__init__(**options)
         self.rate = as_rate(rate)
         self.broadcast_axes = broadcast_axes
 

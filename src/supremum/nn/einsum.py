@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Unpack
 
 import jax
 
@@ -12,7 +12,7 @@ from supremum.nn.functional.checks import check_shape, positive_ints
 from supremum.nn.functional.equations import Equation
 from supremum.nn.functional.products import einsum
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
-from supremum.nn.layer import Layer
+from supremum.nn.layer import Layer, LayerOptions
 from supremum.nn.matrix_initializers import of_matrices
 
 
@@ -26,9 +26,7 @@ class Einsum(Layer):
         kernel_initializer: for the matrices of the kernel: rows are the axes that are summed over, columns those that
             the inputs do not have; there is one for each index of the others.
         bias_initializer: for the bias.
-        dtype: the dtype policy.
-        param_dtype: the dtype of the weights; None for the policy's.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
 
     Raises:
         ArgumentError: for an equation that is none, and for shapes that do not fit it; a `ValueError`.
@@ -42,11 +40,9 @@ class Einsum(Layer):
         bias_shape: Sequence[int] | None = None,
         kernel_initializer: Initializer = GLOROT_UNIFORM,
         bias_initializer: Initializer = ZEROS,
-        dtype: Any = None,
-        param_dtype: Any = None,
-        name: str | None = None,
+        **options: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(dtype=dtype, param_dtype=param_dtype, name=name)
+        super().__init__(**options)
         self.equation = equation
         terms = Equation.parse(equation)
         if not isinstance(shape, (tuple, list)) or len(shape) != len(terms.kernel):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 
 from supremum.nn.functional.checks import positive_int
 from supremum.nn.functional.embedding import attend, embedding
 from supremum.nn.initializers import ROWS_OF_UNIT_NORM, Initializer
-from supremum.nn.layer import Layer
+from supremum.nn.layer import Layer, LayerOptions
 from supremum.nn.variables import UninitializedError
 
 
@@ -24,9 +24,7 @@ class Embedding(Layer):
         num_embeddings: number of rows.
         features: length of a row.
         embedding_initializer: for the table, shape (num_embeddings, features).
-        dtype: the dtype policy.
-        param_dtype: the dtype of the table; None for the policy's.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
 
     Raises:
         ArgumentError: for sizes that are none, and indices outside of the table; a `ValueError`.
@@ -39,11 +37,9 @@ class Embedding(Layer):
         features: int,
         *,
         embedding_initializer: Initializer = ROWS_OF_UNIT_NORM,
-        dtype: Any = None,
-        param_dtype: Any = None,
-        name: str | None = None,
+        **options: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(dtype=dtype, param_dtype=param_dtype, name=name)
+        super().__init__(**options)
         self.num_embeddings = positive_int("num_embeddings", num_embeddings)
         self.features = positive_int("features", features)
         self._embedding_initializer = embedding_initializer

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 import jax
 import numpy as np
@@ -31,6 +31,16 @@ from supremum.nn.mixing import check_output_dtype
 from supremum.nn.scopes import Running, call_scope, current_declaration, is_declaring, running_layers, running_path
 from supremum.nn.symbolic import call_symbolically, common_spec, is_spec, is_symbolic, spec_of
 from supremum.nn.variables import AutoCastVariable, UninitializedError, Variable, has_value
+
+
+class LayerOptions(TypedDict, total=False):
+    """What every layer takes by name; `Layer` says what it means."""
+
+    dtype: Any
+    param_dtype: Any
+    autocast: bool
+    strict: bool
+    name: str | None
 
 
 class Layer(Creation, Holder, ABC):

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 
 from supremum.errors import ArgumentError, OperandError
 from supremum.nn.functional.merging import add, average, concatenate, maximum, multiply, subtract
-from supremum.nn.layer import Layer
+from supremum.nn.layer import Layer, LayerOptions
 
 
 class _Merge(Layer):
     """What the layers of several inputs have in common: they take a list or tuple of them."""
-
-    def __init__(self, *, dtype: Any = None, name: str | None = None) -> None:
-        super().__init__(dtype=dtype, name=name)
 
     def call(self, inputs: Any) -> jax.Array:
         """The inputs in one, in the compute dtype; integers and bools alone stay what they are."""
@@ -35,8 +32,7 @@ class Add(_Merge):
     """The sum of inputs, value by value, rounded once.
 
     Args:
-        dtype: the dtype policy.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
     """
 
     def merge(self, *inputs: Any) -> jax.Array:
@@ -48,8 +44,7 @@ class Subtract(_Merge):
     """The first of two inputs less the second.
 
     Args:
-        dtype: the dtype policy.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
     """
 
     def merge(self, *inputs: Any) -> jax.Array:
@@ -63,8 +58,7 @@ class Multiply(_Merge):
     """The product of inputs, value by value, rounded once.
 
     Args:
-        dtype: the dtype policy.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
     """
 
     def merge(self, *inputs: Any) -> jax.Array:
@@ -76,8 +70,7 @@ class Average(_Merge):
     """The mean of inputs, value by value, rounded once; of integers too it is in the compute dtype.
 
     Args:
-        dtype: the dtype policy.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
     """
 
     def merge(self, *inputs: Any) -> jax.Array:
@@ -89,8 +82,7 @@ class Maximum(_Merge):
     """The largest of the values of inputs.
 
     Args:
-        dtype: the dtype policy.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
     """
 
     def merge(self, *inputs: Any) -> jax.Array:
@@ -103,12 +95,11 @@ class Concatenate(_Merge):
 
     Args:
         axis: the axis.
-        dtype: the dtype policy.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
     """
 
-    def __init__(self, axis: int = -1, *, dtype: Any = None, name: str | None = None) -> None:
-        super().__init__(dtype=dtype, name=name)
+    def __init__(self, axis: int = -1, **options: Unpack[LayerOptions]) -> None:
+        super().__init__(**options)
         self.axis = axis
 
     def merge(self, *inputs: Any) -> jax.Array:

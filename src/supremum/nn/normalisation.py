@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 
@@ -13,7 +13,16 @@ from supremum.nn.functional.checks import as_axes
 from supremum.nn.functional.normalisation import group_norm, instance_norm, layer_norm, rms_norm
 from supremum.nn.initializers import ONES, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpec
-from supremum.nn.layer import Layer
+from supremum.nn.layer import Layer, LayerOptions
+
+
+class NormOptions(LayerOptions, total=False):
+    """What every norm takes by name; `Normalisation` says what it means."""
+
+    use_scale: bool
+    use_offset: bool
+    scale_initializer: Initializer
+    offset_initializer: Initializer
 
 
 class Normalisation(Layer):
@@ -27,9 +36,7 @@ class Normalisation(Layer):
         use_offset: whether to add a weight, `beta`, after that.
         scale_initializer: for the scale.
         offset_initializer: for the offset.
-        dtype: the dtype policy.
-        param_dtype: the dtype the weights are stored in; None for at least float32, whatever the policy.
-        name: what it is called.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
     """
 
     def __init__(
@@ -40,11 +47,9 @@ class Normalisation(Layer):
         use_offset: bool = True,
         scale_initializer: Initializer = ONES,
         offset_initializer: Initializer = ZEROS,
-        dtype: Any = None,
-        param_dtype: Any = None,
-        name: str | None = None,
+        **options: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(dtype=dtype, param_dtype=param_dtype, name=name)
+        super().__init__(**options)
         self.epsilon = epsilon
         self.use_scale = use_scale
         self.use_offset = use_offset
@@ -84,13 +89,7 @@ class LayerNorm(Normalisation):
     Args:
         axes: the axes to normalise over; scale and offset have the shape that inputs have over them.
         epsilon: added to the variance.
-        use_scale: whether to multiply by a weight, `gamma`, after normalising.
-        use_offset: whether to add a weight, `beta`, after that.
-        scale_initializer: for the scale.
-        offset_initializer: for the offset.
-        dtype: the dtype policy.
-        param_dtype: the dtype the weights are stored in; None for at least float32, whatever the policy.
-        name: what it is called.
+        options: those of every norm, `use_scale`, `use_offset` and their initialisers, and of every `Layer`.
 
     >>> from supremum.nn import initialize
     >>> layer = LayerNorm(dtype="mixed_float16")
@@ -105,24 +104,9 @@ class LayerNorm(Normalisation):
         *,
         axes: int | Sequence[int] = (-1,),
         epsilon: float = 1e-6,
-        use_scale: bool = True,
-        use_offset: bool = True,
-        scale_initializer: Initializer = ONES,
-        offset_initializer: Initializer = ZEROS,
-        dtype: Any = None,
-        param_dtype: Any = None,
-        name: str | None = None,
+        **options: Unpack[NormOptions],
     ) -> None:
-        super().__init__(
-            epsilon=epsilon,
-            use_scale=use_scale,
-            use_offset=use_offset,
-            scale_initializer=scale_initializer,
-            offset_initializer=offset_initializer,
-            dtype=dtype,
-            param_dtype=param_dtype,
-            name=name,
-        )
+        super().__init__(epsilon=epsilon, **options)
         self.axes = (axes,) if isinstance(axes, int) else tuple(axes)
 
     def build(self, input_shape: tuple[int, ...]) -> None:
@@ -144,9 +128,7 @@ class RMSNorm(Normalisation):
         epsilon: added to the mean square.
         use_scale: whether to multiply by a weight, `gamma`, after normalising.
         scale_initializer: for the scale.
-        dtype: the dtype policy.
-        param_dtype: the dtype the weights are stored in; None for at least float32, whatever the policy.
-        name: what it is called.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
     """
 
     def __init__(
@@ -156,18 +138,14 @@ class RMSNorm(Normalisation):
         epsilon: float = 1e-6,
         use_scale: bool = True,
         scale_initializer: Initializer = ONES,
-        dtype: Any = None,
-        param_dtype: Any = None,
-        name: str | None = None,
+        **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(
             epsilon=epsilon,
             use_scale=use_scale,
             use_offset=False,
             scale_initializer=scale_initializer,
-            dtype=dtype,
-            param_dtype=param_dtype,
-            name=name,
+            **options,
         )
         self.axes = (axes,) if isinstance(axes, int) else tuple(axes)
 
@@ -188,41 +166,14 @@ class GroupNorm(Normalisation):
     Args:
         groups: into how many groups the channels, the last axis of inputs (batch, *space, channels), fall.
         epsilon: added to the variance.
-        use_scale: whether to multiply by a weight, `gamma`, after normalising.
-        use_offset: whether to add a weight, `beta`, after that.
-        scale_initializer: for the scale.
-        offset_initializer: for the offset.
-        dtype: the dtype policy.
-        param_dtype: the dtype the weights are stored in; None for at least float32, whatever the policy.
-        name: what it is called.
+        options: those of every norm, `use_scale`, `use_offset` and their initialisers, and of every `Layer`.
 
     Raises:
         ArgumentError: at the first call, for groups that do not divide the channels.
     """
 
-    def __init__(
-        self,
-        groups: int = 32,
-        *,
-        epsilon: float = 1e-6,
-        use_scale: bool = True,
-        use_offset: bool = True,
-        scale_initializer: Initializer = ONES,
-        offset_initializer: Initializer = ZEROS,
-        dtype: Any = None,
-        param_dtype: Any = None,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(
-            epsilon=epsilon,
-            use_scale=use_scale,
-            use_offset=use_offset,
-            scale_initializer=scale_initializer,
-            offset_initializer=offset_initializer,
-            dtype=dtype,
-            param_dtype=param_dtype,
-            name=name,
-        )
+    def __init__(self, groups: int = 32, *, epsilon: float = 1e-6, **options: Unpack[NormOptions]) -> None:
+        super().__init__(epsilon=epsilon, **options)
         self.groups = groups
         self.input_spec = InputSpec(min_ndim=2)
 
@@ -250,37 +201,11 @@ class InstanceNorm(Normalisation):
 
     Args:
         epsilon: added to the variance.
-        use_scale: whether to multiply by a weight, `gamma`, after normalising.
-        use_offset: whether to add a weight, `beta`, after that.
-        scale_initializer: for the scale.
-        offset_initializer: for the offset.
-        dtype: the dtype policy.
-        param_dtype: the dtype the weights are stored in; None for at least float32, whatever the policy.
-        name: what it is called.
+        options: those of every norm, `use_scale`, `use_offset` and their initialisers, and of every `Layer`.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1e-6,
-        use_scale: bool = True,
-        use_offset: bool = True,
-        scale_initializer: Initializer = ONES,
-        offset_initializer: Initializer = ZEROS,
-        dtype: Any = None,
-        param_dtype: Any = None,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(
-            epsilon=epsilon,
-            use_scale=use_scale,
-            use_offset=use_offset,
-            scale_initializer=scale_initializer,
-            offset_initializer=offset_initializer,
-            dtype=dtype,
-            param_dtype=param_dtype,
-            name=name,
-        )
+    def __init__(self, *, epsilon: float = 1e-6, **options: Unpack[NormOptions]) -> None:
+        super().__init__(epsilon=epsilon, **options)
         self.input_spec = InputSpec(min_ndim=3)
 
     def build(self, input_shape: tuple[int, ...]) -> None:

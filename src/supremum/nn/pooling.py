@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 
@@ -18,7 +18,7 @@ from supremum.nn.functional.pooling import (
     max_pool,
     min_pool,
 )
-from supremum.nn.layer import Layer
+from supremum.nn.layer import Layer, LayerOptions
 
 
 class _Pool(Layer):
@@ -30,10 +30,9 @@ class _Pool(Layer):
         *,
         strides: int | Sequence[int] | None = None,
         padding: Padding = "VALID",
-        dtype: Any = None,
-        name: str | None = None,
+        **options: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(dtype=dtype, name=name)
+        super().__init__(**options)
         self.window = window_size("window", window)
         count = len(self.window)
         self.strides = self.window if strides is None else positive_ints("strides", strides, count)
@@ -52,8 +51,7 @@ class MaxPool(_Pool):
         strides: its step, one number or one per dimension of space; None for windows that touch.
         padding: `"VALID"`, `"SAME"`, a number of positions on every side, or pairs of numbers for each dimension of
             space; what is added is smaller than every value.
-        dtype: the dtype policy.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
 
     Raises:
         ArgumentError: for options that make no sense or do not fit the inputs; a `ValueError`.
@@ -73,8 +71,7 @@ class MinPool(_Pool):
         strides: its step, one number or one per dimension of space; None for windows that touch.
         padding: `"VALID"`, `"SAME"`, a number of positions on every side, or pairs of numbers for each dimension of
             space; what is added is larger than every value.
-        dtype: the dtype policy.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
 
     Raises:
         ArgumentError: for options that make no sense or do not fit the inputs; a `ValueError`.
@@ -94,8 +91,7 @@ class AvgPool(_Pool):
         strides: its step, one number or one per dimension of space; None for windows that touch.
         padding: `"VALID"`, `"SAME"`, a number of zeros on every side, or pairs of numbers for each dimension of space.
         count_include_pad: whether those zeros count as values of the window, or the mean is of the inputs alone.
-        dtype: the dtype policy.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
 
     Raises:
         ArgumentError: for options that make no sense or do not fit the inputs; a `ValueError`.
@@ -108,10 +104,9 @@ class AvgPool(_Pool):
         strides: int | Sequence[int] | None = None,
         padding: Padding = "VALID",
         count_include_pad: bool = True,
-        dtype: Any = None,
-        name: str | None = None,
+        **options: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(window, strides=strides, padding=padding, dtype=dtype, name=name)
+        super().__init__(window, strides=strides, padding=padding, **options)
         self.count_include_pad = count_include_pad
 
     def call(self, x: Any) -> jax.Array:
@@ -130,12 +125,8 @@ class GlobalAveragePool(Layer):
     """The mean of each channel, channels last, added up in at least float32 and rounded once.
 
     Args:
-        dtype: the dtype policy.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
     """
-
-    def __init__(self, *, dtype: Any = None, name: str | None = None) -> None:
-        super().__init__(dtype=dtype, name=name)
 
     def call(self, x: Any) -> jax.Array:
         """The means, shape (batch, channels), in the compute dtype."""
@@ -146,12 +137,8 @@ class GlobalMaxPool(Layer):
     """The largest value of each channel, channels last.
 
     Args:
-        dtype: the dtype policy.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
     """
-
-    def __init__(self, *, dtype: Any = None, name: str | None = None) -> None:
-        super().__init__(dtype=dtype, name=name)
 
     def call(self, x: Any) -> jax.Array:
         """The maxima, shape (batch, channels), in the dtype of the inputs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from supremum.nn.functional.promotion import at_least_float32
 from supremum.nn.functional.recurrent import Activation, gru_step, lstm_step, simple_rnn_step
 from supremum.nn.initializers import LECUN_NORMAL, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpec
-from supremum.nn.layer import Layer
+from supremum.nn.layer import Layer, LayerOptions
 
 
 def orthogonal(key: jax.Array, shape: tuple[int, ...], dtype: DType) -> jax.Array:
@@ -47,9 +47,7 @@ class RecurrentCell(Layer):
     """A layer with `call(x, state)`, which gives an output and the next state, for `RNN` to repeat.
 
     Args:
-        dtype: the dtype policy.
-        param_dtype: the dtype weights are stored in; None for the policy's.
-        name: what it is called.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
     """
 
     @abstractmethod
@@ -75,11 +73,9 @@ class _GatedCell(RecurrentCell):
         kernel_initializer: Initializer = LECUN_NORMAL,
         recurrent_initializer: Initializer = orthogonal,
         bias_initializer: Initializer = ZEROS,
-        dtype: Any = None,
-        param_dtype: Any = None,
-        name: str | None = None,
+        **options: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(dtype=dtype, param_dtype=param_dtype, name=name)
+        super().__init__(**options)
         self.units = units
         self.activation = activation
         self.use_bias = use_bias
@@ -123,9 +119,7 @@ class SimpleRNNCell(_GatedCell):
         kernel_initializer: for W, shape (inputs, units).
         recurrent_initializer: for U, shape (units, units).
         bias_initializer: for b, shape (units,).
-        dtype: the dtype policy.
-        param_dtype: the dtype weights are stored in; None for the policy's.
-        name: what it is called.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
     """
 
     _gates = 1
@@ -147,9 +141,7 @@ class LSTMCell(_GatedCell):
         kernel_initializer: for the part of W of each gate, shape (inputs, units).
         recurrent_initializer: for the part of U of each gate, shape (units, units).
         bias_initializer: for the bias of each gate, shape (units,).
-        dtype: the dtype policy.
-        param_dtype: the dtype weights are stored in; None for the policy's.
-        name: what it is called.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
     """
 
     _gates = 4
@@ -191,9 +183,7 @@ class GRUCell(_GatedCell):
         kernel_initializer: for the part of W of each gate, shape (inputs, units).
         recurrent_initializer: for the part of U of each gate, shape (units, units).
         bias_initializer: for each bias, shape (units,).
-        dtype: the dtype policy.
-        param_dtype: the dtype weights are stored in; None for the policy's.
-        name: what it is called.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
     """
 
     _gates = 3

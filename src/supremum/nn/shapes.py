@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Unpack
 
 import jax
 
 from supremum.errors import ArgumentError
 from supremum.nn.functional.checks import all_whole
-from supremum.nn.layer import Layer
+from supremum.nn.layer import Layer, LayerOptions
 
 
 class Flatten(Layer):
     """Everything but the batch in one axis.
 
     Args:
-        dtype: the dtype policy.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
     """
-
-    def __init__(self, *, dtype: Any = None, name: str | None = None) -> None:
-        super().__init__(dtype=dtype, name=name)
 
     def call(self, x: jax.Array) -> jax.Array:
         """The same values, shape (batch, n)."""
@@ -35,15 +31,14 @@ class Reshape(Layer):
 
     Args:
         target_shape: the shape without the batch; one size may be -1, for what is left.
-        dtype: the dtype policy.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
 
     Raises:
         ArgumentError: for a shape that is none, or that has another number of values than the inputs; a `ValueError`.
     """
 
-    def __init__(self, target_shape: Sequence[int], *, dtype: Any = None, name: str | None = None) -> None:
-        super().__init__(dtype=dtype, name=name)
+    def __init__(self, target_shape: Sequence[int], **options: Unpack[LayerOptions]) -> None:
+        super().__init__(**options)
         sizes = all_whole(target_shape)
         if sizes is None or any(size < -1 for size in sizes) or sizes.count(-1) > 1:
             raise ArgumentError(
@@ -71,15 +66,14 @@ class Permute(Layer):
 
     Args:
         dims: which axis comes where, as numbers from 1: `(2, 1)` swaps the two axes after the batch.
-        dtype: the dtype policy.
-        name: the name in paths.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
 
     Raises:
         ArgumentError: for numbers that are no order, or not of as many axes as the inputs have; a `ValueError`.
     """
 
-    def __init__(self, dims: Sequence[int], *, dtype: Any = None, name: str | None = None) -> None:
-        super().__init__(dtype=dtype, name=name)
+    def __init__(self, dims: Sequence[int], **options: Unpack[LayerOptions]) -> None:
+        super().__init__(**options)
         order = all_whole(dims)
         if order is None or sorted(order) != list(range(1, len(order) + 1)):
             raise ArgumentError(f"dims has each of the axes from 1 on once, not {dims!r}: give dims=(2, 1)")
