@@ -23,9 +23,7 @@ SCALING = {"loss_scale", "num_good_steps", "num_skipped_steps", "num_overflows",
 
 
 # One worker runs all tests of a library, and so each program once.
-of_every_library = pytest.mark.parametrize(
-    "library", [pytest.param(name, marks=pytest.mark.xdist_group(f"example {name}")) for name in STATES]
-)
+of_every_library = pytest.mark.parametrize("library", STATES)
 
 
 class Run(NamedTuple):
@@ -176,7 +174,6 @@ def test_a_step_with_gradients_that_are_not_finite_changes_nothing_but_the_scale
     assert at(after, "num_skipped_steps") == at(before, "num_skipped_steps") + 1
 
 
-@pytest.mark.xdist_group("example flax_nnx")
 def test_statistics_and_random_counts_of_nnx_go_through_autocast():
     rests = []
     for precision in PRECISIONS:

@@ -264,11 +264,7 @@ class Case:
 
 
 # One worker runs all tests of a model, and so compiles it once.
-CASES = [
-    pytest.param((model, policy), id=f"{model.__name__}-{policy}", marks=pytest.mark.xdist_group(model.__name__))
-    for model in MODELS
-    for policy in COMPUTE
-]
+CASES = [pytest.param((model, policy), id=f"{model.__name__}-{policy}") for model in MODELS for policy in COMPUTE]
 
 
 @pytest.fixture(scope="module", params=CASES)
