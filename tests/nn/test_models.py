@@ -236,7 +236,10 @@ class TestSummary:
         assert (summary.trainable, summary.other, summary.nbytes) == (26, 0, 104)
         assert "26 trainable parameters, 104 bytes" in str(summary)
         assert json.loads(json.dumps(summary.to_dict()))["nbytes"] == 104
-        assert "<table>" in summary._repr_html_()
+        page = summary._repr_html_()
+        assert page.startswith("<div><b>26 trainable parameters, 104 bytes</b><table>")
+        assert page.count("<tr>") == len(summary.rows) + 1
+        assert '<td style="text-align:right;padding:0 .6em">16</td>' in page
         assert summary.to_markdown().count("\n| ") >= len(summary.rows) - 1
 
     def test_running_statistics_are_others_and_shared_variables_count_once(self):

@@ -11,8 +11,8 @@ import jax
 from supremum.formats import as_format
 from supremum.nn.symbolic import is_spec
 from supremum.nn.variables import Variable
-from supremum.render import Cell, Table, aligned
-from supremum.render.table import to_html, to_markdown
+from supremum.render import Cell, Table, aligned, columns_to_html
+from supremum.render.table import to_markdown
 
 if TYPE_CHECKING:
     from supremum.nn.layer import Layer
@@ -82,11 +82,8 @@ class Summary:
 
     def to_markdown(self) -> str:
         """The summary in GitHub's Markdown."""
-        return to_markdown(self._table())
-
-    def _table(self) -> Table:
         rows = [(line[0], tuple(Cell(text, "") for text in line[1:])) for line in map(_line, self.rows)]
-        return Table(self._totals(), _TITLES[1:], tuple(rows))
+        return to_markdown(Table(self._totals(), _TITLES[1:], tuple(rows)))
 
     def _totals(self) -> str:
         other = f" and {self.other:,} others" if self.other else ""
@@ -98,7 +95,7 @@ class Summary:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return to_html(self._table())
+        return columns_to_html(self._totals(), (_TITLES, *map(_line, self.rows)), right=_NUMBERS)
 
 
 def _line(row: SummaryRow) -> tuple[str, ...]:

@@ -1,8 +1,9 @@
-"""Lines of short texts in aligned columns."""
+"""Lines of short texts in columns, as text and as HTML."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 
 
 def aligned(lines: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> str:
@@ -24,3 +25,25 @@ def aligned(lines: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset
         ).rstrip()
         for line in lines
     )
+
+
+def columns_to_html(title: str, lines: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> str:
+    """Lines as an HTML fragment that needs no style sheet; the first one has the headings.
+
+    Args:
+        title: what stands above them.
+        lines: texts; all lines have as many.
+        right: the columns whose texts stand at the right.
+    """
+
+    def row(line: Sequence[str], tag: str) -> str:
+        aligns = ("right" if place in right else "left" for place in range(len(line)))
+        cells = (
+            f'<{tag} style="text-align:{side};padding:0 .6em">{escape(text)}</{tag}>'
+            for side, text in zip(aligns, line, strict=True)
+        )
+        return f"<tr>{''.join(cells)}</tr>"
+
+    head, *rest = lines
+    body = "".join(row(line, "td") for line in rest)
+    return f"<div><b>{escape(title)}</b><table><thead>{row(head, 'th')}</thead><tbody>{body}</tbody></table></div>"

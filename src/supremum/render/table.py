@@ -94,7 +94,8 @@ def to_markdown(table: Table) -> str:
     lines.append("| |" + "|".join(f" {_markdown(column)} " for column in table.columns) + "|")
     lines.append("|" + "---|" * (len(table.columns) + 1))
     for label, cells in table.rows:
-        lines.append(f"| **{_markdown(label)}** |" + "|".join(f" {_marked(cell)} " for cell in cells) + "|")
+        named = f"**{_markdown(label)}**" if label else ""
+        lines.append(f"| {named} |" + "|".join(f" {_marked(cell)} " for cell in cells) + "|")
     return "\n".join(lines) + "\n"
 
 
