@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 import jax
+import pytest
 
 # JAX keeps millions of small objects: looking through them for cycles would be a third of the time of all tests.
 gc.set_threshold(200_000, 50, 100)
@@ -23,3 +24,16 @@ CACHE = {
 for name, value in CACHE.items():
     jax.config.update(name, value)
     os.environ[name.upper()] = str(value)  # programs that tests start share it
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs_are_forgotten_when_there_are_many():
+    """Thousands of compiled programs, which other files have no use for, would fill the memory of small machines."""
+    yield
+    try:
+        resident = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:  # only Linux says it there
+        return
+    if resident > 2 * 2**30:
+        jax.clear_caches()
+        gc.collect()
