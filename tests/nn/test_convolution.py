@@ -263,11 +263,15 @@ def ones(*shape):
             "goes with input_dilation=1 only",
         ),
         (lambda: conv(ones(1, 0, 2), ones(3, 2, 4), padding="CIRCULAR"), ArgumentError, "nothing to repeat"),
-        (lambda: conv_transpose(ones(1, 5, 3), ones(3, 2, 4)), ArgumentError, r"\(\*window, channels, filters\), not"),
+        (
+            lambda: conv_transpose(ones(1, 5, 3), ones(3, 2, 4)),
+            ArgumentError,
+            r"\(\*window, channels / groups, filters\), whose",
+        ),
         (
             lambda: conv_transpose(ones(1, 5, 3), ones(3, 3, 4), transpose_kernel=True),
             ArgumentError,
-            r"\(\*window, filters, channels\), not",
+            r"\(\*window, filters / groups, channels\), whose",
         ),
         (lambda: conv_transpose(ones(1, 5, 2), ones(3, 2, 4), padding="CAUSAL"), UnknownNameError, "unknown padding"),
         (lambda: conv_transpose(ones(1, 0, 2), ones(3, 2, 4), padding="CIRCULAR"), ArgumentError, "nothing to repeat"),
@@ -331,3 +335,35 @@ def test_layers(name, policy):
     assert layer(jnp.zeros((0, *shape[1:]))).shape == (0, *out_shape[1:])
     stored = built(make(dtype=policy, param_dtype="bfloat16"), data(*shape))
     assert stored.kernel.read_stored().dtype == "bfloat16"
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("padding", ["SAME", "VALID", "CIRCULAR"])
+def test_groups_of_a_transposed_convolution_are_transposed_convolutions(transposed, padding):
+    rng = np.random.default_rng(0)
+    x, kernel = (
+        jnp.asarray(rng.normal(size=shape), "float32") for shape in ((2, 5, 4), (3, 2, 4 if transposed else 6))
+    )
+    options = {"strides": 2, "padding": padding, "transpose_kernel": transposed}
+    got = conv_transpose(x, kernel, groups=2, **options)
+    last = kernel.shape[-1] // 2
+    parts = [conv_transpose(x[..., 2 * i :][..., :2], kernel[..., last * i :][..., :last], **options) for i in (0, 1)]
+    np.testing.assert_array_equal(got, jnp.concatenate(parts, -1))
+    if transposed and padding != "CIRCULAR":
+        image = jnp.zeros((2, got.shape[1], 4))
+        _, pull = jax.vjp(lambda image: conv(image, kernel, strides=2, padding=padding, groups=2), image)
+        np.testing.assert_allclose(got, pull(x)[0], rtol=1e-5, atol=1e-5)
+
+
+def test_a_layer_of_groups_and_its_mistakes():
+    x = jnp.ones((1, 5, 4))
+    for transposed, shape in ((False, (3, 2, 6)), (True, (3, 3, 4))):
+        layer = ConvTranspose(6, (3,), strides=2, groups=2, transpose_kernel=transposed)
+        nn.initialize(layer, x)
+        assert (layer.kernel.shape, layer(x).shape) == (shape, (1, 10, 6))
+    with pytest.raises(ArgumentError, match="6 filters do not split into 4 groups"):
+        ConvTranspose(6, (3,), groups=4)
+    with pytest.raises(ArgumentError, match="4 channels do not split into 3 groups"):
+        nn.initialize(ConvTranspose(6, (3,), groups=3), x)
+    with pytest.raises(ArgumentError, match="with groups=2 inputs of 4 channels take a kernel of shape"):
+        conv_transpose(x, jnp.ones((3, 4, 6)), groups=2)

@@ -7,6 +7,7 @@ from typing import Unpack
 
 import jax
 
+from supremum.errors import ArgumentError
 from supremum.nn.conv import channels_of
 from supremum.nn.functional.checks import positive_int, positive_ints, window_size
 from supremum.nn.functional.convolution import TRANSPOSED_PADDINGS, conv_transpose
@@ -26,11 +27,12 @@ class ConvTranspose(Layer):
         padding: `"SAME"`, `"VALID"`, `"CIRCULAR"`, or the zeros to add around the inputs, which lie `strides` apart: a
             number, or pairs of numbers for each dimension of space.
         kernel_dilation: the distance between neighbouring weights.
+        groups: how many groups the channels are split into; each has filters of its own.
         transpose_kernel: whether to flip the kernel in space and swap its last two axes; the layer is then the gradient
             of `Conv` with the same kernel.
         use_bias: whether to add a bias; one before a batch normalisation would have no effect.
-        kernel_initializer: for the kernel, shape (*kernel_size, channels, filters), the last two swapped with
-            `transpose_kernel`.
+        kernel_initializer: for the kernel, shape (*kernel_size, channels / groups, filters), or
+            (*kernel_size, filters / groups, channels) with `transpose_kernel`.
         bias_initializer: for the bias, shape (filters,).
         options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
 
@@ -46,6 +48,7 @@ class ConvTranspose(Layer):
         strides: int | Sequence[int] | None = None,
         padding: Padding = "SAME",
         kernel_dilation: int | Sequence[int] = 1,
+        groups: int = 1,
         transpose_kernel: bool = False,
         use_bias: bool = True,
         kernel_initializer: Initializer = GLOROT_UNIFORM,
@@ -59,6 +62,9 @@ class ConvTranspose(Layer):
         self.strides = positive_ints("strides", 1 if strides is None else strides, count)
         self.padding = as_padding(padding, count, TRANSPOSED_PADDINGS)
         self.kernel_dilation = positive_ints("kernel_dilation", kernel_dilation, count)
+        self.groups = positive_int("groups", groups)
+        if self.filters % self.groups:
+            raise ArgumentError(f"{filters} filters do not split into {groups} groups: give filters={groups}")
         self.transpose_kernel = transpose_kernel
         self.use_bias = use_bias
         self._kernel_initializer = kernel_initializer
@@ -67,7 +73,10 @@ class ConvTranspose(Layer):
     def build(self, input_shape: tuple[int, ...]) -> None:
         """Add kernel and bias."""
         channels = channels_of(self, input_shape, self.kernel_size)
+        if channels % self.groups:
+            raise ArgumentError(f"{channels} channels do not split into {self.groups} groups: give groups=1")
         ends = (self.filters, channels) if self.transpose_kernel else (channels, self.filters)
+        ends = (ends[0] // self.groups, ends[1])
         self.kernel = self.add_weight("kernel", (*self.kernel_size, *ends), self._kernel_initializer)
         self.bias = self.add_weight("bias", (self.filters,), self._bias_initializer) if self.use_bias else None
         self.input_spec = InputSpec(ndim=len(input_shape), axes={-1: channels})
@@ -81,6 +90,7 @@ class ConvTranspose(Layer):
             strides=self.strides,
             padding=self.padding,
             kernel_dilation=self.kernel_dilation,
+            groups=self.groups,
             transpose_kernel=self.transpose_kernel,
             dtype=self.compute_dtype,
         )

@@ -103,6 +103,7 @@ def conv_transpose(
     strides: int | Sequence[int] = 1,
     padding: Padding = "SAME",
     kernel_dilation: int | Sequence[int] = 1,
+    groups: int = 1,
     transpose_kernel: bool = False,
     dtype: Any = None,
 ) -> jax.Array:
@@ -110,13 +111,15 @@ def conv_transpose(
 
     Args:
         x: inputs, shape (batch, *space, channels).
-        kernel: weights, shape (*window, channels, filters), or (*window, filters, channels) with `transpose_kernel`.
+        kernel: weights, shape (*window, channels / groups, filters), or (*window, filters / groups, channels) with
+            `transpose_kernel`.
         bias: shape (filters,), or None.
         strides: how many outputs there are to an input, one number or one per dimension of space.
         padding: `"SAME"`, for exactly `strides` outputs to an input; `"VALID"`, for all outputs that an input reaches;
             `"CIRCULAR"`, for as many as with `"SAME"`, where what leaves at one end comes in at the other; or the
             zeros to add around the spread inputs, as numbers, see `supremum.nn.functional.padding.Padding`.
         kernel_dilation: the distance between neighbouring weights.
+        groups: how many groups the channels are split into; each has filters of its own.
         transpose_kernel: whether to flip the kernel in space and swap its last two axes; the result is then that of
             the gradient of `conv` with the same kernel.
         dtype: the dtype to compute in; None for the one that the arrays meet in.
@@ -135,11 +138,22 @@ def conv_transpose(
     strides = positive_ints("strides", strides, count)
     kernel_dilation = positive_ints("kernel_dilation", kernel_dilation, count)
     named = as_padding(padding, count, TRANSPOSED_PADDINGS)
-    if kernel.shape[-1 if transpose_kernel else -2] != x.shape[-1]:
-        shape = "(*window, filters, channels)" if transpose_kernel else "(*window, channels, filters)"
-        raise ArgumentError(f"inputs of {x.shape[-1]} channels take a kernel of shape {shape}, not {kernel.shape}")
+    groups = positive_int("groups", groups)
+    channels = kernel.shape[-1] if transpose_kernel else kernel.shape[-2] * groups
+    if channels != x.shape[-1] or kernel.shape[-1] % groups:
+        ends = "filters / groups, channels" if transpose_kernel else "channels / groups, filters"
+        raise ArgumentError(
+            f"with groups={groups} inputs of {x.shape[-1]} channels take a kernel of shape (*window, {ends}), whose "
+            f"last axis is a multiple of groups, not {kernel.shape}"
+        )
 
     def transposed(x: jax.Array, pads: Any) -> jax.Array:
+        # That of JAX knows no groups; both ways a group has its part of the last axis.
+        parts = zip(jnp.split(x, groups, -1), jnp.split(kernel, groups, -1), strict=True)
+        found = [transposed_group(*part, pads) for part in parts]
+        return found[0] if groups == 1 else jnp.concatenate(found, -1)
+
+    def transposed_group(x: jax.Array, kernel: jax.Array, pads: Any) -> jax.Array:
         return lax.conv_transpose(
             x,
             kernel,
