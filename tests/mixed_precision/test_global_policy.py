@@ -196,6 +196,8 @@ class TestHardware:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             layers = [nn.ReLU(dtype=policy) for policy in ("mixed_float16", "mixed_float16", "float16", "float32")]
+            for layer in layers:
+                nn.initialize(layer, jnp.ones(2))
             assert not caught
             for layer in layers:
                 layer(jnp.ones(2))

@@ -92,6 +92,17 @@ def test_every_way_to_read_casts_inside_call_and_not_outside(name, jitted):
         np.testing.assert_array_equal(read(layer.w), WHAT[name](np.asarray(values["w"])))
 
 
+@either_mode
+def test_rows_that_are_not_there_are_seen(jitted):
+    """JAX's own indexing gives the last row, and the last but one for -2."""
+    layer = holding(None)
+    for read in (lambda i: layer.w.sparse_read(i), lambda i: layer.w.gather_nd(i[:, None])):
+        rows = np.asarray((jax.jit(read) if jitted else read)(jnp.asarray([1, 2, -1])))
+        np.testing.assert_array_equal(rows[0], layer.w.value[1])
+        assert np.isnan(rows[1:]).all()
+    assert layer.count.sparse_read([5]).tolist() == [np.iinfo("int32").min]
+
+
 BINARY = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
           operator.matmul, divmod]  # fmt: skip
 COMPARISONS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]

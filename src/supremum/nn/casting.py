@@ -9,26 +9,15 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.experimental.sparse import BCOO
 
 from supremum.formats import DType
 from supremum.mixed_precision import Policy
-from supremum.mixed_precision.casting import is_floating, is_floating_dtype
+from supremum.mixed_precision.casting import cast_floating, is_floating
 
 
 def keeps_dtype(tree: Any) -> bool:
     """Whether a part of the inputs is left as it is: its class says so, as a cache of keys and values does."""
     return getattr(type(tree), "keeps_dtype", False) is True
-
-
-def _is_leaf(tree: Any) -> bool:
-    return isinstance(tree, BCOO) or keeps_dtype(tree)
-
-
-def leaves_of(tree: Any) -> list[Any]:
-    """The arrays among the inputs or outputs of a layer, sparse ones whole, and what else is in them."""
-    return [leaf for leaf in jax.tree.leaves(tree, is_leaf=_is_leaf) if not keeps_dtype(leaf)]
 
 
 def cast_inputs(tree: Any, dtype: DType) -> Any:
@@ -41,29 +30,19 @@ def cast_inputs(tree: Any, dtype: DType) -> Any:
         tree: nested containers, which are not changed.
         dtype: a real floating dtype.
 
+    >>> import numpy as np
     >>> given = {"x": [np.ones(2)], "eps": 1e-8}
     >>> cast_inputs(given, jnp.dtype("float16")), given["x"][0].dtype
     ({'eps': 1e-08, 'x': [Array([1., 1.], dtype=float16)]}, dtype('float64'))
     """
 
     def cast(leaf: Any) -> Any:
-        if isinstance(leaf, BCOO):
-            data: Any = leaf.data
-            if not is_floating_dtype(data.dtype) or data.dtype == dtype:
-                return leaf
-            return BCOO(
-                (data.astype(dtype), leaf.indices),
-                shape=leaf.shape,
-                indices_sorted=leaf.indices_sorted,
-                unique_indices=leaf.unique_indices,
-            )
-        if not is_floating(leaf):
+        if keeps_dtype(leaf) or not is_floating(leaf):
             return leaf
-        if isinstance(leaf, jax.Array):
-            return leaf if leaf.dtype == dtype else leaf.astype(dtype)
-        return jnp.asarray(leaf, dtype)
+        return jnp.asarray(cast_floating(leaf, dtype))
 
-    return jax.tree.map(cast, tree, is_leaf=_is_leaf)
+    # A sparse array is a tree of its data and its indices: integers are left alone there too.
+    return jax.tree.map(cast, tree, is_leaf=keeps_dtype)
 
 
 def cast_outputs(tree: Any, policy: Policy) -> Any:
@@ -74,8 +53,10 @@ def cast_outputs(tree: Any, policy: Policy) -> Any:
 def floating_dtypes(tree: Any) -> set[DType]:
     """The real floating dtypes in a tree; weak arrays have none of their own.
 
+    >>> import numpy as np
     >>> floating_dtypes([np.ones(2, "float16"), 1.5, np.arange(2)])
     {dtype('float16')}
     """
-    found = (getattr(leaf, "dtype", None) for leaf in leaves_of(tree) if not getattr(leaf, "weak_type", False))
-    return {dtype.newbyteorder("=") for dtype in found if isinstance(dtype, np.dtype) and is_floating_dtype(dtype)}
+    leaves = [leaf for leaf in jax.tree.leaves(tree, is_leaf=keeps_dtype) if not keeps_dtype(leaf)]
+    strong = (leaf for leaf in leaves if is_floating(leaf) and not getattr(leaf, "weak_type", False))
+    return {leaf.dtype.newbyteorder("=") for leaf in strong}

@@ -220,7 +220,7 @@ class Layer(Creation, Holder, ABC):
             args, kwargs = self._cast_inputs((args, kwargs))
         if not self._built:
             self._build(args, kwargs)
-        if self._policy.should_cast_variables and self.compute_dtype is not None:
+        if self._policy.should_cast_variables and self.compute_dtype is not None and not is_declaring():
             warn_if_it_gains_nothing(self.compute_dtype)
         if self._takes_training:
             kwargs = {**kwargs, "training": running.training}

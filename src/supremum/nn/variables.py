@@ -152,17 +152,22 @@ class Variable(VariableOperators):
         """Some rows of it, which alone are cast.
 
         Args:
-            indices: along the first axis, integers of any shape.
+            indices: along the first axis, integers of any shape. Where there is no such row, below 0 as well, floats
+                are NaN and integers the smallest there is, as `mode="fill"` of `jax.numpy.ndarray.at` has it.
         """
-        return self._read_as_seen(self.read_stored()[jnp.asarray(indices)])
+        return self._taken(jnp.asarray(indices))
 
     def gather_nd(self, indices: Any) -> jax.Array:
         """Some elements or slices of it, which alone are cast.
 
         Args:
-            indices: integers of shape (..., n), each an index into the first n axes.
+            indices: integers of shape (..., n), each an index into the first n axes; as for `sparse_read`.
         """
-        return self._read_as_seen(self.read_stored()[tuple(jnp.moveaxis(jnp.asarray(indices), -1, 0))])
+        return self._taken(tuple(jnp.moveaxis(jnp.asarray(indices), -1, 0)))
+
+    def _taken(self, place: Any) -> jax.Array:
+        found = self.read_stored().at[place].get(mode="fill", wrap_negative_indices=False)
+        return self._read_as_seen(found)
 
     def _read_as_seen(self, array: jax.Array) -> jax.Array:
         return array
