@@ -132,6 +132,7 @@ class TestReach:
             assert (outer, global_policy()) == (Policy("float32"), Policy("mixed_bfloat16"))
             with use_policy(None):
                 assert global_policy() == Policy("mixed_float16")
+            assert global_policy() == Policy("mixed_bfloat16")
         with pytest.raises(RuntimeError), use_policy("float64"):
             raise RuntimeError
         assert global_policy() == Policy("mixed_float16")

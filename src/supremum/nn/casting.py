@@ -37,7 +37,7 @@ def cast_inputs(tree: Any, dtype: DType) -> Any:
     """
 
     def cast(leaf: Any) -> Any:
-        if keeps_dtype(leaf) or not is_floating(leaf):
+        if not is_floating(leaf):
             return leaf
         return jnp.asarray(cast_floating(leaf, dtype))
 
