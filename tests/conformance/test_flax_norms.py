@@ -10,7 +10,7 @@ from conformance.flax_judge import CELLS, Cell, differences, random_like
 from supremum import nn
 from supremum.formats import as_format
 from supremum.nn.batch_norm import BatchNorm
-from supremum.nn.functional import at_least_float32, common_dtype
+from supremum.nn.functional import at_least_float32, common_dtype, moments
 from supremum.nn.functional import normalisation as ours
 from supremum.nn.normalisation import GroupNorm, InstanceNorm, LayerNorm, RMSNorm
 
@@ -37,7 +37,7 @@ def flax(make, **call):
 
 def batch_norm_in_training(params, x, dtype):
     wide = at_least_float32(common_dtype(x, *params.values(), dtype=dtype))
-    mean, variance = ours.moments(x.astype(wide), (0, 1))
+    mean, variance = moments(x.astype(wide), (0, 1))
     return ours.batch_norm(x, mean, variance, params["scale"], params["bias"], epsilon=EPSILON, dtype=dtype)
 
 

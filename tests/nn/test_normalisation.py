@@ -7,12 +7,12 @@ import pytest
 
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
+from supremum.nn.functional.moments import moments
 from supremum.nn.functional.normalisation import (
     batch_norm,
     group_norm,
     instance_norm,
     layer_norm,
-    moments,
     normalise,
     rms_norm,
 )
@@ -165,6 +165,28 @@ def test_values_are_numpys(name, dtype):
     want = normed(x, axes, 1e-3, centred=centred)
     # One rounding, of a result that float32 gives: half a unit of bfloat16.
     np.testing.assert_allclose(np.asarray(got).astype("complex128"), want, rtol=as_format(dtype).eps * 0.51, atol=1e-6)
+
+
+@every_form
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_derivatives_of_both_modes_and_of_second_order_are_those_of_the_plain_formula(name, dtype):
+    form, axes, centred = FORMS[name]
+    with jax.enable_x64(True):
+        x, change, weights = (data((3, 4), dtype, seed) for seed in range(3))
+
+        def plain(x):
+            distance = x - x.mean(axes, keepdims=True) if centred else x
+            return distance / jnp.sqrt((distance * distance.conj()).real.mean(axes, keepdims=True) + 0.1)
+
+        def derivatives(form):
+            value, slope = jax.jvp(form, (x,), (change,))
+            gradient = jax.grad(lambda x: (form(x) * weights).real.sum())
+            along = jax.grad(lambda x: (jax.jvp(form, (x,), (change,))[1] * weights).real.sum())
+            return value, slope, gradient(x), jax.jvp(gradient, (x,), (change,))[1], along(x)
+
+        for got, want in zip(derivatives(lambda x: form(x, epsilon=0.1)), derivatives(plain), strict=True):
+            assert got.dtype == dtype
+            np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])

@@ -12,7 +12,8 @@ from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
 from supremum.nn.functional import at_least_float32, common_dtype, promote_dtype
 from supremum.nn.functional.checks import as_axes
-from supremum.nn.functional.normalisation import batch_norm, moments
+from supremum.nn.functional.moments import moments
+from supremum.nn.functional.normalisation import batch_norm
 from supremum.nn.initializers import ONES, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpec
 from supremum.nn.normalisation import Normalisation, NormOptions

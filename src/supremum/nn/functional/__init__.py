@@ -7,12 +7,12 @@ from supremum.nn.functional.dropout import dropout
 from supremum.nn.functional.embedding import attend, embedding
 from supremum.nn.functional.masks import combine_masks, make_attention_mask, make_causal_mask
 from supremum.nn.functional.merging import add, average, concatenate, maximum, multiply, subtract
+from supremum.nn.functional.moments import moments
 from supremum.nn.functional.normalisation import (
     batch_norm,
     group_norm,
     instance_norm,
     layer_norm,
-    moments,
     normalise,
     rms_norm,
 )

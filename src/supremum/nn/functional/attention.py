@@ -10,7 +10,8 @@ import jax.numpy as jnp
 
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
-from supremum.nn.functional.masks import broadcasts, split_additive
+from supremum.nn.functional.checks import broadcasts
+from supremum.nn.functional.masks import split_additive
 from supremum.nn.functional.online_softmax import Inputs, Plan, attend
 from supremum.nn.functional.promotion import at_least_float32, promote_dtype
 from supremum.nn.functional.real_only import refuse_complex
@@ -87,9 +88,12 @@ def dot_product_attention(
         is_causal=is_causal,
         dropout_rate=_dropout_rate(dropout_rate, dropout_key),
         chunk=_chunk(chunk, sizes),
+        members=sizes.members,
     )
+    split = query.reshape(*query.shape[:-2], sizes.groups, sizes.members, query.shape[-1])
+    rows = sizes.members * sizes.queries
     inputs = Inputs(
-        query=query.reshape(*query.shape[:-2], sizes.groups, sizes.members, query.shape[-1]),
+        query=jnp.moveaxis(split, -2, -4).reshape(*sizes.batch, rows, sizes.groups, query.shape[-1]),
         key=key,
         value=value,
         bias=None if bias is None else _by_group("bias", bias, sizes),
@@ -97,7 +101,8 @@ def dot_product_attention(
         dropout_key=dropout_key if dropout_rate else None,
     )
     result: jax.Array = attend(plan, inputs)
-    return result.reshape(*query.shape[:-1], value.shape[-1])
+    split = result.reshape(*sizes.batch, sizes.members, sizes.queries, sizes.groups, value.shape[-1])
+    return jnp.moveaxis(split, -4, -2).reshape(*query.shape[:-1], value.shape[-1])
 
 
 class _Sizes(NamedTuple):

@@ -166,3 +166,12 @@ def _whole(value: Any) -> int | None:
         return operator.index(value)
     except TypeError:
         return None
+
+
+def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    """Whether an array of a shape can be read as one of another, each axis being of the same length or of length 1.
+
+    >>> broadcasts((3, 1), (2, 3, 4)), broadcasts((2, 3), (1, 3))
+    (True, False)
+    """
+    return len(shape) <= len(to) and all(a in (1, b) for a, b in zip(reversed(shape), reversed(to), strict=False))

@@ -5,9 +5,7 @@ spec/flax-flip-default-dtypes.md, "Half-precision dtypes", "Batch statistics" an
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any
 
 import jax
@@ -16,55 +14,10 @@ from jax import lax
 
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import DType, as_format
-from supremum.nn.functional.checks import as_axes
+from supremum.nn.functional.checks import as_axes, broadcasts
+from supremum.nn.functional.moments import checked_epsilon, standardise
 from supremum.nn.functional.promotion import at_least_float32, common_dtype, promote_dtype
 from supremum.promotion import promote_types
-
-
-def moments(
-    x: Any, axes: int | Sequence[int], *, mask: Any = None, keepdims: bool = False
-) -> tuple[jax.Array, jax.Array]:
-    """Mean and biased variance over some axes, in at least float32.
-
-    The squares are of distances from a first estimate of the mean, so that they do not cancel, and what that estimate
-    is off by is taken out of both: the corrected two-pass algorithm of Chan, Golub and LeVeque, 1983, "Algorithms for
-    Computing the Sample Variance". Without it rows of equal large values would come out of a norm as ±1.
-
-    Args:
-        x: values of any dtype; integers count as float32.
-        axes: the axes to reduce.
-        mask: bool, of a shape that broadcasts to that of `x`: which values count; None for all.
-        keepdims: whether the reduced axes stay, with length 1.
-
-    Returns:
-        The mean, complex where `x` is, and the variance, which is real: the mean of (x - mean)·conj(x - mean). Where no
-        value counts both are 0.
-
-    Raises:
-        ArgumentError: for axes that are not there or named twice, or a mask of another shape; a `ValueError`.
-        OperandError: for a mask that is not bool; a `TypeError`.
-
-    >>> moments(jnp.asarray([-6e4, 6e4], jnp.float16), -1)
-    (Array(0., dtype=float32), Array(3.6e+09, dtype=float32))
-    """
-    (x,) = promote_dtype(x, dtype=at_least_float32(common_dtype(x)))
-    axes = as_axes("axes", axes, x.ndim)
-    count: Any = max(math.prod(x.shape[axis] for axis in axes), 1)
-    if mask is not None:
-        mask = _checked_mask(mask, x.shape)
-        count = jnp.maximum(jnp.sum(mask, axes, keepdims=True, dtype=at_least_float32(x.real.dtype)), 1)
-        x = jnp.where(mask, x, 0)  # before anything else, or a NaN there would be one in the gradient
-
-    def average(values: jax.Array) -> jax.Array:
-        return jnp.sum(values, axes, keepdims=True) / count
-
-    # Neither result depends on the estimate, so neither do gradients.
-    estimate = lax.stop_gradient(average(x))
-    distance = x - estimate if mask is None else jnp.where(mask, x - estimate, 0)
-    error = average(distance)
-    variance = jnp.maximum(average(_squared(distance)) - _squared(error), 0)
-    mean = estimate + error
-    return (mean, variance) if keepdims else (jnp.squeeze(mean, axes), jnp.squeeze(variance, axes))
 
 
 def normalise(
@@ -114,11 +67,12 @@ def normalise(
         raise OperandError(f"a variance is real, not {variance.dtype}: give variance.real")
     names = {"mean": mean, "variance": variance, "scale": scale, "offset": offset}
     for name, array in names.items():
-        if array is not None and not _broadcasts(array.shape, x.shape):
+        if array is not None and not broadcasts(array.shape, x.shape):
             raise ArgumentError(f"{name} has shape {array.shape}, which does not broadcast to that of x, {x.shape}")
-    result = x if mean is None else x - mean
-    result = result * lax.rsqrt(variance + _checked_epsilon(epsilon, variance.dtype))
-    result = result if scale is None else result * scale
+    # One factor for each value: its gradient then needs one sum over rows, not two after one another.
+    factor = lax.rsqrt(variance + checked_epsilon(epsilon, variance.dtype))
+    factor = factor if scale is None else factor * scale
+    result = (x if mean is None else x - mean) * factor
     result = result if offset is None else result + offset
     return result.astype(target)
 
@@ -154,8 +108,8 @@ def layer_norm(
     """
     target, x, axes = _prepared(x, scale, offset, axes, dtype)
     scale, offset = _along(axes, x.shape, scale=scale, offset=offset)
-    mean, variance = moments(x, axes, keepdims=True)
-    return normalise(x, mean, variance, scale, offset, epsilon=epsilon, dtype=target)
+    result, _ = standardise(x, axes, checked_epsilon(epsilon, x.real.dtype), centred=True)
+    return _scaled(result, scale, offset, target)
 
 
 def rms_norm(
@@ -182,9 +136,8 @@ def rms_norm(
     """
     target, x, axes = _prepared(x, scale, None, axes, dtype)
     (scale,) = _along(axes, x.shape, scale=scale)
-    count = max(math.prod(x.shape[axis] for axis in axes), 1)
-    mean_square = jnp.sum(_squared(x), axes, keepdims=True) / count
-    return normalise(x, None, mean_square, scale, epsilon=epsilon, dtype=target)
+    result, _ = standardise(x, axes, checked_epsilon(epsilon, x.real.dtype), centred=False)
+    return _scaled(result, scale, None, target)
 
 
 def group_norm(
@@ -220,9 +173,9 @@ def group_norm(
     scale, offset = _along(axes, x.shape, scale=scale, offset=offset)
     split = (groups, channels // groups)
     x = x.reshape(*shape[:-1], *split)
-    mean, variance = moments(x, (*range(1, x.ndim - 2), x.ndim - 1), keepdims=True)
-    scale, offset = (each if each is None else each.reshape(split) for each in (scale, offset))
-    return normalise(x, mean, variance, scale, offset, epsilon=epsilon, dtype=target).reshape(shape)
+    axes = (*range(1, x.ndim - 2), x.ndim - 1)
+    result, _ = standardise(x, axes, checked_epsilon(epsilon, x.real.dtype), centred=True)
+    return _scaled(result.reshape(shape), scale, offset, target)
 
 
 def instance_norm(
@@ -256,8 +209,8 @@ def instance_norm(
         )
     target, x, axes = _prepared(x, scale, offset, -1, dtype)
     scale, offset = _along(axes, x.shape, scale=scale, offset=offset)
-    mean, variance = moments(x, tuple(range(1, x.ndim - 1)), keepdims=True)
-    return normalise(x, mean, variance, scale, offset, epsilon=epsilon, dtype=target)
+    result, _ = standardise(x, tuple(range(1, x.ndim - 1)), checked_epsilon(epsilon, x.real.dtype), centred=True)
+    return _scaled(result, scale, offset, target)
 
 
 def batch_norm(
@@ -309,6 +262,13 @@ def _prepared(x: Any, scale: Any, offset: Any, axes: Any, dtype: Any) -> tuple[D
     return target, x, tuple(sorted(as_axes("axes", axes, x.ndim)))
 
 
+def _scaled(result: jax.Array, scale: Any, offset: Any, target: DType) -> jax.Array:
+    """Standardised values times a scale, plus an offset, rounded once."""
+    scale, offset = promote_dtype(scale, offset, dtype=result.dtype)
+    result = result if scale is None else result * scale
+    return (result if offset is None else result + offset).astype(target)
+
+
 def _along(axes: tuple[int, ...], shape: tuple[int, ...], **arrays: Any) -> list[Any]:
     """Arrays over some axes of a shape, with axes of length 1 for the others."""
     want = tuple(shape[axis] for axis in axes)
@@ -320,37 +280,3 @@ def _along(axes: tuple[int, ...], shape: tuple[int, ...], **arrays: Any) -> list
             )
     spread = [length if axis in axes else 1 for axis, length in enumerate(shape)]
     return [None if array is None else jnp.reshape(array, spread) for array in arrays.values()]
-
-
-def _squared(x: jax.Array) -> jax.Array:
-    """x·conj(x), real."""
-    if as_format(x.dtype).category == "complex":
-        return lax.square(lax.real(x)) + lax.square(lax.imag(x))
-    return lax.square(x)
-
-
-def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
-    return len(shape) <= len(to) and all(a in (1, b) for a, b in zip(reversed(shape), reversed(to), strict=False))
-
-
-def _checked_mask(mask: Any, shape: tuple[int, ...]) -> jax.Array:
-    mask = jnp.asarray(mask)
-    if as_format(mask.dtype).category != "bool":
-        raise OperandError(f"a mask is bool, not {mask.dtype}: say which numbers count, as in mask != 0")
-    if not _broadcasts(mask.shape, shape):
-        raise ArgumentError(f"a mask of shape {mask.shape} does not broadcast to that of x, {shape}")
-    return jnp.broadcast_to(mask, shape)
-
-
-def _checked_epsilon(epsilon: Any, dtype: DType) -> float:
-    """The epsilon, refused where 1 / sqrt(epsilon) or its slope is not finite, which makes constant values NaN."""
-    if isinstance(epsilon, bool) or not isinstance(epsilon, Real):
-        raise ArgumentError(f"epsilon is a positive number, such as 1e-6, not {epsilon!r}")
-    largest = as_format(dtype).max
-    least = largest ** (-2 / 3)
-    if not least <= float(epsilon) <= largest:
-        raise ArgumentError(
-            f"epsilon={epsilon} is outside of {least:.1e} to {largest:.1e}, where 1 / sqrt(epsilon) and its slope are "
-            f"finite in {dtype}: give epsilon=1e-6"
-        )
-    return float(epsilon)

@@ -37,6 +37,7 @@ class Plan(NamedTuple):
         is_causal: whether query i attends to no key after i.
         dropout_rate: the share of probabilities that become zero; the others are divided by what is left.
         chunk: how many keys are processed at once, at least 1.
+        members: how many heads of queries each head of keys serves.
     """
 
     wide: DType
@@ -44,13 +45,17 @@ class Plan(NamedTuple):
     is_causal: bool
     dropout_rate: float
     chunk: int
+    members: int
 
 
 class Inputs(NamedTuple):
     """What attention is computed of. `groups` are the heads of keys and values, each with `members` heads of queries.
 
+    These lie one after another along one axis of `rows`, members times queries: with an axis of their own, products
+    would be copied into an order of axes that XLA multiplies in, also where each group has one member only.
+
     Attributes:
-        query: (batch..., queries, groups, members, head_dim), of the dtype of key and value.
+        query: (batch..., rows, groups, head_dim), of the dtype of key and value.
         key: (batch..., keys, groups, head_dim).
         value: (batch..., keys, groups, value_dim).
         bias: real, of as many dimensions as the scores (batch..., groups, members, queries, keys) and broadcasting to
@@ -72,7 +77,7 @@ def attend(plan: Plan, inputs: Inputs) -> jax.Array:
     """The sum of values, weighted by the softmax of the scores.
 
     Returns:
-        An array of shape (batch..., queries, groups, members, value_dim) in the dtype of the values, rounded once;
+        An array of shape (batch..., rows, groups, value_dim) in the dtype of the values, rounded once;
         zeros where a query attends to nothing.
     """
     return _forward(plan, inputs)[0]
@@ -82,29 +87,36 @@ def _forward(plan: Plan, inputs: Inputs) -> tuple[jax.Array, tuple[Any, ...]]:
     wide, rows = plan.wide, _rows(inputs)
 
     def step(carry: Any, chunk: Chunk) -> Any:
-        top, total, sums = carry
         scores = _scores(plan, inputs, chunk)
         # What is subtracted cancels out: no gradients of gradients go through it.
-        higher = lax.stop_gradient(jnp.maximum(top, jnp.max(scores, -1, initial=-jnp.inf)))
+        higher = lax.stop_gradient(jnp.max(scores, -1, initial=-jnp.inf))
+        if carry is not None:
+            higher = jnp.maximum(carry[0], higher)
         shift = _zero_if_none(higher)
-        weights, fade = jnp.exp(scores - shift[..., None]), jnp.exp(top - shift)
+        weights = jnp.exp(scores - shift[..., None])
         kept = weights * _dropout(plan, inputs, chunk)
-        added = jnp.einsum("...gmqk,...kgd->...gmqd", kept, _keys(inputs.value, chunk).astype(wide))
+        added = jnp.einsum("...grk,...kgd->...grd", kept, _keys(inputs.value, chunk).astype(wide))
+        if carry is None:
+            return higher, jnp.sum(weights, -1), added
+        top, total, sums = carry
+        fade = jnp.exp(top - shift)
         return higher, total * fade + jnp.sum(weights, -1), sums * fade[..., None] + added
 
     nothing = jnp.full(rows, -jnp.inf, wide), jnp.zeros(rows, wide), jnp.zeros((*rows, inputs.value.shape[-1]), wide)
-    top, total, sums = _over_chunks(plan, inputs, step, nothing)
+    # One chunk of all keys has nothing to go on from, and XLA would not see that.
+    start = None if inputs.key.shape[-3] == plan.chunk else nothing
+    top, total, sums = _over_chunks(plan, inputs, step, start)
     inverse = 1 / jnp.where(total == 0, jnp.ones_like(total), total)
     outputs = sums * inverse[..., None]
     # The maximum and the sum apart: in one logarithm of both, the sum would be lost next to a large maximum.
     residuals = inputs, outputs, _zero_if_none(top), inverse
-    return jnp.moveaxis(outputs, -2, -4).astype(inputs.value.dtype), residuals
+    return jnp.moveaxis(outputs, -2, -3).astype(inputs.value.dtype), residuals
 
 
 def _backward(plan: Plan, residuals: tuple[Any, ...], cotangent: jax.Array) -> tuple[Inputs]:
     inputs, outputs, shift, inverse = residuals
     query, key, value, bias, wide = inputs.query, inputs.key, inputs.value, inputs.bias, plan.wide
-    upstream = jnp.moveaxis(cotangent, -4, -2)
+    upstream = jnp.moveaxis(cotangent, -3, -2)
     wide_upstream, wide_query = upstream.astype(wide), query.astype(wide)
     # The sum over keys of each probability times its gradient, taken from outputs that are not rounded yet.
     mean = jnp.sum(wide_upstream * outputs, -1)
@@ -113,16 +125,16 @@ def _backward(plan: Plan, residuals: tuple[Any, ...], cotangent: jax.Array) -> t
         of_query, of_key, of_value, of_bias = gradients
         dropout = _dropout(plan, inputs, chunk)
         probabilities = jnp.exp(_scores(plan, inputs, chunk) - shift[..., None]) * inverse[..., None]
-        of_kept = jnp.einsum("...gmqd,...kgd->...gmqk", upstream, _keys(value, chunk), preferred_element_type=wide)
+        of_kept = jnp.einsum("...grd,...kgd->...grk", upstream, _keys(value, chunk), preferred_element_type=wide)
         of_scores = probabilities * (of_kept * dropout - mean[..., None])
-        added = jnp.einsum("...gmqk,...kgd->...qgmd", of_scores, _keys(key, chunk).astype(wide))
-        for_key = jnp.einsum("...gmqk,...qgmd->...kgd", of_scores, wide_query) * plan.scale
-        for_value = jnp.einsum("...gmqk,...gmqd->...kgd", probabilities * dropout, wide_upstream)
+        added = jnp.einsum("...grk,...kgd->...rgd", of_scores, _keys(key, chunk).astype(wide))
+        for_key = jnp.einsum("...grk,...rgd->...kgd", of_scores, wide_query) * plan.scale
+        for_value = jnp.einsum("...grk,...grd->...kgd", probabilities * dropout, wide_upstream)
         return (
             of_query + added * plan.scale,
             _with_keys(of_key, for_key, chunk),
             _with_keys(of_value, for_value, chunk),
-            None if of_bias is None else _with_bias(of_bias, of_scores, chunk),
+            None if of_bias is None else _with_bias(of_bias, _by_member(plan, of_scores), chunk),
         )
 
     # Of a bias that is one for all keys the gradient adds up over chunks.
@@ -154,14 +166,15 @@ def _over_chunks(plan: Plan, inputs: Inputs, step: Callable[[Any, Chunk], Any], 
 
 def _rows(inputs: Inputs) -> tuple[int, ...]:
     """The shape of the scores less its last axis, that of the keys."""
-    *batch, queries, groups, members, _ = inputs.query.shape
-    return (*batch, groups, members, queries)
+    *batch, rows, groups, _ = inputs.query.shape
+    return (*batch, groups, rows)
 
 
 def _scores(plan: Plan, inputs: Inputs, chunk: Chunk) -> jax.Array:
     """The scores of a chunk of keys, `-inf` where a query does not attend."""
     key = _keys(inputs.key, chunk)
-    scores = jnp.einsum("...qgmd,...kgd->...gmqk", inputs.query, key, preferred_element_type=plan.wide) * plan.scale
+    scores = jnp.einsum("...rgd,...kgd->...grk", inputs.query, key, preferred_element_type=plan.wide) * plan.scale
+    shape, scores = scores.shape, _by_member(plan, scores)
     if inputs.bias is not None:
         scores += _along_scores(inputs.bias, chunk).astype(plan.wide)
     if inputs.mask is not None:
@@ -170,7 +183,13 @@ def _scores(plan: Plan, inputs: Inputs, chunk: Chunk) -> jax.Array:
         begin, count = chunk
         causal = make_causal_mask(scores.shape[-2], count, offset=-begin)
         scores = jnp.where(causal, scores, -jnp.inf)
-    return scores
+    return scores.reshape(shape)
+
+
+def _by_member(plan: Plan, scores: jax.Array) -> jax.Array:
+    """Scores of shape (batch..., groups, members, queries, keys)."""
+    *rest, rows, keys = scores.shape
+    return scores.reshape(*rest, plan.members, rows // plan.members, keys)
 
 
 def _dropout(plan: Plan, inputs: Inputs, chunk: Chunk) -> jax.Array | float:

@@ -10,7 +10,7 @@ import numpy as np
 
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
-from supremum.nn.functional.masks import broadcasts
+from supremum.nn.functional.checks import broadcasts
 from supremum.nn.functional.promotion import at_least_float32, promote_dtype
 from supremum.nn.functional.real_only import refuse_complex
 

@@ -10,8 +10,8 @@ from jax import lax
 
 from supremum.errors import ArgumentError
 from supremum.formats import as_format
-from supremum.nn.functional.checks import as_axes
-from supremum.nn.functional.masks import as_boolean, broadcasts
+from supremum.nn.functional.checks import as_axes, broadcasts
+from supremum.nn.functional.masks import as_boolean
 from supremum.nn.functional.promotion import at_least_float32, promote_dtype
 from supremum.nn.functional.real_only import refuse_complex
 

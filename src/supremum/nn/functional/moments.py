@@ -1,0 +1,144 @@
+"""Mean, variance, and values standardised by them, accurate for rows of large and of equal values.
+
+spec/flax-flip-default-dtypes.md, "Half-precision dtypes", "Batch statistics" and "Complex number support".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from numbers import Real
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from supremum.errors import ArgumentError, OperandError
+from supremum.formats import DType, as_format
+from supremum.nn.functional.checks import as_axes, broadcasts
+from supremum.nn.functional.promotion import at_least_float32, common_dtype, promote_dtype
+
+
+def moments(
+    x: Any, axes: int | Sequence[int], *, mask: Any = None, keepdims: bool = False
+) -> tuple[jax.Array, jax.Array]:
+    """Mean and biased variance over some axes, in at least float32.
+
+    The squares are of distances from a first estimate of the mean, so that they do not cancel, and what that estimate
+    is off by is taken out of both: the corrected two-pass algorithm of Chan, Golub and LeVeque, 1983, "Algorithms for
+    Computing the Sample Variance". Without it rows of equal large values would come out of a norm as ±1.
+
+    Args:
+        x: values of any dtype; integers count as float32.
+        axes: the axes to reduce.
+        mask: bool, of a shape that broadcasts to that of `x`: which values count; None for all.
+        keepdims: whether the reduced axes stay, with length 1.
+
+    Returns:
+        The mean, complex where `x` is, and the variance, which is real: the mean of (x - mean)·conj(x - mean). Where no
+        value counts both are 0.
+
+    Raises:
+        ArgumentError: for axes that are not there or named twice, or a mask of another shape; a `ValueError`.
+        OperandError: for a mask that is not bool; a `TypeError`.
+
+    >>> moments(jnp.asarray([-6e4, 6e4], jnp.float16), -1)
+    (Array(0., dtype=float32), Array(3.6e+09, dtype=float32))
+    """
+    (x,) = promote_dtype(x, dtype=at_least_float32(common_dtype(x)))
+    axes = as_axes("axes", axes, x.ndim)
+    count: Any = max(math.prod(x.shape[axis] for axis in axes), 1)
+    if mask is not None:
+        mask = _checked_mask(mask, x.shape)
+        count = jnp.maximum(jnp.sum(mask, axes, keepdims=True, dtype=at_least_float32(x.real.dtype)), 1)
+        x = jnp.where(mask, x, 0)  # before anything else, or a NaN there would be one in the gradient
+
+    def average(values: jax.Array) -> jax.Array:
+        return jnp.sum(values, axes, keepdims=True) / count
+
+    # Neither result depends on the estimate, so neither do gradients.
+    estimate = lax.stop_gradient(average(x))
+    distance = x - estimate if mask is None else jnp.where(mask, x - estimate, 0)
+    error = average(distance)
+    variance = jnp.maximum(average(squared(distance)) - squared(error), 0)
+    mean = estimate + error
+    return (mean, variance) if keepdims else (jnp.squeeze(mean, axes), jnp.squeeze(variance, axes))
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1, 2, 3))
+def standardise(x: jax.Array, axes: tuple[int, ...], epsilon: float, centred: bool) -> tuple[jax.Array, jax.Array]:
+    """Values less their mean, divided by the root of their variance.
+
+    The derivative is written out, for it is short: what JAX makes of the two passes of `moments` sums over rows again
+    and again, and takes 2.5 times as long on CPU.
+
+    Args:
+        x: values of at least float32.
+        axes: the axes to reduce, each once, from 0.
+        epsilon: added to the variance.
+        centred: whether the mean is subtracted; if not, values are divided by the root of their mean square.
+
+    Returns:
+        The result, of the shape of `x`, and what the differences were multiplied by, with reduced axes of length 1.
+    """
+    if centred:
+        mean, variance = moments(x, axes, keepdims=True)
+        factor = lax.rsqrt(variance + epsilon)
+        return (x - mean) * factor, factor
+    factor = lax.rsqrt(_average(squared(x), axes) + epsilon)
+    return x * factor, factor
+
+
+@standardise.defjvp
+def _(
+    axes: tuple[int, ...], epsilon: float, centred: bool, primals: tuple[jax.Array], tangents: tuple[jax.Array]
+) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
+    (change,) = tangents
+    result, factor = standardise(*primals, axes, epsilon, centred)
+    # The change of the logarithm of the deviation: of a mean of x·conj(x), half of that is the mean of Re(conj(x)·dx).
+    growth = _average(_real_product(result, change), axes)
+    moved = change - _average(change, axes) if centred else change
+    return (result, factor), (factor * (moved - result * growth), -lax.square(factor) * growth)
+
+
+def _average(x: jax.Array, axes: tuple[int, ...]) -> jax.Array:
+    return jnp.sum(x, axes, keepdims=True) / max(math.prod(x.shape[axis] for axis in axes), 1)
+
+
+def _real_product(x: jax.Array, y: jax.Array) -> jax.Array:
+    """The real part of conj(x)·y."""
+    if as_format(x.dtype).category == "complex":
+        return lax.real(x) * lax.real(y) + lax.imag(x) * lax.imag(y)
+    return x * y
+
+
+def squared(x: jax.Array) -> jax.Array:
+    """x·conj(x), real."""
+    if as_format(x.dtype).category == "complex":
+        return lax.square(lax.real(x)) + lax.square(lax.imag(x))
+    return lax.square(x)
+
+
+def _checked_mask(mask: Any, shape: tuple[int, ...]) -> jax.Array:
+    mask = jnp.asarray(mask)
+    if as_format(mask.dtype).category != "bool":
+        raise OperandError(f"a mask is bool, not {mask.dtype}: say which numbers count, as in mask != 0")
+    if not broadcasts(mask.shape, shape):
+        raise ArgumentError(f"a mask of shape {mask.shape} does not broadcast to that of x, {shape}")
+    return jnp.broadcast_to(mask, shape)
+
+
+def checked_epsilon(epsilon: Any, dtype: DType) -> float:
+    """The epsilon, refused where 1 / sqrt(epsilon) or its slope is not finite, which makes constant values NaN."""
+    if isinstance(epsilon, bool) or not isinstance(epsilon, Real):
+        raise ArgumentError(f"epsilon is a positive number, such as 1e-6, not {epsilon!r}")
+    largest = as_format(dtype).max
+    least = largest ** (-2 / 3)
+    if not least <= float(epsilon) <= largest:
+        raise ArgumentError(
+            f"epsilon={epsilon} is outside of {least:.1e} to {largest:.1e}, where 1 / sqrt(epsilon) and its slope are "
+            f"finite in {dtype}: give epsilon=1e-6"
+        )
+    return float(epsilon)
