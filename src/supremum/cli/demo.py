@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -58,10 +59,12 @@ def demo(
     with Progress(*columns, console=console) as progress:
         for each in policies:
             task = progress.add_task(floor.label_of(each), total=length, status="compiling")
+            skipped = [0]
 
-            def show(number: int, history: Any, task: Any = task) -> None:
-                skipped = f", {history.skipped_steps} skipped" if history.skipped_steps else ""
-                progress.update(task, completed=number, status=f"loss {history.loss[-1]:.2e}{skipped}")
+            def show(epoch: int, logs: Mapping[str, float], task: Any = task, skipped: list[int] = skipped) -> None:
+                skipped[0] += int(logs.get("skipped_steps", 0))
+                told = f", {skipped[0]} skipped" if skipped[0] else ""
+                progress.update(task, completed=epoch + 1, status=f"loss {logs['loss']:.2e}{told}")
 
             reports.append(
                 floor.train_classifier(digits, each, chosen, seed=seed, epochs=length, weight=factor, on_epoch=show)

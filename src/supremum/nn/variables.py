@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -53,6 +54,7 @@ class Variable(VariableOperators):
         self._spec = spec
         self._initializer: Initializer | None = None
         self._stored = None
+        self._lender: Callable[[], None] | None = None
         self.name = name
         self.trainable = trainable
         self.is_of_layer = False
@@ -81,7 +83,7 @@ class Variable(VariableOperators):
     @property
     def is_initialized(self) -> bool:
         """Whether it has a value of its own."""
-        return self._stored is not None
+        return self._stored is not None or self._lender is not None
 
     def initialize(self, key: jax.Array) -> None:
         """Make the first value, unless there is one.
@@ -92,7 +94,7 @@ class Variable(VariableOperators):
         Raises:
             ArgumentError: if the initialiser gives another shape or dtype.
         """
-        if self._stored is not None or self._initializer is None:
+        if self.is_initialized or self._initializer is None:
             return
         with jax.ensure_compile_time_eval():  # a real array also while the model is being traced
             try:
@@ -181,6 +183,8 @@ class Variable(VariableOperators):
         values = current_overlay()
         if values is not None and self in values:
             return values[self]
+        if self._lender is not None:
+            self._lender()
         if self._stored is not None:
             return self._stored
         if is_declaring():
@@ -246,8 +250,26 @@ class Variable(VariableOperators):
                 "trace: nn.functional_call(model, variables, x) takes values and gives them back"
             )
         else:
+            if self._lender is not None:
+                self._lender()
             self._stored = array
         return self
+
+    def lend(self, lender: Callable[[], None]) -> None:
+        """Hold no value for a time; `Loan` does this.
+
+        Args:
+            lender: gives the value back, by `take_back`, as soon as somebody asks for it.
+        """
+        self._stored, self._lender = None, lender
+
+    def take_back(self, array: jax.Array) -> None:
+        """Hold a value again.
+
+        Args:
+            array: the value, in shape and dtype of the variable.
+        """
+        self._stored, self._lender = array, None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, shape={self.shape}, dtype={as_format(self.true_dtype)})"

@@ -1,47 +1,52 @@
-"""One training step as one pure function: forward, backward, unscale, finite check, update or skip, new scale."""
+"""One step of training as one pure function: forward, backward, unscale, finite check, update or skip, new scale."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 
-from supremum.mixed_precision import LossScale, LossScaleState, scaled_value_and_grad
-from supremum.nn import Layer, functional_call, split_variables
+from supremum.mixed_precision import LossScaleState
+from supremum.nn import Layer, collected_losses, functional_call
 from supremum.optimizers import Optimizer
+from supremum.training.batch import Batch
+from supremum.training.metrics import Mean, Metric
 
-LossFunction: TypeAlias = Callable[[Any, Any], jax.Array]
-"""A function of labels and outputs that gives a scalar."""
+LossFunction: TypeAlias = Callable[..., jax.Array]
+"""A function of labels, outputs and sample weights (or None) that gives a floating scalar."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class TrainState:
-    """All that a training step changes.
+    """All that a step of training changes.
 
-    Args:
+    Attributes:
         trainable: values of the variables that the optimizer changes, by path.
         other: values of the others, such as running statistics.
-        optimizer: the optimizer's own state.
-        loss_scale: the state of the loss scale; None without one.
+        optimizer: the optimizer's own state, that of a loss scale with it.
+        loss: the state of the mean of this epoch's losses.
+        metrics: the states of the metrics, by name.
+        key: where the random numbers of all steps come from.
+        count: how many steps there were, skipped ones too.
     """
 
     trainable: dict[str, jax.Array]
     other: dict[str, jax.Array]
     optimizer: Any
-    loss_scale: LossScaleState | None
+    loss: Any
+    metrics: dict[str, Any]
+    key: jax.Array
+    count: jax.Array
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class StepReport:
+class StepReport(NamedTuple):
     """What a step says about itself, on the device.
 
-    Args:
+    Attributes:
         loss: the loss before the step, unscaled.
         loss_scale: the factor it was scaled by; 1 without loss scaling.
         skipped: whether the gradients were not finite and nothing was changed.
@@ -52,60 +57,76 @@ class StepReport:
     skipped: jax.Array
 
 
-_Updated: TypeAlias = "tuple[dict[str, jax.Array], dict[str, jax.Array], Any]"
-TrainStep: TypeAlias = Callable[[TrainState, Any, Any], tuple[TrainState, StepReport]]
+TrainStep: TypeAlias = Callable[[TrainState, Batch], tuple[TrainState, StepReport]]
 
 
-def init_state(model: Layer, optimizer: Optimizer, loss_scale: LossScale | None) -> TrainState:
-    """The state before the first step, with copies of a built model's values."""
-    trainable, other = jax.tree.map(jnp.copy, split_variables(model))
-    return TrainState(trainable, other, optimizer.init(trainable), None if loss_scale is None else loss_scale.init())
+def train_step(
+    model: Layer, loss: LossFunction, optimizer: Optimizer, mean: Mean, metrics: Mapping[str, Metric]
+) -> TrainStep:
+    """The step function of a model; pure, so it can be jitted or scanned.
 
-
-def train_step(model: Layer, loss: LossFunction, optimizer: Optimizer, loss_scale: LossScale | None) -> TrainStep:
-    """The step function of a model; pure, so it can be jitted, scanned or differentiated.
-
-    A skipped step changes no variable, no running statistic and nothing in the optimizer, only the loss scale.
+    A skipped step changes no variable, no running statistic, no metric and nothing in the optimizer, only the loss
+    scale and the count of steps.
 
     Args:
         model: a built model.
-        loss: a function of labels and outputs.
+        loss: what is made small, with what the layers add to it.
         optimizer: what changes the variables.
-        loss_scale: the settings of the loss scale, or None.
+        mean: what gathers the losses of an epoch.
+        metrics: what else is gathered, by name.
 
     Returns:
-        A function of state, inputs and labels that gives the next state and a report.
+        A function of state and batch that gives the next state and a report.
     """
 
-    def loss_of(trainable: dict[str, jax.Array], other: dict[str, jax.Array], x: Any, y: Any) -> Any:
-        outputs, values = functional_call(model, trainable | other, x, training=True)
-        return loss(y, outputs), {path: values[path] for path in other}
+    def step(state: TrainState, batch: Batch) -> tuple[TrainState, StepReport]:
+        key = jax.random.fold_in(state.key, state.count)
 
-    def apply(state: TrainState, gradients: Any, other: dict[str, jax.Array]) -> _Updated:
-        trainable, optimizer_state = optimizer.apply(gradients, state.optimizer, state.trainable)
-        return trainable, other, optimizer_state
+        def loss_of(trainable: dict[str, jax.Array], other: dict[str, jax.Array]) -> tuple[jax.Array, Any]:
+            with collected_losses() as penalties:
+                outputs, values = functional_call(model, trainable | other, batch.x, training=True, random_key=key)
+            value = loss(batch.y, outputs, batch.sample_weight)
+            return penalised(value, penalties), ({path: values[path] for path in other}, outputs)
 
-    def plain_step(state: TrainState, x: Any, y: Any) -> tuple[TrainState, StepReport]:
-        differentiate = jax.value_and_grad(loss_of, has_aux=True)
-        (value, other), gradients = differentiate(state.trainable, state.other, x, y)
-        report = StepReport(value, jnp.ones((), jnp.float32), jnp.asarray(False))
-        return TrainState(*apply(state, gradients, other), loss_scale=None), report
+        differentiate = optimizer.value_and_grad(loss_of, has_aux=True)
+        (value, (other, outputs)), gradients = differentiate(state.optimizer, state.trainable, state.other)
+        examples = jax.tree.leaves(batch.x)[0].shape[0]
+        gathered = {
+            name: metric.update(state.metrics[name], batch.y, outputs, batch.sample_weight)
+            for name, metric in metrics.items()
+        }
+        updated = optimizer.update(
+            gradients,
+            state.optimizer,
+            state.trainable,
+            after=(other, mean.update(state.loss, value, examples), gathered),
+            before=(state.other, state.loss, state.metrics),
+        )
+        report = StepReport(value, scale_of(state.optimizer), updated.skipped)
+        return TrainState(
+            updated.values, updated.alongside[0], updated.state, *updated.alongside[1:], state.key, state.count + 1
+        ), report
 
-    def scaled_step(settings: LossScale, state: TrainState, x: Any, y: Any) -> tuple[TrainState, StepReport]:
-        assert state.loss_scale is not None
-        differentiate = scaled_value_and_grad(loss_of, settings, has_aux=True)
-        (value, other), gradients, finite, scale = differentiate(state.loss_scale, state.trainable, state.other, x, y)
-        updated: _Updated
-        if settings.skips:
-            # cond, not where: a where over all variables costs a third of a step (width 1024).
-            updated = jax.lax.cond(
-                finite,
-                lambda: apply(state, gradients, other),
-                lambda: (state.trainable, state.other, state.optimizer),
-            )
-        else:
-            updated = apply(state, gradients, other)
-        report = StepReport(value, state.loss_scale.loss_scale, ~finite)
-        return TrainState(*updated, loss_scale=scale), report
+    return step
 
-    return plain_step if loss_scale is None else partial(scaled_step, loss_scale)
+
+def penalised(value: jax.Array, penalties: list[jax.Array]) -> jax.Array:
+    """A loss plus what layers add to it, in the dtype of the loss."""
+    for penalty in penalties:
+        value = value + penalty.astype(value.dtype)
+    return value
+
+
+def scale_of(optimizer_state: Any) -> jax.Array:
+    """The loss scale in the state of an optimizer; 1 where there is none."""
+    return next(_scales(optimizer_state), jnp.ones((), jnp.float32))
+
+
+def has_scale(optimizer_state: Any) -> bool:
+    """Whether there is a loss scale in the state of an optimizer."""
+    return next(_scales(optimizer_state), None) is not None
+
+
+def _scales(optimizer_state: Any) -> Iterator[jax.Array]:
+    leaves = jax.tree.leaves(optimizer_state, is_leaf=lambda node: isinstance(node, LossScaleState))
+    return (leaf.loss_scale for leaf in leaves if isinstance(leaf, LossScaleState))

@@ -1,0 +1,181 @@
+"""Training by `fit` beside Keras 3 on JAX, and beside a loop written by hand.
+
+make bench
+"""
+
+import os
+import statistics
+import time
+
+os.environ.setdefault("KERAS_BACKEND", "jax")
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from supremum import nn
+from supremum.mixed_precision import use_policy
+from supremum.optimizers import Adam
+from supremum.training import Sequential, SparseCategoricalCrossentropy
+
+keras = pytest.importorskip("keras")
+
+BATCH, CLASSES = 128, 10
+WIDTH, HEADS, LENGTH = 64, 4, 32
+POLICIES = ["float32", "mixed_float16"]
+EXAMPLES = {"mlp": 100 * BATCH, "transformer": 8 * BATCH, "convolutional": 12 * BATCH}
+SHAPES = {"mlp": (64,), "transformer": (LENGTH, WIDTH), "convolutional": (8, 8, 1)}
+
+
+class Block(nn.Layer):
+    """A transformer block."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.norms = [nn.LayerNorm(), nn.LayerNorm()]
+        self.attention = nn.MultiHeadAttention(HEADS, WIDTH // HEADS)
+        self.up, self.down = nn.Dense(4 * WIDTH), nn.Dense(WIDTH)
+
+    def call(self, x):
+        x = x + self.attention(self.norms[0](x))
+        return x + self.down(jax.nn.gelu(self.up(self.norms[1](x))))
+
+
+def our_layers(kind):
+    if kind == "mlp":
+        return [nn.Dense(256), nn.ReLU(), nn.Dense(256), nn.ReLU(), nn.Dense(CLASSES)]
+    if kind == "transformer":
+        return [*(Block() for _ in range(4)), nn.Flatten(), nn.Dense(CLASSES)]
+    return [
+        nn.Conv(16, (3, 3)), nn.BatchNorm(), nn.ReLU(), nn.MaxPool((2, 2)),
+        nn.Conv(32, (3, 3)), nn.BatchNorm(), nn.ReLU(), nn.MaxPool((2, 2)), nn.Flatten(), nn.Dense(CLASSES),
+    ]  # fmt: skip
+
+
+def ours(kind, policy, steps_per_execution):
+    with use_policy(policy):
+        model = Sequential(our_layers(kind))
+    model.compile(
+        Adam(1e-3),
+        SparseCategoricalCrossentropy(from_logits=True),
+        ["accuracy"],
+        steps_per_execution=steps_per_execution,
+    )
+    return model
+
+
+def in_keras(kind, policy, steps_per_execution):
+    keras.config.set_dtype_policy(policy)
+    layers = keras.layers
+    x = inputs = keras.Input(SHAPES[kind])
+    if kind == "mlp":
+        for units in (256, 256):
+            x = layers.Dense(units, activation="relu")(x)
+    elif kind == "transformer":
+        for _ in range(4):
+            h = layers.LayerNormalization(epsilon=1e-6)(x)
+            x = x + layers.MultiHeadAttention(HEADS, WIDTH // HEADS, flash_attention=False)(h, h)
+            h = layers.LayerNormalization(epsilon=1e-6)(x)
+            x = x + layers.Dense(WIDTH)(layers.Activation(approximate_gelu)(layers.Dense(4 * WIDTH)(h)))
+        x = layers.Flatten()(x)
+    else:
+        for filters in (16, 32):
+            x = layers.Conv2D(filters, 3, padding="same")(x)
+            x = layers.MaxPooling2D()(layers.ReLU()(layers.BatchNormalization()(x)))
+        x = layers.Flatten()(x)
+    model = keras.Model(inputs, layers.Dense(CLASSES)(x))
+    model.compile(
+        keras.optimizers.Adam(1e-3),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        ["accuracy"],
+        steps_per_execution=steps_per_execution,
+    )
+    return model
+
+
+def approximate_gelu(x):
+    return keras.activations.gelu(x, approximate=True)
+
+
+def fitted(model, x, y):
+    def run():
+        model.fit(x, y, batch_size=BATCH, epochs=1, verbose=0)
+
+    return run
+
+
+def by_hand(kind, policy, x, y):
+    """A loop over batches that are on the device, without shuffling, metrics or logs; our layers are the model."""
+    with use_policy(policy):
+        model = nn.Sequential(our_layers(kind))
+    nn.initialize(model, x[:1])
+    trainable, other = nn.split_variables(model)
+    optimizer = optax.adam(1e-3)
+    scale = 2.0**15 if policy == "mixed_float16" else 1.0
+
+    def loss_of(trainable, other, x, y):
+        outputs, values = nn.functional_call(model, trainable | other, x, training=True)
+        losses = optax.softmax_cross_entropy_with_integer_labels(outputs.astype("float32"), y)
+        return losses.mean() * scale, {path: values[path] for path in other}
+
+    def step(state, x, y):
+        trainable, other, moments = state
+        (loss, other), gradients = jax.value_and_grad(loss_of, has_aux=True)(trainable, other, x, y)
+        gradients = jax.tree.map(lambda gradient: gradient / scale, gradients)
+        updates, moments = optimizer.update(gradients, moments, trainable)
+        return (optax.apply_updates(trainable, updates), other, moments), loss / scale
+
+    step = jax.jit(step, donate_argnums=0)
+    batches = [
+        jax.device_put((x[start : start + BATCH], y[start : start + BATCH])) for start in range(0, len(x), BATCH)
+    ]
+    state = [jax.tree.map(jnp.copy, (trainable, other, optimizer.init(trainable)))]
+
+    def run():
+        for batch in batches:
+            state[0], loss = step(state[0], *batch)
+        jax.block_until_ready(loss)
+
+    return run
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_an_epoch_beside_keras_and_a_loop_by_hand(benchmark, kind, policy):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(EXAMPLES[kind], *SHAPES[kind])).astype("float32")
+    y = rng.integers(0, CLASSES, len(x)).astype("int32")
+    steps = len(x) // BATCH
+    runs = {
+        "ours": fitted(ours(kind, policy, 1), x, y),
+        "ours, 4 at once": fitted(ours(kind, policy, 4), x, y),
+        "ours, auto": fitted(ours(kind, policy, "auto"), x, y),
+        "by hand": by_hand(kind, policy, x, y),
+        "Keras": fitted(in_keras(kind, policy, 1), x, y),
+        "Keras, 4 at once": fitted(in_keras(kind, policy, 4), x, y),
+    }
+    if kind == "convolutional":
+        del runs["ours, 4 at once"], runs["Keras, 4 at once"]
+    taken = {name: [] for name in runs}
+
+    def measure():
+        for name, run in runs.items():
+            start = time.perf_counter()
+            run()
+            taken[name].append((time.perf_counter() - start) / steps)
+
+    benchmark.pedantic(measure, rounds=15, warmup_rounds=2)
+    times = {name: statistics.median(each[2:]) for name, each in taken.items()}
+    ratios = {
+        "ours / by hand": times["ours"] / times["by hand"],
+        "ours / Keras": times["ours"] / times["Keras"],
+        "auto / by hand": times["ours, auto"] / times["by hand"],
+        "auto / Keras": times["ours, auto"] / times["Keras"],
+    }
+    if kind != "convolutional":
+        ratios["4 at once, ours / Keras"] = times["ours, 4 at once"] / times["Keras, 4 at once"]
+    benchmark.extra_info.update(ratios)
+    told = ", ".join(f"{name} {ratio:.2f}" for name, ratio in ratios.items())
+    print(f"\n{kind}, {policy}: {told} (by hand {1e6 * times['by hand']:.0f} us a step)", end="")

@@ -1,0 +1,256 @@
+"""What looks on while a model trains, and may stop it."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from supremum.errors import ArgumentError, OperandError, UnknownNameError
+from supremum.nn import load_variables, split_variables
+
+if TYPE_CHECKING:
+    from supremum.training.model import Trainable
+
+
+class Callback:
+    """Something that is told what happens; each method does nothing unless it is overridden.
+
+    `logs` are numbers by name. Those of a batch are fetched from the device when they are looked at, which waits for
+    the step. With several steps in one dispatch a callback is told of the last of them.
+
+    Attributes:
+        model: the model that trains; `model.stop_training = True` ends the training after the batch.
+    """
+
+    model: Trainable
+
+    def set_model(self, model: Trainable) -> None:
+        """Called first.
+
+        Args:
+            model: the model.
+        """
+        self.model = model
+
+    def on_train_begin(self) -> None:
+        """Called before the first epoch."""
+
+    def on_epoch_begin(self, epoch: int) -> None:
+        """Called before an epoch.
+
+        Args:
+            epoch: its number, from 0.
+        """
+
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
+        """Called after each dispatch.
+
+        Args:
+            batch: the number of the last batch in it, from 0 in each epoch.
+            logs: the loss and the metrics of the epoch so far.
+        """
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Called after an epoch and its validation.
+
+        Args:
+            epoch: its number, from 0.
+            logs: what it came to.
+        """
+
+    def on_train_end(self) -> None:
+        """Called after the last epoch, also where training was stopped or failed."""
+
+
+class LambdaCallback(Callback):
+    """A function that is called after each epoch.
+
+    Args:
+        function: a function of the epoch's number and its logs.
+    """
+
+    def __init__(self, function: Callable[[int, Mapping[str, float]], Any]) -> None:
+        self._function = function
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Call it."""
+        self._function(epoch, logs)
+
+
+class _Watching(Callback):
+    """Knows whether a number got better.
+
+    Args:
+        monitor: the number's name in the logs.
+        mode: `"min"` or `"max"`, what is better; `"auto"` for less, but of accuracies and the like more.
+        min_delta: by how much it has to be better.
+    """
+
+    def __init__(self, monitor: str, mode: str, min_delta: float) -> None:
+        if mode not in ("auto", "min", "max"):
+            raise UnknownNameError("mode", mode, ["auto", "min", "max"])
+        if not min_delta >= 0:
+            raise ArgumentError(f"min_delta is 0 or more, not {min_delta}")
+        grows = any(part in monitor for part in ("acc", "similarity", "precision", "recall", "auc"))
+        self.monitor = monitor
+        self._sign = -1 if mode == "max" or (mode == "auto" and grows) else 1
+        self._min_delta = min_delta
+        self.best = math.inf * self._sign
+
+    def _is_better(self, logs: Mapping[str, float]) -> bool:
+        if self.monitor not in logs:
+            raise UnknownNameError("number to monitor", self.monitor, logs, type(self).__name__)
+        value = logs[self.monitor]
+        if not self._sign * value < self._sign * self.best - self._min_delta:
+            return False
+        self.best = value
+        return True
+
+
+class EarlyStopping(_Watching):
+    """Stop when a number has not got better for some epochs.
+
+    Args:
+        monitor: the number's name in the logs.
+        patience: for how many epochs in a row it may be no better.
+        min_delta: by how much it has to be better.
+        mode: `"min"` or `"max"`, what is better; `"auto"` goes by the name.
+        restore_best_weights: whether the model gets back the weights of the best epoch.
+
+    Attributes:
+        stopped_epoch: the epoch after which training was stopped; None where it was not.
+    """
+
+    def __init__(
+        self,
+        monitor: str = "val_loss",
+        *,
+        patience: int = 0,
+        min_delta: float = 0.0,
+        mode: str = "auto",
+        restore_best_weights: bool = False,
+    ) -> None:
+        super().__init__(monitor, mode, min_delta)
+        if not isinstance(patience, int) or patience < 0:
+            raise ArgumentError(f"patience is a number of epochs, 0 or more, not {patience!r}")
+        self._patience = patience
+        self._restores = restore_best_weights
+        self._weights: dict[str, Any] | None = None
+        self._waited = 0
+        self.stopped_epoch: int | None = None
+
+    def on_train_begin(self) -> None:
+        """Forget what an earlier training came to."""
+        self.best, self._waited, self._weights, self.stopped_epoch = math.inf * self._sign, 0, None, None
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Compare."""
+        if self._is_better(logs):
+            self._waited = 0
+            if self._restores:
+                trainable, other = split_variables(self.model)
+                self._weights = trainable | other
+            return
+        self._waited += 1
+        if self._waited > self._patience:
+            self.stopped_epoch = epoch
+            self.model.stop_training = True
+
+    def on_train_end(self) -> None:
+        """Give back the best weights, if that was asked for."""
+        if self._weights is not None:
+            load_variables(self.model, self._weights)
+
+
+class ModelCheckpoint(_Watching):
+    """Save the model after epochs.
+
+    Args:
+        path: a file; `{epoch}` and the names of logs in braces are filled in, `"weights-{epoch:02d}-{val_loss:.3f}"`.
+        monitor: the number that says which epoch is best.
+        save_best_only: whether to save only where it is better than in all epochs before.
+        save_weights_only: whether to save the weights alone, and not the optimizer, the loss scale and random keys
+            that go on with a training.
+        mode: `"min"` or `"max"`, what is better; `"auto"` goes by the name.
+        every: after how many epochs to save.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        monitor: str = "val_loss",
+        save_best_only: bool = False,
+        save_weights_only: bool = False,
+        mode: str = "auto",
+        every: int = 1,
+    ) -> None:
+        super().__init__(monitor, mode, 0.0)
+        if not isinstance(every, int) or every < 1:
+            raise ArgumentError(f"every is a number of epochs, 1 or more, not {every!r}")
+        self._path = str(path)
+        self._best_only = save_best_only
+        self._weights_only = save_weights_only
+        self._every = every
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Save."""
+        if (epoch + 1) % self._every or (self._best_only and not self._is_better(logs)):
+            return
+        try:
+            path = self._path.format(epoch=epoch, **logs)
+        except (KeyError, IndexError) as error:
+            raise UnknownNameError("number in the path", str(error).strip("'"), ["epoch", *logs], self._path) from None
+        (self.model.save_weights if self._weights_only else self.model.save_state)(path)
+
+
+class CSVLogger(Callback):
+    """Write a line for each epoch to a file of comma-separated values.
+
+    Args:
+        path: the file.
+        append: whether to go on with a file that is there, whose columns have to be the same.
+    """
+
+    def __init__(self, path: str | Path, *, append: bool = False) -> None:
+        self._path = Path(path)
+        self._append = append
+        self._columns: list[str] | None = None
+
+    def on_train_begin(self) -> None:
+        """See that the file can be written."""
+        self._columns = None
+        if self._append and self._path.exists() and self._path.stat().st_size:
+            with self._path.open(newline="") as file:
+                self._columns = next(csv.reader(file))
+        else:
+            self._path.write_text("")
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Write the line."""
+        row = {"epoch": epoch, **logs}
+        with self._path.open("a", newline="") as file:
+            if self._columns is None:
+                self._columns = list(row)
+                csv.writer(file).writerow(self._columns)
+            if set(row) != set(self._columns):
+                raise ArgumentError(f"{self._path} has the columns {self._columns}, and the logs {list(row)}")
+            csv.writer(file).writerow([row[name] for name in self._columns])
+
+
+def as_callbacks(callbacks: Any) -> list[Callback]:
+    """Callbacks of what `fit` was given: one or several, each a `Callback` or any function of epoch and logs.
+
+    Raises:
+        OperandError: for what cannot be called; a `TypeError`.
+    """
+    given: Iterable[Any] = callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]
+    made: list[Callback] = []
+    for each in given:
+        if isinstance(each, type) or not (isinstance(each, Callback) or callable(each)):
+            raise OperandError(f"a callback is a Callback or a function of epoch and logs, not {each!r}")
+        made.append(each if isinstance(each, Callback) else LambdaCallback(each))
+    return made

@@ -1,0 +1,343 @@
+"""Where batches come from: arrays, which are kept on the device, and iterables of batches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sized
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.dtypes import canonicalize_dtype
+
+from supremum.callers import warn_user
+from supremum.errors import ArgumentError, OperandError, UnknownDtypeError
+from supremum.formats import as_format
+from supremum.mixed_precision import PolicyWarning
+from supremum.training.batch import Batch
+
+ON_DEVICE_BYTES = 2**31
+"""Arrays up to this size in all are put on the device once, larger ones batch by batch."""
+
+
+class Selection(NamedTuple):
+    """Batches of arrays that are on the device: which examples of them.
+
+    Attributes:
+        data: all examples.
+        order: the examples of each batch, shape (batches, batch_size).
+        position: the number of the first batch.
+    """
+
+    data: Batch
+    order: jax.Array
+    position: jax.Array
+
+
+class Data(Protocol):
+    """Batches, epoch after epoch."""
+
+    @property
+    def steps(self) -> int | None:
+        """How many batches an epoch has; None where that is not known before its end."""
+        ...
+
+    @property
+    def first(self) -> Batch:
+        """A batch to make a model for; only shapes and dtypes count."""
+        ...
+
+    def epoch(self, key: jax.Array | None) -> Iterator[Batch | Selection]:
+        """The batches of an epoch; a `Selection` stands for all that it has.
+
+        Args:
+            key: a random key to shuffle by; None for the order of the data.
+        """
+        ...
+
+
+class ArrayData:
+    """Arrays with one example per index of their first axis, cut into batches; the last one may be smaller.
+
+    Args:
+        x: inputs, a tree of arrays.
+        y: labels, likewise, or None.
+        sample_weight: shape (examples,), or None.
+        batch_size: examples in a batch.
+
+    Raises:
+        ArgumentError: for no examples, arrays of different lengths, or a batch size below 1; a `ValueError`.
+        OperandError: for what is no array; a `TypeError`.
+    """
+
+    def __init__(self, x: Any, y: Any = None, sample_weight: Any = None, *, batch_size: int) -> None:
+        if not isinstance(batch_size, int) or batch_size < 1:
+            raise ArgumentError(f"batch_size is a whole number from 1 on, not {batch_size!r}")
+        self._batch = Batch(
+            *(as_arrays(name, part) for name, part in zip(Batch._fields, (x, y, sample_weight), strict=True))
+        )
+        self.examples = _common_length(self._batch)
+        self._batch_size = min(batch_size, self.examples)
+        self._on_device: Batch | None = None
+
+    def in_one_batch(self) -> ArrayData:
+        """All examples as one batch."""
+        return ArrayData(*self._batch, batch_size=self.examples)
+
+    def part(self, which: slice) -> Batch:
+        """Some of the examples.
+
+        Args:
+            which: a slice of them.
+
+        Raises:
+            ArgumentError: if there are none; a `ValueError`.
+        """
+        if not len(range(*which.indices(self.examples))):
+            raise ArgumentError(f"of {self.examples} examples none would be left")
+        return jax.tree.map(lambda leaf: leaf[which], self._batch)
+
+    @property
+    def steps(self) -> int:
+        """How many batches an epoch has."""
+        return math.ceil(self.examples / self._batch_size)
+
+    @property
+    def first(self) -> Batch:
+        """The shapes and dtypes of a batch."""
+        size = self._batch_size
+        return jax.tree.map(
+            lambda a: jax.ShapeDtypeStruct((size, *a.shape[1:]), canonicalize_dtype(a.dtype)), self._batch
+        )
+
+    def epoch(self, key: jax.Array | None) -> Iterator[Batch | Selection]:
+        """The batches of an epoch, in an order that the key decides."""
+        size, count = self._batch_size, self.examples // self._batch_size
+        if sum(leaf.nbytes for leaf in jax.tree.leaves(self._batch)) <= ON_DEVICE_BYTES:
+            order = jnp.arange(self.examples) if key is None else _shuffled(key, self.examples)
+            if self._on_device is None:
+                self._on_device = jax.device_put(self._batch)
+            yield Selection(self._on_device, order[: count * size].reshape(count, size), jnp.zeros((), jnp.int32))
+            if count * size < self.examples:
+                rest = order[count * size :]
+                yield Selection(self._on_device, rest[None], jnp.zeros((), jnp.int32))
+            return
+        order = np.arange(self.examples) if key is None else np.asarray(_shuffled(key, self.examples))
+        for start in range(0, self.examples, size):
+            chosen = order[start : start + size]
+            yield jax.tree.map(lambda a, chosen=chosen: a[chosen], self._batch)
+
+
+class IterableData:
+    """Batches that something else makes: a list, a generator, a DataLoader of PyTorch, Grain or tf.data.
+
+    A batch is x alone, or a tuple or list of x, y and sample weights, of which the last ones may be left out; its
+    leaves are anything that NumPy or DLPack reads. What can be iterated again is, in every epoch; what cannot, such as
+    a generator, goes on where it was.
+
+    Args:
+        batches: the iterable.
+        steps: how many batches make an epoch; None for all there are.
+
+    Raises:
+        OperandError: for what cannot be iterated; a `TypeError`.
+    """
+
+    def __init__(self, batches: Iterable[Any], *, steps: int | None = None) -> None:
+        if not isinstance(batches, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise OperandError(f"data are arrays, or an iterable of batches, not {type(batches).__name__}")
+        self._batches = batches
+        self._steps = steps
+        self._running: Iterator[Batch] | None = None
+        self._peeked: Batch | None = None
+
+    @property
+    def steps(self) -> int | None:
+        """How many batches an epoch has; None for as many as come."""
+        return len(self._batches) if self._steps is None and isinstance(self._batches, Sized) else self._steps
+
+    @property
+    def first(self) -> Batch:
+        """The next batch, which stays the next one."""
+        if self._peeked is None:
+            self._peeked = next(self._begun(), None)
+        if self._peeked is None:
+            raise ArgumentError("the data gave no batch")
+        return self._peeked
+
+    def epoch(self, key: jax.Array | None) -> Iterator[Batch | Selection]:  # noqa: ARG002 (the data shuffles, or not)
+        """The next batches."""
+        given = in_this_pass = 0
+        while given != self._steps:
+            batch = next(self._begun(), None) if self._peeked is None else self._peeked
+            self._peeked = None
+            if batch is not None:
+                given, in_this_pass = given + 1, in_this_pass + 1
+                yield batch
+                continue
+            self._running = None
+            if self._steps is None or not in_this_pass:
+                return
+            in_this_pass = 0
+
+    def _begun(self) -> Iterator[Batch]:
+        if self._running is None:
+            self._running = map(as_batch, iter(self._batches))
+        return self._running
+
+
+def as_data(x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, steps: int | None = None) -> Data:
+    """The data that the arguments of `fit` stand for.
+
+    Raises:
+        ArgumentError: for options that the data have no use for; a `ValueError`.
+    """
+    if isinstance(x, (ArrayData, IterableData)):
+        return x
+    if _is_tree_of_arrays(x):
+        data = ArrayData(x, y, sample_weight, batch_size=32 if batch_size is None else batch_size)
+        return data if steps is None else _Shortened(data, steps)
+    for name, value in (("y", y), ("sample_weight", sample_weight), ("batch_size", batch_size)):
+        if value is not None:
+            raise ArgumentError(f"an iterable gives whole batches, (x, y) or (x, y, sample_weight): leave out {name}=")
+    return IterableData(x, steps=steps)
+
+
+class _Shortened:
+    """Arrays of which an epoch takes a number of batches."""
+
+    def __init__(self, data: ArrayData, steps: int) -> None:
+        if steps > data.steps:
+            raise ArgumentError(f"{data.steps} batches are no {steps} steps: give steps_per_epoch={data.steps} or less")
+        self._data, self.steps = data, steps
+
+    @property
+    def first(self) -> Batch:
+        return self._data.first
+
+    def epoch(self, key: jax.Array | None) -> Iterator[Batch | Selection]:
+        left = self.steps
+        for part in self._data.epoch(key):
+            if isinstance(part, Selection):
+                part = part._replace(order=part.order[:left])
+                left -= part.order.shape[0]
+            else:
+                left -= 1
+            yield part
+            if left == 0:
+                return
+
+
+def _is_tree_of_arrays(x: Any) -> bool:
+    """Whether something is arrays, or dicts and tuples of them, and no iterable of batches."""
+    if isinstance(x, dict):
+        return all(_is_tree_of_arrays(part) for part in x.values())
+    if isinstance(x, tuple):
+        return bool(x) and all(_is_tree_of_arrays(part) for part in x)
+    return hasattr(x, "shape") and hasattr(x, "dtype")
+
+
+def as_batch(batch: Any) -> Batch:
+    """What an iterable gave, as a batch of arrays.
+
+    Raises:
+        ArgumentError: for a tuple of more than three; a `ValueError`.
+        OperandError: for what is no array; a `TypeError`.
+    """
+    parts = tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)
+    if not 1 <= len(parts) <= 3:
+        raise ArgumentError(f"a batch is x, (x, y) or (x, y, sample_weight), not {len(parts)} parts")
+    made = Batch(*(as_arrays(name, part) for name, part in zip(Batch._fields, parts, strict=False)))
+    _common_length(made)
+    return made
+
+
+def as_arrays(name: str, tree: Any) -> Any:
+    """A tree with arrays of NumPy or JAX as leaves, in dtypes that JAX holds.
+
+    Floats that JAX narrows, those of 64 bits with its x64 off, are narrowed with a warning; integers have to fit.
+    """
+    if tree is None:
+        return None
+    if isinstance(tree, list):
+        tree = _list_as_array(name, tree)
+    return jax.tree.map(lambda leaf: _as_held(name, _as_array(name, leaf)), tree)
+
+
+def _list_as_array(name: str, tree: list[Any]) -> Any:
+    """A list of numbers as an array; one of arrays is what a model of several inputs takes."""
+    if tree and all(hasattr(part, "shape") and np.ndim(part) > 0 for part in tree):
+        return tree
+    try:
+        array = np.asarray(tree)
+    except ValueError:
+        raise OperandError(
+            f"{name} is a list of parts of different lengths: pad them, and give np.asarray(...)"
+        ) from None
+    # Python's numbers have no width of their own.
+    return array.astype(canonicalize_dtype(array.dtype)) if array.dtype.kind in "fc" else array
+
+
+def _as_array(name: str, leaf: Any) -> Any:
+    if isinstance(leaf, (jax.Array, np.ndarray)):
+        array = leaf
+    else:
+        try:
+            array = np.asarray(leaf)
+        except (TypeError, RuntimeError, ValueError):
+            # Tensors of other libraries that NumPy cannot read: those of other devices, bfloat16 of PyTorch.
+            array = jnp.from_dlpack(leaf) if hasattr(leaf, "__dlpack__") else np.asarray(None)
+    if not _is_number(array.dtype):
+        raise OperandError(f"{name} holds a {type(leaf).__name__}, which is no array of numbers: give np.asarray(...)")
+    if array.ndim == 0:
+        raise ArgumentError(f"{name} holds a single number, and its first axis has to be that of the examples")
+    return array
+
+
+def _is_number(dtype: Any) -> bool:
+    try:
+        as_format(dtype)
+    except UnknownDtypeError:
+        return False
+    return True
+
+
+def _as_held(name: str, array: Any) -> Any:
+    held = canonicalize_dtype(array.dtype)
+    if held == array.dtype:
+        return array
+    if as_format(array.dtype).category == "integer":
+        limits = as_format(held)
+        if array.size and not limits.min <= array.min() <= array.max() <= limits.max:
+            raise ArgumentError(
+                f"{name} holds {as_format(array.dtype)} numbers that do not fit {limits}, the largest "
+                "integer there is with JAX's x64 off: jax.config.update('jax_enable_x64', True), or give smaller ones"
+            )
+    else:
+        warn_user(
+            f"{name} is {as_format(array.dtype)}, and JAX narrows it to {as_format(held)}: with "
+            f"jax.config.update('jax_enable_x64', True) JAX holds it, and {name}.astype('{as_format(held)}') says that "
+            "this is meant",
+            PolicyWarning,
+        )
+    return np.asarray(array).astype(held)
+
+
+def _common_length(batch: Batch) -> int:
+    lengths = {name: {leaf.shape[0] for leaf in jax.tree.leaves(part)} for name, part in batch._asdict().items()}
+    found = set[int]().union(*lengths.values())
+    if len(found) != 1:
+        told = ", ".join(f"{name} {sorted(each)}" for name, each in lengths.items() if each)
+        raise ArgumentError(
+            f"there is one label for each example, and these have different numbers of them: {told or 'none'}"
+        )
+    if found == {0}:
+        raise ArgumentError("there are no examples: x is empty")
+    return found.pop()
+
+
+@partial(jax.jit, static_argnums=1)
+def _shuffled(key: jax.Array, count: int) -> jax.Array:
+    return jax.random.permutation(key, count)

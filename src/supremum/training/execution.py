@@ -1,0 +1,156 @@
+"""How steps are sent to the device: one by one, or several in one dispatch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Iterator
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from supremum.errors import ArgumentError
+from supremum.training.batch import Batch
+from supremum.training.data import Selection
+
+SEVERAL = 8
+"""How many steps `"auto"` tries in one dispatch."""
+
+_MEASURED = 4
+"""Of how many dispatches one by one `"auto"` takes the median time, after one that compiles."""
+
+
+class Execution:
+    """A step, compiled: a function of a carry, what does not change, and a batch.
+
+    Several steps in one dispatch save what a dispatch costs, about a third of a step of a small perceptron; they run
+    in a loop on the device, in which XLA's convolutions on CPU do not use more than one core, and take 5 to 24 times
+    as long. `"auto"` therefore measures both on real steps, and keeps the faster.
+
+    Args:
+        step: the pure function; it returns the next carry and what is kept of the step.
+        steps_per_execution: how many steps to send at once, or `"auto"`.
+        donate: whether the memory of a carry may be used for the next one.
+
+    Raises:
+        ArgumentError: for a number below 1; a `ValueError`.
+    """
+
+    def __init__(
+        self,
+        step: Callable[[Any, Any, Batch], tuple[Any, Any]],
+        steps_per_execution: int | str = 1,
+        *,
+        donate: bool = False,
+    ) -> None:
+        automatic = steps_per_execution == "auto"
+        if not automatic and (not isinstance(steps_per_execution, int) or steps_per_execution < 1):
+            raise ArgumentError(
+                f"steps_per_execution is a whole number from 1 on, or 'auto', not {steps_per_execution!r}"
+            )
+        self.chosen: int | None = None if isinstance(steps_per_execution, str) else steps_per_execution
+        self._step = step
+        donated = {"donate_argnums": 0} if donate else {}
+        self._one = jax.jit(self._run_one, static_argnums=3, **donated)
+        self._selected = jax.jit(self._run_selected, static_argnums=(3, 4), **donated)
+        self._stacked = jax.jit(self._run_stacked, static_argnums=3, **donated)
+
+    def _run_one(self, carry: Any, constant: Any, batch: Batch, _: Hashable) -> tuple[Any, Any]:
+        carry, kept = self._step(carry, constant, batch)
+        return carry, jax.tree.map(lambda leaf: leaf[None], kept)
+
+    def _run_stacked(self, carry: Any, constant: Any, batches: list[Batch], _: Hashable) -> tuple[Any, Any]:
+        stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *batches)
+        return jax.lax.scan(lambda carry, batch: self._step(carry, constant, batch), carry, stacked)
+
+    def _run_selected(
+        self, carry: Any, constant: Any, selection: Selection, count: int, _: Hashable
+    ) -> tuple[Any, jax.Array, Any]:
+        def one(carry: Any, position: jax.Array) -> tuple[Any, Any]:
+            rows = selection.order[position]
+            return self._step(carry, constant, jax.tree.map(partial(_taken, rows), selection.data))
+
+        if count == 1:
+            carry, kept = one(carry, selection.position)
+            kept = jax.tree.map(lambda leaf: leaf[None], kept)
+        else:
+            carry, kept = jax.lax.scan(one, carry, selection.position + jnp.arange(count))
+        return carry, selection.position + count, kept
+
+    def over(
+        self, parts: Iterator[Batch | Selection], carry: Callable[[], Any], constant: Any, key: Callable[[], Hashable]
+    ) -> Iterator[tuple[int, Any, Any]]:
+        """Run the step over all batches.
+
+        Args:
+            parts: the batches.
+            carry: gives the carry to go on from, before each dispatch.
+            constant: what does not change.
+            key: gives what else was compiled in, before each dispatch.
+
+        Yields:
+            How many steps were sent at once, the carry after them, and what was kept of each, stacked.
+        """
+        waiting: list[Batch] = []
+        for part in parts:
+            if isinstance(part, Selection):
+                yield from self._over_selection(part, carry, constant, key)
+                continue
+            if self.chosen is None:
+                # Batches that come one by one are not waited for unless that was asked for.
+                self.chosen = 1
+            if waiting and _shapes(waiting[-1]) != _shapes(part):
+                yield from self._one_by_one(waiting, carry, constant, key)
+            waiting.append(part)
+            if len(waiting) < self.chosen:
+                continue
+            if self.chosen == 1:
+                yield from self._one_by_one(waiting, carry, constant, key)
+            else:
+                yield self.chosen, *self._stacked(carry(), constant, waiting, key())
+                waiting = []
+        yield from self._one_by_one(waiting, carry, constant, key)
+
+    def _one_by_one(
+        self, waiting: list[Batch], carry: Callable[[], Any], constant: Any, key: Callable[[], Hashable]
+    ) -> Iterator[tuple[int, Any, Any]]:
+        while waiting:
+            yield 1, *self._one(carry(), constant, waiting.pop(0), key())
+
+    def _over_selection(
+        self, selection: Selection, carry: Callable[[], Any], constant: Any, key: Callable[[], Hashable]
+    ) -> Iterator[tuple[int, Any, Any]]:
+        left = selection.order.shape[0]
+        times: dict[int, list[float]] = {1: [], SEVERAL: []}
+        while left:
+            count = self._next_count(left, times)
+            start = time.perf_counter()
+            after, position, kept = self._selected(carry(), constant, selection, count, key())
+            selection = selection._replace(position=position)
+            if self.chosen is None:
+                jax.block_until_ready(position)
+                times[count].append((time.perf_counter() - start) / count)
+            left -= count
+            yield count, after, kept
+
+    def _next_count(self, left: int, times: dict[int, list[float]]) -> int:
+        """How many steps to send next; while that is not chosen, those that are still to be measured."""
+        if self.chosen is None and len(times[1]) <= _MEASURED:
+            return 1
+        if self.chosen is None and left >= SEVERAL and len(times[SEVERAL]) < 2:
+            return SEVERAL
+        if self.chosen is None and len(times[SEVERAL]) == 2:
+            # The first of each compiled it.
+            single = sorted(times[1][1:])[(len(times[1]) - 1) // 2]
+            self.chosen = SEVERAL if times[SEVERAL][1] < single else 1
+        count = self.chosen or 1
+        return count if left >= count else 1
+
+
+def _taken(rows: jax.Array, leaf: jax.Array) -> jax.Array:
+    return leaf.at[rows].get(mode="promise_in_bounds", unique_indices=True)
+
+
+def _shapes(batch: Batch) -> Any:
+    return jax.tree.structure(batch), [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(batch)]

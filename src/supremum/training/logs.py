@@ -1,0 +1,44 @@
+"""Numbers of a batch that are fetched from the device when somebody looks at them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from supremum.errors import ArgumentError
+
+
+class BatchLogs(Mapping[str, float]):
+    """Numbers by name, fetched once, when they are first looked at.
+
+    Args:
+        fetch: gives the numbers.
+    """
+
+    def __init__(self, fetch: Callable[[], dict[str, float]]) -> None:
+        self._fetch: Callable[[], dict[str, float]] | None = fetch
+        self._found: dict[str, float] | None = None
+
+    def expire(self) -> None:
+        """Fetch nothing any more: the step after has used the memory again."""
+        self._fetch = None
+
+    def _numbers(self) -> dict[str, float]:
+        if self._found is None:
+            if self._fetch is None:
+                raise ArgumentError(
+                    "these logs are of a batch that is over: look at them in the callback, or dict(logs)"
+                )
+            self._found = self._fetch()
+        return self._found
+
+    def __getitem__(self, name: str) -> float:
+        return self._numbers()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._numbers())
+
+    def __len__(self) -> int:
+        return len(self._numbers())
+
+    def __repr__(self) -> str:
+        return repr(self._numbers())

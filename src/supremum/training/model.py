@@ -1,0 +1,289 @@
+"""Models that train themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from supremum import nn
+from supremum.errors import ArgumentError
+from supremum.optimizers import LossScaleOptimizer, Optimizer, as_optimizer
+from supremum.training.callbacks import as_callbacks
+from supremum.training.compiled_loss import CompiledLoss
+from supremum.training.compiled_metrics import compiled_metrics
+from supremum.training.data import ArrayData, Data, as_data
+from supremum.training.history import History
+from supremum.training.progress import progress_of, working
+from supremum.training.trainer import Trainer
+
+
+class Trainable(nn.Layer):
+    """What makes a layer a model that trains: `compile`, `fit`, `evaluate`, `predict`, and checkpoints.
+
+    Attributes:
+        stop_training: set it in a callback, and training ends after the batch.
+        history: what happened in the last `fit`; None before.
+    """
+
+    stop_training: bool
+    history: History | None
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.stop_training = False
+        self.history = None
+        self._trainer: Trainer | None = None
+
+    def compile(
+        self,
+        optimizer: Any = "adam",
+        loss: Any = None,
+        metrics: Any = (),
+        *,
+        loss_weights: Any = None,
+        steps_per_execution: int | str = 1,
+        seed: int = 0,
+    ) -> None:
+        """Say how to train.
+
+        Where the model's policy has a loss scale, as `"mixed_float16"` has, the optimizer is wrapped in a
+        `LossScaleOptimizer` with a scale of its own, around the very object that is given: what is set on that later,
+        its `learning_rate` say, acts on the next step. One that is wrapped already is taken as it is.
+
+        Args:
+            optimizer: an `Optimizer`, a name such as `"adam"`, or an optax transformation.
+            loss: a `Loss`, a name such as `"mse"`, or a function of labels and outputs, which gets outputs uncast; for
+                several outputs a list or dict of them. None where layers add all the loss there is.
+            metrics: likewise; a list of them for a model of one output.
+            loss_weights: a number for each loss, in the same structure.
+            steps_per_execution: how many steps are sent to the device at once; callbacks of batches are told of the
+                last of them. What is left over at the end of an epoch is sent one by one. `"auto"` measures in the
+                first steps, of arrays, whether that is faster.
+            seed: where weights, the order of examples and what is random in layers come from.
+
+        Raises:
+            UnknownNameError: for a name nobody knows; a `ValueError`.
+
+        spec/keras-rfc-293-mixed-precision.md, "A policy's loss scale".
+        """
+        made = as_optimizer(optimizer)
+        scale = self.dtype_policy.loss_scale
+        if scale is not None and not LossScaleOptimizer.is_around(made):
+            made = LossScaleOptimizer(made, scale)
+        compiled = CompiledLoss(loss, loss_weights)
+        self._trainer = Trainer(self, made, compiled, compiled_metrics(metrics), steps_per_execution, seed)
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """The optimizer that trains it, a `LossScaleOptimizer` where the policy has a loss scale."""
+        return self._compiled().optimizer
+
+    def fit(
+        self,
+        x: Any,
+        y: Any = None,
+        *,
+        batch_size: int | None = None,
+        epochs: int = 1,
+        verbose: Any = "auto",
+        callbacks: Any = (),
+        validation_split: float = 0.0,
+        validation_data: Any = None,
+        shuffle: bool = True,
+        sample_weight: Any = None,
+        initial_epoch: int = 0,
+        steps_per_epoch: int | None = None,
+        validation_batch_size: int | None = None,
+        validation_freq: int = 1,
+    ) -> History:
+        """Train; a model without weights gets them first.
+
+        Args:
+            x: inputs, an array of shape (examples, ...), or a tuple or dict of them; or an iterable of batches, such as
+                a list, a generator, or a DataLoader of PyTorch, Grain or tf.data.
+            y: labels, likewise; an iterable gives its own.
+            batch_size: examples in a batch; None for 32.
+            epochs: the number of the epoch to stop before.
+            verbose: `"auto"` for a bar in a terminal and a line an epoch elsewhere, 0 for nothing, 1 for a bar, 2 for a
+                line.
+            callbacks: one or several, each a `Callback` or a function of an epoch's number and its logs.
+            validation_split: the share of the examples, the last ones, to validate on.
+            validation_data: `(x, y)` or `(x, y, sample_weight)`, or an iterable of batches.
+            shuffle: whether arrays are put into another order in each epoch.
+            sample_weight: how much each example counts, shape (examples,).
+            initial_epoch: the number of the first epoch; to go on where another `fit` ended.
+            steps_per_epoch: how many batches make an epoch; None for all there are.
+            validation_batch_size: None for `batch_size`.
+            validation_freq: after how many epochs to validate.
+
+        Returns:
+            What happened.
+
+        Raises:
+            ArgumentError: for data that do not fit together, options that make no sense, or before `compile`; a
+                `ValueError`.
+        """
+        trainer = self._compiled()
+        if validation_split:
+            if validation_data is not None:
+                raise ArgumentError("give validation_split= or validation_data=, not both")
+            (x, y, sample_weight), validation_data = _split((x, y, sample_weight), validation_split)
+        data = as_data(x, y, sample_weight, batch_size=batch_size, steps=steps_per_epoch)
+        validation = self._validation(validation_data, validation_batch_size or batch_size)
+        for name, number, least in (("epochs", epochs, 1), ("validation_freq", validation_freq, 1)):
+            if not isinstance(number, int) or number < least:  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise ArgumentError(f"{name} is a whole number from {least} on, not {number!r}")
+        looking = [*as_callbacks(callbacks), *progress_of(verbose, epochs, data.steps)]
+        for callback in looking:
+            callback.set_model(self)
+        trainer.prepare(data)
+
+        def validate(epoch: int) -> Mapping[str, float]:
+            if validation is None or (epoch + 1) % validation_freq:
+                return {}
+            return {f"val_{name}": value for name, value in trainer.evaluate(validation).items()}
+
+        self.stop_training = False
+        self.history = trainer.train(
+            data,
+            range(initial_epoch, epochs),
+            shuffle=shuffle,
+            callbacks=looking,
+            validate=validate,
+            should_stop=lambda: self.stop_training,
+        )
+        return self.history
+
+    def _validation(self, given: Any, batch_size: int | None) -> Data | None:
+        if given is None:
+            return None
+        if isinstance(given, tuple) and len(given) in (2, 3):
+            return as_data(given[0], given[1], given[2] if len(given) == 3 else None, batch_size=batch_size)
+        return as_data(given, None, None, batch_size=batch_size if isinstance(given, np.ndarray) else None)
+
+    def evaluate(
+        self,
+        x: Any,
+        y: Any = None,
+        *,
+        batch_size: int | None = None,
+        sample_weight: Any = None,
+        steps: int | None = None,
+        verbose: Any = "auto",
+    ) -> dict[str, float]:
+        """The loss and the metrics on some data.
+
+        Args:
+            x: as for `fit`.
+            y: likewise.
+            batch_size: likewise.
+            sample_weight: likewise.
+            steps: how many batches; None for all there are.
+            verbose: as for `fit`; 2 prints the numbers.
+
+        Returns:
+            Numbers by name.
+        """
+        trainer = self._compiled()
+        data = as_data(x, y, sample_weight, batch_size=batch_size, steps=steps)
+        with working("evaluate", verbose, data.steps) as shown:
+            logs = trainer.evaluate(data, shown.advance)
+            shown.finish(logs)
+        return logs
+
+    def predict(self, x: Any, *, batch_size: int | None = None, steps: int | None = None, verbose: Any = "auto") -> Any:
+        """The outputs for some inputs, batch by batch.
+
+        Args:
+            x: as for `fit`; labels of an iterable are left out.
+            batch_size: as for `fit`.
+            steps: how many batches; None for all there are.
+            verbose: as for `fit`.
+
+        Returns:
+            NumPy arrays in the dtypes of the outputs, in their structure.
+        """
+        trainer = self._trainer or Trainer(self, as_optimizer("sgd"), CompiledLoss(None), [], 1, 0)
+        data = as_data(x, None, None, batch_size=batch_size, steps=steps)
+        with working("predict", verbose, data.steps) as shown:
+            outputs = trainer.predict(data, shown.advance)
+            shown.finish({})
+        return outputs
+
+    def train_on_batch(self, x: Any, y: Any = None, *, sample_weight: Any = None) -> dict[str, float]:
+        """One step of training on one batch.
+
+        Args:
+            x: inputs, shape (batch, ...), or a tuple or dict of them.
+            y: labels, likewise.
+            sample_weight: how much each example counts, shape (batch,).
+
+        Returns:
+            Loss and metrics of the batch, from before the step; with a loss scale that too, and whether it was skipped.
+        """
+        return self._compiled().train_on_batch(_one_batch(x, y, sample_weight))
+
+    def test_on_batch(self, x: Any, y: Any = None, *, sample_weight: Any = None) -> dict[str, float]:
+        """Loss and metrics on one batch.
+
+        Args:
+            x: as for `train_on_batch`.
+            y: likewise.
+            sample_weight: likewise.
+        """
+        return self._compiled().evaluate(_one_batch(x, y, sample_weight))
+
+    def predict_on_batch(self, x: Any) -> Any:
+        """The outputs for one batch, as NumPy arrays.
+
+        Args:
+            x: inputs, shape (batch, ...), or a tuple or dict of them.
+        """
+        return self.predict(_one_batch(x, None, None), verbose=0)
+
+    def _compiled(self) -> Trainer:
+        if self._trainer is None:
+            raise ArgumentError(f"{self!r} does not know how to train yet: model.compile('adam', loss='mse')")
+        return self._trainer
+
+
+class Model(Trainable, nn.Model):
+    """A model that trains: `nn.Model`, functional or subclassed, with `compile` and `fit`.
+
+    Args:
+        inputs: as for `nn.Model`.
+        outputs: likewise.
+        options: likewise.
+
+    >>> x = nn.Input((3,))
+    >>> model = Model(x, nn.Dense(1)(x))
+    >>> model.compile("sgd", loss="mse")
+    >>> history = model.fit(np.ones((8, 3), "float32"), np.ones((8, 1), "float32"), epochs=2, verbose=0)
+    >>> history.history["loss"][1] < history.history["loss"][0]
+    True
+    """
+
+
+class Sequential(Trainable, nn.Sequential):
+    """Layers one after the other that train: `nn.Sequential` with `compile` and `fit`.
+
+    Args:
+        layers: as for `nn.Sequential`.
+        options: likewise.
+    """
+
+
+def _one_batch(x: Any, y: Any, sample_weight: Any) -> ArrayData:
+    data = ArrayData(x, y, sample_weight, batch_size=1)
+    return data.in_one_batch()
+
+
+def _split(arrays: tuple[Any, Any, Any], share: float) -> tuple[tuple[Any, Any, Any], tuple[Any, Any, Any]]:
+    """Arrays without their last examples, and these."""
+    if not 0 < share < 1:
+        raise ArgumentError(f"validation_split is a share between 0 and 1, not {share}")
+    data = ArrayData(*arrays, batch_size=1)
+    kept = data.examples - int(data.examples * share)
+    return data.part(slice(0, kept)), data.part(slice(kept, None))

@@ -1,0 +1,303 @@
+"""The loops: a model, its optimizer, its loss and its metrics, over batches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from supremum.errors import ArgumentError
+from supremum.nn import Layer, collected_losses, functional_call, initialize, split_variables
+from supremum.nn.lending import Loan
+from supremum.optimizers import Optimizer
+from supremum.training.batch import Batch
+from supremum.training.callbacks import Callback
+from supremum.training.compiled_loss import CompiledLoss
+from supremum.training.data import Data
+from supremum.training.execution import Execution
+from supremum.training.history import History
+from supremum.training.logs import BatchLogs
+from supremum.training.metrics import Mean, Metric
+from supremum.training.step import StepReport, TrainState, has_scale, penalised, scale_of, train_step
+
+# Which random numbers the order of examples comes from; what is random in layers is counted from 0 on.
+_ORDER = 2**31 - 1
+
+
+class Trainer:
+    """Trains, evaluates and predicts.
+
+    Args:
+        model: the model.
+        optimizer: what changes its variables.
+        loss: what is made small.
+        metrics: what is gathered over an epoch.
+        steps_per_execution: how many steps are sent to the device at once, or `"auto"`.
+        seed: where weights, the order of examples and what is random in layers come from.
+
+    Attributes:
+        key: where random numbers come from.
+        count: how many steps were taken, skipped ones too.
+    """
+
+    def __init__(
+        self,
+        model: Layer,
+        optimizer: Optimizer,
+        loss: CompiledLoss,
+        metrics: Sequence[Metric],
+        steps_per_execution: int | str,
+        seed: int,
+    ) -> None:
+        self._model = model
+        self.optimizer = optimizer
+        self._loss = loss
+        self._mean = Mean(name="loss")
+        self._metrics = {metric.name: metric for metric in metrics}
+        self._seed = seed
+        self.key = jax.random.key(seed)
+        self.count = jnp.zeros((), jnp.int32)
+        step = train_step(model, loss, optimizer, self._mean, self._metrics)
+        self._training = Execution(lambda state, _, batch: step(state, batch), steps_per_execution, donate=True)
+        self._evaluation = Execution(self._evaluated, 1)
+        self._prediction = Execution(self._predicted, 1)
+        self._gathered = self._nothing_gathered()
+        self._loans: tuple[Loan, Loan] | None = None
+
+    def prepare(self, data: Data) -> None:
+        """Make the model's weights and the optimizer's state where there are none.
+
+        Args:
+            data: whose first batch the model is made for.
+
+        Raises:
+            ArgumentError: for a model without trainable variables; a `ValueError`.
+        """
+        self.initialize(data)
+        trainable = self._model.trainable_variables
+        if not trainable:
+            raise ArgumentError(f"{self._model!r} has no trainable variables: there is nothing to train")
+        self.optimizer.build(trainable)
+
+    def initialize(self, data: Data) -> None:
+        """Make the model's weights where there are none.
+
+        Args:
+            data: whose first batch the model is made for.
+        """
+        if self._model.built and all(each.is_initialized for each in self._model.variables.values()):
+            return
+        specs = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), data.first.x)
+        initialize(self._model, specs, seed=self._seed)
+
+    def train(
+        self,
+        data: Data,
+        epochs: range,
+        *,
+        shuffle: bool = False,
+        callbacks: Sequence[Callback] = (),
+        validate: Callable[[int], Mapping[str, float]] | None = None,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> History:
+        """Train over epochs.
+
+        Args:
+            data: the batches.
+            epochs: the numbers of the epochs.
+            shuffle: whether arrays are put into another order in every epoch.
+            callbacks: what looks on.
+            validate: a function of the epoch's number that gives what validation came to.
+            should_stop: asked after each dispatch.
+
+        Returns:
+            What happened.
+        """
+        history = History()
+        loans = self._borrow()
+        watching = [each for each in callbacks if type(each).on_train_batch_end is not Callback.on_train_batch_end]
+        try:
+            for callback in callbacks:
+                callback.on_train_begin()
+            for epoch in epochs:
+                if should_stop():
+                    break
+                for callback in callbacks:
+                    callback.on_epoch_begin(epoch)
+                start = time.perf_counter()
+                reports = self._train_epoch(data, epoch, shuffle, watching, should_stop)
+                logs = self._epoch_logs(_record(history, reports))
+                history.seconds.append(time.perf_counter() - start)
+                if validate is not None:
+                    logs |= validate(epoch)
+                history.add(epoch, logs)
+                for callback in callbacks:
+                    callback.on_epoch_end(epoch, logs)
+        finally:
+            for loan in loans:
+                loan.end()
+            self._loans = None
+            for callback in callbacks:
+                callback.on_train_end()
+        return history
+
+    def train_on_batch(self, data: Data) -> dict[str, float]:
+        """Train for one epoch of data; the variables stay lent until somebody reads them.
+
+        Args:
+            data: the batch.
+
+        Returns:
+            What it came to.
+        """
+        if self._loans is None:
+            self.prepare(data)
+            self._borrow()
+        return self._epoch_logs(_record(History(), self._train_epoch(data, 0)))
+
+    def _borrow(self) -> tuple[Loan, Loan]:
+        named = self._model.variables
+        trainable = Loan({path: each for path, each in named.items() if each.trainable})
+        self._loans = trainable, Loan({path: each for path, each in named.items() if not each.trainable})
+        return self._loans
+
+    def _state(self) -> TrainState:
+        assert self._loans is not None
+        loss, metrics = self._gathered
+        trainable, other = self._loans
+        return TrainState(trainable.take(), other.take(), self.optimizer.state, loss, metrics, self.key, self.count)
+
+    def _keep(self, state: TrainState) -> None:
+        assert self._loans is not None
+        trainable, other = self._loans
+        trainable.give(state.trainable)
+        other.give(state.other)
+        self.optimizer.state = state.optimizer
+        self._gathered = state.loss, state.metrics
+        self.key, self.count = state.key, state.count
+
+    def _train_epoch(
+        self,
+        data: Data,
+        epoch: int,
+        shuffle: bool = False,
+        watching: Sequence[Callback] = (),
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> list[StepReport]:
+        reports: list[StepReport] = []
+        taken = 0
+        self._gathered = self._nothing_gathered()
+        parts = data.epoch(self._order_key(epoch) if shuffle else None)
+        for steps, after, report in self._training.over(parts, self._state, None, lambda: self.optimizer.trace_key):
+            self._keep(after)
+            reports.append(report)
+            taken += steps
+            if watching:
+                logs = BatchLogs(self._logs)
+                for callback in watching:
+                    callback.on_train_batch_end(taken - 1, logs)
+                logs.expire()
+            if should_stop():
+                break
+        if not taken:
+            raise ArgumentError(
+                f"the data gave no batch in epoch {epoch}: an iterator gives its batches once, so give what can be "
+                "iterated again, a list or a DataLoader, or steps_per_epoch="
+            )
+        return reports
+
+    def _order_key(self, epoch: int) -> jax.Array:
+        """Where the order of examples comes from; a key of its own, for steps use the memory of theirs again."""
+        return jax.random.fold_in(jax.random.fold_in(jax.random.key(self._seed), _ORDER), epoch)
+
+    def _logs(self) -> dict[str, float]:
+        """The loss and the metrics of the epoch so far."""
+        return self._fetched(self._gathered)
+
+    def _epoch_logs(self, skipped: int) -> dict[str, float]:
+        logs = self._logs()
+        if has_scale(self.optimizer.state):
+            logs |= {"loss_scale": float(scale_of(self.optimizer.state)), "skipped_steps": skipped}
+        return logs
+
+    def _fetched(self, gathered: Any) -> dict[str, float]:
+        return {name: float(value) for name, value in jax.device_get(self._results(gathered)).items()}
+
+    def evaluate(self, data: Data, callback: Callable[[int], None] = lambda _: None) -> dict[str, float]:
+        """The loss and the metrics over all batches, in one epoch of them.
+
+        Args:
+            data: the batches.
+            callback: called after each batch with its number.
+        """
+        self.initialize(data)
+        latest = [self._nothing_gathered()]
+        batches = 0
+        for _, after, _ in self._evaluation.over(data.epoch(None), lambda: latest[0], self._values(), lambda: None):
+            latest[0] = after
+            callback(batches)
+            batches += 1
+        if not batches:
+            raise ArgumentError("the data gave no batch to evaluate on")
+        return self._fetched(latest[0])
+
+    def predict(self, data: Data, callback: Callable[[int], None] = lambda _: None) -> Any:
+        """The outputs for all batches, one after the other, as NumPy arrays.
+
+        Args:
+            data: the batches; labels are left out.
+            callback: called after each batch with its number.
+        """
+        self.initialize(data)
+        made: list[Any] = []
+        for _, _, outputs in self._prediction.over(data.epoch(None), lambda: None, self._values(), lambda: None):
+            made.append(outputs)
+            callback(len(made) - 1)
+        if not made:
+            raise ArgumentError("the data gave no batch to predict for")
+        # Each dispatch stacked its outputs along an axis of their own.
+        parts = [jax.tree.map(lambda leaf: leaf[0], each) for each in jax.device_get(made)]
+        return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+
+    def _values(self) -> dict[str, jax.Array]:
+        trainable, other = split_variables(self._model)
+        return trainable | other
+
+    def _evaluated(self, carry: Any, values: dict[str, jax.Array], batch: Batch) -> tuple[Any, None]:
+        loss, metrics = carry
+        with collected_losses() as penalties:
+            outputs, _ = functional_call(self._model, values, batch.x, training=False)
+        value = penalised(self._loss(batch.y, outputs, batch.sample_weight), penalties)
+        examples = jax.tree.leaves(batch.x)[0].shape[0]
+        after = {
+            name: metric.update(metrics[name], batch.y, outputs, batch.sample_weight)
+            for name, metric in self._metrics.items()
+        }
+        return (self._mean.update(loss, value, examples), after), None
+
+    def _predicted(self, carry: None, values: dict[str, jax.Array], batch: Batch) -> tuple[None, Any]:
+        return carry, functional_call(self._model, values, batch.x, training=False)[0]
+
+    def _nothing_gathered(self) -> Any:
+        return self._mean.init(), {name: metric.init() for name, metric in self._metrics.items()}
+
+    @partial(jax.jit, static_argnums=0)
+    def _results(self, gathered: Any) -> dict[str, jax.Array]:
+        loss, metrics = gathered
+        found = {"loss": self._mean.result(loss)}
+        return found | {name: metric.result(metrics[name]) for name, metric in self._metrics.items()}
+
+
+def _record(history: History, reports: list[StepReport]) -> int:
+    """Add steps to a history, and count those that were skipped."""
+    fetched: list[StepReport] = jax.device_get(reports)
+    for report in fetched:
+        history.loss += np.asarray(report.loss, np.float64).tolist()
+        history.loss_scale += report.loss_scale.tolist()
+        history.skipped += report.skipped.tolist()
+    return int(sum(report.skipped.sum() for report in fetched))

@@ -1,0 +1,193 @@
+"""Where batches come from."""
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+
+from supremum.errors import ArgumentError, OperandError
+from supremum.mixed_precision import PolicyWarning
+from supremum.training import data as module
+from supremum.training.batch import Batch
+from supremum.training.data import ArrayData, IterableData, Selection, as_batch, as_data
+
+
+def batches_of(data, key=None):
+    """All batches of an epoch, as NumPy arrays."""
+    made = []
+    for part in data.epoch(key):
+        if isinstance(part, Selection):
+            made += [
+                jax.tree.map(lambda leaf, rows=rows: np.asarray(leaf)[rows], part.data)
+                for rows in np.asarray(part.order)
+            ]
+        else:
+            made.append(part)
+    return made
+
+
+@pytest.fixture(params=["on the device", "batch by batch"])
+def either_place(request, monkeypatch):
+    if request.param == "batch by batch":
+        monkeypatch.setattr(module, "ON_DEVICE_BYTES", 0)
+
+
+class TestArrays:
+    x, y, weights = (
+        np.arange(20.0, dtype="float32").reshape(10, 2),
+        np.arange(10, dtype="int32"),
+        np.ones(10, "float32"),
+    )
+
+    def test_batches_are_rows_in_order_and_the_last_is_what_is_left(self, either_place):
+        data = ArrayData(self.x, self.y, self.weights, batch_size=4)
+        made = batches_of(data)
+        assert data.steps == len(made) == 3
+        assert [len(batch.y) for batch in made] == [4, 4, 2]
+        np.testing.assert_array_equal(np.concatenate([batch.x for batch in made]), self.x)
+        np.testing.assert_array_equal(np.concatenate([batch.y for batch in made]), self.y)
+
+    def test_an_order_is_one_permutation_of_all_parts_and_the_keys_own(self, either_place):
+        data = ArrayData({"a": self.x, "b": self.x * 2}, self.y, batch_size=4)
+        first, again, other = (batches_of(data, jax.random.key(seed)) for seed in (0, 0, 1))
+        order = np.concatenate([batch.y for batch in first])
+        assert sorted(order) == list(range(10))
+        assert list(order) != list(range(10))
+        np.testing.assert_array_equal(np.concatenate([batch.x["a"] for batch in first]), self.x[order])
+        np.testing.assert_array_equal(np.concatenate([batch.x["b"] for batch in first]), 2 * self.x[order])
+        np.testing.assert_array_equal(order, np.concatenate([batch.y for batch in again]))
+        assert list(order) != list(np.concatenate([batch.y for batch in other]))
+
+    def test_both_places_give_the_same_batches(self, monkeypatch):
+        here = batches_of(ArrayData(self.x, self.y, batch_size=3), jax.random.key(5))
+        monkeypatch.setattr(module, "ON_DEVICE_BYTES", 0)
+        there = batches_of(ArrayData(self.x, self.y, batch_size=3), jax.random.key(5))
+        jax.tree.map(np.testing.assert_array_equal, here, there)
+
+    def test_lists_jax_arrays_and_small_formats_are_arrays_too(self):
+        small = self.x.astype(ml_dtypes.bfloat16)
+        data = ArrayData([jnp.asarray(self.x), small], self.y.tolist(), batch_size=5)
+        batch = batches_of(data)[0]
+        assert [leaf.dtype for leaf in jax.tree.leaves(batch)] == ["float32", "bfloat16", "int32"]
+        assert data.first.x[0].shape == (5, 2)
+
+    @pytest.mark.parametrize(
+        ("arguments", "options", "error", "message"),
+        [
+            ((x, y[:9]), {}, ArgumentError, r"x \[10\], y \[9\]"),
+            ((x, y, weights[:5]), {}, ArgumentError, r"sample_weight \[5\]"),
+            (({"a": x, "b": x[:3]},), {}, ArgumentError, r"x \[3, 10\]"),
+            ((x[:0], y[:0]), {}, ArgumentError, "x is empty"),
+            ((x,), {"batch_size": 0}, ArgumentError, "batch_size is a whole number from 1 on, not 0"),
+            ((x,), {"batch_size": 2.0}, ArgumentError, "not 2.0"),
+            ((np.float32(3),), {}, ArgumentError, "single number"),
+            ((np.array(["a", "b"], object),), {}, OperandError, "no array of numbers"),
+            ((["a", "b"],), {}, OperandError, "no array of numbers"),
+            (([[1, 2], [3]],), {}, OperandError, "different lengths"),
+        ],
+    )
+    def test_what_makes_no_sense_is_refused(self, arguments, options, error, message):
+        with pytest.raises(error, match=message):
+            ArrayData(*arguments, **{"batch_size": 2, **options})
+
+    def test_narrowed_floats_warn_and_integers_have_to_fit(self):
+        with pytest.warns(PolicyWarning, match=r"y is float64.*y.astype\('float32'\)"):
+            assert ArrayData(self.x, self.y / 3.0, batch_size=2).first.y.dtype == "float32"
+        assert ArrayData(self.x, self.y.astype("int64"), batch_size=2).first.y.dtype == "int32"
+        with pytest.raises(ArgumentError, match="int64 numbers that do not fit int32"):
+            ArrayData(self.x, self.y.astype("int64") + 2**31, batch_size=2)
+        with jax.enable_x64(True):
+            data = ArrayData(self.x, self.y.astype("int64") + 2**31, batch_size=2)
+            assert batches_of(data)[0].y.tolist() == [2**31, 2**31 + 1]
+
+
+PARTS = [(np.full((2, 1), float(number), "float32"), np.full(2, number, "int32")) for number in range(3)]
+
+
+class TestIterables:
+    @staticmethod
+    def numbers(data):
+        return [int(batch.y[0]) for batch in data.epoch(None)]
+
+    def test_what_can_be_iterated_again_is_in_every_epoch(self):
+        data = IterableData(PARTS)
+        assert data.steps == 3
+        assert data.first.y[0] == 0
+        assert [self.numbers(data) for _ in range(2)] == [[0, 1, 2], [0, 1, 2]]
+
+    def test_a_generator_is_used_up_and_its_first_batch_is_not_lost(self):
+        data = IterableData(part for part in PARTS)
+        assert data.steps is None
+        assert data.first.y[0] == data.first.y[0] == 0
+        assert [self.numbers(data) for _ in range(2)] == [[0, 1, 2], []]
+
+    def test_with_steps_an_epoch_goes_on_where_the_last_one_ended(self):
+        assert [self.numbers(each) for each in [IterableData(PARTS, steps=2)] * 3] == [[0, 1], [2, 0], [1, 2]]
+        once = IterableData(iter(PARTS), steps=2)
+        assert [self.numbers(once) for _ in range(3)] == [[0, 1], [2], []]
+
+    def test_steps_of_arrays_are_the_first_of_the_order(self):
+        x = np.arange(10, dtype="float32")
+        assert [len(each) for each in [batches_of(as_data(x, x, None, batch_size=4, steps=2))]] == [2]
+        with pytest.raises(ArgumentError, match="give steps_per_epoch=3 or less"):
+            as_data(x, x, None, batch_size=4, steps=4)
+
+    def test_batches_of_every_kind(self):
+        x, y = PARTS[0]
+        assert as_batch(x).y is None
+        assert as_batch([x, y]).y is y
+        assert as_batch({"a": x}).x["a"] is x
+        assert as_batch((x, y, y)).sample_weight is y
+
+        class Tensor:
+            """What NumPy cannot read, and DLPack can."""
+
+            def __array__(self, *_):
+                raise TypeError("bfloat16 is nothing to NumPy")
+
+            def __dlpack__(self, **options):
+                return jnp.asarray(x).__dlpack__(**options)
+
+            def __dlpack_device__(self):
+                return jnp.asarray(x).__dlpack_device__()
+
+        np.testing.assert_array_equal(as_batch((Tensor(), y)).x, x)
+
+    @pytest.mark.parametrize(
+        ("batch", "error", "message"),
+        [
+            ((1, 2, 3, 4), ArgumentError, "not 4 parts"),
+            ((np.ones((2, 1), "int32"), np.ones(3, "int32")), ArgumentError, "different numbers"),
+            (object(), OperandError, "no array of numbers"),
+        ],
+    )
+    def test_what_is_no_batch_is_refused(self, batch, error, message):
+        with pytest.raises(error, match=message):
+            as_batch(batch)
+
+    def test_options_that_an_iterable_has_no_use_for_are_refused(self):
+        for name in ("y", "sample_weight"):
+            with pytest.raises(ArgumentError, match=f"leave out {name}="):
+                as_data(
+                    PARTS,
+                    *([np.ones(2)] if name == "y" else [None, np.ones(2)]),
+                    *([None] if name == "y" else []),
+                    batch_size=None,
+                )
+        with pytest.raises(ArgumentError, match="leave out batch_size="):
+            as_data(PARTS, None, None, batch_size=3)
+        with pytest.raises(OperandError, match="not int"):
+            as_data(3, None, None, batch_size=None)
+
+
+def test_torch_loaders_and_tensors_give_batches():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed; its loaders are read where it is")
+    loader = torch.utils.data.DataLoader(
+        torch.utils.data.TensorDataset(torch.arange(6.0).reshape(6, 1), torch.arange(6)), batch_size=4
+    )
+    made = batches_of(IterableData(loader))
+    assert [batch.x.shape for batch in made] == [(4, 1), (2, 1)]
+    assert made[1].y.tolist() == [4, 5]
+    assert as_batch(torch.ones((2, 1), dtype=torch.bfloat16)).x.dtype == "bfloat16"
+    assert isinstance(made[0], Batch)
