@@ -130,7 +130,7 @@ def network(policy: Policy) -> nn.Sequential:
 
 def weighted_loss(weight: float) -> LossFunction:
     """Cross entropy times a weight."""
-    loss = SparseCategoricalCrossentropy()
+    loss = SparseCategoricalCrossentropy(from_logits=True)
 
     def weighted(y_true: Any, y_pred: Any) -> jax.Array:
         return loss(y_true, y_pred) * weight

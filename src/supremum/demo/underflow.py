@@ -95,7 +95,7 @@ def _zero_counter(digits: Digits, policy: Policy, seed: int) -> Callable[[FixedL
     model = network(policy)
     nn.initialize(model, digits.x_train[:1], seed=seed)
     trainable, other = nn.split_variables(model)
-    loss = SparseCategoricalCrossentropy()
+    loss = SparseCategoricalCrossentropy(from_logits=True)
     x, y = digits.x_train[:_BATCH], digits.y_train[:_BATCH]
 
     def loss_of(variables: dict[str, jax.Array], weight: float) -> jax.Array:
