@@ -44,7 +44,7 @@ def equal(a, b):
 )
 def test_a_step_changes_everything_it_should(scale, jitted):
     model = network()
-    step = train_step(model, SparseCategoricalCrossentropy(), Adam(0.01), scale)
+    step = train_step(model, SparseCategoricalCrossentropy(from_logits=True), Adam(0.01), scale)
     state = init_state(model, Adam(0.01), scale)
     after, report = (jax.jit(step) if jitted else step)(state, *blobs())
     assert not bool(report.skipped)
@@ -60,7 +60,7 @@ def test_a_step_changes_everything_it_should(scale, jitted):
 @pytest.mark.parametrize(("bad", "jitted"), [(np.inf, True), (np.nan, True), (np.nan, False)])
 def test_a_step_with_gradients_that_are_not_finite_changes_the_scale_only(bad, jitted):
     model = network()
-    step = train_step(model, SparseCategoricalCrossentropy(), Adam(0.01), SCALES["dynamic"])
+    step = train_step(model, SparseCategoricalCrossentropy(from_logits=True), Adam(0.01), SCALES["dynamic"])
     step = jax.jit(step) if jitted else step
     x, y = blobs()
     state, _ = step(init_state(model, Adam(0.01), SCALES["dynamic"]), x, y)
@@ -77,7 +77,7 @@ def test_a_step_with_gradients_that_are_not_finite_changes_the_scale_only(bad, j
 def test_only_a_dynamic_scale_compiles_a_finite_check_and_a_condition():
     model, counts = network(), {}
     for name, scale in SCALES.items():
-        step = train_step(model, SparseCategoricalCrossentropy(), SGD(0.1), scale)
+        step = train_step(model, SparseCategoricalCrossentropy(from_logits=True), SGD(0.1), scale)
         text = str(jax.make_jaxpr(step)(init_state(model, SGD(0.1), scale), *blobs()))
         counts[name] = (text.count("cond["), text.count("is_finite"))
     assert counts["fixed"] == counts["none"]  # the loss itself asks is_finite once
@@ -90,7 +90,7 @@ def test_scaling_by_a_power_of_two_changes_no_bit_in_float32(scale):
     model = network("float32")
     results = []
     for settings in (None, scale):
-        step = jax.jit(train_step(model, SparseCategoricalCrossentropy(), SGD(0.1), settings))
+        step = jax.jit(train_step(model, SparseCategoricalCrossentropy(from_logits=True), SGD(0.1), settings))
         state = init_state(model, SGD(0.1), settings)
         for _ in range(3):
             state, _ = step(state, *blobs())
@@ -101,7 +101,7 @@ def test_scaling_by_a_power_of_two_changes_no_bit_in_float32(scale):
 @every_scale
 def test_the_step_is_traced_once(scale):
     model, traces = network(), []
-    inner = train_step(model, SparseCategoricalCrossentropy(), Adam(0.01), scale)
+    inner = train_step(model, SparseCategoricalCrossentropy(from_logits=True), Adam(0.01), scale)
 
     def counted(state, x, y):
         traces.append(1)
@@ -129,7 +129,7 @@ def primitives(jaxpr):
 @every_scale
 def test_a_step_calls_nothing_on_the_host(scale):
     model = network()
-    step = train_step(model, SparseCategoricalCrossentropy(), Adam(0.01), scale)
+    step = train_step(model, SparseCategoricalCrossentropy(from_logits=True), Adam(0.01), scale)
     found = set(primitives(jax.make_jaxpr(step)(init_state(model, Adam(0.01), scale), *blobs()).jaxpr))
     assert {"dot_general", "exp"} <= found
     assert not found & HOST_PRIMITIVES
@@ -148,7 +148,9 @@ def executions(run, folder):
 @every_scale
 def test_one_step_is_one_dispatch(scale, tmp_path):
     model = network()
-    step = jax.jit(train_step(model, SparseCategoricalCrossentropy(), Adam(0.01), scale), donate_argnums=0)
+    step = jax.jit(
+        train_step(model, SparseCategoricalCrossentropy(from_logits=True), Adam(0.01), scale), donate_argnums=0
+    )
     x, y = jax.device_put(blobs())
     state, _ = step(init_state(model, Adam(0.01), scale), x, y)
     states = [state]
@@ -173,7 +175,7 @@ def test_fit_learns_and_leaves_the_trained_values_in_the_model(policy):
         epochs.append((number, len(history.loss)))
 
     history = fit(
-        model, Adam(0.02), SparseCategoricalCrossentropy(), x, y,
+        model, Adam(0.02), SparseCategoricalCrossentropy(from_logits=True), x, y,
         batch_size=100, epochs=8, loss_scale=Policy(policy).loss_scale, on_epoch=on_epoch,
     )  # fmt: skip
     assert epochs == [(n, 5 * n) for n in range(1, 9)]
@@ -200,7 +202,15 @@ def test_fit_sees_every_example_once_an_epoch_and_shuffles_by_its_seed():
         nn.initialize(model, jnp.zeros((1, 1)))
         seen.clear()
         x = np.arange(10, dtype=np.float32)[:, None]
-        fit(model, SGD(0.0), SparseCategoricalCrossentropy(), x, np.zeros(10, np.int32), batch_size=5, seed=seed)
+        fit(
+            model,
+            SGD(0.0),
+            SparseCategoricalCrossentropy(from_logits=True),
+            x,
+            np.zeros(10, np.int32),
+            batch_size=5,
+            seed=seed,
+        )
         jax.effects_barrier()
         return np.concatenate(seen).tolist()
 
@@ -212,14 +222,30 @@ def test_fit_sees_every_example_once_an_epoch_and_shuffles_by_its_seed():
 @pytest.mark.parametrize(("x", "y", "batch"), [(3, 3, 4), (3, 2, 1), (3, 3, 0), (0, 0, 1)])
 def test_fit_refuses_batches_that_do_not_fit(x, y, batch):
     with pytest.raises(ValueError, match="does not fit"):
-        fit(network(), SGD(), SparseCategoricalCrossentropy(), np.zeros((x, 2)), np.zeros(y), batch_size=batch)
+        fit(
+            network(),
+            SGD(),
+            SparseCategoricalCrossentropy(from_logits=True),
+            np.zeros((x, 2)),
+            np.zeros(y),
+            batch_size=batch,
+        )
 
 
 def test_training_continues_past_overflows_and_counts_them():
     x, y = blobs(256)
     scale = DynamicLossScale(2.0**30, increment_period=5)  # far too high for float16: the first steps overflow
     model = network("mixed_float16")
-    history = fit(model, Adam(0.02), SparseCategoricalCrossentropy(), x, y, batch_size=64, epochs=20, loss_scale=scale)
+    history = fit(
+        model,
+        Adam(0.02),
+        SparseCategoricalCrossentropy(from_logits=True),
+        x,
+        y,
+        batch_size=64,
+        epochs=20,
+        loss_scale=scale,
+    )
     assert history.skipped[0]
     assert history.skipped_steps == sum(history.skipped) > 5
     assert history.loss_scale[:2] == [2.0**30, 2.0**29]
@@ -229,8 +255,11 @@ def test_training_continues_past_overflows_and_counts_them():
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_the_loss_is_computed_in_float32(dtype):
     logits = jnp.asarray([[30.0, 10.0, -20.0]] * 5, dtype)
-    loss = SparseCategoricalCrossentropy()
+    loss = SparseCategoricalCrossentropy(from_logits=True)
     value = loss(jnp.ones(5, "int32"), logits)
     assert (value.dtype, float(value)) == (jnp.float32, 20)
     assert jax.grad(lambda logits: loss(jnp.ones(5, "int32"), logits))(logits).dtype == dtype
-    assert SparseCategoricalCrossentropy(dtype="bfloat16")(jnp.ones(5, "int32"), logits).dtype == jnp.bfloat16
+    assert (
+        SparseCategoricalCrossentropy(from_logits=True, dtype="bfloat16")(jnp.ones(5, "int32"), logits).dtype
+        == jnp.bfloat16
+    )

@@ -10,6 +10,7 @@ import jax
 from supremum.nn.functional.activations import elu, gelu, leaky_relu, relu, sigmoid, silu, tanh
 from supremum.nn.functional.softmax import softmax
 from supremum.nn.layer import Layer, LayerOptions
+from supremum.nn.provenance import record_function
 
 
 class Activation(Layer):
@@ -26,7 +27,7 @@ class Activation(Layer):
 
     def call(self, x: jax.Array) -> jax.Array:
         """The function's value."""
-        return self.function(x)
+        return record_function(self.function, x, self.function(x))
 
 
 class ReLU(Activation):

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from supremum.formats import DType
 from supremum.mixed_precision import Policy
 from supremum.mixed_precision.casting import cast_floating, is_floating
+from supremum.nn.provenance import carry
 
 
 def keeps_dtype(tree: Any) -> bool:
@@ -39,7 +40,7 @@ def cast_inputs(tree: Any, dtype: DType) -> Any:
     def cast(leaf: Any) -> Any:
         if not is_floating(leaf):
             return leaf
-        return jnp.asarray(cast_floating(leaf, dtype))
+        return carry(leaf, jnp.asarray(cast_floating(leaf, dtype)))
 
     # A sparse array is a tree of its data and its indices: integers are left alone there too.
     return jax.tree.map(cast, tree, is_leaf=keeps_dtype)

@@ -1,58 +1,125 @@
-"""Losses, computed in float32 unless asked otherwise.
-
-spec/keras-rfc-293-mixed-precision.md, "Loss dtype": a loss has one dtype, not a policy, and knows no global policy.
-"""
+"""Losses by name, as functions, and as they are."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
+from supremum.errors import OperandError, UnknownNameError
 from supremum.formats import as_format
-from supremum.mixed_precision import cast_floating
+from supremum.nn.holding import snake_case
+from supremum.training.cross_entropy import (
+    BinaryCrossentropy,
+    CategoricalCrossentropy,
+    SparseCategoricalCrossentropy,
+)
+from supremum.training.inputs import as_inputs
+from supremum.training.loss import Loss
+from supremum.training.regression import (
+    CosineSimilarity,
+    Huber,
+    KLDivergence,
+    MeanAbsoluteError,
+    MeanSquaredError,
+    Poisson,
+)
+from supremum.training.weighting import reduced, weighted
+
+LOSSES: tuple[Callable[[], Loss], ...] = (
+    BinaryCrossentropy,
+    CategoricalCrossentropy,
+    CosineSimilarity,
+    Huber,
+    KLDivergence,
+    MeanAbsoluteError,
+    MeanSquaredError,
+    Poisson,
+    SparseCategoricalCrossentropy,
+)
+"""The losses that have names: those of their classes, in both spellings."""
+
+_SHORT: dict[str, Callable[[], Loss]] = {
+    "bce": BinaryCrossentropy,
+    "kld": KLDivergence,
+    "mae": MeanAbsoluteError,
+    "mse": MeanSquaredError,
+}
+_NAMED = {
+    **{snake_case(made.__name__): made for made in LOSSES},
+    **{made.__name__: made for made in LOSSES},
+    **_SHORT,
+    **{short.upper(): made for short, made in _SHORT.items()},
+}
 
 
-class Loss(ABC):
-    """A number that training makes small.
+class FunctionLoss:
+    """A plain function of labels and outputs as a loss; it is given both as they are, uncast.
 
     Args:
-        dtype: the dtype floating inputs are cast to; integer labels never are.
+        function: gives a loss, or losses of which the mean is taken, in a floating dtype, which the result has too.
+        name: what it is called; None for the function's name.
     """
 
-    def __init__(self, *, dtype: Any = "float32") -> None:
-        self.dtype = as_format(dtype).dtype
+    def __init__(self, function: Callable[[Any, Any], Any], name: str | None = None) -> None:
+        self.function = function
+        self.name = getattr(function, "__name__", "loss") if name is None else name
 
-    @abstractmethod
-    def call(self, y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
-        """The loss of each example."""
-
-    def __call__(self, y_true: Any, y_pred: Any) -> jax.Array:
-        """The mean loss, a scalar of the loss's dtype.
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> jax.Array:
+        """The loss, a scalar.
 
         Args:
             y_true: what should have come out.
             y_pred: what did.
+            sample_weight: a weight for each of the losses that the function gives; None for 1.
+
+        Raises:
+            OperandError: if the function does not give an array of real floating numbers; a `TypeError`.
+            ArgumentError: for weights that do not fit, as of examples where the function gives one number.
         """
-        y_true, y_pred = cast_floating((y_true, y_pred), self.dtype)
-        return jnp.mean(self.call(y_true, y_pred))
+        losses = as_inputs(self.function(y_true, y_pred), None, f"the result of {self.name}")
+        if not isinstance(losses, jax.Array) or as_format(losses.dtype).category != "float":
+            shown = type(losses).__name__ if not isinstance(losses, jax.Array) else as_format(losses.dtype)
+            raise OperandError(f"{self.name} is to give real floating losses, and gave {shown}")
+        if sample_weight is not None:
+            losses = weighted(losses, as_inputs(sample_weight, losses.dtype, "sample_weight"))
+        return reduced(losses, "mean") if losses.ndim else losses
+
+    def __repr__(self) -> str:
+        return f"FunctionLoss({self.name})"
 
 
-class SparseCategoricalCrossentropy(Loss):
-    """Cross entropy between integer labels, shape (batch,), and logits, shape (batch, classes).
+def as_loss(loss: Any) -> Any:
+    """A loss as it is, the loss of a name, or one made of a function.
 
     Args:
-        dtype: the dtype it is computed in.
+        loss: a `Loss`; a name, such as `"mse"`, `"mean_squared_error"` or `"MeanSquaredError"`, for the loss with its
+            usual settings; or a function of labels and outputs, which gets both uncast.
 
-    >>> import jax.numpy as jnp
-    >>> loss = SparseCategoricalCrossentropy()
-    >>> loss(jnp.array([1]), jnp.array([[0.0, 60000.0]], jnp.float16))
-    Array(0., dtype=float32)
+    Returns:
+        A function of labels, outputs and, if wanted, weights of the examples; it has a `name`.
+
+    Raises:
+        UnknownNameError: for a name that no loss has, with the near ones; a `ValueError`.
+        OperandError: for anything else; a `TypeError`.
+
+    >>> as_loss("mse")
+    MeanSquaredError(reduction='mean', dtype='float32')
+    >>> as_loss("mean_sqared_error")
+    Traceback (most recent call last):
+        ...
+    supremum.errors.UnknownNameError: unknown loss 'mean_sqared_error': did you mean 'mean_squared_error' or \
+'MeanSquaredError' or 'mean_absolute_error'?
     """
-
-    def call(self, y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
-        """The loss of each example."""
-        return optax.softmax_cross_entropy_with_integer_labels(y_pred, y_true)
+    if isinstance(loss, (Loss, FunctionLoss)):
+        return loss
+    if isinstance(loss, str):
+        if loss not in _NAMED:
+            raise UnknownNameError("loss", loss, _NAMED)
+        return _NAMED[loss]()
+    if isinstance(loss, type):
+        raise OperandError(f"a loss is an object, and {loss.__name__} a class: give {loss.__name__}()")
+    if not callable(loss):
+        raise OperandError(f"a loss is a name, a Loss or a function of y_true and y_pred, not {loss!r}")
+    return FunctionLoss(loss)

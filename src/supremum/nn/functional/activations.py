@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from supremum.errors import OperandError
 from supremum.formats import as_format
 from supremum.nn.functional.promotion import at_least_float32, common_dtype, promote_dtype
+from supremum.nn.provenance import Origin, record
 
 
 def relu(x: Any) -> jax.Array:
@@ -116,9 +117,11 @@ def sigmoid(x: Any, *, dtype: Any = None) -> jax.Array:
         dtype: as for `leaky_relu`.
 
     Returns:
-        An array of the shape of `x` in that dtype.
+        An array of the shape of `x` in that dtype. `training.BinaryCrossentropy` of it is computed from `x`.
     """
-    return _rounded_once(jax.nn.sigmoid, x, dtype)
+    output = _rounded_once(jax.nn.sigmoid, x, dtype)
+    logits = x if isinstance(x, jax.Array) else promote_dtype(x)[0]
+    return record(output, Origin("sigmoid", logits, ()))
 
 
 def tanh(x: Any, *, dtype: Any = None) -> jax.Array:

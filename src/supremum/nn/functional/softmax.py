@@ -14,6 +14,7 @@ from supremum.nn.functional.checks import as_axes, broadcasts
 from supremum.nn.functional.masks import as_boolean
 from supremum.nn.functional.promotion import at_least_float32, promote_dtype
 from supremum.nn.functional.real_only import refuse_complex
+from supremum.nn.provenance import Origin, record
 
 Axes: TypeAlias = int | tuple[int, ...]
 
@@ -32,7 +33,7 @@ def softmax(x: Any, axis: Axes = -1, *, mask: Any = None, dtype: Any = None) -> 
         dtype: the dtype of the result; None for that of `x`.
 
     Returns:
-        An array of the shape of `x`.
+        An array of the shape of `x`. Without a mask, `training.CategoricalCrossentropy` of it is computed from `x`.
 
     Raises:
         OperandError: for complex values, which have no order and so no softmax, or a mask that is not boolean.
@@ -43,9 +44,13 @@ def softmax(x: Any, axis: Axes = -1, *, mask: Any = None, dtype: Any = None) -> 
     >>> softmax(jnp.asarray([1.0, 2.0, 3.0]), mask=jnp.asarray([True, False, True])).round(2)
     Array([0.12, 0.  , 0.88], dtype=float32)
     """
+    logits = x
     x, axes, mask = _checked("softmax", x, axis, mask, dtype)
     _, weights, total = _exponentials(x, axes, mask)
-    return (weights / total).astype(x.dtype)
+    output = (weights / total).astype(x.dtype)
+    if mask is not None:
+        return output
+    return record(output, Origin("softmax", logits if isinstance(logits, jax.Array) else x, axes))
 
 
 def log_softmax(x: Any, axis: Axes = -1, *, mask: Any = None, dtype: Any = None) -> jax.Array:

@@ -1,0 +1,175 @@
+"""What losses and metrics are given: arrays of JAX, of NumPy and of whatever converts to them, and Python numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from supremum.arrays import Array
+from supremum.arrays.backends.numpy import narrowed
+from supremum.errors import ArgumentError, OperandError
+from supremum.formats import DType, as_format
+from supremum.mixed_precision.casting import is_array, is_floating
+from supremum.nn import Variable
+from supremum.nn.casting import cast_inputs
+
+
+def as_inputs(tree: Any, dtype: DType | None, what: str) -> Any:
+    """Arrays of JAX, those that are real floating in one dtype; integers, bools and complex numbers are not cast.
+
+    An array that is cast is still known to come from a softmax or sigmoid: `supremum.nn.provenance`.
+
+    Args:
+        tree: an array, a Python number, lists of those, or a container of arrays, which stays one.
+        dtype: the dtype; None for the ones that JAX gives them.
+        what: what it is called, for errors.
+
+    Raises:
+        OperandError: for what is no number.
+        NarrowingError: for integers of NumPy beyond those that JAX holds.
+
+    >>> as_inputs([0.5, 1.0], jnp.dtype("float16"), "y_pred").dtype, as_inputs(np.arange(2), None, "y_true").dtype
+    (dtype('float16'), dtype('int32'))
+    """
+    if isinstance(tree, (list, tuple)) and _is_of_numbers(tree):
+        tree = _from_python(tree, what)
+
+    def as_input(leaf: Any) -> jax.Array:
+        array = as_array(leaf, what)
+        return jnp.asarray(array) if dtype is None else cast_inputs(array, dtype)
+
+    return jax.tree.map(as_input, tree, is_leaf=_is_leaf)
+
+
+def as_array(value: Any, what: str) -> Any:
+    """An array of JAX, or floating numbers of NumPy, which have yet to be brought to a dtype of JAX.
+
+    Args:
+        value: an array of any library, or a Python number.
+        what: what it is called, for errors.
+
+    Raises:
+        OperandError: for what is no number.
+        NarrowingError: for integers of NumPy beyond those that JAX holds.
+    """
+    if isinstance(value, Variable):
+        return value.value
+    found = value.unwrap() if isinstance(value, Array) else value
+    if isinstance(found, jax.Array):
+        return found
+    if isinstance(found, (bool, int, float, complex)):
+        return _from_python(found, what)
+    if not hasattr(found, "__array__"):
+        raise OperandError(f"{what} is made of numbers, not of {type(value).__name__}: give an array")
+    found = np.asarray(found)
+    if not is_array(found):
+        raise OperandError(f"{what} is made of numbers, not of {found.dtype}: give an array of numbers")
+    if is_floating(found):
+        return found
+    return jnp.asarray(narrowed(jax.dtypes.canonicalize_dtype(found.dtype), found))
+
+
+def _is_leaf(value: Any) -> bool:
+    return value is None or isinstance(value, (Array, Variable))
+
+
+def _is_of_numbers(values: Any) -> bool:
+    return all(
+        isinstance(each, (bool, int, float)) or (isinstance(each, (list, tuple)) and _is_of_numbers(each))
+        for each in values
+    )
+
+
+def _from_python(values: Any, what: str) -> Any:
+    """Python numbers as an array; floats are float64 there, and integers what JAX holds."""
+    try:
+        found = np.asarray(values)
+    except ValueError:
+        raise OperandError(f"{what} is made of lists of unequal lengths: give an array") from None
+    if is_floating(found):
+        return found
+    if found.dtype == object:
+        raise OperandError(f"{what} has an integer that no format holds: give floats")
+    return jnp.asarray(narrowed(jax.dtypes.canonicalize_dtype(found.dtype), found))
+
+
+def one_array(name: str, what: str, value: Any) -> jax.Array:
+    """The one real array that a loss or metric takes.
+
+    Args:
+        name: of the loss or metric.
+        what: `"y_true"` or `"y_pred"`.
+        value: what it was given.
+
+    Raises:
+        OperandError: for several arrays, and complex numbers.
+    """
+    if not isinstance(value, jax.Array):
+        raise OperandError(
+            f"{name} takes one array as {what}, not a {type(value).__name__} of arrays: add up a loss for each, or "
+            "write a function of y_true and y_pred"
+        )
+    row = as_format(value.dtype)
+    if row.category == "complex":
+        raise OperandError(f"{name} takes real numbers, and {what} is {row}: give {what}.real or abs({what})")
+    return value
+
+
+def check_same_shape(name: str, y_true: jax.Array, y_pred: jax.Array) -> None:
+    """Refuse shapes that differ, of which broadcasting would make a wrong number.
+
+    Args:
+        name: of the loss or metric.
+        y_true: what should have come out.
+        y_pred: what did.
+
+    Raises:
+        ArgumentError: if they differ; a `ValueError`.
+
+    >>> check_same_shape("mse", jnp.ones(3), jnp.ones((3, 1)))
+    Traceback (most recent call last):
+        ...
+    supremum.errors.ArgumentError: mse takes y_true and y_pred of one shape, not (3,) and (3, 1), which would \
+broadcast to every example against every other: give y_true[..., None]
+    """
+    true, pred = y_true.shape, y_pred.shape
+    if true == pred:
+        return
+    why, fix = "", "give both the shape of y_pred, or one loss for each output"
+    if (*true, 1) == pred or true == (*pred, 1):
+        why = ", which would broadcast to every example against every other"
+        fix = "give y_true[..., None]" if (*true, 1) == pred else "give y_true[..., 0]"
+    elif true == pred[:-1] and as_format(y_true.dtype).category == "integer":
+        fix = f"for labels that are numbers of classes give jax.nn.one_hot(y_true, {pred[-1]}), or the sparse kind"
+    raise ArgumentError(f"{name} takes y_true and y_pred of one shape, not {true} and {pred}{why}: {fix}")
+
+
+def check_labels(name: str, y_true: jax.Array, y_pred: jax.Array) -> None:
+    """Refuse labels that are no numbers of classes, one for each row of outputs.
+
+    Args:
+        name: of the loss or metric.
+        y_true: labels, shape (...).
+        y_pred: outputs, shape (..., classes).
+
+    Raises:
+        OperandError: for labels that are no integers.
+        ArgumentError: for shapes that do not fit.
+    """
+    row = as_format(y_true.dtype)
+    if row.category != "integer":
+        raise OperandError(f"{name} takes numbers of classes as y_true, not {row}: give y_true.astype('int32')")
+    true, pred = y_true.shape, y_pred.shape
+    if pred and true == pred[:-1]:
+        return
+    fix = "give y_true one axis less than y_pred"
+    if true[-1:] == (1,) and true[:-1] == pred[:-1]:
+        fix = "give y_true[..., 0]"
+    elif true == pred:
+        fix = "for one-hot labels take the kind that is not sparse, or give y_true.argmax(-1)"
+    raise ArgumentError(
+        f"{name} takes y_true of shape (...) and y_pred of shape (..., classes), not {true} and {pred}: {fix}"
+    )
