@@ -1,0 +1,124 @@
+"""A folder with the newest checkpoints of a run, from which it goes on whenever it was killed."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from supremum.callers import warn_user
+from supremum.errors import ArgumentError
+from supremum.files import remove_leftovers
+from supremum.training.checkpoint_errors import CheckpointError, CheckpointFileError, MissingCheckpointError
+from supremum.training.checkpoints import Checkpoint, checked_step
+
+_NAME = r"step-(\d{6,})\.safetensors"
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint is damaged, and an older one is taken."""
+
+
+class CheckpointFolder:
+    """The newest checkpoints of one run, `step-000120.safetensors` and so on.
+
+    Other files in the folder are never touched; what killed writers left is removed at the next `save`.
+
+    Args:
+        folder: the folder; made at the first `save`.
+        keep: how many checkpoints are kept; None for all.
+
+    Raises:
+        ArgumentError: if that is less than one.
+
+    >>> import tempfile
+    >>> folder = CheckpointFolder(tempfile.mkdtemp(), keep=2)
+    >>> for step in (10, 20, 30):
+    ...     _ = folder.save(Checkpoint({}, step=step))
+    >>> [path.name for path in folder.paths()], folder.load_latest().step
+    (['step-000020.safetensors', 'step-000030.safetensors'], 30)
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], *, keep: int | None = 3) -> None:
+        if keep is not None and keep < 1:
+            raise ArgumentError(f"keep is {keep}, and has to be at least 1, or None for all")
+        self.folder = Path(folder).expanduser()
+        self.keep = keep
+
+    def path_of(self, step: int) -> Path:
+        """Where the checkpoint of a step is, or would be."""
+        return self.folder / f"step-{checked_step(step):06d}.safetensors"
+
+    def paths(self) -> list[Path]:
+        """The files of all checkpoints there are, oldest step first, whether they are whole or not."""
+        return [path for _, path in sorted(self._found())]
+
+    def save(self, checkpoint: Checkpoint) -> Path:
+        """Write a checkpoint under its step, then remove the oldest ones that are too many.
+
+        Args:
+            checkpoint: the state.
+
+        Returns:
+            Its file.
+
+        Raises:
+            ArgumentError: if there is a whole checkpoint of a later step: it is of another run, which would go on from
+                there.
+            CheckpointFileError: where it cannot be written; an `OSError`. The others are as they were.
+        """
+        self._refuse_another_run(checkpoint.step)
+        remove_leftovers(self.folder, _NAME)
+        path = self.path_of(checkpoint.step)
+        checkpoint.save(path)
+        if self.keep is not None:
+            earlier = [found for step, found in sorted(self._found()) if step < checkpoint.step]
+            for old in earlier[: max(0, len(earlier) + 1 - self.keep)]:
+                old.unlink(missing_ok=True)
+        return path
+
+    def latest(self) -> Path | None:
+        """The file of the latest checkpoint that is whole; None if there is none. Warns of those that are not."""
+        return next((path for path, _ in self._whole()), None)
+
+    def load_latest(self) -> Checkpoint | None:
+        """The latest checkpoint that is whole; None if there is none. Warns of those that are not.
+
+        Raises:
+            CheckpointFileError: for one that cannot be read.
+        """
+        return next((checkpoint for _, checkpoint in self._whole()), None)
+
+    def _found(self) -> Iterator[tuple[int, Path]]:
+        for path in self.folder.iterdir() if self.folder.is_dir() else ():
+            match = re.fullmatch(_NAME, path.name)
+            if match:
+                yield int(match[1]), path
+
+    def _whole(self) -> Iterator[tuple[Path, Checkpoint]]:
+        for path in reversed(self.paths()):
+            try:
+                yield path, Checkpoint.load(path)
+            except MissingCheckpointError:  # another has removed it
+                continue
+            except CheckpointFileError:
+                raise
+            except CheckpointError as error:
+                warn_user(f"{error}; the one before it is taken", CheckpointWarning)
+
+    def _refuse_another_run(self, step: int) -> None:
+        for later, path in sorted(self._found(), reverse=True):
+            if later > step and _is_whole(path):
+                raise ArgumentError(
+                    f"{path} is of a later step than {step}, so of another run: give this one a folder of its own, or "
+                    "go on from CheckpointFolder.load_latest()"
+                )
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        Checkpoint.load(path)
+    except CheckpointError:
+        return False
+    return True

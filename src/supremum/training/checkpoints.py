@@ -1,0 +1,158 @@
+"""A whole training state as a value, and as a file from which training goes on bit for bit."""
+
+from __future__ import annotations
+
+import json
+import operator
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import supremum
+from supremum.errors import ArgumentError, OperandError
+from supremum.nn import Variable
+from supremum.training.arrays_file import load_arrays, save_arrays
+from supremum.training.checkpoint_errors import CheckpointError
+
+_KIND, _STATE, _WEIGHTS = "holds", "training state", "weights"
+_MODEL, _OPTIMIZER, _RNG = "model/", "optimizer/", "rng"
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """All that training needs to go on as if it had never stopped.
+
+    Args:
+        model: the values of the model's variables by path, or `model.variables` itself.
+        optimizer: the optimizer's by name, those of its loss scale among them.
+        rng: the key, or keys, of `jax.random` that the next step starts from; None for none.
+        step: how many steps were made.
+        policy: the config of the model's dtype policy.
+        optimizer_config: the config of the optimizer; left out of the file where it is not JSON.
+        extra: whatever else is to be kept, such as the epoch; as JSON gives it back.
+
+    Raises:
+        OperandError: for a step that is no whole number.
+        ArgumentError: for a negative one.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> path = tempfile.mkdtemp() + "/state.safetensors"
+    >>> Checkpoint({"kernel": np.ones(2)}, {"iterations": np.int32(7)}, step=7, extra={"epoch": 1}).save(path)
+    >>> found = Checkpoint.load(path)
+    >>> found.model, found.optimizer, found.step, found.extra
+    ({'kernel': array([1., 1.])}, {'iterations': array(7, dtype=int32)}, 7, {'epoch': 1})
+    """
+
+    model: Mapping[str, Any]
+    optimizer: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    rng: Any = None
+    step: int = 0
+    policy: Mapping[str, Any] | None = None
+    optimizer_config: Mapping[str, Any] | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "step", checked_step(self.step))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a file, as `save_arrays` does; the variables' stored values, whatever they are read in.
+
+        Args:
+            path: where.
+
+        Raises:
+            OperandError: for what no file holds: a policy or extra that is not JSON, an array of objects.
+            CheckpointFileError: where it cannot be written; an `OSError`. What was there is as it was.
+        """
+        arrays = {_MODEL + name: value for name, value in stored_values(self.model).items()}
+        arrays |= {_OPTIMIZER + name: value for name, value in stored_values(self.optimizer).items()}
+        if self.rng is not None:
+            arrays[_RNG] = self.rng
+        texts = {
+            "step": str(self.step),
+            "policy": _as_json("policy", self.policy),
+            "optimizer": _config_as_json(self.optimizer_config),
+            "extra": _as_json("extra", self.extra),
+        }
+        save_arrays(path, arrays, labels(_STATE) | texts)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Checkpoint:
+        """Read what `save` wrote.
+
+        Args:
+            path: the file.
+
+        Returns:
+            The state, with arrays of NumPy, and the key as a key.
+
+        Raises:
+            CheckpointError: for a file that is damaged, or holds no training state.
+        """
+        arrays, texts = load_arrays(path)
+        if not is_state(texts):
+            raise CheckpointError(f"{path} holds no whole training state: load_weights(layer, {str(path)!r}) takes it")
+        try:
+            config: dict[str, Any] = {
+                name: json.loads(texts[name]) for name in ("step", "policy", "optimizer", "extra")
+            }
+        except (KeyError, ValueError) as error:
+            raise CheckpointError(f"{path} is damaged: {error}: load another checkpoint") from error
+        return cls(
+            model=section(arrays, _MODEL),
+            optimizer=section(arrays, _OPTIMIZER),
+            rng=arrays.get(_RNG),
+            step=config["step"],
+            policy=config["policy"],
+            optimizer_config=config["optimizer"],
+            extra=config["extra"],
+        )
+
+
+def checked_step(step: Any) -> int:
+    """The number of a step, if it is one."""
+    try:
+        number = operator.index(step)
+    except TypeError as error:
+        raise OperandError(f"step is {step!r}, and has to be a whole number") from error
+    if number < 0:
+        raise ArgumentError(f"step is {number}, and has to be at least 0")
+    return number
+
+
+def stored_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Arrays by name; of variables the values they store."""
+    return {name: value.read_stored() if isinstance(value, Variable) else value for name, value in values.items()}
+
+
+def labels(kind: str = _WEIGHTS) -> dict[str, str]:
+    """What a file says about itself: what it holds, and which version of the library wrote it."""
+    return {_KIND: kind, "supremum": supremum.__version__}
+
+
+def is_state(texts: Mapping[str, str]) -> bool:
+    """Whether a file with this metadata holds a whole training state."""
+    return texts.get(_KIND) == _STATE
+
+
+def section(arrays: Mapping[str, Any], prefix: str = _MODEL) -> dict[str, Any]:
+    """The arrays of one part of a training state, under their own names; the model's if nothing else is said."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _as_json(what: str, value: Any) -> str:
+    try:
+        return json.dumps(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise OperandError(
+            f"{what} cannot be kept, it is no JSON ({error}): give dicts, lists, numbers, texts"
+        ) from error
+
+
+def _config_as_json(config: Any) -> str:
+    try:
+        return _as_json("optimizer_config", config)
+    except OperandError:
+        return "null"
