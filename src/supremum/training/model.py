@@ -16,10 +16,11 @@ from supremum.training.compiled_metrics import compiled_metrics
 from supremum.training.data import ArrayData, Data, as_data
 from supremum.training.history import History
 from supremum.training.progress import progress_of, working
+from supremum.training.saving import Saving
 from supremum.training.trainer import Trainer
 
 
-class Trainable(nn.Layer):
+class Trainable(Saving):
     """What makes a layer a model that trains: `compile`, `fit`, `evaluate`, `predict`, and checkpoints.
 
     Attributes:
@@ -78,7 +79,7 @@ class Trainable(nn.Layer):
     @property
     def optimizer(self) -> Optimizer:
         """The optimizer that trains it, a `LossScaleOptimizer` where the policy has a loss scale."""
-        return self._compiled().optimizer
+        return self.compiled().optimizer
 
     def fit(
         self,
@@ -125,7 +126,7 @@ class Trainable(nn.Layer):
             ArgumentError: for data that do not fit together, options that make no sense, or before `compile`; a
                 `ValueError`.
         """
-        trainer = self._compiled()
+        trainer = self.compiled()
         if validation_split:
             if validation_data is not None:
                 raise ArgumentError("give validation_split= or validation_data=, not both")
@@ -186,7 +187,7 @@ class Trainable(nn.Layer):
         Returns:
             Numbers by name.
         """
-        trainer = self._compiled()
+        trainer = self.compiled()
         data = as_data(x, y, sample_weight, batch_size=batch_size, steps=steps)
         with working("evaluate", verbose, data.steps) as shown:
             logs = trainer.evaluate(data, shown.advance)
@@ -223,7 +224,7 @@ class Trainable(nn.Layer):
         Returns:
             Loss and metrics of the batch, from before the step; with a loss scale that too, and whether it was skipped.
         """
-        return self._compiled().train_on_batch(_one_batch(x, y, sample_weight))
+        return self.compiled().train_on_batch(_one_batch(x, y, sample_weight))
 
     def test_on_batch(self, x: Any, y: Any = None, *, sample_weight: Any = None) -> dict[str, float]:
         """Loss and metrics on one batch.
@@ -233,7 +234,7 @@ class Trainable(nn.Layer):
             y: likewise.
             sample_weight: likewise.
         """
-        return self._compiled().evaluate(_one_batch(x, y, sample_weight))
+        return self.compiled().evaluate(_one_batch(x, y, sample_weight))
 
     def predict_on_batch(self, x: Any) -> Any:
         """The outputs for one batch, as NumPy arrays.
@@ -243,7 +244,12 @@ class Trainable(nn.Layer):
         """
         return self.predict(_one_batch(x, None, None), verbose=0)
 
-    def _compiled(self) -> Trainer:
+    def compiled(self) -> Trainer:
+        """What trains the model.
+
+        Raises:
+            ArgumentError: before `compile`; a `ValueError`.
+        """
         if self._trainer is None:
             raise ArgumentError(f"{self!r} does not know how to train yet: model.compile('adam', loss='mse')")
         return self._trainer

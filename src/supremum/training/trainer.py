@@ -43,6 +43,8 @@ class Trainer:
     Attributes:
         key: where random numbers come from.
         count: how many steps were taken, skipped ones too.
+        epoch: the number of the next epoch.
+        seed: as given.
     """
 
     def __init__(
@@ -59,9 +61,10 @@ class Trainer:
         self._loss = loss
         self._mean = Mean(name="loss")
         self._metrics = {metric.name: metric for metric in metrics}
-        self._seed = seed
+        self.seed = seed
         self.key = jax.random.key(seed)
         self.count = jnp.zeros((), jnp.int32)
+        self.epoch = 0
         step = train_step(model, loss, optimizer, self._mean, self._metrics)
         self._training = Execution(lambda state, _, batch: step(state, batch), steps_per_execution, donate=True)
         self._evaluation = Execution(self._evaluated, 1)
@@ -69,16 +72,17 @@ class Trainer:
         self._gathered = self._nothing_gathered()
         self._loans: tuple[Loan, Loan] | None = None
 
-    def prepare(self, data: Data) -> None:
+    def prepare(self, data: Data | None = None) -> None:
         """Make the model's weights and the optimizer's state where there are none.
 
         Args:
-            data: whose first batch the model is made for.
+            data: whose first batch the model is made for; None where it has to have weights.
 
         Raises:
             ArgumentError: for a model without trainable variables; a `ValueError`.
         """
-        self.initialize(data)
+        if data is not None:
+            self.initialize(data)
         trainable = self._model.trainable_variables
         if not trainable:
             raise ArgumentError(f"{self._model!r} has no trainable variables: there is nothing to train")
@@ -93,7 +97,19 @@ class Trainer:
         if self._model.built and all(each.is_initialized for each in self._model.variables.values()):
             return
         specs = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), data.first.x)
-        initialize(self._model, specs, seed=self._seed)
+        initialize(self._model, specs, seed=self.seed)
+
+    def resume(self, key: jax.Array, count: int, epoch: int, seed: int) -> None:
+        """Go on where a training was saved.
+
+        Args:
+            key: where its random numbers come from.
+            count: how many steps it had taken.
+            epoch: the number of its next epoch.
+            seed: what it was compiled with.
+        """
+        self.key, self.count = jax.random.clone(key), jnp.asarray(count, jnp.int32)
+        self.epoch, self.seed = epoch, seed
 
     def train(
         self,
@@ -136,6 +152,7 @@ class Trainer:
                 if validate is not None:
                     logs |= validate(epoch)
                 history.add(epoch, logs)
+                self.epoch = epoch + 1
                 for callback in callbacks:
                     callback.on_epoch_end(epoch, logs)
         finally:
@@ -213,7 +230,7 @@ class Trainer:
 
     def _order_key(self, epoch: int) -> jax.Array:
         """Where the order of examples comes from; a key of its own, for steps use the memory of theirs again."""
-        return jax.random.fold_in(jax.random.fold_in(jax.random.key(self._seed), _ORDER), epoch)
+        return jax.random.fold_in(jax.random.fold_in(jax.random.key(self.seed), _ORDER), epoch)
 
     def _logs(self) -> dict[str, float]:
         """The loss and the metrics of the epoch so far."""

@@ -1,0 +1,113 @@
+"""A model's weights, and all that its training needs to go on, to files and back."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from supremum.nn import Layer
+from supremum.training.checkpoint_errors import CheckpointError
+from supremum.training.checkpoints import Checkpoint
+from supremum.training.weights import LoadReport, fitted_values, load_weights, save_weights
+
+if TYPE_CHECKING:
+    from supremum.training.trainer import Trainer
+
+
+class Saving(Layer):
+    """Saving and loading, as a model has it."""
+
+    def save_weights(self, path: str | os.PathLike[str]) -> None:
+        """Write the weights, in the dtypes they are stored in, to a file of safetensors.
+
+        The file is written beside and renamed when it is whole: what was there before is there until then.
+
+        Args:
+            path: the file.
+
+        Raises:
+            UninitializedError: if there are no weights yet.
+            CheckpointFileError: where it cannot be written; an `OSError`.
+        """
+        save_weights(self, path)
+
+    def load_weights(self, path: str | os.PathLike[str], *, strict: bool = True, cast: bool = False) -> LoadReport:
+        """Read weights that `save_weights` or `save_state` wrote, under whatever policy.
+
+        Args:
+            path: the file.
+            strict: whether every weight has to be there, and no other; otherwise what fits is loaded.
+            cast: whether floating values are cast to the dtype of their variable where that is another floating one.
+
+        Returns:
+            What was loaded.
+
+        Raises:
+            MismatchError: for values that do not fit; the model is as it was.
+            CheckpointError: for a file that is damaged or not ours.
+            UninitializedError: if the model does not know its variables yet.
+        """
+        return load_weights(self, path, strict=strict, cast=cast)
+
+    def save_state(self, path: str | os.PathLike[str]) -> None:
+        """Write all that training needs to go on bit for bit: weights, optimizer, loss scale, random keys, counts.
+
+        Args:
+            path: the file, of safetensors.
+
+        Raises:
+            ArgumentError: before `compile`.
+            UninitializedError: before there are weights.
+            CheckpointFileError: where it cannot be written; an `OSError`.
+        """
+        trainer = self.compiled()
+        trainer.prepare()
+        Checkpoint(
+            model=self.variables,
+            optimizer=trainer.optimizer.variables,
+            rng=trainer.key,
+            step=int(trainer.count),
+            policy=self.dtype_policy.get_config(),
+            optimizer_config=trainer.optimizer.get_config(),
+            extra={"epoch": trainer.epoch, "seed": trainer.seed},
+        ).save(path)
+
+    def load_state(self, path: str | os.PathLike[str]) -> int:
+        """Read what `save_state` wrote, into a model that was built and compiled alike.
+
+        The policy may be another one: weights are stored alike, and a loss scale that only one side has is left out, or
+        as it was.
+
+        Args:
+            path: the file.
+
+        Returns:
+            The epoch to go on with: `model.fit(..., initial_epoch=model.load_state(path))`.
+
+        Raises:
+            MismatchError: for values that do not fit; model and optimizer are as they were.
+            CheckpointError: for a file that is damaged, or holds no training state.
+        """
+        trainer = self.compiled()
+        trainer.prepare()
+        found = Checkpoint.load(path)
+        values, _ = fitted_values(self, found.model, source=str(path))
+        extra: dict[str, Any] = dict(found.extra)
+        if found.rng is None or not {"epoch", "seed"} <= extra.keys():
+            raise CheckpointError(
+                f"{path} is no state of a model's training: model.load_weights({str(path)!r}) takes it"
+            )
+        trainer.optimizer.load_variables(found.optimizer)
+        named = self.variables
+        for name, value in values.items():
+            named[name].assign(value)
+        trainer.resume(found.rng, found.step, extra["epoch"], extra["seed"])
+        return trainer.epoch
+
+    def compiled(self) -> Trainer:
+        """What trains the model.
+
+        Raises:
+            ArgumentError: before `compile`; a `ValueError`.
+        """
+        raise NotImplementedError

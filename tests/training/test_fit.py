@@ -1,0 +1,453 @@
+"""`compile`, `fit`, `evaluate` and `predict`."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from supremum import nn
+from supremum.errors import ArgumentError, OperandError, UnknownNameError
+from supremum.mixed_precision import DynamicLossScale, FixedLossScale, Policy
+from supremum.optimizers import SGD, Adam, LossScaleOptimizer
+from supremum.training import Model, Sequential, SparseCategoricalCrossentropy
+from training.blobs import blobs, equal, network, values
+
+LOSS = SparseCategoricalCrossentropy(from_logits=True)
+POLICIES = ["float32", "mixed_bfloat16", "mixed_float16"]
+
+
+def close(a, b):
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6), a, b)
+
+
+def compiled(policy="float32", optimizer=None, **options):
+    model = network(policy)
+    model.compile(Adam(0.02) if optimizer is None else optimizer, LOSS, ["accuracy"], **options)
+    return model
+
+
+class TestLearning:
+    @pytest.mark.parametrize("policy", POLICIES)
+    def test_every_policy_learns(self, policy):
+        x, y = blobs(512)
+        model = compiled(policy)
+        history = model.fit(x, y, batch_size=100, epochs=8, validation_data=blobs(200, seed=1), verbose=0)
+        assert history is model.history
+        assert history.epoch == list(range(8))
+        assert len(history.loss) == len(history.loss_scale) == len(history.skipped) == 8 * 6
+        assert history.history["loss"][-1] < 0.3 * history.history["loss"][0]
+        assert history.history["accuracy"][-1] > 0.95
+        assert history.history["val_accuracy"][-1] > 0.95
+        assert set(history.history) == {"loss", "accuracy", "val_loss", "val_accuracy"} | (
+            {"loss_scale", "skipped_steps"} if policy == "mixed_float16" else set()
+        )
+        test = model.evaluate(x, y, verbose=0)
+        assert test["accuracy"] > 0.95
+        outputs = model.predict(x, batch_size=100, verbose=0)
+        assert outputs.shape == (512, 3)
+        assert outputs.dtype == model(x[:1]).dtype
+        assert np.mean(outputs.astype("float32").argmax(-1) == y) == pytest.approx(test["accuracy"])
+
+    def test_the_loss_of_an_epoch_is_the_mean_over_examples_also_with_a_smaller_last_batch(self):
+        x, y = blobs(10)
+        model = compiled(optimizer=SGD(0.0))
+        logs = model.fit(x, y, batch_size=4, verbose=0, shuffle=False).history
+        steps = model.history.loss
+        assert logs["loss"][0] == pytest.approx((4 * steps[0] + 4 * steps[1] + 2 * steps[2]) / 10, rel=1e-6)
+        assert model.evaluate(x, y, batch_size=3, verbose=0) == pytest.approx(model.evaluate(x, y, verbose=0), rel=1e-6)
+
+    def test_it_is_the_loop_one_writes_by_hand(self):
+        x, y = blobs(96)
+        model = compiled(optimizer=SGD(0.1))
+        nn.initialize(model, x[:1])
+        trainable, other = nn.split_variables(model)
+        model.fit(x, y, batch_size=32, epochs=2, shuffle=False, verbose=0)
+
+        @jax.jit
+        def step(trainable, other, x, y):
+            def loss_of(trainable, other):
+                outputs, after = nn.functional_call(model, trainable | other, x, training=True)
+                loss = optax.softmax_cross_entropy_with_integer_labels(outputs, y).mean()
+                return loss, {path: after[path] for path in other}
+
+            (_, other), gradients = jax.value_and_grad(loss_of, has_aux=True)(trainable, other)
+            return jax.tree.map(lambda value, gradient: value - 0.1 * gradient, trainable, gradients), other
+
+        for _ in range(2):
+            for start in range(0, 96, 32):
+                trainable, other = step(trainable, other, x[start : start + 32], y[start : start + 32])
+        close(values(model), trainable | other)
+
+    def test_examples_are_weighted(self):
+        x, y = blobs(64)
+        weights = (np.arange(64) < 32).astype("float32") * 2
+        one, other = (compiled(optimizer=SGD(0.1)) for _ in range(2))
+        one.fit(x, y, sample_weight=weights, batch_size=64, shuffle=False, verbose=0)
+        # No batch statistics of the others, or they would be in it: a dense layer alone.
+        dense, half = (Sequential([nn.Dense(3)]) for _ in range(2))
+        for model, data in ((dense, (x, y, weights)), (half, (x[:32], y[:32], None))):
+            model.compile(SGD(0.1), LOSS)
+            model.fit(*data[:2], sample_weight=data[2], batch_size=64, shuffle=False, verbose=0)
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), values(dense), values(half))
+        assert other.evaluate(x, y, sample_weight=weights * 0, verbose=0)["loss"] == 0
+
+    def test_what_layers_add_to_the_loss_is_in_it(self):
+        x, y = blobs(32)
+        plain = Sequential([nn.Dense(3)])
+        regular = Sequential([nn.Dense(3, kernel_regularizer="l2")])
+        for model in (plain, regular):
+            model.compile(SGD(0.0), LOSS)
+            model.fit(x, y, verbose=0)
+        kernel = values(regular)["dense/kernel"]
+        penalty = 0.01 * np.square(kernel.astype("float64")).sum()
+        assert regular.history.history["loss"][0] == pytest.approx(plain.history.history["loss"][0] + penalty, rel=1e-5)
+        assert regular.evaluate(x, y, verbose=0)["loss"] == pytest.approx(
+            plain.evaluate(x, y, verbose=0)["loss"] + penalty, rel=1e-5
+        )
+
+
+class TestOrder:
+    @staticmethod
+    def seen(seed, epochs=1, **options):
+        order = []
+
+        class Recording(nn.Layer):
+            def build(self, input_shape):
+                self.w = self.add_weight("w", (1, 2), jax.nn.initializers.ones)
+
+            def call(self, x):
+                jax.debug.callback(lambda v: order.append(np.asarray(v).ravel()), x, ordered=True)
+                return x @ self.w.value
+
+        model = Sequential([Recording()])
+        model.compile(SGD(0.0), LOSS, seed=seed)
+        x = np.arange(10, dtype=np.float32)[:, None]
+        model.fit(x, np.zeros(10, np.int32), batch_size=5, epochs=epochs, verbose=0, **options)
+        jax.effects_barrier()
+        return np.concatenate(order).tolist()
+
+    def test_every_example_comes_once_an_epoch_in_an_order_of_the_seed(self):
+        first, again, other = self.seen(0, 2), self.seen(0, 2), self.seen(1, 2)
+        assert sorted(first[:10]) == sorted(first[10:]) == list(range(10))
+        assert first == again != other
+        assert first[:10] != first[10:]
+        assert self.seen(0, shuffle=False) == list(range(10))
+        assert self.seen(0, 2, initial_epoch=1) == first[10:]
+
+
+class TestLossScale:
+    """spec/keras-rfc-293-mixed-precision.md, "A policy's loss scale"."""
+
+    def test_compile_wraps_the_very_optimizer_with_a_scale_of_its_own(self):
+        optimizer = SGD(0.1)
+        one, two = network("mixed_float16"), network("mixed_float16")
+        one.compile(optimizer, LOSS)
+        two.compile(SGD(0.1), LOSS)
+        assert isinstance(one.optimizer, LossScaleOptimizer)
+        assert one.optimizer.inner_optimizer is optimizer
+        one.optimizer.loss_scale.loss_scale.assign(2.0)
+        assert float(two.optimizer.loss_scale()) == float(Policy("mixed_float16").loss_scale.initial_loss_scale)
+
+    def test_nothing_is_wrapped_twice_or_needlessly(self):
+        wrapped = LossScaleOptimizer(SGD(0.1), 8.0)
+        model = network("mixed_float16")
+        model.compile(wrapped, LOSS)
+        assert model.optimizer is wrapped
+        for policy in ("float32", "mixed_bfloat16", Policy("mixed_float16", None)):
+            model = network(policy)
+            model.compile(plain := SGD(0.1), LOSS)
+            assert model.optimizer is plain
+
+    def test_training_goes_on_past_overflows_and_counts_them(self):
+        x, y = blobs(256)
+        scale = DynamicLossScale(2.0**30, increment_period=5)  # far too high for float16: the first steps overflow
+        model = compiled(Policy("mixed_float16", scale))
+        history = model.fit(x, y, batch_size=64, epochs=20, verbose=0)
+        assert history.skipped[0]
+        assert history.skipped_steps == sum(history.skipped) == sum(history.history["skipped_steps"]) > 5
+        assert history.loss_scale[:2] == [2.0**30, 2.0**29]
+        assert history.history["accuracy"][-1] > 0.95
+        assert int(model.optimizer.iterations) == 80 - history.skipped_steps
+
+    @pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
+    def test_scaling_by_a_power_of_two_changes_no_bit_in_float32(self, policy):
+        x, y = blobs(64)
+        made = []
+        for scale in (None, 8.0) if policy == "float32" else (8.0, 8.0):
+            model = compiled(Policy(policy, scale), SGD(0.1))
+            model.fit(x, y, batch_size=32, verbose=0)
+            made.append(values(model))
+        assert equal(*made)
+
+    def test_1000_overflow_patterns_leave_everything_finite_and_skipped_steps_change_nothing(self):
+        """Under a dynamic scale, whatever is in the data."""
+        random = np.random.default_rng(0)
+        x, y = blobs(8)
+        model = compiled(Policy("mixed_float16", DynamicLossScale(2.0**4, increment_period=3)))
+        model.fit(x, y, batch_size=8, verbose=0)
+        bad = random.choice([np.inf, -np.inf, np.nan, 6e4], size=1000)
+        is_bad = random.random(1000) < random.choice([0.05, 0.5, 0.95], size=1000)
+        skipped = 0
+        state = values(model), {name: np.asarray(each) for name, each in model.optimizer.variables.items()}
+        for number in range(1000):
+            inputs = x.copy()
+            if is_bad[number]:
+                inputs[random.integers(8), random.integers(2)] = bad[number]
+            logs = model.train_on_batch(inputs, y)
+            after = values(model), {name: np.asarray(each) for name, each in model.optimizer.variables.items()}
+            assert all(np.all(np.isfinite(each)) for tree in after for each in tree.values())
+            is_own = lambda name: name.startswith("loss_scale")  # noqa: E731
+            unchanged = equal(after[0], state[0]) and all(
+                equal(each, state[1][name]) for name, each in after[1].items() if not is_own(name)
+            )
+            assert unchanged == bool(logs["skipped_steps"])
+            skipped += int(logs["skipped_steps"])
+            state = after
+        assert int(state[1]["loss_scale/num_skipped_steps"]) == skipped
+        assert 100 < skipped < 1000
+        assert float(state[1]["loss_scale/loss_scale"]) >= 1
+
+    def test_a_fixed_scale_is_not_checked(self):
+        model = compiled(Policy("mixed_float16", FixedLossScale(8.0)))
+        x, y = blobs(32)
+        model.fit(x, y, verbose=0)
+        assert model.history.loss_scale == [8.0]
+        assert model.history.history["skipped_steps"] == [0]
+
+
+class TestHandles:
+    def test_what_is_set_on_the_users_optimizer_acts_on_the_next_step(self):
+        x, y = blobs(64)
+        optimizer = SGD(0.1)
+        model = compiled("mixed_float16", optimizer)
+        model.fit(x, y, verbose=0)
+        optimizer.learning_rate = 0.0
+        before = values(model)
+        model.fit(x, y, verbose=0)
+        trained = {path for path in before if "moving" not in path}
+        assert equal({path: before[path] for path in trained}, {path: values(model)[path] for path in trained})
+
+    def test_what_is_set_in_a_callback_acts_on_the_next_step(self):
+        x, y = blobs(64)
+        optimizer = SGD(0.1)
+        model = compiled(optimizer=optimizer)
+        seen = []
+
+        def freeze(epoch, logs):
+            seen.append(values(model)["dense/kernel"])
+            if epoch == 1:
+                optimizer.learning_rate = 0.0
+
+        model.fit(x, y, epochs=4, callbacks=freeze, verbose=0)
+        assert not equal(seen[0], seen[1])
+        assert equal(seen[1], seen[2])
+        assert equal(seen[2], seen[3])
+
+    def test_schedules_need_no_registration(self):
+        class Custom:
+            def __call__(self, step):
+                return jnp.where(step < 2, 0.1, 0.0)
+
+        x, y = blobs(64)
+        model = compiled("mixed_float16", SGD(Custom()))
+        seen = []
+        model.fit(
+            x, y, batch_size=64, epochs=4, callbacks=lambda *_: seen.append(values(model)["dense/kernel"]), verbose=0
+        )
+        assert [equal(a, b) for a, b in itertools.pairwise(seen)] == [False, True, True]
+
+    def test_what_was_read_before_or_in_between_stays_readable(self):
+        x, y = blobs(64)
+        model = compiled("mixed_float16")
+        nn.initialize(model, x[:1])
+        kernel = model.variables["dense/kernel"]
+        kept = [kernel.value]
+        model.fit(x, y, epochs=3, callbacks=lambda *_: kept.append(kernel.value), verbose=0)
+        kept.append(kernel.value)
+        model.fit(x, y, verbose=0)
+        assert len({np.asarray(each).tobytes() for each in kept}) == 4  # the last two are one
+
+    def test_the_optimizers_numbers_stay_readable(self):
+        x, y = blobs(64)
+        model = compiled("mixed_float16")
+        kept = []
+
+        def keep(epoch, logs):
+            optimizer = model.optimizer
+            kept.extend([optimizer.iterations, optimizer.learning_rate, optimizer.loss_scale(), optimizer.variables])
+
+        model.fit(x, y, epochs=3, callbacks=keep, verbose=0)
+        assert [int(each) for each in kept[::4]] == [2, 4, 6]
+        assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(kept[3::4]))
+        assert all(float(each) == pytest.approx(0.02) for each in kept[1::4])
+
+
+class TestStepsPerExecution:
+    @pytest.mark.parametrize("steps", [2, 3, 7, "auto"])
+    @pytest.mark.parametrize("kind", ["arrays", "batches"])
+    def test_several_steps_at_once_train_alike(self, steps, kind):
+        x, y = blobs(11 * 16 + 5)
+        parts = [(x[start : start + 16], y[start : start + 16]) for start in range(0, len(x), 16)]
+        data = ((x, y), {"batch_size": 16}) if kind == "arrays" else ((parts,), {})
+        one, several = compiled("mixed_float16"), compiled("mixed_float16", steps_per_execution=steps)
+        for model in (one, several):
+            model.fit(*data[0], epochs=2, shuffle=False, verbose=0, **data[1])
+        assert len(several.history.loss) == len(one.history.loss) == 24
+        np.testing.assert_allclose(several.history.loss, one.history.loss, rtol=2e-2, atol=1e-3)
+        assert int(several.optimizer.iterations) == int(one.optimizer.iterations)
+        assert several.history.loss_scale == one.history.loss_scale
+
+    def test_callbacks_are_told_of_the_last_step_of_each_dispatch(self):
+        from supremum.training import Callback
+
+        class Recording(Callback):
+            batches: list[int] = []  # noqa: RUF012
+
+            def on_train_batch_end(self, batch, logs):
+                self.batches.append((batch, round(logs["loss"], 6)))
+
+        x, y = blobs(7 * 8)
+        model = compiled(steps_per_execution=3, optimizer=SGD(0.0))
+        model.fit(x, y, batch_size=8, shuffle=False, callbacks=Recording(), verbose=0)
+        losses = model.history.loss
+        assert Recording.batches == [(end - 1, pytest.approx(np.mean(losses[:end]), abs=2e-6)) for end in (3, 6, 7)]
+
+
+class TestModels:
+    def test_a_functional_model_of_two_inputs_and_outputs(self):
+        a, b = nn.Input((2,)), nn.Input((3,))
+        hidden = nn.Dense(8)(nn.Concatenate()([a, b]))
+        model = Model({"a": a, "b": b}, {"class": nn.Dense(3)(hidden), "number": nn.Dense(1)(hidden)})
+        model.compile(
+            Adam(0.05),
+            {"class": LOSS, "number": "mse"},
+            {"class": ["accuracy"], "number": "mae"},
+            loss_weights={"number": 0.5},
+        )
+        x, y = blobs(128)
+        inputs = {"a": x, "b": np.ones((128, 3), "float32")}
+        labels = {"class": y, "number": y[:, None].astype("float32")}
+        history = model.fit(inputs, labels, epochs=20, verbose=0).history
+        assert set(history) == {"loss", "class_accuracy", "number_mae"} or set(history) == {
+            "loss",
+            "class_accuracy",
+            "number_mean_absolute_error",
+        }
+        assert history["class_accuracy"][-1] > 0.95
+        assert history["loss"][-1] < 0.5 * history["loss"][0]
+        assert {name: part.shape for name, part in model.predict(inputs, verbose=0).items()} == {
+            "class": (128, 3),
+            "number": (128, 1),
+        }
+
+    def test_a_subclass_with_dropout_draws_anew_in_every_step(self):
+        class Noisy(Model):
+            def __init__(self):
+                super().__init__()
+                self.dense, self.dropout = nn.Dense(3), nn.Dropout(0.5)
+
+            def call(self, x):
+                return self.dropout(self.dense(x))
+
+        x, y = blobs(64)
+        model = Noisy()
+        model.compile(SGD(0.0), LOSS)
+        model.fit(x, y, batch_size=64, epochs=5, shuffle=False, verbose=0)
+        assert len(set(model.history.loss)) == 5
+        assert model.evaluate(x, y, verbose=0) == model.evaluate(x, y, verbose=0)
+
+    def test_on_batches(self):
+        x, y = blobs(32)
+        model, fitted = compiled("mixed_float16"), compiled("mixed_float16")
+        for _ in range(3):
+            logs = model.train_on_batch(x, y)
+        fitted.fit(x, y, batch_size=32, epochs=3, shuffle=False, verbose=0)
+        assert equal(values(model), values(fitted))
+        assert logs == {name: numbers[-1] for name, numbers in fitted.history.history.items()}
+        assert model.test_on_batch(x, y) == fitted.evaluate(x, y, verbose=0)
+        np.testing.assert_array_equal(model.predict_on_batch(x), fitted.predict(x, verbose=0))
+
+    def test_a_plain_function_as_loss_gets_outputs_uncast(self):
+        seen = []
+
+        def loss(y_true, y_pred):
+            seen.append((y_true.dtype, y_pred.dtype))
+            return jnp.square(y_pred.astype("float32")).mean()
+
+        model = network("mixed_float16")
+        model.compile(SGD(0.1), loss)
+        model.fit(*blobs(32), verbose=0)
+        assert set(seen) == {(jnp.dtype("int32"), jnp.dtype("float16"))}
+
+    def test_iterables_generators_and_validation_splits(self):
+        x, y = blobs(64)
+        parts = [(x[start : start + 16], y[start : start + 16]) for start in range(0, 64, 16)]
+        by_arrays, by_list, by_generator = (compiled() for _ in range(3))
+        by_arrays.fit(x, y, batch_size=16, epochs=2, shuffle=False, verbose=0)
+        by_list.fit(parts, epochs=2, verbose=0, validation_data=parts)
+        by_generator.fit((part for _ in range(2) for part in parts), epochs=2, steps_per_epoch=4, verbose=0)
+        for model in (by_list, by_generator):
+            close(values(by_arrays), values(model))
+        with pytest.raises(ArgumentError, match=r"the data gave no batch in epoch 1.*steps_per_epoch"):
+            compiled().fit((part for part in parts), epochs=2, verbose=0)
+        split = compiled()
+        split.fit(x, y, validation_split=0.25, verbose=0, validation_freq=2, epochs=2)
+        assert np.isnan(split.history.history["val_loss"][0])
+        assert split.history.history["val_loss"][1] == pytest.approx(split.evaluate(x[48:], y[48:], verbose=0)["loss"])
+
+
+class TestBadInput:
+    x, y = blobs(16)
+
+    @pytest.mark.parametrize(
+        ("run", "error", "message"),
+        [
+            (
+                lambda m, x, y: Sequential([nn.Dense(3)]).fit(x, y),
+                ArgumentError,
+                r"model.compile\('adam', loss='mse'\)",
+            ),
+            (lambda m, x, y: m.fit(x, y[:3]), ArgumentError, "different numbers"),
+            (lambda m, x, y: m.fit(x, y, batch_size=0), ArgumentError, "batch_size"),
+            (lambda m, x, y: m.fit(x, y, epochs=0), ArgumentError, "epochs is a whole number from 1 on, not 0"),
+            (lambda m, x, y: m.fit(x, y, verbose=7), UnknownNameError, "verbose"),
+            (lambda m, x, y: m.fit(x, y, callbacks=[3]), OperandError, "a callback is"),
+            (lambda m, x, y: m.fit(x, y, validation_split=1.5), ArgumentError, "between 0 and 1"),
+            (lambda m, x, y: m.fit(x, y, validation_split=0.5, validation_data=(x, y)), ArgumentError, "not both"),
+            (lambda m, x, y: m.fit(x, y, validation_split=0.01), ArgumentError, "none would be left"),
+            (lambda m, x, y: m.fit(3, y), (ArgumentError, OperandError), "leave out y=|data are arrays"),
+            (lambda m, x, y: m.fit(x), (ArgumentError, OperandError), "labels|y_true"),
+            (lambda m, x, y: m.compile("adm", "mse"), UnknownNameError, "did you mean 'adam'"),
+            (lambda m, x, y: m.compile("adam", "msee"), UnknownNameError, "did you mean 'mse'"),
+            (lambda m, x, y: m.compile("adam", "mse", ["acuracy"]), UnknownNameError, "did you mean 'accuracy'"),
+            (lambda m, x, y: m.compile("adam", "mse", ["accuracy", "accuracy"]), ArgumentError, "two metrics"),
+            (lambda m, x, y: m.compile("adam", "mse", steps_per_execution=0), ArgumentError, "steps_per_execution"),
+            (lambda m, x, y: m.compile("adam", {"a": "mse"}, loss_weights={"b": 1.0}), ArgumentError, "have no loss"),
+        ],
+    )
+    def test_it_is_refused_with_a_fix(self, run, error, message):
+        model = compiled()
+        with pytest.raises(error, match=message):
+            run(model, self.x, self.y)
+
+    def test_a_refused_call_leaves_the_model_trainable(self):
+        model = compiled()
+        model.fit(self.x, self.y, verbose=0)
+        before = values(model)
+        with pytest.raises(ArgumentError, match="input"):
+            model.fit(np.ones((16, 5), "float32"), self.y, verbose=0)
+        assert equal(values(model), before)
+        model.fit(self.x, self.y, verbose=0)
+        with pytest.raises(ZeroDivisionError):
+            model.fit(self.x, self.y, epochs=2, callbacks=lambda *_: 1 / 0, verbose=0)
+        assert np.all(np.isfinite(values(model)["dense/kernel"]))
+        model.fit(self.x, self.y, verbose=0)
+
+    def test_a_model_without_trainable_variables(self):
+        model = Sequential([nn.Flatten()])
+        model.compile("sgd", "mse")
+        with pytest.raises(ArgumentError, match="no trainable variables"):
+            model.fit(self.x, self.x, verbose=0)
