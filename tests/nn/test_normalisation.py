@@ -1,5 +1,7 @@
 """Norms as functions of arrays: values, extremes, and what is refused."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -178,6 +180,7 @@ def test_derivatives_of_both_modes_and_of_second_order_are_those_of_the_plain_fo
             distance = x - x.mean(axes, keepdims=True) if centred else x
             return distance / jnp.sqrt((distance * distance.conj()).real.mean(axes, keepdims=True) + 0.1)
 
+        @partial(jax.jit, static_argnums=0)
         def derivatives(form):
             value, slope = jax.jvp(form, (x,), (change,))
             gradient = jax.grad(lambda x: (form(x) * weights).real.sum())

@@ -1,0 +1,246 @@
+"""What looks on while a model trains."""
+
+import csv
+import io
+import re
+
+import numpy as np
+import pytest
+
+from supremum.errors import ArgumentError, UnknownNameError
+from supremum.optimizers import SGD, Adam
+from supremum.training import (
+    Callback,
+    CSVLogger,
+    EarlyStopping,
+    History,
+    ModelCheckpoint,
+    SparseCategoricalCrossentropy,
+)
+from supremum.training.logs import BatchLogs
+from supremum.training.progress import told
+from training.blobs import blobs, equal, network, values
+
+LOSS = SparseCategoricalCrossentropy(from_logits=True)
+X, Y = blobs(48)
+
+
+def compiled(policy="float32", optimizer=None):
+    model = network(policy)
+    model.compile(SGD(0.1) if optimizer is None else optimizer, LOSS, ["accuracy"])
+    return model
+
+
+class Recording(Callback):
+    def __init__(self):
+        self.told = []
+
+    def set_model(self, model):
+        super().set_model(model)
+        self.told.append("set_model")
+
+    def on_train_begin(self):
+        self.told.append("on_train_begin")
+
+    def on_epoch_begin(self, epoch):
+        self.told.append(("on_epoch_begin", epoch))
+
+    def on_train_batch_end(self, batch, logs):
+        self.told.append(("on_train_batch_end", batch, sorted(logs)))
+
+    def on_epoch_end(self, epoch, logs):
+        self.told.append(("on_epoch_end", epoch, sorted(logs)))
+
+    def on_train_end(self):
+        self.told.append("on_train_end")
+
+
+def test_everything_is_told_in_order():
+    recording, model = Recording(), compiled()
+    model.fit(X, Y, batch_size=24, epochs=2, validation_data=(X, Y), callbacks=recording, verbose=0)
+    names = ["accuracy", "loss"]
+    epoch = [("on_train_batch_end", batch, names) for batch in range(2)]
+    end = [*names, "val_accuracy", "val_loss"]
+    assert recording.told == [
+        "set_model", "on_train_begin",
+        ("on_epoch_begin", 0), *epoch, ("on_epoch_end", 0, end),
+        ("on_epoch_begin", 1), *epoch, ("on_epoch_end", 1, end),
+        "on_train_end",
+    ]  # fmt: skip
+    assert recording.model is model
+
+
+def test_any_function_and_several_of_them():
+    seen = []
+    compiled().fit(X, Y, epochs=2, callbacks=[lambda *told: seen.append(told), Recording()], verbose=0)
+    assert [epoch for epoch, _ in seen] == [0, 1]
+    assert seen[0][1]["loss"] > seen[1][1]["loss"]
+
+
+def test_training_stops_after_the_batch_in_which_that_is_asked_for():
+    class Stopping(Callback):
+        def on_train_batch_end(self, batch, logs):
+            self.model.stop_training = batch == 1
+
+    model = compiled()
+    model.fit(X, Y, batch_size=8, epochs=3, callbacks=Stopping(), verbose=0)
+    assert len(model.history.loss) == 2
+    assert model.history.epoch == [0]
+    model.fit(X, Y, batch_size=8, epochs=3, verbose=0)
+    assert model.history.epoch == [0, 1, 2]
+
+
+def test_logs_are_of_their_batch():
+    kept = []
+
+    class Keeping(Callback):
+        def on_train_batch_end(self, batch, logs):
+            kept.append(logs)
+            if batch == 0:
+                assert logs["loss"] > 0
+
+    compiled().fit(X, Y, batch_size=24, callbacks=Keeping(), verbose=0)
+    assert kept[0]["loss"] > 0
+    with pytest.raises(ArgumentError, match="read them in the callback"):
+        kept[1]["loss"]
+    assert repr(BatchLogs(lambda: {"loss": 1.0})) == "{'loss': 1.0}"
+
+
+class TestEarlyStopping:
+    @staticmethod
+    def run(numbers, **options):
+        """Feed it numbers by hand; the weights are those of the number's position."""
+        model = compiled(optimizer=SGD(0.0))
+        model.fit(X, Y, verbose=0)
+        stopping = EarlyStopping("n", **options)
+        stopping.set_model(model)
+        stopping.on_train_begin()
+        model.stop_training = False
+        for epoch, number in enumerate(numbers):
+            model.variables["dense/bias"].assign(np.full(8, float(epoch), "float32"))
+            stopping.on_epoch_end(epoch, {"n": number})
+            if model.stop_training:
+                break
+        stopping.on_train_end()
+        return stopping.stopped_epoch, values(model)["dense/bias"][0]
+
+    @pytest.mark.parametrize(
+        ("numbers", "options", "stopped", "weights"),
+        [
+            ([3, 2, 2, 1], {}, 2, 2),
+            ([3, 2, 2, 1, 1, 1], {"patience": 1}, 5, 5),
+            ([3, 2, 2, 1, 1, 1], {"patience": 1, "restore_best_weights": True}, 5, 3),
+            ([1, 2, 3], {"mode": "max"}, None, 2),
+            ([1, 2, 3], {"restore_best_weights": True}, 1, 0),
+            ([3, 2.5, 2.4], {"min_delta": 0.2}, 2, 2),
+            ([3, float("nan"), 1], {}, 1, 1),
+        ],
+    )
+    def test_it_stops_and_restores(self, numbers, options, stopped, weights):
+        assert self.run(numbers, **options) == (stopped, weights)
+
+    def test_in_fit(self):
+        model = compiled(optimizer=SGD(0.0))
+        stopping = EarlyStopping("val_accuracy", patience=2)
+        model.fit(X, Y, epochs=10, validation_data=(X, Y), callbacks=stopping, verbose=0)
+        assert stopping.stopped_epoch is not None
+        assert len(model.history.epoch) == stopping.stopped_epoch + 1 < 10
+
+    def test_it_knows_what_is_better_by_the_name_and_refuses_strangers(self):
+        for name, better in (("val_accuracy", 2.0), ("loss", 0.5), ("cosine_similarity", 2.0)):
+            stopping = EarlyStopping(name)
+            stopping.on_train_begin()
+            for value in (1.0, better):
+                stopping.on_epoch_end(0, {name: value})
+            assert stopping.best == better
+        with pytest.raises(UnknownNameError, match=r"val_los.*did you mean 'val_loss'"):
+            compiled().fit(X, Y, validation_data=(X, Y), callbacks=EarlyStopping("val_los"), verbose=0)
+        for options in ({"patience": -1}, {"min_delta": -1.0}, {"mode": "least"}):
+            with pytest.raises(ValueError, match=next(iter(options))):
+                EarlyStopping(**options)
+
+
+class TestModelCheckpoint:
+    def test_every_epoch_or_the_best_ones(self, tmp_path):
+        model = compiled()
+        callbacks = [
+            ModelCheckpoint(tmp_path / "w-{epoch:02d}-{loss:.2f}.safetensors", save_weights_only=True, every=2),
+            ModelCheckpoint(tmp_path / "best", monitor="loss", save_best_only=True),
+        ]
+        model.fit(X, Y, epochs=4, callbacks=callbacks, verbose=0)
+        names = sorted(path.name for path in tmp_path.iterdir())
+        assert names[0] == "best"
+        assert [name[:4] for name in names[1:]] == ["w-01", "w-03"]
+        after = values(model)
+        other = compiled()
+        other.fit(X, Y, verbose=0)
+        other.load_weights(tmp_path / names[-1])
+        assert equal(values(other), after)
+        assert other.load_state(tmp_path / "best") == 4
+
+    def test_names_in_the_path_are_known(self, tmp_path):
+        with pytest.raises(UnknownNameError, match="did you mean 'accuracy'"):
+            compiled().fit(X, Y, callbacks=ModelCheckpoint(tmp_path / "{acuracy}"), verbose=0)
+
+
+class TestCSVLogger:
+    def test_a_line_for_each_epoch_also_when_it_goes_on(self, tmp_path):
+        path, model = tmp_path / "log.csv", compiled("mixed_float16")
+        first = model.fit(X, Y, epochs=2, callbacks=CSVLogger(path), verbose=0)
+        model.fit(X, Y, epochs=3, initial_epoch=2, callbacks=CSVLogger(path, append=True), verbose=0)
+        rows = list(csv.DictReader(path.open()))
+        assert [row["epoch"] for row in rows] == ["0", "1", "2"]
+        assert [float(row["loss"]) for row in rows[:2]] == first.history["loss"]
+        assert list(rows[0]) == ["epoch", "loss", "accuracy", "loss_scale", "skipped_steps"]
+        with pytest.raises(ArgumentError, match="has the columns"):
+            model.fit(X, Y, validation_data=(X, Y), callbacks=CSVLogger(path, append=True), verbose=0)
+
+
+class TestProgress:
+    def test_a_line_an_epoch_where_there_is_no_terminal(self, capsys):
+        model = compiled("mixed_float16")
+        model.fit(X, Y, epochs=2, validation_data=(X, Y))
+        lines = capsys.readouterr().out.splitlines()
+        assert len(lines) == 2
+        assert re.fullmatch(
+            r"epoch 1/2  \d+\.\d s  loss [\d.]+  accuracy [\d.]+  loss_scale \d+  skipped_steps \d  val_loss [\d.]+  "
+            r"val_accuracy [\d.]+",
+            lines[0],
+        )
+
+    def test_a_bar_shows_the_numbers(self, capsys):
+        model = compiled()
+        model.fit(X, Y, batch_size=8, epochs=1, verbose=1)
+        shown = capsys.readouterr().out
+        assert "epoch 1/1" in shown
+        assert "6/6" in shown
+        assert f"loss {model.history.history['loss'][0]:.4f}" in shown
+        model.evaluate(X, Y, verbose=1)
+        assert re.search(r"evaluate.*2/2.*loss", capsys.readouterr().out)
+        model.predict(X, verbose=1)
+        assert "predict" in capsys.readouterr().out
+
+    def test_nothing_is_shown_where_nothing_is_asked_for(self, capsys):
+        model = compiled()
+        model.fit(X, Y, verbose=0)
+        model.evaluate(X, Y, verbose=0)
+        assert capsys.readouterr().out == ""
+
+    def test_numbers_are_told_in_a_line(self):
+        assert told({"loss": 1e-7, "n": float("nan"), "m": float("inf"), "k": 12345.678, "z": 0.0}) == (
+            "loss 1.000e-07  n nan  m inf  k 1.235e+04  z 0"
+        )
+
+
+class TestHistory:
+    def test_the_picture_has_a_panel_for_each_number_and_one_for_the_scale(self, tmp_path):
+        model = compiled("mixed_float16", Adam(0.02))
+        history = model.fit(X, Y, epochs=3, validation_data=(X, Y), verbose=0)
+        figure = history.plot(tmp_path / "history.png")
+        assert [panel.get_title() for panel in figure.axes] == ["loss", "accuracy", "loss scale"]
+        assert [line.get_label() for line in figure.axes[0].lines] == ["training", "validation"]
+        assert (tmp_path / "history.png").stat().st_size > 5000
+        file = io.BytesIO()
+        history.plot().savefig(file, format="svg")
+        with pytest.raises(ArgumentError, match="nothing to plot"):
+            History().plot()
