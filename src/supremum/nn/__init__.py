@@ -5,6 +5,7 @@ from supremum.nn.activations import ELU, GELU, Activation, LeakyReLU, ReLU, Sigm
 from supremum.nn.attention import MultiHeadAttention
 from supremum.nn.batch_norm import BatchNorm
 from supremum.nn.bidirectional import Bidirectional
+from supremum.nn.collecting import collected_losses
 from supremum.nn.conv import Conv
 from supremum.nn.conv_transpose import ConvTranspose
 from supremum.nn.dense import Dense
@@ -23,6 +24,7 @@ from supremum.nn.normalisation import GroupNorm, InstanceNorm, LayerNorm, RMSNor
 from supremum.nn.pooling import AvgPool, GlobalAveragePool, GlobalMaxPool, MaxPool, MinPool
 from supremum.nn.pure import functional_call, initialize, load_variables, output_spec, split_variables
 from supremum.nn.recurrent import GRUCell, LSTMCell, RecurrentCell, SimpleRNNCell
+from supremum.nn.regularizers import L1, L1L2, L2, Regularizer
 from supremum.nn.rnn import RNN
 from supremum.nn.scopes import random_key
 from supremum.nn.sequential import Sequential
@@ -34,6 +36,9 @@ from supremum.nn.variables import AutoCastVariable, UninitializedError, Variable
 __all__ = [
     "ELU",
     "GELU",
+    "L1",
+    "L1L2",
+    "L2",
     "RNN",
     "Activation",
     "Add",
@@ -75,6 +80,7 @@ __all__ = [
     "RMSNorm",
     "ReLU",
     "RecurrentCell",
+    "Regularizer",
     "Reshape",
     "Sequential",
     "SiLU",
@@ -87,6 +93,7 @@ __all__ = [
     "Tanh",
     "UninitializedError",
     "Variable",
+    "collected_losses",
     "functional",
     "functional_call",
     "initialize",

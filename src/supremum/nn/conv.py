@@ -14,6 +14,7 @@ from supremum.nn.functional.padding import Padding, as_padding
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpec
 from supremum.nn.layer import Layer, LayerOptions
+from supremum.nn.regularizers import RegularizerFunction, as_regularizer
 
 
 class Conv(Layer):
@@ -31,6 +32,8 @@ class Conv(Layer):
         use_bias: whether to add a bias; one before a batch normalisation would have no effect.
         kernel_initializer: for the kernel, shape (*kernel_size, channels / groups, filters).
         bias_initializer: for the bias, shape (filters,).
+        kernel_regularizer: a penalty on the kernel, such as `"l2"` or `nn.L2(1e-4)`.
+        bias_regularizer: a penalty on the bias.
         options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
 
     Raises:
@@ -50,6 +53,8 @@ class Conv(Layer):
         use_bias: bool = True,
         kernel_initializer: Initializer = GLOROT_UNIFORM,
         bias_initializer: Initializer = ZEROS,
+        kernel_regularizer: RegularizerFunction | str | None = None,
+        bias_regularizer: RegularizerFunction | str | None = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
@@ -66,6 +71,8 @@ class Conv(Layer):
         self.use_bias = use_bias
         self._kernel_initializer = kernel_initializer
         self._bias_initializer = bias_initializer
+        self._kernel_regularizer = as_regularizer(kernel_regularizer)
+        self._bias_regularizer = as_regularizer(bias_regularizer)
 
     def build(self, input_shape: tuple[int, ...]) -> None:
         """Add kernel and bias."""
@@ -73,8 +80,12 @@ class Conv(Layer):
         if channels % self.groups:
             raise ArgumentError(f"{channels} channels do not split into {self.groups} groups: give groups=1")
         shape = (*self.kernel_size, channels // self.groups, self.filters)
-        self.kernel = self.add_weight("kernel", shape, self._kernel_initializer)
-        self.bias = self.add_weight("bias", (self.filters,), self._bias_initializer) if self.use_bias else None
+        self.kernel = self.add_weight("kernel", shape, self._kernel_initializer, regularizer=self._kernel_regularizer)
+        self.bias = None
+        if self.use_bias:
+            self.bias = self.add_weight(
+                "bias", (self.filters,), self._bias_initializer, regularizer=self._bias_regularizer
+            )
         self.input_spec = InputSpec(ndim=len(input_shape), axes={-1: channels})
 
     def call(self, x: jax.Array) -> jax.Array:

@@ -13,6 +13,7 @@ from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpec
 from supremum.nn.layer import Layer, LayerOptions
 from supremum.nn.matrix_initializers import of_matrices
+from supremum.nn.regularizers import RegularizerFunction, as_regularizer
 
 
 class DenseGeneral(Layer):
@@ -26,6 +27,8 @@ class DenseGeneral(Layer):
         kernel_initializer: for the matrices of the kernel, shape (product of the contracted sizes, product of
             `features`); the kernel has shape (*batch, *contracted, *features).
         bias_initializer: for the bias, shape (*batch, *features).
+        kernel_regularizer: a penalty on the kernel, such as `"l2"` or `nn.L2(1e-4)`.
+        bias_regularizer: a penalty on the bias.
         options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
 
     Raises:
@@ -41,6 +44,8 @@ class DenseGeneral(Layer):
         use_bias: bool = True,
         kernel_initializer: Initializer = GLOROT_UNIFORM,
         bias_initializer: Initializer = ZEROS,
+        kernel_regularizer: RegularizerFunction | str | None = None,
+        bias_regularizer: RegularizerFunction | str | None = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
@@ -51,6 +56,8 @@ class DenseGeneral(Layer):
         self.use_bias = use_bias
         self._kernel_initializer = kernel_initializer
         self._bias_initializer = bias_initializer
+        self._kernel_regularizer = as_regularizer(kernel_regularizer)
+        self._bias_regularizer = as_regularizer(bias_regularizer)
 
     def build(self, input_shape: tuple[int, ...]) -> None:
         """Add kernel and bias."""
@@ -63,9 +70,11 @@ class DenseGeneral(Layer):
             inputs=range(batch, shared),
             outputs=range(shared, len(shape)),
         )
-        self.kernel = self.add_weight("kernel", shape, initializer)
+        self.kernel = self.add_weight("kernel", shape, initializer, regularizer=self._kernel_regularizer)
         bias_shape = (*shape[:batch], *self.features)
-        self.bias = self.add_weight("bias", bias_shape, self._bias_initializer) if self.use_bias else None
+        self.bias = None
+        if self.use_bias:
+            self.bias = self.add_weight("bias", bias_shape, self._bias_initializer, regularizer=self._bias_regularizer)
         given = (self.axis,) if isinstance(self.axis, int) else tuple(self.axis)
         # Counted from the last, they are the same for inputs of any number of axes.
         anywhere = not batch_axes and all(axis < 0 for axis in given)

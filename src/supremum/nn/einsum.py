@@ -14,6 +14,7 @@ from supremum.nn.functional.products import einsum
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
 from supremum.nn.layer import Layer, LayerOptions
 from supremum.nn.matrix_initializers import of_matrices
+from supremum.nn.regularizers import RegularizerFunction, as_regularizer
 
 
 class Einsum(Layer):
@@ -26,6 +27,8 @@ class Einsum(Layer):
         kernel_initializer: for the matrices of the kernel: rows are the axes that are summed over, columns those that
             the inputs do not have; there is one for each index of the others.
         bias_initializer: for the bias.
+        kernel_regularizer: a penalty on the kernel, such as `"l2"` or `nn.L2(1e-4)`.
+        bias_regularizer: a penalty on the bias.
         options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
 
     Raises:
@@ -40,6 +43,8 @@ class Einsum(Layer):
         bias_shape: Sequence[int] | None = None,
         kernel_initializer: Initializer = GLOROT_UNIFORM,
         bias_initializer: Initializer = ZEROS,
+        kernel_regularizer: RegularizerFunction | str | None = None,
+        bias_regularizer: RegularizerFunction | str | None = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
@@ -54,6 +59,8 @@ class Einsum(Layer):
         self._terms = terms
         self._kernel_initializer = kernel_initializer
         self._bias_initializer = bias_initializer
+        self._kernel_regularizer = as_regularizer(kernel_regularizer)
+        self._bias_regularizer = as_regularizer(bias_regularizer)
 
     def build(self, input_shape: tuple[int, ...]) -> None:
         """Add kernel and bias."""
@@ -68,10 +75,12 @@ class Einsum(Layer):
             inputs=[axis for axis in axes if not kept[axis]],
             outputs=[axis for axis in axes if kept[axis] and not shared[axis]],
         )
-        self.kernel = self.add_weight("kernel", self.shape, initializer)
+        self.kernel = self.add_weight("kernel", self.shape, initializer, regularizer=self._kernel_regularizer)
         self.bias = None
         if self.bias_shape is not None:
-            self.bias = self.add_weight("bias", self.bias_shape, self._bias_initializer)
+            self.bias = self.add_weight(
+                "bias", self.bias_shape, self._bias_initializer, regularizer=self._bias_regularizer
+            )
 
     def call(self, x: jax.Array) -> jax.Array:
         """The sum of products, in the compute dtype."""

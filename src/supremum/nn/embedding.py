@@ -10,6 +10,7 @@ from supremum.nn.functional.checks import positive_int
 from supremum.nn.functional.embedding import attend, embedding
 from supremum.nn.initializers import ROWS_OF_UNIT_NORM, Initializer
 from supremum.nn.layer import Layer, LayerOptions
+from supremum.nn.regularizers import RegularizerFunction, as_regularizer
 from supremum.nn.variables import UninitializedError
 
 
@@ -24,6 +25,7 @@ class Embedding(Layer):
         num_embeddings: number of rows.
         features: length of a row.
         embedding_initializer: for the table, shape (num_embeddings, features).
+        embedding_regularizer: a penalty on the table, such as `"l2"` or `nn.L2(1e-4)`.
         options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
 
     Raises:
@@ -37,17 +39,25 @@ class Embedding(Layer):
         features: int,
         *,
         embedding_initializer: Initializer = ROWS_OF_UNIT_NORM,
+        embedding_regularizer: RegularizerFunction | str | None = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
         self.num_embeddings = positive_int("num_embeddings", num_embeddings)
         self.features = positive_int("features", features)
         self._embedding_initializer = embedding_initializer
+        self._embedding_regularizer = as_regularizer(embedding_regularizer)
 
     def build(self, input_shape: tuple[int, ...]) -> None:  # noqa: ARG002 (the table's shape does not follow from it)
         """Add the table."""
         shape = (self.num_embeddings, self.features)
-        self.embedding = self.add_weight("embedding", shape, self._embedding_initializer, autocast=False)
+        self.embedding = self.add_weight(
+            "embedding",
+            shape,
+            self._embedding_initializer,
+            autocast=False,
+            regularizer=self._embedding_regularizer,
+        )
 
     def call(self, indices: Any) -> jax.Array:
         """The rows, shape (*indices.shape, features), in the compute dtype."""

@@ -5,10 +5,14 @@ spec/keras-rfc-293-mixed-precision.md, "InputSpecs".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
+
+from supremum.errors import ArgumentError
 from supremum.formats import DType, as_format
 
 
@@ -67,3 +71,41 @@ class InputSpec:
             if shape[axis] != length:
                 return f"has {shape[axis]} along axis {axis}, and {length} is expected"
         return None
+
+
+InputSpecs: TypeAlias = "InputSpec | tuple[InputSpec | None, ...] | list[InputSpec | None] | Mapping[str, InputSpec]"
+"""What inputs have to be: the first one, the positional ones, or some by the names of arguments."""
+
+
+def check_inputs(
+    specs: InputSpecs | None, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Refuse inputs that are not what they have to be.
+
+    Args:
+        specs: what they have to be; None for anything.
+        call: what they are for, whose arguments have names.
+        args: the positional ones.
+        kwargs: the others.
+
+    Raises:
+        ArgumentError: for the first that is not.
+    """
+    if specs is None:
+        return
+    if isinstance(specs, InputSpec):
+        specs = (specs,)
+    pairs: list[tuple[str, InputSpec | None, Any]]
+    if isinstance(specs, Mapping):
+        bound = inspect.signature(call).bind_partial(*args, **kwargs).arguments
+        pairs = [(name, specs[name], bound[name]) for name in specs if name in bound]
+    else:
+        pairs = [(f"input {number}", *pair) for number, pair in enumerate(zip(specs, args, strict=False))]
+    for name, each, given in pairs:
+        problem = None if each is None or given is None else each.problem(np.shape(given), _dtype_of(given))
+        if problem is not None:
+            raise ArgumentError(f"{name} {problem}")
+
+
+def _dtype_of(value: Any) -> Any:
+    return value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from typing import Any, ClassVar, TypedDict
 
 import jax
@@ -24,10 +23,12 @@ from supremum.nn.casting import cast_inputs, cast_outputs, floating_dtypes
 from supremum.nn.creation import Creation
 from supremum.nn.describing import described
 from supremum.nn.functional.promotion import check_held, is_held
-from supremum.nn.holding import Holder, snake_case
+from supremum.nn.holding import snake_case
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
-from supremum.nn.input_spec import InputSpec
+from supremum.nn.input_spec import InputSpecs, check_inputs
+from supremum.nn.layer_losses import LayerLosses
 from supremum.nn.mixing import check_output_dtype
+from supremum.nn.regularizers import RegularizerFunction, as_regularizer
 from supremum.nn.scopes import Running, call_scope, current_declaration, is_declaring, running_layers, running_path
 from supremum.nn.symbolic import call_symbolically, common_spec, is_spec, is_symbolic, spec_of
 from supremum.nn.variables import AutoCastVariable, UninitializedError, Variable, has_value
@@ -40,10 +41,11 @@ class LayerOptions(TypedDict, total=False):
     param_dtype: Any
     autocast: bool
     strict: bool
+    activity_regularizer: RegularizerFunction | str | None
     name: str | None
 
 
-class Layer(Creation, Holder, ABC):
+class Layer(Creation, LayerLosses, ABC):
     """A function with weights.
 
     Subclasses add weights in `build`, compute in `call`, and are used by calling them. `call` may take a keyword
@@ -56,6 +58,7 @@ class Layer(Creation, Holder, ABC):
             that is another.
         strict: whether a call, of this layer or one inside it, that returns another real floating dtype than its
             compute dtype is an error; otherwise it is a warning, once for each layer.
+        activity_regularizer: a penalty on the outputs, divided by the length of their first axis, in their dtype.
         name: what it is called in paths; None for its class, as in `"batch_norm"`.
 
     Attributes:
@@ -80,7 +83,7 @@ class Layer(Creation, Holder, ABC):
     """
 
     _takes_training: ClassVar[bool] = False
-    input_spec: InputSpec | tuple[InputSpec | None, ...] | list[InputSpec | None] | Mapping[str, InputSpec] | None
+    input_spec: InputSpecs | None
     build_inputs: tuple[Any, ...]
 
     def __init__(
@@ -90,6 +93,7 @@ class Layer(Creation, Holder, ABC):
         param_dtype: Any = None,
         autocast: bool = True,
         strict: bool = False,
+        activity_regularizer: RegularizerFunction | str | None = None,
         name: str | None = None,
     ) -> None:
         if isinstance(dtype, PolicyMap):
@@ -102,6 +106,7 @@ class Layer(Creation, Holder, ABC):
         self._chose_policy = self._policy is not global_policy()
         self._autocast = autocast
         self._strict = strict
+        self._activity_regularizer = as_regularizer(activity_regularizer)
         self._name = snake_case(type(self).__name__) if name is None else name
         self._built = False
         self._before_build: dict[str, Any] = {}
@@ -214,7 +219,7 @@ class Layer(Creation, Holder, ABC):
             raise
 
     def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], running: Running) -> Any:
-        self._check_inputs(args, kwargs)
+        check_inputs(self.input_spec, self.call, args, kwargs)
         if self._autocast:
             self._warn_of_narrowing((args, kwargs))
             args, kwargs = self._cast_inputs((args, kwargs))
@@ -229,6 +234,7 @@ class Layer(Creation, Holder, ABC):
             check_output_dtype(self, running, args, kwargs, outputs)
             if self._policy.output_dtype != self.compute_dtype:
                 outputs = cast_outputs(outputs, self._policy)
+        self._note_losses(outputs, running)
         declaration = current_declaration()
         if declaration is not None:
             found = jax.tree.map(spec_of, outputs)
@@ -266,22 +272,6 @@ class Layer(Creation, Holder, ABC):
             )
             return
 
-    def _check_inputs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        spec: Any = self.input_spec
-        if spec is None:
-            return
-        if isinstance(spec, InputSpec):
-            spec = (spec,)
-        if isinstance(spec, Mapping):
-            bound = inspect.signature(self.call).bind_partial(*args, **kwargs).arguments
-            pairs = [(name, spec[name], bound[name]) for name in spec if name in bound]
-        else:
-            pairs = [(f"input {number}", *pair) for number, pair in enumerate(zip(spec, args, strict=False))]
-        for name, each, given in pairs:
-            problem = None if each is None or given is None else each.problem(np.shape(given), _dtype_of(given))
-            if problem is not None:
-                raise ArgumentError(f"{name} {problem}")
-
     def _build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         first = args[0] if args else next(iter(kwargs.values()), None)
         self._before_build = dict(vars(self))
@@ -312,6 +302,7 @@ class Layer(Creation, Holder, ABC):
         dtype: Any = None,
         trainable: bool = True,
         autocast: bool = True,
+        regularizer: RegularizerFunction | str | None = None,
     ) -> Any:
         """Make a weight.
 
@@ -324,6 +315,7 @@ class Layer(Creation, Holder, ABC):
             trainable: whether optimizers change it.
             autocast: whether it is read in the compute dtype inside `call`; only floating weights of layers whose
                 compute and variable dtypes differ are.
+            regularizer: a penalty on it, of the stored value in at least float32; for what is trainable.
 
         Returns:
             The variable; assign it to an attribute for the layer to own it. Its value is made by `initialize`.
@@ -342,6 +334,7 @@ class Layer(Creation, Holder, ABC):
         made = AutoCastVariable if casts else Variable
         variable = made.declared(sizes, row.dtype, initializer, name, trainable=trainable)
         variable.is_of_layer = True
+        variable.regularizer = as_regularizer(regularizer)
         return variable
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -378,10 +371,6 @@ def _shape(leaf: Any) -> tuple[int, ...]:
 def _spec(leaf: Any) -> Any:
     dtype = getattr(leaf, "dtype", None)
     return leaf if dtype is None else jax.ShapeDtypeStruct(np.shape(leaf), dtype)
-
-
-def _dtype_of(value: Any) -> Any:
-    return value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype
 
 
 def _is_narrowed(found: DType, target: DType) -> bool:

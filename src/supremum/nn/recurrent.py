@@ -14,6 +14,7 @@ from supremum.nn.functional.recurrent import Activation, gru_step, lstm_step, si
 from supremum.nn.initializers import LECUN_NORMAL, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpec
 from supremum.nn.layer import Layer, LayerOptions
+from supremum.nn.regularizers import RegularizerFunction, as_regularizer
 
 
 def orthogonal(key: jax.Array, shape: tuple[int, ...], dtype: DType) -> jax.Array:
@@ -73,6 +74,9 @@ class _GatedCell(RecurrentCell):
         kernel_initializer: Initializer = LECUN_NORMAL,
         recurrent_initializer: Initializer = orthogonal,
         bias_initializer: Initializer = ZEROS,
+        kernel_regularizer: RegularizerFunction | str | None = None,
+        recurrent_regularizer: RegularizerFunction | str | None = None,
+        bias_regularizer: RegularizerFunction | str | None = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
@@ -82,6 +86,9 @@ class _GatedCell(RecurrentCell):
         self._kernel_initializer = kernel_initializer
         self._recurrent_initializer = recurrent_initializer
         self._bias_initializer = bias_initializer
+        self._kernel_regularizer = as_regularizer(kernel_regularizer)
+        self._recurrent_regularizer = as_regularizer(recurrent_regularizer)
+        self._bias_regularizer = as_regularizer(bias_regularizer)
         self.input_spec = InputSpec(min_ndim=1)
 
     def build(self, input_shape: tuple[int, ...]) -> None:
@@ -91,9 +98,13 @@ class _GatedCell(RecurrentCell):
             per_gate(each, self._gates)
             for each in (self._kernel_initializer, self._recurrent_initializer, self._bias_initializer)
         )
-        self.kernel = self.add_weight("kernel", (input_shape[-1], wide), kernel)
-        self.recurrent_kernel = self.add_weight("recurrent_kernel", (self.units, wide), recurrent)
-        self.bias = self.add_weight("bias", (wide,), bias) if self.use_bias else None
+        self.kernel = self.add_weight("kernel", (input_shape[-1], wide), kernel, regularizer=self._kernel_regularizer)
+        self.recurrent_kernel = self.add_weight(
+            "recurrent_kernel", (self.units, wide), recurrent, regularizer=self._recurrent_regularizer
+        )
+        self.bias = None
+        if self.use_bias:
+            self.bias = self.add_weight("bias", (wide,), bias, regularizer=self._bias_regularizer)
         self.input_spec = InputSpec(min_ndim=1, axes={-1: input_shape[-1]})
 
     def initial_state(self, batch_shape: tuple[int, ...], dtype: Any = None) -> Any:
@@ -119,6 +130,9 @@ class SimpleRNNCell(_GatedCell):
         kernel_initializer: for W, shape (inputs, units).
         recurrent_initializer: for U, shape (units, units).
         bias_initializer: for b, shape (units,).
+        kernel_regularizer: a penalty on W, such as `"l2"` or `nn.L2(1e-4)`.
+        recurrent_regularizer: a penalty on U.
+        bias_regularizer: a penalty on the biases.
         options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
     """
 
@@ -141,6 +155,9 @@ class LSTMCell(_GatedCell):
         kernel_initializer: for the part of W of each gate, shape (inputs, units).
         recurrent_initializer: for the part of U of each gate, shape (units, units).
         bias_initializer: for the bias of each gate, shape (units,).
+        kernel_regularizer: a penalty on W, such as `"l2"` or `nn.L2(1e-4)`.
+        recurrent_regularizer: a penalty on U.
+        bias_regularizer: a penalty on the biases.
         options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
     """
 
@@ -183,6 +200,9 @@ class GRUCell(_GatedCell):
         kernel_initializer: for the part of W of each gate, shape (inputs, units).
         recurrent_initializer: for the part of U of each gate, shape (units, units).
         bias_initializer: for each bias, shape (units,).
+        kernel_regularizer: a penalty on W, such as `"l2"` or `nn.L2(1e-4)`.
+        recurrent_regularizer: a penalty on U.
+        bias_regularizer: a penalty on the biases.
         options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
     """
 
@@ -195,8 +215,11 @@ class GRUCell(_GatedCell):
     def build(self, input_shape: tuple[int, ...]) -> None:
         """Add kernels and biases."""
         super().build(input_shape)
-        shape, initializer = (self.units,), self._bias_initializer
-        self.recurrent_bias = self.add_weight("recurrent_bias", shape, initializer) if self.use_bias else None
+        self.recurrent_bias = None
+        if self.use_bias:
+            self.recurrent_bias = self.add_weight(
+                "recurrent_bias", (self.units,), self._bias_initializer, regularizer=self._bias_regularizer
+            )
 
     def call(self, x: jax.Array, state: jax.Array) -> tuple[jax.Array, jax.Array]:
         """The new state, twice: as output and as state."""

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
+from supremum.nn.collecting import in_loop
 from supremum.nn.functional.promotion import promote_dtype
 from supremum.nn.input_spec import InputSpec
 from supremum.nn.layer import Layer
@@ -26,7 +27,8 @@ class RNN(Layer):
 
     Args:
         cell: the cell, such as `LSTMCell(64)`. It may not assign variables, since what is assigned in one step of a
-            scan is seen by no other; its random numbers differ from step to step.
+            scan is seen by no other; its random numbers differ from step to step. Its `activity_regularizer` is of the
+            outputs of all steps, and of the state where that is returned.
         return_sequences: whether to give the outputs of all steps, or the last alone.
         return_state: whether to give the last state too.
         reverse: whether to go from the last step to the first; outputs are then in that order.
@@ -62,7 +64,12 @@ class RNN(Layer):
     ) -> None:
         if not isinstance(cell, RecurrentCell):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise OperandError(f"RNN takes a RecurrentCell, such as LSTMCell(64), not {cell!r}")
-        super().__init__(dtype=cell.dtype_policy, param_dtype=cell.param_dtype, name=name)
+        super().__init__(
+            dtype=cell.dtype_policy,
+            param_dtype=cell.param_dtype,
+            activity_regularizer=cell.activity_regularizer,
+            name=name,
+        )
         self.cell = cell
         self.return_sequences = return_sequences
         self.return_state = return_state
@@ -120,7 +127,7 @@ class RNN(Layer):
         return (output, state) if self.return_state else output
 
     def _step(self, x: jax.Array, state: Any) -> tuple[Any, Any]:
-        with _refused_assignments(self.cell):
+        with _refused_assignments(self.cell), in_loop():
             return self.cell(x, state)
 
     def _settled(self, x: jax.ShapeDtypeStruct, state: Any, base: Any) -> tuple[Any, Any]:

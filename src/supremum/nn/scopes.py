@@ -27,6 +27,7 @@ _SUSPENDED = "infer"
 _autocast: Any = jax.make_user_context(default_value=None)
 keep_scope_in_rules(_autocast)
 _running: ContextVar[tuple[Running, ...]] = ContextVar("running", default=())
+_calls = itertools.count(1)
 
 
 class Running:
@@ -36,11 +37,18 @@ class Running:
         layer: the layer.
         training: whether this is a training step.
         strict: whether a call that returns another dtype than it should is an error.
+
+    Attributes:
+        is_outermost: whether no other layer called it.
+        call: a number that it shares with the layers it calls, and with no others.
     """
 
-    __slots__ = ("layer", "strict", "training")
+    __slots__ = ("call", "is_outermost", "layer", "strict", "training")
 
     def __init__(self, layer: Layer, training: bool, strict: bool) -> None:
+        outer = _running.get()
+        self.is_outermost = not outer
+        self.call = outer[0].call if outer else next(_calls)
         self.layer = layer
         self.training = training
         self.strict = strict
@@ -64,6 +72,13 @@ def call_scope(running: Running, dtype: DType | None) -> Generator[None]:
             yield
     finally:
         _running.reset(token)
+
+
+@contextmanager
+def as_stored() -> Generator[None]:
+    """Read autocast variables as they are stored, whatever surrounds the block."""
+    with _autocast(_SUSPENDED):
+        yield
 
 
 def current_autocast_dtype() -> DType | None:

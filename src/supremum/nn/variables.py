@@ -17,6 +17,7 @@ from supremum.errors import ArgumentError, OperandError, SupremumError
 from supremum.formats import DType, as_format
 from supremum.nn.functional.promotion import check_held
 from supremum.nn.initializers import Initializer
+from supremum.nn.regularizers import RegularizerFunction
 from supremum.nn.scopes import current_autocast_dtype, current_overlay, is_declaring
 from supremum.nn.variable_operators import VariableOperators
 
@@ -58,6 +59,7 @@ class Variable(VariableOperators):
         self.name = name
         self.trainable = trainable
         self.is_of_layer = False
+        self.regularizer: RegularizerFunction | None = None
 
     @classmethod
     def declared(

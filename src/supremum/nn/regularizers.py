@@ -1,0 +1,152 @@
+"""Penalties on weights and outputs that are large, computed in at least float32.
+
+spec/keras-rfc-293-mixed-precision.md, "Loss dtype": models get worse where weights are regularised in float16.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+from supremum.errors import ArgumentError, OperandError, UnknownNameError
+from supremum.mixed_precision.casting import at_least_float32
+
+RegularizerFunction: TypeAlias = Callable[[Any], Any]
+"""A function of an array that gives a scalar: a `Regularizer`, or one of the user's."""
+
+
+class Regularizer(ABC):
+    """A penalty on an array, as a scalar of at least float32."""
+
+    def __call__(self, x: Any) -> jax.Array:
+        """The penalty.
+
+        Args:
+            x: an array of any shape, floating or complex.
+
+        Returns:
+            A real scalar, of float32 or what `x` has beyond it.
+        """
+        return self.penalty(at_least_float32(x))
+
+    @abstractmethod
+    def penalty(self, x: Any) -> jax.Array:
+        """The penalty on an array of at least float32."""
+
+    def __repr__(self) -> str:
+        factors = ", ".join(f"{name}={value}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({factors})"
+
+
+class L1(Regularizer):
+    """`l1 * sum(|x|)`.
+
+    Args:
+        l1: the factor, 0 or more; 0.01 unless given, as in Keras.
+
+    Raises:
+        ArgumentError: for a negative factor; a `ValueError`.
+
+    >>> L1(0.5)(jnp.asarray([1.0, -2.0], "float16"))
+    Array(1.5, dtype=float32)
+    """
+
+    def __init__(self, l1: float = 0.01) -> None:
+        self.l1 = _factor("l1", l1)
+
+    def penalty(self, x: Any) -> jax.Array:
+        """The penalty on an array of at least float32."""
+        return self.l1 * _sum_of_sizes(x)
+
+
+class L2(Regularizer):
+    """`l2 * sum(x ** 2)`.
+
+    Args:
+        l2: the factor, 0 or more; 0.01 unless given, as in Keras.
+
+    Raises:
+        ArgumentError: for a negative factor; a `ValueError`.
+
+    >>> L2(0.5)(jnp.asarray([300.0], "float16"))  # the square is beyond float16
+    Array(45000., dtype=float32)
+    """
+
+    def __init__(self, l2: float = 0.01) -> None:
+        self.l2 = _factor("l2", l2)
+
+    def penalty(self, x: Any) -> jax.Array:
+        """The penalty on an array of at least float32."""
+        return self.l2 * _sum_of_squares(x)
+
+
+class L1L2(Regularizer):
+    """`l1 * sum(|x|) + l2 * sum(x ** 2)`.
+
+    Args:
+        l1: the factor of sizes, 0 or more.
+        l2: the factor of squares, 0 or more.
+
+    Raises:
+        ArgumentError: for a negative factor; a `ValueError`.
+    """
+
+    def __init__(self, l1: float = 0.0, l2: float = 0.0) -> None:
+        self.l1 = _factor("l1", l1)
+        self.l2 = _factor("l2", l2)
+
+    def penalty(self, x: Any) -> jax.Array:
+        """The penalty on an array of at least float32."""
+        return self.l1 * _sum_of_sizes(x) + self.l2 * _sum_of_squares(x)
+
+
+def _sum_of_sizes(x: Any) -> jax.Array:
+    return jnp.sum(jnp.abs(x))
+
+
+def _sum_of_squares(x: Any) -> jax.Array:
+    # Of complex numbers as well, without the root in their size, which has no gradient at 0.
+    return jnp.sum(jnp.real(x * jnp.conj(x)))
+
+
+def _factor(name: str, value: float) -> float:
+    if not (math.isfinite(value) and value >= 0):
+        raise ArgumentError(f"{name} is a number of at least 0, not {value!r}: give {name}=0.01")
+    return float(value)
+
+
+_NAMED: dict[str, Callable[[], Regularizer]] = {
+    "l1": L1,
+    "l2": L2,
+    "l1_l2": lambda: L1L2(l1=0.01, l2=0.01),
+}
+
+
+def as_regularizer(regularizer: Any) -> RegularizerFunction | None:
+    """A regulariser as it is, or that of a name with the factors of Keras, 0.01.
+
+    Args:
+        regularizer: a function of an array that gives a scalar; `"l1"`, `"l2"` or `"l1_l2"`; or None.
+
+    Raises:
+        UnknownNameError: for another name; a `ValueError`.
+        OperandError: for anything else; a `TypeError`.
+
+    >>> as_regularizer("l2")
+    L2(l2=0.01)
+    """
+    if regularizer is None:
+        return None
+    if isinstance(regularizer, str):
+        if regularizer not in _NAMED:
+            raise UnknownNameError("regularizer", regularizer, _NAMED)
+        return _NAMED[regularizer]()
+    if isinstance(regularizer, type) or not callable(regularizer):
+        name = getattr(regularizer, "__name__", "L2")
+        raise OperandError(f"a regularizer is a name or a function of an array, not {regularizer!r}: give {name}()")
+    return regularizer

@@ -1,0 +1,74 @@
+"""Sums in float32 that do not stall: what rounding loses is kept beside them.
+
+A float32 sum of ones stands still at 2**24. Here the error of each addition is known exactly (Knuth, "The Art of Computer
+Programming", volume 2, 4.2.2, theorem B) and added up in a second number, so that counts are right up to 2**48.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+
+class Sum(NamedTuple):
+    """A sum in two parts, both float32 scalars.
+
+    Args:
+        value: the sum, rounded.
+        error: what is missing from it.
+    """
+
+    value: jax.Array
+    error: jax.Array
+
+
+def zero() -> Sum:
+    """An empty sum, in buffers of its own, which may be donated."""
+    return Sum(jnp.zeros((), "float32"), jnp.zeros((), "float32"))
+
+
+def plus(total: Sum, value: Any) -> Sum:
+    """A sum with one more number.
+
+    Args:
+        total: the sum before.
+        value: a scalar.
+
+    >>> total = plus(plus(zero(), 2.0**24), 1.0)
+    >>> float(total.value), float(total.error)
+    (16777216.0, 1.0)
+    """
+    value = jnp.asarray(value, "float32")
+    new = total.value + value
+    part = new - total.value
+    lost = (total.value - (new - part)) + (value - part)
+    nothing = jnp.zeros_like(lost)
+    error = jnp.where(jnp.isfinite(new), total.error + lost, nothing)  # of infinity nothing is missing
+    # What has been lost is put back where it reaches the sum, so that it stays small itself.
+    whole = new + error
+    return Sum(whole, jnp.where(jnp.isfinite(whole), error - (whole - new), nothing))
+
+
+def plus_count(total: Sum, count: Any) -> Sum:
+    """A sum with one more whole number, which may have more digits than float32.
+
+    Args:
+        total: the sum before.
+        count: an integer of Python or an integer scalar of JAX, of at least 0.
+    """
+    if isinstance(count, int):
+        low = count % 2**12
+        return plus(plus(total, float(count - low)), float(low))
+    count = jnp.asarray(count)
+    low = count & (2**12 - 1)
+    return plus(plus(total, (count - low).astype("float32")), low.astype("float32"))
+
+
+def quotient(total: Sum, count: Sum) -> jax.Array:
+    """One sum over another, 0 where that is 0; a float32 scalar."""
+    divisor = count.value + count.error
+    is_empty = divisor == 0
+    safe = jnp.where(is_empty, jnp.ones_like(divisor), divisor)
+    return jnp.where(is_empty, jnp.zeros_like(safe), (total.value + total.error) / safe)
