@@ -1,6 +1,5 @@
-"""Training: losses, metrics, the step, the loop."""
+"""Training: models that fit, losses, metrics, callbacks, checkpoints, and the step as a pure function."""
 
-from supremum.training import metrics
 from supremum.training.accuracies import (
     Accuracy,
     BinaryAccuracy,
@@ -8,16 +7,23 @@ from supremum.training.accuracies import (
     SparseCategoricalAccuracy,
     TopKCategoricalAccuracy,
 )
+from supremum.training.arrays_file import load_arrays, save_arrays
+from supremum.training.batch import Batch
+from supremum.training.callbacks import Callback, CSVLogger, EarlyStopping, LambdaCallback, ModelCheckpoint
+from supremum.training.checkpoint_errors import CheckpointError, CheckpointFileError
+from supremum.training.checkpoints import Checkpoint
 from supremum.training.cross_entropy import (
     BinaryCrossentropy,
     CategoricalCrossentropy,
     SparseCategoricalCrossentropy,
 )
-from supremum.training.loop import History, accuracy, fit
+from supremum.training.data import ArrayData, IterableData
+from supremum.training.history import History
 from supremum.training.loss import Loss
 from supremum.training.losses import FunctionLoss, as_loss
 from supremum.training.metric import FunctionMetric, Mean, Metric
 from supremum.training.metrics import as_metric
+from supremum.training.model import Model, Sequential
 from supremum.training.regression import (
     CosineSimilarity,
     Huber,
@@ -26,38 +32,54 @@ from supremum.training.regression import (
     MeanSquaredError,
     Poisson,
 )
-from supremum.training.step import LossFunction, StepReport, TrainState, TrainStep, init_state, train_step
+from supremum.training.step import LossFunction, StepReport, TrainState, TrainStep, train_step
+from supremum.training.weights import LoadReport, MismatchError, load_weights, save_weights
 
 __all__ = [
     "Accuracy",
+    "ArrayData",
+    "Batch",
     "BinaryAccuracy",
     "BinaryCrossentropy",
+    "CSVLogger",
+    "Callback",
     "CategoricalAccuracy",
     "CategoricalCrossentropy",
+    "Checkpoint",
+    "CheckpointError",
+    "CheckpointFileError",
     "CosineSimilarity",
+    "EarlyStopping",
     "FunctionLoss",
     "FunctionMetric",
     "History",
     "Huber",
+    "IterableData",
     "KLDivergence",
+    "LambdaCallback",
+    "LoadReport",
     "Loss",
     "LossFunction",
     "Mean",
     "MeanAbsoluteError",
     "MeanSquaredError",
     "Metric",
+    "MismatchError",
+    "Model",
+    "ModelCheckpoint",
     "Poisson",
+    "Sequential",
     "SparseCategoricalAccuracy",
     "SparseCategoricalCrossentropy",
     "StepReport",
     "TopKCategoricalAccuracy",
     "TrainState",
     "TrainStep",
-    "accuracy",
     "as_loss",
     "as_metric",
-    "fit",
-    "init_state",
-    "metrics",
+    "load_arrays",
+    "load_weights",
+    "save_arrays",
+    "save_weights",
     "train_step",
 ]

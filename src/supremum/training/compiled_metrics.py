@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from supremum.errors import ArgumentError
-from supremum.training.metrics import Metric, as_metric
+from supremum.training.metric import Metric
+from supremum.training.metrics import as_metric
 
 
 class OfOutput(Metric):
@@ -30,9 +31,9 @@ class OfOutput(Metric):
         """The state after another batch."""
         return self._metric.update(state, y_true[self._output], y_pred[self._output], sample_weight)
 
-    def result(self, state: Any) -> Any:
+    def result_of(self, state: Any) -> Any:
         """The number."""
-        return self._metric.result(state)
+        return self._metric.result_of(state)
 
 
 def compiled_metrics(metrics: Any) -> list[Metric]:

@@ -13,7 +13,7 @@ from supremum.mixed_precision import LossScaleState
 from supremum.nn import Layer, collected_losses, functional_call
 from supremum.optimizers import Optimizer
 from supremum.training.batch import Batch
-from supremum.training.metrics import Mean, Metric
+from supremum.training.metric import Mean, Metric
 
 LossFunction: TypeAlias = Callable[..., jax.Array]
 """A function of labels, outputs and sample weights (or None) that gives a floating scalar."""

@@ -22,7 +22,7 @@ from supremum.training.data import Data
 from supremum.training.execution import Execution
 from supremum.training.history import History
 from supremum.training.logs import BatchLogs
-from supremum.training.metrics import Mean, Metric
+from supremum.training.metric import Mean, Metric
 from supremum.training.step import StepReport, TrainState, has_scale, penalised, scale_of, train_step
 
 # Which random numbers the order of examples comes from; what is random in layers is counted from 0 on.
@@ -306,8 +306,8 @@ class Trainer:
     @partial(jax.jit, static_argnums=0)
     def _results(self, gathered: Any) -> dict[str, jax.Array]:
         loss, metrics = gathered
-        found = {"loss": self._mean.result(loss)}
-        return found | {name: metric.result(metrics[name]) for name, metric in self._metrics.items()}
+        found = {"loss": self._mean.result_of(loss)}
+        return found | {name: metric.result_of(metrics[name]) for name, metric in self._metrics.items()}
 
 
 def _record(history: History, reports: list[StepReport]) -> int:
