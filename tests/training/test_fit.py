@@ -385,7 +385,7 @@ class TestModels:
     def test_iterables_generators_and_validation_splits(self):
         x, y = blobs(64)
         parts = [(x[start : start + 16], y[start : start + 16]) for start in range(0, 64, 16)]
-        by_arrays, by_list, by_generator = (compiled() for _ in range(3))
+        by_arrays, by_list, by_generator = (compiled(optimizer=SGD(0.1)) for _ in range(3))
         by_arrays.fit(x, y, batch_size=16, epochs=2, shuffle=False, verbose=0)
         by_list.fit(parts, epochs=2, verbose=0, validation_data=parts)
         by_generator.fit((part for _ in range(2) for part in parts), epochs=2, steps_per_epoch=4, verbose=0)
@@ -421,7 +421,7 @@ class TestBadInput:
             (lambda m, x, y: m.fit(3, y), (ArgumentError, OperandError), "leave out y=|data are arrays"),
             (lambda m, x, y: m.fit(x), (ArgumentError, OperandError), "labels|y_true"),
             (lambda m, x, y: m.compile("adm", "mse"), UnknownNameError, "did you mean 'adam'"),
-            (lambda m, x, y: m.compile("adam", "msee"), UnknownNameError, "did you mean 'mse'"),
+            (lambda m, x, y: m.compile("adam", "msee"), UnknownNameError, "did you mean 'MSE'"),
             (lambda m, x, y: m.compile("adam", "mse", ["acuracy"]), UnknownNameError, "did you mean 'accuracy'"),
             (lambda m, x, y: m.compile("adam", "mse", ["accuracy", "accuracy"]), ArgumentError, "two metrics"),
             (lambda m, x, y: m.compile("adam", "mse", steps_per_execution=0), ArgumentError, "steps_per_execution"),

@@ -243,7 +243,8 @@ class Trainer:
         return logs
 
     def _fetched(self, gathered: Any) -> dict[str, float]:
-        return {name: float(value) for name, value in jax.device_get(self._results(gathered)).items()}
+        found = jax.device_get(self._results(gathered))
+        return {name: float(found[name]) for name in ("loss", *self._metrics)}
 
     def evaluate(self, data: Data, callback: Callable[[int], None] = lambda _: None) -> dict[str, float]:
         """The loss and the metrics over all batches, in one epoch of them.
