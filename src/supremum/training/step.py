@@ -59,7 +59,9 @@ TrainStep: TypeAlias = Callable[[TrainState, Any, Any], tuple[TrainState, StepRe
 def init_state(model: Layer, optimizer: Optimizer, loss_scale: LossScale | None) -> TrainState:
     """The state before the first step, with copies of a built model's values."""
     trainable, other = jax.tree.map(jnp.copy, split_variables(model))
-    return TrainState(trainable, other, optimizer.init(trainable), None if loss_scale is None else loss_scale.init())
+    fresh = type(optimizer).from_config(optimizer.get_config())
+    fresh.build(model.trainable_variables)
+    return TrainState(trainable, other, fresh.state, None if loss_scale is None else loss_scale.init())
 
 
 def train_step(model: Layer, loss: LossFunction, optimizer: Optimizer, loss_scale: LossScale | None) -> TrainStep:
@@ -82,8 +84,8 @@ def train_step(model: Layer, loss: LossFunction, optimizer: Optimizer, loss_scal
         return loss(y, outputs), {path: values[path] for path in other}
 
     def apply(state: TrainState, gradients: Any, other: dict[str, jax.Array]) -> _Updated:
-        trainable, optimizer_state = optimizer.apply(gradients, state.optimizer, state.trainable)
-        return trainable, other, optimizer_state
+        update = optimizer.update(gradients, state.optimizer, state.trainable)
+        return update.values, other, update.state
 
     def plain_step(state: TrainState, x: Any, y: Any) -> tuple[TrainState, StepReport]:
         differentiate = jax.value_and_grad(loss_of, has_aux=True)
