@@ -2,71 +2,354 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
-
-class Optimizer:
-    """An optax transformation as an optimizer.
-
-    Args:
-        transformation: any `optax.GradientTransformation`; it does the learning rate and the sign too.
-    """
-
-    def __init__(self, transformation: optax.GradientTransformation) -> None:
-        self.transformation = transformation
-
-    def init(self, variables: Any) -> Any:
-        """The state before the first step, moments in the dtypes of the variables."""
-        return self.transformation.init(variables)
-
-    def apply(self, gradients: Any, state: Any, variables: Any) -> tuple[Any, Any]:
-        """One step, as a pure function.
-
-        Args:
-            gradients: as the variables, in the same dtypes.
-            state: the state before.
-            variables: their values before.
-
-        Returns:
-            Variables and state after the step.
-        """
-        updates, state = self.transformation.update(gradients, state, variables)
-        return optax.apply_updates(variables, updates), state
+from supremum.errors import ArgumentError, OperandError, UnknownNameError
+from supremum.formats import DType
+from supremum.mixed_precision.casting import at_least_float32
+from supremum.mixed_precision.loss_scale_state import one_more
+from supremum.nn import Variable
+from supremum.optimizers import injected, slots
+from supremum.optimizers.gradients import Transformer, checked_loss, clipped, transformed
+from supremum.optimizers.hyperparameters import (
+    NON_NEGATIVE,
+    POSITIVE_OR_NONE,
+    Hyper,
+    Hyperparameters,
+    Rule,
+)
+from supremum.optimizers.registry import Registry, Variables
+from supremum.optimizers.saving import Saved
+from supremum.optimizers.scopes import reading, state_in_force
+from supremum.optimizers.state import OptimizerState, Update
+from supremum.optimizers.stepping import Stepper
 
 
-class SGD(Optimizer):
-    """Stochastic gradient descent.
+class Optimizer(Saved):
+    """An optax transformation as an optimizer of `nn.Variable` objects; the base of all optimizers.
 
-    Args:
-        learning_rate: a number or an optax schedule.
-        momentum: share of the last step that is repeated.
-        nesterov: whether to look ahead by that step.
-    """
+    Hyperparameters are attributes: `optimizer.learning_rate` is read with `float`, and set to a number, which acts on
+    the next step without a new trace, or to a schedule. Setting any other attribute acts on the next step too, which is
+    then traced again; change it by setting it, not in place.
 
-    def __init__(
-        self, learning_rate: optax.ScalarOrSchedule = 0.01, *, momentum: float = 0.0, nesterov: bool = False
-    ) -> None:
-        super().__init__(optax.sgd(learning_rate, momentum=momentum or None, nesterov=nesterov))
+    What is computed is computed in at least float32, whatever the dtype of the variables, and rounded to it once. What
+    the transformation keeps is at least float32 too, unless it or an argument such as `mu_dtype` says otherwise.
 
-
-class Adam(Optimizer):
-    """Adaptive moments (Kingma and Ba, 2014).
+    A subclass adds its hyperparameters with `add_hyperparameter` and makes the transformation of them in
+    `make_transformation`, which runs while a step is traced.
 
     Args:
-        learning_rate: a number or an optax schedule.
-        beta_1: decay of the mean of gradients.
-        beta_2: decay of the mean of their squares.
-        epsilon: added to the root of the latter.
+        transformation: any `optax.GradientTransformation`; it does the learning rate and the sign too. Parameters are
+            a flat dict by path to it. The numbers of `optax.inject_hyperparams` are hyperparameters.
+        clipnorm: the largest norm of a gradient, of those unscaled; None for any.
+        clipvalue: the largest magnitude of an element of one; None for any.
+        global_clipnorm: the largest norm of all gradients together; None for any. One of these three may be given.
+        gradient_transformers: functions, each of a list of (gradient, variable) pairs, that give such lists. They see
+            unscaled gradients, aggregated and clipped, inside the compiled step.
+        gradient_aggregator: a function of such a list too, before all others, that aggregates across devices.
+        injected_hyperparameters: numbers in place of those that were injected, by name.
+
+    Raises:
+        OperandError: for what is no optax transformation; a `TypeError`.
+        UnknownNameError: for a hyperparameter that was not injected.
+        ArgumentError: for numbers out of bounds.
+
+    >>> import optax
+    >>> from supremum import nn
+    >>> w = nn.Variable([1.0, 2.0], "w")
+    >>> optimizer = Optimizer(optax.inject_hyperparams(optax.sgd)(learning_rate=0.5))
+    >>> optimizer.learning_rate = 0.25
+    >>> optimizer.apply_gradients([(w.value, w)])
+    >>> w.value, int(optimizer.iterations)
+    (Array([0.75, 1.5 ], dtype=float32), 1)
     """
 
     def __init__(
         self,
-        learning_rate: optax.ScalarOrSchedule = 0.001,
+        transformation: Any = None,
         *,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        epsilon: float = 1e-7,
+        clipnorm: Hyper | None = None,
+        clipvalue: Hyper | None = None,
+        global_clipnorm: Hyper | None = None,
+        gradient_transformers: Iterable[Transformer] = (),
+        gradient_aggregator: Transformer | None = None,
+        **injected_hyperparameters: Hyper,
     ) -> None:
-        super().__init__(optax.adam(learning_rate, b1=beta_1, b2=beta_2, eps=epsilon))
+        self._hyper = Hyperparameters()
+        self._registry = Registry()
+        self._stepper = Stepper(self)
+        self._key: Any = None
+        self._is_stale = False
+        self._state = OptimizerState(jnp.asarray(np.zeros((), _default_int())), {}, None)
+        if sum(each is not None for each in (clipnorm, clipvalue, global_clipnorm)) > 1:
+            raise ArgumentError("clipnorm, clipvalue and global_clipnorm exclude each other: give one of them")
+        self.add_hyperparameter("clipnorm", clipnorm, POSITIVE_OR_NONE)
+        self.add_hyperparameter("clipvalue", clipvalue, POSITIVE_OR_NONE)
+        self.add_hyperparameter("global_clipnorm", global_clipnorm, POSITIVE_OR_NONE)
+        self.gradient_transformers = gradient_transformers
+        self.gradient_aggregator = gradient_aggregator
+        self.transformation = None
+        if type(self).make_transformation is Optimizer.make_transformation:
+            self._adopt(transformation, injected_hyperparameters)
+        elif transformation is not None or injected_hyperparameters:
+            extra = [*injected_hyperparameters, *([] if transformation is None else ["transformation"])]
+            raise UnknownNameError("argument", extra[0], inspect.signature(type(self)).parameters, type(self).__name__)
+
+    def _adopt(self, transformation: Any, numbers: Mapping[str, Hyper]) -> None:
+        given: Any = transformation
+        if isinstance(given, optax.MultiSteps):
+            given = given.gradient_transformation()
+        if not isinstance(given, optax.GradientTransformation):
+            fix = "it is an optimizer as it is" if isinstance(given, Optimizer) else "such as optax.adam(1e-3)"
+            raise OperandError(f"an Optimizer is made of an optax transformation, not {given!r:.80}: {fix}")
+        self.transformation = given
+        found = injected.numbers_of(given)
+        for name in numbers:
+            if name not in found:
+                raise UnknownNameError("hyperparameter", name, found, repr(type(self).__name__))
+        for name, number in {**found, **numbers}.items():
+            self.add_hyperparameter(name, number, Rule(low=-NON_NEGATIVE.high))
+
+    def make_transformation(self, **hyperparameters: Any) -> Any:
+        """The optax transformation of a step; called while it is traced, and by `build`.
+
+        Args:
+            hyperparameters: every one by name, a traced float32 scalar, or None where there is none.
+        """
+        del hyperparameters
+        return self.transformation
+
+    # State
+
+    @property
+    def state(self) -> Any:
+        """All that a step changes, a pytree of arrays; a jitted step takes it and gives the next one."""
+        if self._is_stale:
+            self._refresh()
+        return state_in_force(self, self._state)
+
+    @state.setter
+    def state(self, state: Any) -> None:
+        self._state = state
+
+    @property
+    def iterations(self) -> jax.Array:
+        """How many steps were applied; skipped ones were not."""
+        return state_in_force(self, self._state).iterations
+
+    @property
+    def skips(self) -> bool:
+        """Whether steps may be skipped."""
+        return False
+
+    @property
+    def built_for(self) -> dict[str, Variable]:
+        """The variables that there are slots for, by key."""
+        return self._registry.by_key
+
+    def build(self, variables: Variables) -> None:
+        """Make the slots for variables; those that have some keep them.
+
+        Args:
+            variables: those of a model by path, as `model.trainable_variables`, or only variables, or one. A path
+                becomes the key of its variable.
+
+        Raises:
+            OperandError: for what is no variable.
+            ArgumentError: for a variable that is not real floating, or is given twice, or a path that another has.
+            UninitializedError: for a variable without a value.
+        """
+        registry = self._registry.with_variables(variables)
+        if self._state.slots is not None and registry.key_of == self._registry.key_of:
+            return
+        old = self.state
+        added = {key: each for key, each in registry.by_key.items() if each not in self._registry.key_of}
+        kept = registry.renamed_from(self._registry)
+        held = old.slots
+        if held is not None:
+            held = slots.rename(held, kept)
+        if added:
+            fresh = self._fresh(added)
+            held = fresh if held is None else slots.extend(held, frozenset(kept.values()), fresh, added.keys())
+        self._registry = registry
+        self._state = old._replace(slots=held)
+
+    def _fresh(self, variables: Mapping[str, Variable]) -> Any:
+        """The slots that some variables start with."""
+        dtypes = {field: getattr(self, name) for field, name in self._stored_dtypes.items()}
+
+        def init(state: OptimizerState, values: dict[str, jax.Array]) -> Any:
+            made = self._transformation(state).init(jax.tree.map(at_least_float32, values))
+            return slots.stored(injected.taken(made, self._hyper.rules)[0], dtypes)
+
+        values = {key: variable.read_stored() for key, variable in variables.items()}
+        return jax.jit(init)(self._state._replace(slots=None), values)
+
+    def _refresh(self) -> None:
+        """Bring the slots in line with what was set since; what has no place any more is dropped."""
+        if self._registry.key_of and self._state.slots is not None:
+            fresh = self._fresh(self._registry.by_key)
+            self._state = self._state._replace(slots=slots.carry_over(self._state.slots, fresh))
+        self._is_stale = False
+
+    def _transformation(self, state: OptimizerState) -> Any:
+        made = self.make_transformation(**self._hyper.at(state.hyperparameters, state.iterations))
+        return optax.with_extra_args_support(made)
+
+    # Pure functions, for use inside jit
+
+    def value_and_grad(self, loss_fn: Callable[..., Any], *, has_aux: bool = False) -> Callable[..., Any]:
+        """`jax.value_and_grad`, with the loss scaled and the gradients unscaled where there is a loss scale.
+
+        Args:
+            loss_fn: a function of the variables' values, a dict by key, and more, that returns a real floating scalar;
+                with `has_aux` a pair of it and auxiliary data.
+            has_aux: whether it returns auxiliary data.
+
+        Returns:
+            A pure function of the optimizer's state and the arguments of `loss_fn`, which gives the value, unscaled,
+            and the gradients. It raises an `OperandError` for a loss that is no real floating scalar.
+        """
+        differentiate = jax.value_and_grad(checked_loss(loss_fn, has_aux), has_aux=has_aux)
+
+        def value_and_grad(state: Any, values: Any, *args: Any) -> Any:
+            with reading(self, state):
+                return differentiate(values, *args)
+
+        return value_and_grad
+
+    def update(
+        self,
+        gradients: Mapping[str, Any],
+        state: Any,
+        values: Mapping[str, jax.Array],
+        *,
+        after: Any = None,
+        before: Any = None,
+        aggregate_gradients: bool = True,
+    ) -> Update:
+        """A step as a pure function: new values and a new state, or, where it is skipped, the old ones.
+
+        Args:
+            gradients: by key, unscaled; variables whose gradient is None or missing keep their values and slots.
+            state: the state before.
+            values: the variables' values before, by key.
+            after: what else the step would change, such as running statistics: any tree of arrays.
+            before: what that was before; the same structure and dtypes.
+            aggregate_gradients: whether the gradients go through `gradient_aggregator`.
+        """
+        del before  # nothing is skipped here
+        given = {key: at_least_float32(each) for key, each in gradients.items() if each is not None}
+        keys = self._registry.keys() or frozenset(values)
+        for key in given:
+            if key not in keys or key not in values:
+                raise UnknownNameError("variable", key, keys & values.keys(), "the gradients of a step")
+        with reading(self, state):
+            steered = self._steered(given, values, state, aggregate_gradients)
+            inner = self._transformation(state)
+        if not steered:
+            raise ArgumentError("no variable has a gradient in this step: give at least one that is not None")
+        wide = {key: at_least_float32(values[key]) for key in steered}
+        held = injected.given(state.slots, state.hyperparameters)
+        part = slots.restrict(held, keys, steered.keys())
+        updates, part_after = inner.update(steered, slots.widened(part), wide)
+        held_after = slots.graft(held, keys, slots.narrowed(part_after, part), steered.keys())
+        changed = {key: (wide[key] + updates[key]).astype(values[key].dtype) for key in steered}
+        next_state = OptimizerState(
+            one_more(state.iterations), state.hyperparameters, injected.taken(held_after, self._hyper.rules)[0]
+        )
+        return Update({**values, **changed}, next_state, after, jnp.asarray(False))
+
+    def _steered(self, gradients: dict[str, Any], values: Any, state: OptimizerState, aggregates: bool) -> Any:
+        """Gradients as the transformation gets them: aggregated, clipped and transformed."""
+        variables = self._registry.by_key
+        if not variables and (self.gradient_transformers or self.gradient_aggregator is not None):
+            raise ArgumentError("gradient transformers are given variables: call optimizer.build(variables) first")
+        if aggregates and self.gradient_aggregator is not None:
+            gradients = transformed(gradients, values, variables, [self.gradient_aggregator])
+        hyper = self._hyper.at(state.hyperparameters, state.iterations)
+        gradients = clipped(gradients, *(hyper[name] for name in ("clipvalue", "clipnorm", "global_clipnorm")))
+        if self.gradient_transformers:
+            gradients = transformed(gradients, values, variables, self.gradient_transformers)
+        return gradients
+
+    def kept_alongside(self, gradients: Any, after: Any, before: Any) -> Any:
+        """What a loss function assigned, or what was there before where these gradients would be skipped.
+
+        Args:
+            gradients: unscaled.
+            after: the values that were assigned.
+            before: those there were.
+        """
+        del gradients, before
+        return after
+
+    # Stateful methods
+
+    def minimize(self, loss_fn: Callable[..., Any], variables: Variables, *args: Any) -> jax.Array:
+        """Take a step: compute the loss, its gradients, and change the variables.
+
+        With `args` the whole step is compiled, once for each loss function: pass the same function again, not a new
+        lambda, and whatever changes from step to step in `args`; of what it closes over only `nn.Variable` objects
+        may change. Without `args` the gradients are computed as they are, operation by operation, because anything
+        might have changed, and only the update is compiled.
+
+        What `loss_fn` assigns to other variables, such as running statistics, is carried out, unless the step is
+        skipped. Random numbers come from `with nn.random_key(key):`, a key of its own for each step.
+
+        Args:
+            loss_fn: a function of `args` that reads variables and returns a real floating scalar.
+            variables: those to change: `model.trainable_variables`, or variables.
+            args: arrays, and trees of them.
+
+        Returns:
+            The loss, before the step and unscaled.
+
+        Raises:
+            OperandError: for a loss that is no function, or gives no real floating scalar; a `TypeError`.
+            ArgumentError: for a loss function that assigns to the variables that are being trained, or where JAX is
+                tracing: there are `value_and_grad` and `update`.
+        """
+        return self._stepper.minimize(loss_fn, variables, args)
+
+    def get_gradients(self, loss_fn: Callable[..., Any], variables: Variables, *args: Any) -> list[jax.Array]:
+        """The gradients of a loss, unscaled, for `apply_gradients`.
+
+        Args:
+            loss_fn: as for `minimize`; compiled likewise.
+            variables: as for `minimize`.
+            args: as for `minimize`.
+
+        Returns:
+            A gradient for each variable, in their order.
+        """
+        return self._stepper.get_gradients(loss_fn, variables, args)
+
+    def apply_gradients(self, pairs: Iterable[tuple[Any, Variable]], *, aggregate_gradients: bool = True) -> None:
+        """Change variables by gradients.
+
+        Args:
+            pairs: (gradient, variable) pairs; those whose gradient is None, and variables that are not there, keep
+                their values and slots. Gradients are in their variables' own dtypes, and unscaled.
+            aggregate_gradients: whether they go through `gradient_aggregator`.
+
+        Raises:
+            OperandError: for what are no such pairs, or a gradient of another dtype; a `TypeError`.
+            ArgumentError: for another shape, a variable that is there twice, or no gradient at all.
+        """
+        self._stepper.apply_gradients(pairs, aggregate_gradients)
+
+    def gradient_dtypes(self, variable: Variable) -> tuple[DType, ...]:
+        """The dtypes that `apply_gradients` takes for a variable, the usual one first."""
+        return (variable.true_dtype,)
+
+
+def _default_int() -> Any:
+    return jax.dtypes.canonicalize_dtype(int)

@@ -1,0 +1,78 @@
+"""What is loaded into an optimizer, checked before anything changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from supremum.errors import ArgumentError, OperandError, UnknownNameError
+from supremum.formats import as_format
+from supremum.mixed_precision.casting import is_array
+
+SCALE_PREFIX = "loss_scale/"
+"""How the names of a loss scale begin; optimizers without one pass them over."""
+
+
+def without_scale(saved: Any) -> dict[str, Any]:
+    """What was saved, without what belongs to a loss scale.
+
+    Raises:
+        OperandError: for what is no mapping from names.
+    """
+    if not isinstance(saved, Mapping):
+        raise OperandError(f"load_variables takes arrays by name, not {type(saved).__name__}: set_weights takes a list")
+    return {name: each for name, each in saved.items() if not str(name).startswith(SCALE_PREFIX)}
+
+
+def checked_arrays(saved: Mapping[str, Any], current: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
+    """Saved arrays as JAX's own, after a check against those there are; counts may be of any integer dtype.
+
+    Raises:
+        UnknownNameError: for a name that is not there.
+        ArgumentError: for a name that is missing, or a value of another shape or dtype, or a count out of range.
+    """
+    for name in saved:
+        if name not in current:
+            raise UnknownNameError("variable of the optimizer", name, current)
+    missing = [name for name in current if name not in saved]
+    if missing:
+        raise ArgumentError(
+            f"no value for {', '.join(missing)}, variables of the optimizer: build it for the same ones"
+        )
+    return {name: _checked(name, saved[name], like) for name, like in current.items()}
+
+
+def _checked(name: str, value: Any, like: jax.Array) -> jax.Array:
+    if not is_array(value):
+        raise ArgumentError(f"{name!r} is an array of {_described(like)}, not {value!r:.80}")
+    row, wanted = as_format(value.dtype), as_format(like.dtype)
+    is_count = wanted.category == "integer" == row.category and value.shape == like.shape == ()
+    if value.shape != like.shape or (row != wanted and not is_count):
+        raise ArgumentError(f"{name!r} is {_described(like)} in this optimizer, and {_described(value)} was given")
+    if is_count and not wanted.min <= int(value) <= wanted.max:
+        raise ArgumentError(f"{name!r} is {int(value)}, and {wanted} holds up to {wanted.max}")
+    # A copy: the step donates what it replaces.
+    return jnp.array(np.asarray(value), wanted.dtype) if is_count else jnp.array(value, copy=True)
+
+
+def _described(array: Any) -> str:
+    return f"{as_format(array.dtype)}{list(array.shape)}"
+
+
+def checked_weights(weights: Any, current: Mapping[str, jax.Array]) -> dict[str, Any]:
+    """A list of arrays by name, in the order of those there are.
+
+    Raises:
+        OperandError: for what is no list of arrays.
+        ArgumentError: for another number of them.
+    """
+    if isinstance(weights, Mapping) or not isinstance(weights, Iterable):
+        raise OperandError(f"set_weights takes a list of arrays, not {type(weights).__name__}: use load_variables")
+    found = list(weights)
+    if len(found) != len(current):
+        raise ArgumentError(f"the optimizer has {len(current)} variables, {', '.join(current)}, not {len(found)}")
+    return dict(zip(current, found, strict=True))

@@ -1,0 +1,43 @@
+"""Settings as something hashable that differs when they do."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, cast
+
+import numpy as np
+
+
+class Identity:
+    """An object that is equal only to itself, and kept alive for as long as it is compared with."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, held: object) -> None:
+        self.held = held
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Identity) and self.held is other.held
+
+    def __hash__(self) -> int:
+        return id(self.held)
+
+
+def frozen(value: Any) -> Hashable:
+    """A hashable stand-in: by value for plain data, by identity for what has no hash.
+
+    >>> frozen([1, {"a": 2.0}]) == frozen([1, {"a": 2.0}]), frozen(1) == frozen(True)
+    (True, False)
+    """
+    kind = type(value)
+    if isinstance(value, (list, tuple)):
+        return (kind, tuple(map(frozen, cast("list[Any]", value))))
+    if isinstance(value, dict):
+        return (kind, tuple((key, frozen(item)) for key, item in cast("dict[Any, Any]", value).items()))
+    if isinstance(value, np.ndarray):
+        return (kind, value.dtype.str, value.shape, value.tobytes())
+    try:
+        hash(value)
+    except TypeError:
+        return Identity(value)
+    return (kind, value)

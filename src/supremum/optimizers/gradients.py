@@ -1,0 +1,195 @@
+"""Gradients on their way into the update: what is checked, clipped and transformed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from typing import Any, TypeAlias, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from supremum.errors import ArgumentError, OperandError
+from supremum.formats import as_format
+from supremum.mixed_precision.casting import at_least_float32, is_array, is_floating
+from supremum.nn import Variable
+from supremum.nn.scopes import overlay
+from supremum.optimizers.registry import check_variable
+
+Pairs: TypeAlias = "list[tuple[Any, Variable]]"
+Transformer: TypeAlias = Callable[[Pairs], Iterable[tuple[Any, Variable]]]
+"""A function of (gradient, variable) pairs that gives such pairs."""
+
+_NOT_COMPUTED = """minimize takes a function that computes the loss, not {what}: JAX has no tape that would know how a \
+loss already computed came about. Give it the function, as in
+    optimizer.minimize(loss_fn, variables)
+or differentiate yourself:
+    def scaled_loss(values):
+        return optimizer.get_scaled_loss(loss_of(values))  # with a LossScaleOptimizer
+    gradients = jax.grad(scaled_loss)([variable.value for variable in variables])
+    gradients = optimizer.get_unscaled_gradients(gradients)  # with a LossScaleOptimizer
+    optimizer.apply_gradients(zip(gradients, variables))"""
+
+
+def check_function(loss_fn: Any) -> None:
+    """Refuse a loss that is no function."""
+    if not callable(loss_fn):
+        what = f"{loss_fn.dtype}{list(np.shape(loss_fn))}" if hasattr(loss_fn, "dtype") else type(loss_fn).__name__
+        raise OperandError(_NOT_COMPUTED.format(what=what))
+
+
+def checked_loss(loss_fn: Callable[..., Any], has_aux: bool) -> Callable[..., Any]:
+    """A loss function that gives a real floating scalar, or raises."""
+
+    @wraps(loss_fn)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        out = loss_fn(*args, **kwargs)
+        if not has_aux:
+            return _checked_scalar(out)
+        if not (isinstance(out, (tuple, list)) and len(cast("Any", out)) == 2):
+            raise OperandError(f"with has_aux=True the loss function returns a pair of loss and more, not {_kind(out)}")
+        loss, aux = cast("Any", out)
+        return _checked_scalar(loss), aux
+
+    return checked
+
+
+def _checked_scalar(loss: Any) -> jax.Array:
+    if type(loss) is float:  # a constant: as in JAX its gradients are zero
+        return jnp.float32(loss)
+    if not is_floating(loss) or np.shape(loss) != ():
+        raise OperandError(
+            f"the loss is a real floating scalar, not {_kind(loss)}: return loss.mean() or loss.astype('float32')"
+        )
+    return jnp.asarray(loss)
+
+
+def _kind(value: Any) -> str:
+    return f"{value.dtype}{list(np.shape(value))}" if is_array(value) else type(value).__name__
+
+
+def checked_pairs(pairs: Any, dtypes_of: Callable[[Variable], tuple[Any, ...]]) -> tuple[list[Variable], list[Any]]:
+    """Variables and their gradients, those whose gradient is None left out.
+
+    Args:
+        pairs: (gradient, variable) pairs.
+        dtypes_of: the dtypes that the gradient of a variable may have, the usual one first.
+
+    Raises:
+        OperandError: for what are no such pairs, or a gradient of another dtype than its variable.
+        ArgumentError: for another shape, a variable that is there twice, or no gradient at all.
+    """
+    variables: list[Variable] = []
+    gradients: list[Any] = []
+    seen: set[int] = set()
+    for pair in _as_pairs(pairs):
+        gradient, variable = pair
+        check_variable(variable)
+        if id(variable) in seen:
+            raise ArgumentError(f"{variable!r} has two gradients: add them up, an optimizer changes it once in a step")
+        seen.add(id(variable))
+        if gradient is None:
+            continue
+        if not is_array(gradient):
+            raise OperandError(f"the gradient of {variable!r} is an array, not {gradient!r:.80}: use jax.grad")
+        allowed = dtypes_of(variable)
+        if gradient.dtype not in allowed:
+            raise OperandError(
+                f"the gradient of {variable!r} is {as_format(gradient.dtype)}, and has to be "
+                f"{as_format(allowed[0])} as the variable: use gradient.astype('{as_format(allowed[0])}')"
+            )
+        if gradient.shape != variable.shape:
+            raise ArgumentError(f"the gradient of {variable!r} has shape {gradient.shape}, not {variable.shape}")
+        variables.append(variable)
+        gradients.append(gradient)
+    if not variables:
+        raise ArgumentError(
+            "no variable has a gradient: give (gradient, variable) pairs of which at least one gradient is not None"
+        )
+    return variables, gradients
+
+
+def _as_pairs(pairs: Any) -> list[tuple[Any, Any]]:
+    found = list(pairs) if isinstance(pairs, Iterable) and not isinstance(pairs, (str, bytes, Mapping)) else None
+    if found is None or not all(isinstance(pair, (tuple, list)) and len(cast("Any", pair)) == 2 for pair in found):
+        raise OperandError(
+            f"gradients are applied as (gradient, variable) pairs, not {type(pairs).__name__}: use "
+            "apply_gradients(zip(gradients, variables))"
+        )
+    return cast("list[tuple[Any, Any]]", found)
+
+
+def transformed(
+    gradients: dict[str, Any],
+    values: Mapping[str, Any],
+    variables: Mapping[str, Variable],
+    functions: Iterable[Transformer],
+) -> dict[str, Any]:
+    """Gradients by key after functions of (gradient, variable) pairs, in which variables read as `values`.
+
+    Args:
+        gradients: by key.
+        values: the values of the variables, likewise.
+        variables: the variables, likewise.
+        functions: what changes the gradients, in order.
+
+    Raises:
+        OperandError: for a function that gives no pairs, or a gradient that is not floating.
+        ArgumentError: for a variable that was not among them, or another shape.
+    """
+    key_of = {variables[key]: key for key in gradients}
+    pairs: Pairs = [(gradient, variables[key]) for key, gradient in gradients.items()]
+    with overlay({variables[key]: value for key, value in values.items()}):
+        for function in functions:
+            pairs = _as_pairs(function(list(pairs)))
+            for gradient, variable in pairs:
+                _check_transformed(function, gradient, variable, key_of)
+    return {key_of[variable]: at_least_float32(gradient) for gradient, variable in pairs if gradient is not None}
+
+
+def _check_transformed(function: Any, gradient: Any, variable: Any, key_of: Mapping[Variable, str]) -> None:
+    check_variable(variable)
+    if variable not in key_of:
+        raise ArgumentError(f"{function!r} gave a gradient for {variable!r}, for which it was given none")
+    if gradient is None:
+        return
+    if not is_floating(gradient):
+        raise OperandError(
+            f"{function!r} gave {_kind(gradient)} as the gradient of {variable!r}: give a floating array"
+        )
+    if gradient.shape != variable.shape:
+        raise ArgumentError(f"{function!r} gave {variable!r} a gradient of shape {gradient.shape}: {variable.shape}")
+
+
+def clipped(
+    gradients: dict[str, jax.Array],
+    clipvalue: jax.Array | None,
+    clipnorm: jax.Array | None,
+    global_clipnorm: jax.Array | None,
+) -> dict[str, jax.Array]:
+    """Gradients by key, clipped as Keras' arguments of these names have it; norms do not overflow.
+
+    Args:
+        gradients: floating arrays, at least float32.
+        clipvalue: the largest magnitude of an element; None for any.
+        clipnorm: the largest norm of a gradient; None for any.
+        global_clipnorm: the largest norm of all together; None for any.
+    """
+    if clipvalue is not None:
+        gradients = {key: jnp.clip(each, -clipvalue, clipvalue) for key, each in gradients.items()}
+    if clipnorm is not None:
+        gradients = {key: each * _shrinking([each], clipnorm) for key, each in gradients.items()}
+    if global_clipnorm is not None:
+        factor = _shrinking(list(gradients.values()), global_clipnorm)
+        gradients = {key: each * factor.astype(each.dtype) for key, each in gradients.items()}
+    return gradients
+
+
+def _shrinking(arrays: list[jax.Array], largest: jax.Array) -> jax.Array:
+    """The factor that brings arrays to a norm, at most 1."""
+    # Squares are taken of quotients by the largest element: those of finite gradients would overflow themselves.
+    peak = jnp.max(jnp.stack([jnp.max(jnp.abs(array), initial=0.0) for array in arrays]))
+    unit = jnp.where(peak > 0, peak, 1)
+    norm = unit * jnp.sqrt(sum(jnp.sum(jnp.square(array / unit)) for array in arrays))
+    return largest / jnp.maximum(norm, largest)

@@ -1,0 +1,189 @@
+"""A moving average of the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from supremum.mixed_precision.casting import at_least_float32
+from supremum.optimizers.checkpoints import checked_arrays, checked_weights
+from supremum.optimizers.hyperparameters import DECAY, Hyper, as_number, shortest
+from supremum.optimizers.registry import Registry, Variables
+from supremum.optimizers.scalars import Scalar
+from supremum.optimizers.state import Update
+from supremum.optimizers.wrapper import OptimizerWrapper
+
+_PREFIX = "average/"
+
+
+class AveragedState(NamedTuple):
+    """The state of a `MovingAverage`.
+
+    Args:
+        inner: that of the optimizer inside.
+        averages: by key, at least float32.
+        decay: float32 scalar.
+    """
+
+    inner: Any
+    averages: dict[str, jax.Array]
+    decay: jax.Array
+
+
+class MovingAverage(OptimizerWrapper):
+    """An optimizer that keeps an exponential moving average of what it trains (Polyak and Juditsky, 1992).
+
+    After every step that was applied, `average = decay * average + (1 - decay) * variable`, from the values that the
+    variables had when the optimizer was built for them. Around a `LossScaleOptimizer`, a skipped step leaves it.
+
+    Args:
+        optimizer: an optimizer, or an optax transformation.
+        decay: the share of the average that stays, from 0 to below 1; a number of the state, read and set in training.
+
+    Raises:
+        OperandError: for what is no optimizer; a `TypeError`.
+        ArgumentError: for a decay out of bounds.
+
+    >>> from supremum import nn
+    >>> from supremum.optimizers import SGD
+    >>> w = nn.Variable([1.0], "w")
+    >>> optimizer = MovingAverage(SGD(1.0), decay=0.5)
+    >>> optimizer.build(w)
+    >>> optimizer.apply_gradients([(w.value, w)])
+    >>> with optimizer.averaged():
+    ...     w.value
+    Array([0.5], dtype=float32)
+    >>> w.value
+    Array([0.], dtype=float32)
+    """
+
+    _averages: dict[str, jax.Array]
+    _keys: Registry
+    _decay: jax.Array
+
+    def __init__(self, optimizer: Any, decay: Hyper = 0.999) -> None:
+        super().__init__(optimizer)
+        object.__setattr__(self, "_averages", {})
+        object.__setattr__(self, "_keys", Registry())
+        self._assign_decay(decay)
+
+    @property
+    def decay(self) -> Scalar:
+        """The share of the average that stays, to read and to set."""
+        return Scalar("decay", lambda: self._decay, self._assign_decay)
+
+    @decay.setter
+    def decay(self, decay: Any) -> None:
+        self._assign_decay(decay)
+
+    def _assign_decay(self, decay: Any) -> None:
+        object.__setattr__(self, "_decay", as_number(DECAY.check("decay", decay)))
+
+    @property
+    def average_variables(self) -> dict[str, jax.Array]:
+        """The averages by key, at least float32."""
+        return dict(self._averages)
+
+    def assign_average_variables(self) -> None:
+        """Put the averages, rounded to their dtypes, in the place of the variables' values."""
+        for key, variable in self.built_for.items():
+            variable.assign(self._averages[key].astype(variable.true_dtype))
+
+    @contextmanager
+    def averaged(self) -> Generator[None]:
+        """Have the averages in the variables for the time of a block, and what they were put back after it."""
+        trained = {variable: variable.read_stored() for variable in self.built_for.values()}
+        self.assign_average_variables()
+        try:
+            yield
+        finally:
+            for variable, value in trained.items():
+                variable.assign(value)
+
+    @property
+    def state(self) -> AveragedState:
+        """The state of the inner optimizer, the averages and their decay."""
+        return AveragedState(self.inner_optimizer.state, self._averages, self._decay)
+
+    @state.setter
+    def state(self, state: AveragedState) -> None:
+        self.inner_optimizer.state = state.inner
+        object.__setattr__(self, "_averages", state.averages)
+        object.__setattr__(self, "_decay", state.decay)
+
+    def inner_state(self, state: AveragedState) -> Any:
+        """The inner optimizer's part of a state."""
+        return state.inner
+
+    def build(self, variables: Variables) -> None:
+        """Make slots and averages for variables; those that have some keep them."""
+        self.inner_optimizer.build(variables)
+        key_before = self._keys.key_of
+        averages: dict[str, jax.Array] = {}
+        for key, variable in self.built_for.items():
+            if variable in key_before:
+                averages[key] = self._averages[key_before[variable]]
+            else:
+                # A buffer of its own: steps donate those of the variables.
+                averages[key] = jnp.array(at_least_float32(variable.read_stored()), copy=True)
+        keys = Registry()
+        keys.key_of = {variable: key for key, variable in self.built_for.items()}
+        object.__setattr__(self, "_keys", keys)
+        object.__setattr__(self, "_averages", averages)
+
+    def update(
+        self,
+        gradients: Mapping[str, Any],
+        state: AveragedState,
+        values: Mapping[str, jax.Array],
+        *,
+        after: Any = None,
+        before: Any = None,
+        aggregate_gradients: bool = True,
+    ) -> Update:
+        """A step of the inner optimizer and of the averages, as `Optimizer.update`."""
+        made = self.inner_optimizer.update(
+            gradients, state.inner, values, after=after, before=before, aggregate_gradients=aggregate_gradients
+        )
+
+        def moved() -> dict[str, jax.Array]:
+            return {**state.averages, **{key: move(state.averages[key], value) for key, value in made.values.items()}}
+
+        def move(average: jax.Array, value: jax.Array) -> jax.Array:
+            return average + (1 - state.decay) * (value.astype(average.dtype) - average)
+
+        averages = jax.lax.cond(made.skipped, lambda: state.averages, moved) if self.skips else moved()
+        return made._replace(state=AveragedState(made.state, averages, state.decay))
+
+    @property
+    def variables(self) -> dict[str, jax.Array]:
+        """Those of the inner optimizer, and `"average/..."`."""
+        return {**self.inner_optimizer.variables, **self._named_averages()}
+
+    def _named_averages(self) -> dict[str, jax.Array]:
+        return {_PREFIX + key: average for key, average in self._averages.items()}
+
+    def load_variables(self, saved: Mapping[str, Any]) -> None:
+        """Take over what `variables` gave, all of it or nothing."""
+        own = {name: each for name, each in saved.items() if name.startswith(_PREFIX)}
+        averages = checked_arrays(own, self._named_averages())
+        self.inner_optimizer.load_variables({name: each for name, each in saved.items() if name not in own})
+        prefix = len(_PREFIX)
+        object.__setattr__(self, "_averages", {name[prefix:]: each for name, each in averages.items()})
+
+    def get_weights(self) -> list[np.ndarray[Any, Any]]:
+        """The values of `variables`, on the host, in their order."""
+        return [np.asarray(each) for each in self.variables.values()]
+
+    def set_weights(self, weights: Iterable[Any]) -> None:
+        """Take over what `get_weights` gave, all of it or nothing."""
+        self.load_variables(checked_weights(weights, self.variables))
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments that make a wrapper like this one."""
+        return {**super().get_config(), "decay": shortest(self._decay)}

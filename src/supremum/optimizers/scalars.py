@@ -1,0 +1,79 @@
+"""A number of an optimizer or of a loss scale: read like a variable, and assigned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+from jax.core import Tracer
+
+from supremum.formats import DType, as_format
+from supremum.nn.variable_operators import VariableOperators
+
+
+class Scalar(VariableOperators):
+    """A scalar in the state of something else, read and assigned there.
+
+    In an operation it is the array that it holds; `float(scalar)` reads it.
+
+    Args:
+        name: its name.
+        read: gives the array.
+        write: takes a new value, which it checks.
+
+    >>> import jax.numpy as jnp
+    >>> rate = Scalar("rate", lambda: jnp.float32(0.5), lambda value: None)
+    >>> rate, float(rate) * 2
+    (Scalar('rate', 0.5, dtype=float32), 1.0)
+    """
+
+    def __init__(self, name: str, read: Callable[[], jax.Array], write: Callable[[Any], None]) -> None:
+        self.name = name
+        self._read = read
+        self._write = write
+
+    @property
+    def value(self) -> jax.Array:
+        """The array that it holds now."""
+        return self._read()
+
+    def read_value(self) -> jax.Array:
+        """The array that it holds now, as `value`."""
+        return self._read()
+
+    @property
+    def dtype(self) -> DType:
+        """Its dtype, which never changes."""
+        return self.value.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of a scalar."""
+        return ()
+
+    def assign(self, value: Any) -> Scalar:
+        """Hold another number.
+
+        Args:
+            value: a real number, or a 0-d array or scalar of one.
+
+        Returns:
+            The scalar.
+
+        Raises:
+            TypeError: for what is no number, or is being traced.
+            ArgumentError: for a number out of bounds.
+        """
+        self._write(value)
+        return self
+
+    def __repr__(self) -> str:
+        value = self.value
+        shown = value if isinstance(value, Tracer) else value.item()
+        return f"{type(self).__name__}({self.name!r}, {shown}, dtype={as_format(value.dtype)})"
+
+
+def plain(value: Any) -> Any:
+    """What a scalar or another variable holds; anything else as it is."""
+    return value.value if isinstance(value, VariableOperators) else value

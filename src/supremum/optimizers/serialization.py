@@ -1,0 +1,60 @@
+"""Optimizers as data and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from supremum.errors import OperandError, UnknownNameError
+from supremum.mixed_precision.checks import known_keys
+from supremum.optimizers.optimizer import Optimizer
+
+_KEYS = ("class_name", "config")
+
+
+def serialize_optimizer(optimizer: Optimizer) -> dict[str, Any]:
+    """An optimizer as its class and the arguments that make one like it.
+
+    The class is its name where it is one of `supremum.optimizers`, and itself where it is not, so that nothing has to
+    be registered.
+
+    >>> from supremum.optimizers import SGD
+    >>> serialize_optimizer(SGD(0.5))["class_name"]
+    'SGD'
+    """
+    kind = type(optimizer)
+    return {
+        "class_name": kind.__name__ if _named().get(kind.__name__) is kind else kind,
+        "config": optimizer.get_config(),
+    }
+
+
+def deserialize_optimizer(data: Mapping[str, Any]) -> Optimizer:
+    """The optimizer that `serialize_optimizer` wrote.
+
+    Raises:
+        UnknownNameError: for a class that is not known, with the choices.
+        ArgumentError: for a missing key.
+        OperandError: for a class that is no optimizer.
+    """
+    entries = known_keys("serialized optimizer", data, _KEYS, _KEYS)
+    kind = entries["class_name"]
+    if isinstance(kind, str):
+        classes = _named()
+        if kind not in classes:
+            raise UnknownNameError("class of optimizer", kind, classes)
+        kind = classes[kind]
+    if not (isinstance(kind, type) and issubclass(kind, Optimizer)):
+        raise OperandError(f"the class of an optimizer is one or its name, not {kind!r:.80}")
+    return kind.from_config(entries["config"])
+
+
+def _named() -> dict[str, type[Optimizer]]:
+    found: dict[str, type[Optimizer]] = {}
+    pending: list[type[Optimizer]] = [Optimizer]
+    while pending:
+        kind = pending.pop()
+        pending.extend(kind.__subclasses__())
+        if kind.__module__.startswith("supremum.optimizers."):
+            found[kind.__name__] = kind
+    return found
