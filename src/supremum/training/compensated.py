@@ -1,7 +1,7 @@
 """Sums in float32 that do not stall: what rounding loses is kept beside them.
 
-A float32 sum of ones stands still at 2**24. Here the error of each addition is known exactly (Knuth, "The Art of Computer
-Programming", volume 2, 4.2.2, theorem B) and added up in a second number, so that counts are right up to 2**48.
+A float32 sum of ones stands still at 2**24. Here the error of each addition is known exactly (Knuth, "The Art of
+Computer Programming", volume 2, 4.2.2, theorem B) and added up in a second number: counts are right up to 2**48.
 """
 
 from __future__ import annotations

@@ -24,11 +24,11 @@ class MeanState(NamedTuple):
 
     Args:
         total: the sum of the values, weighted.
-        count: the sum of their weights.
+        weight: the sum of their weights, or their number.
     """
 
     total: Sum
-    count: Sum
+    weight: Sum
 
 
 class Metric(ABC):
@@ -150,11 +150,11 @@ def accumulated(state: MeanState, values: jax.Array, sample_weight: Any = None) 
             total = compensated.plus_count(state.total, jnp.sum(values, dtype="int32"))
         else:
             total = compensated.plus(state.total, jnp.sum(values.astype("float32")))
-        return MeanState(total, compensated.plus_count(state.count, values.size))
+        return MeanState(total, compensated.plus_count(state.weight, values.size))
     weights = as_inputs(sample_weight, None, "sample_weight").astype("float32")
     spread = jnp.broadcast_to(spread_weights(weights, values.shape), values.shape)
     total = compensated.plus(state.total, jnp.sum(weighted(values.astype("float32"), spread)))
-    return MeanState(total, compensated.plus(state.count, jnp.sum(spread)))
+    return MeanState(total, compensated.plus(state.weight, jnp.sum(spread)))
 
 
 class Mean(MeanMetric):
@@ -217,7 +217,7 @@ class FunctionMetric(MeanMetric):
         shape = jnp.shape(jax.tree.leaves(y_pred)[0])
         count = shape[0] if shape else 1
         total = compensated.plus(state.total, values.astype("float32") * count)
-        return MeanState(total, compensated.plus_count(state.count, count))
+        return MeanState(total, compensated.plus_count(state.weight, count))
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
         """What the function gives."""

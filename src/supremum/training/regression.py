@@ -166,4 +166,5 @@ def _direction(x: jax.Array, axis: int) -> jax.Array:
     largest = lax.stop_gradient(jnp.max(jnp.abs(x), axis, keepdims=True, initial=0.0))
     x = x / jnp.where(largest == 0, jnp.ones_like(largest), largest)
     square = jnp.sum(x * x, axis, keepdims=True)
-    return x * lax.rsqrt(jnp.where(square == 0, jnp.ones_like(square), square))
+    none = square == 0
+    return x * jnp.where(none, jnp.zeros_like(square), lax.rsqrt(jnp.where(none, jnp.ones_like(square), square)))

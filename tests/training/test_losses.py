@@ -1,0 +1,353 @@
+"""Every loss against its formula in float64, and optax's; dtypes, weights, reductions and refusals."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import supremum
+from supremum import nn, training
+from supremum.errors import ArgumentError, OperandError, UnknownNameError
+from supremum.formats import as_format
+from supremum.mixed_precision import Policy, use_policy
+from supremum.training import as_loss
+
+RANDOM = np.random.default_rng(0)
+SHAPE = (4, 5)
+
+
+def log_sum_exp(x):
+    return np.log(np.exp(x - x.max(-1, keepdims=True)).sum(-1, keepdims=True)) + x.max(-1, keepdims=True)
+
+
+def categorical(y, x, smoothing=0.0):
+    y = y * (1 - smoothing) + smoothing / y.shape[-1]
+    return -(y * (x - log_sum_exp(x))).sum(-1)
+
+
+def binary(y, x):
+    p = 1 / (1 + np.exp(-x))
+    return -(y * np.log(p) + (1 - y) * np.log(1 - p)).mean(-1)
+
+
+def huber(y, x, delta):
+    d = np.abs(x - y)
+    return np.where(d <= delta, d**2 / 2, delta * (d - delta / 2)).mean(-1)
+
+
+def cosine(y, x):
+    return -(x * y).sum(-1) / np.linalg.norm(x, axis=-1) / np.linalg.norm(y, axis=-1)
+
+
+NUMBERS, OTHERS = RANDOM.normal(size=(2, *SHAPE))
+SHARES, LABELS = RANDOM.dirichlet(np.ones(5), size=(2, 4))
+BITS = RANDOM.integers(2, size=SHAPE)
+CASES = {
+    "mse": (training.MeanSquaredError(), NUMBERS, OTHERS, lambda y, x: ((x - y) ** 2).mean(-1)),
+    "mae": (training.MeanAbsoluteError(), NUMBERS, OTHERS, lambda y, x: np.abs(x - y).mean(-1)),
+    "huber": (training.Huber(0.7), NUMBERS, OTHERS, lambda y, x: huber(y, x, 0.7)),
+    "poisson": (training.Poisson(), BITS, SHARES, lambda y, x: (x - y * np.log(x)).mean(-1)),
+    "kl": (training.KLDivergence(), LABELS, SHARES, lambda y, x: (y * np.log(y / x)).sum(-1)),
+    "cosine": (training.CosineSimilarity(), NUMBERS, OTHERS, cosine),
+    "categorical": (training.CategoricalCrossentropy(), LABELS, SHARES, lambda y, x: -(y * np.log(x)).sum(-1)),
+    "categorical logits": (training.CategoricalCrossentropy(from_logits=True), LABELS, NUMBERS, categorical),
+    "smoothed": (
+        training.CategoricalCrossentropy(from_logits=True, label_smoothing=0.2),
+        LABELS,
+        NUMBERS,
+        lambda y, x: categorical(y, x, 0.2),
+    ),
+    "sparse": (
+        training.SparseCategoricalCrossentropy(),
+        np.array([0, 4, 2, 2]),
+        SHARES,
+        lambda y, x: -np.log(x[range(4), y]),
+    ),
+    "sparse logits": (
+        training.SparseCategoricalCrossentropy(from_logits=True),
+        np.array([0, 4, 2, 2]),
+        NUMBERS,
+        lambda y, x: -(x - log_sum_exp(x))[range(4), y],
+    ),
+    "binary": (
+        training.BinaryCrossentropy(),
+        BITS,
+        SHARES,
+        lambda y, x: -(y * np.log(x) + (1 - y) * np.log(1 - x)).mean(-1),
+    ),
+    "binary logits": (training.BinaryCrossentropy(from_logits=True), BITS, NUMBERS, binary),
+    "binary smoothed": (
+        training.BinaryCrossentropy(from_logits=True, label_smoothing=0.2),
+        BITS,
+        NUMBERS,
+        lambda y, x: binary(y * 0.8 + 0.1, x),
+    ),
+}
+every_case = pytest.mark.parametrize("case", CASES)
+
+
+def as_given(array, dtype):
+    """An array in a dtype if it is floating, and its values, rounded, in float64."""
+    if not np.issubdtype(array.dtype, np.floating):
+        return jnp.asarray(array), array
+    given = np.asarray(array, as_format(dtype).dtype)
+    return given, given.astype(np.float64)
+
+
+@every_case
+@pytest.mark.filterwarnings("ignore:.*do not come from a")  # probabilities in float16 are meant here
+def test_every_loss_agrees_with_its_formula_in_float64(case):
+    """In one compiled program for all dtypes, and eagerly in one."""
+    loss, y_true, y_pred, formula = CASES[case]
+    dtypes = ["float16", "bfloat16", "float32", "float64"]
+    pairs = [(as_given(y_true, dtype), as_given(y_pred, dtype)) for dtype in dtypes]
+    # Rounded shares no longer add up to one, and are divided by what they add up to.
+    divides = case in ("categorical", "sparse")
+    wanted = [formula(y, x / x.sum(-1, keepdims=True) if divides else x) for (_, y), (_, x) in pairs]
+    with jax.enable_x64(True):
+        given = [(jnp.asarray(y), jnp.asarray(x)) for (y, _), (x, _) in pairs]
+        found = jax.jit(lambda given: [loss(y, x) for y, x in given])(given)
+    for value, want, dtype in zip(found, wanted, dtypes, strict=True):
+        assert value.dtype == np.float32, dtype
+        np.testing.assert_allclose(value, want.mean(), rtol=3e-6, err_msg=dtype)
+    (y, _), (x, _) = pairs[0]
+    np.testing.assert_allclose(loss(y, x), found[0], rtol=3e-6)
+
+
+def test_cross_entropies_agree_with_optax():
+    logits, labels = jnp.asarray(NUMBERS, "float32"), jnp.asarray(LABELS, "float32")
+    classes, bits = jnp.asarray([0, 4, 2, 2]), jnp.asarray(BITS)
+    pairs = [
+        (training.CategoricalCrossentropy, labels, optax.softmax_cross_entropy(logits, labels)),
+        (
+            training.SparseCategoricalCrossentropy,
+            classes,
+            optax.softmax_cross_entropy_with_integer_labels(logits, classes),
+        ),
+        (training.BinaryCrossentropy, bits, optax.sigmoid_binary_cross_entropy(logits, bits).mean(-1)),
+    ]
+    for made, y, want in pairs:
+        np.testing.assert_allclose(made(from_logits=True, reduction=None)(y, logits), want, rtol=1e-6, atol=1e-7)
+    for made, want in ((training.Huber, optax.huber_loss), (training.CosineSimilarity, optax.cosine_similarity)):
+        value = want(logits, labels)
+        want = -value if made is training.CosineSimilarity else value.mean(-1)
+        np.testing.assert_allclose(made(reduction=None)(labels, logits), want, rtol=1e-5)
+
+
+def test_the_dtype_of_the_loss_is_that_of_the_result_whatever_comes_in():
+    with use_policy("mixed_float16"):
+        assert training.MeanSquaredError()([1.0], [3.0]).dtype == jnp.float32  # no global policy
+    for dtype in ("float16", "bfloat16", "float32"):
+        value = training.MeanSquaredError(dtype=dtype)(np.zeros((2, 3)), jnp.ones((2, 3), "float16"))
+        assert (value.dtype, float(value), value.weak_type) == (as_format(dtype).dtype, 1.0, False)
+    with jax.enable_x64(True):
+        exact = training.MeanSquaredError(dtype="float64")(np.zeros(1), np.full(1, 1e-30))
+        assert (exact.dtype, float(exact)) == (np.float64, 1e-30**2)
+    with pytest.raises(supremum.arrays.RuntimeDtypeError, match="jax_enable_x64"):
+        training.MeanSquaredError(dtype="float64")([1.0], [3.0])
+
+
+@pytest.mark.parametrize("dtype", ["mixed_float16", Policy("float32"), "infer", "variable=float32,compute=float16"])
+def test_a_policy_is_no_dtype_of_a_loss(dtype):
+    with pytest.raises(ArgumentError, match="not a policy"):
+        training.Huber(dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "bool", "complex64"])
+def test_a_loss_is_real_floating(dtype):
+    with pytest.raises(ArgumentError, match="give dtype='float32'"):
+        training.Huber(dtype=dtype)
+
+
+def test_other_settings_that_make_no_sense_are_refused():
+    with pytest.raises(UnknownNameError, match="'float32'"):
+        training.Huber(dtype="flaot32")
+    with pytest.raises(UnknownNameError, match="did you mean 'mean'"):
+        training.Huber(reduction="maen")
+    with pytest.raises(ArgumentError, match="positive"):
+        training.Huber(delta=0.0)
+    with pytest.raises(ArgumentError, match="label_smoothing"):
+        training.BinaryCrossentropy(label_smoothing=1.5)
+
+
+def test_a_sum_over_a_large_batch_does_not_overflow_and_a_float16_loss_says_so_by_infinity():
+    y, x = np.zeros(70_000, "float16"), np.ones(70_000, "float16")
+    assert float(training.MeanSquaredError(reduction="sum")(y, x)) == 70_000
+    assert float(training.MeanSquaredError(reduction="sum", dtype="float16")(y, x)) == np.inf
+    assert float(training.MeanSquaredError(dtype="float16")(y, x)) == 1
+
+
+def test_reductions_and_weights():
+    y, x = np.zeros((2, 3, 2), "float32"), np.arange(12, dtype="float32").reshape(2, 3, 2)
+    each = (x**2).mean(-1)
+    assert float(training.MeanSquaredError(reduction="sum")(y, x)) == each.sum()
+    np.testing.assert_array_equal(training.MeanSquaredError(reduction=None)(y, x), each)
+    assert training.MeanSquaredError(reduction="sum_over_batch_size").reduction == "mean"
+    weights = np.array([1.0, 3.0])
+    loss = training.MeanSquaredError()
+    # As in Keras the mean is over the losses, not over the weights.
+    assert float(loss(y, x, weights)) == pytest.approx((each * weights[:, None]).mean())
+    assert float(loss(y, x, [1, 3])) == float(loss(y, x, weights)) == float(loss(y, x, weights[:, None]))
+    spread = RANDOM.random((2, 3)).astype("float32")
+    assert float(loss(y, x, spread)) == pytest.approx((each * spread).mean())
+    assert float(loss(y, x, 2.0)) == pytest.approx(2 * each.mean())
+    np.testing.assert_array_equal(
+        training.MeanSquaredError(reduction=None)(y, x, np.array([False, True])), each * [[0], [1]]
+    )
+    for bad in (np.ones(3), np.ones((2, 3, 2)), np.ones((2, 2))):
+        with pytest.raises(ArgumentError, match="sample_weight has shape"):
+            loss(y, x, bad)
+    with pytest.raises(ArgumentError, match=r"give sample_weight\[\.\.\., 0\]"):
+        training.MeanSquaredError()(np.zeros((2, 3)), np.zeros((2, 3)), np.ones((2, 1)))
+    assert float(loss(np.zeros((0, 3)), np.zeros((0, 3)))) == 0
+
+
+def test_what_has_no_weight_does_not_count_and_has_no_gradient():
+    loss = training.SparseCategoricalCrossentropy(from_logits=True)
+
+    def of(x):
+        return loss(jnp.asarray([1, -1]), x, jnp.asarray([1.0, 0.0]))
+
+    value, gradient = jax.jit(jax.value_and_grad(of))(jnp.zeros((2, 2)))
+    assert float(value) == pytest.approx(np.log(2) / 2)
+    np.testing.assert_allclose(gradient, [[0.25, -0.25], [0, 0]])
+
+
+@pytest.mark.parametrize("loss", [training.MeanSquaredError(), training.BinaryCrossentropy(), as_loss("poisson")])
+def test_the_classic_bug_of_broadcasting_is_refused_with_a_fix_that_works(loss):
+    y, x = np.ones(3, "float32"), np.full((3, 1), 0.5, "float32")
+    with pytest.raises(ArgumentError, match=r"every example against every other: give y_true\[\.\.\., None\]"):
+        loss(y, x)
+    assert loss(y[..., None], x).shape == ()
+    with pytest.raises(ArgumentError, match=r"give y_true\[\.\.\., 0\]"):
+        loss(x, y)
+    assert loss(x[..., 0], y).shape == ()
+    with pytest.raises(ArgumentError, match="one shape, not"):
+        loss(np.ones((3, 2)), np.ones((3, 4)))
+
+
+def test_labels_that_do_not_fit_are_refused_with_a_fix():
+    sparse, dense = training.SparseCategoricalCrossentropy(), training.CategoricalCrossentropy()
+    p = np.full((3, 4), 0.25, "float32")
+    with pytest.raises(OperandError, match=r"y_true\.astype\('int32'\)"):
+        sparse(np.zeros(3), p)
+    with pytest.raises(ArgumentError, match=r"give y_true\[\.\.\., 0\]"):
+        sparse(np.zeros((3, 1), "int32"), p)
+    with pytest.raises(ArgumentError, match=r"y_true\.argmax\(-1\)"):
+        sparse(np.zeros((3, 4), "int32"), p)
+    with pytest.raises(ArgumentError, match=r"one_hot\(y_true, 4\)"):
+        dense(np.zeros(3, "int32"), p)
+    with pytest.raises(OperandError, match=r"y_pred\.real"):
+        dense(p, p.astype("complex64"))
+    with pytest.raises(OperandError, match="one array as y_pred, not a dict"):
+        dense(p, {"a": p})
+    for bad in (None, "a", np.array(["a"])):
+        with pytest.raises(OperandError, match="y_true is made of numbers"):
+            dense(bad, p)
+    with pytest.raises(supremum.arrays.NarrowingError):
+        sparse(np.array([0, 1, 2**40]), p)
+
+
+def test_a_label_without_a_class_gives_nan_and_an_ignored_one_does_not_count():
+    logits = jnp.asarray(NUMBERS, "float32")
+    each = training.SparseCategoricalCrossentropy(from_logits=True, reduction=None)
+    labels = jnp.asarray([0, 5, -1, 4])
+    np.testing.assert_array_equal(np.isnan(each(labels, logits)), [False, True, True, False])
+    ignoring = training.SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)
+    kept, known = jnp.asarray([0, -1, -1, 4]), each(labels, logits)
+    assert float(ignoring(kept, logits)) == pytest.approx(float(known[0] + known[3]) / 2)
+    assert float(ignoring(kept, logits, [1.0, 1.0, 9.0, 3.0])) == pytest.approx(float(known[0] + 3 * known[3]) / 2)
+    value, gradient = jax.jit(jax.value_and_grad(lambda x: ignoring(jnp.full(4, -1), x)))(logits)
+    assert float(value) == 0
+    assert not np.any(gradient)
+
+
+def test_infinite_logits_that_rule_a_class_out_cost_nothing_where_it_is_not_the_label():
+    logits = jnp.asarray([[0.0, 0.0, -jnp.inf]])
+    loss = training.CategoricalCrossentropy(from_logits=True)
+    value, gradient = jax.value_and_grad(lambda x: loss(jnp.asarray([[1.0, 0, 0]]), x))(logits)
+    assert float(value) == pytest.approx(np.log(2))
+    np.testing.assert_allclose(gradient, [[-0.5, 0.5, 0]])
+    binary = training.BinaryCrossentropy(from_logits=True)
+    assert float(binary(jnp.asarray([1.0, 0.0]), jnp.asarray([jnp.inf, -jnp.inf]))) == 0
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_probabilities_of_zero_and_one_are_kept_away_by_eps(dtype):
+    eps = as_format(dtype).eps
+    binary = training.BinaryCrossentropy(dtype=dtype)
+    assert float(binary([1.0], [0.0])) == pytest.approx(-np.log(eps), rel=1e-3)
+    assert 0 < float(binary([1.0], [1.0])) < 2 * eps
+    sparse = training.SparseCategoricalCrossentropy(dtype=dtype)
+    assert float(sparse([1], jnp.asarray([[1.0, 0.0]]))) == pytest.approx(-np.log(eps), rel=1e-3)
+    assert float(sparse([1], jnp.asarray([[0.0, 0.0]]))) == pytest.approx(-np.log(eps), rel=1e-3)
+
+
+def test_a_vector_of_zeros_has_no_direction_and_a_huge_one_has():
+    loss = training.CosineSimilarity(reduction=None)
+    x = jnp.asarray([[0.0, 0.0], [3e30, 4e30], [3e-30, 0.0]])
+    value, gradient = jax.vmap(jax.value_and_grad(lambda x: loss(jnp.asarray([1.0, 0.0]), x)))(x)
+    np.testing.assert_allclose(value, [0, -0.6, -1], rtol=1e-6)
+    assert np.all(np.isfinite(gradient))
+    assert not np.any(gradient[0])
+
+
+def test_integer_targets_lose_nothing_before_they_are_compared():
+    class Kept(training.Loss):
+        def call(self, y_true, y_pred):
+            assert y_true.dtype == jnp.int32
+            assert y_pred.dtype == jnp.bfloat16
+            return (y_pred - y_true).mean(-1)
+
+    assert Kept(dtype="bfloat16")(np.arange(4), np.arange(4.0)).dtype == jnp.bfloat16
+
+
+def test_losses_take_variables_arrays_and_lists():
+    y, x = [[0.0, 1.0]], [[2.0, 3.0]]
+    loss = training.MeanSquaredError()
+    assert float(loss(y, x)) == 4
+    assert float(loss(supremum.asarray(np.array(y)), supremum.asarray(np.array(x, "float16"), library="jax"))) == 4
+    assert float(loss(nn.Variable(y), np.array(x))) == 4
+    with pytest.raises(OperandError, match="unequal"):
+        loss([[1.0], [1.0, 2.0]], x)
+
+
+@pytest.mark.parametrize("name", ["mse", "MSE", "mean_squared_error", "MeanSquaredError"])
+def test_losses_have_keras_names(name):
+    assert isinstance(as_loss(name), training.MeanSquaredError)
+
+
+def test_names_functions_and_objects_as_losses():
+    loss = training.Huber()
+    assert as_loss(loss) is loss
+    assert isinstance(as_loss("kld"), training.KLDivergence)
+    assert as_loss("sparse_categorical_crossentropy").name == "sparse_categorical_crossentropy"
+    with pytest.raises(UnknownNameError, match="did you mean 'categorical_crossentropy'"):
+        as_loss("categorical_crosentropy")
+    with pytest.raises(OperandError, match=r"give Huber\(\)"):
+        as_loss(training.Huber)
+    with pytest.raises(OperandError, match="not 3"):
+        as_loss(3)
+
+
+def test_a_plain_function_gets_outputs_uncast_and_is_averaged():
+    seen = []
+
+    def error(y_true, y_pred):
+        seen.append((y_true.dtype, y_pred.dtype))
+        return jnp.abs(y_pred - y_true)
+
+    loss = as_loss(error)
+    value = loss(jnp.zeros((2, 2), "float16"), jnp.asarray([[1, 3], [0, 0]], "float16"))
+    assert (seen, value.dtype, float(value)) == ([(jnp.float16, jnp.float16)], jnp.float16, 1)
+    assert loss.name == "error"
+    weighted = loss(jnp.zeros((2, 2)), jnp.asarray([[1.0, 3.0], [5.0, 5.0]]), [1.0, 0.0])
+    assert float(weighted) == 1
+    assert float(as_loss(lambda y, x: 2.5)(0, 0)) == 2.5
+    with pytest.raises(OperandError, match="gave int32"):
+        as_loss(lambda y, x: jnp.arange(2))(0, 0)
+    with pytest.raises(OperandError, match="made of numbers"):
+        as_loss(lambda y, x: None)(0, 0)
+    with pytest.raises(ArgumentError, match="sample_weight"):
+        as_loss(lambda y, x: jnp.float32(1))(0, 0, np.ones(2))
