@@ -207,7 +207,7 @@ def _content(file: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
             f"{file} has format version {entry['version']}, and this supremum reads up to {VERSION}: pip install -U "
             "supremum"
         )
-    if entry["crc32"] != _checksum(entry["content"]):
+    if entry["version"] < 1 or entry["crc32"] != _checksum(entry["content"]):
         raise _damaged(file, "its record does not have its checksum")
     return entry["content"]
 

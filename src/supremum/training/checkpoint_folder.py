@@ -111,8 +111,8 @@ class CheckpointFolder:
         for later, path in sorted(self._found(), reverse=True):
             if later > step and _is_whole(path):
                 raise ArgumentError(
-                    f"{path} is of a later step than {step}, so of another run: give this one a folder of its own, or "
-                    "go on from CheckpointFolder.load_latest()"
+                    f"{path} is of a later step than {step}, and so of another run: give this one a folder of its own, "
+                    f"or go on from CheckpointFolder({str(self.folder)!r}).load_latest()"
                 )
 
 

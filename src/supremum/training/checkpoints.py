@@ -95,20 +95,17 @@ class Checkpoint:
         if not is_state(texts):
             raise CheckpointError(f"{path} holds no whole training state: load_weights(layer, {str(path)!r}) takes it")
         try:
-            config: dict[str, Any] = {
-                name: json.loads(texts[name]) for name in ("step", "policy", "optimizer", "extra")
-            }
-        except (KeyError, ValueError) as error:
-            raise CheckpointError(f"{path} is damaged: {error}: load another checkpoint") from error
-        return cls(
-            model=section(arrays, _MODEL),
-            optimizer=section(arrays, _OPTIMIZER),
-            rng=arrays.get(_RNG),
-            step=config["step"],
-            policy=config["policy"],
-            optimizer_config=config["optimizer"],
-            extra=config["extra"],
-        )
+            return cls(
+                model=section(arrays, _MODEL),
+                optimizer=section(arrays, _OPTIMIZER),
+                rng=arrays.get(_RNG),
+                step=json.loads(texts["step"]),
+                policy=json.loads(texts["policy"]),
+                optimizer_config=json.loads(texts["optimizer"]),
+                extra=json.loads(texts["extra"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(f"{path} is damaged ({error}): load another checkpoint") from error
 
 
 def checked_step(step: Any) -> int:

@@ -1,0 +1,214 @@
+"""A folder of checkpoints has a whole one in it whenever its writer is killed."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from supremum.errors import ArgumentError, OperandError
+from supremum.training.checkpoint_errors import CheckpointFileError
+from supremum.training.checkpoint_folder import CheckpointFolder, CheckpointWarning
+from supremum.training.checkpoints import Checkpoint
+
+
+def state(step):
+    return Checkpoint({"w": np.full(3, step, np.float32)}, step=step)
+
+
+def names(folder):
+    return sorted(file.name for file in folder.iterdir())
+
+
+def steps(folder):
+    return [Checkpoint.load(path).step for path in folder.paths()]
+
+
+@pytest.mark.parametrize(("keep", "kept"), [(1, [6]), (2, [5, 6]), (3, [4, 5, 6]), (None, [1, 2, 3, 4, 5, 6])])
+def test_the_newest_are_kept(tmp_path, keep, kept):
+    folder = CheckpointFolder(tmp_path / "run", keep=keep)
+    for step in range(1, 7):
+        path = folder.save(state(step))
+        assert path == folder.path_of(step) == folder.latest()
+    assert steps(folder) == kept
+    assert [path.name for path in folder.paths()] == [f"step-{step:06d}.safetensors" for step in kept]
+
+
+def test_steps_are_ordered_as_numbers(tmp_path):
+    folder = CheckpointFolder(tmp_path, keep=2)
+    for step in (999_998, 999_999, 1_000_000):
+        folder.save(state(step))
+    assert steps(folder) == [999_999, 1_000_000]
+    assert folder.load_latest().step == 1_000_000
+
+
+def test_a_step_may_be_saved_again(tmp_path):
+    folder = CheckpointFolder(tmp_path, keep=2)
+    for step in (1, 2, 2):
+        folder.save(state(step))
+    assert steps(folder) == [1, 2]
+
+
+def test_a_folder_without_any(tmp_path):
+    for folder in (CheckpointFolder(tmp_path), CheckpointFolder(tmp_path / "not there")):
+        assert folder.paths() == []
+        assert folder.latest() is None
+        assert folder.load_latest() is None
+    assert names(tmp_path) == []
+
+
+def test_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert CheckpointFolder("~/run").save(state(1)) == tmp_path / "run/step-000001.safetensors"
+
+
+def test_settings_and_steps_that_make_no_sense():
+    for keep in (0, -1):
+        with pytest.raises(ArgumentError, match="keep is"):
+            CheckpointFolder("run", keep=keep)
+    with pytest.raises(ArgumentError, match="step is -1"):
+        CheckpointFolder("run").path_of(-1)
+    with pytest.raises(OperandError, match=r"step is 1\.5"):
+        CheckpointFolder("run").path_of(1.5)
+
+
+def test_files_of_others_are_left_alone(tmp_path):
+    others = [
+        "best.safetensors",
+        "step-12.safetensors",
+        "step-000001.safetensors.bak",
+        ".step-000001-original.safetensors",
+    ]
+    for name in others:
+        (tmp_path / name).write_text(name)
+    (tmp_path / "logs").mkdir()
+    folder = CheckpointFolder(tmp_path, keep=1)
+    for step in (1, 2, 3):
+        folder.save(state(step))
+    assert names(tmp_path) == sorted([*others, "logs", "step-000003.safetensors"])
+    assert folder.load_latest().step == 3
+    assert all((tmp_path / name).read_text() == name for name in others)
+
+
+def test_a_damaged_one_is_passed_over_with_a_warning(tmp_path):
+    folder = CheckpointFolder(tmp_path)
+    for step in (1, 2, 3):
+        folder.save(state(step))
+    data = folder.path_of(3).read_bytes()
+    folder.path_of(3).write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    folder.path_of(2).write_bytes(b"")
+    with pytest.warns(CheckpointWarning) as caught:
+        assert folder.load_latest().step == 1
+    assert ["000003" in str(caught[0].message), "000002" in str(caught[1].message)] == [True, True]
+    assert caught[0].filename == __file__
+    with pytest.warns(CheckpointWarning):
+        assert folder.latest() == folder.path_of(1)
+    assert folder.save(state(2)) == folder.path_of(2)  # the later one is damaged and no obstacle
+    with pytest.warns(CheckpointWarning):
+        assert folder.load_latest().step == 2
+
+
+def test_one_that_cannot_be_read_is_an_error_and_not_passed_over(tmp_path, monkeypatch):
+    folder = CheckpointFolder(tmp_path)
+    folder.save(state(1))
+    folder.save(state(2))
+
+    def forbidden(self, *args, **kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(type(tmp_path), "open", forbidden)
+    with pytest.raises(CheckpointFileError, match="000002"):
+        folder.load_latest()
+
+
+def test_one_that_another_removes_meanwhile_is_passed_over(tmp_path, monkeypatch):
+    folder = CheckpointFolder(tmp_path)
+    folder.save(state(1))
+    listed = [*folder.paths(), folder.path_of(2)]
+    monkeypatch.setattr(CheckpointFolder, "paths", lambda self: listed)
+    assert folder.load_latest().step == 1
+
+
+def test_a_run_that_starts_anew_does_not_mix_with_an_old_one(tmp_path):
+    folder = CheckpointFolder(tmp_path, keep=2)
+    for step in (100, 110):
+        folder.save(state(step))
+    with pytest.raises(ArgumentError, match=r"step-000110.* is of a later step than 10, .*load_latest"):
+        folder.save(state(10))
+    assert steps(folder) == [100, 110]
+
+
+# Every state can be told from its step, and is written over many milliseconds. Each child starts where the last one was
+# killed; the parent looks at every file after every kill.
+KILLS = """
+import json, os, random, signal, sys, time
+from pathlib import Path
+import numpy as np
+from supremum.training.checkpoint_folder import CheckpointFolder
+from supremum.training.checkpoints import Checkpoint
+
+folder, kills = CheckpointFolder(sys.argv[1], keep=2), int(sys.argv[2])
+random.seed(0)
+noise = np.random.default_rng(0).integers(0, 2**32, 60_000, np.uint32)
+
+def state(step):
+    return Checkpoint({"w": noise + np.uint32(step)}, {"mu": noise * np.uint32(step)}, step=step, extra={"step": step})
+
+def write_for_ever():
+    found = folder.load_latest()
+    step = 0 if found is None else found.step
+    os.write(ready, b"!")
+    while True:
+        step += 1
+        folder.save(state(step))
+
+def check(path):
+    found = Checkpoint.load(path)
+    expected = state(found.step)
+    assert path == folder.path_of(found.step) and found.extra == expected.extra
+    assert np.array_equal(found.model["w"], expected.model["w"])
+    assert np.array_equal(found.optimizer["mu"], expected.optimizer["mu"])
+    return found.step
+
+start = time.perf_counter()
+folder.save(state(1))
+usual = time.perf_counter() - start
+started, ready = os.pipe()
+latest, caught, most = 1, 0, 0
+for _ in range(kills):
+    child = os.fork()
+    if not child:
+        try:
+            write_for_ever()
+        finally:
+            os._exit(1)
+    os.read(started, 1)
+    time.sleep(random.uniform(0, 2.5 * usual))
+    os.kill(child, signal.SIGKILL)
+    assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    steps = [check(path) for path in folder.paths()]
+    assert max(steps) >= latest
+    latest = max(steps)
+    leftovers = list(Path(sys.argv[1]).glob(".*"))
+    caught += any(file.stat().st_size for file in leftovers)
+    most = max(most, len(leftovers))
+folder.save(state(latest + 1))
+names = sorted(os.listdir(sys.argv[1]))
+print(json.dumps({"latest": latest, "caught": caught, "most": most, "files": names}))
+"""
+
+
+def test_whatever_is_killed_every_file_is_whole(tmp_path):
+    folder = tmp_path / "run"
+    result = subprocess.run(
+        [sys.executable, "-c", KILLS, str(folder), "200"], capture_output=True, text=True, timeout=120
+    )
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    latest = report["latest"]
+    assert report["files"] == [f"step-{step:06d}.safetensors" for step in (latest, latest + 1)]
+    assert report["caught"] >= 10  # kills in the midst of a file
+    assert report["most"] == 1  # the next writer removes what the last one left
+    assert latest >= 20
+    assert CheckpointFolder(folder).load_latest().step == latest + 1

@@ -1,0 +1,150 @@
+"""A training state comes back whole, and training goes on from it bit for bit."""
+
+import json
+import math
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import optax
+import pytest
+
+import supremum
+from supremum import nn
+from supremum.errors import ArgumentError, OperandError
+from supremum.mixed_precision import Policy
+from supremum.training.arrays_file import load_arrays, save_arrays
+from supremum.training.checkpoint_errors import CheckpointError, MissingCheckpointError
+from supremum.training.checkpoints import Checkpoint
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "state.safetensors"
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(
+        np.asarray(a[name]).dtype == b[name].dtype and np.asarray(a[name]).tobytes() == b[name].tobytes() for name in a
+    )
+
+
+def test_every_part_comes_back_under_its_own_name(path):
+    checkpoint = Checkpoint(
+        model={"rng": np.float32(1), "model/x": np.arange(3), "": np.ones(1), "optimizer/x": np.ones(2)},
+        optimizer={
+            "rng": np.float64(2),
+            "model/x": np.arange(4, dtype=np.int8),
+            "mu/w": np.ones(2, ml_dtypes.bfloat16),
+        },
+        rng=jax.random.key(5),
+        step=np.int32(12),
+        policy=Policy("mixed_float16", 128).get_config(),
+        optimizer_config={"learning_rate": 0.1, "name": "adam"},
+        extra={"epoch": 3, "best": 0.1 + 0.2, "worst": math.inf, "names": ["ä", None, True]},
+    )
+    checkpoint.save(path)
+    found = Checkpoint.load(path)
+    assert same(checkpoint.model, found.model)
+    assert same(checkpoint.optimizer, found.optimizer)
+    assert found.rng.dtype == checkpoint.rng.dtype
+    assert np.array_equal(jax.random.key_data(found.rng), jax.random.key_data(checkpoint.rng))
+    assert found.step == 12
+    assert type(found.step) is int
+    assert Policy.from_config(found.policy) == Policy("mixed_float16", 128)
+    assert found.optimizer_config == checkpoint.optimizer_config
+    assert found.extra == checkpoint.extra
+
+
+def test_what_is_left_out_is_left_out(path):
+    Checkpoint({}).save(path)
+    found = Checkpoint.load(path)
+    assert (found.model, found.optimizer, found.rng, found.step) == ({}, {}, None, 0)
+    assert (found.policy, found.optimizer_config, found.extra) == (None, None, {})
+
+
+def test_variables_are_saved_as_they_are_stored(path):
+    layer = nn.Dense(2, dtype="mixed_float16")
+    nn.initialize(layer, np.ones((1, 3), np.float32))
+    Checkpoint(layer.variables, {"counted": nn.Variable(3)}).save(path)
+    found = Checkpoint.load(path)
+    assert same({name: variable.read_stored() for name, variable in layer.variables.items()}, found.model)
+    assert found.optimizer["counted"] == 3
+
+
+def test_the_file_says_what_wrote_it(path):
+    Checkpoint({"w": np.ones(1)}, step=7).save(path)
+    metadata = load_arrays(path)[1]
+    assert metadata["supremum"] == supremum.__version__
+    assert metadata["holds"] == "training state"
+    assert metadata["step"] == "7"
+
+
+def test_steps_that_are_none_are_refused():
+    for wrong, error in [(1.0, OperandError), ("1", OperandError), (None, OperandError), (-1, ArgumentError)]:
+        with pytest.raises(error, match="step is"):
+            Checkpoint({}, step=wrong)
+    assert Checkpoint({}, step=jnp.int32(3)).step == 3
+
+
+def test_what_is_no_json_is_refused_or_left_out_where_that_is_said(path):
+    Checkpoint({}, step=1).save(path)
+    before = path.read_bytes()
+    circle = {}
+    circle["self"] = circle
+    for what in ("policy", "extra"):
+        for wrong in ({"x": np.float32(1)}, {"x": object()}, circle):
+            with pytest.raises(OperandError, match=f"{what} cannot be kept"):
+                Checkpoint({}, **{what: wrong}).save(path)
+    assert path.read_bytes() == before
+    Checkpoint({}, optimizer_config={"schedule": lambda step: 0.1}, step=2).save(path)
+    assert Checkpoint.load(path).optimizer_config is None
+    assert Checkpoint.load(path).step == 2
+
+
+def test_files_that_hold_something_else_are_refused(path):
+    save_arrays(path, {"w": np.ones(1)})
+    with pytest.raises(CheckpointError, match=r"holds no whole training state: load_weights\(layer, '.*state"):
+        Checkpoint.load(path)
+    with pytest.raises(MissingCheckpointError):
+        Checkpoint.load(path.with_name("other"))
+    Checkpoint({}).save(path)
+    arrays, metadata = load_arrays(path)
+    for name, text in [("step", "x"), ("step", "-1"), ("step", "1.5"), ("extra", "{"), ("policy", None)]:
+        wrong = metadata | {name: text} if text else {key: value for key, value in metadata.items() if key != name}
+        save_arrays(path, arrays, wrong)
+        with pytest.raises(CheckpointError, match="is damaged"):
+            Checkpoint.load(path)
+
+
+def test_training_goes_on_bit_for_bit(path):
+    optimizer = optax.adam(0.1, mu_dtype=jnp.bfloat16)
+
+    @jax.jit
+    def step(weights, state, key):
+        key, noise = jax.random.split(key)
+        gradient = weights - 1 + jax.random.normal(noise, weights.shape)
+        updates, state = optimizer.update(gradient, state, weights)
+        return optax.apply_updates(weights, updates), state, key
+
+    def run(state, steps):
+        for _ in range(steps):
+            state = step(*state)
+        return state
+
+    def flat(tree):
+        return {jax.tree_util.keystr(place): leaf for place, leaf in jax.tree_util.tree_leaves_with_path(tree)}
+
+    start = jnp.zeros(3)
+    first = (start, optimizer.init(start), jax.random.key(0))
+    half = run(first, 3)
+    Checkpoint({"w": half[0]}, flat(half[1]), half[2], step=3).save(path)
+    found = Checkpoint.load(path)
+    structure = jax.tree.structure(half[1])
+    resumed = run((found.model["w"], jax.tree.unflatten(structure, found.optimizer.values()), found.rng), 3)
+    whole = run(first, 6)
+    assert np.asarray(resumed[0]).tobytes() == np.asarray(whole[0]).tobytes()
+    assert same(flat(resumed[1]), flat(whole[1]))
+    assert np.array_equal(jax.random.key_data(resumed[2]), jax.random.key_data(whole[2]))
+    assert json.loads(load_arrays(path)[1]["step"]) == 3

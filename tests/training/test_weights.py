@@ -1,0 +1,302 @@
+"""Weights go into a file and back, between policies, all of them or none."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from supremum import nn
+from supremum.training.arrays_file import load_arrays, save_arrays
+from supremum.training.checkpoint_errors import CheckpointError, MissingCheckpointError
+from supremum.training.checkpoints import Checkpoint
+from supremum.training.weights import LoadReport, MismatchError, fitted_values, load_weights, save_weights
+
+
+class Net(nn.Model):
+    """A small model with running statistics, which no optimizer changes."""
+
+    def __init__(self, policy, classes=3, **kwargs):
+        super().__init__(dtype=policy, **kwargs)
+        self.dense = nn.Dense(4, dtype=policy)
+        self.batch_norm = nn.BatchNorm(dtype=policy)
+        self.head = nn.Dense(classes, dtype=policy)
+
+    def call(self, x):
+        return self.head(self.batch_norm(self.dense(x)))
+
+
+def net(policy="float32", seed=0, classes=3):
+    model = Net(policy, classes)
+    nn.initialize(model, np.ones((2, 5), np.float32), seed=seed)
+    return model
+
+
+def values(model):
+    return {path: np.asarray(variable.read_stored()) for path, variable in model.variables.items()}
+
+
+def same(a, b):
+    return list(a) == list(b) and all(
+        a[path].dtype == b[path].dtype and a[path].shape == b[path].shape and a[path].tobytes() == b[path].tobytes()
+        for path in a
+    )
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "weights.safetensors"
+
+
+def altered(path, change):
+    """The same file with other arrays in it."""
+    arrays, metadata = load_arrays(path)
+    save_arrays(path, change(arrays), metadata)
+
+
+@pytest.mark.parametrize("target", ["float32", "mixed_float16", "mixed_bfloat16"])
+@pytest.mark.parametrize("source", ["float32", "mixed_float16", "mixed_bfloat16"])
+def test_float32_and_mixed_models_load_what_the_others_saved(path, source, target):
+    saved, loaded = net(source, seed=1), net(target, seed=2)
+    assert not same(values(saved), values(loaded))
+    save_weights(saved, path)
+    report = load_weights(loaded, path)
+    assert same(values(saved), values(loaded))
+    assert report == LoadReport(loaded=tuple(saved.variables))
+    assert report.is_complete
+    assert all(variable.read_stored().committed is False for variable in loaded.variables.values())
+
+
+def test_true_values_are_saved_also_inside_of_call(path):
+    class Saving(nn.Layer):
+        def build(self, input_shape):
+            self.weight = self.add_weight("weight", (2,), jax.nn.initializers.constant(1 + 2**-20))
+
+        def call(self, x):
+            assert self.weight.dtype == jnp.float16
+            if not isinstance(x, jax.core.Tracer):
+                save_weights(self, path)
+            return x * self.weight
+
+    layer = Saving(dtype="mixed_float16")
+    nn.initialize(layer, np.ones(2, np.float32))
+    layer(np.ones(2, np.float32))
+    assert load_arrays(path)[0]["weight"].tolist() == [1 + 2**-20] * 2
+    assert load_arrays(path)[0]["weight"].dtype == np.float32
+
+
+def test_a_layer_that_is_built_but_has_no_values_yet_gets_them(path):
+    saved, loaded = net(), Net("float32")
+    save_weights(saved, path)
+    nn.output_spec(loaded, np.ones((2, 5), np.float32))
+    load_weights(loaded, path)
+    assert same(values(saved), values(loaded))
+
+
+def test_variables_that_were_donated_get_values_again(path):
+    model = net()
+    save_weights(model, path)
+    before = values(model)
+    before = {name: value.copy() for name, value in before.items()}
+    for variable in model.variables.values():
+        variable.read_stored().delete()
+    load_weights(model, path)
+    assert same(values(model), before)
+
+
+def test_values_share_no_memory_with_what_was_given():
+    model = net()
+    given = {path: np.full(value.shape, 2, value.dtype) for path, value in values(model).items()}
+    fitted, _ = fitted_values(model, given)
+    for path, variable in model.variables.items():
+        variable.assign(fitted[path])
+    for array in given.values():
+        array[...] = 3
+    assert all((value == 2).all() for value in values(model).values())
+
+
+def test_values_stay_on_the_devices_of_their_variables(path):
+    model = net()
+    device = jax.devices()[0]
+    for variable in model.variables.values():
+        variable.assign(jax.device_put(variable.read_stored(), device))
+    save_weights(model, path)
+    load_weights(model, path)
+    for variable in model.variables.values():
+        assert variable.read_stored().committed
+        assert variable.read_stored().devices() == {device}
+
+
+def test_the_weights_of_a_whole_state_are_loaded_as_well(path):
+    saved, loaded = net(seed=1), net(seed=2)
+    Checkpoint(saved.variables, {"mu/dense/kernel": np.ones(3)}, step=3).save(path)
+    assert load_weights(loaded, path).is_complete
+    assert same(values(saved), values(loaded))
+
+
+def test_layers_that_know_no_variables_are_refused(path):
+    for call in (lambda: save_weights(Net("float32"), path), lambda: load_weights(Net("float32"), path)):
+        with pytest.raises(nn.UninitializedError, match=r"nn\.initialize"):
+            call()
+    declared = Net("float32")
+    nn.output_spec(declared, np.ones((2, 5), np.float32))
+    with pytest.raises(nn.UninitializedError, match="has no value yet"):
+        save_weights(declared, path)
+    assert not path.exists()
+
+
+def test_a_layer_without_weights_is_saved_and_loaded(path):
+    layer = nn.ReLU()
+    layer(np.ones(2, np.float32))
+    save_weights(layer, path)
+    assert load_weights(layer, path) == LoadReport()
+
+
+# Refused, and as it was
+
+
+def refused(model, path, *words, **options):
+    """The error of a load that is refused; the model has to be as it was in every bit."""
+    before, identities = values(model), {name: id(v.read_stored()) for name, v in model.variables.items()}
+    with pytest.raises(CheckpointError) as caught:
+        load_weights(model, path, **options)
+    assert same(values(model), before)
+    assert {name: id(v.read_stored()) for name, v in model.variables.items()} == identities
+    for word in (str(path), *words):
+        assert word in str(caught.value)
+    return caught.value
+
+
+def test_everything_that_does_not_fit_is_named_at_once(path):
+    save_weights(net(seed=1), path)
+
+    def change(arrays):
+        arrays["dense/kernle"] = arrays.pop("dense/kernel")
+        arrays["dense/bias"] = np.ones(7, np.float32)
+        arrays["head/bias"] = arrays["head/bias"].astype(np.int32)
+        arrays["zzz"] = np.ones(1)
+        return arrays
+
+    altered(path, change)
+    error = refused(
+        net(),
+        path,
+        "'dense/kernel' is missing; is it 'dense/kernle'?",
+        "'dense/kernle' is no variable of the layer; is it 'dense/kernel'?",
+        "'dense/bias' is float32[7], and the variable float32[4]",
+        "'head/bias' is int32[3], and the variable float32[3]: only floating values are cast, to floating ones",
+        "'zzz' is no variable of the layer",
+        "strict=False",
+        cast=True,
+    )
+    assert isinstance(error, MismatchError)
+    assert len(error.problems) == 5
+
+
+def test_what_fits_is_loaded_when_asked_and_the_rest_reported(path):
+    saved, loaded = net(seed=1), net(seed=2, classes=7)
+    save_weights(saved, path)
+    altered(path, lambda arrays: {"new": np.ones(1)} | {name: a for name, a in arrays.items() if name != "dense/bias"})
+    before = values(loaded)
+    refused(loaded, path)
+    report = load_weights(loaded, path, strict=False)
+    assert report.missing == ("dense/bias",)
+    assert report.unexpected == ("new",)
+    assert report.misshapen == ("head/kernel", "head/bias")
+    assert not report.is_complete
+    left = {*report.missing, *report.misshapen}
+    assert report.loaded == tuple(name for name in loaded.variables if name not in left)
+    for name, value in values(loaded).items():
+        assert value.tobytes() == (before if name in left else values(saved))[name].tobytes()
+
+
+def test_that_nothing_fits_is_an_error_whatever_is_asked(path):
+    save_arrays(path, {"other/kernel": np.ones(1)})
+    error = refused(net(), path, "'other/kernel' is no variable", "'dense/bias' is missing", strict=False)
+    assert "strict=False" not in str(error)
+
+
+def test_a_narrower_variable_dtype_needs_a_cast(path):
+    saved, narrow = net("float32", seed=1), net("bfloat16", seed=2)
+    save_weights(saved, path)
+    refused(narrow, path, "'dense/kernel' is float32[5, 4], and the variable bfloat16[5, 4]: cast=True casts it")
+    refused(narrow, path, "cast=True", strict=False)
+    assert load_weights(narrow, path, cast=True).is_complete
+    for name, value in values(narrow).items():
+        assert np.array_equal(value, values(saved)[name].astype(value.dtype)), name
+    save_weights(narrow, path)
+    wide = net("float32", seed=3)
+    refused(wide, path, "is bfloat16[5, 4], and the variable float32[5, 4]: cast=True casts it")
+    assert load_weights(wide, path, cast=True).is_complete
+    assert all(np.array_equal(value, values(narrow)[name]) for name, value in values(wide).items())
+
+
+@pytest.mark.parametrize(
+    ("policy", "value"),
+    [("float16", 70000.0), ("float16", -1e30), ("bfloat16", 3.4e38), ("float8_e4m3fn", 500.0)],
+)
+def test_a_cast_that_would_overflow_is_refused(path, policy, value):
+    layer = nn.Dense(2, dtype="float32", param_dtype=policy)
+    nn.initialize(layer, np.ones((1, 2), np.float32))
+    kernel = np.ones((2, 2), np.float32)
+    save_arrays(path, {"kernel": kernel, "bias": np.array([np.nan, -0.0], np.float32)})
+    load_weights(layer, path, cast=True)
+    assert np.isnan(np.asarray(layer.bias.value, np.float32)[0])
+    kernel[1, 0] = value
+    save_arrays(path, {"kernel": kernel, "bias": np.zeros(2, np.float32)})
+    words = f"does not hold {float(np.float32(value))}: give the layer a wider variable dtype"
+    refused(layer, path, "'kernel' is float32[2, 2]", words, cast=True)
+
+
+def test_infinities_are_cast_where_there_are_some_and_refused_where_not(path):
+    save_arrays(path, {"kernel": np.full((2, 2), np.inf, np.float32), "bias": np.zeros(2, np.float32)})
+    for policy, is_refused in {"float16": False, "float8_e5m2": False, "float8_e4m3fn": True}.items():
+        layer = nn.Dense(2, dtype="float32", param_dtype=policy)
+        nn.initialize(layer, np.ones((1, 2), np.float32))
+        if is_refused:
+            refused(layer, path, "does not hold inf", cast=True)
+        else:
+            load_weights(layer, path, cast=True)
+            assert np.isinf(np.asarray(layer.kernel.value, np.float32)).all()
+
+
+def test_other_kinds_are_never_cast(path):
+    layer = nn.Dense(2, dtype="float32")
+    nn.initialize(layer, np.ones((1, 2), np.float32))
+    for wrong in (np.ones((2, 2), np.complex64), np.ones((2, 2), np.int8), np.ones((2, 2), bool)):
+        save_arrays(path, {"kernel": wrong, "bias": np.zeros(2, np.float32)})
+        for cast in (False, True):
+            refused(layer, path, f"'kernel' is {wrong.dtype}[2, 2]", "only floating values are cast", cast=cast)
+    keys = jax.random.split(jax.random.key(0), (2, 2))
+    save_arrays(path, {"kernel": keys, "bias": np.zeros(2, np.float32)})
+    refused(layer, path, "'kernel' is key<fry>[2, 2]", cast=True)
+
+
+def test_variables_that_jax_would_narrow_now_are_refused_before_any_is_loaded(path):
+    layer = nn.Dense(2, dtype="float32")
+    nn.initialize(layer, np.ones((1, 2), np.float32))
+    save_weights(layer, path)
+    with jax.enable_x64(True):
+        wide = nn.Dense(2, dtype="float64")
+        nn.initialize(wide, np.ones((1, 2)))
+        load_weights(wide, path, cast=True)
+        assert same(values(wide), {name: value.astype(np.float64) for name, value in values(layer).items()})
+    before = values(wide)
+    with pytest.raises(TypeError, match="jax_enable_x64"):
+        load_weights(wide, path, cast=True)
+    assert same(values(wide), before)
+
+
+def test_a_damaged_or_missing_file_leaves_the_model_as_it_was(path):
+    model = net()
+    save_weights(net(seed=1), path)
+    data = path.read_bytes()
+    for broken in (data[:-1], data[: len(data) // 2], b"", data[:-1] + bytes([data[-1] ^ 1])):
+        path.write_bytes(broken)
+        refused(model, path)
+    path.unlink()
+    assert isinstance(refused(model, path), MissingCheckpointError)
+
+
+def test_braces_and_other_letters_in_names_are_no_trouble(path):
+    save_arrays(path, {"{0}": np.ones(1), "%s": np.ones(1), "": np.ones(1)})
+    refused(net(), path, "'{0}' is no variable", "'%s' is no variable", "'' is no variable")
