@@ -188,7 +188,7 @@ class TestCSVLogger:
         path, model = tmp_path / "log.csv", compiled("mixed_float16")
         first = model.fit(X, Y, epochs=2, callbacks=CSVLogger(path), verbose=0)
         model.fit(X, Y, epochs=3, initial_epoch=2, callbacks=CSVLogger(path, append=True), verbose=0)
-        rows = list(csv.DictReader(path.open()))
+        rows = list(csv.DictReader(path.read_text().splitlines()))
         assert [row["epoch"] for row in rows] == ["0", "1", "2"]
         assert [float(row["loss"]) for row in rows[:2]] == first.history["loss"]
         assert list(rows[0]) == ["epoch", "loss", "accuracy", "loss_scale", "skipped_steps"]

@@ -79,7 +79,7 @@ class TestArrays:
             ((x, y, weights[:5]), {}, ArgumentError, r"sample_weight \[5\]"),
             (({"a": x, "b": x[:3]},), {}, ArgumentError, r"x \[3, 10\]"),
             ((x[:0], y[:0]), {}, ArgumentError, "x is empty"),
-            ((x,), {"batch_size": 0}, ArgumentError, "batch_size is a whole number from 1 on, not 0"),
+            ((x,), {"batch_size": 0}, ArgumentError, "batch_size is a whole number of at least 1, not 0"),
             ((x,), {"batch_size": 2.0}, ArgumentError, "not 2.0"),
             ((np.float32(3),), {}, ArgumentError, "single number"),
             ((np.array(["a", "b"], object),), {}, OperandError, "no array of numbers"),

@@ -65,9 +65,10 @@ class Loan:
 
     def _hand(self) -> None:
         with jax.ensure_compile_time_eval():  # real arrays also for who reads them while JAX is tracing something
-            self._handed = _copied(self._values)
+            handed = _copied(self._values)
+        self._handed = handed
         for path, variable in self._variables.items():
-            variable.take_back(self._handed[path])
+            variable.take_back(handed[path])
 
 
 @jax.jit

@@ -7,6 +7,7 @@ from supremum.optimizers.lion import Lion
 from supremum.optimizers.loss_scale_optimizer import LossScaleOptimizer
 from supremum.optimizers.loss_scales import StatefulLossScale
 from supremum.optimizers.moving_average import MovingAverage
+from supremum.optimizers.naming import as_optimizer
 from supremum.optimizers.optimizer import Optimizer
 from supremum.optimizers.rmsprop import RMSprop
 from supremum.optimizers.serialization import deserialize_optimizer, serialize_optimizer
@@ -31,6 +32,7 @@ __all__ = [
     "RetraceWarning",
     "StatefulLossScale",
     "Update",
+    "as_optimizer",
     "deserialize_optimizer",
     "optimizers_within",
     "serialize_optimizer",

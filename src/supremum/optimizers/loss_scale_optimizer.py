@@ -24,7 +24,7 @@ from supremum.optimizers.checkpoints import SCALE_PREFIX, without_scale
 from supremum.optimizers.gradients import checked_loss
 from supremum.optimizers.loss_scales import StatefulLossScale, as_stateful
 from supremum.optimizers.scalars import plain
-from supremum.optimizers.scopes import reading
+from supremum.optimizers.scopes import handed_out, reading
 from supremum.optimizers.settings import checked_flag
 from supremum.optimizers.state import Update
 from supremum.optimizers.wrapper import OptimizerWrapper, optimizers_within
@@ -227,7 +227,7 @@ class LossScaleOptimizer(OptimizerWrapper):
     @property
     def variables(self) -> dict[str, jax.Array]:
         """Those of the inner optimizer, and `"loss_scale/..."`."""
-        scaling = {SCALE_PREFIX + name: leaf for name, leaf in self._loss_scale.state._asdict().items()}
+        scaling = {SCALE_PREFIX + name: leaf for name, leaf in handed_out(self._loss_scale.state)._asdict().items()}
         return {**self.inner_optimizer.variables, **scaling}
 
     def load_variables(self, saved: Mapping[str, Any]) -> None:

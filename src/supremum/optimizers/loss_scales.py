@@ -24,7 +24,7 @@ from supremum.mixed_precision import (
 from supremum.mixed_precision.checks import real_number, whole_number
 from supremum.mixed_precision.loss_scale_state import COUNTS, as_state
 from supremum.optimizers.scalars import Scalar, plain
-from supremum.optimizers.scopes import state_in_force
+from supremum.optimizers.scopes import handed_out, state_in_force
 
 
 class StatefulLossScale:
@@ -63,7 +63,7 @@ class StatefulLossScale:
 
     def __call__(self) -> jax.Array:
         """The factor for the next loss, a float32 scalar."""
-        return self.state.loss_scale
+        return handed_out(self.state.loss_scale)
 
     @property
     def settings(self) -> LossScale:
@@ -94,12 +94,12 @@ class StatefulLossScale:
     @property
     def num_skipped_steps(self) -> jax.Array:
         """How many steps were skipped in all."""
-        return self.state.num_skipped_steps
+        return handed_out(self.state.num_skipped_steps)
 
     @property
     def num_retries(self) -> jax.Array:
         """How many times a step was computed again at a lower scale, in all."""
-        return self.state.num_retries
+        return handed_out(self.state.num_retries)
 
     def _assign_scale(self, value: Any) -> None:
         number = real_number("loss_scale", plain(value))

@@ -15,6 +15,7 @@ from supremum.optimizers.checkpoints import checked_arrays, checked_weights
 from supremum.optimizers.hyperparameters import DECAY, Hyper, as_number, shortest
 from supremum.optimizers.registry import Registry, Variables
 from supremum.optimizers.scalars import Scalar
+from supremum.optimizers.scopes import handed_out
 from supremum.optimizers.state import Update
 from supremum.optimizers.wrapper import OptimizerWrapper
 
@@ -87,12 +88,13 @@ class MovingAverage(OptimizerWrapper):
     @property
     def average_variables(self) -> dict[str, jax.Array]:
         """The averages by key, at least float32."""
-        return dict(self._averages)
+        return handed_out(dict(self._averages))
 
     def assign_average_variables(self) -> None:
         """Put the averages, rounded to their dtypes, in the place of the variables' values."""
+        averages = self.average_variables
         for key, variable in self.built_for.items():
-            variable.assign(self._averages[key].astype(variable.true_dtype))
+            variable.assign(averages[key].astype(variable.true_dtype))
 
     @contextmanager
     def averaged(self) -> Generator[None]:
@@ -166,7 +168,7 @@ class MovingAverage(OptimizerWrapper):
         return {**self.inner_optimizer.variables, **self._named_averages()}
 
     def _named_averages(self) -> dict[str, jax.Array]:
-        return {_PREFIX + key: average for key, average in self._averages.items()}
+        return {_PREFIX + key: average for key, average in self.average_variables.items()}
 
     def load_variables(self, saved: Mapping[str, Any]) -> None:
         """Take over what `variables` gave, all of it or nothing."""

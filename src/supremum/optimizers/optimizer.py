@@ -27,7 +27,7 @@ from supremum.optimizers.hyperparameters import (
 )
 from supremum.optimizers.registry import Registry, Variables
 from supremum.optimizers.saving import Saved
-from supremum.optimizers.scopes import reading, state_in_force
+from supremum.optimizers.scopes import handed_out, reading, state_in_force
 from supremum.optimizers.state import OptimizerState, Update
 from supremum.optimizers.stepping import Stepper
 
@@ -142,7 +142,7 @@ class Optimizer(Saved):
     @property
     def iterations(self) -> jax.Array:
         """How many steps were applied; skipped ones were not."""
-        return state_in_force(self, self._state).iterations
+        return handed_out(state_in_force(self, self._state).iterations)
 
     @property
     def skips(self) -> bool:

@@ -12,6 +12,7 @@ from supremum.optimizers import slots
 from supremum.optimizers.attributes import Attributes
 from supremum.optimizers.checkpoints import checked_arrays, checked_weights, without_scale
 from supremum.optimizers.hyperparameters import shortest
+from supremum.optimizers.scopes import handed_out
 from supremum.optimizers.state import OptimizerState
 
 
@@ -32,7 +33,7 @@ class Saved(Attributes):
     def variables(self) -> dict[str, jax.Array]:
         """All that a checkpoint needs, by name: `"iterations"`, `"learning_rate"`, `"mu/dense/kernel"`, ..."""
         state = self.state
-        return {"iterations": state.iterations, **state.hyperparameters, **slots.by_name(state.slots)}
+        return handed_out({"iterations": state.iterations, **state.hyperparameters, **slots.by_name(state.slots)})
 
     def load_variables(self, saved: Mapping[str, Any]) -> None:
         """Take over what `variables` gave, all of it or nothing.

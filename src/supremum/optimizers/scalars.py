@@ -10,6 +10,7 @@ from jax.core import Tracer
 
 from supremum.formats import DType, as_format
 from supremum.nn.variable_operators import VariableOperators
+from supremum.optimizers.scopes import handed_out
 
 
 class Scalar(VariableOperators):
@@ -36,11 +37,11 @@ class Scalar(VariableOperators):
     @property
     def value(self) -> jax.Array:
         """The array that it holds now."""
-        return self._read()
+        return handed_out(self._read())
 
     def read_value(self) -> jax.Array:
         """The array that it holds now, as `value`."""
-        return self._read()
+        return self.value
 
     @property
     def dtype(self) -> DType:

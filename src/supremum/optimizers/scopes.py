@@ -10,9 +10,14 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+from jax.core import Tracer
 
 S = TypeVar("S")
+T = TypeVar("T")
 
 _NONE: Mapping[int, object] = MappingProxyType({})
 _states: ContextVar[Mapping[int, object]] = ContextVar("states", default=_NONE)
@@ -21,6 +26,19 @@ _states: ContextVar[Mapping[int, object]] = ContextVar("states", default=_NONE)
 def state_in_force(owner: object, own: S) -> S:
     """The state laid over an object's own, where one is."""
     return _states.get().get(id(owner), own)  # pyright: ignore[reportReturnType] (what `reading` put there)
+
+
+def handed_out(tree: T) -> T:
+    """Arrays of a state for somebody to keep: copies, for a step uses the memory of the state again."""
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree)):
+        return tree
+    with jax.ensure_compile_time_eval():  # real arrays also for who asks while JAX is tracing something
+        return _copied(tree)
+
+
+@jax.jit
+def _copied(tree: Any) -> Any:
+    return jax.tree.map(jnp.copy, tree)
 
 
 @contextmanager

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from supremum.errors import ArgumentError, OperandError, UnknownNameError
+from supremum.mixed_precision.checks import whole_number
 from supremum.nn import load_variables, split_variables
+from supremum.nn.functional.checks import positive_int
 
 if TYPE_CHECKING:
     from supremum.training.model import Trainable
@@ -134,9 +136,7 @@ class EarlyStopping(_Watching):
         restore_best_weights: bool = False,
     ) -> None:
         super().__init__(monitor, mode, min_delta)
-        if not isinstance(patience, int) or patience < 0:
-            raise ArgumentError(f"patience is a number of epochs, 0 or more, not {patience!r}")
-        self._patience = patience
+        self._patience = whole_number("patience", patience, 0, 2**31 - 1)
         self._restores = restore_best_weights
         self._weights: dict[str, Any] | None = None
         self._waited = 0
@@ -189,12 +189,10 @@ class ModelCheckpoint(_Watching):
         every: int = 1,
     ) -> None:
         super().__init__(monitor, mode, 0.0)
-        if not isinstance(every, int) or every < 1:
-            raise ArgumentError(f"every is a number of epochs, 1 or more, not {every!r}")
         self._path = str(path)
         self._best_only = save_best_only
         self._weights_only = save_weights_only
-        self._every = every
+        self._every = positive_int("every", every)
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         """Save."""

@@ -16,6 +16,7 @@ from supremum.callers import warn_user
 from supremum.errors import ArgumentError, OperandError, UnknownDtypeError
 from supremum.formats import as_format
 from supremum.mixed_precision import PolicyWarning
+from supremum.nn.functional.checks import positive_int
 from supremum.training.batch import Batch
 
 ON_DEVICE_BYTES = 2**31
@@ -73,13 +74,11 @@ class ArrayData:
     """
 
     def __init__(self, x: Any, y: Any = None, sample_weight: Any = None, *, batch_size: int) -> None:
-        if not isinstance(batch_size, int) or batch_size < 1:
-            raise ArgumentError(f"batch_size is a whole number from 1 on, not {batch_size!r}")
         self._batch = Batch(
             *(as_arrays(name, part) for name, part in zip(Batch._fields, (x, y, sample_weight), strict=True))
         )
         self.examples = _common_length(self._batch)
-        self._batch_size = min(batch_size, self.examples)
+        self._batch_size = min(positive_int("batch_size", batch_size), self.examples)
         self._on_device: Batch | None = None
 
     def in_one_batch(self) -> ArrayData:
@@ -97,7 +96,13 @@ class ArrayData:
         """
         if not len(range(*which.indices(self.examples))):
             raise ArgumentError(f"of {self.examples} examples none would be left")
-        return jax.tree.map(lambda leaf: leaf[which], self._batch)
+        return self._rows(which)
+
+    def _rows(self, which: Any) -> Batch:
+        def rows(leaf: Any) -> Any:
+            return leaf[which]
+
+        return jax.tree.map(rows, self._batch)
 
     @property
     def steps(self) -> int:
@@ -107,10 +112,11 @@ class ArrayData:
     @property
     def first(self) -> Batch:
         """The shapes and dtypes of a batch."""
-        size = self._batch_size
-        return jax.tree.map(
-            lambda a: jax.ShapeDtypeStruct((size, *a.shape[1:]), canonicalize_dtype(a.dtype)), self._batch
-        )
+
+        def spec(leaf: Any) -> jax.ShapeDtypeStruct:
+            return jax.ShapeDtypeStruct((self._batch_size, *leaf.shape[1:]), leaf.dtype)
+
+        return jax.tree.map(spec, self._batch)
 
     def epoch(self, key: jax.Array | None) -> Iterator[Batch | Selection]:
         """The batches of an epoch, in an order that the key decides."""
@@ -119,15 +125,15 @@ class ArrayData:
             order = jnp.arange(self.examples) if key is None else _shuffled(key, self.examples)
             if self._on_device is None:
                 self._on_device = jax.device_put(self._batch)
-            yield Selection(self._on_device, order[: count * size].reshape(count, size), jnp.zeros((), jnp.int32))
+            data: Any = self._on_device
+            start = jnp.zeros((), jnp.int32)
+            yield Selection(data, order[: count * size].reshape(count, size), start)
             if count * size < self.examples:
-                rest = order[count * size :]
-                yield Selection(self._on_device, rest[None], jnp.zeros((), jnp.int32))
+                yield Selection(data, order[count * size :][None], jnp.copy(start))
             return
         order = np.arange(self.examples) if key is None else np.asarray(_shuffled(key, self.examples))
         for start in range(0, self.examples, size):
-            chosen = order[start : start + size]
-            yield jax.tree.map(lambda a, chosen=chosen: a[chosen], self._batch)
+            yield self._rows(order[start : start + size])
 
 
 class IterableData:
@@ -263,7 +269,11 @@ def as_arrays(name: str, tree: Any) -> Any:
         return None
     if isinstance(tree, list):
         tree = _list_as_array(name, tree)
-    return jax.tree.map(lambda leaf: _as_held(name, _as_array(name, leaf)), tree)
+
+    def held(leaf: Any) -> Any:
+        return _as_held(name, _as_array(name, leaf))
+
+    return jax.tree.map(held, tree)
 
 
 def _list_as_array(name: str, tree: list[Any]) -> Any:

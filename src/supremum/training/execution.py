@@ -51,14 +51,14 @@ class Execution:
             )
         self.chosen: int | None = None if isinstance(steps_per_execution, str) else steps_per_execution
         self._step = step
-        donated = {"donate_argnums": 0} if donate else {}
-        self._one = jax.jit(self._run_one, static_argnums=3, **donated)
-        self._selected = jax.jit(self._run_selected, static_argnums=(3, 4), **donated)
-        self._stacked = jax.jit(self._run_stacked, static_argnums=3, **donated)
+        donated = (0,) if donate else ()
+        self._one = jax.jit(self._run_one, static_argnums=3, donate_argnums=donated)
+        self._selected = jax.jit(self._run_selected, static_argnums=(3, 4), donate_argnums=donated)
+        self._stacked = jax.jit(self._run_stacked, static_argnums=3, donate_argnums=donated)
 
     def _run_one(self, carry: Any, constant: Any, batch: Batch, _: Hashable) -> tuple[Any, Any]:
         carry, kept = self._step(carry, constant, batch)
-        return carry, jax.tree.map(lambda leaf: leaf[None], kept)
+        return carry, _stacked_once(kept)
 
     def _run_stacked(self, carry: Any, constant: Any, batches: list[Batch], _: Hashable) -> tuple[Any, Any]:
         stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *batches)
@@ -73,7 +73,7 @@ class Execution:
 
         if count == 1:
             carry, kept = one(carry, selection.position)
-            kept = jax.tree.map(lambda leaf: leaf[None], kept)
+            kept = _stacked_once(kept)
         else:
             carry, kept = jax.lax.scan(one, carry, selection.position + jnp.arange(count))
         return carry, selection.position + count, kept
@@ -146,6 +146,15 @@ class Execution:
             self.chosen = SEVERAL if times[SEVERAL][1] < single else 1
         count = self.chosen or 1
         return count if left >= count else 1
+
+
+def _stacked_once(kept: Any) -> Any:
+    """What was kept of one step, as of several."""
+    return jax.tree.map(_with_axis, kept)
+
+
+def _with_axis(leaf: jax.Array) -> jax.Array:
+    return leaf[None]
 
 
 def _taken(rows: jax.Array, leaf: jax.Array) -> jax.Array:

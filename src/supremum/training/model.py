@@ -9,7 +9,8 @@ import numpy as np
 
 from supremum import nn
 from supremum.errors import ArgumentError
-from supremum.optimizers import LossScaleOptimizer, Optimizer, as_optimizer
+from supremum.nn.functional.checks import positive_int
+from supremum.optimizers import LossScaleOptimizer, Optimizer, as_optimizer, optimizers_within
 from supremum.training.callbacks import as_callbacks
 from supremum.training.compiled_loss import CompiledLoss
 from supremum.training.compiled_metrics import compiled_metrics
@@ -71,7 +72,7 @@ class Trainable(Saving):
         """
         made = as_optimizer(optimizer)
         scale = self.dtype_policy.loss_scale
-        if scale is not None and not LossScaleOptimizer.is_around(made):
+        if scale is not None and not any(isinstance(each, LossScaleOptimizer) for each in optimizers_within(made)):
             made = LossScaleOptimizer(made, scale)
         compiled = CompiledLoss(loss, loss_weights)
         self._trainer = Trainer(self, made, compiled, compiled_metrics(metrics), steps_per_execution, seed)
@@ -133,9 +134,8 @@ class Trainable(Saving):
             (x, y, sample_weight), validation_data = _split((x, y, sample_weight), validation_split)
         data = as_data(x, y, sample_weight, batch_size=batch_size, steps=steps_per_epoch)
         validation = self._validation(validation_data, validation_batch_size or batch_size)
-        for name, number, least in (("epochs", epochs, 1), ("validation_freq", validation_freq, 1)):
-            if not isinstance(number, int) or number < least:  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise ArgumentError(f"{name} is a whole number from {least} on, not {number!r}")
+        positive_int("epochs", epochs)
+        positive_int("validation_freq", validation_freq)
         looking = [*as_callbacks(callbacks), *progress_of(verbose, epochs, data.steps)]
         for callback in looking:
             callback.set_model(self)

@@ -102,10 +102,9 @@ def train_step(
             after=(other, mean.update(state.loss, value, examples), gathered),
             before=(state.other, state.loss, state.metrics),
         )
-        report = StepReport(value, scale_of(state.optimizer), updated.skipped)
-        return TrainState(
-            updated.values, updated.alongside[0], updated.state, *updated.alongside[1:], state.key, state.count + 1
-        ), report
+        other, losses, gathered = updated.alongside
+        after = TrainState(updated.values, other, updated.state, losses, gathered, state.key, state.count + 1)
+        return after, StepReport(value, scale_of(state.optimizer), updated.skipped)
 
     return step
 

@@ -96,8 +96,7 @@ class Trainer:
         """
         if self._model.built and all(each.is_initialized for each in self._model.variables.values()):
             return
-        specs = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), data.first.x)
-        initialize(self._model, specs, seed=self.seed)
+        initialize(self._model, jax.tree.map(_spec, data.first.x), seed=self.seed)
 
     def resume(self, key: jax.Array, count: int, epoch: int, seed: int) -> None:
         """Go on where a training was saved.
@@ -279,7 +278,7 @@ class Trainer:
         if not made:
             raise ArgumentError("the data gave no batch to predict for")
         # Each dispatch stacked its outputs along an axis of their own.
-        parts = [jax.tree.map(lambda leaf: leaf[0], each) for each in jax.device_get(made)]
+        parts = [jax.tree.map(_first, each) for each in jax.device_get(made)]
         return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
     def _values(self) -> dict[str, jax.Array]:
@@ -309,6 +308,14 @@ class Trainer:
         loss, metrics = gathered
         found = {"loss": self._mean.result_of(loss)}
         return found | {name: metric.result_of(metrics[name]) for name, metric in self._metrics.items()}
+
+
+def _spec(leaf: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
+
+
+def _first(leaf: Any) -> Any:
+    return leaf[0]
 
 
 def _record(history: History, reports: list[StepReport]) -> int:

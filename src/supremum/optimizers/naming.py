@@ -1,0 +1,50 @@
+"""Optimizers by name, as optax transformations, and as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
+
+from supremum.errors import OperandError, UnknownNameError
+from supremum.optimizers.adagrad import Adagrad
+from supremum.optimizers.adam import Adam, AdamW
+from supremum.optimizers.lion import Lion
+from supremum.optimizers.optimizer import Optimizer
+from supremum.optimizers.rmsprop import RMSprop
+from supremum.optimizers.sgd import SGD
+
+_NAMED: dict[str, Callable[[], Optimizer]] = {
+    made.__name__.lower(): made for made in (SGD, Adam, AdamW, RMSprop, Adagrad, Lion)
+}
+
+
+def as_optimizer(optimizer: Any) -> Optimizer:
+    """An optimizer as it is, that of a name with its usual settings, or one made of an optax transformation.
+
+    Args:
+        optimizer: an `Optimizer`, an `optax.GradientTransformation`, or a name in any case, such as `"adam"`.
+
+    Raises:
+        UnknownNameError: for a name that no optimizer has, with the near ones; a `ValueError`.
+        OperandError: for anything else; a `TypeError`.
+
+    >>> as_optimizer("AdamW")
+    AdamW(learning_rate=0.001, weight_decay=0.004, beta_1=0.9, beta_2=0.999, epsilon=1e-07)
+    >>> as_optimizer("adma")
+    Traceback (most recent call last):
+        ...
+    supremum.errors.UnknownNameError: unknown optimizer 'adma': did you mean 'adam' or 'adamw'?
+    """
+    if isinstance(optimizer, Optimizer):
+        return optimizer
+    if isinstance(optimizer, str):
+        if optimizer.lower() not in _NAMED:
+            raise UnknownNameError("optimizer", optimizer, _NAMED)
+        return _NAMED[optimizer.lower()]()
+    if isinstance(optimizer, (optax.GradientTransformation, optax.MultiSteps)):
+        return Optimizer(optimizer)
+    if isinstance(optimizer, type):
+        raise OperandError(f"an optimizer is an object, and {optimizer.__name__} a class: give {optimizer.__name__}()")
+    raise OperandError(f"an optimizer is a name, an Optimizer or an optax transformation, not {optimizer!r:.80}")
