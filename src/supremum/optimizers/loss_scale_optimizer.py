@@ -15,7 +15,7 @@ from jax.core import Tracer
 
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import DType
-from supremum.mixed_precision import LossScale, LossScaledState, all_finite, scaled_value_and_grad
+from supremum.mixed_precision import FixedLossScale, LossScale, LossScaledState, all_finite, scaled_value_and_grad
 from supremum.mixed_precision.casting import is_floating
 from supremum.mixed_precision.gradients import unscale
 from supremum.nn import Variable
@@ -28,6 +28,9 @@ from supremum.optimizers.scopes import handed_out, reading
 from supremum.optimizers.settings import checked_flag
 from supremum.optimizers.state import Update
 from supremum.optimizers.wrapper import OptimizerWrapper, optimizers_within
+
+# The factor comes in with the state; whether gradients are finite is asked in the update.
+_UNCHECKED = FixedLossScale(1.0)
 
 
 class LossScaleOptimizer(OptimizerWrapper):
@@ -118,7 +121,7 @@ class LossScaleOptimizer(OptimizerWrapper):
     def value_and_grad(self, loss_fn: Callable[..., Any], *, has_aux: bool = False) -> Callable[..., Any]:
         """Value and unscaled gradients, at least float32, of a scaled loss, as `Optimizer.value_and_grad`."""
         checked = checked_loss(loss_fn, has_aux)
-        differentiate = scaled_value_and_grad(checked, self._loss_scale.settings, has_aux=has_aux)
+        differentiate = scaled_value_and_grad(checked, _UNCHECKED, has_aux=has_aux)
 
         def value_and_grad(state: LossScaledState, values: Any, *args: Any) -> Any:
             with reading(self._loss_scale, state.scaling), reading(self.inner_optimizer, state.inner):

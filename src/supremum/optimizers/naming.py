@@ -35,7 +35,7 @@ def as_optimizer(optimizer: Any) -> Optimizer:
     >>> as_optimizer("adma")
     Traceback (most recent call last):
         ...
-    supremum.errors.UnknownNameError: unknown optimizer 'adma': did you mean 'adam' or 'adamw'?
+    supremum.errors.UnknownNameError: unknown optimizer 'adma': did you mean 'adam'?
     """
     if isinstance(optimizer, Optimizer):
         return optimizer
