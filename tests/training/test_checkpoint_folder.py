@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from supremum.errors import ArgumentError, OperandError
+from supremum.files import whole_file
 from supremum.training.checkpoint_errors import CheckpointFileError
 from supremum.training.checkpoint_folder import CheckpointFolder, CheckpointWarning
 from supremum.training.checkpoints import Checkpoint
@@ -89,6 +90,19 @@ def test_files_of_others_are_left_alone(tmp_path):
     assert names(tmp_path) == sorted([*others, "logs", "step-000003.safetensors"])
     assert folder.load_latest().step == 3
     assert all((tmp_path / name).read_text() == name for name in others)
+
+
+def test_leftovers_of_any_step_are_removed_unless_their_writer_lives(tmp_path):
+    folder = CheckpointFolder(tmp_path)
+    (tmp_path / ".step-000005.partial-abcdefgh.safetensors").write_text("left by a writer that was killed")
+    (tmp_path / ".best.partial-abcdefgh.safetensors").write_text("no business of this folder")
+    with whole_file(folder.path_of(6)) as living:
+        living.write_text("half")
+        folder.save(state(9))
+        assert living.exists()
+        Checkpoint({}, step=6).save(living)
+    assert names(tmp_path) == [".best.partial-abcdefgh.safetensors", *(folder.path_of(n).name for n in (6, 9))]
+    assert steps(folder) == [6, 9]
 
 
 def test_a_damaged_one_is_passed_over_with_a_warning(tmp_path):

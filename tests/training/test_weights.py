@@ -103,8 +103,11 @@ def test_variables_that_were_donated_get_values_again(path):
     assert same(values(model), before)
 
 
-def test_values_share_no_memory_with_what_was_given():
+@pytest.mark.parametrize("is_committed", [False, True])
+def test_values_share_no_memory_with_what_was_given(is_committed):
     model = net()
+    for variable in model.variables.values():
+        variable.assign(jax.device_put(variable.read_stored(), jax.devices()[0] if is_committed else None))
     given = {path: np.full(value.shape, 2, value.dtype) for path, value in values(model).items()}
     fitted, _ = fitted_values(model, given)
     for path, variable in model.variables.items():
@@ -213,6 +216,7 @@ def test_that_nothing_fits_is_an_error_whatever_is_asked(path):
     save_arrays(path, {"other/kernel": np.ones(1)})
     error = refused(net(), path, "'other/kernel' is no variable", "'dense/bias' is missing", strict=False)
     assert "strict=False" not in str(error)
+    assert "strict=False" not in str(refused(net(), path))
 
 
 def test_a_narrower_variable_dtype_needs_a_cast(path):
@@ -257,6 +261,24 @@ def test_infinities_are_cast_where_there_are_some_and_refused_where_not(path):
         else:
             load_weights(layer, path, cast=True)
             assert np.isinf(np.asarray(layer.kernel.value, np.float32)).all()
+
+
+def test_nan_is_refused_where_there_is_none(path):
+    class Small(nn.Layer):
+        def build(self, input_shape):
+            self.weight = self.add_weight("weight", (2,), dtype="float4_e2m1fn")
+
+        def call(self, x):
+            return x
+
+    layer = Small()
+    nn.initialize(layer, np.ones(2, np.float32))
+    for wrong in (np.nan, np.inf, 7.0):
+        save_arrays(path, {"weight": np.array([1, wrong], np.float32)})
+        refused(layer, path, f"does not hold {wrong}", cast=True)
+    save_arrays(path, {"weight": np.array([1, -6], np.float32)})
+    load_weights(layer, path, cast=True)
+    assert np.asarray(layer.weight.value, np.float32).tolist() == [1, -6]
 
 
 def test_other_kinds_are_never_cast(path):

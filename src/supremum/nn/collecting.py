@@ -61,6 +61,8 @@ class _Loop:
 
 
 _collector: ContextVar[Collector | _Loop | None] = ContextVar("collector", default=None)
+# A part of JAX's cache key: what was traced while nobody collected does not stand for what adds a loss.
+_is_collecting: Any = jax.make_user_context(default_value=False)
 
 
 @contextmanager
@@ -94,7 +96,8 @@ def collected_losses() -> Generator[list[jax.Array]]:
     terms: list[jax.Array] = []
     token = _collector.set(Collector(terms))
     try:
-        yield terms
+        with _is_collecting(True):
+            yield terms
     finally:
         _collector.reset(token)
 

@@ -84,13 +84,9 @@ class LayerLosses(Holder):
         found = self._weight_terms(None)
         if current_overlay() is not None:
             return found
-        layers = self.layers_by_path().values()
-        running = running_layers()
-        latest = max(max(layer._last_call_number, layer._call_losses.call) for layer in layers)
-        call = running[-1].call if running else latest
-        return found + [
-            value for layer in layers if layer._call_losses.call == call for value in layer._call_losses.values
-        ]
+        call = next((each.call for each in running_layers() if each.layer is self), self._last_call_number)
+        noted = [layer._call_losses for layer in self.layers_by_path().values()]
+        return found + [value for losses in noted if losses.call == call for value in losses.values]
 
     def _weight_terms(self, collector: Collector | None) -> list[jax.Array]:
         found: list[jax.Array] = []
@@ -122,11 +118,9 @@ class LayerLosses(Holder):
             for leaf in jax.tree.leaves(outputs, is_leaf=keeps_dtype):
                 if is_floating(leaf):
                     self._note(_activity_term(self._activity_regularizer, leaf))
-        if not running.is_outermost:
-            return
         if current_overlay() is None:
             vars(self)["_last_call_number"] = running.call
-        collector = current_collector()
+        collector = current_collector() if running.is_outermost else None
         if collector is not None:
             for term in self._weight_terms(collector):
                 collector.add(term)

@@ -214,5 +214,6 @@ def _placed(path: str, variable: Variable, value: Any) -> jax.Array:
     if variable.is_initialized:
         stored = variable.read_stored()
         if stored.committed:
-            return jax.device_put(array, stored.sharding, may_alias=False)
+            # JAX may go on using the memory of what it is given, may_alias=False or not: it gets a copy.
+            return jax.device_put(np.array(array), stored.sharding)
     return jnp.array(array)

@@ -1,0 +1,367 @@
+"""What layers add to the loss: regularisers of weights and outputs, `add_loss`, and collecting them.
+
+spec/keras-rfc-293-mixed-precision.md, "Loss dtype".
+"""
+
+import gc
+import threading
+import weakref
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from supremum import nn
+from supremum.errors import ArgumentError, OperandError, UnknownNameError
+
+X = np.arange(12, dtype="float32").reshape(4, 3) / 8
+ones = jax.nn.initializers.ones
+
+
+def constant(value):
+    return jax.nn.initializers.constant(value)
+
+
+def built(layer, x=X):
+    nn.initialize(layer, x)
+    return layer
+
+
+def collected(model, variables=None, x=X, **kwargs):
+    """What a functional call collects, in a jitted program."""
+
+    def run(variables):
+        with nn.collected_losses() as losses:
+            nn.functional_call(model, variables, x, **kwargs)
+        return losses
+
+    with jax.checking_leaks():
+        return jax.jit(run)({**nn.split_variables(model)[0]} if variables is None else variables)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64"])
+def test_regularizers_are_computed_in_at_least_float32(dtype):
+    x = jnp.asarray([300.0, -2.0, 0.0], dtype)
+    cases = [(nn.L1(0.5), 151), (nn.L2(0.25), 22501), (nn.L1L2(0.5, 0.25), 22652)]
+    found = jax.jit(lambda x: [jax.value_and_grad(penalty)(x) for penalty, _ in cases])(x)
+    for (value, gradient), (_, want) in zip(found, cases, strict=True):
+        assert (value.dtype, float(value), gradient.dtype) == (jnp.float32, want, x.dtype)
+        assert np.all(np.isfinite(gradient))
+    with jax.enable_x64(True):
+        assert nn.L2(1.0)(jnp.asarray([1e-30], "float64")).dtype == np.float64
+
+
+def test_names_of_regularizers():
+    penalties = {"l1": 0.03, "l2": 0.05, "l1_l2": 0.08}
+    for name, want in penalties.items():
+        layer = built(nn.Dense(1, use_bias=False, kernel_initializer=constant(1.0), kernel_regularizer=name), X[:, :1])
+        assert float(layer.losses[0]) == pytest.approx(0.01 * (2 if name == "l1_l2" else 1)), want
+    with pytest.raises(UnknownNameError, match="did you mean 'l1_l2'"):
+        nn.Dense(1, kernel_regularizer="l1l2")
+    with pytest.raises(OperandError, match=r"give L2\(\)"):
+        nn.Dense(1, bias_regularizer=nn.L2)
+    with pytest.raises(OperandError, match=r"not 0\.01"):
+        nn.ReLU(activity_regularizer=0.01)
+    for bad in (-1.0, np.nan, np.inf):
+        with pytest.raises(ArgumentError, match="at least 0"):
+            nn.L1(bad)
+    assert repr(nn.L1L2(0.1, 0.2)) == "L1L2(l1=0.1, l2=0.2)"
+
+
+kernel, bias = nn.L2(1.0), nn.L1(1.0)
+both = {
+    "kernel_regularizer": kernel,
+    "bias_regularizer": bias,
+    "kernel_initializer": constant(2.0),
+    "bias_initializer": constant(-3.0),
+}
+LAYERS = {
+    "dense": (nn.Dense(2, **both), (4, 3), {"kernel": 24, "bias": 6}),
+    "dense_general": (nn.DenseGeneral((2,), **both), (4, 3), {"kernel": 24, "bias": 6}),
+    "einsum": (nn.Einsum("bi,io->bo", (3, 2), bias_shape=(2,), **both), (4, 3), {"kernel": 24, "bias": 6}),
+    "conv": (nn.Conv(2, (2,), **both), (4, 5, 3), {"kernel": 48, "bias": 6}),
+    "conv_transpose": (nn.ConvTranspose(2, (2,), **both), (4, 5, 3), {"kernel": 48, "bias": 6}),
+    "gru": (
+        nn.RNN(nn.GRUCell(2, recurrent_initializer=ones, recurrent_regularizer=kernel, **both)),
+        (4, 5, 3),
+        {"kernel": 72, "recurrent_kernel": 12, "bias": 18, "recurrent_bias": 6},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_regularise_their_weights(name):
+    layer, shape, want = LAYERS[name]
+    built(layer, jnp.ones(shape))
+    assert sum(map(float, layer.losses)) == sum(want.values())
+    assert len(layer.losses) == len(want)
+
+
+def test_an_embedding_regularises_its_table():
+    layer = nn.Embedding(5, 2, embedding_initializer=constant(2.0), embedding_regularizer="l2")
+    assert [float(term) for term in built(layer, jnp.zeros(3, "int32")).losses] == [pytest.approx(0.4)]
+
+
+class Asking(nn.Layer):
+    """A layer that asks for its losses in `call`."""
+
+    def build(self, input_shape):
+        self.w = self.add_weight("w", (1,), constant(1 + 2**-20), regularizer=nn.L2(1.0))
+        self.frozen = self.add_weight("frozen", (1,), ones, trainable=False, regularizer=nn.L2(1.0))
+        self.add_loss(lambda: jnp.sum(self.w.value))
+
+    def call(self, x):
+        asked = self.losses
+        if not isinstance(x, jax.core.Tracer):
+            self.asked = tuple(asked)
+        return x * self.w.value
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16", "float32"])
+def test_weights_are_regularised_by_their_true_values_in_float32_even_inside_call(policy):
+    layer = built(Asking(dtype=policy))
+    layer(X)
+    want = [np.float32(1 + 2**-20) ** 2, np.float32(1 + 2**-20)]  # narrower dtypes know only 1
+    for terms in (layer.losses, layer.asked, collected(layer)):
+        assert [term.dtype for term in terms] == [jnp.float32] * 2
+        assert [float(term) for term in terms] == want
+    layer.w.assign(np.array([3.0], "float32"))
+    assert [float(term) for term in layer.losses] == [9, 3]
+    values = collected(layer, {"w": jnp.asarray([2.0])})
+    assert [float(term) for term in values] == [4, 2]  # those laid over the variables
+
+
+def test_weights_in_float16_are_regularised_in_float32():
+    layer = nn.Dense(
+        2, use_bias=False, kernel_initializer=constant(200.0), kernel_regularizer=nn.L2(1.0), param_dtype="float16"
+    )
+    (term,) = built(layer).losses
+    assert (term.dtype, float(term)) == (jnp.float32, 240_000)  # beyond float16
+
+
+def test_gradients_of_penalties_reach_the_variables():
+    model = built(nn.Sequential([nn.Dense(2, kernel_regularizer=nn.L2(0.5), dtype="mixed_float16")]))
+    variables, _ = nn.split_variables(model)
+
+    def penalty(variables):
+        with nn.collected_losses() as losses:
+            nn.functional_call(model, variables, X)
+        return sum(losses)
+
+    gradients = jax.jit(jax.grad(penalty))(variables)
+    assert gradients["dense/kernel"].dtype == jnp.float32
+    np.testing.assert_array_equal(gradients["dense/kernel"], variables["dense/kernel"])
+    assert not np.any(gradients["dense/bias"])
+
+
+def test_shared_weights_count_once():
+    shared = nn.Dense(3, kernel_regularizer=nn.L2(1.0))
+    model = built(nn.Sequential([shared, nn.ReLU(), shared]))
+    assert len(model.losses) == len(collected(model)) == 1
+    variables, _ = nn.split_variables(model)
+    with nn.collected_losses() as losses:
+        nn.functional_call(model, variables, X)
+        nn.functional_call(model, variables, X)
+    assert len(losses) == 1
+    with nn.collected_losses() as losses:
+        for factor in (1, 2):
+            nn.functional_call(model, {path: value * factor for path, value in variables.items()}, X)
+    assert float(losses[1]) == pytest.approx(4 * float(losses[0]))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_activities_are_regularised_in_the_dtype_of_the_outputs_for_each_example(dtype):
+    layer = built(nn.Activation(lambda x: x * 100, activity_regularizer=nn.L2(1.0), dtype=dtype))
+    x = np.full((4, 3), 2.0, "float32")
+    layer(x)
+    (term,) = layer.losses
+    (same,) = collected(layer, {}, x)
+    # 12 * 200**2 is beyond float16, and a quarter of it as well; for one example a sixteenth is not.
+    assert term.dtype == same.dtype == jnp.dtype(dtype)
+    assert float(term) == float(same)
+    if dtype == "float16":
+        assert float(term) == np.inf
+    else:
+        assert float(term) == pytest.approx(120_000, rel=2**-8)
+    layer(x / 4)
+    assert float(layer.losses[0]) == pytest.approx(7500, rel=2**-8)
+
+
+def test_the_output_dtype_of_the_policy_is_that_of_the_activity():
+    layer = nn.ReLU(activity_regularizer="l2", dtype="variable=float32,compute=float16,output=float32")
+    built(layer)(X)
+    assert layer.losses[0].dtype == jnp.float32
+
+
+class Adding(nn.Layer):
+    def __init__(self, value, **options):
+        super().__init__(**options)
+        self.value = value
+        self.skip = False
+
+    def call(self, x):
+        if not self.skip:
+            self.add_loss(self.value if self.value is not None else x.mean())
+        return x
+
+
+def test_losses_of_the_last_eager_call():
+    inner = Adding(None)
+    model = built(nn.Sequential([inner, inner, nn.Sequential([Adding(2)])]))
+    assert model.losses == []
+    for _ in range(2):
+        model(X)
+        assert [float(term) for term in model.losses] == [X.mean(), X.mean(), 2]
+    assert [float(term) for term in inner.losses] == [X.mean()] * 2
+    inner.skip = True
+    model(X)
+    assert [float(term) for term in model.losses] == [2]
+    inner(X)  # a call of the part is none of the whole
+    assert [float(term) for term in model.losses] == [2]
+
+
+def test_no_tracer_is_kept():
+    model = built(nn.Sequential([Adding(None), nn.ReLU(activity_regularizer="l1")]))
+    seen = []
+
+    class Watched(nn.Layer):
+        def call(self, x):
+            seen.append(weakref.ref(x))
+            return x
+
+    whole = built(nn.Sequential([model, Watched()]))
+    seen.clear()
+    with jax.checking_leaks():
+        jax.jit(whole)(X)
+        jax.jit(jax.grad(lambda x: whole(x).sum()))(X)
+    assert whole.losses == []
+    whole(X)
+    before = whole.losses
+    assert len(before) == len(collected(whole)) == 2
+    assert [float(a) for a in whole.losses] == [float(b) for b in before]
+    gc.collect()
+    assert [reference() for reference in seen if isinstance(reference(), jax.core.Tracer)] == []
+    # A functional call changes nothing, an eager one neither.
+    nn.functional_call(whole, {}, X * 2)
+    assert [float(a) for a in whole.losses] == [float(b) for b in before]
+
+
+def test_a_function_is_called_outside_of_the_compute_dtype():
+    class Penalised(nn.Layer):
+        def build(self, input_shape):
+            self.w = self.add_weight("w", (1,), constant(1 + 2**-20))
+
+        def call(self, x):
+            self.add_loss(lambda: jnp.sum(self.w.value))
+            return x * self.w.value
+
+    layer = built(Penalised(dtype="mixed_float16"))
+    layer(X)
+    for (term,) in (layer.losses, collected(layer)):
+        assert (term.dtype, float(term)) == (jnp.float32, np.float32(1 + 2**-20))
+
+
+def test_what_is_no_loss_is_refused():
+    for bad, error, match in [
+        (X, ArgumentError, r"float32\[4, 3\]: give its mean"),
+        (1j * jnp.ones(()), ArgumentError, "complex64"),
+        ("a", OperandError, "not a str"),
+        (lambda: X, ArgumentError, "give its mean"),
+    ]:
+        with pytest.raises(error, match=match):
+            built(Adding(bad))(X)
+    with pytest.raises(ArgumentError, match="a function of no arguments"):
+        Adding(1).add_loss(1.0)
+    layer = built(nn.Dense(1, kernel_regularizer=lambda w: w))
+    with pytest.raises(ArgumentError, match="real scalar"):
+        _ = layer.losses
+
+
+def test_losses_inside_of_functions_that_jax_traces_on_its_own_are_refused():
+    class Mapped(nn.Layer):
+        def __init__(self, inner, transform):
+            super().__init__()
+            self.inner, self.transform = inner, transform
+
+        def call(self, x):
+            return self.transform(self.inner)(x)
+
+    transforms = [
+        jax.vmap,
+        jax.checkpoint,
+        jax.jit,
+        lambda f: lambda x: jax.lax.scan(lambda c, row: (c, f(row)), 0, x)[1],
+    ]
+    for transform in transforms:
+        for inner in (Adding(None), nn.ReLU(activity_regularizer="l1")):
+            model = built(Mapped(inner, transform))
+            with pytest.raises(ArgumentError, match=r"nn\.collected_losses\(\) inside of"):
+                collected(model)
+    with pytest.raises(ArgumentError, match="inside of"), nn.collected_losses():
+        jax.jit(built(nn.Sequential([Adding(None)])))(X)
+
+
+def test_recurrent_layers_regularise_the_outputs_of_all_steps():
+    x = np.ones((2, 5, 3), "float32")
+    rnn = built(nn.RNN(nn.SimpleRNNCell(4, activity_regularizer=nn.L1(1.0))), x)
+    outputs = rnn(x)
+    assert [float(term) for term in rnn.losses] == [pytest.approx(float(jnp.abs(outputs).sum()) / 2)]
+    assert [float(term) for term in collected(rnn, x=x)] == [float(rnn.losses[0])]
+
+    class Cell(nn.SimpleRNNCell):
+        def call(self, x, state):
+            self.add_loss(x.sum())
+            return super().call(x, state)
+
+    with pytest.raises(ArgumentError, match="in the layer around the loop"):
+        built(nn.RNN(Cell(4)), x)(x)
+
+
+def test_each_thread_collects_its_own():
+    model = built(nn.Sequential([Adding(None)]))
+    nn.functional_call(model, {}, X)
+    together, found = threading.Barrier(4), {}
+
+    def run(number):
+        with nn.collected_losses() as losses:
+            together.wait()
+            for _ in range(5):
+                nn.functional_call(model, {}, np.full((4, 3), number, "float32"))
+            together.wait()
+        found[number] = [float(term) for term in losses]
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {number: [number] * 5 for number in range(4)}
+    with nn.collected_losses() as outer:
+        with nn.collected_losses() as inner:
+            model(X)
+        assert (len(inner), len(outer)) == (1, 0)
+    model(X)
+    assert len(inner) == 1
+
+
+def test_asking_for_shapes_collects_nothing():
+    with nn.collected_losses() as losses:
+        model = nn.Sequential([Adding(None), nn.Dense(1, kernel_regularizer="l2", activity_regularizer="l2")])
+        nn.initialize(model, X)
+    assert losses == []
+
+
+def test_building_again_adds_no_function_twice():
+    class Once(nn.Layer):
+        def build(self, input_shape):
+            self.add_loss(lambda: 1.0)
+
+        def call(self, x):
+            return x
+
+    layer = Once()
+    built(layer)
+    layer.adopt_policy(layer.dtype_policy)
+    built(layer)
+    assert [float(term) for term in layer.losses] == [1]

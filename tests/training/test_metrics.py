@@ -1,0 +1,234 @@
+"""Metrics: against NumPy, pure and stateful, eager and jitted, over more values than float32 counts."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from supremum import training
+from supremum.errors import ArgumentError, OperandError, UnknownNameError
+from supremum.training import as_metric, compensated, metrics
+
+RANDOM = np.random.default_rng(0)
+DTYPES = ["float16", "bfloat16", "float32"]
+SCORES = RANDOM.normal(size=(2, 8, 5))
+CLASSES = RANDOM.integers(5, size=(2, 8))
+WEIGHTS = RANDOM.random((2, 8)).astype("float32")
+BITS = RANDOM.integers(2, size=(2, 8, 5))
+
+
+def rank(y, x):
+    return (x > np.take_along_axis(x, y[..., None], -1)).sum(-1)
+
+
+CASES = {
+    "sparse": (training.SparseCategoricalAccuracy(), CLASSES, SCORES, lambda y, x: x.argmax(-1) == y),
+    "categorical": (
+        training.CategoricalAccuracy(),
+        np.eye(5)[CLASSES],
+        SCORES,
+        lambda y, x: x.argmax(-1) == y.argmax(-1),
+    ),
+    "binary": (training.BinaryAccuracy(0.0), BITS, SCORES, lambda y, x: ((x > 0) == y).mean(-1)),
+    "top 2": (training.TopKCategoricalAccuracy(2), CLASSES, SCORES, lambda y, x: rank(y, x) < 2),
+    "top 2 of one-hot": (
+        training.TopKCategoricalAccuracy(2),
+        np.eye(5)[CLASSES],
+        SCORES,
+        lambda y, x: rank(y.argmax(-1), x) < 2,
+    ),
+    "accuracy, sparse": (training.Accuracy(), CLASSES, SCORES, lambda y, x: x.argmax(-1) == y),
+    "accuracy, one-hot": (training.Accuracy(), np.eye(5)[CLASSES], SCORES, lambda y, x: x.argmax(-1) == y.argmax(-1)),
+    "accuracy, binary": (
+        training.Accuracy(),
+        BITS[..., :1],
+        SCORES[..., :1],
+        lambda y, x: ((x > 0.5) == y)[..., 0],
+    ),
+    "accuracy, flat": (training.Accuracy(), BITS[..., 0], SCORES[..., 0], lambda y, x: (x > 0.5) == y),
+    "accuracy, classes": (training.Accuracy(), CLASSES, CLASSES % 3, lambda y, x: y == x),
+    "mse": (metrics.MeanSquaredError(), SCORES[::-1], SCORES, lambda y, x: ((y - x) ** 2).mean(-1)),
+    "mae": (metrics.MeanAbsoluteError(), SCORES[::-1], SCORES, lambda y, x: np.abs(y - x).mean(-1)),
+    "function": (as_metric(lambda y, x: jnp.max(x, -1)), CLASSES, SCORES, lambda y, x: x.max(-1)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_metrics_agree_with_numpy_in_every_dtype_over_batches(name):
+    metric, labels, outputs, formula = CASES[name]
+
+    @jax.jit
+    def epochs(given):
+        plain, weighted = metric.init(), metric.init()
+        for y, x, w in given:
+            plain, weighted = metric.update(plain, y, x), metric.update(weighted, y, x, w)
+        return metric.result(plain), metric.result(weighted), plain
+
+    for dtype in DTYPES:
+        cast = outputs if name.endswith("classes") else np.asarray(jnp.asarray(outputs, dtype))
+        given = list(zip(labels, cast, WEIGHTS, strict=True))
+        plain, weighted, state = epochs(given)
+        wide = cast if name.endswith("classes") else cast.astype(np.float64)
+        values = np.stack([formula(y, x) for y, x in zip(labels, wide, strict=True)])
+        assert plain.dtype == weighted.dtype == np.float32
+        assert {leaf.dtype for leaf in jax.tree.leaves(state)} == {np.dtype("float32")}
+        np.testing.assert_allclose(plain, values.mean(), rtol=2e-6, err_msg=dtype)
+        np.testing.assert_allclose(weighted, np.average(values, weights=WEIGHTS), rtol=2e-6, err_msg=dtype)
+
+
+def test_the_shell_keeps_what_the_core_computes():
+    metric = training.SparseCategoricalAccuracy()
+    assert float(metric.result()) == 0
+    state = metric.init()
+    for y, x in zip(CLASSES, SCORES, strict=True):
+        metric.update_state(y, x)
+        state = metric.update(state, y, x)
+    assert float(metric.result()) == float(metric.result(state)) == np.float32((SCORES.argmax(-1) == CLASSES).mean())
+    metric.reset_state()
+    assert float(metric.result()) == 0
+    metric.update_state(CLASSES[0], SCORES[0], sample_weight=np.zeros(8))
+    assert float(metric.result()) == 0
+
+
+def test_mean_of_values_and_weights():
+    mean = training.Mean("loss")
+    mean.update_state([1.0, 3.0], sample_weight=[3.0, 1.0])
+    mean.update_state(jnp.asarray(6, "int32"))
+    assert (mean.name, float(mean.result())) == ("loss", np.float32(12 / 5))
+    mean.update_state([np.nan, 0.4], sample_weight=[0.0, 1.0])
+    assert float(mean.result()) == pytest.approx(12.4 / 6)
+    with pytest.raises(ArgumentError, match="sample_weight"):
+        mean.update_state([1.0, 2.0], sample_weight=np.ones(3))
+
+
+def test_counts_go_on_beyond_the_whole_numbers_of_float32():
+    """An epoch of 2**24 + 3000 examples: a float32 sum of ones stands still at 2**24."""
+
+    @jax.jit
+    def more(total):
+        return jax.lax.scan(lambda total, _: (compensated.plus(total, 1.0), None), total, None, length=3000)[0]
+
+    near = compensated.plus_count(compensated.zero(), 2**24 - 100)
+    total = more(near)
+    assert float(total.value) + float(total.error) == 2**24 + 2900
+    plain = jax.lax.scan(lambda t, _: (t + 1, None), jnp.float32(2**24 - 100), None, length=3000)[0]
+    assert float(plain) == 2**24  # the trap is there
+    for count in (2**31 - 1, 2**35 + 1):
+        found = compensated.plus_count(compensated.zero(), count)
+        assert int(float(found.value)) + int(float(found.error)) == count
+    traced = jax.jit(compensated.plus_count)(compensated.zero(), jnp.int32(2**31 - 1))
+    assert int(float(traced.value)) + int(float(traced.error)) == 2**31 - 1
+
+
+def test_a_long_epoch_of_an_accuracy_and_of_a_mean_is_right():
+    metric = training.Accuracy()
+    labels = jnp.zeros(2, "int32")
+    outputs = jnp.asarray([[1.0, 0.0], [0.0, 1.0]])
+    state = metric.init()
+    state = state._replace(
+        total=compensated.plus_count(state.total, 2**25), weight=compensated.plus_count(state.weight, 2**25)
+    )
+
+    @jax.jit
+    def run(state):
+        return jax.lax.scan(lambda s, _: (metric.update(s, labels, outputs), None), state, None, length=2**14)[0]
+
+    for _ in range(4):
+        state = run(state)
+    right, count = 2**25 + 2**16, 2**25 + 2**17
+    assert (float(state.total.value), float(state.weight.value)) == (right, count)
+    assert float(metric.result(state)) == np.float32(right / count)
+    tenths, mean = np.float32(0.1), training.Mean()
+    state = jax.jit(lambda s: jax.lax.scan(lambda s, _: (mean.update(s, tenths), None), s, None, length=2**17)[0])(
+        mean.init()
+    )
+    assert float(mean.result(state)) == tenths
+    assert float(state.total.value) == np.float32(float(tenths) * 2**17)
+
+
+def test_infinity_and_nan_are_seen():
+    for bad in (np.inf, np.nan):
+        mean = training.Mean()
+        mean.update_state([1.0, bad])
+        mean.update_state([2.0])
+        np.testing.assert_equal(float(mean.result()), bad)
+
+
+def test_states_can_be_donated():
+    metric = training.Accuracy()
+    step = jax.jit(metric.update, donate_argnums=0)
+    state = step(metric.init(), CLASSES[0], SCORES[0])
+    state = step(state, CLASSES[0], SCORES[0])
+    assert float(metric.result(state)) == np.float32((SCORES[0].argmax(-1) == CLASSES[0]).mean())
+
+
+def test_outputs_that_are_nan_are_wrong():
+    nan = jnp.full((4, 3), jnp.nan)
+    for metric in (training.Accuracy(), training.TopKCategoricalAccuracy(3), training.SparseCategoricalAccuracy()):
+        metric.update_state(jnp.zeros(4, "int32"), nan)
+        assert float(metric.result()) == 0
+    binary = training.BinaryAccuracy()
+    binary.update_state(jnp.zeros((4, 3)), nan)
+    assert float(binary.result()) == 0
+
+
+def test_many_classes_are_told_apart_in_narrow_dtypes():
+    """bfloat16 knows no 257: labels are not brought to the dtype of the outputs."""
+    outputs = jax.nn.one_hot(jnp.asarray([257, 256]), 300, dtype="bfloat16")
+    for metric in (training.Accuracy(), training.SparseCategoricalAccuracy()):
+        metric.update_state(jnp.asarray([256, 257]), outputs)
+        assert float(metric.result()) == 0
+    top = training.TopKCategoricalAccuracy(1)
+    top.update_state(jnp.asarray([257, -1]), outputs)
+    assert float(top.result()) == 0.5
+
+
+def test_a_threshold_is_not_rounded_to_the_outputs():
+    metric = training.BinaryAccuracy(threshold=0.50001)
+    metric.update_state([0.0], jnp.asarray([0.5], "float16"))
+    metric.update_state([0], jnp.asarray([0.5], "bfloat16"))
+    assert float(metric.result()) == 1
+
+
+def test_a_function_that_gives_one_number_counts_for_all_examples():
+    metric = as_metric(training.MeanSquaredError())
+    assert metric.name == "mean_squared_error"
+    metric.update_state(np.zeros((3, 2)), np.ones((3, 2), "float16"))
+    metric.update_state(np.zeros((1, 2)), np.full((1, 2), 3.0))
+    assert float(metric.result()) == 3
+    with pytest.raises(ArgumentError, match="one number for a batch"):
+        metric.update_state(np.zeros((3, 2)), np.ones((3, 2)), sample_weight=np.ones(3))
+
+    def largest(y_true, y_pred):
+        assert y_pred.dtype == np.float16
+        return y_pred.max(-1)
+
+    named = as_metric(largest)
+    named.update_state(None, np.ones((2, 2), "float16"))
+    assert (named.name, float(named.result())) == ("largest", 1)
+
+
+@pytest.mark.parametrize("metric", [training.Accuracy(), training.BinaryAccuracy(), metrics.MeanSquaredError()])
+def test_the_classic_bug_of_broadcasting_is_refused(metric):
+    with pytest.raises(ArgumentError, match=r"give y_true\[\.\.\., None\]"):
+        metric.update_state(np.zeros(3), np.zeros((3, 1)))
+    with pytest.raises(ArgumentError, match=r"give y_true\[\.\.\., None\]"):
+        metric.update_state(np.zeros(3, "int32"), np.zeros((3, 1)))
+
+
+def test_names_and_what_is_none():
+    metric = training.Mean()
+    assert as_metric(metric) is metric
+    assert (as_metric("acc").name, type(as_metric("accuracy"))) == ("acc", training.Accuracy)
+    with pytest.raises(UnknownNameError, match="did you mean 'accuracy'"):
+        as_metric("acuracy")
+    with pytest.raises(OperandError, match=r"give Mean\(\)"):
+        as_metric(training.Mean)
+    with pytest.raises(OperandError, match="not 3"):
+        as_metric(3)
+    with pytest.raises(OperandError, match="numbers of classes"):
+        training.SparseCategoricalAccuracy().update_state([1.0], [[0.0, 1.0]])
+    with pytest.raises(ArgumentError, match="k is a whole number"):
+        training.TopKCategoricalAccuracy(0)
+    with pytest.raises(OperandError, match="complex"):
+        training.Accuracy().update_state([1], np.ones((1, 2), "complex64"))
