@@ -89,7 +89,7 @@ def in_keras(kind, policy, steps_per_execution):
     model.compile(
         keras.optimizers.Adam(1e-3),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        ["accuracy"],
+        metrics=["accuracy"],
         steps_per_execution=steps_per_execution,
     )
     return model

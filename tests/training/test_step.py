@@ -10,7 +10,7 @@ import pytest
 from supremum import nn
 from supremum.mixed_precision import DynamicLossScale, FixedLossScale
 from supremum.optimizers import SGD, Adam, LossScaleOptimizer
-from supremum.training import Batch, Mean, SparseCategoricalCrossentropy, TrainState, train_step
+from supremum.training import Batch, SparseCategoricalCrossentropy, init_state, train_step
 from training.blobs import blobs, equal
 from training.blobs import network as unbuilt
 
@@ -28,11 +28,8 @@ def network(policy="mixed_float16"):
 def started(model, optimizer, scale):
     """The step of an optimizer, around which there may be a loss scale, and the state before it."""
     optimizer = optimizer if scale is None else LossScaleOptimizer(optimizer, scale)
-    optimizer.build(model.trainable_variables)
-    values = jax.tree.map(jnp.copy, nn.split_variables(model))
-    state = TrainState(*values, optimizer.state, Mean().init(), {}, jax.random.key(0), jnp.zeros((), "int32"))
-    step = train_step(model, LOSS, optimizer, Mean(), {})
-    return lambda state, x, y: step(state, Batch(x, y)), state
+    step = train_step(model, LOSS, optimizer)
+    return lambda state, x, y: step(state, Batch(x, y)), init_state(model, optimizer)
 
 
 def host(tree):
@@ -45,9 +42,10 @@ def host(tree):
 def test_a_step_changes_everything_it_should(scale, jitted):
     model = network()
     step, state = started(model, Adam(0.01), scale)
-    after, report = (jax.jit(step) if jitted else step)(state, *blobs())
-    assert not bool(report.skipped)
-    assert float(report.loss_scale) == (1 if scale is None else 8)
+    after = (jax.jit(step) if jitted else step)(state, *blobs())
+    _, loss_scale, skipped = after.log.fetch()[0]
+    assert not skipped
+    assert loss_scale == (1 if scale is None else 8)
     for path in (path for path in state.trainable if path != "dense/bias"):  # a bias before a norm has no gradient
         assert not np.array_equal(state.trainable[path], after.trainable[path]), path
         assert after.trainable[path].dtype == np.float32
@@ -62,16 +60,16 @@ def test_a_step_with_gradients_that_are_not_finite_changes_the_scale_only(bad, j
     step, state = started(model, Adam(0.01), SCALES["dynamic"])
     step = jax.jit(step) if jitted else step
     x, y = blobs()
-    state, _ = step(state, x, y)
-    after, report = step(state, np.where(x > 1, np.float32(bad), x), y)
-    assert bool(report.skipped)
+    state = step(state, x, y)
+    after = step(state, np.where(x > 1, np.float32(bad), x), y)
+    assert after.log.fetch()[:, 2].tolist() == [0, 1]
     kept = [(each.trainable, each.other, each.optimizer.inner, each.loss) for each in (state, after)]
     assert equal(*kept)
     assert float(after.optimizer.scaling.loss_scale) == 4
     assert int(after.optimizer.scaling.num_skipped_steps) == 1
     assert int(after.count) == int(state.count) + 1
-    recovered, report = step(after, x, y)
-    assert not bool(report.skipped)
+    recovered = step(after, x, y)
+    assert not recovered.log.fetch()[2, 2]
     assert np.all(np.isfinite(np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(recovered.trainable)])))
 
 
@@ -94,7 +92,7 @@ def test_scaling_by_a_power_of_two_changes_no_bit_in_float32(scale):
         step, state = started(model, SGD(0.1), settings)
         step = jax.jit(step)
         for _ in range(3):
-            state, _ = step(state, *blobs())
+            state = step(state, *blobs())
         results.append(host(state.trainable))
     assert equal(*results)
 
@@ -110,7 +108,7 @@ def test_the_step_is_traced_once(scale):
 
     step = jax.jit(counted)
     for _ in range(3):
-        state, _ = step(state, *blobs())
+        state = step(state, *blobs())
     assert len(traces) == 1
 
 
@@ -152,12 +150,12 @@ def test_one_step_is_one_dispatch(scale, tmp_path):
     step, state = started(model, Adam(0.01), scale)
     step = jax.jit(step, donate_argnums=0)
     x, y = jax.device_put(blobs())
-    state, _ = step(state, x, y)
+    state = step(state, x, y)
     states = [state]
 
     def run(count):
         for _ in range(count):
-            states[0], _ = step(states[0], x, y)
+            states[0] = step(states[0], x, y)
         jax.block_until_ready(states[0].trainable)
 
     assert executions(lambda: run(1), tmp_path / "one") == 1

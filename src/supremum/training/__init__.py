@@ -10,7 +10,8 @@ from supremum.training.accuracies import (
 from supremum.training.arrays_file import load_arrays, save_arrays
 from supremum.training.batch import Batch
 from supremum.training.callbacks import Callback, CSVLogger, EarlyStopping, LambdaCallback, ModelCheckpoint
-from supremum.training.checkpoint_errors import CheckpointError, CheckpointFileError
+from supremum.training.checkpoint_errors import CheckpointError, CheckpointFileError, MissingCheckpointError
+from supremum.training.checkpoint_folder import CheckpointFolder, CheckpointWarning
 from supremum.training.checkpoints import Checkpoint
 from supremum.training.cross_entropy import (
     BinaryCrossentropy,
@@ -32,7 +33,8 @@ from supremum.training.regression import (
     MeanSquaredError,
     Poisson,
 )
-from supremum.training.step import LossFunction, StepReport, TrainState, TrainStep, train_step
+from supremum.training.step import LossFunction, TrainState, TrainStep, init_state, train_step
+from supremum.training.step_log import StepLog
 from supremum.training.weights import LoadReport, MismatchError, load_weights, save_weights
 
 __all__ = [
@@ -48,6 +50,8 @@ __all__ = [
     "Checkpoint",
     "CheckpointError",
     "CheckpointFileError",
+    "CheckpointFolder",
+    "CheckpointWarning",
     "CosineSimilarity",
     "EarlyStopping",
     "FunctionLoss",
@@ -65,18 +69,20 @@ __all__ = [
     "MeanSquaredError",
     "Metric",
     "MismatchError",
+    "MissingCheckpointError",
     "Model",
     "ModelCheckpoint",
     "Poisson",
     "Sequential",
     "SparseCategoricalAccuracy",
     "SparseCategoricalCrossentropy",
-    "StepReport",
+    "StepLog",
     "TopKCategoricalAccuracy",
     "TrainState",
     "TrainStep",
     "as_loss",
     "as_metric",
+    "init_state",
     "load_arrays",
     "load_weights",
     "save_arrays",

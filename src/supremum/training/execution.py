@@ -50,7 +50,10 @@ class Execution:
                 f"steps_per_execution is a whole number from 1 on, or 'auto', not {steps_per_execution!r}"
             )
         self.chosen: int | None = None if isinstance(steps_per_execution, str) else steps_per_execution
+        self.most_at_once = SEVERAL if self.chosen is None else self.chosen
         self._step = step
+        self._key: Hashable = None
+        self._changes = 0
         donated = (0,) if donate else ()
         self._one = jax.jit(self._run_one, static_argnums=3, donate_argnums=donated)
         self._selected = jax.jit(self._run_selected, static_argnums=(3, 4), donate_argnums=donated)
@@ -87,7 +90,7 @@ class Execution:
             parts: the batches.
             carry: gives the carry to go on from, before each dispatch.
             constant: what does not change.
-            key: gives what else was compiled in, before each dispatch.
+            key: gives what else is compiled in, before each dispatch.
 
         Yields:
             How many steps were sent at once, the carry after them, and what was kept of each, stacked.
@@ -108,7 +111,7 @@ class Execution:
             if self.chosen == 1:
                 yield from self._one_by_one(waiting, carry, constant, key)
             else:
-                yield self.chosen, *self._stacked(carry(), constant, waiting, key())
+                yield self.chosen, *self._stacked(carry(), constant, waiting, self._version(key()))
                 waiting = []
         yield from self._one_by_one(waiting, carry, constant, key)
 
@@ -116,7 +119,7 @@ class Execution:
         self, waiting: list[Batch], carry: Callable[[], Any], constant: Any, key: Callable[[], Hashable]
     ) -> Iterator[tuple[int, Any, Any]]:
         while waiting:
-            yield 1, *self._one(carry(), constant, waiting.pop(0), key())
+            yield 1, *self._one(carry(), constant, waiting.pop(0), self._version(key()))
 
     def _over_selection(
         self, selection: Selection, carry: Callable[[], Any], constant: Any, key: Callable[[], Hashable]
@@ -126,13 +129,20 @@ class Execution:
         while left:
             count = self._next_count(left, times)
             start = time.perf_counter()
-            after, position, kept = self._selected(carry(), constant, selection, count, key())
+            after, position, kept = self._selected(carry(), constant, selection, count, self._version(key()))
             selection = selection._replace(position=position)
             if self.chosen is None:
                 jax.block_until_ready(position)
                 times[count].append((time.perf_counter() - start) / count)
             left -= count
             yield count, after, kept
+
+    def _version(self, key: Hashable) -> int:
+        """A number for what is compiled in, which jit compares faster than the whole of it."""
+        if key is not self._key and key != self._key:
+            self._key = key
+            self._changes += 1
+        return self._changes
 
     def _next_count(self, left: int, times: dict[int, list[float]]) -> int:
         """How many steps to send next; while that is not chosen, those that are still to be measured."""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 
 from supremum.mixed_precision import LossScaleState
-from supremum.nn import Layer, collected_losses, functional_call
+from supremum.nn import Layer, collected_losses, functional_call, split_variables
 from supremum.optimizers import Optimizer
 from supremum.training.batch import Batch
 from supremum.training.metric import Mean, Metric
+from supremum.training.step_log import StepLog
 
 LossFunction: TypeAlias = Callable[..., jax.Array]
 """A function of labels, outputs and sample weights (or None) that gives a floating scalar."""
@@ -30,7 +32,9 @@ class TrainState:
         optimizer: the optimizer's own state, that of a loss scale with it.
         loss: the state of the mean of this epoch's losses.
         metrics: the states of the metrics, by name.
-        key: where the random numbers of all steps come from.
+        log: what each step says about itself.
+        key: where the random numbers of all steps come from: the data of a key of `jax.random`, for a key itself would
+            double the time of a dispatch.
         count: how many steps there were, skipped ones too.
     """
 
@@ -39,29 +43,49 @@ class TrainState:
     optimizer: Any
     loss: Any
     metrics: dict[str, Any]
+    log: StepLog
     key: jax.Array
     count: jax.Array
 
 
-class StepReport(NamedTuple):
-    """What a step says about itself, on the device.
+TrainStep: TypeAlias = Callable[[TrainState, Batch], TrainState]
 
-    Attributes:
-        loss: the loss before the step, unscaled.
-        loss_scale: the factor it was scaled by; 1 without loss scaling.
-        skipped: whether the gradients were not finite and nothing was changed.
+
+LOSS_MEAN = Mean("loss")
+"""What gathers the losses of an epoch."""
+
+
+def init_state(
+    model: Layer,
+    optimizer: Optimizer,
+    metrics: Mapping[str, Metric] = MappingProxyType({}),
+    *,
+    seed: int = 0,
+) -> TrainState:
+    """The state before the first step, in memory of its own, which a step may use again.
+
+    Args:
+        model: a built model.
+        optimizer: what changes its variables; it is built for them.
+        metrics: what is gathered, by name.
+        seed: where the random numbers of layers come from.
     """
-
-    loss: jax.Array
-    loss_scale: jax.Array
-    skipped: jax.Array
-
-
-TrainStep: TypeAlias = Callable[[TrainState, Batch], tuple[TrainState, StepReport]]
+    optimizer.build(model.trainable_variables)
+    trainable, other, state = jax.tree.map(jnp.copy, (*split_variables(model), optimizer.state))
+    return TrainState(
+        trainable,
+        other,
+        state,
+        LOSS_MEAN.init(),
+        {name: metric.init() for name, metric in metrics.items()},
+        StepLog.empty(),
+        jax.random.key_data(jax.random.key(seed)),
+        jnp.zeros((), jnp.int32),
+    )
 
 
 def train_step(
-    model: Layer, loss: LossFunction, optimizer: Optimizer, mean: Mean, metrics: Mapping[str, Metric]
+    model: Layer, loss: LossFunction, optimizer: Optimizer, metrics: Mapping[str, Metric] = MappingProxyType({})
 ) -> TrainStep:
     """The step function of a model; pure, so it can be jitted or scanned.
 
@@ -72,15 +96,14 @@ def train_step(
         model: a built model.
         loss: what is made small, with what the layers add to it.
         optimizer: what changes the variables.
-        mean: what gathers the losses of an epoch.
-        metrics: what else is gathered, by name.
+        metrics: what is gathered, by name.
 
     Returns:
-        A function of state and batch that gives the next state and a report.
+        A function of state and batch that gives the next state.
     """
 
-    def step(state: TrainState, batch: Batch) -> tuple[TrainState, StepReport]:
-        key = jax.random.fold_in(state.key, state.count)
+    def step(state: TrainState, batch: Batch) -> TrainState:
+        key = jax.random.fold_in(jax.random.wrap_key_data(state.key), state.count)
 
         def loss_of(trainable: dict[str, jax.Array], other: dict[str, jax.Array]) -> tuple[jax.Array, Any]:
             with collected_losses() as penalties:
@@ -99,12 +122,12 @@ def train_step(
             gradients,
             state.optimizer,
             state.trainable,
-            after=(other, mean.update(state.loss, value, examples), gathered),
+            after=(other, LOSS_MEAN.update(state.loss, value, examples), gathered),
             before=(state.other, state.loss, state.metrics),
         )
         other, losses, gathered = updated.alongside
-        after = TrainState(updated.values, other, updated.state, losses, gathered, state.key, state.count + 1)
-        return after, StepReport(value, scale_of(state.optimizer), updated.skipped)
+        log = state.log.add(value, scale_of(state.optimizer), updated.skipped)
+        return TrainState(updated.values, other, updated.state, losses, gathered, log, state.key, state.count + 1)
 
     return step
 

@@ -22,8 +22,9 @@ from supremum.training.data import Data
 from supremum.training.execution import Execution
 from supremum.training.history import History
 from supremum.training.logs import BatchLogs
-from supremum.training.metric import Mean, Metric
-from supremum.training.step import StepReport, TrainState, has_scale, penalised, scale_of, train_step
+from supremum.training.metric import Metric
+from supremum.training.step import LOSS_MEAN, TrainState, has_scale, penalised, scale_of, train_step
+from supremum.training.step_log import CAPACITY, StepLog
 
 # Which random numbers the order of examples comes from; what is random in layers is counted from 0 on.
 _ORDER = 2**31 - 1
@@ -41,7 +42,6 @@ class Trainer:
         seed: where weights, the order of examples and what is random in layers come from.
 
     Attributes:
-        key: where random numbers come from.
         count: how many steps were taken, skipped ones too.
         epoch: the number of the next epoch.
         seed: as given.
@@ -59,18 +59,23 @@ class Trainer:
         self._model = model
         self.optimizer = optimizer
         self._loss = loss
-        self._mean = Mean(name="loss")
         self._metrics = {metric.name: metric for metric in metrics}
         self.seed = seed
-        self.key = jax.random.key(seed)
+        self._key = jax.random.key_data(jax.random.key(seed))
         self.count = jnp.zeros((), jnp.int32)
         self.epoch = 0
-        step = train_step(model, loss, optimizer, self._mean, self._metrics)
-        self._training = Execution(lambda state, _, batch: step(state, batch), steps_per_execution, donate=True)
+        step = train_step(model, loss, optimizer, self._metrics)
+        self._training = Execution(lambda state, _, batch: (step(state, batch), None), steps_per_execution, donate=True)
+        self._log = self._empty_log()
         self._evaluation = Execution(self._evaluated, 1)
         self._prediction = Execution(self._predicted, 1)
         self._gathered = self._nothing_gathered()
         self._loans: tuple[Loan, Loan] | None = None
+
+    @property
+    def key(self) -> jax.Array:
+        """Where random numbers come from, a key of `jax.random`."""
+        return jax.random.wrap_key_data(jnp.copy(self._key))
 
     def prepare(self, data: Data | None = None) -> None:
         """Make the model's weights and the optimizer's state where there are none.
@@ -107,7 +112,7 @@ class Trainer:
             epoch: the number of its next epoch.
             seed: what it was compiled with.
         """
-        self.key, self.count = jax.random.clone(key), jnp.asarray(count, jnp.int32)
+        self._key, self.count = jnp.array(jax.random.key_data(key)), jnp.array(count, jnp.int32)
         self.epoch, self.seed = epoch, seed
 
     def train(
@@ -145,8 +150,9 @@ class Trainer:
                 for callback in callbacks:
                     callback.on_epoch_begin(epoch)
                 start = time.perf_counter()
-                reports = self._train_epoch(data, epoch, shuffle, watching, should_stop)
-                logs = self._epoch_logs(_record(history, reports))
+                logs = self._epoch_logs(
+                    _record(history, self._train_epoch(data, epoch, shuffle, watching, should_stop))
+                )
                 history.seconds.append(time.perf_counter() - start)
                 if validate is not None:
                     logs |= validate(epoch)
@@ -186,7 +192,8 @@ class Trainer:
         assert self._loans is not None
         loss, metrics = self._gathered
         trainable, other = self._loans
-        return TrainState(trainable.take(), other.take(), self.optimizer.state, loss, metrics, self.key, self.count)
+        values = trainable.take(), other.take()
+        return TrainState(*values, self.optimizer.state, loss, metrics, self._log, self._key, self.count)
 
     def _keep(self, state: TrainState) -> None:
         assert self._loans is not None
@@ -195,7 +202,7 @@ class Trainer:
         other.give(state.other)
         self.optimizer.state = state.optimizer
         self._gathered = state.loss, state.metrics
-        self.key, self.count = state.key, state.count
+        self._log, self._key, self.count = state.log, state.key, state.count
 
     def _train_epoch(
         self,
@@ -204,15 +211,18 @@ class Trainer:
         shuffle: bool = False,
         watching: Sequence[Callback] = (),
         should_stop: Callable[[], bool] = lambda: False,
-    ) -> list[StepReport]:
-        reports: list[StepReport] = []
-        taken = 0
+    ) -> list[Any]:
+        """Train for an epoch, and give what its steps said about themselves, in parts."""
+        parts_of_log: list[Any] = []
+        taken = fetched = 0
         self._gathered = self._nothing_gathered()
         parts = data.epoch(self._order_key(epoch) if shuffle else None)
-        for steps, after, report in self._training.over(parts, self._state, None, lambda: self.optimizer.trace_key):
+        for steps, after, _ in self._training.over(parts, self._state, None, lambda: self.optimizer.trace_key):
             self._keep(after)
-            reports.append(report)
             taken += steps
+            if taken - fetched + self._training.most_at_once > len(self._log.rows):
+                parts_of_log.append(self._fetch_log())
+                fetched = taken
             if watching:
                 logs = BatchLogs(self._logs)
                 for callback in watching:
@@ -225,7 +235,15 @@ class Trainer:
                 f"the data gave no batch in epoch {epoch}: an iterator gives its batches once, so give what can be "
                 "iterated again, a list or a DataLoader, or steps_per_epoch="
             )
-        return reports
+        return [*parts_of_log, self._fetch_log()]
+
+    def _fetch_log(self) -> Any:
+        rows = self._log.fetch()
+        self._log = self._empty_log()
+        return rows
+
+    def _empty_log(self) -> StepLog:
+        return StepLog.empty(max(CAPACITY, 2 * self._training.most_at_once))
 
     def _order_key(self, epoch: int) -> jax.Array:
         """Where the order of examples comes from; a key of its own, for steps use the memory of theirs again."""
@@ -295,18 +313,18 @@ class Trainer:
             name: metric.update(metrics[name], batch.y, outputs, batch.sample_weight)
             for name, metric in self._metrics.items()
         }
-        return (self._mean.update(loss, value, examples), after), None
+        return (LOSS_MEAN.update(loss, value, examples), after), None
 
     def _predicted(self, carry: None, values: dict[str, jax.Array], batch: Batch) -> tuple[None, Any]:
         return carry, functional_call(self._model, values, batch.x, training=False)[0]
 
     def _nothing_gathered(self) -> Any:
-        return self._mean.init(), {name: metric.init() for name, metric in self._metrics.items()}
+        return LOSS_MEAN.init(), {name: metric.init() for name, metric in self._metrics.items()}
 
     @partial(jax.jit, static_argnums=0)
     def _results(self, gathered: Any) -> dict[str, jax.Array]:
         loss, metrics = gathered
-        found = {"loss": self._mean.result_of(loss)}
+        found = {"loss": LOSS_MEAN.result_of(loss)}
         return found | {name: metric.result_of(metrics[name]) for name, metric in self._metrics.items()}
 
 
@@ -318,11 +336,10 @@ def _first(leaf: Any) -> Any:
     return leaf[0]
 
 
-def _record(history: History, reports: list[StepReport]) -> int:
+def _record(history: History, log: list[Any]) -> int:
     """Add steps to a history, and count those that were skipped."""
-    fetched: list[StepReport] = jax.device_get(reports)
-    for report in fetched:
-        history.loss += np.asarray(report.loss, np.float64).tolist()
-        history.loss_scale += report.loss_scale.tolist()
-        history.skipped += report.skipped.tolist()
-    return int(sum(report.skipped.sum() for report in fetched))
+    loss, scale, skipped = np.concatenate(log).T
+    history.loss += loss.tolist()
+    history.loss_scale += scale.tolist()
+    history.skipped += skipped.astype(bool).tolist()
+    return int(skipped.sum())
