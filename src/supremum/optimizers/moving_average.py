@@ -136,6 +136,11 @@ class MovingAverage(OptimizerWrapper):
         object.__setattr__(self, "_keys", keys)
         object.__setattr__(self, "_averages", averages)
 
+    def init(self, values: Mapping[str, jax.Array]) -> AveragedState:
+        """A state for a step on these values, as `Optimizer.init`; averages start from them."""
+        averages = {key: jnp.array(at_least_float32(value), copy=True) for key, value in values.items()}
+        return AveragedState(self.inner_optimizer.init(values), averages, jnp.copy(self._decay))
+
     def update(
         self,
         gradients: Mapping[str, Any],

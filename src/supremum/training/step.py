@@ -59,9 +59,7 @@ TrainStep: TypeAlias = Callable[[TrainState, Any, Any], tuple[TrainState, StepRe
 def init_state(model: Layer, optimizer: Optimizer, loss_scale: LossScale | None) -> TrainState:
     """The state before the first step, with copies of a built model's values."""
     trainable, other = jax.tree.map(jnp.copy, split_variables(model))
-    fresh = type(optimizer).from_config(optimizer.get_config())
-    fresh.build(model.trainable_variables)
-    return TrainState(trainable, other, fresh.state, None if loss_scale is None else loss_scale.init())
+    return TrainState(trainable, other, optimizer.init(trainable), None if loss_scale is None else loss_scale.init())
 
 
 def train_step(model: Layer, loss: LossFunction, optimizer: Optimizer, loss_scale: LossScale | None) -> TrainStep:
