@@ -171,7 +171,7 @@ class MovingAverage(OptimizerWrapper):
         return {**self.inner_optimizer.variables, **self._named_averages()}
 
     def _named_averages(self) -> dict[str, jax.Array]:
-        return {_PREFIX + key: average for key, average in self._averages.items()}
+        return {_PREFIX + key: average for key, average in sorted(self._averages.items())}
 
     def load_variables(self, saved: Mapping[str, Any]) -> None:
         """Take over what `variables` gave, all of it or nothing."""
