@@ -117,6 +117,29 @@ def test_compiled_steps_read_other_variables_as_they_are_now():
     assert float(count.value) == 4
 
 
+@pytest.mark.parametrize("wrap", [lambda each: each, LossScaleOptimizer], ids=["plain", "scaled"])
+def test_numbers_that_are_set_need_no_new_trace(wrap):
+    w, traces = nn.Variable([0.0], "w"), []
+
+    def loss_fn(x):
+        traces.append(x)
+        return jnp.sum(w.value * x)
+
+    optimizer = wrap(SGD(1.0, momentum=0.5))
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    for number in range(4):
+        optimizer.learning_rate = 2.0**-number
+        if optimizer is not inner:
+            optimizer.loss_scale.loss_scale.assign(2.0**number)
+        before = float(w.value[0])
+        optimizer.minimize(loss_fn, w, jnp.float32(1.0))
+        assert float(w.value[0]) == before - 2.0**-number * (2 - 0.5**number)
+    assert len(traces) == 1
+    inner.nesterov = True
+    optimizer.minimize(loss_fn, w, jnp.float32(1.0))
+    assert len(traces) == 2
+
+
 def test_without_arguments_other_variables_are_assigned_too():
     w, count = nn.Variable(1.0, "w", dtype="float32"), nn.Variable(0.0, "count", dtype="float32")
     optimizer = LossScaleOptimizer(SGD(1.0), SCALE)

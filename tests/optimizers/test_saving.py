@@ -1,6 +1,8 @@
 """Checkpoints and configurations of optimizers, and their exchange with a LossScaleOptimizer."""
 
+import copy
 import json
+import pickle
 
 import jax.numpy as jnp
 import numpy as np
@@ -152,6 +154,20 @@ def test_weights_are_a_list(wrap):
         target.set_weights(weights[:1])
     with pytest.raises(TypeError, match="load_variables"):
         target.set_weights(source.variables)
+
+
+def test_a_copy_is_an_optimizer_of_its_own():
+    variables = variables_of()
+    optimizer = SGD(0.5, momentum=0.5)
+    optimizer.build(variables)
+    optimizer.apply_gradients(pairs_of(variables, GRADIENTS[0]))
+    for copied in (copy.deepcopy(optimizer), pickle.loads(pickle.dumps(optimizer))):
+        copied.learning_rate, copied.nesterov = 0.25, True
+        copied.apply_gradients(pairs_of(copied.built_for, GRADIENTS[1]))
+        g, m = (GRADIENTS[n]["dense/bias"] for n in (1, 0))
+        moved = -0.5 * m - 0.25 * (g + 0.5 * (g + 0.5 * m))
+        np.testing.assert_allclose(np.asarray(copied.built_for["dense/bias"].value), moved, rtol=1e-5)
+        assert (int(copied.iterations), int(optimizer.iterations), float(optimizer.learning_rate)) == (2, 1, 0.5)
 
 
 def transformer(pairs):

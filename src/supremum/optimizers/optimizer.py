@@ -280,7 +280,14 @@ class Optimizer(Saved):
         wide = {key: at_least_float32(values[key]) for key in steered}
         held = injected.given(state.slots, numbers)
         part = slots.restrict(held, keys, steered.keys())
-        updates, part_after = inner.update(steered, slots.widened(part), wide)
+        try:
+            updates, part_after = inner.update(steered, slots.widened(part), wide)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ArgumentError(
+                f"the transformation of {type(self).__name__} cannot take a step on the variables {', '.join(wide)}. "
+                "It is given gradients and values as flat dicts by these keys, and nothing else, such as the loss; "
+                f"where not all variables have a gradient, a mask has to be a function of the dict: {error}"
+            ) from error
         held_after = slots.graft(held, keys, slots.narrowed(part_after, part), steered.keys())
         changed = {key: (wide[key] + updates[key]).astype(values[key].dtype) for key in steered}
         next_state = OptimizerState(
