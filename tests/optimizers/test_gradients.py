@@ -229,7 +229,7 @@ def test_two_momenta_have_names_of_their_own():
 def test_what_optax_cannot_do_is_said():
     needs_the_loss = Optimizer(optax.polyak_sgd())
     w = nn.Variable([1.0], "w")
-    with pytest.raises(ValueError, match="cannot take a step on the variables w.*nothing else, such as the loss"):
+    with pytest.raises(ValueError, match=r"cannot take a step on the variables w.*nothing else, such as the loss"):
         needs_the_loss.apply_gradients([(jnp.ones(1), w)])
     masked = Optimizer(optax.masked(optax.sgd(1.0), {"v": True}))
     with pytest.raises(ValueError, match="makes no state for the variables w"):
