@@ -177,9 +177,9 @@ def clipped(
         global_clipnorm: the largest norm of all together; None for any.
     """
     if clipvalue is not None:
-        gradients = {key: jnp.clip(each, -clipvalue, clipvalue) for key, each in gradients.items()}
+        gradients = {key: jnp.clip(each, -clipvalue, clipvalue).astype(each.dtype) for key, each in gradients.items()}
     if clipnorm is not None:
-        gradients = {key: each * _shrinking([each], clipnorm) for key, each in gradients.items()}
+        gradients = {key: each * _shrinking([each], clipnorm).astype(each.dtype) for key, each in gradients.items()}
     if global_clipnorm is not None:
         factor = _shrinking(list(gradients.values()), global_clipnorm)
         gradients = {key: each * factor.astype(each.dtype) for key, each in gradients.items()}

@@ -118,6 +118,10 @@ class LossScaleOptimizer(OptimizerWrapper):
         """Whether steps may be skipped; a fixed scale skips none."""
         return self._loss_scale.settings.skips or self.inner_optimizer.skips
 
+    def init(self, values: Mapping[str, jax.Array]) -> LossScaledState:
+        """A state for a step on these values, as `Optimizer.init`."""
+        return LossScaledState(self.inner_optimizer.init(values), self._loss_scale.copy().state)
+
     def value_and_grad(self, loss_fn: Callable[..., Any], *, has_aux: bool = False) -> Callable[..., Any]:
         """Value and unscaled gradients, at least float32, of a scaled loss, as `Optimizer.value_and_grad`."""
         checked = checked_loss(loss_fn, has_aux)

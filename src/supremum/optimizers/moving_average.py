@@ -138,6 +138,11 @@ class MovingAverage(OptimizerWrapper):
         object.__setattr__(self, "_keys", keys)
         object.__setattr__(self, "_averages", averages)
 
+    def init(self, values: Mapping[str, jax.Array]) -> AveragedState:
+        """A state for a step on these values, as `Optimizer.init`; averages start from them."""
+        averages = {key: jnp.array(at_least_float32(value), copy=True) for key, value in values.items()}
+        return AveragedState(self.inner_optimizer.init(values), averages, jnp.copy(self._decay))
+
     def update(
         self,
         gradients: Mapping[str, Any],
@@ -168,7 +173,7 @@ class MovingAverage(OptimizerWrapper):
         return {**self.inner_optimizer.variables, **self._named_averages()}
 
     def _named_averages(self) -> dict[str, jax.Array]:
-        return {_PREFIX + key: average for key, average in self.average_variables.items()}
+        return {_PREFIX + key: average for key, average in sorted(self.average_variables.items())}
 
     def load_variables(self, saved: Mapping[str, Any]) -> None:
         """Take over what `variables` gave, all of it or nothing."""

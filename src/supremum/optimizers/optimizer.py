@@ -12,10 +12,11 @@ import numpy as np
 import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
 from supremum.errors import ArgumentError, OperandError, UnknownNameError
-from supremum.formats import DType
+from supremum.formats import DType, as_format
 from supremum.mixed_precision.casting import at_least_float32
 from supremum.mixed_precision.loss_scale_state import one_more
 from supremum.nn import Variable
+from supremum.nn.functional.promotion import FLOAT32
 from supremum.optimizers import injected, slots
 from supremum.optimizers.gradients import Transformer, checked_loss, clipped, transformed
 from supremum.optimizers.hyperparameters import (
@@ -170,27 +171,30 @@ class Optimizer(Saved):
         if self._state.slots is not None and registry.key_of == self._registry.key_of:
             return
         old = self.state
-        added = {key: each for key, each in registry.by_key.items() if each not in self._registry.key_of}
         kept = registry.renamed_from(self._registry)
-        held = old.slots
-        if held is not None:
-            held = slots.rename(held, kept)
-        if added:
-            fresh = self._fresh(added)
-            held = fresh if held is None else slots.extend(held, frozenset(kept.values()), fresh, added.keys())
+        held = None if old.slots is None else slots.rename(old.slots, kept)
+        if len(kept) < len(registry.key_of):
+            fresh = self._fresh(registry.by_key)
+            held = fresh if held is None else slots.extend(held, frozenset(kept.values()), fresh, registry.keys())
         self._registry = registry
         self._state = old._replace(slots=held)
 
     def _fresh(self, variables: Mapping[str, Variable]) -> Any:
-        """The slots that some variables start with."""
-        dtypes = {field: getattr(self, name) for field, name in self._stored_dtypes.items()}
-
-        def init(state: OptimizerState, values: dict[str, jax.Array]) -> Any:
-            made = self._transformation(state).init(jax.tree.map(at_least_float32, values))
-            return slots.stored(injected.taken(made, self._hyper.rules)[0], dtypes)
-
+        """The slots that variables start with."""
         values = {key: variable.read_stored() for key, variable in variables.items()}
-        return jax.jit(init)(self._state._replace(slots=None), values)
+        return jax.jit(self._initial_slots)(self._state._replace(slots=None), values)
+
+    def _initial_slots(self, state: OptimizerState, values: Mapping[str, jax.Array]) -> Any:
+        wide = {key: at_least_float32(value) for key, value in values.items()}
+        try:
+            made = self._transformation(self._numbers(state, values)).init(wide)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ArgumentError(
+                f"the transformation of {type(self).__name__} makes no state for the variables {', '.join(wide)}, "
+                f"which it is given as a flat dict by these keys: {error}"
+            ) from error
+        dtypes = {field: getattr(self, name) for field, name in self._stored_dtypes.items()}
+        return slots.stored(injected.taken(made, self._hyper.rules)[0], dtypes)
 
     def _refresh(self) -> None:
         """Bring the slots in line with what was set since; what has no place any more is dropped."""
@@ -199,11 +203,27 @@ class Optimizer(Saved):
             self._state = self._state._replace(slots=slots.carry_over(self._state.slots, fresh))
         self._is_stale = False
 
-    def _transformation(self, state: OptimizerState) -> Any:
-        made = self.make_transformation(**self._hyper.at(state.hyperparameters, state.iterations))
-        return optax.with_extra_args_support(made)
+    def _transformation(self, numbers: Mapping[str, Any]) -> Any:
+        return optax.with_extra_args_support(self.make_transformation(**numbers))
+
+    def _numbers(self, state: OptimizerState, values: Mapping[str, jax.Array]) -> dict[str, Any]:
+        """The hyperparameters of a step, in the widest dtype of what is computed with them."""
+        dtype = max([FLOAT32, *(as_format(each.dtype) for each in values.values())], key=lambda row: row.bits).dtype
+        numbers = self._hyper.at(state.hyperparameters, state.iterations)
+        return {name: None if number is None else number.astype(dtype) for name, number in numbers.items()}
 
     # Pure functions, for use inside jit
+
+    def init(self, values: Mapping[str, jax.Array]) -> Any:
+        """A state for a step on these values, with the numbers there are now; the optimizer itself keeps its own.
+
+        Args:
+            values: the variables' values, by key.
+        """
+        own = state_in_force(self, self._state)
+        # Buffers of its own: steps may donate them.
+        iterations, numbers = jax.tree.map(jnp.copy, (own.iterations, own.hyperparameters))
+        return OptimizerState(iterations, numbers, self._initial_slots(own, values))
 
     def value_and_grad(self, loss_fn: Callable[..., Any], *, has_aux: bool = False) -> Callable[..., Any]:
         """`jax.value_and_grad`, with the loss scaled and the gradients unscaled where there is a loss scale.
@@ -252,14 +272,22 @@ class Optimizer(Saved):
             if key not in keys or key not in values:
                 raise UnknownNameError("variable", key, keys & values.keys(), "the gradients of a step")
         with reading(self, state):
-            steered = self._steered(given, values, state, aggregate_gradients)
-            inner = self._transformation(state)
+            numbers = self._numbers(state, values)
+            steered = self._steered(given, values, numbers, aggregate_gradients)
+            inner = self._transformation(numbers)
         if not steered:
             raise ArgumentError("no variable has a gradient in this step: give at least one that is not None")
         wide = {key: at_least_float32(values[key]) for key in steered}
-        held = injected.given(state.slots, state.hyperparameters)
+        held = injected.given(state.slots, numbers)
         part = slots.restrict(held, keys, steered.keys())
-        updates, part_after = inner.update(steered, slots.widened(part), wide)
+        try:
+            updates, part_after = inner.update(steered, slots.widened(part), wide)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ArgumentError(
+                f"the transformation of {type(self).__name__} cannot take a step on the variables {', '.join(wide)}. "
+                "It is given gradients and values as flat dicts by these keys, and nothing else, such as the loss; "
+                f"where not all variables have a gradient, a mask has to be a function of the dict: {error}"
+            ) from error
         held_after = slots.graft(held, keys, slots.narrowed(part_after, part), steered.keys())
         changed = {key: (wide[key] + updates[key]).astype(values[key].dtype) for key in steered}
         next_state = OptimizerState(
@@ -267,15 +295,14 @@ class Optimizer(Saved):
         )
         return Update({**values, **changed}, next_state, after, jnp.asarray(False))
 
-    def _steered(self, gradients: dict[str, Any], values: Any, state: OptimizerState, aggregates: bool) -> Any:
+    def _steered(self, gradients: dict[str, Any], values: Any, numbers: Any, aggregates: bool) -> Any:
         """Gradients as the transformation gets them: aggregated, clipped and transformed."""
         variables = self._registry.by_key
         if not variables and (self.gradient_transformers or self.gradient_aggregator is not None):
             raise ArgumentError("gradient transformers are given variables: call optimizer.build(variables) first")
         if aggregates and self.gradient_aggregator is not None:
             gradients = transformed(gradients, values, variables, [self.gradient_aggregator])
-        hyper = self._hyper.at(state.hyperparameters, state.iterations)
-        gradients = clipped(gradients, *(hyper[name] for name in ("clipvalue", "clipnorm", "global_clipnorm")))
+        gradients = clipped(gradients, *(numbers[name] for name in ("clipvalue", "clipnorm", "global_clipnorm")))
         if self.gradient_transformers:
             gradients = transformed(gradients, values, variables, self.gradient_transformers)
         return gradients

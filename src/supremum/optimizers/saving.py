@@ -33,7 +33,9 @@ class Saved(Attributes):
     def variables(self) -> dict[str, jax.Array]:
         """All that a checkpoint needs, by name: `"iterations"`, `"learning_rate"`, `"mu/dense/kernel"`, ..."""
         state = self.state
-        return handed_out({"iterations": state.iterations, **state.hyperparameters, **slots.by_name(state.slots)})
+        # jit gives dicts back with their keys sorted; the order of names does not depend on that.
+        numbers = {name: state.hyperparameters[name] for name in self.hyperparameters if name in state.hyperparameters}
+        return handed_out({"iterations": state.iterations, **numbers, **slots.by_name(state.slots)})
 
     def load_variables(self, saved: Mapping[str, Any]) -> None:
         """Take over what `variables` gave, all of it or nothing.

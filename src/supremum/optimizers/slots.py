@@ -54,19 +54,19 @@ def graft(slots: Any, keys: Keys, part: Any, kept: Keys) -> Any:
     return jax.tree.unflatten(structure, merged)
 
 
-def extend(slots: Any, keys: Keys, fresh: Any, added: Keys) -> Any:
-    """The slots of all variables and of new ones; what belongs to none stays.
+def extend(slots: Any, keys: Keys, fresh: Any, all_keys: Keys) -> Any:
+    """The slots of more variables; what there is already, also what belongs to none, stays.
 
     Args:
         slots: a state.
         keys: the keys of its variables.
-        fresh: a state of new variables.
-        added: their keys.
+        fresh: a state of all variables, the new ones among them.
+        all_keys: their keys.
     """
-    by_key = _is_by_key(added)
+    by_key = _is_by_key(all_keys)
     old = jax.tree.leaves(slots, is_leaf=_is_by_key(keys))
     new, structure = jax.tree.flatten(fresh, is_leaf=by_key)
-    merged = [{**before, **after} if by_key(after) else before for before, after in zip(old, new, strict=True)]
+    merged = [{**after, **before} if by_key(after) else before for before, after in zip(old, new, strict=True)]
     return jax.tree.unflatten(structure, merged)
 
 

@@ -147,6 +147,10 @@ class Stepper:
         self._update = jax.jit(self._pure_update, static_argnames=("trace_key", "aggregates"))
         self._kept = jax.jit(self._pure_kept, static_argnames="trace_key")
 
+    def __reduce__(self) -> Any:
+        # Compiled programs belong to one optimizer: a copy of it, or one that was pickled, has none yet.
+        return Stepper, (self._optimizer,)
+
     def minimize(self, loss_fn: Any, variables: Variables, args: tuple[Any, ...]) -> jax.Array:
         """See `Optimizer.minimize`."""
         check_function(loss_fn)

@@ -116,6 +116,10 @@ class OptimizerWrapper(Optimizer):
         """Make the slots for variables."""
         self._inner.build(variables)
 
+    def init(self, values: Mapping[str, jax.Array]) -> Any:
+        """As the inner optimizer's."""
+        return self._inner.init(values)
+
     def value_and_grad(self, loss_fn: Callable[..., Any], *, has_aux: bool = False) -> Callable[..., Any]:
         """As the inner optimizer's."""
         differentiate = self._inner.value_and_grad(loss_fn, has_aux=has_aux)

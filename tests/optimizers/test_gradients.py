@@ -1,0 +1,256 @@
+"""Gradients that are applied: what is refused, clipped, transformed, left out."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from optimizers.problems import GRADIENTS, SCALE, START, assert_equal, leaves_of, pairs_of, values_of, variables_of
+from supremum import nn
+from supremum.optimizers import SGD, Adam, LossScaleOptimizer, Optimizer
+
+
+def test_variables_keep_their_dtype_and_are_rounded_once():
+    w = nn.Variable(jnp.full(4, 256, jnp.bfloat16), "w")
+    SGD(1.0).apply_gradients([(jnp.full(4, -3, jnp.bfloat16), w)])
+    assert w.true_dtype == jnp.bfloat16
+    np.testing.assert_array_equal(np.asarray(w.value, np.float32), np.full(4, 260))  # 259, to an even 260
+    # lr * g is no bfloat16: rounded there already it would be 1.
+    v = nn.Variable(jnp.full(1, 256, jnp.bfloat16), "v")
+    SGD(1.01).apply_gradients([(jnp.full(1, -1, jnp.bfloat16), v)])
+    assert float(v.value[0]) == 258
+
+
+@pytest.mark.parametrize("left", ["none", "missing"])
+def test_variables_that_are_left_out_keep_values_and_slots(left):
+    optimizer, variables = Adam(0.1), variables_of()
+    optimizer.apply_gradients(pairs_of(variables, GRADIENTS[0]))
+    values, slots = values_of(variables), leaves_of(optimizer)
+    kernel, bias = variables["dense/kernel"], variables["dense/bias"]
+    pairs = [(jnp.asarray(GRADIENTS[1]["dense/bias"]), bias)]
+    optimizer.apply_gradients([(None, kernel), *pairs] if left == "none" else pairs)
+    after, now = values_of(variables), leaves_of(optimizer)
+    for name in ("mu/kernel", "nu/kernel"):
+        np.testing.assert_array_equal(now[name], slots[name])
+        assert not np.array_equal(now[name.replace("kernel", "bias")], slots[name.replace("kernel", "bias")])
+    np.testing.assert_array_equal(after["dense/kernel"], values["dense/kernel"])
+    assert not np.array_equal(after["dense/bias"], values["dense/bias"])
+    assert int(optimizer.iterations) == 2
+
+
+def test_new_variables_get_slots_and_the_old_keep_theirs():
+    optimizer, variables = Adam(0.1), variables_of()
+    optimizer.build(variables)
+    optimizer.apply_gradients(pairs_of(variables, GRADIENTS[0]))
+    before = leaves_of(optimizer)
+    late = nn.Variable([1.0], "kernel")
+    optimizer.build([late])
+    after = leaves_of(optimizer)
+    assert_equal({name: after[name] for name in before}, before)
+    assert set(after) - set(before) == {"mu/kernel", "nu/kernel"}
+    # Paths take the place of names, and what a variable has gathered goes with it.
+    optimizer.build({"late/kernel": late, "first/bias": variables["dense/bias"]})
+    renamed = leaves_of(optimizer)
+    assert {"mu/late/kernel", "mu/first/bias", "mu/dense/kernel"} <= set(renamed)
+    np.testing.assert_array_equal(renamed["mu/first/bias"], before["mu/dense/bias"])
+    optimizer.apply_gradients([(jnp.ones(1), late)])
+    assert float(late.value[0]) < 1
+
+
+def other(dtype):
+    return lambda v: [(jnp.ones(v.shape, dtype), v)]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "error", "message"),
+    [
+        (
+            other("float16"),
+            TypeError,
+            r"is float16, and has to be float32 as the variable: use gradient.astype\('float32'",
+        ),
+        (other("int32"), TypeError, "is int32"),
+        (lambda v: [(jnp.ones(3), v)], ValueError, r"shape \(3,\), not \(2,\)"),
+        (lambda v: [(jnp.ones(2), v), (jnp.ones(2), v)], ValueError, "two gradients: add them up"),
+        (lambda v: [(None, v)], ValueError, "no variable has a gradient"),
+        (lambda v: [], ValueError, "no variable has a gradient"),
+        (lambda v: [(jnp.ones(2), jnp.ones(2))], TypeError, r"nn\.Variable objects, not ArrayImpl"),
+        (lambda v: [(1.0, v)], TypeError, "is an array, not 1.0"),
+        (lambda v: [v, v], TypeError, r"apply_gradients\(zip\(gradients, variables\)\)"),
+        (lambda v: jnp.ones(2), TypeError, "pairs"),
+        (lambda v: {"a": 1}, TypeError, "pairs"),
+        (lambda v: [(jnp.ones(2, int), nn.Variable([1, 2], "count"))], ValueError, "real floating variables"),
+        (lambda v: [(jnp.ones(2), nn.Dense(2).add_weight("late", 2))], RuntimeError, "no value yet"),
+    ],
+)
+def test_what_is_no_gradient_of_a_variable_is_refused(pairs, error, message):
+    optimizer, variable = SGD(0.1), nn.Variable([1.0, 2.0], "w")
+    with pytest.raises(error, match=message):
+        optimizer.apply_gradients(pairs(variable))
+    assert int(optimizer.iterations) == 0
+    np.testing.assert_array_equal(np.asarray(variable.value), [1, 2])
+
+
+def test_one_optimizer_for_two_models_is_refused():
+    optimizer = SGD(0.1)
+    optimizer.build(variables_of())
+    with pytest.raises(ValueError, match=r"two variables are called 'dense/kernel'.*from_config"):
+        optimizer.build(variables_of())
+    with pytest.raises(ValueError, match="given twice"):
+        optimizer.build([(w := nn.Variable([1.0], "w")), w])
+    with pytest.raises(ValueError, match="no variables"):
+        optimizer.build([])
+    assert set(optimizer.built_for) == set(START)
+
+
+CLIPS = {
+    "clipvalue": lambda g: {k: np.clip(v, -0.5, 0.5) for k, v in g.items()},
+    "clipnorm": lambda g: {k: v * min(1, 0.5 / np.linalg.norm(v)) for k, v in g.items()},
+    "global_clipnorm": lambda g: {
+        k: v * min(1, 0.5 / np.sqrt(sum(np.sum(np.square(w)) for w in g.values()))) for k, v in g.items()
+    },
+}
+
+
+@pytest.mark.parametrize("name", CLIPS)
+def test_gradients_are_clipped_unscaled(name):
+    large = {key: np.float64(3) * value / np.linalg.norm(value) for key, value in GRADIENTS[0].items()}
+    for optimizer in (SGD(1.0, **{name: 0.5}), LossScaleOptimizer(SGD(1.0, **{name: 0.5}), SCALE)):
+        variables = variables_of()
+        if isinstance(optimizer, LossScaleOptimizer):
+            gradients = optimizer.get_gradients(
+                lambda v=variables: sum(jnp.sum(each.value * large[key]) for key, each in v.items()), variables
+            )
+            optimizer.apply_gradients(zip(gradients, variables.values(), strict=True))
+        else:
+            optimizer.apply_gradients(pairs_of(variables, large))
+        for key, clipped in CLIPS[name](large).items():
+            moved = values_of(variables)[key] - START[key]
+            np.testing.assert_allclose(moved, -clipped, rtol=1e-4, atol=1e-6)
+    # Another number needs no new trace, and None is none.
+    inner = optimizer.inner_optimizer
+    key = inner.trace_key
+    setattr(inner, name, 2.0)
+    assert inner.trace_key == key
+    setattr(inner, name, None)
+    assert inner.trace_key != key
+
+
+def test_norms_of_finite_gradients_do_not_overflow():
+    w = nn.Variable(np.zeros(2, np.float32), "w")
+    SGD(1.0, clipnorm=1.0).apply_gradients([(jnp.asarray([3e30, 4e30]), w)])
+    np.testing.assert_allclose(np.asarray(w.value), [-0.6, -0.8], rtol=1e-6)
+    z = nn.Variable(np.ones(2, np.float32), "z")
+    SGD(1.0, global_clipnorm=1.0).apply_gradients([(jnp.zeros(2), z)])
+    np.testing.assert_array_equal(np.asarray(z.value), [1, 1])
+
+
+def test_transformers_and_aggregator_see_unscaled_gradients_in_order():
+    seen = []
+
+    def note(name, factor):
+        def function(pairs):
+            seen.append((name, [each.name for _, each in pairs]))
+            return [(gradient * factor + 0 * each.value, each) for gradient, each in pairs]
+
+        return function
+
+    def like_the_variable(pairs):
+        return [(each.value, each) for _, each in pairs]  # reads as the traced value
+
+    options = {
+        "gradient_aggregator": note("aggregator", 2.0),
+        "gradient_transformers": [note("one", 3.0), note("two", 5.0)],
+    }
+    plain, scaled = SGD(1.0, **options), LossScaleOptimizer(SGD(1.0, **options), SCALE)
+    for optimizer in (plain, scaled):
+        w = nn.Variable([1.0], "w")
+        seen.clear()
+        optimizer.apply_gradients([(jnp.ones(1), w)])
+        assert [name for name, _ in seen] == ["aggregator", "one", "two"]
+        assert float(w.value[0]) == 1 - 30
+        optimizer.apply_gradients([(jnp.ones(1), w)], aggregate_gradients=False)
+        assert float(w.value[0]) == 1 - 30 - 15
+    w, optimizer = nn.Variable([1.0], "w"), SGD(0.5, gradient_transformers=[like_the_variable])
+    for expected in (0.5, 0.25):
+        optimizer.apply_gradients([(jnp.ones(1), w)])
+        assert float(w.value[0]) == expected
+
+
+def test_a_transformer_reads_hyperparameters_as_they_are_in_that_step():
+    optimizer = SGD(1.0)
+    optimizer.gradient_transformers = [lambda pairs: [(g * optimizer.learning_rate, each) for g, each in pairs]]
+    w = nn.Variable([0.0], "w")
+    for rate in (1.0, 3.0):
+        optimizer.learning_rate = rate
+        w.assign(jnp.zeros(1))
+        optimizer.apply_gradients([(jnp.ones(1), w)])
+        assert float(w.value[0]) == -rate * rate
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda pairs: [g for g, _ in pairs], "pairs"),
+        (lambda pairs: None, "pairs"),
+        (lambda pairs: [(jnp.ones(3), each) for _, each in pairs], "shape"),
+        (lambda pairs: [(jnp.ones(1, int), each) for _, each in pairs], "floating"),
+        (lambda pairs: [(g, nn.Variable([1.0])) for g, _ in pairs], "given none"),
+        (lambda pairs: [(None, each) for _, each in pairs], "no variable has a gradient"),
+    ],
+)
+def test_a_transformer_that_gives_no_pairs_is_refused(function, message):
+    w = nn.Variable([1.0], "w")
+    with pytest.raises((TypeError, ValueError), match=message):
+        SGD(0.1, gradient_transformers=[function]).apply_gradients([(jnp.ones(1), w)])
+    assert float(w.value[0]) == 1
+
+
+def test_the_pure_update_refuses_what_it_does_not_know():
+    optimizer = SGD(0.1)
+    values = {"w": jnp.ones(1)}
+    state = optimizer.init(values)
+    with pytest.raises(ValueError, match="unknown variable 'v'"):
+        optimizer.update({"v": jnp.ones(1)}, state, values)
+    optimizer.gradient_transformers = [list]
+    with pytest.raises(ValueError, match=r"build\(variables\)"):
+        optimizer.update({"w": jnp.ones(1)}, state, values)
+
+
+def test_two_momenta_have_names_of_their_own():
+    optimizer = Optimizer(optax.chain(optax.trace(0.5), optax.clip(1.0), optax.trace(0.25), optax.scale(-1.0)))
+    optimizer.build(variables_of())
+    assert set(optimizer.variables) == {
+        "iterations", *(f"{name}/{key}" for name in ("trace", "trace_1") for key in START)
+    }  # fmt: skip
+
+
+def test_what_optax_cannot_do_is_said():
+    needs_the_loss = Optimizer(optax.polyak_sgd())
+    w = nn.Variable([1.0], "w")
+    with pytest.raises(ValueError, match=r"cannot take a step on the variables w.*nothing else, such as the loss"):
+        needs_the_loss.apply_gradients([(jnp.ones(1), w)])
+    masked = Optimizer(optax.masked(optax.sgd(1.0), {"v": True}))
+    with pytest.raises(ValueError, match="makes no state for the variables w"):
+        masked.apply_gradients([(jnp.ones(1), w)])
+
+
+def test_an_update_is_pure():
+    optimizer, variables = Adam(0.1), variables_of()
+    optimizer.build(variables)
+    state, values = optimizer.state, {key: each.value for key, each in variables.items()}
+    made = jax.jit(optimizer.update)(
+        {key: jnp.asarray(g) for key, g in GRADIENTS[0].items()}, state, values, after=1, before=0
+    )
+    assert (int(made.state.iterations), int(optimizer.iterations), int(made.alongside), bool(made.skipped)) == (
+        1,
+        0,
+        1,
+        False,
+    )
+    assert jax.tree.structure(made.state) == jax.tree.structure(state)
+    assert not [leaf for leaf in jax.tree.leaves(state) if leaf.weak_type]
+    assert jax.tree.map(lambda a: (a.shape, a.dtype), made.state) == jax.tree.map(lambda a: (a.shape, a.dtype), state)
+    optimizer.state = made.state
+    assert int(optimizer.iterations) == 1

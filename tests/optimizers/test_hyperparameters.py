@@ -1,0 +1,298 @@
+"""Hyperparameters are inputs of the step: read, set and scheduled while it is jitted."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from optimizers.problems import GRADIENTS, START, leaves_of, pairs_of, values_of, variables_of
+from supremum.optimizers import SGD, Adam, AdamW, Optimizer, RMSprop
+
+
+class Counted(SGD):
+    """An SGD that counts how often its step is traced."""
+
+    traces = 0
+
+    def update(self, *args, **kwargs):
+        type(self).traces += 1
+        return super().update(*args, **kwargs)
+
+
+def trained(optimizer, count=1, variables=None, at=None):
+    variables = variables_of() if variables is None else variables
+    optimizer.build(variables)
+    for number, gradients in enumerate(GRADIENTS[:count]):
+        if at is not None:
+            at(number)
+        optimizer.apply_gradients(pairs_of(variables, gradients))
+    return values_of(variables)
+
+
+def test_numbers_are_float32_scalars_that_read_as_numbers():
+    optimizer = Adam(0.1, beta_1=0.8)
+    rate = optimizer.learning_rate
+    assert (rate.dtype, rate.shape, float(rate), rate * 2 > 0.19) == (jnp.float32, (), float(np.float32(0.1)), True)
+    assert optimizer.hyperparameters == (
+        "clipnorm", "clipvalue", "global_clipnorm", "learning_rate", "weight_decay", "beta_1", "beta_2", "epsilon",
+    )  # fmt: skip
+    assert set(optimizer.hyperparameters) <= set(dir(optimizer))
+    assert optimizer.clipnorm is None
+    assert repr(optimizer.beta_1) == "Hyperparameter('beta_1', 0.800000011920929, dtype=float32)"
+
+
+def test_setting_acts_on_the_next_step_without_a_new_trace():
+    Counted.traces = 0
+    optimizer, variables = Counted(1.0, momentum=0.5), variables_of()
+    settings = [("learning_rate", 0.5), ("learning_rate", np.float16(0.25)), ("momentum", jnp.float32(0.75))]
+
+    def change(number):
+        if number:
+            name, value = settings[number - 1]
+            (setattr(optimizer, name, value) if number % 2 else getattr(optimizer, name).assign(value))
+            assert float(getattr(optimizer, name)) == float(value)
+
+    found = trained(optimizer, 4, variables, change)
+    assert Counted.traces == 1
+    rates, decays = [1.0, 0.5, 0.25, 0.25], [0.5, 0.5, 0.5, 0.75]
+    for key in START:
+        w, m = START[key].astype(np.float64), 0.0
+        for gradients, rate, decay in zip(GRADIENTS, rates, decays, strict=False):
+            m = decay * m + gradients[key]
+            w = w - rate * m
+        np.testing.assert_allclose(found[key], w, rtol=1e-5, atol=1e-5)
+
+
+def test_nesterov_set_in_mid_training_acts_on_the_next_step():
+    Counted.traces = 0
+    optimizer = Counted(0.5, momentum=0.75)
+    keys = [optimizer.trace_key]
+
+    def change(number):
+        if number == 2:
+            optimizer.nesterov = True
+            keys.append(optimizer.trace_key)
+
+    found = trained(optimizer, 4, at=change)
+    assert Counted.traces == 2
+    assert keys[0] != keys[1]
+    for key in START:
+        w, m = START[key].astype(np.float64), 0.0
+        for number, gradients in enumerate(GRADIENTS[:4]):
+            m = 0.75 * m + gradients[key]
+            w = w - 0.5 * (m if number < 2 else gradients[key] + 0.75 * m)
+        np.testing.assert_allclose(found[key], w, rtol=1e-5, atol=1e-5)
+    optimizer.nesterov = False
+    assert optimizer.trace_key == keys[0]
+
+
+def test_momentum_keeps_a_slot_only_where_there_is_some():
+    optimizer, variables = SGD(0.5), variables_of()
+    trained(optimizer, 1, variables)
+    assert not [name for name in optimizer.variables if name.startswith("trace/")]
+    optimizer.momentum = 0.5
+    assert np.all(np.asarray(optimizer.variables["trace/dense/kernel"]) == 0)
+    before = values_of(variables)
+    optimizer.apply_gradients(pairs_of(variables, GRADIENTS[1]))
+    np.testing.assert_array_equal(np.asarray(optimizer.variables["trace/dense/kernel"]), GRADIENTS[1]["dense/kernel"])
+    optimizer.apply_gradients(pairs_of(variables, GRADIENTS[2]))
+    moved = before["dense/kernel"] - 0.5 * (1.5 * GRADIENTS[1]["dense/kernel"] + GRADIENTS[2]["dense/kernel"])
+    np.testing.assert_allclose(values_of(variables)["dense/kernel"], moved, rtol=1e-5, atol=1e-5)
+    optimizer.momentum = 0.0
+    assert float(optimizer.momentum) == 0
+    assert "trace/dense/kernel" not in optimizer.variables
+    assert int(optimizer.iterations) == 3
+
+
+@pytest.mark.parametrize("make", [lambda s: optax.exponential_decay(1.0, 1, 0.5), lambda s: s], ids=["optax", "plain"])
+def test_a_schedule_is_called_with_the_traced_count_of_applied_steps(make):
+    seen = []
+
+    def halved(step):
+        seen.append(step)
+        return 0.5**step
+
+    schedule = make(halved)
+    optimizer = SGD(schedule)
+    found = trained(optimizer, 3)
+    for key in START:
+        expected = START[key] - sum(0.5**n * GRADIENTS[n][key] for n in range(3))
+        np.testing.assert_allclose(found[key], expected, rtol=1e-5, atol=1e-5)
+    if schedule is halved:
+        assert all(isinstance(step, jax.core.Tracer) and step.dtype == jnp.int32 for step in seen)
+    assert float(optimizer.learning_rate) == 0.125
+    assert optimizer.learning_rate.schedule is schedule
+    assert "learning_rate" not in optimizer.variables
+    with pytest.raises(ValueError, match=r"follows the schedule.*optimizer.learning_rate = 0.5"):
+        optimizer.learning_rate.assign(0.5)
+    optimizer.learning_rate = 0.5
+    assert (float(optimizer.learning_rate), optimizer.learning_rate.schedule) == (0.5, None)
+
+
+def test_others_than_the_learning_rate_may_be_scheduled():
+    optimizer = SGD(1.0, momentum=lambda step: step / 2)
+    found = trained(optimizer, 3)
+    m = [np.zeros(2)]
+    for number in range(3):
+        m.append(number / 2 * m[-1] + GRADIENTS[number]["dense/bias"])
+    np.testing.assert_allclose(found["dense/bias"], -sum(m), rtol=1e-5, atol=1e-5)
+    other = SGD(1.0)
+    other.momentum = optimizer.momentum
+    assert other.momentum.schedule is optimizer.momentum.schedule
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: SGD("0.1"), TypeError, "learning_rate is a number or a function of the step, not '0.1'"),
+        (lambda: SGD(None), TypeError, "learning_rate is a number"),
+        (lambda: SGD([0.1]), TypeError, "learning_rate is a number"),
+        (lambda: SGD(float("nan")), ValueError, "learning_rate is from 0 up to"),
+        (lambda: SGD(-0.1), ValueError, "learning_rate is from 0 up to"),
+        (lambda: SGD(1e39), ValueError, "learning_rate"),
+        (lambda: SGD(True), TypeError, "learning_rate"),
+        (lambda: SGD(0.1, momentum=1.5), ValueError, "momentum is from 0 up to 1, not 1.5"),
+        (lambda: Adam(beta_1=1.0), ValueError, "beta_1 is from 0 below 1, not 1.0"),
+        (lambda: SGD(lambda: 0.1), ValueError, "function of the step"),
+        (lambda: SGD(clipnorm=0), ValueError, "clipnorm"),
+        (lambda: SGD(clipnorm=1, clipvalue=1), ValueError, "exclude each other"),
+        (lambda: SGD(nesterov=1), TypeError, "True or False"),
+        (lambda: SGD(momentun=0.5), ValueError, "unknown argument 'momentun': did you mean 'momentum'"),
+        (lambda: Adam(mu_dtype="int8"), ValueError, "real floating dtype"),
+        (lambda: Adam(nu_dtype="float8_e8m0fnu"), ValueError, "that has a zero"),
+        (lambda: Adam(nu_dtype="bfloat61"), ValueError, "bfloat16"),
+        (lambda: SGD(gradient_transformers=len), TypeError, "in a list"),
+        (lambda: SGD(gradient_transformers=[1]), TypeError, "in a list"),
+        (lambda: SGD(gradient_aggregator=1), TypeError, "function"),
+        (lambda: Optimizer(None), TypeError, r"optax transformation, not None: such as optax\.adam"),
+        (lambda: Optimizer(SGD()), TypeError, "optimizer as it is"),
+        (lambda: Optimizer(optax.sgd(1.0), learning_rate=1), ValueError, "unknown hyperparameter"),
+        (lambda: setattr(SGD(), "learning_rate", np.ones(2)), TypeError, "learning_rate is a number"),
+        (lambda: jax.jit(lambda x: setattr(SGD(), "learning_rate", x))(1.0), TypeError, "before tracing"),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("gives", "message"), [(lambda s: "x", "real number, not 'x'"), (lambda s: jnp.ones(2), "scalar")]
+)
+def test_a_schedule_that_gives_no_number(gives, message):
+    variables = variables_of()
+    with pytest.raises((TypeError, ValueError), match=message):
+        trained(SGD(gives), 1, variables)
+    np.testing.assert_array_equal(values_of(variables)["dense/kernel"], START["dense/kernel"])
+
+
+def test_injected_hyperparameters_are_hyperparameters():
+    chain = optax.chain(optax.clip(100.0), optax.inject_hyperparams(optax.sgd)(learning_rate=0.5, momentum=0.5))
+    optimizer = Optimizer(chain, momentum=0.25)
+    assert optimizer.hyperparameters[3:] == ("learning_rate", "momentum")
+    assert (float(optimizer.learning_rate), float(optimizer.momentum)) == (0.5, 0.25)
+    found = trained(optimizer, 3, at=lambda number: number == 2 and setattr(optimizer, "learning_rate", 2.0))
+    reference = SGD(0.5, momentum=0.25)
+    expected = trained(reference, 3, at=lambda number: number == 2 and setattr(reference, "learning_rate", 2.0))
+    for key in START:
+        np.testing.assert_allclose(found[key], expected[key], rtol=1e-6)
+    assert float(optimizer.variables["learning_rate"]) == 2
+    assert not [name for name in optimizer.variables if "hyperparams" in name]
+
+
+def test_a_schedule_within_optax_and_a_mask_work_as_they_are():
+    schedule = optax.exponential_decay(1.0, 1, 0.5)
+    found = trained(Optimizer(optax.inject_hyperparams(optax.sgd)(schedule)), 3)
+    expected = trained(SGD(schedule), 3)
+    np.testing.assert_allclose(found["dense/kernel"], expected["dense/kernel"], rtol=1e-6)
+    masked = optax.masked(optax.set_to_zero(), {"dense/kernel": False, "dense/bias": True})
+    found = trained(Optimizer(optax.chain(optax.sgd(1.0, 0.5), masked)), 3)
+    np.testing.assert_array_equal(found["dense/bias"], START["dense/bias"])
+    assert not np.array_equal(found["dense/kernel"], START["dense/kernel"])
+
+
+def test_accumulation_by_optax():
+    optimizer = Optimizer(optax.MultiSteps(optax.sgd(1.0), every_k_schedule=2))
+    found = trained(optimizer, 3)
+    mean = (GRADIENTS[0]["dense/bias"] + GRADIENTS[1]["dense/bias"]) / 2
+    np.testing.assert_allclose(found["dense/bias"], -mean, rtol=1e-6)
+    assert "acc_grads/dense/bias" in optimizer.variables
+
+
+def test_moments_are_stored_as_chosen_and_computed_in_float32():
+    optimizer, variables = Adam(0.1, mu_dtype="bfloat16", nu_dtype=jnp.float16), variables_of()
+    trained(optimizer, 3, variables)
+    names = leaves_of(optimizer)
+    assert (names["mu/dense/kernel"].dtype, names["nu/dense/kernel"].dtype) == (jnp.bfloat16, jnp.float16)
+    m, v = np.zeros(2, np.float32), np.zeros(2, np.float32)
+    for gradients in GRADIENTS[:3]:
+        g = gradients["dense/bias"]
+        m = np.asarray(jnp.asarray(np.float32(0.1) * g + np.float32(0.9) * m, jnp.bfloat16), np.float32)
+        v = np.asarray(jnp.asarray(np.float32(0.001) * g * g + np.float32(0.999) * v, jnp.float16), np.float32)
+    np.testing.assert_allclose(names["mu/dense/bias"].astype(np.float32), m, rtol=2**-8)
+    np.testing.assert_allclose(names["nu/dense/bias"].astype(np.float32), v, rtol=2**-10)
+    # Set in mid-training it rounds what is there, from the next step on.
+    optimizer.nu_dtype = None
+    assert optimizer.variables["nu/dense/bias"].dtype == jnp.float32
+    np.testing.assert_array_equal(
+        np.asarray(optimizer.variables["nu/dense/bias"]), names["nu/dense/bias"].astype(np.float32)
+    )
+    optimizer.apply_gradients(pairs_of(variables, GRADIENTS[3]))
+    assert optimizer.variables["nu/dense/bias"].dtype == jnp.float32
+
+
+def test_what_is_set_is_seen_by_the_key_and_what_is_not_is_not():
+    optimizer = RMSprop(0.1)
+    key = optimizer.trace_key
+    optimizer.learning_rate, optimizer.epsilon = 0.2, 1e-3
+    assert optimizer.trace_key == key
+    assert hash(key) == hash(optimizer.trace_key)
+    for name, value in {"centered": True, "weight_decay": 0.1, "clipnorm": 1.0, "momentum": 0.5, "rho": lambda s: 0.5,
+                        "gradient_transformers": [list], "own": {"a": [1]}}.items():  # fmt: skip
+        before = optimizer.trace_key
+        setattr(optimizer, name, value)
+        assert optimizer.trace_key != before, name
+    before = optimizer.trace_key
+    optimizer.own = {"a": [1]}
+    assert optimizer.trace_key == before
+    optimizer.own = {"a": [True]}
+    assert optimizer.trace_key != before
+
+
+def test_an_attribute_of_a_subclass_is_compiled_in_and_seen_when_it_is_set():
+    class Flipped(SGD):
+        def __init__(self, **options):
+            super().__init__(1.0, **options)
+            self.sign = 1.0
+
+        def update(self, gradients, state, values, **options):
+            return super().update({key: self.sign * each for key, each in gradients.items()}, state, values, **options)
+
+    optimizer, variables = Flipped(), variables_of()
+    optimizer.apply_gradients(pairs_of(variables, GRADIENTS[0]))
+    optimizer.sign = -1.0
+    optimizer.apply_gradients(pairs_of(variables, GRADIENTS[0]))
+    np.testing.assert_allclose(values_of(variables)["dense/kernel"], START["dense/kernel"], atol=1e-6)
+
+
+def test_a_subclass_without_super_init_says_so():
+    class Hasty(SGD):
+        def __init__(self):
+            self.sign = 1.0
+
+    with pytest.raises(AttributeError, match=r"has to begin with super\(\).__init__\(\)"):
+        Hasty()
+    with pytest.raises(AttributeError, match="no attribute 'momentun'"):
+        SGD().momentun  # noqa: B018
+
+
+def test_weight_decay_can_be_added_and_taken_away():
+    optimizer, variables = AdamW(0.5, weight_decay=0.5), variables_of()
+    zero = [(jnp.zeros(each.shape), each) for each in variables.values()]
+    optimizer.apply_gradients(zero)
+    np.testing.assert_allclose(values_of(variables)["dense/kernel"], 0.75 * START["dense/kernel"], rtol=1e-6)
+    optimizer.weight_decay = None
+    assert optimizer.weight_decay is None
+    optimizer.apply_gradients(zero)
+    np.testing.assert_allclose(values_of(variables)["dense/kernel"], 0.75 * START["dense/kernel"], rtol=1e-6)

@@ -1,0 +1,298 @@
+"""The RFC, "LossScaleOptimizer Overview" and "LossScaleOptimizer API"."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from optimizers.problems import GRADIENTS, SCALE, START, assert_equal, leaves_of, pairs_of, values_of, variables_of
+from supremum import nn
+from supremum.mixed_precision import DynamicLossScale, FixedLossScale, LossScaledState
+from supremum.optimizers import (
+    SGD,
+    Adam,
+    LossScaleOptimizer,
+    MovingAverage,
+    Optimizer,
+    OptimizerWrapper,
+    StatefulLossScale,
+)
+
+START_SCALE = float(SCALE.initial_loss_scale)
+
+
+class Spied:
+    """A loss of one variable that notes by how much its cotangent was scaled."""
+
+    def __init__(self, bad=1.0):
+        self.w, self.bad, self.scales = nn.Variable([3.0], "w"), bad, []
+        spied = jax.custom_vjp(lambda x: x)
+
+        def backward(_, cotangent):
+            jax.debug.callback(lambda scale: self.scales.append(float(scale)), cotangent)
+            return (cotangent,)
+
+        spied.defvjp(lambda x: (x, None), backward)
+        self.loss_of = lambda w: spied(jnp.sum(w) * self.bad)
+
+    def __call__(self):
+        return self.loss_of(self.w.value)
+
+
+def performed(method, bad=1.0, settings=SCALE):
+    """Which of the four steps a method performs: the scale of the loss, of the gradients, its update, the skip."""
+    spied = Spied(bad)
+    optimizer = LossScaleOptimizer(SGD(0.5), settings)
+    gradients = {
+        "minimize": lambda: optimizer.minimize(spied, spied.w),
+        "get_gradients": lambda: optimizer.get_gradients(spied, spied.w),
+        "apply_gradients": lambda: optimizer.apply_gradients([(jnp.full(1, bad), spied.w)]),
+        "get_scaled_loss": lambda: jax.grad(lambda w: optimizer.get_scaled_loss(spied.loss_of(w)))(spied.w.value),
+        "get_unscaled_gradients": lambda: optimizer.get_unscaled_gradients([jnp.full(1, bad)]),
+    }[method]()
+    jax.effects_barrier()
+    state = optimizer.loss_scale.state
+    return {
+        "loss": spied.scales,
+        "gradients": None if gradients is None or np.ndim(gradients) == 0 else np.ravel(np.asarray(gradients)).tolist(),
+        "good": int(state.num_good_steps),
+        "skipped": int(state.num_skipped_steps),
+        "scale": float(state.loss_scale),
+        "w": float(spied.w.value[0]),
+        "iterations": int(optimizer.iterations),
+    }
+
+
+NOTHING = {"loss": [], "gradients": None, "good": 0, "skipped": 0, "scale": START_SCALE, "w": 3.0, "iterations": 0}
+TABLE = {
+    "minimize": {"loss": [START_SCALE], "good": 1, "w": 2.5, "iterations": 1},
+    "get_gradients": {"loss": [START_SCALE], "gradients": [1.0]},
+    "apply_gradients": {"good": 1, "w": 2.5, "iterations": 1},
+    "get_scaled_loss": {"loss": [START_SCALE], "gradients": [START_SCALE]},
+    "get_unscaled_gradients": {"gradients": [1 / START_SCALE]},
+}
+SKIPPED = {"good": 0, "skipped": 1, "scale": START_SCALE / 2, "w": 3.0, "iterations": 0}
+
+
+@pytest.mark.parametrize("method", TABLE)
+def test_the_table_of_methods_and_steps(method):
+    assert performed(method) == {**NOTHING, **TABLE[method]}
+    steps_3_and_4 = SKIPPED if method in ("minimize", "apply_gradients") else {}
+    bad = {"gradients": [np.inf]} if TABLE[method].get("gradients") else {}
+    assert performed(method, np.inf) == {**NOTHING, **TABLE[method], **bad, **steps_3_and_4}
+
+
+@pytest.mark.parametrize("method", TABLE)
+def test_a_fixed_scale_is_never_updated_and_skips_nothing(method):
+    fixed = FixedLossScale(START_SCALE)
+    expected = {**NOTHING, **TABLE[method], "good": 0}
+    assert performed(method, settings=fixed) == expected
+    if method in ("minimize", "apply_gradients"):
+        assert performed(method, np.inf, fixed) == {**expected, "w": -np.inf}
+
+
+def test_only_a_scale_that_may_skip_compiles_a_check_and_a_condition():
+    found = {}
+    for name, settings in {"fixed": 8, "dynamic": "dynamic"}.items():
+        optimizer = LossScaleOptimizer(SGD(0.5), settings)
+        values = {"w": jnp.ones(2)}
+        assert optimizer.skips is (name == "dynamic")
+        found[name] = str(jax.make_jaxpr(optimizer.update)(values, optimizer.init(values), values))
+    assert ("cond" in found["fixed"], "is_finite" in found["fixed"]) == (False, False)
+    assert ("cond" in found["dynamic"], "is_finite" in found["dynamic"]) == (True, True)
+
+
+def test_the_rfcs_examples():
+    opt = SGD(0.25)
+    opt = LossScaleOptimizer(opt, "dynamic")
+    var = nn.Variable(1.0, "var", dtype="float32")
+    opt.minimize(lambda: var**2, var)
+    assert float(var.value) == 0.5
+
+    def loss_fn(value):
+        return value**2
+
+    grad = jax.grad(lambda value: opt.get_scaled_loss(loss_fn(value)))(var.value)
+    assert float(grad) == 2**15
+    (grad,) = opt.get_unscaled_gradients([grad])
+    opt.apply_gradients([(grad, var)])
+    assert float(var.value) == 0.25
+    grad = jax.grad(opt.get_scaled_loss(loss_fn))(var.value)  # also of a function
+    assert float(grad) == 2**14
+
+
+@pytest.mark.parametrize(("seed", "settings"), [(0, SCALE), (1, DynamicLossScale(4.0, 2, hysteresis=2, maximum=16.0))])
+def test_a_skipped_step_changes_nothing_but_the_scale(seed, settings):
+    bad = np.random.default_rng(seed).random(24) < 0.4
+    optimizer, variables = LossScaleOptimizer(Adam(0.05), settings), variables_of()
+    plain, others = Adam(0.05), variables_of()
+    for each, held in ((optimizer, variables), (plain, others)):
+        each.build(held)
+    expected = settings.init()
+    for number, overflows in enumerate(bad):
+        gradients = GRADIENTS[number % 20]
+        value = [np.inf, -np.inf, np.nan][number % 3]
+        given = {key: np.where(np.arange(g.size).reshape(g.shape) == 1, value, g) if overflows else g
+                 for key, g in gradients.items()}  # fmt: skip
+        given["dense/kernel"] = gradients["dense/kernel"]  # one bad leaf is enough
+        before = leaves_of(optimizer), values_of(variables)
+        optimizer.apply_gradients(pairs_of(variables, given))
+        if overflows:
+            inner = set(plain.variables)
+            assert_equal({n: leaves_of(optimizer)[n] for n in inner}, {n: before[0][n] for n in inner})
+            assert_equal(values_of(variables), before[1])
+        else:
+            plain.apply_gradients(pairs_of(others, gradients))
+        expected = settings.update(expected, jnp.asarray(not overflows))
+        assert [float(leaf) for leaf in optimizer.loss_scale.state] == [float(leaf) for leaf in expected]
+    assert_equal(values_of(variables), values_of(others))
+    assert int(optimizer.loss_scale.num_skipped_steps) == bad.sum()
+    assert int(optimizer.iterations) == len(bad) - bad.sum()
+
+
+def test_a_scale_that_is_assigned_acts_on_the_next_step():
+    spied = Spied()
+    optimizer = LossScaleOptimizer(SGD(0.5), SCALE)
+    optimizer.minimize(spied, spied.w)
+    optimizer.loss_scale.loss_scale.assign(64)
+    optimizer.minimize(spied, spied.w)
+    jax.effects_barrier()
+    assert spied.scales == [START_SCALE, 64]
+
+
+def test_one_scale_of_two_optimizers_goes_on_with_either():
+    shared = StatefulLossScale(SCALE)
+    one, other = (LossScaleOptimizer(SGD(0.5), shared) for _ in range(2))
+    w = nn.Variable([1.0], "w")
+    one.apply_gradients([(jnp.full(1, jnp.nan), w)])
+    other.apply_gradients([(jnp.full(1, jnp.nan), w)])
+    assert float(shared()) == START_SCALE / 4
+
+
+def test_the_parts_are_read_only_and_aggregation_is_set():
+    inner = SGD()
+    optimizer = LossScaleOptimizer(inner)
+    assert optimizer.inner_optimizer is inner
+    for name in ("loss_scale", "inner_optimizer"):
+        with pytest.raises(AttributeError):
+            setattr(optimizer, name, None)
+    assert optimizer.aggregate_in_float16 is True
+    key = optimizer.trace_key
+    optimizer.aggregate_in_float16 = False
+    assert optimizer.aggregate_in_float16 is False
+    assert optimizer.trace_key != key
+    with pytest.raises(TypeError, match="True or False"):
+        optimizer.aggregate_in_float16 = 1
+
+
+def test_what_is_wrapped():
+    assert type(LossScaleOptimizer(optax.sgd(0.5)).inner_optimizer) is Optimizer
+    scaled = LossScaleOptimizer(SGD())
+    for nested in (scaled, MovingAverage(scaled), OptimizerWrapper(MovingAverage(scaled))):
+        with pytest.raises(TypeError, match="scales its loss already"):
+            LossScaleOptimizer(nested)
+    with pytest.raises(TypeError, match=r"wraps an optimizer and was given None: give it SGD\(0.01\)"):
+        LossScaleOptimizer(None)
+    with pytest.raises(TypeError, match="was given None: give 'dynamic' or a number"):
+        LossScaleOptimizer(SGD(), None)
+    with pytest.raises(ValueError, match="dynamic"):
+        LossScaleOptimizer(SGD(), "dynamix")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_a_scaled_loss_is_float32_whatever_it_was(dtype):
+    optimizer = LossScaleOptimizer(SGD(), 1024)
+    scaled = optimizer.get_scaled_loss(jnp.asarray(300, dtype))
+    assert (scaled.dtype, scaled.weak_type) == (jnp.float32, False)
+    assert float(scaled) == float(jnp.asarray(300, dtype)) * 1024
+    (unscaled, nothing) = optimizer.get_unscaled_gradients([jnp.asarray([1e-3], dtype), None])
+    assert nothing is None
+    assert unscaled.dtype == jnp.float32
+    np.testing.assert_array_equal(np.asarray(unscaled), np.asarray(jnp.asarray([1e-3], dtype), np.float32) / 1024)
+
+
+def test_a_scaled_float64_loss_is_float32_and_its_gradients_are_not():
+    with jax.enable_x64(True):
+        optimizer = LossScaleOptimizer(SGD(), 1024)
+        assert optimizer.get_scaled_loss(jnp.float64(1 / 3)).dtype == jnp.float32
+        grad = jax.grad(lambda w: optimizer.get_scaled_loss(w * (1 / 3)))(jnp.float64(1))
+        (grad,) = optimizer.get_unscaled_gradients([grad])
+        assert (grad.dtype, float(grad)) == (jnp.float64, 1 / 3)
+
+
+def test_what_is_no_loss_and_no_gradient():
+    optimizer = LossScaleOptimizer(SGD())
+    assert optimizer.get_scaled_loss(2.0).dtype == jnp.float32
+    assert float(optimizer.get_scaled_loss(nn.Variable([2.0], "w"))[0]) == 2**16
+    for loss in (jnp.int32(1), 1, None, 1j, "x"):
+        with pytest.raises(TypeError, match="real floating"):
+            optimizer.get_scaled_loss(loss)
+    for gradients in ([jnp.ones(2, int)], [1.0], ["x"]):
+        with pytest.raises(TypeError, match="real floating arrays or None"):
+            optimizer.get_unscaled_gradients(gradients)
+
+
+def test_a_scale_that_changes_is_no_constant_of_a_jitted_function():
+    optimizer = LossScaleOptimizer(SGD())
+    for call in (optimizer.get_scaled_loss, lambda x: optimizer.get_unscaled_gradients([x])):
+        with pytest.raises(
+            ValueError, match=r"constant from the time of tracing.*value_and_grad and optimizer\.update"
+        ):
+            jax.jit(call)(1.0)
+        with pytest.raises(ValueError, match="constant"):
+            jax.jit(jax.grad(lambda x, call=call: jnp.sum(jnp.asarray(call(x)))))(1.0)
+        jax.vmap(call)(jnp.ones(2))
+        jax.jit(LossScaleOptimizer(SGD(), 8).get_scaled_loss)(1.0)
+
+
+def test_float16_variables_take_unscaled_gradients_that_float16_would_flush():
+    w = nn.Variable(jnp.ones(1, jnp.float16), "w")
+    optimizer = LossScaleOptimizer(SGD(2.0**20), SCALE)
+    (gradient,) = optimizer.get_gradients(lambda: jnp.sum(w.value.astype(jnp.float32)) * 2.0**-26, w)
+    assert (gradient.dtype, float(gradient[0])) == (jnp.float32, 2.0**-26)
+    optimizer.apply_gradients([(gradient, w)])
+    assert (w.true_dtype, float(w.value[0])) == (jnp.float16, 1 - 2.0**-6)
+    with pytest.raises(TypeError, match=r"is float16, and has to be float32"):
+        optimizer.apply_gradients([(jnp.ones(1, jnp.float16), nn.Variable([1.0], "v"))])
+
+
+def test_the_pure_functions_take_the_state_and_give_the_next():
+    optimizer = LossScaleOptimizer(SGD(0.5), SCALE)
+    values = {key: jnp.asarray(value) for key, value in START.items()}
+    state = optimizer.init(values)
+    assert isinstance(state, LossScaledState)
+
+    @jax.jit
+    def step(state, values, bad):
+        def loss_fn(values, bad):
+            return sum(jnp.sum(each) for each in values.values()) * bad, bad * 2
+
+        (loss, aux), gradients = optimizer.value_and_grad(loss_fn, has_aux=True)(state, values, bad)
+        return loss, aux, gradients, optimizer.update(gradients, state, values, after={"n": aux}, before={"n": bad})
+
+    loss, aux, gradients, made = step(state, values, 1.0)
+    np.testing.assert_allclose(float(loss), sum(value.sum() for value in START.values()), rtol=1e-5)
+    assert float(aux) == 2
+    assert {float(x) for each in gradients.values() for x in np.ravel(each)} == {1.0}
+    assert (bool(made.skipped), float(made.alongside["n"]), int(made.state.scaling.num_good_steps)) == (False, 2, 1)
+    *_, made = step(made.state, made.values, jnp.inf)
+    assert (bool(made.skipped), float(made.alongside["n"])) == (True, np.inf)
+    assert float(optimizer.loss_scale()) == START_SCALE
+    optimizer.build(variables_of())
+    optimizer.state = made.state
+    assert float(optimizer.loss_scale()) == START_SCALE / 2
+    assert int(optimizer.iterations) == 1
+
+
+def test_code_inside_a_step_reads_the_scale_as_it_is_in_that_step():
+    optimizer = LossScaleOptimizer(SGD(1.0), SCALE)
+    optimizer.inner_optimizer.gradient_transformers = [
+        lambda pairs: [(g * optimizer.loss_scale(), each) for g, each in pairs]
+    ]
+    w = nn.Variable([0.0], "w")
+    for scale in (2.0, 8.0):
+        w.assign(jnp.zeros(1))
+        optimizer.loss_scale.loss_scale.assign(scale)
+        optimizer.apply_gradients([(jnp.ones(1), w)])
+        assert float(w.value[0]) == -scale

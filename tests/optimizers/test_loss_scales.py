@@ -1,0 +1,114 @@
+"""The RFC, "The new LossScale class": settings that are only read, variables that are assigned."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from supremum.mixed_precision import DynamicLossScale, FixedLossScale
+from supremum.optimizers import SGD, LossScaleOptimizer, StatefulLossScale
+
+NARROW = DynamicLossScale(8.0, increment_period=2, multiplier=4.0, minimum=2.0, maximum=64.0, hysteresis=3)
+
+
+def test_calling_gives_a_float32_scalar():
+    for settings, value in {"dynamic": 2.0**15, 7: 7.0, NARROW: 8.0, FixedLossScale(3.0): 3.0}.items():
+        found = StatefulLossScale(settings)()
+        assert (found.dtype, found.shape, float(found), found.weak_type) == (jnp.float32, (), value, False)
+
+
+def test_settings_are_read_and_never_set():
+    scale = StatefulLossScale(NARROW)
+    assert scale.settings is NARROW
+    for name, value in NARROW.get_config().items():
+        assert getattr(scale, name) == value
+        assert name in dir(scale)
+        with pytest.raises(AttributeError, match=r"setting and never changes: make another loss scale, Stateful.*Dyn"):
+            setattr(scale, name, value)
+    assert StatefulLossScale(3.0).loss_scale_value == 3.0
+    assert not hasattr(StatefulLossScale(3.0), "multiplier")
+
+
+def test_variables_are_assigned_and_never_rebound():
+    scale = StatefulLossScale(NARROW)
+    scale.loss_scale.assign(16)
+    scale.num_good_steps.assign(np.int8(1))
+    assert (float(scale()), int(scale.num_good_steps), float(scale.loss_scale), scale.loss_scale * 2) == (16, 1, 16, 32)
+    assert (scale.loss_scale.dtype, scale.num_good_steps.dtype, scale.loss_scale.shape) == (jnp.float32, jnp.int32, ())
+    # What was assigned is what the transition goes on from: one more good step and the scale rises.
+    scale.state = NARROW.update(scale.state, jnp.asarray(True))
+    assert (float(scale()), int(scale.num_good_steps)) == (64, 0)
+    for name in ("loss_scale", "num_good_steps"):
+        with pytest.raises(AttributeError, match=rf"use scale\.{name}\.assign\(value\)"):
+            setattr(scale, name, 4)
+        with pytest.raises(AttributeError, match="stays the one it is"):
+            delattr(scale, name)
+    for name in ("num_skipped_steps", "anything"):
+        with pytest.raises(AttributeError):
+            setattr(scale, name, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error", "message"),
+    [
+        ("loss_scale", np.inf, ValueError, "above 0 and finite, not inf"),
+        ("loss_scale", float("nan"), ValueError, "above 0 and finite"),
+        ("loss_scale", 0, ValueError, "above 0 and finite"),
+        ("loss_scale", 1.0, ValueError, "from 2.0 to 64.0.*assign 2.0"),
+        ("loss_scale", 65, ValueError, "from 2.0 to 64.0.*assign 64.0"),
+        ("loss_scale", "8", TypeError, "is a number"),
+        ("loss_scale", True, TypeError, "is a number"),
+        ("num_good_steps", -1, ValueError, "from 0 to 2147483647, not -1"),
+        ("num_good_steps", 1.0, TypeError, "whole number"),
+    ],
+)
+def test_what_is_assigned_is_checked(name, value, error, message):
+    scale = StatefulLossScale(NARROW)
+    with pytest.raises(error, match=message):
+        getattr(scale, name).assign(value)
+    assert (float(scale()), int(scale.num_good_steps)) == (8, 0)
+
+
+def test_a_copy_stands_where_the_original_does_and_goes_on_alone():
+    scale = StatefulLossScale(NARROW)
+    scale.loss_scale.assign(32)
+    copy = scale.copy()
+    assert copy.settings == NARROW
+    copy.loss_scale.assign(4)
+    assert (float(scale()), float(copy())) == (32, 4)
+    buffers = {leaf.unsafe_buffer_pointer() for each in (scale, scale.copy()) for leaf in each.state}
+    assert len(buffers) == 10
+
+
+def test_config_has_the_settings():
+    scale = StatefulLossScale(NARROW)
+    assert StatefulLossScale.from_config(scale.get_config()).settings == NARROW
+    assert StatefulLossScale.from_config(StatefulLossScale(5).get_config()).loss_scale_value == 5
+
+
+def test_a_scale_is_shared_and_settings_are_not():
+    shared = StatefulLossScale(NARROW)
+    one, other = LossScaleOptimizer(SGD(), shared), LossScaleOptimizer(SGD(), shared)
+    assert one.loss_scale is other.loss_scale is shared
+    assert LossScaleOptimizer(SGD(), NARROW).loss_scale is not LossScaleOptimizer(SGD(), NARROW).loss_scale
+
+
+@pytest.mark.parametrize(
+    ("given", "error"), [(None, TypeError), ([], TypeError), ("dynamc", ValueError), (0.5, ValueError)]
+)
+def test_what_is_no_loss_scale(given, error):
+    with pytest.raises(error):
+        StatefulLossScale(given)
+
+
+def test_a_state_of_something_else_is_refused_and_counts_are_read():
+    scale = StatefulLossScale("dynamic")
+    with pytest.raises(TypeError, match="LossScaleState"):
+        scale.state = (1.0, 2)
+    with pytest.raises(TypeError, match="copy"):
+        StatefulLossScale(scale)
+    scale.state = scale.settings.update(scale.state, jnp.asarray(False))
+    assert (int(scale.num_skipped_steps), int(scale.num_retries)) == (1, 0)
+    assert "num_skipped_steps=1" in repr(scale)
+    with pytest.raises(TypeError, match="known before tracing"):
+        jax.jit(lambda x: scale.loss_scale.assign(x).value)(2.0)

@@ -1,0 +1,279 @@
+"""`minimize`, `get_gradients` and `apply_gradients` are one training, and read variables as they are in each step."""
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from optimizers.problems import SCALE, X, Y, assert_equal, leaves_of
+from supremum import nn
+from supremum.optimizers import SGD, Adam, LossScaleOptimizer, RetraceWarning
+
+
+def model_of(policy="float32", dropout=False):
+    layers = [nn.Dense(6, dtype=policy), nn.BatchNorm(momentum=0.5, dtype=policy), nn.ReLU(dtype=policy)]
+    layers += [nn.Dropout(0.5, dtype=policy)] if dropout else []
+    model = nn.Sequential([*layers, nn.Dense(2, dtype=policy)])
+    nn.initialize(model, X)
+    return model
+
+
+def loss_of(model):
+    def loss_fn(x, y):
+        return jnp.mean(jnp.square(model(x, training=True).astype(jnp.float32) - y))
+
+    return loss_fn
+
+
+def state_of(model, optimizer):
+    return {**{path: np.asarray(each.read_stored()) for path, each in model.variables.items()}, **leaves_of(optimizer)}
+
+
+def by_minimize(model, optimizer, batches):
+    loss_fn = loss_of(model)
+    for batch in batches:
+        optimizer.minimize(loss_fn, model.trainable_variables, *batch)
+
+
+def by_hand(model, optimizer, batches):
+    loss_fn, variables = loss_of(model), model.trainable_variables
+    for batch in batches:
+        gradients = optimizer.get_gradients(loss_fn, variables, *batch)
+        optimizer.apply_gradients(zip(gradients, variables.values(), strict=True))
+
+
+def by_pure_step(model, optimizer, batches):
+    """As `fit` does it."""
+    optimizer.build(model.trainable_variables)
+    trainable, other = nn.split_variables(model)
+
+    def pure_loss(trainable, other, x, y):
+        outputs, after = nn.functional_call(model, trainable | other, x, training=True)
+        return jnp.mean(jnp.square(outputs.astype(jnp.float32) - y)), {path: after[path] for path in other}
+
+    @jax.jit
+    def step(state, trainable, other, x, y):
+        (_, after), gradients = optimizer.value_and_grad(pure_loss, has_aux=True)(state, trainable, other, x, y)
+        return optimizer.update(gradients, state, trainable, after=after, before=other)
+
+    for batch in batches:
+        made = step(optimizer.state, trainable, other, *batch)
+        optimizer.state, trainable, other = made.state, made.values, made.alongside
+    nn.load_variables(model, trainable | other)
+
+
+WAYS = {"minimize": by_minimize, "get_gradients and apply_gradients": by_hand, "the pure step": by_pure_step}
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
+def test_all_ways_train_bit_for_bit_alike(policy):
+    batches = [(X * (1 + n), Y) for n in range(6)]
+    if policy == "mixed_float16":
+        batches[2] = (X * 1e6, Y)  # overflows in float16: the step is skipped
+    found = {}
+    for name, way in WAYS.items():
+        model, optimizer = model_of(policy), Adam(0.05)
+        optimizer = LossScaleOptimizer(optimizer, SCALE) if policy == "mixed_float16" else optimizer
+        way(model, optimizer, batches)
+        found[name] = state_of(model, optimizer)
+    first = found.pop("minimize")
+    for name, other in found.items():
+        assert_equal(other, first), name
+    assert int(first["iterations"]) == (5 if policy == "mixed_float16" else 6)
+    assert all(np.all(np.isfinite(each)) for each in first.values())
+    assert not np.array_equal(first["batch_norm/moving_mean"], np.zeros(6))
+
+
+def test_closures_see_what_they_close_over_as_it_is_now():
+    w, factor = nn.Variable([1.0], "w"), [1.0]
+    optimizer = SGD(0.5)
+    for factor[0], expected in ((1.0, 0.5), (2.0, -0.5), (0.0, -0.5)):
+        loss = optimizer.minimize(lambda: jnp.sum(w.value * factor[0]), w)
+        assert float(w.value[0]) == expected
+    assert loss.dtype == jnp.float32
+
+
+def test_compiled_steps_read_other_variables_as_they_are_now():
+    w, scale, count = (nn.Variable(1.0, name, dtype="float32") for name in ("w", "scale", "count"))
+    traces = []
+
+    def loss_fn(x):
+        traces.append(x)
+        count.assign_add(1.0)
+        return w.value * scale.value * x
+
+    optimizer = SGD(1.0)
+    for scale_now in (1.0, 3.0):
+        scale.assign(scale_now)
+        before = float(w.value)
+        loss = optimizer.minimize(loss_fn, w, jnp.float32(2.0))
+        assert float(w.value) == before - 2 * scale_now
+        assert float(loss) == before * 2 * scale_now
+    assert float(count.value) == 3
+    assert len(traces) == 2  # once to see which variables there are, once with them as inputs
+    optimizer.get_gradients(loss_fn, w, jnp.float32(2.0))
+    assert float(count.value) == 4
+
+
+@pytest.mark.parametrize("wrap", [lambda each: each, LossScaleOptimizer], ids=["plain", "scaled"])
+def test_numbers_that_are_set_need_no_new_trace(wrap):
+    w, traces = nn.Variable([0.0], "w"), []
+
+    def loss_fn(x):
+        traces.append(x)
+        return jnp.sum(w.value * x)
+
+    optimizer = wrap(SGD(1.0, momentum=0.5))
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    for number in range(4):
+        optimizer.learning_rate = 2.0**-number
+        if optimizer is not inner:
+            optimizer.loss_scale.loss_scale.assign(2.0**number)
+        before = float(w.value[0])
+        optimizer.minimize(loss_fn, w, jnp.float32(1.0))
+        assert float(w.value[0]) == before - 2.0**-number * (2 - 0.5**number)
+    assert len(traces) == 1
+    inner.nesterov = True
+    optimizer.minimize(loss_fn, w, jnp.float32(1.0))
+    assert len(traces) == 2
+
+
+def test_without_arguments_other_variables_are_assigned_too():
+    w, count = nn.Variable(1.0, "w", dtype="float32"), nn.Variable(0.0, "count", dtype="float32")
+    optimizer = LossScaleOptimizer(SGD(1.0), SCALE)
+
+    def loss_fn(factor=1.0):
+        count.assign_add(1.0)
+        return w.value * factor
+
+    optimizer.minimize(loss_fn, w)
+    (gradient,) = optimizer.get_gradients(loss_fn, w)
+    assert (float(count.value), float(gradient), float(w.value)) == (2, 1, 0)
+    optimizer.minimize(lambda: loss_fn(jnp.inf), w)
+    optimizer.get_gradients(lambda: loss_fn(jnp.inf), w)
+    assert (float(count.value), float(w.value)) == (2, 0)  # what a skipped step assigned is dropped
+    assert int(optimizer.loss_scale.num_skipped_steps) == 1
+
+
+def test_dropout_draws_anew_in_every_compiled_step():
+    model, optimizer = model_of(dropout=True), SGD(0.0)
+    loss_fn = loss_of(model)
+    with nn.random_key(jax.random.key(0)):
+        losses = [float(optimizer.minimize(loss_fn, model.trainable_variables, X, Y)) for _ in range(3)]
+    assert len(set(losses)) == 3
+    with pytest.raises(ValueError, match="given no key"):
+        optimizer.minimize(loss_fn, model.trainable_variables, X, Y)
+
+
+def test_a_loss_already_computed_is_refused_with_what_works():
+    w = nn.Variable([3.0], "w")
+    optimizer = LossScaleOptimizer(SGD(0.5))
+    for method in (optimizer.minimize, optimizer.get_gradients):
+        with pytest.raises(
+            TypeError, match=r"(?s)no tape.*get_scaled_loss.*jax.grad.*get_unscaled_gradients.*apply_grad"
+        ):
+            method(jnp.sum(w.value), w)
+    with pytest.raises(TypeError, match="not float"):
+        optimizer.minimize(1.0, w)
+    # What it says works when typed.
+    variables = [w]
+
+    def loss_of(values):
+        return jnp.sum(values[0] ** 2)
+
+    def scaled_loss(values):
+        return optimizer.get_scaled_loss(loss_of(values))
+
+    gradients = jax.grad(scaled_loss)([variable.value for variable in variables])
+    gradients = optimizer.get_unscaled_gradients(gradients)
+    optimizer.apply_gradients(zip(gradients, variables, strict=True))
+    assert float(w.value[0]) == 0
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        (lambda w: w, r"real floating scalar, not float32\[2\]: return loss.mean"),
+        (lambda w: 1, "not int"),
+        (lambda w: jnp.sum(w).astype(int), "not int32"),
+        (lambda w: jnp.sum(w) * 1j, "not complex64"),
+        (lambda w: (jnp.sum(w), 1), "not tuple"),
+        (lambda w: None, "not NoneType"),
+    ],
+)
+def test_a_loss_that_is_no_real_floating_scalar_is_refused(loss, message, wrapped):
+    w = nn.Variable([1.0, 2.0], "w")
+    optimizer = LossScaleOptimizer(SGD(0.5)) if wrapped else SGD(0.5)
+    with pytest.raises(TypeError, match=message):
+        optimizer.minimize(lambda: loss(w.value), w)
+    with pytest.raises(TypeError, match=message):
+        optimizer.get_gradients(lambda x: loss(w.value), w, X)
+    assert int(optimizer.iterations) == 0
+
+
+def test_a_constant_loss_has_gradients_of_zero():
+    w = nn.Variable([1.0], "w")
+    for optimizer in (SGD(0.5), LossScaleOptimizer(SGD(0.5))):
+        assert float(optimizer.minimize(lambda: 2.0, w)) == 2
+    assert float(w.value[0]) == 1
+
+
+def test_the_loss_does_not_assign_to_what_is_trained():
+    w = nn.Variable([1.0], "w")
+    for args in ((), (X,)):
+        with pytest.raises(ValueError, match=r"assigns to Variable\('w'.*assign to it after the step"):
+            SGD(0.5).minimize(lambda *_: jnp.sum(w.assign_add(jnp.ones(1)).value), w, *args)
+    assert float(w.value[0]) == 1
+
+
+def test_nothing_leaks_out_of_a_trace():
+    w, optimizer = nn.Variable([1.0], "w"), SGD(0.5)
+    optimizer.build(w)
+
+    def loss_fn(*_):
+        return jnp.sum(w.value)
+
+    calls = [
+        lambda x: optimizer.minimize(loss_fn, w),
+        lambda x: optimizer.minimize(loss_fn, w, x),
+        lambda x: optimizer.get_gradients(loss_fn, w, x),
+        lambda x: optimizer.apply_gradients([(x, w)]),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"value_and_grad and optimizer\.update"):
+            jax.jit(call)(jnp.ones(1))
+        assert int(optimizer.iterations) == 0
+        assert float(w.value[0]) == 1
+
+
+def test_arguments_are_arrays():
+    w = nn.Variable([1.0], "w")
+    with pytest.raises(TypeError, match="are arrays, not 'mean'"):
+        SGD(0.5).minimize(lambda how: jnp.sum(w.value), w, "mean")
+
+
+def test_a_new_function_in_every_step_is_warned_of_once():
+    w, optimizer = nn.Variable([1.0], "w"), SGD(0.0)
+
+    def made_in_the_loop():
+        for _ in range(80):
+            with pytest.raises(TypeError, match="not NoneType"):  # traced, and not compiled: that takes a second
+                optimizer.minimize(lambda x: None, w, 1.0)
+
+    with pytest.warns(RetraceWarning, match="make it once, before the loop") as caught:
+        made_in_the_loop()
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made_in_the_loop()
+
+
+def test_gradients_come_in_the_order_of_the_variables():
+    a, b = nn.Variable([1.0], "b"), nn.Variable([1.0, 2.0], "a")
+    found = SGD().get_gradients(lambda: jnp.sum(a.value) + jnp.sum(b.value), [a, b])
+    assert [each.shape for each in found] == [(1,), (2,)]
+    found = SGD().get_gradients(lambda: jnp.sum(a.value) + jnp.sum(b.value), {"z": b, "y": a})
+    assert [each.shape for each in found] == [(2,), (1,)]

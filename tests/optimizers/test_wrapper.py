@@ -1,0 +1,149 @@
+"""The RFC, "LossScaleOptimizer __getattribute__ and __setattr__ delegation" and "OptimizerWrapper"."""
+
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from optimizers.problems import GRADIENTS, SCALE, assert_equal, pairs_of, values_of, variables_of
+from supremum import nn
+from supremum.optimizers import (
+    SGD,
+    Adam,
+    LossScaleOptimizer,
+    MovingAverage,
+    Optimizer,
+    OptimizerWrapper,
+    optimizers_within,
+)
+
+WRAPPERS = {"wrapper": OptimizerWrapper, "scaled": LossScaleOptimizer, "averaged": MovingAverage,
+            "both": lambda each: MovingAverage(LossScaleOptimizer(each)),
+            "both, the other way": lambda each: LossScaleOptimizer(MovingAverage(each))}  # fmt: skip
+every_wrapper = pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
+
+
+class MyCustomOptimizer(SGD):
+    """The RFC's: a method of its own that goes past the wrapper."""
+
+    def apply_gradients_zero_min(self, pairs):
+        self.apply_gradients([(jnp.maximum(gradient, 0), each) for gradient, each in pairs])
+
+
+def innermost(optimizer):
+    return list(optimizers_within(optimizer))[-1]
+
+
+@every_wrapper
+def test_hyperparameters_are_read_set_and_listed(wrap):
+    optimizer = wrap(SGD(momentum=0.125))
+    inner = innermost(optimizer)
+    assert float(optimizer.momentum) == 0.125 == float(inner.momentum)
+    optimizer.momentum = 0.25
+    assert float(inner.momentum) == 0.25
+    inner.learning_rate = 0.5
+    assert float(optimizer.learning_rate) == 0.5
+    optimizer.learning_rate.assign(0.75)
+    assert float(inner.learning_rate) == 0.75
+    assert set(inner.hyperparameters) <= set(dir(optimizer))
+    assert "nesterov" not in dir(optimizer)
+    assert optimizer.clipnorm is None
+
+
+@every_wrapper
+def test_other_attributes_are_not_handed_on(wrap):
+    optimizer = wrap(MyCustomOptimizer(0.5))
+    for name in ("nesterov", "apply_gradients_zero_min", "gradient_transformers", "mu_dtype"):
+        with pytest.raises(AttributeError, match=rf"inner optimizer, \w+, has .*inner_optimizer\.{name}"):
+            getattr(optimizer, name)
+        with pytest.raises(AttributeError, match=rf"optimizer\.inner_optimizer\.{name}"):
+            setattr(optimizer, name, True)
+    with pytest.raises(AttributeError, match="has none either"):
+        optimizer.learning_rte = 1
+    assert innermost(optimizer).nesterov is False
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+def test_the_rfcs_way_to_set_nesterov_acts_in_mid_training(scaled):
+    opt, variables = SGD(0.5, momentum=0.5), variables_of()
+    if scaled:
+        opt = LossScaleOptimizer(opt, SCALE)
+    opt.build(variables)
+    opt.apply_gradients(pairs_of(variables, GRADIENTS[0]))
+    before, key = values_of(variables), opt.trace_key
+    inner_opt = getattr(opt, "inner_optimizer", opt)
+    inner_opt.nesterov = True
+    assert opt.trace_key != key
+    opt.apply_gradients(pairs_of(variables, GRADIENTS[1]))
+    a, b = (GRADIENTS[n]["dense/bias"] for n in range(2))
+    np.testing.assert_allclose(
+        values_of(variables)["dense/bias"], before["dense/bias"] - 0.5 * (b + 0.5 * (b + 0.5 * a)), rtol=1e-5
+    )
+
+
+def test_every_public_name_of_the_base_is_handed_on_or_overridden():
+    public = {name for kind in Optimizer.__mro__[:-1] for name in vars(kind) if not name.startswith("_")}
+    assert {"minimize", "update", "variables", "get_config", "trace_key", "hyperparameters"} <= public
+    own = set(vars(OptimizerWrapper))
+    assert public - own == set(), "OptimizerWrapper has to hand these on"
+
+
+@every_wrapper
+def test_what_is_handed_on_is_that_of_the_inner_optimizer(wrap):
+    variables, others = variables_of(), variables_of()
+    plain, optimizer = Adam(0.1), wrap(Adam(0.1))
+    for each, held in ((plain, variables), (optimizer, others)):
+        each.build(held)
+        for gradients in GRADIENTS[:3]:
+            each.apply_gradients(pairs_of(held, gradients))
+    assert_equal(values_of(others), values_of(variables))
+    inner = innermost(optimizer)
+    assert_equal(
+        {n: np.asarray(a) for n, a in inner.variables.items()}, {n: np.asarray(a) for n, a in plain.variables.items()}
+    )
+    assert int(optimizer.iterations) == 3
+    assert optimizer.built_for == inner.built_for != {}
+    assert set(inner.variables) <= set(optimizer.variables)
+    assert optimizer.gradient_dtypes(others["dense/bias"])[0] == jnp.float32
+    assert optimizer.hyperparameters == inner.hyperparameters
+    assert isinstance(
+        optimizer.make_transformation(**dict.fromkeys(inner.hyperparameters, 0.5)), optax.GradientTransformation
+    )
+    optimizer.add_hyperparameter("extra", 0.5)
+    assert float(inner.extra) == float(optimizer.extra) == 0.5
+
+
+@every_wrapper
+def test_subclasses_of_optimizer_that_wrap(wrap):
+    optimizer = wrap(SGD(0.5))
+    assert isinstance(optimizer, Optimizer)
+    assert not isinstance(optimizer, SGD)
+    with pytest.raises(AttributeError):
+        optimizer.inner_optimizer = SGD()
+    transformed = wrap(optax.sgd(0.5))
+    assert type(innermost(transformed)) is Optimizer
+    for nothing in (None, 3, "sgd"):
+        with pytest.raises(TypeError):
+            wrap(nothing)
+
+
+def test_a_wrapper_that_changes_the_update_changes_every_way_to_train():
+    class Halved(OptimizerWrapper):
+        def update(self, gradients, state, values, **options):
+            return super().update({key: each / 2 for key, each in gradients.items()}, state, values, **options)
+
+    for args in ((), (jnp.ones(1),)):
+        w = nn.Variable([1.0], "w")
+        Halved(SGD(1.0)).minimize(lambda *_, w=w: jnp.sum(w.value), w, *args)
+        assert float(w.value[0]) == 0.5
+    Halved(SGD(1.0)).apply_gradients([(jnp.ones(1), w)])
+    assert float(w.value[0]) == 0
+
+
+def test_a_wrapper_without_super_init_says_so():
+    class Hasty(OptimizerWrapper):
+        def __init__(self):
+            pass
+
+    with pytest.raises(AttributeError, match="has to begin with"):
+        Hasty().learning_rate  # noqa: B018
