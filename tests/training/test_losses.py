@@ -351,3 +351,23 @@ def test_a_plain_function_gets_outputs_uncast_and_is_averaged():
         as_loss(lambda y, x: None)(0, 0)
     with pytest.raises(ArgumentError, match="sample_weight"):
         as_loss(lambda y, x: jnp.float32(1))(0, 0, np.ones(2))
+
+
+def test_bad_input_is_refused_in_words():
+    mse, kl, sparse = training.MeanSquaredError(), training.KLDivergence(), training.SparseCategoricalCrossentropy()
+    for run, error, match in [
+        (lambda: mse(jax.random.key(0), 1.0), OperandError, "keys of jax.random"),
+        (lambda: mse(np.ones(2), np.ones(2), [1j, 2]), OperandError, "sample_weight is complex64"),
+        (lambda: mse([[1.0]], [[10**30]]), OperandError, "no format holds"),
+        (lambda: kl(1.0, 0.5), ArgumentError, r"give y_true\[None\]"),
+        (lambda: sparse(1, 0.5), ArgumentError, r"give y_true\[None\]"),
+        (lambda: training.CategoricalCrossentropy(axis=3)(np.ones((2, 2)), np.ones((2, 2))), ArgumentError, "axis=3"),
+        (lambda: training.Huber(delta="a"), ArgumentError, "delta=1.0"),
+        (lambda: training.BinaryCrossentropy(label_smoothing="a"), ArgumentError, "label_smoothing"),
+        (lambda: training.SparseCategoricalCrossentropy(ignore_class=1.5), ArgumentError, "a whole number"),
+        (lambda: training.SparseCategoricalCrossentropy(from_logits=1), OperandError, "True or False"),
+        (lambda: training.BinaryAccuracy("x"), ArgumentError, "threshold"),
+        (lambda: nn.L1("a"), ArgumentError, "l1=0.01"),
+    ]:
+        with pytest.raises(error, match=match):
+            run()

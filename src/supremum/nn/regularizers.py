@@ -115,7 +115,7 @@ def _sum_of_squares(x: Any) -> jax.Array:
 
 
 def _factor(name: str, value: float) -> float:
-    if not (math.isfinite(value) and value >= 0):
+    if not (isinstance(value, (int, float)) and math.isfinite(value) and value >= 0):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ArgumentError(f"{name} is a number of at least 0, not {value!r}: give {name}=0.01")
     return float(value)
 

@@ -114,10 +114,15 @@ class BinaryAccuracy(MeanMetric):
     Args:
         threshold: above it an output says 1; 0.0 for logits.
         name: what it is called.
+
+    Raises:
+        ArgumentError: for a threshold that is no number; a `ValueError`.
     """
 
     def __init__(self, threshold: float = 0.5, name: str = "binary_accuracy") -> None:
         super().__init__(name=name)
+        if not isinstance(threshold, (int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError(f"threshold is a number, not {threshold!r}: give threshold=0.5")
         self.threshold = threshold
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:

@@ -23,7 +23,7 @@ from supremum.training.cross_entropy_functions import (
     categorical_log_probabilities,
     sparse_categorical_cross_entropy,
 )
-from supremum.training.inputs import check_labels, check_same_shape, one_array
+from supremum.training.inputs import check_has_axes, check_labels, check_same_shape, one_array
 from supremum.training.loss import Loss, LossOptions
 from supremum.training.regression import mean_of_each
 
@@ -130,9 +130,11 @@ class CategoricalCrossentropy(Crossentropy):
         """The loss of each example, in the shape that is left without the axis of the classes."""
         y_true, y_pred = (one_array(self.name, *each) for each in (("y_true", y_true), ("y_pred", y_pred)))
         check_same_shape(self.name, y_true, y_pred)
+        check_has_axes(self.name, y_pred)
         (axis,) = self.class_axes(y_pred.ndim)
         values, are_logits = self.logits_or_probabilities(y_pred)
         logs = categorical_log_probabilities(values, axis, from_logits=are_logits, eps=as_format(self.dtype).eps)
+        y_true = y_true.astype(self.dtype)
         if self.label_smoothing:
             y_true = y_true * (1 - self.label_smoothing) + self.label_smoothing / y_pred.shape[axis]
         return categorical_cross_entropy(y_true, logs, axis)
@@ -164,6 +166,8 @@ class SparseCategoricalCrossentropy(Crossentropy):
         self, *, from_logits: bool = False, ignore_class: int | None = None, **options: Unpack[LossOptions]
     ) -> None:
         super().__init__(from_logits=from_logits, **options)
+        if ignore_class is not None and not isinstance(ignore_class, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError(f"ignore_class is a label, a whole number, not {ignore_class!r}: give ignore_class=-1")
         self.ignore_class = ignore_class
 
     def class_axes(self, ndim: int) -> tuple[int, ...]:
@@ -173,6 +177,7 @@ class SparseCategoricalCrossentropy(Crossentropy):
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
         """The loss of each label, of their shape."""
         y_true, y_pred = (one_array(self.name, *each) for each in (("y_true", y_true), ("y_pred", y_pred)))
+        check_has_axes(self.name, y_pred)
         check_labels(self.name, y_true, y_pred)
         values, are_logits = self.logits_or_probabilities(y_pred)
         logs = categorical_log_probabilities(values, -1, from_logits=are_logits, eps=as_format(self.dtype).eps)
@@ -225,6 +230,6 @@ class BinaryCrossentropy(Crossentropy):
 
 
 def _smoothing(value: float) -> float:
-    if not 0 <= value <= 1:
+    if not (isinstance(value, (int, float)) and 0 <= value <= 1):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ArgumentError(f"label_smoothing is a share from 0 to 1, not {value!r}: give label_smoothing=0.1")
     return value

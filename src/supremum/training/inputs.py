@@ -59,6 +59,8 @@ def as_array(value: Any, what: str) -> Any:
         return value.value
     found = value.unwrap() if isinstance(value, Array) else value
     if isinstance(found, jax.Array):
+        if jnp.issubdtype(found.dtype, jax.dtypes.prng_key):
+            raise OperandError(f"{what} is made of numbers, not of keys of jax.random")
         return found
     if isinstance(found, (bool, int, float, complex)):
         return _from_python(found, what)
@@ -78,7 +80,7 @@ def _is_leaf(value: Any) -> bool:
 
 def _is_of_numbers(values: Any) -> bool:
     return all(
-        isinstance(each, (bool, int, float)) or (isinstance(each, (list, tuple)) and _is_of_numbers(each))
+        isinstance(each, (bool, int, float, complex)) or (isinstance(each, (list, tuple)) and _is_of_numbers(each))
         for each in values
     )
 
@@ -116,6 +118,34 @@ def one_array(name: str, what: str, value: Any) -> jax.Array:
     if row.category == "complex":
         raise OperandError(f"{name} takes real numbers, and {what} is {row}: give {what}.real or abs({what})")
     return value
+
+
+def as_weights(name: str, weights: Any, dtype: DType) -> jax.Array:
+    """Weights of examples in a dtype, integers and bools too.
+
+    Args:
+        name: of the loss or metric.
+        weights: an array, or Python numbers.
+        dtype: the dtype.
+
+    Raises:
+        OperandError: for what is no array of real numbers.
+    """
+    return one_array(name, "sample_weight", as_inputs(weights, dtype, "sample_weight")).astype(dtype)
+
+
+def check_has_axes(name: str, y_pred: jax.Array) -> None:
+    """Refuse a number, which has no axis to add up over.
+
+    Args:
+        name: of the loss or metric.
+        y_pred: what came out.
+
+    Raises:
+        ArgumentError: if it is one; a `ValueError`.
+    """
+    if y_pred.ndim < 1:
+        raise ArgumentError(f"{name} takes arrays of shape (..., n), not numbers: give y_true[None] and y_pred[None]")
 
 
 def check_same_shape(name: str, y_true: jax.Array, y_pred: jax.Array) -> None:

@@ -16,7 +16,7 @@ from supremum.formats import DType, Kind, as_format
 from supremum.mixed_precision import Policy, PolicyMap
 from supremum.nn.functional.promotion import check_held
 from supremum.nn.holding import snake_case
-from supremum.training.inputs import as_inputs
+from supremum.training.inputs import as_inputs, as_weights
 from supremum.training.weighting import as_reduction, reduced, weighted
 
 
@@ -105,7 +105,7 @@ class Loss(ABC):
         y_true = as_inputs(y_true, self._dtype, "y_true")
         losses = jnp.asarray(self.call(y_true, as_inputs(y_pred, self._dtype, "y_pred")), self._dtype)
         if sample_weight is not None:
-            losses = weighted(losses, as_inputs(sample_weight, self._dtype, "sample_weight"))
+            losses = weighted(losses, as_weights(self.name, sample_weight, self._dtype))
         counts = None if self._reduction is None else self.counts(y_true)
         return reduced(losses, self._reduction, counts)
 

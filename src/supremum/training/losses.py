@@ -15,7 +15,7 @@ from supremum.training.cross_entropy import (
     CategoricalCrossentropy,
     SparseCategoricalCrossentropy,
 )
-from supremum.training.inputs import as_inputs
+from supremum.training.inputs import as_inputs, as_weights
 from supremum.training.loss import Loss
 from supremum.training.regression import (
     CosineSimilarity,
@@ -83,7 +83,7 @@ class FunctionLoss:
             shown = type(losses).__name__ if not isinstance(losses, jax.Array) else as_format(losses.dtype)
             raise OperandError(f"{self.name} is to give real floating losses, and gave {shown}")
         if sample_weight is not None:
-            losses = weighted(losses, as_inputs(sample_weight, losses.dtype, "sample_weight"))
+            losses = weighted(losses, as_weights(self.name, sample_weight, losses.dtype))
         return reduced(losses, "mean") if losses.ndim else losses
 
     def __repr__(self) -> str:

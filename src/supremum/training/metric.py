@@ -15,7 +15,7 @@ from supremum.nn.functional.promotion import at_least_float32
 from supremum.nn.holding import snake_case
 from supremum.training import compensated
 from supremum.training.compensated import Sum
-from supremum.training.inputs import as_inputs, one_array
+from supremum.training.inputs import as_inputs, as_weights, one_array
 from supremum.training.weighting import spread_weights, weighted
 
 
@@ -151,7 +151,7 @@ def accumulated(state: MeanState, values: jax.Array, sample_weight: Any = None) 
         else:
             total = compensated.plus(state.total, jnp.sum(values.astype("float32")))
         return MeanState(total, compensated.plus_count(state.weight, values.size))
-    weights = as_inputs(sample_weight, None, "sample_weight").astype("float32")
+    weights = as_weights("a metric", sample_weight, jnp.dtype("float32"))
     spread = jnp.broadcast_to(spread_weights(weights, values.shape), values.shape)
     total = compensated.plus(state.total, jnp.sum(weighted(values.astype("float32"), spread)))
     return MeanState(total, compensated.plus(state.weight, jnp.sum(spread)))

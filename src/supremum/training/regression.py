@@ -12,7 +12,7 @@ from jax import lax
 from supremum.errors import ArgumentError
 from supremum.formats import as_format
 from supremum.nn.functional.checks import as_axes
-from supremum.training.inputs import check_same_shape, one_array
+from supremum.training.inputs import check_has_axes, check_same_shape, one_array
 from supremum.training.loss import Loss, LossOptions
 
 
@@ -91,7 +91,7 @@ class Huber(PairLoss):
 
     def __init__(self, delta: float = 1.0, **options: Unpack[LossOptions]) -> None:
         super().__init__(**options)
-        if not (math.isfinite(delta) and delta > 0):
+        if not (isinstance(delta, (int, float)) and math.isfinite(delta) and delta > 0):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError(f"delta is a positive number, not {delta!r}: give delta=1.0")
         self.delta = delta
 
@@ -137,7 +137,8 @@ class KLDivergence(PairLoss):
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
         """The loss of each example, shape (batch, ...) without the last axis."""
         y_true, y_pred = (jnp.clip(each, as_format(self.dtype).eps, 1.0) for each in self.pair(y_true, y_pred))
-        return jnp.sum(y_true * (jnp.log(y_true) - jnp.log(y_pred)), as_axes("the last axis", -1, y_pred.ndim))
+        check_has_axes(self.name, y_pred)
+        return jnp.sum(y_true * (jnp.log(y_true) - jnp.log(y_pred)), -1)
 
 
 class CosineSimilarity(PairLoss):
@@ -157,6 +158,7 @@ class CosineSimilarity(PairLoss):
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
         """The loss of each vector, in the shape that is left without its axis."""
         y_true, y_pred = self.pair(y_true, y_pred)
+        check_has_axes(self.name, y_pred)
         (axis,) = as_axes("axis", self.axis, y_pred.ndim)
         return -jnp.sum(_direction(y_true, axis) * _direction(y_pred, axis), axis)
 
