@@ -35,7 +35,9 @@ class Saved(Attributes):
         state = self.state
         # jit gives dicts back with their keys sorted; the order of names does not depend on that.
         numbers = {name: state.hyperparameters[name] for name in self.hyperparameters if name in state.hyperparameters}
-        return handed_out({"iterations": state.iterations, **numbers, **slots.by_name(state.slots)})
+        found = {"iterations": state.iterations, **numbers, **slots.by_name(state.slots)}
+        copies = handed_out(found)
+        return {name: copies[name] for name in found}
 
     def load_variables(self, saved: Mapping[str, Any]) -> None:
         """Take over what `variables` gave, all of it or nothing.
