@@ -1,0 +1,175 @@
+"""All ways to train give the same bits, and training that was interrupted goes on with them."""
+
+import jax
+import numpy as np
+import pytest
+
+from supremum import nn
+from supremum.mixed_precision import DynamicLossScale, Policy
+from supremum.optimizers import SGD, Adam, LossScaleOptimizer, MovingAverage
+from supremum.training import (
+    CheckpointError,
+    MismatchError,
+    ModelCheckpoint,
+    Sequential,
+    SparseCategoricalCrossentropy,
+)
+from training.blobs import blobs, equal, network, values
+
+LOSS = SparseCategoricalCrossentropy(from_logits=True)
+POLICIES = {
+    "float32": Policy("float32"),
+    "mixed_bfloat16": Policy("mixed_bfloat16"),
+    "mixed_float16": Policy("mixed_float16", DynamicLossScale(2.0**24, increment_period=3)),
+}
+EPOCHS, SIZE = 3, 32
+X, Y = blobs(96)
+
+
+def batches():
+    return [(X[start : start + SIZE], Y[start : start + SIZE]) for start in range(0, len(X), SIZE)] * EPOCHS
+
+
+def started(policy):
+    model = network(policy)
+    nn.initialize(model, X[:1])
+    return model
+
+
+def own_optimizer(policy, inner):
+    return inner if policy.loss_scale is None else LossScaleOptimizer(inner, policy.loss_scale)
+
+
+def by_fit(policy, optimizer):
+    model = started(policy)
+    model.compile(optimizer, LOSS)
+    model.fit(X, Y, batch_size=SIZE, epochs=EPOCHS, shuffle=False, verbose=0)
+    return model
+
+
+def by_fit_of_batches(policy, optimizer):
+    model = started(policy)
+    model.compile(optimizer, LOSS)
+    model.fit(batches(), verbose=0)
+    return model
+
+
+def by_train_on_batch(policy, optimizer):
+    model = started(policy)
+    model.compile(optimizer, LOSS)
+    for x, y in batches():
+        model.train_on_batch(x, y)
+    return model
+
+
+def by_minimize(policy, optimizer):
+    model = started(policy)
+
+    def loss(x, y):
+        return LOSS(y, model(x, training=True))
+
+    for x, y in batches():
+        optimizer.minimize(loss, model.trainable_variables, x, y)
+    return model
+
+
+def by_gradients(policy, optimizer):
+    model = started(policy)
+
+    def loss(x, y):
+        return LOSS(y, model(x, training=True))
+
+    variables = model.trainable_variables
+    for x, y in batches():
+        gradients = optimizer.get_gradients(loss, variables, x, y)
+        optimizer.apply_gradients(zip(gradients, variables.values(), strict=True))
+    return model
+
+
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+def test_every_way_to_train_gives_the_same_bits(policy):
+    made = {}
+    for way in (by_fit, by_fit_of_batches, by_train_on_batch, by_minimize, by_gradients):
+        optimizer = own_optimizer(policy, Adam(0.02))
+        model = way(policy, optimizer)
+        made[way.__name__] = values(model), {name: np.asarray(each) for name, each in optimizer.variables.items()}
+    skipped = made["by_fit"][1].get("loss_scale/num_skipped_steps", 0)
+    assert (skipped > 0) == (policy.loss_scale is not None)
+    for name, each in made.items():
+        differing = [
+            path
+            for tree, like in zip(each, made["by_fit"], strict=True)
+            for path in like
+            if not equal(tree[path], like[path])
+        ]
+        assert not differing, (name, differing)
+
+
+class TestGoingOn:
+    @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+    @pytest.mark.parametrize("wrapped", [False, True], ids=["", "averaged"])
+    def test_bit_for_bit(self, policy, wrapped, tmp_path):
+        def compiled():
+            layers = [
+                nn.Dense(8, dtype=policy),
+                nn.BatchNorm(dtype=policy),
+                nn.ReLU(dtype=policy),
+                nn.Dropout(0.3, dtype=policy),
+            ]
+            model = Sequential([*layers, nn.Dense(3, dtype=policy)])
+            optimizer = MovingAverage(Adam(0.02), 0.9) if wrapped else Adam(0.02)
+            model.compile(optimizer, LOSS, ["accuracy"], seed=3)
+            return model
+
+        whole, first, second = compiled(), compiled(), compiled()
+        whole.fit(X, Y, batch_size=SIZE, epochs=5, verbose=0)
+        callback = ModelCheckpoint(tmp_path / "{epoch}.safetensors")
+        first.fit(X, Y, batch_size=SIZE, epochs=2, callbacks=callback, verbose=0)
+        nn.initialize(second, X[:1], seed=7)
+        epoch = second.load_state(tmp_path / "1.safetensors")
+        assert epoch == 2
+        second.fit(X, Y, batch_size=SIZE, epochs=5, initial_epoch=epoch, verbose=0)
+        assert equal(values(second), values(whole))
+        saved = [
+            {name: np.asarray(each) for name, each in model.optimizer.variables.items()} for model in (whole, second)
+        ]
+        assert equal(*saved)
+        assert second.history.loss == whole.history.loss[6:]
+        second.save_state(tmp_path / "second")
+        whole.save_state(tmp_path / "whole")
+        assert (tmp_path / "second").read_bytes() == (tmp_path / "whole").read_bytes()
+
+    def test_a_mixed_model_goes_on_from_a_float32_one_and_back(self, tmp_path):
+        exact, mixed = (by_fit(Policy(name), Adam(0.02)) for name in ("float32", "mixed_float16"))
+        exact.save_state(tmp_path / "exact")
+        mixed.save_state(tmp_path / "mixed")
+        scale = mixed.optimizer.loss_scale
+        scale.loss_scale.assign(64.0)
+        mixed.load_state(tmp_path / "exact")
+        assert equal(values(mixed), values(exact))
+        assert float(scale()) == 64
+        assert int(mixed.optimizer.iterations) == int(exact.optimizer.iterations)
+        exact.fit(X, Y, verbose=0)
+        exact.load_state(tmp_path / "mixed")
+        assert "loss_scale/loss_scale" not in exact.optimizer.variables
+
+    def test_what_does_not_fit_is_refused_and_changes_nothing(self, tmp_path):
+        model = by_fit(POLICIES["mixed_float16"], Adam(0.02))
+        other = by_fit(POLICIES["float32"], SGD(0.1, momentum=0.9))
+        before = values(model), jax.tree.map(np.asarray, model.optimizer.variables)
+        other.save_state(tmp_path / "sgd")
+        with pytest.raises(ValueError, match=r"momentum|mu/|trace"):
+            model.load_state(tmp_path / "sgd")
+        wider = network(POLICIES["float32"], units=9)
+        wider.compile(Adam(0.02), LOSS)
+        wider.fit(X, Y, verbose=0)
+        wider.save_state(tmp_path / "wider")
+        with pytest.raises(MismatchError, match=r"'dense/kernel'.*\[2, 9\]"):
+            model.load_state(tmp_path / "wider")
+        wider.save_weights(tmp_path / "weights")
+        with pytest.raises(CheckpointError, match="no whole training state"):
+            model.load_state(tmp_path / "weights")
+        (tmp_path / "torn").write_bytes((tmp_path / "wider").read_bytes()[:-7])
+        with pytest.raises(CheckpointError, match="torn"):
+            model.load_state(tmp_path / "torn")
+        assert equal((values(model), jax.tree.map(np.asarray, model.optimizer.variables)), before)
