@@ -73,7 +73,7 @@ def test_a_copy_stands_where_the_original_does_and_goes_on_alone():
     scale = StatefulLossScale(NARROW)
     scale.loss_scale.assign(32)
     copy = scale.copy()
-    assert copy.settings == NARROW
+    assert (copy.settings, float(copy())) == (NARROW, 32)
     copy.loss_scale.assign(4)
     assert (float(scale()), float(copy())) == (32, 4)
     buffers = {leaf.unsafe_buffer_pointer() for each in (scale, scale.copy()) for leaf in each.state}

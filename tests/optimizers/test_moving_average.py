@@ -45,6 +45,7 @@ def test_averages_of_16_bit_variables_are_float32_and_rounded_when_they_are_used
     w = nn.Variable(jnp.full(1, 256, jnp.bfloat16), "w")
     optimizer = MovingAverage(SGD(1.0), 0.5)
     optimizer.build(w)
+    assert optimizer.average_variables["w"].dtype == jnp.float32
     optimizer.apply_gradients([(jnp.full(1, -2, jnp.bfloat16), w)])
     assert (optimizer.average_variables["w"].dtype, float(optimizer.average_variables["w"][0])) == (jnp.float32, 257)
     with optimizer.averaged():
@@ -105,6 +106,13 @@ def test_averages_are_saved_and_go_with_their_variables():
         np.asarray(source.average_variables["renamed/bias"]), np.asarray(target.average_variables["dense/bias"])
     )
     assert "dense/bias" not in source.average_variables
+
+
+def test_averages_have_buffers_of_their_own():
+    w = nn.Variable([1.0], "w")
+    optimizer = MovingAverage(SGD(0.1))
+    optimizer.build(w)
+    assert optimizer.average_variables["w"].unsafe_buffer_pointer() != w.value.unsafe_buffer_pointer()
 
 
 def test_a_subset_leaves_the_other_averages():

@@ -140,6 +140,16 @@ def test_a_wrapper_that_changes_the_update_changes_every_way_to_train():
     assert float(w.value[0]) == 0
 
 
+@every_wrapper
+def test_aggregation_is_turned_off_on_the_inside_too(wrap):
+    optimizer = wrap(SGD(1.0, gradient_aggregator=lambda pairs: [(2 * gradient, each) for gradient, each in pairs]))
+    w = nn.Variable([0.0], "w")
+    optimizer.apply_gradients([(jnp.ones(1), w)], aggregate_gradients=False)
+    assert float(w.value[0]) == -1
+    optimizer.apply_gradients([(jnp.ones(1), w)])
+    assert float(w.value[0]) == -3
+
+
 def test_a_wrapper_without_super_init_says_so():
     class Hasty(OptimizerWrapper):
         def __init__(self):
