@@ -139,6 +139,12 @@ def test_weights_in_float16_are_regularised_in_float32():
     (term,) = built(layer).losses
     assert (term.dtype, float(term)) == (jnp.float32, 240_000)  # beyond float16
 
+    def of_a_user(w):
+        return jnp.sum(w * w)
+
+    wide = nn.Dense(2, kernel_initializer=constant(200.0), kernel_regularizer=of_a_user, param_dtype="float16")
+    assert float(built(wide).losses[0]) == 240_000
+
 
 def test_gradients_of_penalties_reach_the_variables():
     model = built(nn.Sequential([nn.Dense(2, kernel_regularizer=nn.L2(0.5), dtype="mixed_float16")]))
@@ -298,6 +304,8 @@ def test_losses_inside_of_functions_that_jax_traces_on_its_own_are_refused():
             model = built(Mapped(inner, transform))
             with pytest.raises(ArgumentError, match=r"nn\.collected_losses\(\) inside of"):
                 collected(model)
+    weights = built(Mapped(nn.Dense(2, kernel_initializer=ones, kernel_regularizer=nn.L1(1.0)), jax.vmap))
+    assert [float(term) for term in collected(weights)] == [6]  # those are no part of what is mapped
     with pytest.raises(ArgumentError, match="inside of"), nn.collected_losses():
         jax.jit(built(nn.Sequential([Adding(None)])))(X)
 

@@ -113,6 +113,8 @@ def test_counts_go_on_beyond_the_whole_numbers_of_float32():
     assert float(total.value) + float(total.error) == 2**24 + 2900
     plain = jax.lax.scan(lambda t, _: (t + 1, None), jnp.float32(2**24 - 100), None, length=3000)[0]
     assert float(plain) == 2**24  # the trap is there
+    small_first = compensated.plus(compensated.plus(compensated.zero(), 1.0), 2.0**25)
+    assert (float(small_first.value), float(small_first.error)) == (2**25, 1)
     for count in (2**31 - 1, 2**35 + 1):
         found = compensated.plus_count(compensated.zero(), count)
         assert int(float(found.value)) + int(float(found.error)) == count
@@ -184,9 +186,9 @@ def test_many_classes_are_told_apart_in_narrow_dtypes():
 
 
 def test_a_threshold_is_not_rounded_to_the_outputs():
-    metric = training.BinaryAccuracy(threshold=0.50001)
-    metric.update_state([0.0], jnp.asarray([0.5], "float16"))
-    metric.update_state([0], jnp.asarray([0.5], "bfloat16"))
+    metric = training.BinaryAccuracy(threshold=0.49999)
+    metric.update_state([1.0], jnp.asarray([0.5], "float16"))
+    metric.update_state([1], jnp.asarray([0.5], "bfloat16"))
     assert float(metric.result()) == 1
 
 

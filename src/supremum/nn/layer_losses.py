@@ -114,7 +114,7 @@ class LayerLosses(Holder):
         """Take what a call that has just returned adds to the loss."""
         if is_declaring():
             return
-        if self._activity_regularizer is not None and not is_in_loop():
+        if self._activity_regularizer is not None:
             for leaf in jax.tree.leaves(outputs, is_leaf=keeps_dtype):
                 if is_floating(leaf):
                     self._note(_activity_term(self._activity_regularizer, leaf))
