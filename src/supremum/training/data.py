@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sized
-from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +17,8 @@ from supremum.formats import as_format
 from supremum.mixed_precision import PolicyWarning
 from supremum.nn.functional.checks import positive_int
 from supremum.training.batch import Batch
+
+Shuffler: TypeAlias = np.random.Generator
 
 ON_DEVICE_BYTES = 2**31
 """Arrays up to this size in all are put on the device once, larger ones batch by batch."""
@@ -50,11 +51,11 @@ class Data(Protocol):
         """A batch to make a model for; only shapes and dtypes count."""
         ...
 
-    def epoch(self, key: jax.Array | None) -> Iterator[Batch | Selection]:
+    def epoch(self, shuffler: Shuffler | None) -> Iterator[Batch | Selection]:
         """The batches of an epoch; a `Selection` stands for all that it has.
 
         Args:
-            key: a random key to shuffle by; None for the order of the data.
+            shuffler: what to shuffle by; None for the order of the data.
         """
         ...
 
@@ -118,20 +119,21 @@ class ArrayData:
 
         return jax.tree.map(spec, self._batch)
 
-    def epoch(self, key: jax.Array | None) -> Iterator[Batch | Selection]:
-        """The batches of an epoch, in an order that the key decides."""
+    def epoch(self, shuffler: Shuffler | None) -> Iterator[Batch | Selection]:
+        """The batches of an epoch, in the order of the data, or in one that the shuffler draws."""
         size, count = self._batch_size, self.examples // self._batch_size
+        # On the host: XLA sorts for a permutation, which takes 4.7 ms for 12,800 examples, six steps of a perceptron.
+        order = np.arange(self.examples) if shuffler is None else shuffler.permutation(self.examples)
+        order = order.astype(np.int32 if self.examples < 2**31 else np.int64)
         if sum(leaf.nbytes for leaf in jax.tree.leaves(self._batch)) <= ON_DEVICE_BYTES:
-            order = jnp.arange(self.examples) if key is None else _shuffled(key, self.examples)
             if self._on_device is None:
                 self._on_device = jax.device_put(self._batch)
             data: Any = self._on_device
             start = jnp.zeros((), jnp.int32)
-            yield Selection(data, order[: count * size].reshape(count, size), start)
+            yield Selection(data, jnp.asarray(order[: count * size].reshape(count, size)), start)
             if count * size < self.examples:
-                yield Selection(data, order[count * size :][None], jnp.copy(start))
+                yield Selection(data, jnp.asarray(order[count * size :][None]), jnp.copy(start))
             return
-        order = np.arange(self.examples) if key is None else np.asarray(_shuffled(key, self.examples))
         for start in range(0, self.examples, size):
             yield self._rows(order[start : start + size])
 
@@ -173,7 +175,7 @@ class IterableData:
             raise ArgumentError("the data gave no batch")
         return self._peeked
 
-    def epoch(self, key: jax.Array | None) -> Iterator[Batch | Selection]:  # noqa: ARG002 (the data shuffles, or not)
+    def epoch(self, shuffler: Shuffler | None) -> Iterator[Batch | Selection]:  # noqa: ARG002 (the data shuffles, or not)
         """The next batches."""
         given = in_this_pass = 0
         while given != self._steps:
@@ -223,9 +225,9 @@ class _Shortened:
     def first(self) -> Batch:
         return self._data.first
 
-    def epoch(self, key: jax.Array | None) -> Iterator[Batch | Selection]:
+    def epoch(self, shuffler: Shuffler | None) -> Iterator[Batch | Selection]:
         left = self.steps
-        for part in self._data.epoch(key):
+        for part in self._data.epoch(shuffler):
             if isinstance(part, Selection):
                 part = part._replace(order=part.order[:left])
                 left -= part.order.shape[0]
@@ -346,8 +348,3 @@ def _common_length(batch: Batch) -> int:
     if found == {0}:
         raise ArgumentError("there are no examples: x is empty")
     return found.pop()
-
-
-@partial(jax.jit, static_argnums=1)
-def _shuffled(key: jax.Array, count: int) -> jax.Array:
-    return jax.random.permutation(key, count)

@@ -26,9 +26,6 @@ from supremum.training.metric import Metric
 from supremum.training.step import LOSS_MEAN, TrainState, has_scale, penalised, scale_of, train_step
 from supremum.training.step_log import CAPACITY, StepLog
 
-# Which random numbers the order of examples comes from; what is random in layers is counted from 0 on.
-_ORDER = 2**31 - 1
-
 
 class Trainer:
     """Trains, evaluates and predicts.
@@ -216,7 +213,7 @@ class Trainer:
         parts_of_log: list[Any] = []
         taken = fetched = 0
         self._gathered = self._nothing_gathered()
-        parts = data.epoch(self._order_key(epoch) if shuffle else None)
+        parts = data.epoch(self._shuffler(epoch) if shuffle else None)
         for steps, after, _ in self._training.over(parts, self._state, None, lambda: self.optimizer.trace_key):
             self._keep(after)
             taken += steps
@@ -245,9 +242,9 @@ class Trainer:
     def _empty_log(self) -> StepLog:
         return StepLog.empty(max(CAPACITY, 2 * self._training.most_at_once))
 
-    def _order_key(self, epoch: int) -> jax.Array:
-        """Where the order of examples comes from; a key of its own, for steps use the memory of theirs again."""
-        return jax.random.fold_in(jax.random.fold_in(jax.random.key(self.seed), _ORDER), epoch)
+    def _shuffler(self, epoch: int) -> np.random.Generator:
+        """What the order of examples is drawn from, the same whenever an epoch is trained."""
+        return np.random.default_rng([self.seed % 2**64, epoch])
 
     def _logs(self) -> dict[str, float]:
         """The loss and the metrics of the epoch so far."""
