@@ -1,6 +1,8 @@
 """`compile`, `fit`, `evaluate` and `predict`."""
 
+import gc
 import itertools
+import weakref
 
 import jax
 import jax.numpy as jnp
@@ -397,6 +399,17 @@ class TestModels:
         split.fit(x, y, validation_split=0.25, verbose=0, validation_freq=2, epochs=2)
         assert np.isnan(split.history.history["val_loss"][0])
         assert split.history.history["val_loss"][1] == pytest.approx(split.evaluate(x[48:], y[48:], verbose=0)["loss"])
+
+
+def test_a_model_that_was_trained_can_be_forgotten():
+    x, y = blobs(32)
+    model = compiled("mixed_float16")
+    model.fit(x, y, validation_data=(x, y), verbose=0)
+    model.predict(x, verbose=0)
+    reference = weakref.ref(model)
+    del model
+    gc.collect()
+    assert reference() is None
 
 
 class TestBadInput:

@@ -14,7 +14,7 @@ from supremum.errors import ArgumentError
 from supremum.training.batch import Batch
 from supremum.training.data import Selection
 
-SEVERAL = 8
+SEVERAL = 16
 """How many steps `"auto"` tries in one dispatch."""
 
 _MEASURED = 4

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from supremum.mixed_precision import LossScaleState
+from supremum.mixed_precision import LossScaleState, select_tree
 from supremum.nn import Layer, collected_losses, functional_call, split_variables
 from supremum.optimizers import Optimizer
 from supremum.training.batch import Batch
@@ -122,12 +122,16 @@ def train_step(
             gradients,
             state.optimizer,
             state.trainable,
-            after=(other, LOSS_MEAN.update(state.loss, value, examples), gathered),
-            before=(state.other, state.loss, state.metrics),
+            after=other,
+            before=state.other,
         )
-        other, losses, gathered = updated.alongside
+        losses = LOSS_MEAN.update(state.loss, value, examples)
+        # A few numbers are chosen faster than a condition hands them on.
+        losses, gathered = select_tree(updated.skipped, (state.loss, state.metrics), (losses, gathered))
         log = state.log.add(value, scale_of(state.optimizer), updated.skipped)
-        return TrainState(updated.values, other, updated.state, losses, gathered, log, state.key, state.count + 1)
+        return TrainState(
+            updated.values, updated.alongside, updated.state, losses, gathered, log, state.key, state.count + 1
+        )
 
     return step
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import jax
@@ -66,6 +65,9 @@ class Trainer:
         self._log = self._empty_log()
         self._evaluation = Execution(self._evaluated, 1)
         self._prediction = Execution(self._predicted, 1)
+        # Jitted for one trainer each: in a cache of the class they would keep it, and the model, alive.
+        self._nothing_gathered: Callable[[], Any] = jax.jit(self._start_gathering)
+        self._results: Callable[[Any], Any] = jax.jit(self._results_of)
         self._gathered = self._nothing_gathered()
         self._loans: tuple[Loan, Loan] | None = None
 
@@ -268,7 +270,7 @@ class Trainer:
             callback: called after each batch with its number.
         """
         self.initialize(data)
-        latest = [self._nothing_gathered()]
+        latest: list[Any] = [self._nothing_gathered()]
         batches = 0
         for _, after, _ in self._evaluation.over(data.epoch(None), lambda: latest[0], self._values(), lambda: None):
             latest[0] = after
@@ -315,11 +317,10 @@ class Trainer:
     def _predicted(self, carry: None, values: dict[str, jax.Array], batch: Batch) -> tuple[None, Any]:
         return carry, functional_call(self._model, values, batch.x, training=False)[0]
 
-    def _nothing_gathered(self) -> Any:
+    def _start_gathering(self) -> Any:
         return LOSS_MEAN.init(), {name: metric.init() for name, metric in self._metrics.items()}
 
-    @partial(jax.jit, static_argnums=0)
-    def _results(self, gathered: Any) -> dict[str, jax.Array]:
+    def _results_of(self, gathered: Any) -> dict[str, jax.Array]:
         loss, metrics = gathered
         found = {"loss": LOSS_MEAN.result_of(loss)}
         return found | {name: metric.result_of(metrics[name]) for name, metric in self._metrics.items()}
