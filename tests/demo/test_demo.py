@@ -15,12 +15,12 @@ def digits():
     return demo.load_digits()
 
 
-def train(digits, case, policy, scale, seed):
+def train(digits, case, policy, scale, seed, epochs=None):
     chosen = demo.CASES[case]
     settings = demonstration_policy(policy, scale)
     return demo.train_classifier(
-        digits, settings, chosen, seed=seed, epochs=chosen.epochs, weight=chosen.weight
-    )  # fmt: skip
+        digits, settings, chosen, seed=seed, epochs=epochs or chosen.epochs, weight=chosen.weight
+    )
 
 
 def test_the_digits_are_whole_and_always_split_alike(digits):
@@ -52,6 +52,18 @@ def test_without_scaling_float16_stalls_on_a_small_loss_and_with_it_reaches_floa
     assert min(stalled.history.loss[-22:]) > 0.5 * stalled.history.loss[0]
     assert abs(exact.test_accuracy - scaled.test_accuracy) <= 0.01
     assert exact.test_accuracy >= 0.97
+
+
+def test_without_float32_weights_small_steps_are_rounded_away(digits):
+    """Micikevicius and others, 2017, "Mixed Precision Training", section 3.1."""
+    runs = demo.CASES["master-weights"].runs
+    exact, mixed, narrow = (train(digits, "master-weights", *run, seed=0, epochs=250) for run in runs)
+    assert [report.label for report in (exact, mixed, narrow)] == ["float32", "mixed_float16", "float16"]
+    assert exact.variable_bytes == mixed.variable_bytes == 2 * narrow.variable_bytes
+    assert abs(exact.test_accuracy - mixed.test_accuracy) <= 0.01
+    assert exact.test_accuracy > 0.8
+    assert narrow.test_accuracy < exact.test_accuracy - 0.25
+    assert narrow.history.skipped_steps == 0
 
 
 def test_the_share_of_zeros_grows_as_the_weight_falls_and_scaling_mends_it(digits):

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 def demo(
     case: Annotated[
-        str, typer.Option(help="'policies' compares dtype policies, 'underflow' shows why float16 needs loss scaling.")
+        str,
+        typer.Option(
+            help="'policies' compares dtype policies, 'underflow' shows why float16 needs loss scaling, "
+            "'master-weights' why it needs float32 weights."
+        ),
     ] = "policies",
     policy: Annotated[
         list[str] | None, typer.Option(help="A policy to train under; repeat for several. Default: all of the case.")
@@ -79,7 +83,7 @@ def demo(
         picture = out / "underflow.png"
         floor.draw_underflow(picture, reports, underflow)
     else:
-        picture = out / "training.png"
+        picture = out / ("training.png" if case == "policies" else f"{case}.png")
         floor.draw_training(picture, reports)
     console.print(f"\nPicture: {picture}", soft_wrap=True)
     if json_file is not None:

@@ -34,6 +34,8 @@ class Case:
         weight: the factor the loss is weighted by.
         optimizer: makes the optimizer from that weight.
         epochs: how long to train unless asked otherwise.
+        network: makes the network.
+        steps_per_execution: how many steps are sent to the device at once.
     """
 
     summary: str
@@ -41,6 +43,34 @@ class Case:
     weight: float
     optimizer: Callable[[float], Optimizer]
     epochs: int
+    network: Callable[[Policy], Sequential]
+    steps_per_execution: int = 1
+
+
+def network(policy: Policy) -> Sequential:
+    """Two blocks of convolution, batch normalisation, ReLU and pooling, and a dense layer on top."""
+    return Sequential(
+        [
+            nn.Conv(16, (3, 3), use_bias=False, dtype=policy),
+            nn.BatchNorm(momentum=0.9, dtype=policy),
+            nn.ReLU(dtype=policy),
+            nn.MaxPool((2, 2), dtype=policy),
+            nn.Conv(32, (3, 3), use_bias=False, dtype=policy),
+            nn.BatchNorm(momentum=0.9, dtype=policy),
+            nn.ReLU(dtype=policy),
+            nn.MaxPool((2, 2), dtype=policy),
+            nn.Flatten(dtype=policy),
+            nn.Dense(10, dtype=policy),
+        ]
+    )
+
+
+def perceptron(policy: Policy) -> Sequential:
+    """Two dense layers with ReLU, and one on top; without norms, so that what counts is how weights move."""
+    layers: list[nn.Layer] = [nn.Flatten(dtype=policy)]
+    for _ in range(2):
+        layers += [nn.Dense(256, dtype=policy), nn.ReLU(dtype=policy)]
+    return Sequential([*layers, nn.Dense(10, dtype=policy)])
 
 
 CASES: dict[str, Case] = {
@@ -50,6 +80,7 @@ CASES: dict[str, Case] = {
         1.0,
         lambda _: Adam(3e-3),
         15,
+        network,
     ),
     "underflow": Case(
         "a loss with a small weight, which float16 gradients survive only when it is scaled",
@@ -57,6 +88,17 @@ CASES: dict[str, Case] = {
         1e-6,
         lambda weight: SGD(0.2 / weight),
         10,
+        network,
+    ),
+    # Each step moves a weight by less than half a unit of float16, in which nothing then moves.
+    "master-weights": Case(
+        "small steps, which float16 weights round away and float32 weights add up",
+        (("float32", None), ("mixed_float16", DynamicLossScale()), ("float16", DynamicLossScale())),
+        1.0,
+        lambda _: SGD(5e-4),
+        700,
+        perceptron,
+        steps_per_execution=22,
     ),
 }
 
@@ -111,24 +153,6 @@ class Report:
         }
 
 
-def network(policy: Policy) -> Sequential:
-    """Two blocks of convolution, batch normalisation, ReLU and pooling, and a dense layer on top."""
-    return Sequential(
-        [
-            nn.Conv(16, (3, 3), use_bias=False, dtype=policy),
-            nn.BatchNorm(momentum=0.9, dtype=policy),
-            nn.ReLU(dtype=policy),
-            nn.MaxPool((2, 2), dtype=policy),
-            nn.Conv(32, (3, 3), use_bias=False, dtype=policy),
-            nn.BatchNorm(momentum=0.9, dtype=policy),
-            nn.ReLU(dtype=policy),
-            nn.MaxPool((2, 2), dtype=policy),
-            nn.Flatten(dtype=policy),
-            nn.Dense(10, dtype=policy),
-        ]
-    )
-
-
 def weighted_loss(weight: float) -> LossFunction:
     """Cross entropy times a weight."""
     loss = SparseCategoricalCrossentropy(from_logits=True)
@@ -160,8 +184,11 @@ def train_classifier(
         weight: the factor the loss is weighted by; it is divided out of the optimizer's learning rate.
         on_epoch: called after every epoch with its number, from 0, and what it came to.
     """
-    model = network(policy)
-    model.compile(case.optimizer(weight), weighted_loss(weight), ["accuracy"], seed=seed)
+    model = case.network(policy)
+    model.compile(
+        case.optimizer(weight), weighted_loss(weight), ["accuracy"],
+        steps_per_execution=case.steps_per_execution, seed=seed,
+    )  # fmt: skip
     with warnings.catch_warnings():
         # It shows that policies learn alike, on whatever machine; nobody chose one here for its speed.
         warnings.simplefilter("ignore", HardwareWarning)

@@ -193,11 +193,3 @@ def _shrinking(arrays: list[jax.Array], largest: jax.Array) -> jax.Array:
     unit = jnp.where(peak > 0, peak, 1)
     norm = unit * jnp.sqrt(sum(jnp.sum(jnp.square(array / unit)) for array in arrays))
     return largest / jnp.maximum(norm, largest)
-
-
-def apart(gradients: Any) -> Any:
-    """Gradients that are computed before anything is done with them.
-
-    Compiled together with the update they would be rounded differently in the last place than by `get_gradients`.
-    """
-    return jax.lax.optimization_barrier(gradients)

@@ -21,7 +21,7 @@ from supremum.mixed_precision.gradients import unscale
 from supremum.nn import Variable
 from supremum.nn.functional.promotion import at_least_float32
 from supremum.optimizers.checkpoints import SCALE_PREFIX, without_scale
-from supremum.optimizers.gradients import apart, checked_loss
+from supremum.optimizers.gradients import checked_loss
 from supremum.optimizers.loss_scales import StatefulLossScale, as_stateful
 from supremum.optimizers.scalars import plain
 from supremum.optimizers.scopes import handed_out, reading
@@ -130,7 +130,7 @@ class LossScaleOptimizer(OptimizerWrapper):
         def value_and_grad(state: LossScaledState, values: Any, *args: Any) -> Any:
             with reading(self._loss_scale, state.scaling), reading(self.inner_optimizer, state.inner):
                 made = differentiate(state.scaling, values, *args)
-            return made.value, apart(made.grads)
+            return made.value, made.grads
 
         return value_and_grad
 

@@ -18,7 +18,7 @@ from supremum.mixed_precision.loss_scale_state import one_more
 from supremum.nn import Variable
 from supremum.nn.functional.promotion import FLOAT32
 from supremum.optimizers import injected, slots
-from supremum.optimizers.gradients import Transformer, apart, checked_loss, clipped, transformed
+from supremum.optimizers.gradients import Transformer, checked_loss, clipped, transformed
 from supremum.optimizers.hyperparameters import (
     NON_NEGATIVE,
     POSITIVE_OR_NONE,
@@ -241,8 +241,7 @@ class Optimizer(Saved):
 
         def value_and_grad(state: Any, values: Any, *args: Any) -> Any:
             with reading(self, state):
-                value, gradients = differentiate(values, *args)
-            return value, apart(gradients)
+                return differentiate(values, *args)
 
         return value_and_grad
 
