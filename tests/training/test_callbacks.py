@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from supremum.errors import ArgumentError, UnknownNameError
+from supremum.mixed_precision import DynamicLossScale, Policy
 from supremum.optimizers import SGD, Adam
 from supremum.training import (
     Callback,
@@ -68,6 +69,20 @@ def test_everything_is_told_in_order():
         "on_train_end",
     ]  # fmt: skip
     assert recording.model is model
+
+
+def test_logs_of_a_batch_have_the_scale_and_the_skipped_steps_so_far():
+    seen = []
+
+    class Seeing(Callback):
+        def on_train_batch_end(self, batch, logs):
+            seen.append((logs["loss_scale"], logs["skipped_steps"]))
+
+    model = compiled(Policy("mixed_float16", DynamicLossScale(2.0**30)))
+    model.fit(X, Y, batch_size=8, epochs=2, callbacks=Seeing(), verbose=0)
+    assert seen[:3] == [(2.0**29, 1), (2.0**28, 2), (2.0**27, 3)]
+    skipped = model.history.skipped
+    assert [count for _, count in seen] == [*np.cumsum(skipped[:6]), *np.cumsum(skipped[6:])]
 
 
 def test_any_function_and_several_of_them():

@@ -14,7 +14,7 @@ from supremum import nn
 from supremum.errors import ArgumentError, OperandError, UnknownNameError
 from supremum.mixed_precision import DynamicLossScale, FixedLossScale, Policy
 from supremum.optimizers import SGD, Adam, LossScaleOptimizer
-from supremum.training import Model, Sequential, SparseCategoricalCrossentropy
+from supremum.training import Callback, Model, Sequential, SparseCategoricalCrossentropy
 from training.blobs import blobs, equal, network, values
 
 LOSS = SparseCategoricalCrossentropy(from_logits=True)
@@ -190,27 +190,40 @@ class TestLossScale:
         x, y = blobs(8)
         model = compiled(Policy("mixed_float16", DynamicLossScale(2.0**4, increment_period=3)))
         model.fit(x, y, batch_size=8, verbose=0)
-        bad = random.choice([np.inf, -np.inf, np.nan, 6e4], size=1000)
-        is_bad = random.random(1000) < random.choice([0.05, 0.5, 0.95], size=1000)
-        skipped = 0
-        state = values(model), {name: np.asarray(each) for name, each in model.optimizer.variables.items()}
-        for number in range(1000):
-            inputs = x.copy()
-            if is_bad[number]:
-                inputs[random.integers(8), random.integers(2)] = bad[number]
-            logs = model.train_on_batch(inputs, y)
-            after = values(model), {name: np.asarray(each) for name, each in model.optimizer.variables.items()}
-            assert all(np.all(np.isfinite(each)) for tree in after for each in tree.values())
-            is_own = lambda name: name.startswith("loss_scale")  # noqa: E731
-            unchanged = equal(after[0], state[0]) and all(
-                equal(each, state[1][name]) for name, each in after[1].items() if not is_own(name)
-            )
-            assert unchanged == bool(logs["skipped_steps"])
-            skipped += int(logs["skipped_steps"])
-            state = after
-        assert int(state[1]["loss_scale/num_skipped_steps"]) == skipped
-        assert 100 < skipped < 1000
-        assert float(state[1]["loss_scale/loss_scale"]) >= 1
+
+        def state_of_all():
+            variables = jax.tree.map(np.asarray, model.optimizer.variables)
+            own = {name: variables.pop(name) for name in list(variables) if name.startswith("loss_scale/")}
+            return values(model) | variables, own
+
+        def batches():
+            for share in (0.05, 0.5, 0.95, 0.3):
+                for is_bad in random.random(250) < share:
+                    inputs = x.copy()
+                    if is_bad:
+                        inputs[random.integers(8), random.integers(2)] = random.choice([np.inf, -np.inf, np.nan, 6e4])
+                    yield inputs, y
+
+        class Watching(Callback):
+            def __init__(self):
+                self.before, self.steps = state_of_all(), []
+
+            def on_train_batch_end(self, batch, logs):
+                now = state_of_all()
+                assert all(np.all(np.isfinite(each)) for tree in now for each in tree.values())
+                assert np.isfinite(logs["loss"])
+                skipped = now[1]["loss_scale/num_skipped_steps"] > self.before[1]["loss_scale/num_skipped_steps"]
+                assert equal(now[0], self.before[0]) == skipped
+                assert now[1]["loss_scale/loss_scale"] >= 1
+                self.steps.append(bool(skipped))
+                self.before = now
+
+        watching = Watching()
+        history = model.fit(batches(), callbacks=watching, verbose=0)
+        assert len(watching.steps) == 1000
+        assert watching.steps == history.skipped
+        assert history.history["skipped_steps"] == [sum(watching.steps)]
+        assert 100 < sum(watching.steps) < 900
 
     def test_a_fixed_scale_is_not_checked(self):
         model = compiled(Policy("mixed_float16", FixedLossScale(8.0)))
@@ -286,6 +299,38 @@ class TestHandles:
         assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(kept[3::4]))
         assert all(float(each) == pytest.approx(0.02) for each in kept[1::4])
 
+    def test_nesterov_acts_on_the_next_step(self):
+        x, y = blobs(64)
+        made = {}
+        for flips in (False, True):
+            model = compiled("mixed_float16", SGD(0.1, momentum=0.9))
+            model.fit(x, y, batch_size=64, epochs=2, shuffle=False, verbose=0)
+            before = values(model)
+            model.optimizer.inner_optimizer.nesterov = flips
+            model.fit(x, y, batch_size=64, shuffle=False, verbose=0)
+            made[flips] = before, values(model)
+        assert equal(made[False][0], made[True][0])
+        assert not equal(made[False][1], made[True][1])
+
+    def test_transformers_and_the_aggregator_get_unscaled_gradients(self):
+        x, y = blobs(64)
+        seen = []
+
+        def halved(pairs):
+            seen.append(sorted(variable.name for _, variable in pairs))
+            return [(gradient / 2, variable) for gradient, variable in pairs]
+
+        def clipped(pairs):
+            # Of scaled gradients nothing would be left as it is.
+            return [(jnp.clip(gradient, -100.0, 100.0), variable) for gradient, variable in pairs]
+
+        steering = SGD(0.1, gradient_transformers=[halved], gradient_aggregator=clipped)
+        plain, steered = (compiled("mixed_float16", optimizer) for optimizer in (SGD(0.05), steering))
+        for model in (plain, steered):
+            model.fit(x, y, batch_size=32, epochs=2, shuffle=False, verbose=0)
+        close(values(plain), values(steered))
+        assert len(seen[0]) == 6
+
 
 class TestStepsPerExecution:
     @pytest.mark.parametrize("steps", [2, 3, 7, "auto"])
@@ -303,8 +348,6 @@ class TestStepsPerExecution:
         assert several.history.loss_scale == one.history.loss_scale
 
     def test_callbacks_are_told_of_the_last_step_of_each_dispatch(self):
-        from supremum.training import Callback
-
         class Recording(Callback):
             batches: list[int] = []  # noqa: RUF012
 

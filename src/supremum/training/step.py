@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -145,14 +145,11 @@ def penalised(value: jax.Array, penalties: list[jax.Array]) -> jax.Array:
 
 def scale_of(optimizer_state: Any) -> jax.Array:
     """The loss scale in the state of an optimizer; 1 where there is none."""
-    return next(_scales(optimizer_state), jnp.ones((), jnp.float32))
+    scaling = scaling_of(optimizer_state)
+    return jnp.ones((), jnp.float32) if scaling is None else scaling.loss_scale
 
 
-def has_scale(optimizer_state: Any) -> bool:
-    """Whether there is a loss scale in the state of an optimizer."""
-    return next(_scales(optimizer_state), None) is not None
-
-
-def _scales(optimizer_state: Any) -> Iterator[jax.Array]:
+def scaling_of(optimizer_state: Any) -> LossScaleState | None:
+    """The state of the loss scale in that of an optimizer; None where there is none."""
     leaves = jax.tree.leaves(optimizer_state, is_leaf=lambda node: isinstance(node, LossScaleState))
-    return (leaf.loss_scale for leaf in leaves if isinstance(leaf, LossScaleState))
+    return next((leaf for leaf in leaves if isinstance(leaf, LossScaleState)), None)

@@ -22,7 +22,7 @@ from supremum.training.execution import Execution
 from supremum.training.history import History
 from supremum.training.logs import BatchLogs
 from supremum.training.metric import Metric
-from supremum.training.step import LOSS_MEAN, TrainState, has_scale, penalised, scale_of, train_step
+from supremum.training.step import LOSS_MEAN, TrainState, penalised, scaling_of, train_step
 from supremum.training.step_log import CAPACITY, StepLog
 
 
@@ -69,6 +69,7 @@ class Trainer:
         self._nothing_gathered: Callable[[], Any] = jax.jit(self._start_gathering)
         self._results: Callable[[Any], Any] = jax.jit(self._results_of)
         self._gathered = self._nothing_gathered()
+        self._skipped_before = 0
         self._loans: tuple[Loan, Loan] | None = None
 
     @property
@@ -149,9 +150,8 @@ class Trainer:
                 for callback in callbacks:
                     callback.on_epoch_begin(epoch)
                 start = time.perf_counter()
-                logs = self._epoch_logs(
-                    _record(history, self._train_epoch(data, epoch, shuffle, watching, should_stop))
-                )
+                _record(history, self._train_epoch(data, epoch, shuffle, watching, should_stop))
+                logs = self._logs()
                 history.seconds.append(time.perf_counter() - start)
                 if validate is not None:
                     logs |= validate(epoch)
@@ -179,7 +179,8 @@ class Trainer:
         if self._loans is None:
             self.prepare(data)
             self._borrow()
-        return self._epoch_logs(_record(History(), self._train_epoch(data, 0)))
+        self._train_epoch(data, 0)
+        return self._logs()
 
     def _borrow(self) -> tuple[Loan, Loan]:
         named = self._model.variables
@@ -215,6 +216,8 @@ class Trainer:
         parts_of_log: list[Any] = []
         taken = fetched = 0
         self._gathered = self._nothing_gathered()
+        scaling = scaling_of(self.optimizer.state)
+        self._skipped_before = 0 if scaling is None else int(scaling.num_skipped_steps)
         parts = data.epoch(self._shuffler(epoch) if shuffle else None)
         for steps, after, _ in self._training.over(parts, self._state, None, lambda: self.optimizer.trace_key):
             self._keep(after)
@@ -249,13 +252,12 @@ class Trainer:
         return np.random.default_rng([self.seed % 2**64, epoch])
 
     def _logs(self) -> dict[str, float]:
-        """The loss and the metrics of the epoch so far."""
-        return self._fetched(self._gathered)
-
-    def _epoch_logs(self, skipped: int) -> dict[str, float]:
-        logs = self._logs()
-        if has_scale(self.optimizer.state):
-            logs |= {"loss_scale": float(scale_of(self.optimizer.state)), "skipped_steps": skipped}
+        """What the epoch came to so far."""
+        logs = self._fetched(self._gathered)
+        scaling = scaling_of(self.optimizer.state)
+        if scaling is not None:
+            logs["loss_scale"] = float(scaling.loss_scale)
+            logs["skipped_steps"] = int(scaling.num_skipped_steps) - self._skipped_before
         return logs
 
     def _fetched(self, gathered: Any) -> dict[str, float]:
@@ -334,10 +336,9 @@ def _first(leaf: Any) -> Any:
     return leaf[0]
 
 
-def _record(history: History, log: list[Any]) -> int:
-    """Add steps to a history, and count those that were skipped."""
+def _record(history: History, log: list[Any]) -> None:
+    """Add steps to a history."""
     loss, scale, skipped = np.concatenate(log).T
     history.loss += loss.tolist()
     history.loss_scale += scale.tolist()
     history.skipped += skipped.astype(bool).tolist()
-    return int(skipped.sum())
