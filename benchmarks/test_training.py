@@ -25,7 +25,7 @@ keras = pytest.importorskip("keras")
 BATCH, CLASSES = 128, 10
 WIDTH, HEADS, LENGTH = 64, 4, 32
 POLICIES = ["float32", "mixed_float16"]
-EXAMPLES = {"mlp": 320 * BATCH, "transformer": 16 * BATCH, "convolutional": 64 * BATCH}
+EXAMPLES = {"mlp": 320 * BATCH, "transformer": 6 * BATCH, "convolutional": 64 * BATCH}
 SHAPES = {"mlp": (64,), "transformer": (LENGTH, WIDTH), "convolutional": (8, 8, 1)}
 
 
