@@ -24,7 +24,7 @@ _MEASURED = 4
 class Execution:
     """A step, compiled: a function of a carry, what does not change, and a batch.
 
-    Several steps in one dispatch save what a dispatch costs, about a third of a step of a small perceptron; they run
+    Several steps in one dispatch save what a dispatch costs, about a seventh of a step of a small perceptron; they run
     in a loop on the device, in which XLA's convolutions on CPU do not use more than one core, and take 5 to 24 times
     as long. `"auto"` therefore measures both on real steps, and keeps the faster.
 
