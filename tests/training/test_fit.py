@@ -14,7 +14,7 @@ from supremum import nn
 from supremum.errors import ArgumentError, OperandError, UnknownNameError
 from supremum.mixed_precision import DynamicLossScale, FixedLossScale, Policy
 from supremum.optimizers import SGD, Adam, LossScaleOptimizer
-from supremum.training import Callback, Model, Sequential, SparseCategoricalCrossentropy
+from supremum.training import Callback, Model, Sequential, SparseCategoricalCrossentropy, trainer
 from training.blobs import blobs, equal, network, values
 
 LOSS = SparseCategoricalCrossentropy(from_logits=True)
@@ -82,6 +82,18 @@ class TestLearning:
             for start in range(0, 96, 32):
                 trainable, other = step(trainable, other, x[start : start + 32], y[start : start + 32])
         close(values(model), trainable | other)
+
+    @pytest.mark.parametrize("steps", [1, 2])
+    def test_every_step_is_told_of_however_many_there_are(self, steps, monkeypatch):
+        x, y = blobs(13 * 4)
+        made = []
+        for capacity in (1024, 5):
+            monkeypatch.setattr(trainer, "CAPACITY", capacity)
+            model = compiled("mixed_float16", steps_per_execution=steps)
+            model.fit(x, y, batch_size=4, epochs=2, verbose=0)
+            made.append((model.history.loss, model.history.loss_scale, model.history.skipped))
+        assert made[0] == made[1]
+        assert len(made[0][0]) == len(set(made[0][0])) == 26
 
     def test_examples_are_weighted(self):
         x, y = blobs(64)

@@ -1,0 +1,60 @@
+"""The loss of a model of several outputs."""
+
+import jax.numpy as jnp
+import pytest
+
+from supremum.errors import ArgumentError, UnknownNameError
+from supremum.training.compiled_loss import CompiledLoss
+from supremum.training.compiled_metrics import compiled_metrics
+
+TWOS, ZEROS = jnp.full((4, 1), 2.0), jnp.zeros((4, 1))
+
+
+@pytest.mark.parametrize(
+    ("losses", "weights", "outputs", "expected"),
+    [
+        ("mse", None, TWOS, 4.0),
+        ("mse", 0.25, TWOS, 1.0),
+        (["mse", "mae"], None, [TWOS, TWOS], 6.0),
+        (["mse", "mae"], [1, 0.5], [TWOS, TWOS], 5.0),
+        ({"a": "mse", "b": "mae"}, {"b": 0.5}, {"a": TWOS, "b": TWOS}, 5.0),
+        ({"a": "mse", "b": None}, None, {"a": TWOS, "b": TWOS}, 4.0),
+        (["mse", None], None, (TWOS, TWOS), 4.0),
+        (None, None, TWOS, 0.0),
+    ],
+)
+def test_it_is_the_weighted_sum(losses, weights, outputs, expected):
+    labels = type(outputs)(dict.fromkeys(outputs, ZEROS)) if isinstance(outputs, dict) else ZEROS
+    labels = [ZEROS, ZEROS] if isinstance(outputs, (list, tuple)) else labels
+    value = CompiledLoss(losses, weights)(labels, outputs)
+    assert (float(value), value.dtype) == (expected, jnp.float32)
+
+
+def test_examples_are_weighted_in_every_output():
+    weights = jnp.asarray([1.0, 0.0, 0.0, 1.0])
+    assert float(CompiledLoss(["mse", "mae"])([ZEROS, ZEROS], [TWOS, TWOS], weights)) == 3
+
+
+@pytest.mark.parametrize(
+    ("losses", "labels", "outputs", "message"),
+    [
+        (["mse", "mse"], ZEROS, [TWOS, TWOS], "the loss is for 0, 1, and the labels are one array"),
+        ({"a": "mse"}, {"a": ZEROS}, {"b": TWOS}, "the loss is for 'a', and the outputs are 'b'"),
+        ("mse", None, TWOS, "the labels are nothing"),
+    ],
+)
+def test_structures_that_differ_are_named(losses, labels, outputs, message):
+    with pytest.raises(ArgumentError, match=message):
+        CompiledLoss(losses)(labels, outputs)
+
+
+def test_metrics_of_several_outputs_have_their_names():
+    assert [metric.name for metric in compiled_metrics({"a": ["mae", "mse"], "b": "mae", "c": None})] == [
+        "a_mae",
+        "a_mse",
+        "b_mae",
+    ]
+    assert [metric.name for metric in compiled_metrics([["mae"], ["mae"]])] == ["0_mae", "1_mae"]
+    assert [metric.name for metric in compiled_metrics("mae")] == ["mae"]
+    with pytest.raises(UnknownNameError, match="unknown metric"):
+        compiled_metrics({"a": "maee"})
