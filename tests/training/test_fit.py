@@ -122,6 +122,15 @@ class TestLearning:
             plain.evaluate(x, y, verbose=0)["loss"] + penalty, rel=1e-5
         )
 
+    def test_a_penalty_does_not_overflow_with_a_float16_loss(self):
+        x, y = blobs(16)
+        model = Sequential([nn.Dense(3, kernel_regularizer=nn.L2(1e6), dtype="mixed_float16")])
+        model.compile(SGD(0.0), lambda y_true, y_pred: jnp.square(y_pred).mean())
+        model.fit(x, y, verbose=0)
+        kernel = values(model)["dense/kernel"].astype("float64")
+        assert 1e6 * np.square(kernel).sum() > 7e4
+        assert model.history.loss[0] == pytest.approx(1e6 * np.square(kernel).sum(), rel=1e-5)
+
 
 class TestOrder:
     @staticmethod
@@ -358,6 +367,13 @@ class TestStepsPerExecution:
         np.testing.assert_allclose(several.history.loss, one.history.loss, rtol=2e-2, atol=1e-3)
         assert int(several.optimizer.iterations) == int(one.optimizer.iterations)
         assert several.history.loss_scale == one.history.loss_scale
+
+    def test_auto_measures_over_short_epochs_too(self):
+        x, y = blobs(18 * 4 + 1)
+        model = compiled(steps_per_execution="auto")
+        model.fit(x, y, batch_size=4, epochs=5, verbose=0)
+        assert model.compiled().steps_per_execution in (1, 16)
+        assert len(model.history.loss) == 5 * 19
 
     def test_callbacks_are_told_of_the_last_step_of_each_dispatch(self):
         class Recording(Callback):

@@ -204,7 +204,7 @@ def as_data(x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, steps
     """
     if isinstance(x, (ArrayData, IterableData)):
         return x
-    if _is_tree_of_arrays(x):
+    if is_tree_of_arrays(x):
         data = ArrayData(x, y, sample_weight, batch_size=32 if batch_size is None else batch_size)
         return data if steps is None else _Shortened(data, steps)
     for name, value in (("y", y), ("sample_weight", sample_weight), ("batch_size", batch_size)):
@@ -238,12 +238,12 @@ class _Shortened:
                 return
 
 
-def _is_tree_of_arrays(x: Any) -> bool:
+def is_tree_of_arrays(x: Any) -> bool:
     """Whether something is arrays, or dicts and tuples of them, and no iterable of batches."""
     if isinstance(x, dict):
-        return all(_is_tree_of_arrays(part) for part in x.values())
+        return all(is_tree_of_arrays(part) for part in x.values())
     if isinstance(x, tuple):
-        return bool(x) and all(_is_tree_of_arrays(part) for part in x)
+        return bool(x) and all(is_tree_of_arrays(part) for part in x)
     return hasattr(x, "shape") and hasattr(x, "dtype")
 
 
@@ -289,7 +289,8 @@ def _list_as_array(name: str, tree: list[Any]) -> Any:
             f"{name} is a list of parts of different lengths: pad them, and give np.asarray(...)"
         ) from None
     # Python's numbers have no width of their own.
-    return array.astype(canonicalize_dtype(array.dtype)) if array.dtype.kind in "fc" else array
+    is_inexact = _is_number(array.dtype) and as_format(array.dtype).is_inexact
+    return array.astype(canonicalize_dtype(array.dtype)) if is_inexact else array
 
 
 def _as_array(name: str, leaf: Any) -> Any:

@@ -10,7 +10,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from supremum.errors import ArgumentError
+from supremum.errors import UnknownNameError
+from supremum.nn.functional.checks import positive_int
 from supremum.training.batch import Batch
 from supremum.training.data import Selection
 
@@ -35,6 +36,7 @@ class Execution:
 
     Raises:
         ArgumentError: for a number below 1; a `ValueError`.
+        UnknownNameError: for another word than `"auto"`; a `ValueError`.
     """
 
     def __init__(
@@ -44,12 +46,11 @@ class Execution:
         *,
         donate: bool = False,
     ) -> None:
-        automatic = steps_per_execution == "auto"
-        if not automatic and (not isinstance(steps_per_execution, int) or steps_per_execution < 1):
-            raise ArgumentError(
-                f"steps_per_execution is a whole number from 1 on, or 'auto', not {steps_per_execution!r}"
-            )
-        self.chosen: int | None = None if isinstance(steps_per_execution, str) else steps_per_execution
+        if isinstance(steps_per_execution, str) and steps_per_execution != "auto":
+            raise UnknownNameError("steps_per_execution", steps_per_execution, ["auto"])
+        automatic = isinstance(steps_per_execution, str)
+        self.chosen: int | None = None if automatic else positive_int("steps_per_execution", steps_per_execution)
+        self._times: dict[int, list[float]] = {1: [], SEVERAL: []}
         self.most_at_once = SEVERAL if self.chosen is None else self.chosen
         self._step = step
         self._key: Hashable = None
@@ -125,15 +126,16 @@ class Execution:
         self, selection: Selection, carry: Callable[[], Any], constant: Any, key: Callable[[], Hashable]
     ) -> Iterator[tuple[int, Any, Any]]:
         left = selection.order.shape[0]
-        times: dict[int, list[float]] = {1: [], SEVERAL: []}
+        # What is left over at the end of an epoch, a batch of another size, is compiled apart and says nothing.
+        is_measured = self.chosen is None and left > 1
         while left:
-            count = self._next_count(left, times)
+            count = self._next_count(left)
             start = time.perf_counter()
             after, position, kept = self._selected(carry(), constant, selection, count, self._version(key()))
             selection = selection._replace(position=position)
-            if self.chosen is None:
+            if is_measured and self.chosen is None:
                 jax.block_until_ready(position)
-                times[count].append((time.perf_counter() - start) / count)
+                self._times[count].append((time.perf_counter() - start) / count)
             left -= count
             yield count, after, kept
 
@@ -144,8 +146,9 @@ class Execution:
             self._changes += 1
         return self._changes
 
-    def _next_count(self, left: int, times: dict[int, list[float]]) -> int:
+    def _next_count(self, left: int) -> int:
         """How many steps to send next; while that is not chosen, those that are still to be measured."""
+        times = self._times
         if self.chosen is None and len(times[1]) <= _MEASURED:
             return 1
         if self.chosen is None and left >= SEVERAL and len(times[SEVERAL]) < 2:

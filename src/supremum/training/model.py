@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from supremum import nn
 from supremum.errors import ArgumentError
 from supremum.nn.functional.checks import positive_int
@@ -14,7 +12,7 @@ from supremum.optimizers import LossScaleOptimizer, Optimizer, as_optimizer, opt
 from supremum.training.callbacks import as_callbacks
 from supremum.training.compiled_loss import CompiledLoss
 from supremum.training.compiled_metrics import compiled_metrics
-from supremum.training.data import ArrayData, Data, as_data
+from supremum.training.data import ArrayData, Data, as_data, is_tree_of_arrays
 from supremum.training.history import History
 from supremum.training.progress import progress_of, working
 from supremum.training.saving import Saving
@@ -162,7 +160,7 @@ class Trainable(Saving):
             return None
         if isinstance(given, tuple) and len(given) in (2, 3):
             return as_data(given[0], given[1], given[2] if len(given) == 3 else None, batch_size=batch_size)
-        return as_data(given, None, None, batch_size=batch_size if isinstance(given, np.ndarray) else None)
+        return as_data(given, None, None, batch_size=batch_size if is_tree_of_arrays(given) else None)
 
     def evaluate(
         self,

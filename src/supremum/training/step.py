@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from supremum.mixed_precision import LossScaleState, select_tree
+from supremum.mixed_precision.casting import at_least_float32
 from supremum.nn import Layer, collected_losses, functional_call, split_variables
 from supremum.optimizers import Optimizer
 from supremum.training.batch import Batch
@@ -137,9 +138,10 @@ def train_step(
 
 
 def penalised(value: jax.Array, penalties: list[jax.Array]) -> jax.Array:
-    """A loss plus what layers add to it, in the dtype of the loss."""
+    """A loss plus what layers add to it, which is in at least float32: a sum of squares overflows in float16."""
     for penalty in penalties:
-        value = value + penalty.astype(value.dtype)
+        wide = at_least_float32(value)
+        value = wide + penalty.astype(wide.dtype)
     return value
 
 

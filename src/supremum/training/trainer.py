@@ -73,6 +73,11 @@ class Trainer:
         self._loans: tuple[Loan, Loan] | None = None
 
     @property
+    def steps_per_execution(self) -> int | None:
+        """How many steps are sent at once; None while `"auto"` has not chosen."""
+        return self._training.chosen
+
+    @property
     def key(self) -> jax.Array:
         """Where random numbers come from, a key of `jax.random`."""
         return jax.random.wrap_key_data(jnp.copy(self._key))
