@@ -3,9 +3,11 @@
 import csv
 import io
 import re
+from functools import partial
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.mixed_precision import DynamicLossScale, Policy
@@ -17,6 +19,7 @@ from supremum.training import (
     History,
     ModelCheckpoint,
     SparseCategoricalCrossentropy,
+    progress,
 )
 from supremum.training.logs import BatchLogs
 from supremum.training.progress import told
@@ -223,17 +226,27 @@ class TestProgress:
             lines[0],
         )
 
-    def test_a_bar_shows_the_numbers(self, capsys):
+    @pytest.mark.parametrize("columns", [60, 120])
+    def test_a_bar_runs_and_gives_way_to_a_line_with_every_number(self, columns, monkeypatch):
+        # A terminal of rich's own, which keeps what was drawn.
+        shown = io.StringIO()
+        terminal = partial(Console, file=shown, force_terminal=True, width=columns, soft_wrap=True, color_system=None)
+        monkeypatch.setattr(progress, "Console", lambda **_: terminal())
+        monkeypatch.setattr(progress, "_SECONDS_BETWEEN", 0.0)
+        model = compiled("mixed_float16")
+        model.fit(X, Y, batch_size=8, validation_data=(X, Y), verbose=1)
+        drawn = shown.getvalue()
+        assert re.search(r"epoch 1/1 \S+ +[1-6]/6 .*loss 1?\.?\d", drawn)
+        last = [line for line in drawn.splitlines() if "val_accuracy" in line][-1]
+        names = ["loss", "accuracy", "loss_scale", "skipped_steps", "val_loss", "val_accuracy"]
+        assert re.findall(r"(\w+) [\d.]+(?:  |$)", last[last.index("epoch") :].split(" s  ")[1]) == names
+
+    def test_evaluate_and_predict_say_when_they_are_done(self, capsys):
         model = compiled()
-        model.fit(X, Y, batch_size=8, epochs=1, verbose=1)
-        shown = capsys.readouterr().out
-        assert "epoch 1/1" in shown
-        assert "6/6" in shown
-        assert f"loss {model.history.history['loss'][0]:.4f}" in shown
-        model.evaluate(X, Y, verbose=1)
-        assert re.search(r"evaluate.*2/2.*loss", capsys.readouterr().out)
-        model.predict(X, verbose=1)
-        assert "predict" in capsys.readouterr().out
+        model.fit(X, Y, verbose=0)
+        model.evaluate(X, Y, verbose=2)
+        model.predict(X, verbose=2)
+        assert re.fullmatch(r"evaluate  \S+ s  loss \S+  accuracy \S+\npredict  \S+ s\n", capsys.readouterr().out)
 
     def test_nothing_is_shown_where_nothing_is_asked_for(self, capsys):
         model = compiled()

@@ -19,12 +19,12 @@ _SECONDS_BETWEEN = 0.25
 
 
 class ProgressBar(Callback):
-    """A bar for each epoch with loss, metrics, loss scale and skipped steps, or a line for each.
+    """A line for each epoch with loss, metrics, loss scale and skipped steps, and a bar while it runs.
 
     Args:
         epochs: how many there are in all.
         steps: batches in an epoch; None if that is not known.
-        bar: whether to draw bars; if not, a line is printed after each epoch.
+        bar: whether to draw bars, which give way to the lines.
         what: what the bar is of: `"epoch"`, which is numbered, or another word.
     """
 
@@ -36,19 +36,24 @@ class ProgressBar(Callback):
         self._bar: Progress | None = None
         self._is_bar = bar
         self._shown = self._start = 0.0
+        self._room = 0
 
     def on_epoch_begin(self, epoch: int) -> None:
         """Draw the bar of the epoch."""
         self._start = time.perf_counter()
         if not self._is_bar:
             return
+        title, counts = self._title(epoch), 2 * len(str(self._steps or "")) + 3
+        # On a narrow terminal the numbers are cut, and nothing else: 12 columns of bar, 5 of time, spaces between.
+        self._room = max(self._console.width - len(title) - counts - 12 - 5 - 4, 0)
         self._bar = Progress(
-            TextColumn(self._title(epoch)),
-            BarColumn(bar_width=24),
+            TextColumn(title),
+            BarColumn(bar_width=12),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[numbers]}"),
             TimeRemainingColumn(compact=True),
+            TextColumn("{task.fields[numbers]}"),
             console=self._console,
+            transient=True,
         )
         self._bar.start()
         self._bar.add_task("", total=self._steps, numbers="")
@@ -59,19 +64,13 @@ class ProgressBar(Callback):
         if self._bar is None or now - self._shown < _SECONDS_BETWEEN:
             return
         self._shown = now
-        self._bar.update(self._bar.task_ids[0], completed=batch + 1, numbers=told(logs))
+        self._bar.update(self._bar.task_ids[0], completed=batch + 1, numbers=told(logs)[: self._room], refresh=True)
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         """Show what the epoch came to."""
-        seconds = f"{time.perf_counter() - self._start:.1f} s"
-        if self._bar is None:
-            self._console.print(f"{self._title(epoch)}  {seconds}  {told(logs)}")
-            return
-        task = self._bar.tasks[0]
-        done = task.total if task.total is not None else task.completed
-        self._bar.columns = self._bar.columns[:-1]
-        self._bar.update(task.id, completed=done, total=done, numbers=f"{seconds}  {told(logs)}")
         self._stop()
+        seconds = f"{time.perf_counter() - self._start:.1f} s"
+        self._console.print("  ".join([self._title(epoch), seconds, told(logs)]).rstrip())
 
     def on_train_end(self) -> None:
         """Leave the terminal as it was."""
