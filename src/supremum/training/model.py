@@ -261,6 +261,7 @@ class Model(Trainable, nn.Model):
         outputs: likewise.
         options: likewise.
 
+    >>> import numpy as np
     >>> x = nn.Input((3,))
     >>> model = Model(x, nn.Dense(1)(x))
     >>> model.compile("sgd", loss="mse")
