@@ -10,14 +10,14 @@ from supremum.errors import ArgumentError, OperandError
 from supremum.mixed_precision import PolicyWarning
 from supremum.training import data as module
 from supremum.training.batch import Batch
-from supremum.training.data import ArrayData, IterableData, Selection, as_batch, as_data
+from supremum.training.data import ArrayData, IterableData, Rows, Selection, as_batch, as_data
 
 
 def batches_of(data, seed=None):
     """All batches of an epoch, as NumPy arrays."""
     made = []
     for part in data.epoch(None if seed is None else np.random.default_rng(seed)):
-        if isinstance(part, Selection):
+        if isinstance(part, (Selection, Rows)):
             made += [
                 jax.tree.map(lambda leaf, rows=rows: np.asarray(leaf)[rows], part.data)
                 for rows in np.asarray(part.order)
@@ -27,8 +27,10 @@ def batches_of(data, seed=None):
     return made
 
 
-@pytest.fixture(params=["on the device", "batch by batch"])
+@pytest.fixture(params=["on the host", "on the device", "batch by batch"])
 def either_place(request, monkeypatch):
+    if request.param != "on the host":
+        monkeypatch.setattr(module, "host_is_the_device", lambda: False)
     if request.param == "batch by batch":
         monkeypatch.setattr(module, "ON_DEVICE_BYTES", 0)
 
@@ -60,6 +62,7 @@ class TestArrays:
         assert list(order) != list(np.concatenate([batch.y for batch in other]))
 
     def test_both_places_give_the_same_batches(self, monkeypatch):
+        monkeypatch.setattr(module, "host_is_the_device", lambda: False)
         here = batches_of(ArrayData(self.x, self.y, batch_size=3), 5)
         monkeypatch.setattr(module, "ON_DEVICE_BYTES", 0)
         there = batches_of(ArrayData(self.x, self.y, batch_size=3), 5)

@@ -15,6 +15,7 @@ from supremum.errors import ArgumentError, OperandError, UnknownNameError
 from supremum.mixed_precision import DynamicLossScale, FixedLossScale, Policy
 from supremum.optimizers import SGD, Adam, LossScaleOptimizer
 from supremum.training import Callback, Model, Sequential, SparseCategoricalCrossentropy, trainer
+from supremum.training import data as data_module
 from training.blobs import blobs, equal, network, values
 
 LOSS = SparseCategoricalCrossentropy(from_logits=True)
@@ -355,11 +356,12 @@ class TestHandles:
 
 class TestStepsPerExecution:
     @pytest.mark.parametrize("steps", [2, 3, 7, "auto"])
-    @pytest.mark.parametrize("kind", ["arrays", "batches"])
-    def test_several_steps_at_once_train_alike(self, steps, kind):
+    @pytest.mark.parametrize("kind", ["arrays", "arrays on the device", "batches"])
+    def test_several_steps_at_once_train_alike(self, steps, kind, monkeypatch):
+        monkeypatch.setattr(data_module, "host_is_the_device", lambda: kind == "arrays")
         x, y = blobs(11 * 16 + 5)
         parts = [(x[start : start + 16], y[start : start + 16]) for start in range(0, len(x), 16)]
-        data = ((x, y), {"batch_size": 16}) if kind == "arrays" else ((parts,), {})
+        data = ((x, y), {"batch_size": 16}) if kind != "batches" else ((parts,), {})
         one, several = compiled("mixed_float16"), compiled("mixed_float16", steps_per_execution=steps)
         for model in (one, several):
             model.fit(*data[0], epochs=2, shuffle=False, verbose=0, **data[1])
@@ -367,6 +369,17 @@ class TestStepsPerExecution:
         np.testing.assert_allclose(several.history.loss, one.history.loss, rtol=2e-2, atol=1e-3)
         assert int(several.optimizer.iterations) == int(one.optimizer.iterations)
         assert several.history.loss_scale == one.history.loss_scale
+
+    @pytest.mark.parametrize("steps", [1, 3])
+    def test_rows_taken_by_the_host_and_by_the_device_train_to_the_same_bits(self, steps, monkeypatch):
+        x, y = blobs(7 * 16 + 5)
+        trained = []
+        for is_host in (True, False):
+            monkeypatch.setattr(data_module, "host_is_the_device", lambda is_host=is_host: is_host)
+            model = compiled("mixed_float16", steps_per_execution=steps)
+            model.fit(x, y, batch_size=16, epochs=2, verbose=0)
+            trained.append(values(model))
+        equal(*trained)
 
     def test_auto_measures_over_short_epochs_too(self):
         x, y = blobs(18 * 4 + 1)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from supremum.errors import UnknownNameError
 from supremum.nn.functional.checks import positive_int
 from supremum.training.batch import Batch
-from supremum.training.data import Selection
+from supremum.training.data import Part, Rows, Selection
 
 SEVERAL = 16
 """How many steps `"auto"` tries in one dispatch."""
@@ -58,6 +58,7 @@ class Execution:
         donated = (0,) if donate else ()
         self._one = jax.jit(self._run_one, static_argnums=3, donate_argnums=donated)
         self._selected = jax.jit(self._run_selected, static_argnums=(3, 4), donate_argnums=donated)
+        self._in_rows = jax.jit(self._run_rows, static_argnums=3, donate_argnums=donated)
         self._stacked = jax.jit(self._run_stacked, static_argnums=3, donate_argnums=donated)
 
     def _run_one(self, carry: Any, constant: Any, batch: Batch, _: Hashable) -> tuple[Any, Any]:
@@ -67,6 +68,12 @@ class Execution:
     def _run_stacked(self, carry: Any, constant: Any, batches: list[Batch], _: Hashable) -> tuple[Any, Any]:
         stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *batches)
         return jax.lax.scan(lambda carry, batch: self._step(carry, constant, batch), carry, stacked)
+
+    def _run_rows(self, carry: Any, constant: Any, block: Batch, _: Hashable) -> tuple[Any, Any]:
+        if jax.tree.leaves(block)[0].shape[0] == 1:
+            carry, kept = self._step(carry, constant, jax.tree.map(_only, block))
+            return carry, _stacked_once(kept)
+        return jax.lax.scan(lambda carry, batch: self._step(carry, constant, batch), carry, block)
 
     def _run_selected(
         self, carry: Any, constant: Any, selection: Selection, count: int, _: Hashable
@@ -83,7 +90,7 @@ class Execution:
         return carry, selection.position + count, kept
 
     def over(
-        self, parts: Iterator[Batch | Selection], carry: Callable[[], Any], constant: Any, key: Callable[[], Hashable]
+        self, parts: Iterator[Part], carry: Callable[[], Any], constant: Any, key: Callable[[], Hashable]
     ) -> Iterator[tuple[int, Any, Any]]:
         """Run the step over all batches.
 
@@ -98,8 +105,8 @@ class Execution:
         """
         waiting: list[Batch] = []
         for part in parts:
-            if isinstance(part, Selection):
-                yield from self._over_selection(part, carry, constant, key)
+            if isinstance(part, (Selection, Rows)):
+                yield from self._over_many(part, carry, constant, key)
                 continue
             if self.chosen is None:
                 # Batches that come one by one are not waited for unless that was asked for.
@@ -122,21 +129,24 @@ class Execution:
         while waiting:
             yield 1, *self._one(carry(), constant, waiting.pop(0), self._version(key()))
 
-    def _over_selection(
-        self, selection: Selection, carry: Callable[[], Any], constant: Any, key: Callable[[], Hashable]
+    def _over_many(
+        self, part: Selection | Rows, carry: Callable[[], Any], constant: Any, key: Callable[[], Hashable]
     ) -> Iterator[tuple[int, Any, Any]]:
-        left = selection.order.shape[0]
+        steps, done = part.order.shape[0], 0
         # What is left over at the end of an epoch, a batch of another size, is compiled apart and says nothing.
-        is_measured = self.chosen is None and left > 1
-        while left:
-            count = self._next_count(left)
+        is_measured = self.chosen is None and steps > 1
+        while done < steps:
+            count = self._next_count(steps - done)
             start = time.perf_counter()
-            after, position, kept = self._selected(carry(), constant, selection, count, self._version(key()))
-            selection = selection._replace(position=position)
+            if isinstance(part, Rows):
+                after, kept = self._in_rows(carry(), constant, part.block(done, count), self._version(key()))
+            else:
+                after, position, kept = self._selected(carry(), constant, part, count, self._version(key()))
+                part = part._replace(position=position)
             if is_measured and self.chosen is None:
-                jax.block_until_ready(position)
+                jax.block_until_ready((after, kept))
                 self._times[count].append((time.perf_counter() - start) / count)
-            left -= count
+            done += count
             yield count, after, kept
 
     def _version(self, key: Hashable) -> int:
@@ -168,6 +178,10 @@ def _stacked_once(kept: Any) -> Any:
 
 def _with_axis(leaf: jax.Array) -> jax.Array:
     return leaf[None]
+
+
+def _only(leaf: jax.Array) -> jax.Array:
+    return leaf[0]
 
 
 def _taken(rows: jax.Array, leaf: jax.Array) -> jax.Array:
