@@ -17,6 +17,8 @@ gc.set_threshold(200_000, 50, 100)
 os.environ["XLA_FLAGS"] = " ".join(
     (os.environ.get("XLA_FLAGS", ""), "--xla_backend_optimization_level=0", "--xla_cpu_use_fusion_emitters=false")
 )
+# Tests of many devices run beside those of one, which use the first.
+jax.config.update("jax_num_cpu_devices", 8)
 CACHE = {
     "jax_compilation_cache_dir": str(Path(__file__).parent.parent / ".pytest_cache/jax"),
     "jax_persistent_cache_min_compile_time_secs": 0.03,
