@@ -12,7 +12,7 @@ from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
 from supremum.nn.functional import at_least_float32, common_dtype, promote_dtype
 from supremum.nn.functional.checks import as_axes
-from supremum.nn.functional.moments import moments
+from supremum.nn.functional.moments import has_axis, joint_moments, moments
 from supremum.nn.functional.normalisation import batch_norm
 from supremum.nn.initializers import ONES, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpec
@@ -31,6 +31,9 @@ class BatchNorm(Normalisation):
         axis: the axis of the channels.
         momentum: weight of the old running average at each training step.
         epsilon: added to the variance.
+        axis_name: the axis of the devices to have common statistics, `"data"` under `training.DataParallel`, each with
+            a part of the batch; None for statistics of the parts. Where there is no such axis, on one device, it says
+            nothing.
         options: those of every norm, `use_scale`, `use_offset` and their initialisers, and of every `Layer`.
 
     Raises:
@@ -43,6 +46,7 @@ class BatchNorm(Normalisation):
         axis: int = -1,
         momentum: float = 0.99,
         epsilon: float = 1e-3,
+        axis_name: str | None = None,
         **options: Unpack[NormOptions],
     ) -> None:
         super().__init__(epsilon=epsilon, **options)
@@ -52,6 +56,7 @@ class BatchNorm(Normalisation):
             raise ArgumentError(f"momentum={momentum} is not between 0 and 1: give momentum=0.99")
         self.axis = axis
         self.momentum = momentum
+        self.axis_name = axis_name
         self.input_spec = InputSpec(min_ndim=2)
 
     def build(self, input_shape: tuple[int, ...]) -> None:
@@ -90,7 +95,13 @@ class BatchNorm(Normalisation):
             mask = jnp.expand_dims(mask, channels)
         (x,) = promote_dtype(x, dtype=at_least_float32(common_dtype(x, dtype=self.compute_dtype)))
         mean, variance = moments(x, axes, mask=mask)
-        counts = math.prod(x.shape) > 0 if mask is None else jnp.any(jnp.broadcast_to(mask, x.shape), axes)
+        if mask is None:
+            count: Any = math.prod(x.shape[axis] for axis in axes)
+        else:
+            count = jnp.sum(jnp.broadcast_to(mask, x.shape), axes, dtype=variance.dtype)
+        if self.axis_name is not None and has_axis(self.axis_name):
+            mean, variance, count = joint_moments(mean, variance, count, self.axis_name)
+        counts = count > 0
         self._move(self.moving_mean, mean, counts)
         self._move(self.moving_variance, variance, counts)
         return mean, variance

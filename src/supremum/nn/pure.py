@@ -13,6 +13,7 @@ import numpy as np
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.nn.layer import Layer
 from supremum.nn.scopes import declaring, overlay, random_key
+from supremum.nn.shards import Shard
 from supremum.nn.variables import Variable
 
 
@@ -94,7 +95,7 @@ def load_variables(layer: Layer, values: Mapping[str, Any]) -> None:
 
 
 def functional_call(
-    layer: Layer, variables: Mapping[str, jax.Array], *inputs: Any, random_key: Any = None, **kwargs: Any
+    layer: Layer, variables: Mapping[str, jax.Array | Shard], *inputs: Any, random_key: Any = None, **kwargs: Any
 ) -> tuple[Any, dict[str, jax.Array]]:
     """Call a built layer with other values in its variables, changing nothing.
 
@@ -102,7 +103,8 @@ def functional_call(
 
     Args:
         layer: a built layer.
-        variables: values by path, as `layer.variables` names them; variables that are not named keep their own.
+        variables: values by path, as `layer.variables` names them; variables that are not named keep their own. A
+            `Shard` is put together whenever it is read.
         inputs: what to call it with.
         random_key: a key of `jax.random` for what is random in it, such as dropout.
         kwargs: more inputs, `training` for one.
@@ -122,7 +124,7 @@ def functional_call(
                 f"variable {path!r} is {variable.true_dtype}{list(variable.shape)}, and the value given for it "
                 f"{value.dtype}{list(np.shape(value))}"
             )
-    values = {named[path]: value for path, value in variables.items()}
+    values: dict[Variable, Any] = {named[path]: value for path, value in variables.items()}
     with overlay(values), nullcontext() if random_key is None else _random_key(random_key):
         outputs = layer(*inputs, **kwargs)
     return outputs, {path: values[named[path]] for path in variables}

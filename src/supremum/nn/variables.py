@@ -19,6 +19,7 @@ from supremum.nn.functional.promotion import check_held
 from supremum.nn.initializers import Initializer
 from supremum.nn.regularizers import RegularizerFunction
 from supremum.nn.scopes import current_autocast_dtype, current_overlay, is_declaring
+from supremum.nn.shards import Shard
 from supremum.nn.variable_operators import VariableOperators
 
 
@@ -182,6 +183,10 @@ class Variable(VariableOperators):
         Raises:
             UninitializedError: if there is none yet.
         """
+        held = self._held()
+        return held.whole(self.true_dtype) if isinstance(held, Shard) else held
+
+    def _held(self) -> jax.Array | Shard:
         values = current_overlay()
         if values is not None and self in values:
             return values[self]
@@ -295,7 +300,8 @@ class AutoCastVariable(Variable):
     @property
     def value(self) -> jax.Array:
         """The value, in the compute dtype of the layer whose `call` is running."""
-        return self._read_as_seen(self.read_stored())
+        held = self._held()
+        return held.whole(self.dtype) if isinstance(held, Shard) else self._read_as_seen(held)
 
     def _read_as_seen(self, array: jax.Array) -> jax.Array:
         dtype = self.dtype

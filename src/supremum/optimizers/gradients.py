@@ -20,6 +20,8 @@ from supremum.optimizers.registry import check_variable
 Pairs: TypeAlias = "list[tuple[Any, Variable]]"
 Transformer: TypeAlias = Callable[[Pairs], Iterable[tuple[Any, Variable]]]
 """A function of (gradient, variable) pairs that gives such pairs."""
+Aggregate: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
+"""A function of gradients by key, still scaled, that gives such gradients."""
 
 _NOT_COMPUTED = """minimize takes a function that computes the loss, not {what}: JAX has no tape that would know how a \
 loss already computed came about. Give it the function, as in

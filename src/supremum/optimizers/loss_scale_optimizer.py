@@ -14,14 +14,14 @@ import jax.numpy as jnp
 from jax.core import Tracer
 
 from supremum.errors import ArgumentError, OperandError
-from supremum.formats import DType
-from supremum.mixed_precision import FixedLossScale, LossScale, LossScaledState, all_finite, scaled_value_and_grad
+from supremum.formats import DType, as_format
+from supremum.mixed_precision import FixedLossScale, LossScale, LossScaledState, all_finite
 from supremum.mixed_precision.casting import is_floating
-from supremum.mixed_precision.gradients import unscale
+from supremum.mixed_precision.gradients import differentiate_scaled, unscale
 from supremum.nn import Variable
 from supremum.nn.functional.promotion import at_least_float32
 from supremum.optimizers.checkpoints import SCALE_PREFIX, without_scale
-from supremum.optimizers.gradients import checked_loss
+from supremum.optimizers.gradients import Aggregate, checked_loss
 from supremum.optimizers.loss_scales import StatefulLossScale, as_stateful
 from supremum.optimizers.scalars import plain
 from supremum.optimizers.scopes import handed_out, reading
@@ -31,6 +31,7 @@ from supremum.optimizers.wrapper import OptimizerWrapper, optimizers_within
 
 # The factor comes in with the state; whether gradients are finite is asked in the update.
 _UNCHECKED = FixedLossScale(1.0)
+_FLOAT16 = as_format("float16").dtype
 
 
 class LossScaleOptimizer(OptimizerWrapper):
@@ -122,10 +123,22 @@ class LossScaleOptimizer(OptimizerWrapper):
         """A state for a step on these values, as `Optimizer.init`."""
         return LossScaledState(self.inner_optimizer.init(values), self._loss_scale.copy().state)
 
-    def value_and_grad(self, loss_fn: Callable[..., Any], *, has_aux: bool = False) -> Callable[..., Any]:
+    def reduce_dtype(self, asked: DType | None) -> DType | None:
+        """Float16 if `aggregate_in_float16` says so, and only then; otherwise as the inner optimizer's.
+
+        spec/keras-rfc-293-mixed-precision.md, "All-reducing in float16".
+        """
+        if self._aggregate_in_float16:
+            return _FLOAT16
+        inner = self.inner_optimizer.reduce_dtype(asked)
+        return None if inner == _FLOAT16 else inner
+
+    def value_and_grad(
+        self, loss_fn: Callable[..., Any], *, has_aux: bool = False, aggregate: Aggregate | None = None
+    ) -> Callable[..., Any]:
         """Value and unscaled gradients, at least float32, of a scaled loss, as `Optimizer.value_and_grad`."""
         checked = checked_loss(loss_fn, has_aux)
-        differentiate = scaled_value_and_grad(checked, _UNCHECKED, has_aux=has_aux)
+        differentiate = differentiate_scaled(checked, _UNCHECKED, has_aux=has_aux, aggregate=aggregate)
 
         def value_and_grad(state: LossScaledState, values: Any, *args: Any) -> Any:
             with reading(self._loss_scale, state.scaling), reading(self.inner_optimizer, state.inner):

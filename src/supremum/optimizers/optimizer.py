@@ -18,7 +18,7 @@ from supremum.mixed_precision.loss_scale_state import one_more
 from supremum.nn import Variable
 from supremum.nn.functional.promotion import FLOAT32
 from supremum.optimizers import injected, slots
-from supremum.optimizers.gradients import Transformer, checked_loss, clipped, transformed
+from supremum.optimizers.gradients import Aggregate, Transformer, checked_loss, clipped, transformed
 from supremum.optimizers.hyperparameters import (
     NON_NEGATIVE,
     POSITIVE_OR_NONE,
@@ -225,13 +225,17 @@ class Optimizer(Saved):
         iterations, numbers = jax.tree.map(jnp.copy, (own.iterations, own.hyperparameters))
         return OptimizerState(iterations, numbers, self._initial_slots(own, values))
 
-    def value_and_grad(self, loss_fn: Callable[..., Any], *, has_aux: bool = False) -> Callable[..., Any]:
+    def value_and_grad(
+        self, loss_fn: Callable[..., Any], *, has_aux: bool = False, aggregate: Aggregate | None = None
+    ) -> Callable[..., Any]:
         """`jax.value_and_grad`, with the loss scaled and the gradients unscaled where there is a loss scale.
 
         Args:
             loss_fn: a function of the variables' values, a dict by key, and more, that returns a real floating scalar;
                 with `has_aux` a pair of it and auxiliary data.
             has_aux: whether it returns auxiliary data.
+            aggregate: a function of the gradients, by key, as they come out of the backward pass, scaled where there is
+                a loss scale, that gives such gradients: their means over devices, say. None for no such function.
 
         Returns:
             A pure function of the optimizer's state and the arguments of `loss_fn`, which gives the value, unscaled,
@@ -241,9 +245,18 @@ class Optimizer(Saved):
 
         def value_and_grad(state: Any, values: Any, *args: Any) -> Any:
             with reading(self, state):
-                return differentiate(values, *args)
+                value, gradients = differentiate(values, *args)
+            return value, gradients if aggregate is None else aggregate(gradients)
 
         return value_and_grad
+
+    def reduce_dtype(self, asked: DType | None) -> DType | None:
+        """The dtype that gradients travel between devices in; None for their own, at least float32.
+
+        Args:
+            asked: what the policy asks for, likewise.
+        """
+        return asked
 
     def update(
         self,

@@ -16,6 +16,7 @@ from supremum.errors import OperandError
 from supremum.formats import DType
 from supremum.mixed_precision.checks import known_keys
 from supremum.nn import Variable
+from supremum.optimizers.gradients import Aggregate
 from supremum.optimizers.hyperparameters import NON_NEGATIVE, Rule
 from supremum.optimizers.optimizer import Optimizer
 from supremum.optimizers.registry import Variables
@@ -120,14 +121,20 @@ class OptimizerWrapper(Optimizer):
         """As the inner optimizer's."""
         return self._inner.init(values)
 
-    def value_and_grad(self, loss_fn: Callable[..., Any], *, has_aux: bool = False) -> Callable[..., Any]:
+    def value_and_grad(
+        self, loss_fn: Callable[..., Any], *, has_aux: bool = False, aggregate: Aggregate | None = None
+    ) -> Callable[..., Any]:
         """As the inner optimizer's."""
-        differentiate = self._inner.value_and_grad(loss_fn, has_aux=has_aux)
+        differentiate = self._inner.value_and_grad(loss_fn, has_aux=has_aux, aggregate=aggregate)
 
         def value_and_grad(state: Any, values: Any, *args: Any) -> Any:
             return differentiate(self.inner_state(state), values, *args)
 
         return value_and_grad
+
+    def reduce_dtype(self, asked: DType | None) -> DType | None:
+        """As the inner optimizer's."""
+        return self._inner.reduce_dtype(asked)
 
     def update(
         self,

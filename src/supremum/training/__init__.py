@@ -19,6 +19,7 @@ from supremum.training.cross_entropy import (
     SparseCategoricalCrossentropy,
 )
 from supremum.training.data import ArrayData, IterableData
+from supremum.training.distribution import DataParallel, FullyShardedDataParallel
 from supremum.training.history import History
 from supremum.training.loss import Loss
 from supremum.training.losses import FunctionLoss, as_loss
@@ -53,7 +54,9 @@ __all__ = [
     "CheckpointFolder",
     "CheckpointWarning",
     "CosineSimilarity",
+    "DataParallel",
     "EarlyStopping",
+    "FullyShardedDataParallel",
     "FunctionLoss",
     "FunctionMetric",
     "History",

@@ -14,6 +14,7 @@ from supremum.errors import UnknownNameError
 from supremum.nn.functional.checks import positive_int
 from supremum.training.batch import Batch
 from supremum.training.data import Part, Rows, Selection
+from supremum.training.distribution import DataParallel
 
 SEVERAL = 16
 """How many steps `"auto"` tries in one dispatch."""
@@ -33,6 +34,7 @@ class Execution:
         step: the pure function; it returns the next carry and what is kept of the step.
         steps_per_execution: how many steps to send at once, or `"auto"`.
         donate: whether the memory of a carry may be used for the next one.
+        distribution: over which devices batches are cut; None for one device.
 
     Raises:
         ArgumentError: for a number below 1; a `ValueError`.
@@ -45,6 +47,7 @@ class Execution:
         steps_per_execution: int | str = 1,
         *,
         donate: bool = False,
+        distribution: DataParallel | None = None,
     ) -> None:
         if isinstance(steps_per_execution, str) and steps_per_execution != "auto":
             raise UnknownNameError("steps_per_execution", steps_per_execution, ["auto"])
@@ -53,6 +56,7 @@ class Execution:
         self._times: dict[int, list[float]] = {1: [], SEVERAL: []}
         self.most_at_once = SEVERAL if self.chosen is None else self.chosen
         self._step = step
+        self._distribution = distribution
         self._key: Hashable = None
         self._changes = 0
         donated = (0,) if donate else ()
@@ -108,6 +112,8 @@ class Execution:
             if isinstance(part, (Selection, Rows)):
                 yield from self._over_many(part, carry, constant, key)
                 continue
+            if self._distribution is not None:
+                part = self._distribution.batch(part)
             if self.chosen is None:
                 # Batches that come one by one are not waited for unless that was asked for.
                 self.chosen = 1
@@ -139,7 +145,8 @@ class Execution:
             count = self._next_count(steps - done)
             start = time.perf_counter()
             if isinstance(part, Rows):
-                after, kept = self._in_rows(carry(), constant, part.block(done, count), self._version(key()))
+                block = self._block(part, done, count)
+                after, kept = self._in_rows(carry(), constant, block, self._version(key()))
             else:
                 after, position, kept = self._selected(carry(), constant, part, count, self._version(key()))
                 part = part._replace(position=position)
@@ -148,6 +155,9 @@ class Execution:
                 self._times[count].append((time.perf_counter() - start) / count)
             done += count
             yield count, after, kept
+
+    def _block(self, part: Rows, start: int, count: int) -> Batch:
+        return part.block(start, count) if self._distribution is None else self._distribution.rows(part, start, count)
 
     def _version(self, key: Hashable) -> int:
         """A number for what is compiled in, which jit compares faster than the whole of it."""

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from supremum import nn
-from supremum.errors import ArgumentError
+from supremum.errors import ArgumentError, OperandError
 from supremum.nn.functional.checks import positive_int
 from supremum.optimizers import LossScaleOptimizer, Optimizer, as_optimizer, optimizers_within
 from supremum.training.callbacks import as_callbacks
 from supremum.training.compiled_loss import CompiledLoss
 from supremum.training.compiled_metrics import compiled_metrics
 from supremum.training.data import ArrayData, Data, as_data, is_tree_of_arrays
+from supremum.training.distribution import DataParallel
 from supremum.training.history import History
 from supremum.training.progress import progress_of, working
 from supremum.training.saving import Saving
@@ -45,6 +46,7 @@ class Trainable(Saving):
         loss_weights: Any = None,
         steps_per_execution: int | str = 1,
         seed: int = 0,
+        distribution: DataParallel | None = None,
     ) -> None:
         """Say how to train.
 
@@ -62,18 +64,27 @@ class Trainable(Saving):
                 last of them. What is left over at the end of an epoch is sent one by one. `"auto"` measures in the
                 first steps, of arrays, whether that is faster.
             seed: where weights, the order of examples and what is random in layers come from.
+            distribution: `DataParallel()` or `FullyShardedDataParallel()`, to train on several devices; None for one.
 
         Raises:
             UnknownNameError: for a name nobody knows; a `ValueError`.
+            OperandError: for another distribution; a `TypeError`.
 
         spec/keras-rfc-293-mixed-precision.md, "A policy's loss scale".
         """
+        if distribution is not None and not isinstance(distribution, DataParallel):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise OperandError(
+                f"distribution is DataParallel() or FullyShardedDataParallel(), not {distribution!r:.80}"
+            )
         made = as_optimizer(optimizer)
         scale = self.dtype_policy.loss_scale
         if scale is not None and not any(isinstance(each, LossScaleOptimizer) for each in optimizers_within(made)):
-            made = LossScaleOptimizer(made, scale)
+            # What gradients travel in the policy says too.
+            made = LossScaleOptimizer(made, scale, aggregate_in_float16=self.dtype_policy.reduce_dtype == "float16")
         compiled = CompiledLoss(loss, loss_weights)
-        self._trainer = Trainer(self, made, compiled, compiled_metrics(metrics), steps_per_execution, seed)
+        self._trainer = Trainer(
+            self, made, compiled, compiled_metrics(metrics), steps_per_execution, seed, distribution
+        )
 
     @property
     def optimizer(self) -> Optimizer:

@@ -15,6 +15,7 @@ from supremum.mixed_precision.casting import at_least_float32
 from supremum.nn import Layer, collected_losses, functional_call, split_variables
 from supremum.optimizers import Optimizer
 from supremum.training.batch import Batch
+from supremum.training.distribution import DataParallel
 from supremum.training.metric import Mean, Metric
 from supremum.training.step_log import StepLog
 
@@ -86,34 +87,37 @@ def init_state(
 
 
 def train_step(
-    model: Layer, loss: LossFunction, optimizer: Optimizer, metrics: Mapping[str, Metric] = MappingProxyType({})
+    model: Layer,
+    loss: LossFunction,
+    optimizer: Optimizer,
+    metrics: Mapping[str, Metric] = MappingProxyType({}),
+    distribution: DataParallel | None = None,
 ) -> TrainStep:
     """The step function of a model; pure, so it can be jitted or scanned.
 
     A skipped step changes no variable, no running statistic, no metric and nothing in the optimizer, only the loss
-    scale and the count of steps.
+    scale and the count of steps. On several devices forward and backward run on each for its part of the batch; what
+    follows is of the whole, so that all devices skip, scale and count alike.
 
     Args:
         model: a built model.
         loss: what is made small, with what the layers add to it.
         optimizer: what changes the variables.
         metrics: what is gathered, by name.
+        distribution: over which devices; None for one.
 
     Returns:
         A function of state and batch that gives the next state.
     """
+    backward = _backward(model, loss, optimizer, distribution)
+    if distribution is not None:
+        backward = distribution.on_each_device(backward)
 
     def step(state: TrainState, batch: Batch) -> TrainState:
         key = jax.random.fold_in(jax.random.wrap_key_data(state.key), state.count)
-
-        def loss_of(trainable: dict[str, jax.Array], other: dict[str, jax.Array]) -> tuple[jax.Array, Any]:
-            with collected_losses() as penalties:
-                outputs, values = functional_call(model, trainable | other, batch.x, training=True, random_key=key)
-            value = loss(batch.y, outputs, batch.sample_weight)
-            return penalised(value, penalties), ({path: values[path] for path in other}, outputs)
-
-        differentiate = optimizer.value_and_grad(loss_of, has_aux=True)
-        (value, (other, outputs)), gradients = differentiate(state.optimizer, state.trainable, state.other)
+        value, other, outputs, gradients = backward(
+            state.optimizer, state.trainable, state.other, batch, jax.random.key_data(key)
+        )
         examples = jax.tree.leaves(batch.x)[0].shape[0]
         gathered = {
             name: metric.update(state.metrics[name], batch.y, outputs, batch.sample_weight)
@@ -130,11 +134,40 @@ def train_step(
         # A few numbers are chosen faster than a condition hands them on.
         losses, gathered = select_tree(updated.skipped, (state.loss, state.metrics), (losses, gathered))
         log = state.log.add(value, scale_of(state.optimizer), updated.skipped)
-        return TrainState(
+        after = TrainState(
             updated.values, updated.alongside, updated.state, losses, gathered, log, state.key, state.count + 1
         )
+        return after if distribution is None else distribution.held(after)
 
     return step
+
+
+def _backward(
+    model: Layer, loss: LossFunction, optimizer: Optimizer, distribution: DataParallel | None
+) -> Callable[..., Any]:
+    """Loss, other values, outputs and gradients of a batch, or of one device's part of it."""
+
+    def backward(state: Any, trainable: dict[str, Any], other: dict[str, Any], batch: Batch, key: jax.Array) -> Any:
+        shapes = {path: variable.shape for path, variable in model.variables.items()}
+        reduce_dtype = optimizer.reduce_dtype(model.dtype_policy.reduce_dtype)
+
+        def loss_of(trainable: dict[str, Any], other: dict[str, Any]) -> tuple[jax.Array, Any]:
+            laid = trainable if distribution is None else distribution.laid(trainable, shapes, reduce_dtype)
+            with collected_losses() as penalties:
+                outputs, values = functional_call(
+                    model, laid | other, batch.x, training=True, random_key=jax.random.wrap_key_data(key)
+                )
+            value = penalised(loss(batch.y, outputs, batch.sample_weight), penalties)
+            # Divided here, gradients are in float16 what they are on one device, and their sum is the mean.
+            part = value if distribution is None else value / distribution.replicas
+            return part, (value, {path: values[path] for path in other}, outputs)
+
+        aggregate = None if distribution is None else distribution.aggregate(reduce_dtype, shapes)
+        differentiate = optimizer.value_and_grad(loss_of, has_aux=True, aggregate=aggregate)
+        (_, (value, after, outputs)), gradients = differentiate(state, trainable, other)
+        return value, after, outputs, gradients
+
+    return backward
 
 
 def penalised(value: jax.Array, penalties: list[jax.Array]) -> jax.Array:

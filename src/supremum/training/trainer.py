@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -17,7 +17,8 @@ from supremum.optimizers import Optimizer
 from supremum.training.batch import Batch
 from supremum.training.callbacks import Callback
 from supremum.training.compiled_loss import CompiledLoss
-from supremum.training.data import Data
+from supremum.training.data import Data, Part, Shuffler
+from supremum.training.distribution import DataParallel
 from supremum.training.execution import Execution
 from supremum.training.history import History
 from supremum.training.logs import BatchLogs
@@ -36,6 +37,7 @@ class Trainer:
         metrics: what is gathered over an epoch.
         steps_per_execution: how many steps are sent to the device at once, or `"auto"`.
         seed: where weights, the order of examples and what is random in layers come from.
+        distribution: over which devices; None for one.
 
     Attributes:
         count: how many steps were taken, skipped ones too.
@@ -51,8 +53,10 @@ class Trainer:
         metrics: Sequence[Metric],
         steps_per_execution: int | str,
         seed: int,
+        distribution: DataParallel | None = None,
     ) -> None:
         self._model = model
+        self.distribution = distribution
         self.optimizer = optimizer
         self._loss = loss
         self._metrics = {metric.name: metric for metric in metrics}
@@ -60,11 +64,16 @@ class Trainer:
         self._key = jax.random.key_data(jax.random.key(seed))
         self.count = jnp.zeros((), jnp.int32)
         self.epoch = 0
-        step = train_step(model, loss, optimizer, self._metrics)
-        self._training = Execution(lambda state, _, batch: (step(state, batch), None), steps_per_execution, donate=True)
+        step = train_step(model, loss, optimizer, self._metrics, distribution)
+        self._training = Execution(
+            lambda state, _, batch: (step(state, batch), None),
+            steps_per_execution,
+            donate=True,
+            distribution=distribution,
+        )
         self._log = self._empty_log()
-        self._evaluation = Execution(self._evaluated, 1)
-        self._prediction = Execution(self._predicted, 1)
+        self._evaluation = Execution(self._evaluated, 1, distribution=distribution)
+        self._prediction = Execution(self._predicted, 1, distribution=distribution)
         # Jitted for one trainer each: in a cache of the class they would keep it, and the model, alive.
         self._nothing_gathered: Callable[[], Any] = jax.jit(self._start_gathering)
         self._results: Callable[[Any], Any] = jax.jit(self._results_of)
@@ -198,7 +207,8 @@ class Trainer:
         loss, metrics = self._gathered
         trainable, other = self._loans
         values = trainable.take(), other.take()
-        return TrainState(*values, self.optimizer.state, loss, metrics, self._log, self._key, self.count)
+        state = TrainState(*values, self.optimizer.state, loss, metrics, self._log, self._key, self.count)
+        return state if self.distribution is None else self.distribution.placed(state)
 
     def _keep(self, state: TrainState) -> None:
         assert self._loans is not None
@@ -223,7 +233,7 @@ class Trainer:
         self._gathered = self._nothing_gathered()
         scaling = scaling_of(self.optimizer.state)
         self._skipped_before = 0 if scaling is None else int(scaling.num_skipped_steps)
-        parts = data.epoch(self._shuffler(epoch) if shuffle else None)
+        parts = self._parts(data, self._shuffler(epoch) if shuffle else None)
         for steps, after, _ in self._training.over(parts, self._state, None, lambda: self.optimizer.trace_key):
             self._keep(after)
             taken += steps
@@ -243,6 +253,9 @@ class Trainer:
                 "iterated again, a list or a DataLoader, or steps_per_epoch="
             )
         return [*parts_of_log, self._fetch_log()]
+
+    def _parts(self, data: Data, shuffler: Shuffler | None = None) -> Iterator[Part]:
+        return data.epoch(shuffler, on_host=self.distribution is not None)
 
     def _fetch_log(self) -> Any:
         rows = self._log.fetch()
@@ -279,7 +292,7 @@ class Trainer:
         self.initialize(data)
         latest: list[Any] = [self._nothing_gathered()]
         batches = 0
-        for _, after, _ in self._evaluation.over(data.epoch(None), lambda: latest[0], self._values(), lambda: None):
+        for _, after, _ in self._evaluation.over(self._parts(data), lambda: latest[0], self._values(), lambda: None):
             latest[0] = after
             callback(batches)
             batches += 1
@@ -296,7 +309,7 @@ class Trainer:
         """
         self.initialize(data)
         made: list[Any] = []
-        for _, _, outputs in self._prediction.over(data.epoch(None), lambda: None, self._values(), lambda: None):
+        for _, _, outputs in self._prediction.over(self._parts(data), lambda: None, self._values(), lambda: None):
             made.append(outputs)
             callback(len(made) - 1)
         if not made:
@@ -307,7 +320,8 @@ class Trainer:
 
     def _values(self) -> dict[str, jax.Array]:
         trainable, other = split_variables(self._model)
-        return trainable | other
+        values = trainable | other
+        return values if self.distribution is None else self.distribution.placed(values)
 
     def _evaluated(self, carry: Any, values: dict[str, jax.Array], batch: Batch) -> tuple[Any, None]:
         loss, metrics = carry
@@ -322,7 +336,9 @@ class Trainer:
         return (LOSS_MEAN.update(loss, value, examples), after), None
 
     def _predicted(self, carry: None, values: dict[str, jax.Array], batch: Batch) -> tuple[None, Any]:
-        return carry, functional_call(self._model, values, batch.x, training=False)[0]
+        outputs = functional_call(self._model, values, batch.x, training=False)[0]
+        # Every process is to have them all.
+        return carry, outputs if self.distribution is None else self.distribution.everywhere(outputs)
 
     def _start_gathering(self) -> Any:
         return LOSS_MEAN.init(), {name: metric.init() for name, metric in self._metrics.items()}

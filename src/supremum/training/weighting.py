@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from supremum.errors import ArgumentError, UnknownNameError
+from supremum.training.replicas import replica_axis
 
 REDUCTIONS: Final = {"mean": "mean", "sum_over_batch_size": "mean", "sum": "sum", "none": None, None: None}
 """What a reduction may be called, Keras' names too, and what it is."""
@@ -56,7 +57,7 @@ def weighted(values: jax.Array, weights: Any) -> jax.Array:
 
 
 def reduced(values: jax.Array, reduction: str | None, counts: jax.Array | None = None) -> jax.Array:
-    """Their mean or sum, in their dtype.
+    """Their mean or sum, in their dtype; in a replica that of which the mean over the replicas is that of all values.
 
     Args:
         values: losses of examples, weighted.
@@ -66,8 +67,15 @@ def reduced(values: jax.Array, reduction: str | None, counts: jax.Array | None =
     """
     if reduction is None:
         return values
+    axis = replica_axis()
     if reduction == "sum":
-        return jnp.sum(values)
+        total = jnp.sum(values)
+        return total if axis is None else total * jax.lax.axis_size(axis)
     if values.size == 0:
         return jnp.zeros((), values.dtype)
-    return jnp.mean(values) if counts is None else jnp.mean(values, where=counts | ~jnp.any(counts))
+    if counts is None:
+        return jnp.mean(values)
+    if axis is None:
+        return jnp.mean(values, where=counts | ~jnp.any(counts))
+    number = jax.lax.pmean(jnp.sum(counts, dtype=values.dtype), axis)
+    return jnp.sum(values, where=counts) / jnp.where(number == 0, jnp.ones_like(number), number)

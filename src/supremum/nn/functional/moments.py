@@ -67,6 +67,36 @@ def moments(
     return (mean, variance) if keepdims else (jnp.squeeze(mean, axes), jnp.squeeze(variance, axes))
 
 
+def joint_moments(
+    mean: jax.Array, variance: jax.Array, count: Any, axis_name: str
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Mean and variance of what several devices have, of those of each (Chan, Golub and LeVeque, 1983).
+
+    Args:
+        mean: of the values of this device.
+        variance: of them, biased.
+        count: how many there are, of a shape that broadcasts to the mean's.
+        axis_name: the axis of the devices, in `jax.shard_map` or `jax.vmap`.
+
+    Returns:
+        Mean, variance and number of the values of all devices.
+    """
+    count = jnp.asarray(count, variance.dtype)
+    total = lax.psum(count, axis_name)
+    share = count / jnp.maximum(total, 1)
+    joint = lax.psum(share * mean, axis_name)
+    return joint, lax.psum(share * (variance + squared(mean - joint)), axis_name), total
+
+
+def has_axis(axis_name: str) -> bool:
+    """Whether there are devices along an axis of this name here."""
+    try:
+        lax.axis_index(axis_name)
+    except NameError:
+        return False
+    return True
+
+
 @partial(jax.custom_jvp, nondiff_argnums=(1, 2, 3))
 def standardise(x: jax.Array, axes: tuple[int, ...], epsilon: float, centred: bool) -> tuple[jax.Array, jax.Array]:
     """Values less their mean, divided by the root of their variance.
