@@ -1,5 +1,6 @@
 """Mixed precision for any JAX library: pure functions on pytrees."""
 
+from supremum.mixed_precision.all_reduce import all_reduce_gradients
 from supremum.mixed_precision.autocasting import (
     OPERATIONS,
     AutocastFunction,
@@ -51,6 +52,7 @@ __all__ = [
     "ScaledGradients",
     "UnmatchedPatternWarning",
     "all_finite",
+    "all_reduce_gradients",
     "as_loss_scale",
     "as_policy",
     "autocast",

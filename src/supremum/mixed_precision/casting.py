@@ -12,6 +12,7 @@ from supremum.formats import FORMATS, Kind, as_format
 
 _DTYPES = frozenset(row.dtype for row in FORMATS)
 _FLOATING = frozenset(row.dtype for row in FORMATS if row.kind is Kind.FLOAT)
+_INEXACT = frozenset(row.dtype for row in FORMATS if row.is_inexact)
 
 
 def is_array(leaf: Any) -> bool:
@@ -30,6 +31,11 @@ def is_floating(leaf: Any) -> bool:
     not vanish in a narrow format. PRNG keys, integers, bools and complex numbers are not either.
     """
     return isinstance(leaf, (jax.Array, np.ndarray, np.generic)) and is_floating_dtype(leaf.dtype)
+
+
+def is_inexact(leaf: Any) -> bool:
+    """Whether a leaf is an array or NumPy scalar of a real or complex floating dtype."""
+    return isinstance(leaf, (jax.Array, np.ndarray, np.generic)) and leaf.dtype in _INEXACT
 
 
 def is_floating_dtype(dtype: Any) -> bool:

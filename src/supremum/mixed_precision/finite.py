@@ -6,11 +6,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from supremum.formats import FORMATS
-
-_INEXACT = frozenset(row.dtype for row in FORMATS if row.is_inexact)
+from supremum.mixed_precision.casting import is_inexact
 
 
 def all_finite(tree: Any) -> jax.Array:
@@ -28,9 +25,5 @@ def all_finite(tree: Any) -> jax.Array:
     >>> bool(all_finite([jnp.full(4, 3e38), jnp.arange(3)])), bool(all_finite({"w": jnp.array([1.0, jnp.nan])}))
     (True, False)
     """
-    checks = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree) if _can_overflow(leaf)]
+    checks = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree) if is_inexact(leaf)]
     return jnp.all(jnp.stack(checks)) if checks else jnp.asarray(True)
-
-
-def _can_overflow(leaf: Any) -> bool:
-    return isinstance(leaf, (jax.Array, np.ndarray, np.generic)) and leaf.dtype in _INEXACT

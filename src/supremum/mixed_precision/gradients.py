@@ -12,15 +12,19 @@ import numpy as np
 
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.formats import as_format
+from supremum.mixed_precision.all_reduce import checked_reduce_dtype, replica_mean
 from supremum.mixed_precision.casting import at_least_float32, is_floating
 from supremum.mixed_precision.checks import whole_number
 from supremum.mixed_precision.finite import all_finite
 from supremum.mixed_precision.loss_scale import LossScale, as_loss_scale
 from supremum.mixed_precision.loss_scale_state import LossScaleState, as_state
+from supremum.mixed_precision.replicas import varying
+from supremum.mixed_precision.scaling import unscale
 from supremum.mixed_precision.select import select_tree
 
 # Halvings from the RFC's initial scale, 2**15, to its floor, and one more.
-_MAX_RETRIES = 16
+MAX_RETRIES = 16
+"""How often one step is computed again at most unless asked otherwise."""
 
 
 class ScaledGradients(NamedTuple):
@@ -40,7 +44,7 @@ class ScaledGradients(NamedTuple):
 
 
 class _Attempt(NamedTuple):
-    scaled: Any  # the gradients of the scaled loss
+    scaled: Any  # the gradients of the scaled loss, of all replicas
     value: Any
     scale: jax.Array  # the factor that scaled it
 
@@ -55,7 +59,9 @@ def scaled_value_and_grad(
     *,
     has_aux: bool = False,
     on_overflow: str = "skip",
-    max_retries: int = _MAX_RETRIES,
+    max_retries: int = MAX_RETRIES,
+    axis_name: Any = None,
+    reduce_dtype: Any = None,
 ) -> Callable[..., ScaledGradients]:
     """`jax.value_and_grad` through a scaled loss.
 
@@ -70,6 +76,11 @@ def scaled_value_and_grad(
     and the scale is lowered from where it stood as if there had been no retry. Jit the step: outside of `jax.jit` the
     loop is compiled anew in every call. It cannot be differentiated again in reverse.
 
+    With an `axis_name` the gradients are the mean over the replicas along that axis. They are summed while they still
+    carry the scale, and looked at after that: all replicas skip a step or none, or all compute it again, and the state
+    stays the same everywhere. Value and auxiliary data stay those of each replica; `jax.lax.pmean(value, axis_name)`
+    is the mean. The arguments to differentiate may be the same on all replicas, no `pcast` is needed.
+
     Args:
         loss_fn: a function that returns a scalar loss, or with `has_aux` a pair of it and auxiliary data.
         loss_scale: the settings: a `LossScale`, `"dynamic"` or a number.
@@ -77,15 +88,19 @@ def scaled_value_and_grad(
         has_aux: whether `loss_fn` returns auxiliary data; with `"retry"` they have to be arrays.
         on_overflow: `"skip"`, for the caller not to apply gradients that are not finite, or `"retry"`.
         max_retries: how often one step is computed again at most.
+        axis_name: the axis of a `jax.shard_map` or `jax.vmap` that replicas lie along, or a tuple of several.
+        reduce_dtype: what gradients are summed over replicas in, as in `all_reduce_gradients`; None for their own
+            dtype, at least float32.
 
     Returns:
         A function of the loss scale's state and `loss_fn`'s arguments, which returns `ScaledGradients`. Value and
         auxiliary data are those of the last attempt. It raises a `TypeError` for a loss that is not a real floating
-        scalar.
+        scalar, and a `ValueError` where there is no such axis.
 
     Raises:
         TypeError: where there is no loss scale.
-        ValueError: for an unknown `on_overflow`, or `"retry"` with a loss scale that never checks.
+        ValueError: for an unknown `on_overflow`, `"retry"` with a loss scale that never checks, or a `reduce_dtype`
+            without an `axis_name` or that gradients are not reduced in.
 
     >>> import jax.numpy as jnp
     >>> from supremum.mixed_precision import DynamicLossScale
@@ -107,6 +122,49 @@ def scaled_value_and_grad(
     if on_overflow == "retry" and not settings.skips:
         raise ArgumentError(f"{settings} never looks for overflows, so it cannot retry: use on_overflow='skip'")
     max_retries = whole_number("max_retries", max_retries, 0, int(as_format("int32").max))
+    reduced = checked_reduce_dtype(reduce_dtype)
+    choices: dict[str, Any] = {"has_aux": has_aux, "on_overflow": on_overflow, "max_retries": max_retries}
+    if axis_name is None:
+        if reduced is not None:
+            raise ArgumentError(f"there is nothing to reduce in {reduced} without an axis: give axis_name='data', say")
+        return differentiate_scaled(loss_fn, settings, argnums, **choices)
+
+    def mean(grads: Any) -> Any:
+        return replica_mean(grads, axis_name, reduced)
+
+    differentiate = differentiate_scaled(loss_fn, settings, argnums, **choices, aggregate=mean)
+
+    def of_replicas(state: LossScaleState, /, *args: Any, **kwargs: Any) -> ScaledGradients:
+        count = len(args)
+        chosen = {number % count for number in np.ravel(argnums).tolist() if -count <= number < count}
+        args = tuple(varying(arg, axis_name) if number in chosen else arg for number, arg in enumerate(args))
+        return differentiate(state, *args, **kwargs)
+
+    return of_replicas
+
+
+def differentiate_scaled(
+    loss_fn: Callable[..., Any],
+    settings: LossScale,
+    argnums: int | Sequence[int] = 0,
+    *,
+    has_aux: bool = False,
+    aggregate: Callable[[Any], Any] | None = None,
+    on_overflow: str = "skip",
+    max_retries: int = MAX_RETRIES,
+) -> Callable[..., ScaledGradients]:
+    """What `scaled_value_and_grad` is, of settings that are known to be right.
+
+    Args:
+        loss_fn: as there.
+        settings: those of the loss scale; `"retry"` is for those that check.
+        argnums: as there.
+        has_aux: as there.
+        aggregate: makes of still scaled gradients of one replica still scaled gradients of all, in at least float32;
+            whether they are finite is asked of those. None where there is one replica.
+        on_overflow: as there.
+        max_retries: as there.
+    """
 
     def attempt(scale: jax.Array, args: Any, kwargs: Any) -> _Attempt:
         @wraps(loss_fn)
@@ -118,7 +176,7 @@ def scaled_value_and_grad(
             return loss * held.astype(loss.dtype), (out, held)
 
         scaled, (value, held) = jax.grad(scaled_loss, argnums, has_aux=True)(*args, **kwargs)
-        return _Attempt(scaled, value, held)
+        return _Attempt(scaled if aggregate is None else aggregate(scaled), value, held)
 
     def value_and_grad(state: LossScaleState, /, *args: Any, **kwargs: Any) -> ScaledGradients:
         state = as_state(state)
@@ -153,16 +211,6 @@ def scaled_value_and_grad(
         return ScaledGradients(made.value, made.unscaled(), finite, select_tree(finite, good, skipped))
 
     return value_and_grad
-
-
-def unscale(tree: Any, scale: jax.Array) -> Any:
-    """Gradients of a scaled loss divided by the scale, in at least float32."""
-
-    def unscaled(leaf: Any) -> Any:
-        wide = at_least_float32(leaf)
-        return wide / scale.astype(wide.dtype)
-
-    return jax.tree.map(unscaled, tree)
 
 
 def _loss_of(out: Any, has_aux: bool) -> jax.Array:

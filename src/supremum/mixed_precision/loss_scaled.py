@@ -11,9 +11,9 @@ import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 from supremum.errors import ArgumentError
 from supremum.mixed_precision.casting import at_least_float32, is_floating, is_floating_dtype
 from supremum.mixed_precision.finite import all_finite
-from supremum.mixed_precision.gradients import unscale
 from supremum.mixed_precision.loss_scale import LossScale, as_loss_scale
 from supremum.mixed_precision.loss_scale_state import LossScaleState, as_state
+from supremum.mixed_precision.scaling import unscale
 
 
 class LossScaledState(NamedTuple):
