@@ -71,12 +71,15 @@ def _kind(value: Any) -> str:
     return f"{value.dtype}{list(np.shape(value))}" if is_array(value) else type(value).__name__
 
 
-def checked_pairs(pairs: Any, dtypes_of: Callable[[Variable], tuple[Any, ...]]) -> tuple[list[Variable], list[Any]]:
+def checked_pairs(
+    pairs: Any, dtypes_of: Callable[[Variable], tuple[Any, ...]], devices: tuple[int, ...] = ()
+) -> tuple[list[Variable], list[Any]]:
     """Variables and their gradients, those whose gradient is None left out.
 
     Args:
         pairs: (gradient, variable) pairs.
         dtypes_of: the dtypes that the gradient of a variable may have, the usual one first.
+        devices: the length of a first axis that gradients have for those of each device; () for none.
 
     Raises:
         OperandError: for what are no such pairs, or a gradient of another dtype than its variable.
@@ -101,8 +104,12 @@ def checked_pairs(pairs: Any, dtypes_of: Callable[[Variable], tuple[Any, ...]]) 
                 f"the gradient of {variable!r} is {as_format(gradient.dtype)}, and has to be "
                 f"{as_format(allowed[0])} as the variable: use gradient.astype('{as_format(allowed[0])}')"
             )
-        if gradient.shape != variable.shape:
-            raise ArgumentError(f"the gradient of {variable!r} has shape {gradient.shape}, not {variable.shape}")
+        if gradient.shape != (*devices, *variable.shape):
+            averaged = ", or, if they are averaged already, aggregate_gradients=False" if devices else ""
+            raise ArgumentError(
+                f"the gradient of {variable!r} has shape {gradient.shape}, not {(*devices, *variable.shape)}: give "
+                f"what get_gradients gave{averaged}"
+            )
         variables.append(variable)
         gradients.append(gradient)
     if not variables:

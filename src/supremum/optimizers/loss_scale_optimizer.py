@@ -15,7 +15,7 @@ from jax.core import Tracer
 
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import DType, as_format
-from supremum.mixed_precision import FixedLossScale, LossScale, LossScaledState, all_finite
+from supremum.mixed_precision import FixedLossScale, LossScale, LossScaledState, all_finite, all_reduce_gradients
 from supremum.mixed_precision.casting import is_floating
 from supremum.mixed_precision.gradients import differentiate_scaled, unscale
 from supremum.nn import Variable
@@ -132,6 +132,10 @@ class LossScaleOptimizer(OptimizerWrapper):
             return _FLOAT16
         inner = self.inner_optimizer.reduce_dtype(asked)
         return None if inner == _FLOAT16 else inner
+
+    def all_reduce(self, gradients: Mapping[str, Any], state: LossScaledState, axis_name: str) -> dict[str, Any]:
+        """The mean of unscaled gradients over devices, scaled for the journey, as `Optimizer.all_reduce`."""
+        return all_reduce_gradients(dict(gradients), axis_name, self.reduce_dtype(None), state.scaling)
 
     def value_and_grad(
         self, loss_fn: Callable[..., Any], *, has_aux: bool = False, aggregate: Aggregate | None = None

@@ -13,6 +13,7 @@ import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
 from supremum.errors import ArgumentError, OperandError, UnknownNameError
 from supremum.formats import DType, as_format
+from supremum.mixed_precision import all_reduce_gradients
 from supremum.mixed_precision.casting import at_least_float32
 from supremum.mixed_precision.loss_scale_state import one_more
 from supremum.nn import Variable
@@ -258,6 +259,21 @@ class Optimizer(Saved):
         """
         return asked
 
+    def all_reduce(self, gradients: Mapping[str, Any], state: Any, axis_name: str) -> dict[str, Any]:
+        """The mean of unscaled gradients over devices, for `update`; runs in `jax.shard_map`.
+
+        Where there is a loss scale they are scaled for the journey, in the dtype of `reduce_dtype`, and unscaled after.
+
+        Args:
+            gradients: by key, of a part of a batch.
+            state: the optimizer's.
+            axis_name: the axis that the devices lie along.
+
+        spec/keras-rfc-293-mixed-precision.md, "All-reducing in float16".
+        """
+        del state
+        return all_reduce_gradients(dict(gradients), axis_name, self.reduce_dtype(None))
+
     def update(
         self,
         gradients: Mapping[str, Any],
@@ -341,6 +357,9 @@ class Optimizer(Saved):
         may change. Without `args` the gradients are computed as they are, operation by operation, because anything
         might have changed, and only the update is compiled.
 
+        In `with training.DataParallel().scope():` `args` are cut along their first axis, and each device computes the
+        loss of a part. Gradients are averaged as they come out of the backward pass, still scaled.
+
         What `loss_fn` assigns to other variables, such as running statistics, is carried out, unless the step is
         skipped. Random numbers come from `with nn.random_key(key):`, a key of its own for each step.
 
@@ -368,7 +387,8 @@ class Optimizer(Saved):
             args: as for `minimize`.
 
         Returns:
-            A gradient for each variable, in their order.
+            A gradient for each variable, in their order; across devices with a first axis for those of each device,
+            which saw a part of `args`.
         """
         return self._stepper.get_gradients(loss_fn, variables, args)
 
@@ -377,8 +397,10 @@ class Optimizer(Saved):
 
         Args:
             pairs: (gradient, variable) pairs; those whose gradient is None, and variables that are not there, keep
-                their values and slots. Gradients are in their variables' own dtypes, and unscaled.
-            aggregate_gradients: whether they go through `gradient_aggregator`.
+                their values and slots. Gradients are in their variables' own dtypes, and unscaled. Across devices each
+                has a first axis with one for each of them, as `get_gradients` gives them, which are averaged.
+            aggregate_gradients: whether they are averaged across devices, and go through `gradient_aggregator`; False
+                for gradients that were.
 
         Raises:
             OperandError: for what are no such pairs, or a gradient of another dtype; a `TypeError`.

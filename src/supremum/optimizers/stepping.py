@@ -11,11 +11,13 @@ from jax.core import Tracer
 
 from supremum.callers import warn_user
 from supremum.errors import ArgumentError, OperandError
+from supremum.mixed_precision.all_reduce import replica_sum
 from supremum.mixed_precision.casting import is_array
 from supremum.nn import Variable, random_key
 from supremum.nn.scopes import next_random_key, overlay
+from supremum.optimizers.across import Devices, current_devices
 from supremum.optimizers.freezing import Identity
-from supremum.optimizers.gradients import check_function, checked_pairs
+from supremum.optimizers.gradients import Aggregate, check_function, checked_pairs
 from supremum.optimizers.registry import Variables
 
 if TYPE_CHECKING:
@@ -61,20 +63,29 @@ class LossProgram:
         optimizer: whose step it is.
         loss_fn: the loss function.
         applies: whether gradients are applied, or only computed.
+        devices: which compute a part each; None for one.
     """
 
-    def __init__(self, optimizer: Optimizer, loss_fn: Callable[..., Any], applies: bool) -> None:
+    def __init__(
+        self, optimizer: Optimizer, loss_fn: Callable[..., Any], applies: bool, devices: Devices | None
+    ) -> None:
         self._optimizer = optimizer
         self._loss_fn = loss_fn
+        self._applies = applies
+        self._devices = devices
         self._others: dict[Variable, None] = {}
         self._jitted = jax.jit(self._applied if applies else self._differentiated, static_argnames="trace_key")
 
     def __call__(self, values: dict[str, Any], args: tuple[Any, ...]) -> Any:
         """Run it, and trace it again for as long as it turns out to use more variables."""
         key = _drawn_key()
+        if self._devices is not None:
+            args = self._devices.batch(args)
         while True:
             others = [variable.read_stored() for variable in self._others]
             state, trace_key = self._optimizer.state, self._optimizer.trace_key
+            if self._devices is not None:
+                state, values, others = self._devices.placed((state, values, others))
             try:
                 return self._jitted(state, values, others, key, args, trace_key=trace_key)
             except _MoreVariablesError:
@@ -90,7 +101,7 @@ class LossProgram:
         variables = self._optimizer.built_for
         places = {variable: place for place, variable in enumerate(self._others)}
 
-        def loss_of(values: dict[str, Any], others: list[Any], args: Any) -> Any:
+        def loss_of(values: dict[str, Any], others: list[Any], args: Any, key: Any) -> Any:
             trained = {variables[key]: value for key, value in values.items()}
             laid = Laid({**trained, **dict(zip(self._others, others, strict=True))})
             with overlay(laid), nullcontext() if key is None else random_key(key):
@@ -99,11 +110,26 @@ class LossProgram:
                 self._others.update({variable: None for variable in laid.unknown if variable not in trained})
                 raise _MoreVariablesError
             check_assigned(laid, trained)
-            return loss, {places[variable]: laid[variable] for variable in laid.written}
+            # Divided here, gradients of several devices only have to be added up.
+            part = loss / self._devices.replicas if self._devices is not None and self._applies else loss
+            return part, (loss, {places[variable]: laid[variable] for variable in laid.written})
 
-        differentiate = self._optimizer.value_and_grad(loss_of, has_aux=True)
-        (loss, after), gradients = differentiate(state, values, others, args)
+        def backward(state: Any, values: Any, others: Any, args: Any, key: Any) -> Any:
+            differentiate = self._optimizer.value_and_grad(loss_of, has_aux=True, aggregate=self._aggregate())
+            (_, (loss, after)), gradients = differentiate(state, values, others, args, key)
+            return loss, after, (), gradients
+
+        if self._devices is not None:
+            backward = self._devices.on_each_device(backward, keeps_gradients_apart=not self._applies)
+        loss, after, _, gradients = backward(state, values, others, args, key)
         return loss, gradients, after, {place: others[place] for place in after}
+
+    def _aggregate(self) -> Aggregate | None:
+        """What adds up the gradients of several devices, still scaled; None where they are to stay apart."""
+        if self._devices is None or not self._applies:
+            return None
+        axis_name, dtype = self._devices.axis_name, self._optimizer.reduce_dtype(None)
+        return lambda gradients: replica_sum(gradients, axis_name, dtype)
 
     def _differentiated(self, state: Any, values: Any, others: Any, key: Any, args: Any, *, trace_key: Any) -> Any:
         del trace_key
@@ -144,7 +170,7 @@ class Stepper:
         self._optimizer = optimizer
         self._programs: dict[Any, LossProgram] = {}
         self._has_warned = False
-        self._update = jax.jit(self._pure_update, static_argnames=("trace_key", "aggregates"))
+        self._update = jax.jit(self._pure_update, static_argnames=("trace_key", "aggregates", "devices"))
         self._kept = jax.jit(self._pure_kept, static_argnames="trace_key")
 
     def __reduce__(self) -> Any:
@@ -162,6 +188,7 @@ class Stepper:
             self._put(update, trained)
             program.assign(update.alongside)
             return loss
+        _check_given_to(current_devices())
         loss, gradients, laid, before = self._differentiated(loss_fn, trained, values)
         after = [laid[variable] for variable in laid.written]
         state, trace_key = self._optimizer.state, self._optimizer.trace_key
@@ -181,6 +208,7 @@ class Stepper:
             _check_concrete(loss)
             program.assign(alongside)
         else:
+            _check_given_to(current_devices())
             _, gradients, laid, before = self._differentiated(loss_fn, trained, values)
             if laid.written:
                 after = [laid[variable] for variable in laid.written]
@@ -189,19 +217,38 @@ class Stepper:
 
     def apply_gradients(self, pairs: Any, aggregates: bool) -> None:
         """See `Optimizer.apply_gradients`."""
-        variables, given = checked_pairs(pairs, self._optimizer.gradient_dtypes)
+        devices = current_devices() if aggregates else None
+        variables, given = checked_pairs(
+            pairs, self._optimizer.gradient_dtypes, () if devices is None else (devices.replicas,)
+        )
         trained = self._trained(variables)
-        gradients = dict(zip(trained, given, strict=True))
+        gradients, values = dict(zip(trained, given, strict=True)), _values(trained)
         state, trace_key = self._optimizer.state, self._optimizer.trace_key
+        if devices is not None:
+            state, values = devices.placed((state, values))
         update = self._update(
-            gradients, state, _values(trained), None, None, trace_key=trace_key, aggregates=aggregates
+            gradients, state, values, None, None, trace_key=trace_key, aggregates=aggregates, devices=devices
         )
         self._put(update, trained)
 
     def _pure_update(
-        self, gradients: Any, state: Any, values: Any, after: Any, before: Any, *, trace_key: Any, aggregates: bool
+        self,
+        gradients: Any,
+        state: Any,
+        values: Any,
+        after: Any,
+        before: Any,
+        *,
+        trace_key: Any,
+        aggregates: bool,
+        devices: Devices | None = None,
     ) -> Update:
         del trace_key
+        if devices is not None:
+            axis_name = devices.axis_name
+            gradients = devices.mean_of_apart(
+                lambda gradients, state: self._optimizer.all_reduce(gradients, state, axis_name)
+            )(gradients, state)
         return self._optimizer.update(
             gradients, state, values, after=after, before=before, aggregate_gradients=aggregates
         )
@@ -225,12 +272,13 @@ class Stepper:
                     f"what a compiled loss function is given are arrays, not {leaf!r:.80}: close over it, or use "
                     "functools.partial, once and not in every step"
                 )
-        key = (applies, loss_fn if _is_hashable(loss_fn) else Identity(loss_fn))
+        devices = current_devices()
+        key = (applies, loss_fn if _is_hashable(loss_fn) else Identity(loss_fn), devices)
         if key not in self._programs:
             if len(self._programs) >= _PROGRAMS:
                 self._programs.pop(next(iter(self._programs)))
                 self._warn()
-            self._programs[key] = LossProgram(self._optimizer, loss_fn, applies)
+            self._programs[key] = LossProgram(self._optimizer, loss_fn, applies, devices)
         return self._programs[key]
 
     def _warn(self) -> None:
@@ -266,6 +314,14 @@ class Stepper:
         for key, variable in trained.items():
             variable.assign(update.values[key])
         self._optimizer.state = update.state
+
+
+def _check_given_to(devices: Devices | None) -> None:
+    if devices is not None:
+        raise ArgumentError(
+            "across devices the loss function is given the batch, which is cut for them: "
+            "optimizer.minimize(loss_fn, variables, x, y), with loss_fn(x, y)"
+        )
 
 
 def _assign(laid: Laid, values: list[jax.Array]) -> None:

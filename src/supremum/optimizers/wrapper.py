@@ -136,6 +136,10 @@ class OptimizerWrapper(Optimizer):
         """As the inner optimizer's."""
         return self._inner.reduce_dtype(asked)
 
+    def all_reduce(self, gradients: Mapping[str, Any], state: Any, axis_name: str) -> dict[str, Any]:
+        """As the inner optimizer's."""
+        return self._inner.all_reduce(gradients, self.inner_state(state), axis_name)
+
     def update(
         self,
         gradients: Mapping[str, Any],

@@ -6,7 +6,7 @@ spec/keras-rfc-293-mixed-precision.md, "All-reduce dtype" and "All-reducing in f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -22,8 +22,10 @@ from supremum.mixed_precision.all_reduce import replica_sum
 from supremum.mixed_precision.casting import at_least_float32
 from supremum.nn.functional.checks import positive_int
 from supremum.nn.shards import Shard
+from supremum.optimizers.across import across
 from supremum.training.batch import Batch
 from supremum.training.data import Rows
+from supremum.training.gathering import gathering
 from supremum.training.replicas import replicas
 
 AXIS = "data"
@@ -170,17 +172,21 @@ class DataParallel:
 
         return jax.tree.map(put, part.data)
 
-    def batch(self, batch: Batch) -> Batch:
+    def batch(self, batch: Any) -> Any:
         """A batch, cut along its examples.
 
         Args:
-            batch: the whole of it, or this process's part.
+            batch: the whole of it, or this process's part; what has no axis every device gets.
         """
         host = jax.tree.map(np.asarray, batch)
         if self._is_per_process:
             return self._parts(host, axis=0)
-        sharding = self._cut(jax.tree.leaves(host)[0].shape[0], axis=0)
-        return jax.tree.map(partial(_from_host, sharding), host)
+        cut, whole = self._cut(_examples(host), axis=0), NamedSharding(self.mesh, P())
+
+        def put(leaf: Any) -> jax.Array:
+            return _from_host(cut if leaf.ndim else whole, leaf)
+
+        return jax.tree.map(put, host)
 
     @property
     def _is_per_process(self) -> bool:
@@ -240,45 +246,49 @@ class DataParallel:
         """
         made: dict[str, Any] = {}
         for key, value in values.items():
-            axis = _cut_axis(self.spec(shapes[key]))
-            gather = None if axis is None else _gathering(self.axis_name, axis, reduce_dtype)
+            spec = self.spec(shapes[key])
+            axis = len(spec) - 1 if len(spec) else None
+            gather = None if axis is None else gathering(self.axis_name, axis, reduce_dtype)
             made[key] = value if gather is None else Shard(value, shapes[key], gather)
         return made
 
-    def on_each_device(self, backward: Callable[..., Any]) -> Callable[..., Any]:
+    def on_each_device(
+        self, backward: Callable[..., Any], *, keeps_gradients_apart: bool = False
+    ) -> Callable[..., Any]:
         """A function of a whole batch that runs one of a part of it on each device.
 
         Args:
             backward: a function of the optimizer's state, trainable and other values, a batch and the data of a random
-                key, which gives a loss, other values and outputs of its part, and aggregated gradients.
+                key, or None, which gives a loss, other values and outputs of its part, and aggregated gradients.
+            keeps_gradients_apart: whether gradients are not aggregated, and get a first axis for those of each device.
 
         Returns:
             Such a function of the whole: the loss is the mean, so are floating values that are not trainable, and
             outputs are one after the other.
         """
 
-        def distributed(optimizer: Any, trainable: Any, other: Any, batch: Batch, key: jax.Array) -> Any:
-            is_cut = self.divides(jax.tree.leaves(batch)[0].shape[0])
+        def distributed(optimizer: Any, trainable: Any, other: Any, batch: Any, key: Any) -> Any:
+            is_cut = self.divides(_examples(batch))
 
             def apart(leaf: jax.Array) -> jax.Array:
                 return leaf[None]
 
-            def local(optimizer: Any, trainable: Any, other: Any, batch: Batch, key: jax.Array) -> Any:
-                if is_cut and self.replicas > 1:  # what is random differs from part to part
-                    key = jax.random.key_data(
-                        jax.random.fold_in(jax.random.wrap_key_data(key), lax.axis_index(self.axis_name))
-                    )
+            def local(optimizer: Any, trainable: Any, other: Any, batch: Any, key: Any) -> Any:
+                if key is not None and is_cut and self.replicas > 1:  # what is random differs from part to part
+                    key = jax.random.fold_in(key, lax.axis_index(self.axis_name))
                 with replicas(self.axis_name) if is_cut else nullcontext():
                     value, after, outputs, gradients = backward(optimizer, trainable, other, batch, key)
                 mean = self._means((value, after))
+                if keeps_gradients_apart:
+                    gradients = jax.tree.map(apart, gradients)
                 return *mean, jax.tree.map(apart, outputs), gradients
 
             cut = self.specs(trainable)
             made = jax.shard_map(
                 local,
                 mesh=self.mesh,
-                in_specs=(self.specs(optimizer), cut, P(), P(self.axis_name) if is_cut else P(), P()),
-                out_specs=(P(), P(), P(self.axis_name), cut),
+                in_specs=(self.specs(optimizer), cut, P(), self._batch_specs(batch, is_cut), P()),
+                out_specs=(P(), P(), P(self.axis_name), P(self.axis_name) if keeps_gradients_apart else cut),
                 # Loops of a user's layer start from zeros that are the same everywhere, and go on with what is not:
                 # with the check on JAX refuses them. Nothing here is differentiated from outside.
                 check_vma=False,
@@ -287,6 +297,40 @@ class DataParallel:
             return value, after, jax.tree.map(_one_after_the_other if is_cut else _of_the_first, outputs), gradients
 
         return distributed
+
+    def mean_of_apart(self, mean: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        """A function of gradients that were kept apart, and of a state, that runs one of the gradients of each device.
+
+        Args:
+            mean: a function of one device's gradients and the state that gives what all have together.
+        """
+
+        def local(apart: Any, state: Any) -> Any:
+            return mean(jax.tree.map(_of_the_first, apart), state)
+
+        return jax.shard_map(local, mesh=self.mesh, in_specs=(P(self.axis_name), P()), out_specs=P(), check_vma=False)
+
+    def scope(self) -> AbstractContextManager[None]:
+        """The time in which `minimize`, `get_gradients` and `apply_gradients` of optimizers work on these devices.
+
+        >>> import numpy as np
+        >>> from supremum import nn
+        >>> from supremum.optimizers import SGD
+        >>> w = nn.Variable([1.0], "w")
+        >>> def loss_fn(x):
+        ...     return ((w.value * x) ** 2).mean()
+        >>> with DataParallel().scope():
+        ...     loss = SGD(0.25).minimize(loss_fn, w, np.ones(8, "float32"))
+        >>> w.value
+        Array([0.5], dtype=float32)
+        """
+        return across(self)
+
+    def _batch_specs(self, batch: Any, is_cut: bool) -> Any:
+        def spec(leaf: Any) -> P:
+            return P(self.axis_name) if is_cut and np.ndim(leaf) else P()
+
+        return jax.tree.map(spec, batch)
 
     def _means(self, tree: Any) -> Any:
         def mean(leaf: jax.Array) -> jax.Array:
@@ -320,6 +364,14 @@ class FullyShardedDataParallel(DataParallel):
         super().__init__(mesh, batches=batches)
         self.smallest = positive_int("smallest", smallest)
 
+    def scope(self) -> AbstractContextManager[None]:
+        """Refused: `minimize` has whole variables on every device.
+
+        Raises:
+            ArgumentError: always; a `ValueError`.
+        """
+        raise ArgumentError("minimize has whole variables on every device: use DataParallel().scope(), or fit")
+
     def spec(self, shape: tuple[int, ...]) -> P:
         """How variables, and what optimizers keep for them, are cut."""
         lengths = [length if length % self.replicas == 0 else 0 for length in shape]
@@ -329,32 +381,8 @@ class FullyShardedDataParallel(DataParallel):
         return P(*(None,) * axis, self.axis_name)
 
 
-def _cut_axis(spec: P) -> int | None:
-    return len(spec) - 1 if len(spec) else None
-
-
-def _gathering(axis_name: str, axis: int, reduce_dtype: DType | None) -> Callable[[jax.Array, DType], jax.Array]:
-    """What puts the pieces of a variable together, and adds up and cuts its gradient."""
-
-    def gather(local: jax.Array, dtype: DType) -> jax.Array:
-        wide = at_least_float32(local).dtype
-
-        @jax.custom_vjp
-        def gathered(local: jax.Array) -> jax.Array:
-            return lax.all_gather(local.astype(dtype), axis_name, axis=axis, tiled=True)
-
-        def forward(local: jax.Array) -> tuple[jax.Array, None]:
-            return gathered(local), None
-
-        def backward(_: None, gradient: jax.Array) -> tuple[jax.Array]:
-            part = gradient.astype(wide if reduce_dtype is None else reduce_dtype)
-            summed = lax.psum_scatter(part, axis_name, scatter_dimension=axis, tiled=True)
-            return (summed.astype(local.dtype),)
-
-        gathered.defvjp(forward, backward)
-        return gathered(local)
-
-    return gather
+def _examples(batch: Any) -> int:
+    return next((np.shape(leaf)[0] for leaf in jax.tree.leaves(batch) if np.ndim(leaf)), 0)
 
 
 def _one_after_the_other(leaf: jax.Array) -> jax.Array:

@@ -115,9 +115,7 @@ def train_step(
 
     def step(state: TrainState, batch: Batch) -> TrainState:
         key = jax.random.fold_in(jax.random.wrap_key_data(state.key), state.count)
-        value, other, outputs, gradients = backward(
-            state.optimizer, state.trainable, state.other, batch, jax.random.key_data(key)
-        )
+        value, other, outputs, gradients = backward(state.optimizer, state.trainable, state.other, batch, key)
         examples = jax.tree.leaves(batch.x)[0].shape[0]
         gathered = {
             name: metric.update(state.metrics[name], batch.y, outputs, batch.sample_weight)
@@ -154,9 +152,7 @@ def _backward(
         def loss_of(trainable: dict[str, Any], other: dict[str, Any]) -> tuple[jax.Array, Any]:
             laid = trainable if distribution is None else distribution.laid(trainable, shapes, reduce_dtype)
             with collected_losses() as penalties:
-                outputs, values = functional_call(
-                    model, laid | other, batch.x, training=True, random_key=jax.random.wrap_key_data(key)
-                )
+                outputs, values = functional_call(model, laid | other, batch.x, training=True, random_key=key)
             value = penalised(loss(batch.y, outputs, batch.sample_weight), penalties)
             # Divided here, gradients are in float16 what they are on one device, and their sum is the mean.
             part = value if distribution is None else value / distribution.replicas

@@ -198,8 +198,9 @@ class Trainer:
 
     def _borrow(self) -> tuple[Loan, Loan]:
         named = self._model.variables
-        trainable = Loan({path: each for path, each in named.items() if each.trainable})
-        self._loans = trainable, Loan({path: each for path, each in named.items() if not each.trainable})
+        place = None if self.distribution is None else self.distribution.placed
+        trainable = Loan({path: each for path, each in named.items() if each.trainable}, place)
+        self._loans = trainable, Loan({path: each for path, each in named.items() if not each.trainable}, place)
         return self._loans
 
     def _state(self) -> TrainState:
