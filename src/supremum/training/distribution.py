@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax import lax
+from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -112,15 +113,16 @@ class DataParallel:
 
         return jax.tree.map(spec, tree)
 
-    def placed(self, tree: Any) -> Any:
+    def placed(self, tree: Any, *, whole: bool = False) -> Any:
         """Arrays where they belong; those that are there already are left alone.
 
         Args:
             tree: of arrays, the same on all processes.
+            whole: whether every device has the whole of each; else they are variables, or kept for them.
         """
 
         def put(leaf: Any) -> jax.Array:
-            target = NamedSharding(self.mesh, self.spec(np.shape(leaf)))
+            target = NamedSharding(self.mesh, P() if whole else self.spec(np.shape(leaf)))
             if isinstance(leaf, jax.Array) and leaf.sharding.is_equivalent_to(target, leaf.ndim):
                 return leaf
             if jax.process_count() == 1:
@@ -187,6 +189,25 @@ class DataParallel:
             return _from_host(cut if leaf.ndim else whole, leaf)
 
         return jax.tree.map(put, host)
+
+    def check_steps(self, steps: int | None) -> None:
+        """Refuse processes whose epochs have different numbers of batches: one would wait for the others for ever.
+
+        Args:
+            steps: how many this process has; None where that is not known.
+
+        Raises:
+            ArgumentError: if another has another number; a `ValueError`.
+        """
+        if not self._is_per_process:
+            return
+        told = multihost_utils.process_allgather(np.int32(-1 if steps is None else steps)).tolist()
+        if len(set(told)) > 1:
+            each = ", ".join("unknown" if count < 0 else str(count) for count in told)
+            raise ArgumentError(
+                f"the processes have {each} batches an epoch, and every step takes all of them: give "
+                f"steps_per_epoch={max(1, min(told))}, or data of one length"
+            )
 
     @property
     def _is_per_process(self) -> bool:

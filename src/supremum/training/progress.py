@@ -8,6 +8,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import jax
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -104,12 +105,14 @@ def _number(value: float) -> str:
 def progress_of(verbose: Any, epochs: int, steps: int | None, what: str = "epoch") -> list[ProgressBar]:
     """What `verbose` asks for: `"auto"`, 0 for nothing, 1 for bars, 2 for a line an epoch.
 
+    Of several processes the first one speaks.
+
     Raises:
         UnknownNameError: for anything else; a `ValueError`.
     """
     if verbose not in ("auto", 0, 1, 2):
         raise UnknownNameError("verbose", str(verbose), ["auto", "0", "1", "2"])
-    if verbose == 0:
+    if verbose == 0 or jax.process_index() > 0:
         return []
     is_bar = verbose == 1 or (verbose == "auto" and Console(file=sys.stdout).is_terminal)
     return [ProgressBar(epochs, steps, bar=is_bar, what=what)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -135,7 +136,7 @@ def train_step(
         after = TrainState(
             updated.values, updated.alongside, updated.state, losses, gathered, log, state.key, state.count + 1
         )
-        return after if distribution is None else distribution.held(after)
+        return after if distribution is None else _moved(after, distribution.held, distribution.everywhere)
 
     return step
 
@@ -164,6 +165,23 @@ def _backward(
         return value, after, outputs, gradients
 
     return backward
+
+
+def placed(distribution: DataParallel, state: TrainState) -> TrainState:
+    """A state where its devices are to have it.
+
+    Args:
+        distribution: the devices.
+        state: the same on all processes.
+    """
+    return _moved(state, distribution.placed, partial(distribution.placed, whole=True))
+
+
+def _moved(state: TrainState, cut: Callable[[Any], Any], whole: Callable[[Any], Any]) -> TrainState:
+    """A state after a function of what may be cut for several devices, and one of what may not."""
+    named = {field.name: getattr(state, field.name) for field in fields(state)}
+    apart = {name: named.pop(name) for name in ("trainable", "optimizer")}
+    return TrainState(**cut(apart), **whole(named))
 
 
 def penalised(value: jax.Array, penalties: list[jax.Array]) -> jax.Array:

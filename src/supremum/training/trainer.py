@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -23,7 +24,7 @@ from supremum.training.execution import Execution
 from supremum.training.history import History
 from supremum.training.logs import BatchLogs
 from supremum.training.metric import Metric
-from supremum.training.step import LOSS_MEAN, TrainState, penalised, scaling_of, train_step
+from supremum.training.step import LOSS_MEAN, TrainState, penalised, placed, scaling_of, train_step
 from supremum.training.step_log import CAPACITY, StepLog
 
 
@@ -152,6 +153,8 @@ class Trainer:
         Returns:
             What happened.
         """
+        if self.distribution is not None:
+            self.distribution.check_steps(data.steps)
         history = History()
         loans = self._borrow()
         watching = [each for each in callbacks if type(each).on_train_batch_end is not Callback.on_train_batch_end]
@@ -199,8 +202,9 @@ class Trainer:
     def _borrow(self) -> tuple[Loan, Loan]:
         named = self._model.variables
         place = None if self.distribution is None else self.distribution.placed
+        whole = None if self.distribution is None else partial(self.distribution.placed, whole=True)
         trainable = Loan({path: each for path, each in named.items() if each.trainable}, place)
-        self._loans = trainable, Loan({path: each for path, each in named.items() if not each.trainable}, place)
+        self._loans = trainable, Loan({path: each for path, each in named.items() if not each.trainable}, whole)
         return self._loans
 
     def _state(self) -> TrainState:
@@ -209,7 +213,7 @@ class Trainer:
         trainable, other = self._loans
         values = trainable.take(), other.take()
         state = TrainState(*values, self.optimizer.state, loss, metrics, self._log, self._key, self.count)
-        return state if self.distribution is None else self.distribution.placed(state)
+        return state if self.distribution is None else placed(self.distribution, state)
 
     def _keep(self, state: TrainState) -> None:
         assert self._loans is not None
@@ -321,8 +325,9 @@ class Trainer:
 
     def _values(self) -> dict[str, jax.Array]:
         trainable, other = split_variables(self._model)
-        values = trainable | other
-        return values if self.distribution is None else self.distribution.placed(values)
+        if self.distribution is not None:
+            trainable, other = self.distribution.placed(trainable), self.distribution.placed(other, whole=True)
+        return trainable | other
 
     def _evaluated(self, carry: Any, values: dict[str, jax.Array], batch: Batch) -> tuple[Any, None]:
         loss, metrics = carry
