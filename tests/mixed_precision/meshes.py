@@ -1,0 +1,44 @@
+"""Meshes of forced CPU devices, and what a compiled program sends over them."""
+
+import math
+import re
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh
+from jax.sharding import PartitionSpec as P
+
+
+def mesh(count, names=("data",)):
+    shape = (count,) if isinstance(count, int) else count
+    devices = np.asarray(jax.devices()[: math.prod(shape)]).reshape(shape)
+    return Mesh(devices, names, axis_types=(AxisType.Auto,) * len(shape))
+
+
+def on_replicas(function, count, *, jitted=True, check_vma=True):
+    """A function of one replica's part, run on all: parts go in and results come out along a first axis."""
+
+    def local(tree):
+        out = function(jax.tree.map(lambda leaf: leaf[0], tree))
+        return jax.tree.map(lambda leaf: leaf[None], out)
+
+    mapped = jax.shard_map(local, mesh=mesh(count), in_specs=P("data"), out_specs=P("data"), check_vma=check_vma)
+    return jax.jit(mapped) if jitted else mapped
+
+
+def compiled_sums(function, *args):
+    """Element type and size of each array that the optimised program sums, in order; XLA may send several at once."""
+    text = jax.jit(function).lower(*args).compile().as_text()
+    arrays = " ".join(re.findall(r"= (.*) all-reduce(?:-start)?\(", text))
+    return [_kind_and_size(kind, shape, ",") for kind, shape in re.findall(r"(\w+)\[([\d,]*)\]", arrays)]
+
+
+def asked_sums(function, *args):
+    """Element type and size of each all-reduce in the program before XLA has optimised it, in order."""
+    text = jax.jit(function).lower(*args).as_text()
+    arrays = re.findall(r'stablehlo\.all_reduce"?\(.*?\}\) : \(tensor<((?:\d+x)*)(\w+)>\)', text, re.DOTALL)
+    return [_kind_and_size(kind, shape, "x") for shape, kind in arrays]
+
+
+def _kind_and_size(kind, shape, between):
+    return kind, math.prod(map(int, filter(None, shape.split(between))))

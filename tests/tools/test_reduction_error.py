@@ -1,0 +1,95 @@
+import importlib.util
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from supremum.mixed_precision import DynamicLossScale
+
+ROOT = Path(__file__).parents[2]
+SIZES = (1, 2, 4, 8, 16, 32, 64)
+
+
+@cache
+def tool():
+    spec = importlib.util.spec_from_file_location("reduction_error", ROOT / "tools/reduction_error.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@cache
+def found():
+    return tool().figures(*tool().replica_gradients(64, steps=0), SIZES)
+
+
+@pytest.mark.parametrize("order", ["ring", "tree"])
+def test_float32_is_far_better_than_float16_and_that_than_bfloat16(order):
+    by_dtype = {dtype: ways["divide first"][order][-1] for dtype, ways in found()["error"].items()}
+    assert 1000 * by_dtype["float32"] < by_dtype["float16"] < by_dtype["bfloat16"] / 5
+
+
+def test_divided_first_nothing_overflows_and_around_a_ring_errors_grow():
+    for dtype in ("float32", "float16", "bfloat16"):
+        errors = found()["error"][dtype]["divide first"]
+        assert None not in errors["ring"] + errors["tree"]
+        assert np.all(np.diff(errors["ring"][1:]) > 0)
+        assert errors["ring"][-1] > 1.5 * errors["tree"][-1] or dtype == "float32"
+
+
+def test_summed_first_float16_overflows_and_only_that():
+    errors = found()["error"]
+    for order in ("ring", "tree"):
+        assert errors["float16"]["sum first"][order][-1] is None
+        for dtype in ("float32", "bfloat16"):  # a division by a power of two rounds nothing there
+            assert errors[dtype]["sum first"][order] == errors[dtype]["divide first"][order]
+
+
+def test_noise_falls_with_the_root():
+    noise = np.asarray(found()["noise"])
+    np.testing.assert_allclose(noise, noise[0] / np.sqrt(SIZES))
+
+
+def test_the_scale_is_halved_until_all_is_finite_in_float16(monkeypatch):
+    monkeypatch.setattr(tool(), "DynamicLossScale", lambda: DynamicLossScale(2.0**20))
+    gradients, scale = tool().replica_gradients(8, steps=0)
+    assert 2.0**12 <= scale < 2.0**20
+    assert 2.0**14 < np.abs(gradients).max() < 2.0**16
+    assert found()["loss_scale"] == 2.0**15
+
+
+def test_both_orders_round_after_each_addition():
+    parts = np.float16([2048, 1, 1, 1])  # 2049 is no float16
+    assert (float(tool().ring(parts)), float(tool().tree(parts))) == (2048, 2050)
+    ones = np.ones((512, 1), "float32")
+    assert [float(tool().reduced(ones, "bfloat16", "sum first", order)[0]) for order in ("ring", "tree")] == [0.5, 1]
+
+
+def test_the_picture_is_drawn_and_shows_where_it_overflows(tmp_path):
+    document = {"replicas": list(SIZES), "figures": {"the first step": found()}}
+    tool().draw(tmp_path / "picture.svg", document)
+    drawn = (tmp_path / "picture.svg").read_bytes()
+    assert b"<svg" in drawn
+    tool().draw(tmp_path / "picture.svg", document)
+    assert (tmp_path / "picture.svg").read_bytes() == drawn
+
+
+def test_the_guide_says_what_was_measured():
+    document = json.loads((ROOT / "docs/pictures/reduction_error.json").read_text("utf-8"))
+    guide = (ROOT / "docs/distributed.md").read_text("utf-8")
+    for count in (8, 64, 512, 4096):
+        at = document["replicas"].index(count)
+        moments = document["figures"].values()
+        worst = [
+            max(each["error"][dtype]["divide first"][order][at] for each in moments)
+            for dtype in ("float32", "float16", "bfloat16")
+            for order in ("ring", "tree")
+        ]
+        noise = min(each["noise"][at] for each in moments)
+        cells = " | ".join(f"{each:.0e}".replace("e-0", "e-") for each in [*worst, noise])
+        assert f"| {count:,} | {cells} |" in guide
+    for each in document["figures"].values():
+        assert None not in each["error"]["float16"]["divide first"]["ring"]
+        assert max(each["flushed"]["float16"]["divide first"]["ring"]) < 0.0012
