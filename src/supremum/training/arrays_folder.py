@@ -145,7 +145,7 @@ def _by_part(array: Any, change: Callable[[np.ndarray], np.ndarray]) -> Any:
 
 def _as_bytes(array: np.ndarray) -> np.ndarray:
     # What takes several bytes, complex numbers that only NumPy has, gets an axis of them.
-    return array.view(_BYTES) if array.itemsize == 1 else np.ascontiguousarray(array)[..., None].view(_BYTES)
+    return array.view(_BYTES) if array.itemsize == 1 else array[..., None].view(_BYTES)
 
 
 @contextmanager
@@ -165,18 +165,14 @@ def _refusals(folder: Path) -> Generator[None]:
 
 def _record(folder: Path, place: Path) -> tuple[dict[str, Row], dict[str, str]]:
     """What the folder says about its arrays, once it is known to be ours and as it was written."""
-    orbax = _orbax()
-    said = orbax.Checkpointer(orbax.PyTreeCheckpointHandler()).metadata(place)
-    if ENTRY not in (said.custom_metadata or {}):
+    said = _orbax().metadata.get_step_metadata(place).custom_metadata or {}
+    if ENTRY not in said:
         raise CheckpointError(
             f"{folder} has no record of supremum: where another program wrote it, orbax.checkpoint.PyTreeCheckpointer()"
             f".restore({str(folder)!r}) reads it, and supremum.nn.load_variables(layer, arrays) takes its arrays; else "
             f"it is damaged: {REMEDY}"
         )
-    rows, metadata = read_record(folder, said.custom_metadata[ENTRY])
-    if sorted(said.item_metadata.tree) != sorted(name for name, row in rows.items() if 0 not in row["shape"]):
-        raise damaged(folder, "it has other arrays than its record says")
-    return rows, metadata
+    return read_record(folder, said[ENTRY])
 
 
 def _read(place: Path, chosen: Mapping[str, tuple[Row, Any]]) -> dict[str, Any]:
