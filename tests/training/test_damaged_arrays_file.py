@@ -16,8 +16,9 @@ import safetensors.numpy
 
 from supremum.errors import SupremumError
 from supremum.training import arrays_file
-from supremum.training.arrays_file import VERSION, load_arrays, save_arrays
+from supremum.training.arrays_record import VERSION
 from supremum.training.checkpoint_errors import CheckpointError, MissingCheckpointError
+from supremum.training.stored_arrays import load_arrays, save_arrays
 from training.bits import assert_same
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from supremum import nn
-from supremum.training.arrays_file import load_arrays, save_arrays
 from supremum.training.checkpoint_errors import CheckpointError, MissingCheckpointError
 from supremum.training.checkpoints import Checkpoint
+from supremum.training.stored_arrays import load_arrays, save_arrays
 from supremum.training.weights import LoadReport, MismatchError, fitted_values, load_weights, save_weights
 
 

@@ -7,7 +7,6 @@ from supremum.training.accuracies import (
     SparseCategoricalAccuracy,
     TopKCategoricalAccuracy,
 )
-from supremum.training.arrays_file import load_arrays, save_arrays
 from supremum.training.batch import Batch
 from supremum.training.callbacks import Callback, CSVLogger, EarlyStopping, LambdaCallback, ModelCheckpoint
 from supremum.training.checkpoint_errors import CheckpointError, CheckpointFileError, MissingCheckpointError
@@ -36,6 +35,7 @@ from supremum.training.regression import (
 )
 from supremum.training.step import LossFunction, TrainState, TrainStep, init_state, train_step
 from supremum.training.step_log import StepLog
+from supremum.training.stored_arrays import load_arrays, save_arrays
 from supremum.training.weights import LoadReport, MismatchError, load_weights, save_weights
 
 __all__ = [

@@ -12,6 +12,7 @@ from supremum.errors import ArgumentError, OperandError, UnknownNameError
 from supremum.mixed_precision.checks import whole_number
 from supremum.nn import load_variables, split_variables
 from supremum.nn.functional.checks import positive_int
+from supremum.training.stored_arrays import checked_format
 
 if TYPE_CHECKING:
     from supremum.training.model import Trainable
@@ -169,13 +170,15 @@ class ModelCheckpoint(_Watching):
     """Save the model after epochs.
 
     Args:
-        path: a file; `{epoch}` and the names of logs in braces are filled in, `"weights-{epoch:02d}-{val_loss:.3f}"`.
+        path: a file, or a folder of orbax; `{epoch}` and the names of logs in braces are filled in,
+            `"weights-{epoch:02d}-{val_loss:.3f}"`.
         monitor: the number that says which epoch is best.
         save_best_only: whether to save only where it is better than in all epochs before.
         save_weights_only: whether to save the weights alone, and not the optimizer, the loss scale and random keys
             that go on with a training.
         mode: `"min"` or `"max"`, what is better; `"auto"` goes by the name.
         every: after how many epochs to save.
+        format: `"safetensors"` for files, which None means as well, or `"orbax"` for folders, of sharded arrays too.
     """
 
     def __init__(
@@ -187,8 +190,10 @@ class ModelCheckpoint(_Watching):
         save_weights_only: bool = False,
         mode: str = "auto",
         every: int = 1,
+        format: str | None = None,  # noqa: A002
     ) -> None:
         super().__init__(monitor, mode, 0.0)
+        self._format = checked_format(format)
         self._path = str(path)
         self._best_only = save_best_only
         self._weights_only = save_weights_only
@@ -202,7 +207,7 @@ class ModelCheckpoint(_Watching):
             path = self._path.format(epoch=epoch, **logs)
         except (KeyError, IndexError) as error:
             raise UnknownNameError("number in the path", str(error).strip("'"), ["epoch", *logs], self._path) from None
-        (self.model.save_weights if self._weights_only else self.model.save_state)(path)
+        (self.model.save_weights if self._weights_only else self.model.save_state)(path, format=self._format)
 
 
 class CSVLogger(Callback):

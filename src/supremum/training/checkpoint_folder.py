@@ -12,8 +12,11 @@ from supremum.errors import ArgumentError
 from supremum.files import remove_leftovers
 from supremum.training.checkpoint_errors import CheckpointError, CheckpointFileError, MissingCheckpointError
 from supremum.training.checkpoints import Checkpoint, checked_step
+from supremum.training.processes import is_first
+from supremum.training.stored_arrays import checked_format
+from supremum.training.whole_folders import remove_folder, remove_leftover_folders, whole_names
 
-_NAME = r"step-(\d{6,})\.safetensors"
+_NAME = r"step-(\d{6,})\.(?:safetensors|orbax)"
 
 
 class CheckpointWarning(UserWarning):
@@ -21,16 +24,19 @@ class CheckpointWarning(UserWarning):
 
 
 class CheckpointFolder:
-    """The newest checkpoints of one run, `step-000120.safetensors` and so on.
+    """The newest checkpoints of one run, `step-000120.safetensors` and so on, or `step-000120.orbax`.
 
-    Other files in the folder are never touched; what killed writers left is removed at the next `save`.
+    Other files in the folder are never touched; what killed writers left is removed at the next `save`. Those of both
+    formats are found, whichever is written. Where several processes train together, every one makes each call.
 
     Args:
         folder: the folder; made at the first `save`.
         keep: how many checkpoints are kept; None for all.
+        format: what to write, as for `Checkpoint.save`.
 
     Raises:
         ArgumentError: if that is less than one.
+        UnknownNameError: for a format that there is not.
 
     >>> import tempfile
     >>> folder = CheckpointFolder(tempfile.mkdtemp(), keep=2)
@@ -40,18 +46,25 @@ class CheckpointFolder:
     (['step-000020.safetensors', 'step-000030.safetensors'], 30)
     """
 
-    def __init__(self, folder: str | os.PathLike[str], *, keep: int | None = 3) -> None:
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        keep: int | None = 3,
+        format: str | None = None,  # noqa: A002
+    ) -> None:
         if keep is not None and keep < 1:
             raise ArgumentError(f"keep is {keep}, and has to be at least 1, or None for all")
         self.folder = Path(folder).expanduser()
         self.keep = keep
+        self._format = checked_format(format)
 
     def path_of(self, step: int) -> Path:
         """Where the checkpoint of a step is, or would be."""
-        return self.folder / f"step-{checked_step(step):06d}.safetensors"
+        return self.folder / f"step-{checked_step(step):06d}.{self._format}"
 
     def paths(self) -> list[Path]:
-        """The files of all checkpoints there are, oldest step first, whether they are whole or not."""
+        """The paths of all checkpoints there are, oldest step first, whether they are whole or not."""
         return [path for _, path in sorted(self._found())]
 
     def save(self, checkpoint: Checkpoint) -> Path:
@@ -61,7 +74,7 @@ class CheckpointFolder:
             checkpoint: the state.
 
         Returns:
-            Its file.
+            Its path.
 
         Raises:
             ArgumentError: if there is a whole checkpoint of a later step: it is of another run, which would go on from
@@ -69,17 +82,19 @@ class CheckpointFolder:
             CheckpointFileError: where it cannot be written; an `OSError`. The others are as they were.
         """
         self._refuse_another_run(checkpoint.step)
-        remove_leftovers(self.folder, _NAME)
+        if is_first():
+            remove_leftovers(self.folder, _NAME)
+            remove_leftover_folders(self.folder, _NAME)
         path = self.path_of(checkpoint.step)
-        checkpoint.save(path)
-        if self.keep is not None:
+        checkpoint.save(path, format=self._format)
+        if self.keep is not None and is_first():
             earlier = [found for step, found in sorted(self._found()) if step < checkpoint.step]
             for old in earlier[: max(0, len(earlier) + 1 - self.keep)]:
-                old.unlink(missing_ok=True)
+                _remove(old)
         return path
 
     def latest(self) -> Path | None:
-        """The file of the latest checkpoint that is whole; None if there is none. Warns of those that are not."""
+        """The path of the latest checkpoint that is whole; None if there is none. Warns of those that are not."""
         return next((path for path, _ in self._whole()), None)
 
     def load_latest(self) -> Checkpoint | None:
@@ -91,7 +106,7 @@ class CheckpointFolder:
         return next((checkpoint for _, checkpoint in self._whole()), None)
 
     def _found(self) -> Iterator[tuple[int, Path]]:
-        for path in self.folder.iterdir() if self.folder.is_dir() else ():
+        for path in whole_names(self.folder):
             match = re.fullmatch(_NAME, path.name)
             if match:
                 yield int(match[1]), path
@@ -114,6 +129,13 @@ class CheckpointFolder:
                     f"{path} is of a later step than {step}, and so of another run: give this one a folder of its own, "
                     f"or go on from CheckpointFolder({str(self.folder)!r}).load_latest()"
                 )
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        remove_folder(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _is_whole(path: Path) -> bool:

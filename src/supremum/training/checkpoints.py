@@ -1,19 +1,19 @@
-"""A whole training state as a value, and as a file from which training goes on bit for bit."""
+"""A whole training state as a value, and as a file or folder from which training goes on bit for bit."""
 
 from __future__ import annotations
 
 import json
 import operator
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import supremum
 from supremum.errors import ArgumentError, OperandError
 from supremum.nn import Variable
-from supremum.training.arrays_file import load_arrays, save_arrays
 from supremum.training.checkpoint_errors import CheckpointError
+from supremum.training.stored_arrays import load_arrays, save_arrays
 
 _KIND, _STATE, _WEIGHTS = "holds", "training state", "weights"
 _MODEL, _OPTIMIZER, _RNG = "model/", "optimizer/", "rng"
@@ -56,18 +56,18 @@ class Checkpoint:
     def __post_init__(self) -> None:
         object.__setattr__(self, "step", checked_step(self.step))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a file, as `save_arrays` does; the variables' stored values, whatever they are read in.
+    def save(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
+        """Write it, as `save_arrays` does; the variables' stored values, whatever they are read in.
 
         Args:
             path: where.
+            format: `"safetensors"`, as None, or `"orbax"`; the same arrays and texts in both.
 
         Raises:
             OperandError: for what no file holds: a policy or extra that is not JSON, an array of objects.
             CheckpointFileError: where it cannot be written; an `OSError`. What was there is as it was.
         """
-        arrays = {_MODEL + name: value for name, value in stored_values(self.model).items()}
-        arrays |= {_OPTIMIZER + name: value for name, value in stored_values(self.optimizer).items()}
+        arrays = named_arrays(self.model, self.optimizer)
         if self.rng is not None:
             arrays[_RNG] = self.rng
         texts = {
@@ -76,22 +76,23 @@ class Checkpoint:
             "optimizer": _config_as_json(self.optimizer_config),
             "extra": _as_json("extra", self.extra),
         }
-        save_arrays(path, arrays, labels(_STATE) | texts)
+        save_arrays(path, arrays, labels(_STATE) | texts, format=format)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Checkpoint:
+    def load(cls, path: str | os.PathLike[str], *, like: Mapping[str, Any] | None = None) -> Checkpoint:
         """Read what `save` wrote.
 
         Args:
-            path: the file.
+            path: the file or folder.
+            like: what arrays of a folder are placed like, as for `load_arrays`, by the names of `named_arrays`.
 
         Returns:
-            The state, with arrays of NumPy, and the key as a key.
+            The state, with arrays of NumPy where nothing else was asked for, and the key as a key.
 
         Raises:
             CheckpointError: for a file that is damaged, or holds no training state.
         """
-        arrays, texts = load_arrays(path)
+        arrays, texts = load_arrays(path, like=like)
         if not is_state(texts):
             raise CheckpointError(f"{path} holds no whole training state: load_weights(layer, {str(path)!r}) takes it")
         try:
@@ -119,6 +120,17 @@ def checked_step(step: Any) -> int:
     return number
 
 
+def named_arrays(model: Mapping[str, Any], optimizer: Mapping[str, Any]) -> dict[str, Any]:
+    """What is stored of a training state, by the names it is stored under.
+
+    Args:
+        model: its variables or their values, by path.
+        optimizer: the optimizer's, by name.
+    """
+    arrays = {_MODEL + name: value for name, value in stored_values(model).items()}
+    return arrays | {_OPTIMIZER + name: value for name, value in stored_values(optimizer).items()}
+
+
 def stored_values(values: Mapping[str, Any]) -> dict[str, Any]:
     """Arrays by name; of variables the values they store."""
     return {name: value.read_stored() if isinstance(value, Variable) else value for name, value in values.items()}
@@ -137,6 +149,20 @@ def is_state(texts: Mapping[str, str]) -> bool:
 def section(arrays: Mapping[str, Any], prefix: str = _MODEL) -> dict[str, Any]:
     """The arrays of one part of a training state, under their own names; the model's if nothing else is said."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def weights_among(
+    names: Iterable[str], texts: Mapping[str, str], like: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Which stored arrays are a model's weights, and what each is to be placed like.
+
+    Args:
+        names: of all arrays.
+        texts: the metadata stored with them.
+        like: by the weights' own names; None for arrays of NumPy.
+    """
+    prefix, placed = _MODEL if is_state(texts) else "", like or {}
+    return {name: placed.get(name.removeprefix(prefix)) for name in names if name.startswith(prefix)}
 
 
 def _as_json(what: str, value: Any) -> str:

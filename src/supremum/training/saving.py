@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from supremum.nn import Layer
 from supremum.training.checkpoint_errors import CheckpointError
-from supremum.training.checkpoints import Checkpoint
+from supremum.training.checkpoints import Checkpoint, named_arrays
+from supremum.training.placing import committed, placed_alike, specs
 from supremum.training.weights import LoadReport, fitted_values, load_weights, save_weights
 
 if TYPE_CHECKING:
@@ -17,25 +18,29 @@ if TYPE_CHECKING:
 class Saving(Layer):
     """Saving and loading, as a model has it."""
 
-    def save_weights(self, path: str | os.PathLike[str]) -> None:
-        """Write the weights, in the dtypes they are stored in, to a file of safetensors.
+    def save_weights(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
+        """Write the weights, in the dtypes they are stored in, to a file of safetensors, or a folder of orbax.
 
-        The file is written beside and renamed when it is whole: what was there before is there until then.
+        It is written beside and renamed when it is whole: what was there before is there until then. Where several
+        processes train together, every one makes the call.
 
         Args:
-            path: the file.
+            path: the file or folder.
+            format: `"safetensors"` for one file, which None means as well, or `"orbax"` for a folder that
+                orbax-checkpoint writes: arrays that are sharded stay so, and each process writes its own parts.
 
         Raises:
+            ArgumentError: for one file of weights that are sharded over several processes.
             UninitializedError: if there are no weights yet.
             CheckpointFileError: where it cannot be written; an `OSError`.
         """
-        save_weights(self, path)
+        save_weights(self, path, format=format)
 
     def load_weights(self, path: str | os.PathLike[str], *, strict: bool = True, cast: bool = False) -> LoadReport:
-        """Read weights that `save_weights` or `save_state` wrote, under whatever policy.
+        """Read weights that `save_weights` or `save_state` wrote, under whatever policy and on however many devices.
 
         Args:
-            path: the file.
+            path: the file or folder.
             strict: whether every weight has to be there, and no other; otherwise what fits is loaded.
             cast: whether floating values are cast to the dtype of their variable where that is another floating one.
 
@@ -49,14 +54,18 @@ class Saving(Layer):
         """
         return load_weights(self, path, strict=strict, cast=cast)
 
-    def save_state(self, path: str | os.PathLike[str]) -> None:
+    def save_state(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
         """Write all that training needs to go on bit for bit: weights, optimizer, loss scale, random keys, counts.
 
+        Where several processes train together, every one makes the call.
+
         Args:
-            path: the file, of safetensors.
+            path: the file or folder.
+            format: `"safetensors"` for one file, which None means as well, or `"orbax"` for a folder that
+                orbax-checkpoint writes: arrays that are sharded stay so, and each process writes its own parts.
 
         Raises:
-            ArgumentError: before `compile`.
+            ArgumentError: before `compile`, or for one file of arrays that are sharded over several processes.
             UninitializedError: before there are weights.
             CheckpointFileError: where it cannot be written; an `OSError`.
         """
@@ -70,16 +79,16 @@ class Saving(Layer):
             policy=self.dtype_policy.get_config(),
             optimizer_config=trainer.optimizer.get_config(),
             extra={"epoch": trainer.epoch, "seed": trainer.seed},
-        ).save(path)
+        ).save(path, format=format)
 
     def load_state(self, path: str | os.PathLike[str]) -> int:
         """Read what `save_state` wrote, into a model that was built and compiled alike.
 
         The policy may be another one: weights are stored alike, and a loss scale that only one side has is left out, or
-        as it was.
+        as it was. Values go onto the devices that the model's and the optimizer's are on, wherever they were before.
 
         Args:
-            path: the file.
+            path: the file or folder.
 
         Returns:
             The epoch to go on with: `model.fit(..., initial_epoch=model.load_state(path))`.
@@ -90,14 +99,17 @@ class Saving(Layer):
         """
         trainer = self.compiled()
         trainer.prepare()
-        found = Checkpoint.load(path)
-        values, _ = fitted_values(self, found.model, source=str(path))
+        before = specs(trainer.optimizer.state)
+        like = committed(named_arrays(self.variables, trainer.optimizer.variables))
+        found = Checkpoint.load(path, like=like)
+        values, _ = fitted_values(self, found.model, own=True, source=str(path))
         extra: dict[str, Any] = dict(found.extra)
         if found.rng is None or not {"epoch", "seed"} <= extra.keys():
             raise CheckpointError(
                 f"{path} is no state of a model's training: model.load_weights({str(path)!r}) takes it"
             )
         trainer.optimizer.load_variables(found.optimizer)
+        trainer.optimizer.state = placed_alike(trainer.optimizer.state, before)
         named = self.variables
         for name, value in values.items():
             named[name].assign(value)

@@ -16,9 +16,10 @@ from supremum.errors import UnknownDtypeError, near_names
 from supremum.formats import Format, as_format
 from supremum.nn import Layer, UninitializedError, Variable
 from supremum.nn.functional.promotion import check_held
-from supremum.training.arrays_file import load_arrays, save_arrays
 from supremum.training.checkpoint_errors import CheckpointError
-from supremum.training.checkpoints import is_state, labels, section, stored_values
+from supremum.training.checkpoints import is_state, labels, section, stored_values, weights_among
+from supremum.training.placing import committed, placed
+from supremum.training.stored_arrays import load_chosen, save_arrays
 
 
 class MismatchError(CheckpointError):
@@ -53,8 +54,8 @@ class LoadReport:
         return not (self.missing or self.unexpected or self.misshapen)
 
 
-def save_weights(layer: Layer, path: str | os.PathLike[str]) -> None:
-    """Write the weights of a layer to a file, in the dtypes they are stored in.
+def save_weights(layer: Layer, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
+    """Write the weights of a layer to a file or folder, in the dtypes they are stored in.
 
     Autocast variables are no different from others, so that a float32 model loads what a mixed one wrote
     (spec/keras-rfc-293-mixed-precision.md, "AutoCastVariable API").
@@ -62,6 +63,7 @@ def save_weights(layer: Layer, path: str | os.PathLike[str]) -> None:
     Args:
         layer: the layer.
         path: where; as for `save_arrays`.
+        format: likewise.
 
     Raises:
         UninitializedError: if it has no weights yet.
@@ -79,15 +81,15 @@ def save_weights(layer: Layer, path: str | os.PathLike[str]) -> None:
     >>> bool(jnp.all(mixed.kernel.value == plain.kernel.value))
     True
     """
-    save_arrays(path, stored_values(_variables(layer)), labels())
+    save_arrays(path, stored_values(_variables(layer)), labels(), format=format)
 
 
 def load_weights(layer: Layer, path: str | os.PathLike[str], *, strict: bool = True, cast: bool = False) -> LoadReport:
-    """Read the weights of a layer from a file that `save_weights` or `Checkpoint.save` wrote.
+    """Read the weights of a layer that `save_weights` or `Checkpoint.save` wrote, onto the devices that it is on.
 
     Args:
         layer: a layer that knows its variables.
-        path: the file.
+        path: the file or folder.
         strict: whether the paths and shapes have to be those of the layer; otherwise what fits is loaded, the rest is
             as it was, and the report says what that is.
         cast: whether floating values are cast to the dtype of their variable where that is another floating one.
@@ -100,19 +102,25 @@ def load_weights(layer: Layer, path: str | os.PathLike[str], *, strict: bool = T
         CheckpointError: for a file that is damaged or not ours.
         UninitializedError: if the layer does not know its variables yet.
     """
-    _variables(layer)
-    arrays, texts = load_arrays(path)
+    named = _variables(layer)
+    like = committed({name: variable.read_stored() for name, variable in named.items() if variable.is_initialized})
+    arrays, texts = load_chosen(path, lambda names, texts: weights_among(names, texts, like))
     values, report = fitted_values(
-        layer, section(arrays) if is_state(texts) else arrays, strict=strict, cast=cast, source=str(path)
+        layer, section(arrays) if is_state(texts) else arrays, strict=strict, cast=cast, own=True, source=str(path)
     )
-    named = layer.variables
     for name, value in values.items():
         named[name].assign(value)
     return report
 
 
 def fitted_values(
-    layer: Layer, values: Mapping[str, Any], *, strict: bool = True, cast: bool = False, source: str = "what was given"
+    layer: Layer,
+    values: Mapping[str, Any],
+    *,
+    strict: bool = True,
+    cast: bool = False,
+    own: bool = False,
+    source: str = "what was given",
 ) -> tuple[dict[str, jax.Array], LoadReport]:
     """The values that variables of a layer would be given by `load_weights`; nothing is changed.
 
@@ -121,6 +129,7 @@ def fitted_values(
         values: arrays by path.
         strict: as for `load_weights`.
         cast: likewise.
+        own: whether nobody else has the values, so that those of JAX need no copy.
         source: where the values are from, for the error.
 
     Returns:
@@ -152,7 +161,7 @@ def fitted_values(
         error = MismatchError(f"{source} does not fit {layer!r}, which is as it was:\n  " + "\n  ".join(lines) + hint)
         error.problems = lines
         raise error
-    return {path: _placed(path, named[path], values[path]) for path in report.loaded}, report
+    return {path: _placed(path, named[path], values[path], own) for path in report.loaded}, report
 
 
 def _variables(layer: Layer) -> dict[str, Variable]:
@@ -206,7 +215,7 @@ def _lost(value: np.ndarray, wanted: Format) -> str:
     return "" if is_kept.all() else str(before[~is_kept][0])
 
 
-def _placed(path: str, variable: Variable, value: Any) -> jax.Array:
+def _placed(path: str, variable: Variable, value: Any, own: bool) -> jax.Array:
     """The value as an array of JAX that shares no memory with it, on the devices that the variable is on."""
     dtype = variable.true_dtype
     check_held(dtype, f"variable {path!r} is stored in {dtype}", "make the layer again with another param_dtype")
@@ -214,6 +223,5 @@ def _placed(path: str, variable: Variable, value: Any) -> jax.Array:
     if variable.is_initialized:
         stored = variable.read_stored()
         if stored.committed:
-            # JAX may go on using the memory of what it is given, may_alias=False or not: it gets a copy.
-            return jax.device_put(np.array(array), stored.sharding)
+            return placed(array, stored.sharding, own=own)
     return jnp.array(array)

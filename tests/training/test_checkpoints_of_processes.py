@@ -1,0 +1,138 @@
+"""Several processes save one state together, each its own part, and another number of them loads it."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from supremum.training import load_arrays
+from training.bits import assert_same
+from training.spread import compiled, mesh_of, put_on, spread, state_of
+
+# What each of two processes runs, with two devices each.
+TOGETHER = """
+import sys
+from pathlib import Path
+import jax, numpy as np
+
+at, address, rank = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+jax.config.update("jax_num_cpu_devices", 2)
+jax.config.update("jax_cpu_collectives_implementation", "gloo")
+jax.distributed.initialize(address, 2, rank, initialization_timeout=30)
+
+from supremum.errors import ArgumentError
+from supremum.training import CheckpointError, CheckpointFolder, Checkpoint, load_arrays, save_arrays
+from training.spread import compiled, mesh_of, sharding_of, state_of
+
+def everywhere(value):
+    whole = np.asarray(value)
+    return jax.make_array_from_callback(whole.shape, sharding_of(whole, mesh), lambda part: whole[part])
+
+def put(model):
+    for variable in model.variables.values():
+        variable.assign(everywhere(variable.read_stored()))
+    optimizer = model.compiled().optimizer
+    optimizer.state = jax.tree.map(everywhere, optimizer.state)
+    return model
+
+def parts(value):
+    return [np.asarray(part.data).tobytes() for part in value.addressable_shards]
+
+mesh = mesh_of(4)
+model = put(compiled("mixed_float16"))
+kernel = model.variables["dense/kernel"].read_stored()
+assert not kernel.is_fully_addressable and not kernel.is_fully_replicated
+model.save_state(at / "state", format="orbax")
+assert (at / "state").is_dir()
+
+other = put(compiled("mixed_float16", seed=1))
+where = {name: value.sharding for name, value in state_of(other).items()}
+assert other.load_state(at / "state") == 0
+for name, value in state_of(other).items():
+    assert value.sharding == where[name], name
+    assert parts(value) == parts(state_of(model)[name]), name
+
+try:
+    model.save_state(at / "one")
+except ArgumentError as error:
+    assert 'format="orbax"' in str(error) and "'model/dense/kernel'" in str(error), error
+else:
+    raise AssertionError("sharded arrays were gathered")
+assert not (at / "one").exists()
+
+# What all have alike is written once, and all wait for it: whoever comes back finds it.
+same = jax.device_put(np.arange(4.0, dtype="float32"), jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec()))
+save_arrays(at / "alike", {"same": same, "own": np.float32(rank)})
+assert load_arrays(at / "alike")[0]["own"] == 0
+save_arrays(at / "own", {"own": np.float32(rank)}, format="orbax")
+assert load_arrays(at / "own")[0]["own"] == 0
+
+# One fails, and so do all.
+(at / "taken").mkdir(exist_ok=True)
+(at / "taken" / "file").write_text("")
+try:
+    save_arrays(at / "taken" / "file" / "state", {"same": same})
+except CheckpointError:
+    print("refused", rank)
+
+# The file of weights that one process wrote goes onto the devices of both.
+names = {name for name in load_arrays(at / "state")[0]}
+if rank == 0:
+    from supremum.training import save_weights
+    save_weights(compiled(seed=5), at / "weights")
+jax.experimental.multihost_utils.sync_global_devices("written")
+other.load_weights(at / "weights")
+expected = compiled(seed=5).variables
+for name, variable in other.variables.items():
+    assert variable.read_stored().sharding == where[name]
+    assert parts(variable.read_stored()) == parts(everywhere(expected[name].read_stored())), name
+
+folder = CheckpointFolder(at / "run", keep=1, format="orbax")
+for step in (1, 2):
+    folder.save(Checkpoint({"w": kernel}, step=step))
+assert folder.load_latest().step == 2
+print("done", rank)
+"""
+
+
+def test_two_processes_save_and_load_together(tmp_path):
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{found.getsockname()[1]}"
+    here = str(Path(__file__).parents[1])
+    environment = {
+        **os.environ,
+        "JAX_PLATFORMS": "cpu",
+        "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")]),
+        "PYTHONWARNINGS": "ignore",
+    }
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", TOGETHER, str(tmp_path), address, str(rank)],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        said = [process.communicate(timeout=60)[0] for process in running]
+    finally:
+        for process in running:
+            process.kill()
+    for rank, text in enumerate(said):
+        assert f"refused {rank}" in text, text[-3000:]
+        assert f"done {rank}" in text, text[-3000:]
+    alone = put_on(compiled("mixed_float16", seed=2), 4)
+    assert alone.load_state(tmp_path / "state") == 0
+    assert_same(state_of(alone), state_of(compiled("mixed_float16")))
+    assert len(alone.variables["dense/kernel"].read_stored().sharding.device_set) == 4
+    like = {"w": spread(jax.numpy.zeros((8, 16)), mesh_of(8))}
+    run = load_arrays(tmp_path / "run" / "step-000002.orbax", like={"model/w": like["w"]})[0]
+    assert run["model/w"].sharding == like["w"].sharding
+    assert np.array_equal(run["model/w"], compiled().variables["dense/kernel"].read_stored())

@@ -1,0 +1,369 @@
+"""A training state that is spread over devices is saved in parts, and loaded onto any number of devices."""
+
+import gc
+import json
+import shutil
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import orbax.checkpoint
+import pytest
+
+from supremum import nn
+from supremum.errors import ArgumentError, UnknownNameError
+from supremum.formats import FORMATS, as_format
+from supremum.mixed_precision import HardwareWarning
+from supremum.training import (
+    Checkpoint,
+    CheckpointError,
+    CheckpointFolder,
+    CheckpointWarning,
+    MismatchError,
+    MissingCheckpointError,
+    ModelCheckpoint,
+    load_arrays,
+    load_weights,
+    save_arrays,
+    save_weights,
+)
+from training.bits import any_bits, assert_same, same
+from training.spread import X, Y, compiled, mesh_of, put_on, spread, state_of
+
+IMPORTS = {name: as_format(name) for name in ("int2", "int4", "uint4", "float4_e2m1fn", "float8_e4m3", "float8_e5m2")}
+TRAIN = {"batch_size": 32, "verbose": 0, "shuffle": False}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "state"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A model on eight devices after an epoch, its state in a folder of orbax and in a file."""
+    model = put_on(compiled(), 8)
+    model.fit(X, Y, epochs=1, **TRAIN)
+    at = tmp_path_factory.mktemp("trained")
+    model.save_state(at / "folder", format="orbax")
+    model.save_state(at / "file")
+    return model, at
+
+
+def placed(model):
+    return {name: value.sharding for name, value in state_of(model).items()}
+
+
+# Loading onto devices
+
+
+@pytest.mark.parametrize("kind", ["folder", "file"])
+@pytest.mark.parametrize("devices", [8, 4, 2, 1])
+def test_a_state_of_eight_devices_is_loaded_onto_fewer(trained, devices, kind):
+    model, at = trained
+    other = put_on(compiled(seed=1), devices)
+    before = placed(other)
+    assert len(before["dense/kernel"].device_set) == devices
+    assert other.load_state(at / kind) == 1
+    assert_same(state_of(other), state_of(model))
+    assert placed(other) == before
+    assert all(value.committed for value in state_of(other).values())
+
+
+def test_a_model_that_was_never_put_anywhere_takes_it(trained):
+    model, at = trained
+    other = compiled(seed=1)
+    other.load_state(at / "folder")
+    assert_same(state_of(other), state_of(model))
+    assert not other.variables["dense/kernel"].read_stored().committed
+
+
+def test_each_device_reads_its_own_part(trained, monkeypatch):
+    wanted = {}
+    read = orbax.checkpoint.PyTreeCheckpointHandler.restore
+
+    def spied(self, folder, args):
+        wanted.update(args.restore_args)
+        return read(self, folder, args=args)
+
+    monkeypatch.setattr(orbax.checkpoint.PyTreeCheckpointHandler, "restore", spied)
+    other = put_on(compiled(seed=1), 4)
+    before = placed(other)
+    other.load_weights(trained[1] / "folder")
+    assert {name: each.sharding for name, each in wanted.items()} == {
+        f"model/{name}": before[name] for name in other.variables
+    }
+
+
+def test_training_goes_on_bit_for_bit(trained):
+    model, at = trained
+    again = put_on(compiled(seed=1), 8)
+    again.load_state(at / "folder")
+    whole = put_on(compiled(), 8)
+    whole.load_state(at / "file")
+    for each in (again, whole):
+        each.fit(X, Y, initial_epoch=1, epochs=2, **TRAIN)
+    assert_same(state_of(again), state_of(whole))
+    assert not same(state_of(again)["dense/kernel"], state_of(model)["dense/kernel"])
+
+
+def test_mixed_and_float32_models_read_each_other(path):
+    mixed = put_on(compiled("mixed_bfloat16"), 8)
+    mixed.save_state(path, format="orbax")
+    plain = put_on(compiled(seed=1), 2)
+    plain.load_state(path)
+    assert_same(state_of(plain), state_of(mixed))
+    plain.save_weights(path, format="orbax")
+    scaled = put_on(compiled("mixed_float16", seed=2), 4)
+    scaled.load_weights(path)
+    assert_same({name: each.read_stored() for name, each in scaled.variables.items()}, load_arrays(path)[0])
+    with pytest.warns(HardwareWarning):
+        scaled.predict(X[:1], verbose=0)
+
+
+def test_floats_are_cast_only_where_that_is_asked_for(path):
+    narrow = nn.Dense(8, dtype="bfloat16")
+    nn.initialize(narrow, X)
+    narrow.kernel.assign(spread(narrow.kernel.read_stored(), mesh_of(8)))
+    save_weights(narrow, path, format="orbax")
+    wide = nn.Dense(8)
+    nn.initialize(wide, X)
+    wide.kernel.assign(spread(wide.kernel.read_stored(), mesh_of(4)))
+    before = wide.kernel.read_stored()
+    with pytest.raises(MismatchError, match=r"'kernel' is bfloat16\[8, 8\], .*cast=True casts it"):
+        load_weights(wide, path)
+    assert wide.kernel.read_stored() is before
+    load_weights(wide, path, cast=True)
+    assert same(wide.kernel.read_stored(), narrow.kernel.read_stored().astype(jnp.float32))
+    assert wide.kernel.read_stored().sharding == before.sharding
+
+
+# The two formats
+
+
+def test_the_single_file_of_either_is_the_same_in_every_byte(trained, path):
+    _, at = trained
+    first = compiled(seed=1)
+    first.load_state(at / "folder")
+    first.save_state(path)
+    assert path.read_bytes() == (at / "file").read_bytes()
+    second = put_on(compiled(seed=2), 2)
+    second.load_state(path)
+    second.save_state(path.with_name("folder"), format="orbax")
+    third = compiled(seed=3)
+    third.load_state(path.with_name("folder"))
+    third.save_state(path)
+    assert path.read_bytes() == (at / "file").read_bytes()
+    Checkpoint.load(at / "folder").save(path)
+    assert path.read_bytes() == (at / "file").read_bytes()
+
+
+def test_orbax_reads_it_without_us(trained):
+    model, at = trained
+    found = orbax.checkpoint.PyTreeCheckpointHandler().restore(
+        at / "folder",
+        args=orbax.checkpoint.args.PyTreeRestore(
+            restore_args=dict.fromkeys(
+                load_arrays(at / "file")[0], orbax.checkpoint.RestoreArgs(restore_type=np.ndarray)
+            )
+        ),
+    )
+    expected = {f"model/{name}": variable.read_stored() for name, variable in model.variables.items()}
+    assert found.keys() > expected.keys()
+    assert all(same(found[name], value) for name, value in expected.items())
+
+
+def test_every_bit_pattern_of_every_format_comes_back(path):
+    random = np.random.default_rng(0)
+    arrays = {}
+    for row in FORMATS:
+        used = (1 << row.bits) - 1 if row.bits < 8 else 255
+        for shape in [(), (0, 2), (3,), (2, 3)]:
+            bits = any_bits(row, shape, random)
+            arrays[f"{row}{shape}"] = (bits.reshape(-1).view(np.uint8) & used).view(row.dtype).reshape(shape)
+    save_arrays(path, arrays, {"k": "v"}, format="orbax")
+    found, metadata = load_arrays(path)
+    assert_same(found, arrays)
+    assert metadata == {"k": "v"}
+
+
+def test_formats_that_orbax_has_not_stay_spread(path):
+    mesh = mesh_of(8)
+    arrays = {
+        name: spread(jnp.asarray(np.arange(16).reshape(8, 2).astype(np.int8).astype(row.dtype)), mesh)
+        for name, row in IMPORTS.items()
+    }
+    save_arrays(path, arrays, format="orbax")
+    like = {name: jax.device_put(value, spread(value, mesh_of(4)).sharding) for name, value in arrays.items()}
+    found, _ = load_arrays(path, like=like)
+    assert_same(found, arrays)
+    assert all(found[name].sharding == like[name].sharding for name in like)
+    assert_same(load_arrays(path)[0], arrays)
+
+
+def test_names_and_keys_come_back(path):
+    names = ["a/b", "a", "a/0", "", ".", "../a", "a//b", "/a", "__metadata__", "ä\n", "\0", "a/.zarray", "x" * 60_000]
+    arrays = {name: np.full((2,), at, np.float32) for at, name in enumerate(names)}
+    arrays["rbg"] = jax.random.key(3, impl="rbg")
+    arrays["many"] = jax.random.split(jax.random.key(5), 8)
+    save_arrays(path, arrays, format="orbax")
+    assert_same(load_arrays(path)[0], arrays)
+    with pytest.raises(ArgumentError, match="too long a name"):
+        save_arrays(path, {"x" * 60_001: np.ones(1)}, format="orbax")
+    with pytest.raises(ArgumentError, match="at least one array"):
+        save_arrays(path, {"x": np.ones(0)}, format="orbax")
+    assert_same(load_arrays(path)[0], arrays)
+
+
+# What does not fit, and what is damaged
+
+
+def refused(model, path, error, match):
+    before, where = {name: np.asarray(value) for name, value in state_of(model).items()}, placed(model)
+    with pytest.raises(error, match=match):
+        model.load_state(path)
+    assert_same(state_of(model), before)
+    assert placed(model) == where
+
+
+@pytest.mark.parametrize("kind", ["folder", "file"])
+def test_what_does_not_fit_is_refused_by_name(trained, path, kind):
+    _, at = trained
+    refused(put_on(compiled(units=8), 4), at / kind, MismatchError, r"'dense/kernel' is float32\[8, 16\]")
+    refused(put_on(compiled(optimizer="sgd"), 4), at / kind, UnknownNameError, "variable of the optimizer")
+    arrays, metadata = load_arrays(at / kind)
+    written = {"format": "orbax" if kind == "folder" else None}
+    save_arrays(path, {name: each for name, each in arrays.items() if name != "optimizer/count"}, metadata, **written)
+    refused(put_on(compiled(), 4), path, ArgumentError, "no value for count, variables of the optimizer")
+    wrong = arrays["optimizer/mu/dense/kernel"].astype(np.float16)
+    save_arrays(path, {**arrays, "optimizer/mu/dense/kernel": wrong}, metadata, **written)
+    refused(put_on(compiled(), 4), path, ArgumentError, r"'mu/dense/kernel' is float32\[8, 16\] .*float16\[8, 16\]")
+    compiled().save_weights(path, **written)
+    refused(put_on(compiled(), 4), path, CheckpointError, "holds no whole training state")
+    arrays["model/dense/kernal"] = arrays.pop("model/dense/kernel")
+    save_arrays(path, arrays, metadata, **written)
+    refused(put_on(compiled(), 4), path, MismatchError, "'dense/kernel' is missing; is it 'dense/kernal'")
+
+
+def small(path):
+    arrays = {
+        "w": spread(jnp.arange(4096.0).reshape(64, 64), mesh_of(2)),
+        "b": jnp.arange(8, dtype=jnp.bfloat16),
+        "n": np.uint8(7),
+    }
+    save_arrays(path, arrays, {"k": "v"}, format="orbax")
+    return arrays
+
+
+def is_refused(path, arrays):
+    try:
+        found, metadata = load_arrays(path)
+    except CheckpointError as error:
+        return str(path) in str(error) and not isinstance(error, MissingCheckpointError)
+    assert_same(found, arrays)
+    assert metadata == {"k": "v"}
+    return False
+
+
+# What orbax leaves of the reading of other arrays is found when it is thrown away.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_damage_anywhere_is_refused_or_does_no_harm(path):
+    arrays = small(path)
+    whole = path.with_name("whole")
+    path.rename(whole)
+    random = np.random.default_rng(0)
+    refusals = {"flip": 0, "cut": 0, "gone": 0}
+    for file in sorted(each.relative_to(whole) for each in whole.rglob("*") if each.is_file()):
+        data = (whole / file).read_bytes()
+        damages = [("gone", None), ("cut", b""), ("cut", data[: len(data) // 2])]
+        places = random.integers(8 * len(data), size=6)
+        damages += [
+            ("flip", data[: at // 8] + bytes([data[at // 8] ^ 1 << at % 8]) + data[at // 8 + 1 :]) for at in places
+        ]
+        for what, damaged in damages:
+            shutil.copytree(whole, path)
+            (path / file).write_bytes(damaged) if damaged is not None else (path / file).unlink()
+            refusals[what] += is_refused(path, arrays)
+            shutil.rmtree(path)
+    gc.collect()
+    assert all(refusals.values())
+
+
+def test_numbers_that_changed_unseen_by_orbax_are_refused(path):
+    arrays = small(path)
+    text = json.loads((path / "_CHECKPOINT_METADATA").read_text())["custom_metadata"]
+    forged = dict(arrays, w=np.asarray(arrays["w"]) * 2)
+    shutil.rmtree(path)
+    writer = orbax.checkpoint.Checkpointer(orbax.checkpoint.PyTreeCheckpointHandler())
+    writer.save(path, args=orbax.checkpoint.args.PyTreeSave(forged), custom_metadata=text)
+    with pytest.raises(CheckpointError, match="'w' does not have its checksum"):
+        load_arrays(path)
+
+
+def test_folders_of_others(path):
+    with pytest.raises(MissingCheckpointError):
+        load_arrays(path)
+    path.mkdir()
+    with pytest.raises(CheckpointError, match="is a folder, and no checkpoint"):
+        load_arrays(path)
+    (path / "thesis.txt").write_text("years of work")
+    with pytest.raises(CheckpointError, match="something else in it, which stays"):
+        save_arrays(path, {"w": np.ones(2)}, format="orbax")
+    with pytest.raises(CheckpointError, match="no folder, which stays"):
+        save_arrays(path / "thesis.txt", {"w": np.ones(2)}, format="orbax")
+    assert (path / "thesis.txt").read_text() == "years of work"
+    theirs = path.with_name("theirs")
+    orbax.checkpoint.PyTreeCheckpointer().save(theirs, {"w": np.ones(2)})
+    with pytest.raises(CheckpointError, match=r"no record of supremum.*PyTreeCheckpointer\(\).restore"):
+        load_arrays(theirs)
+
+
+def test_a_write_that_fails_leaves_what_was_there(path, monkeypatch):
+    arrays = small(path)
+
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(orbax.checkpoint.PyTreeCheckpointHandler, "finalize", full)
+    with pytest.raises(CheckpointError, match="No space left on device: make room"):
+        save_arrays(path, {"w": np.ones(3)}, format="orbax")
+    monkeypatch.undo()
+    assert_same(load_arrays(path)[0], arrays)
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+def test_formats_and_the_package(path, monkeypatch):
+    model = compiled()
+    for call in (model.save_state, model.save_weights, ModelCheckpoint, CheckpointFolder):
+        with pytest.raises(UnknownNameError, match="unknown format 'orbaks': did you mean 'orbax'"):
+            call(path, format="orbaks")
+    small(path)
+    monkeypatch.setitem(sys.modules, "orbax.checkpoint", None)
+    for call in (lambda: load_arrays(path), lambda: model.save_state(path, format="orbax")):
+        with pytest.raises(ImportError, match=r"pip install 'supremum\[orbax\]'"):
+            call()
+    assert not path.with_name("other").exists()
+
+
+# While training
+
+
+def test_the_callback_and_the_folder_of_a_run(tmp_path):
+    model = put_on(compiled(), 2)
+    model.fit(X, Y, epochs=2, callbacks=ModelCheckpoint(tmp_path / "{epoch}", format="orbax"), **TRAIN)
+    assert (tmp_path / "0").is_dir()
+    again = compiled(seed=1)
+    assert again.load_state(tmp_path / "1") == 2
+    assert_same(state_of(again), state_of(model))
+    folder = CheckpointFolder(tmp_path / "run", keep=2, format="orbax")
+    for step in (1, 2, 3):
+        assert folder.save(Checkpoint({"w": jnp.full(8, step)}, step=step)) == folder.latest()
+    CheckpointFolder(tmp_path / "run", keep=2).save(Checkpoint({"w": jnp.full(8, 4)}, step=4))
+    names = [path.name for path in folder.paths()]
+    assert names == ["step-000003.orbax", "step-000004.safetensors"]
+    assert sorted(path.name for path in folder.folder.iterdir()) == names
+    folder.save(Checkpoint({"w": jnp.full(8, 5)}, step=5))
+    (folder.path_of(5) / "manifest.ocdbt").unlink()
+    with pytest.warns(CheckpointWarning):
+        assert folder.load_latest().step == 4
