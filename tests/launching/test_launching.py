@@ -106,8 +106,8 @@ def test_the_first_to_fail_gives_the_exit_code_and_the_others_are_ended(script, 
         f"open(f'{tmp_path}/{{me}}', 'w').write(str(os.getpid()))\n"
         "if me == 1:\n"
         f"    while len(os.listdir({str(tmp_path)!r})) < 4: time.sleep(0.01)\n"
-        "    print('    @     0x7f6f2be40634  some::frame()', file=sys.stderr)\n"
         "    for number in range(10): print('line', number, file=sys.stderr)\n"
+        "    print('    @     0x7f6f2be40634  some::frame()', file=sys.stderr)\n"
         "    sys.exit(7)\n"
         "time.sleep(100)"
     )
@@ -199,11 +199,12 @@ def test_processes_end_with_a_launcher_that_is_killed(script):
 
 
 def test_what_a_process_leaves_behind_ends_with_it_and_holds_nothing_up(script):
-    path = script("child = subprocess.Popen(['sleep', '100'])\nprint(child.pid)")
+    path = script("child = subprocess.Popen(['sleep', '100'])\nprint(child.pid)\nsys.stdout.write('unfinished')")
     start = time.monotonic()
     ended, lines = run_here(path, processes=1)
     assert ended.exit_code == 0
     assert time.monotonic() - start < 20
+    assert [line for _, _, line in lines[1:]] == ["unfinished"]
     wait_until(lambda: not is_running(lines[0][2]))
 
 

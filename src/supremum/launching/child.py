@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import subprocess
@@ -12,10 +11,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO
 
+from supremum.launching import follow
+
 __all__ = ["Child"]
 
 _LAST_LINES = 8
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 class _Lines:
@@ -47,13 +47,12 @@ class Child:
     def __init__(self, process_id: int, command: Sequence[str], environment: Mapping[str, str]) -> None:
         self.process_id = process_id
         self._process = subprocess.Popen(
-            command,
+            _following(command),
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             process_group=0,
-            preexec_fn=_dies_with_its_parent(),
         )
         assert self._process.stdout is not None
         assert self._process.stderr is not None
@@ -134,18 +133,11 @@ def _is_native_frame(line: str) -> bool:
     return line.startswith(("    @ ", "*** Check failure stack trace"))
 
 
-def _dies_with_its_parent() -> Callable[[], None] | None:
+def _following(command: Sequence[str]) -> list[str]:
     if sys.platform != "linux":
-        return None
-    prctl = ctypes.CDLL(None).prctl  # looked up before the fork
-    launcher = os.getpid()
-
-    def before_the_program() -> None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != launcher:  # it was gone before it could be followed
-            os._exit(1)
-
-    return before_the_program
+        return [*command]
+    # Isolated and without site-packages it starts in a few milliseconds.
+    return [sys.executable, "-I", "-S", follow.__file__, str(os.getpid()), *command]
 
 
 def end_all(children: Iterable[Child], pause: Callable[[list[Child]], None]) -> list[int]:
