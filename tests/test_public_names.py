@@ -8,7 +8,13 @@ import pytest
 
 import supremum
 
-FLOORS = ["supremum", *(f"supremum.{name}" for name in sorted(supremum._FLOORS)), "supremum.render", "supremum.demo"]
+FLOORS = [
+    "supremum",
+    *(f"supremum.{name}" for name in sorted(supremum._FLOORS)),
+    "supremum.launching",
+    "supremum.render",
+    "supremum.demo",
+]
 HEAVY = ["jax", "torch", "matplotlib", "optax", "rich", "typer", "sklearn"]
 
 

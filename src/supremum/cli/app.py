@@ -11,6 +11,7 @@ from supremum import __version__
 from supremum.cli.demo import demo
 from supremum.cli.diff import diff
 from supremum.cli.explain import explain, rules
+from supremum.cli.launch import launch
 from supremum.cli.table import table
 from supremum.errors import SupremumError
 
@@ -40,6 +41,8 @@ app.command()(diff)
 # So that -5 is a number and no option.
 app.command(context_settings={"ignore_unknown_options": True})(explain)
 app.command()(rules)
+# What comes after the script is the script's.
+app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})(launch)
 
 
 def _print_version(wanted: bool) -> None:

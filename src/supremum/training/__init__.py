@@ -25,6 +25,7 @@ from supremum.training.losses import FunctionLoss, as_loss
 from supremum.training.metric import FunctionMetric, Mean, Metric
 from supremum.training.metrics import as_metric
 from supremum.training.model import Model, Sequential
+from supremum.training.processes import initialize_processes
 from supremum.training.regression import (
     CosineSimilarity,
     Huber,
@@ -86,6 +87,7 @@ __all__ = [
     "as_loss",
     "as_metric",
     "init_state",
+    "initialize_processes",
     "load_arrays",
     "load_weights",
     "save_arrays",

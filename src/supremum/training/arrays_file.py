@@ -32,7 +32,7 @@ from supremum.training.arrays_record import (
     written_record,
 )
 from supremum.training.checkpoint_errors import CheckpointError, reading_error, writing_error
-from supremum.training.processes import is_first, is_spread, together
+from supremum.training.together import is_first, is_spread, together
 
 _BYTES = as_format("uint8").dtype
 # A header of safetensors has an entry of this name that is no tensor.

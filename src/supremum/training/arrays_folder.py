@@ -30,7 +30,7 @@ from supremum.training.arrays_record import (
     written_record,
 )
 from supremum.training.checkpoint_errors import CheckpointError, CheckpointFileError, reading_error, writing_error
-from supremum.training.processes import is_spread, together
+from supremum.training.together import is_spread, together
 from supremum.training.whole_folders import readable, whole_folder
 
 _BYTES = as_format("uint8").dtype

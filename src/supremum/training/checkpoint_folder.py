@@ -12,8 +12,8 @@ from supremum.errors import ArgumentError
 from supremum.files import remove_leftovers
 from supremum.training.checkpoint_errors import CheckpointError, CheckpointFileError, MissingCheckpointError
 from supremum.training.checkpoints import Checkpoint, checked_step
-from supremum.training.processes import is_first
 from supremum.training.stored_arrays import checked_format
+from supremum.training.together import is_first
 from supremum.training.whole_folders import remove_folder, remove_leftover_folders, whole_names
 
 _NAME = r"step-(\d{6,})\.(?:safetensors|orbax)"

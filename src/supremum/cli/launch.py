@@ -1,0 +1,71 @@
+"""`supremum launch`: a script in several processes, which end together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from supremum.launching import launch as launch_processes
+from supremum.launching.place import HEARTBEATS
+
+_COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "red")
+
+
+def launch(
+    script: Annotated[Path, typer.Argument(help="The Python file that each process runs.")],
+    arguments: Annotated[list[str] | None, typer.Argument(help="Arguments of the script, after --.")] = None,
+    processes: Annotated[int, typer.Option("-n", "--processes", help="How many to start on this machine.")] = 1,
+    devices_per_process: Annotated[int | None, typer.Option(help="CPU devices of each. Default: JAX's, one.")] = None,
+    heartbeat: Annotated[
+        int,
+        typer.Option(help=f"Seconds of silence until a process counts as dead, {HEARTBEATS[0]} to {HEARTBEATS[1]}."),
+    ] = HEARTBEATS[0],
+    coordinator: Annotated[
+        str | None, typer.Option(help="host:port of process 0, for several machines. Default: this machine alone.")
+    ] = None,
+    first_id: Annotated[int, typer.Option(help="Id of the first process on this machine.")] = 0,
+    total: Annotated[int | None, typer.Option(help="Processes on all machines. Default: those of this one.")] = None,
+    timeout: Annotated[float | None, typer.Option(help="Seconds for the whole run. Default: no end.")] = None,
+) -> None:
+    """Run a script in several processes; when one fails, end the others and say which and why."""
+    show = _Shown(processes, first_id)
+    ended = launch_processes(
+        script,
+        (arguments or [])[1:] if (arguments or [])[:1] == ["--"] else arguments or [],
+        show=show,
+        processes=processes,
+        devices_per_process=devices_per_process,
+        heartbeat=heartbeat,
+        coordinator=coordinator,
+        first_id=first_id,
+        total=total,
+        timeout=timeout,
+    )
+    if ended.message:
+        typer.echo(f"supremum launch: {ended.message}", err=True)
+    raise typer.Exit(ended.exit_code)
+
+
+class _Shown:
+    """Writes each line whole, behind the id of its process."""
+
+    def __init__(self, processes: int, first_id: int) -> None:
+        consoles = (Console(), Console(stderr=True))
+        self._prefixes = {
+            (process_id, number): _prefix(console, process_id)
+            for process_id in range(first_id, first_id + processes)
+            for number, console in enumerate(consoles, start=1)
+        }
+
+    def __call__(self, process_id: int, number: int, line: str) -> None:
+        typer.echo(self._prefixes[process_id, number] + line, err=number == 2, color=True)
+
+
+def _prefix(console: Console, process_id: int) -> str:
+    with console.capture() as captured:
+        console.print(Text(f"[{process_id}]", style=_COLOURS[process_id % len(_COLOURS)]), end=" ")
+    return captured.get()

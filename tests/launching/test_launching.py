@@ -1,0 +1,300 @@
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from supremum.cli.app import app
+from supremum.errors import ArgumentError
+from supremum.launching import Place, launch, launcher
+from supremum.launching.report import cause
+
+LAUNCH = [sys.executable, "-m", "supremum", "launch"]
+HARD_TIMEOUT = 60
+
+
+@pytest.fixture
+def script(tmp_path):
+    def write(text):
+        path = tmp_path / "script.py"
+        path.write_text(
+            "import os, signal, subprocess, sys, time\nme = int(os.environ['SUPREMUM_PROCESS_ID'])\n" + text
+        )
+        return path
+
+    return write
+
+
+def run(*args, **environment):
+    return subprocess.run(
+        [*LAUNCH, *map(str, args)],
+        capture_output=True,
+        text=True,
+        timeout=HARD_TIMEOUT,
+        env=os.environ | environment,
+        check=False,
+    )
+
+
+def run_here(path, **options):
+    lines = []
+    ended = launch(path, show=lambda *line: lines.append(line), timeout=HARD_TIMEOUT, **options)
+    return ended, lines
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_until(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_each_process_is_told_its_place_and_gets_the_arguments(script):
+    path = script(
+        "print(me, sys.argv[1:], os.environ['SUPREMUM_PROCESSES'], os.environ['SUPREMUM_HEARTBEAT'],"
+        " os.environ['SUPREMUM_COORDINATOR'], os.environ['JAX_NUM_CPU_DEVICES'])\n"
+        "print('to the other stream', file=sys.stderr)"
+    )
+    done = run("-n", 3, "--heartbeat", 20, "--devices-per-process", 2, path, "--", "--lr", "3", "--", "x")
+    assert done.returncode == 0, done.stderr
+    lines = sorted(done.stdout.splitlines())
+    expected = r"\[{0}\] {0} \['--lr', '3', '--', 'x'\] 3 20 (127\.0\.0\.1:\d+) 2"
+    found = [re.fullmatch(expected.format(number), line) for number, line in enumerate(lines)]
+    assert all(found)
+    assert len({match[1] for match in found}) == 1
+    assert sorted(done.stderr.splitlines()) == [f"[{number}] to the other stream" for number in range(3)]
+
+
+def test_prefixes_have_colours_where_they_are_seen(script):
+    path = script("print('x')")
+    assert "\x1b" not in run(path).stdout
+    coloured = run("-n", 2, path, FORCE_COLOR="1").stdout
+    assert "\x1b[36m[0]\x1b[0m x" in coloured
+    assert "\x1b[32m[1]\x1b[0m x" in coloured
+
+
+def test_lines_come_at_once_in_order_and_whole(script):
+    path = script(
+        "word = str(me) * 30_000\n"
+        "for number in range(20):\n"
+        "    for piece in (f'{number} ', word, word, ' end\\n'):\n"
+        "        sys.stdout.write(piece)\n"
+        "        sys.stdout.flush()\n"
+        "sys.stdout.write('no newline é')"
+    )
+    ended, lines = run_here(path, processes=2)
+    assert ended.exit_code == 0
+    for me in range(2):
+        own = [line for process_id, stream, line in lines if (process_id, stream) == (me, 1)]
+        assert own == [f"{number} {str(me) * 60_000} end" for number in range(20)] + ["no newline é"]
+
+
+def test_the_first_to_fail_gives_the_exit_code_and_the_others_are_ended(script, tmp_path):
+    path = script(
+        f"open(f'{tmp_path}/{{me}}', 'w').write(str(os.getpid()))\n"
+        "if me == 1:\n"
+        f"    while len(os.listdir({str(tmp_path)!r})) < 4: time.sleep(0.01)\n"
+        "    for number in range(10): print('line', number, file=sys.stderr)\n"
+        "    print('    @     0x7f6f2be40634  some::frame()', file=sys.stderr)\n"
+        "    sys.exit(7)\n"
+        "time.sleep(100)"
+    )
+    start = time.monotonic()
+    done = run("-n", 3, path)
+    assert time.monotonic() - start < 10  # SIGTERM is enough
+    assert done.returncode == 7
+    message = done.stderr[done.stderr.index("supremum launch: ") :].splitlines()
+    assert re.fullmatch(
+        r"supremum launch: process 1 of 3 ended with exit code 7 \d+\.\d s after the start; the others were ended.",
+        message[0],
+    )
+    assert message[1:-1] == ["Its last lines on standard error:", *(f"  line {number}" for number in range(2, 10))]
+    assert "restores its last checkpoint" in message[-1]
+    assert not any(is_running((tmp_path / str(me)).read_text()) for me in range(3))
+
+
+def test_a_process_that_is_killed_is_named_with_its_signal(script):
+    path = script("os.kill(os.getpid(), signal.SIGKILL) if me == 0 else time.sleep(100)")
+    ended, _ = run_here(path, processes=2)
+    assert ended.exit_code == 137
+    assert ended.message.startswith("process 0 of 2 was ended by SIGKILL ")
+    assert "react" not in ended.message
+
+
+def test_of_those_that_failed_together_the_aborted_one_is_not_the_cause():
+    assert cause({0: -signal.SIGABRT, 1: -signal.SIGKILL}) == 1
+    assert cause({0: -signal.SIGABRT, 1: 1, 2: -signal.SIGKILL}) == 1
+    assert cause({1: -signal.SIGABRT, 2: -signal.SIGABRT}) == 1
+
+
+@pytest.mark.parametrize(
+    "deaf", ["signal.signal(signal.SIGTERM, signal.SIG_IGN)", "os.kill(os.getpid(), signal.SIGSTOP)"]
+)
+def test_who_does_not_react_is_killed_and_named(script, tmp_path, monkeypatch, deaf):
+    monkeypatch.setattr(launcher, "_GRACE_SECONDS", 0.3)
+    path = script(
+        f"ready = {str(tmp_path / 'ready')!r}\n"
+        "if me == 1:\n"
+        "    while not os.path.exists(ready): time.sleep(0.01)\n"
+        "    time.sleep(0.2)\n"
+        "    sys.exit(3)\n"
+        "if me == 0:\n"
+        "    open(ready, 'w').write(str(os.getpid()))\n"
+        f"    {deaf}\n"
+        "time.sleep(100)"
+    )
+    ended, _ = run_here(path, processes=3)
+    assert ended.exit_code == 3
+    assert "\nprocess 0 did not react to SIGTERM and had to be killed" in ended.message
+    assert not is_running((tmp_path / "ready").read_text())
+
+
+FAMILY = (
+    "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(100)'])\n"
+    "print(os.getpid(), child.pid)\n"
+    "time.sleep(100)"
+)
+
+
+def started_family(path):
+    """A launcher whose two processes have started one each, and the ids of all four."""
+    running = subprocess.Popen(
+        [*LAUNCH, "-n", "2", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    pids = [pid for _ in range(2) for pid in running.stdout.readline().split()[1:]]
+    assert len(pids) == 4
+    assert all(map(is_running, pids))
+    return running, pids
+
+
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_asking_the_launcher_to_stop_ends_everything(script, number, exit_code):
+    running, pids = started_family(script(FAMILY))
+    running.send_signal(number)
+    _, errors = running.communicate(timeout=HARD_TIMEOUT)
+    assert running.returncode == exit_code
+    assert f"supremum launch: {number.name}: all processes were ended." in errors
+    wait_until(lambda: not any(map(is_running, pids)))
+
+
+def test_processes_end_with_a_launcher_that_is_killed(script):
+    running, pids = started_family(script(FAMILY))
+    running.kill()
+    wait_until(lambda: not any(map(is_running, pids[::2])))
+    for pid in pids[1::2]:  # what they started themselves is theirs to watch
+        os.kill(int(pid), signal.SIGKILL)
+    running.communicate(timeout=HARD_TIMEOUT)
+
+
+def test_what_a_process_leaves_behind_ends_with_it_and_holds_nothing_up(script):
+    path = script("child = subprocess.Popen(['sleep', '100'])\nprint(child.pid)\nsys.stdout.write('unfinished')")
+    start = time.monotonic()
+    ended, lines = run_here(path, processes=1)
+    assert ended.exit_code == 0
+    assert time.monotonic() - start < 20
+    assert [line for _, _, line in lines[1:]] == ["unfinished"]
+    wait_until(lambda: not is_running(lines[0][2]))
+
+
+def test_the_time_of_a_run_can_be_bounded(script):
+    done = run("-n", 2, "--timeout", 1.5, script("time.sleep(100)"))
+    assert done.returncode == 124
+    assert "not over after 1.5 s" in done.stderr
+
+
+def test_a_write_that_fails_ends_all(script):
+    def fails(*_):
+        raise BrokenPipeError
+
+    path = script("print(os.getpid(), flush=True)\ntime.sleep(100)")
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(BrokenPipeError):
+        launch(path, show=fails, processes=2)
+    assert signal.getsignal(signal.SIGINT) is handler
+    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
+    assert not any(str(path) in Path(f"/proc/{pid}/cmdline").read_text() for pid in children if is_running(pid))
+
+
+def test_several_machines_share_the_ids(script):
+    path = script("print(me, os.environ['SUPREMUM_PROCESSES'], os.environ['SUPREMUM_COORDINATOR'])")
+    ended, lines = run_here(path, processes=2, first_id=2, total=4, coordinator="10.0.0.1:1234")
+    assert ended.exit_code == 0
+    assert sorted(lines) == [(number, 1, f"{number} 4 10.0.0.1:1234") for number in (2, 3)]
+
+
+def test_jax_leaves_sigterm_alone_unless_asked(script):
+    path = script("print(os.environ['JAX_ENABLE_PREEMPTION_SERVICE'])")
+    assert run(path).stdout == "[0] 0\n"
+    assert run(path, JAX_ENABLE_PREEMPTION_SERVICE="1").stdout == "[0] 1\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["none.py"], "there is no file 'none.py': give the path of a Python script"),
+        (["-n", "0", __file__], "0 processes: expected at least 1"),
+        (["--devices-per-process", "0", __file__], "0 devices per process: expected at least 1"),
+        (["--heartbeat", "9", __file__], "heartbeat=9: expected a whole number of seconds from 10 to 30"),
+        (["--heartbeat", "31", __file__], "heartbeat=31: expected"),
+        (["--timeout", "0", __file__], "timeout of 0 s: expected more than 0"),
+        (["--coordinator", "10.0.0.1", __file__], "coordinator '10.0.0.1': expected host:port"),
+        (["--coordinator", "10.0.0.1:70000", __file__], "coordinator '10.0.0.1:70000': expected host:port"),
+        (["--first-id", "1", __file__], "first id 1: say with --total"),
+        (["-n", "2", "--first-id", "3", "--total", "4", __file__], "processes 3 to 4 of 4: ids go from 0 to 3"),
+        (["--first-id", "-1", "--total", "4", __file__], "processes -1 to -1 of 4: ids go from 0 to 3"),
+        (["--total", "4", __file__], "1 of 4 processes are here: the others need --coordinator host:port"),
+    ],
+)
+def test_what_the_user_got_wrong_is_one_line_and_exit_code_2(args, message):
+    result = CliRunner().invoke(app, ["launch", *args])
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"supremum: {message}")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_place_comes_out_of_the_environment_as_it_went_in():
+    place = Place("[::1]:1234", processes=5, process_id=3, heartbeat=12)
+    variables = place.environment()
+    assert Place.from_environment({"HOME": "/", **variables}) == place
+    assert Place.from_environment({"HOME": "/"}) is None
+    for name in variables:
+        with pytest.raises(ArgumentError, match=f"the environment lacks {name}: set all of SUPREMUM_COORDINATOR, "):
+            Place.from_environment({key: value for key, value in variables.items() if key != name})
+    with pytest.raises(ArgumentError, match="SUPREMUM_PROCESS_ID='-1' in the environment: expected a whole number"):
+        Place.from_environment(variables | {"SUPREMUM_PROCESS_ID": "-1"})
+
+
+@pytest.mark.parametrize(
+    ("coordinator", "local"),
+    [("127.0.0.1:1", True), ("localhost:1", True), ("[::1]:1", True), ("10.0.0.1:1", False), ("node001:1", False)],
+)
+def test_whether_only_this_machine_reaches_the_coordinator(coordinator, local):
+    assert Place(coordinator, 2, 0).is_local is local
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"processes": 0},
+        {"processes": 2.0},
+        {"process_id": 2},
+        {"process_id": -1},
+        {"process_id": True},
+        {"heartbeat": 10.5},
+    ],
+)
+def test_a_place_outside_the_run_is_refused(wrong):
+    with pytest.raises(ArgumentError, match=f"{next(iter(wrong))}={re.escape(repr(next(iter(wrong.values()))))}: "):
+        Place(**({"coordinator": "10.0.0.1:1", "processes": 2, "process_id": 0} | wrong))
