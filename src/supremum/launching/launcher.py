@@ -63,6 +63,15 @@ def launch(
 
     Raises:
         ArgumentError: for a script that is no file, or numbers that do not fit together.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     script = Path(folder, "hello.py")
+    ...     _ = script.write_text("print('hello')")
+    ...     launch(script, show=print, processes=1)
+    0 1 hello
+    Ended(exit_code=0, message='')
     """
     total = first_id + processes if total is None and first_id == 0 else total
     _check(script, processes, devices_per_process, coordinator, first_id, total, timeout)
