@@ -107,6 +107,17 @@ class Trainer:
         if not trainable:
             raise ArgumentError(f"{self._model!r} has no trainable variables: there is nothing to train")
         self.optimizer.build(trainable)
+        if self.distribution is not None:
+            self._place(self.distribution)
+
+    def _place(self, distribution: DataParallel) -> None:
+        """Put variables and what the optimizer keeps where their devices are to have them; `load_state` looks there."""
+        for variable in self._model.variables.values():
+            value = variable.read_stored()
+            placed_value = distribution.placed(value, whole=not variable.trainable)
+            if placed_value is not value:
+                variable.assign(placed_value)
+        self.optimizer.state = distribution.placed(self.optimizer.state)
 
     def initialize(self, data: Data) -> None:
         """Make the model's weights where there are none.

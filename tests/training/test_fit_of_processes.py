@@ -1,0 +1,90 @@
+"""`fit` in several processes on this machine: the same training as in one, and what is left when one dies."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+SCRIPT = Path(__file__).parent / "fit_of_processes.py"
+
+
+def launched(folder, *arguments, processes, devices, **environment):
+    """A run, and the seconds it took."""
+    start = time.monotonic()
+    options = ["-n", str(processes), "--devices-per-process", str(devices), "--timeout", "120"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "supremum", "launch", *options, SCRIPT, "--", folder, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=150,
+        env=os.environ | {"PYTHONWARNINGS": "ignore"} | environment,
+        check=False,
+    )
+    return ended, time.monotonic() - start
+
+
+def digests(ended):
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return re.findall(r"\[\d\] digest (\w+)", ended.stdout)
+
+
+def values(folder):
+    return dict(np.load(folder / "values0.npz"))
+
+
+def close(ours, theirs, loss=slice(None)):
+    for name, value in theirs.items():
+        expected = value[loss] if name == "loss" else value
+        np.testing.assert_allclose(ours[name], expected, rtol=0, atol=4e-3 * np.abs(expected).max(), err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    """Three epochs of one process with all eight devices."""
+    folder = tmp_path_factory.mktemp("one")
+    ended, _ = launched(folder, 3, "data", "safetensors", processes=1, devices=8)
+    assert len(digests(ended)) == 1
+    return values(folder)
+
+
+@pytest.mark.parametrize(
+    ("kind", "form", "dies", "processes", "again"),
+    [
+        # A worker, then the coordinator; restarted with other numbers of processes and of devices.
+        ("data", "safetensors", "2 2 SIGKILL", (4, 2), (2, 2)),
+        ("sharded", "orbax", "0 2 SIGKILL", (2, 4), (1, 2)),
+    ],
+)
+def test_a_killed_process_ends_the_run_and_the_next_goes_on(
+    tmp_path, uninterrupted, kind, form, dies, processes, again
+):
+    ended, seconds = launched(tmp_path, 3, kind, form, processes=processes[0], devices=processes[1], DIES=dies)
+    assert ended.returncode == 137, ended.stdout + ended.stderr
+    assert seconds < 60
+    assert re.search(rf"process {dies[0]}.*SIGKILL", ended.stdout + ended.stderr)
+    ended, _ = launched(tmp_path, 3, kind, form, processes=again[0], devices=again[1])
+    assert len(set(digests(ended))) == 1
+    assert len(digests(ended)) == again[0]
+    assert "went on with epoch 2" in ended.stdout
+    close(values(tmp_path), uninterrupted, slice(6, None))
+
+
+def test_a_hung_process_ends_the_run(tmp_path):
+    ended, seconds = launched(tmp_path, 3, "data", "safetensors", processes=2, devices=1, DIES="1 1 SIGSTOP")
+    assert ended.returncode not in (0, 124), ended.stdout + ended.stderr
+    assert seconds < 60
+    assert "process 1" in ended.stdout + ended.stderr
+    assert (tmp_path / "state").exists()
+
+
+def test_each_process_may_have_data_of_its_own(tmp_path, uninterrupted):
+    ended, _ = launched(tmp_path, 3, "data", "safetensors", processes=2, devices=4, DATA="per_process")
+    assert len(set(digests(ended))) == 1
+    ours = values(tmp_path)
+    assert len(ours["loss"]) == 9
+    np.testing.assert_allclose(ours["loss"].mean(), uninterrupted["loss"].mean(), rtol=0.1)  # the order is another
