@@ -54,6 +54,11 @@ def test_the_sum_does_not_overflow_where_the_mean_would_not(dtype):
     assert np.all(np.isinf(on_replicas(lambda part: replica_sum(part, "data", "float16"), 8)(largest)))
 
 
+def test_narrow_gradients_are_divided_in_float32():
+    smallest = jnp.full((8, 2), 2.0**-24, jnp.float16)  # an eighth of it is zero in float16
+    assert np.all(on_replicas(reduced(), 8)(smallest) == 2.0**-24)
+
+
 def test_small_gradients_survive_float16_only_with_the_scale():
     small = drawn(8, 50, scale=1e-7)
     exact = small.astype("float64").mean(0)

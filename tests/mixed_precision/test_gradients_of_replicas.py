@@ -171,6 +171,8 @@ def test_argnums_beyond_the_arguments_are_refused_as_in_jax():
     step = scaled_value_and_grad(lambda w: w, "dynamic", 3, axis_name="data")
     with pytest.raises(TypeError, match="argnums=3 requires at least 4 positional"):
         on_replicas(lambda w: step(DynamicLossScale().init(), w), 2)(jnp.ones(2))
+    with pytest.raises(TypeError, match="argnums=3 requires at least 4 positional"):
+        on_replicas(lambda w: step(DynamicLossScale().init()), 2)(jnp.ones(2))
 
 
 @pytest.mark.parametrize("on_overflow", ["skip", "retry"])
