@@ -52,7 +52,7 @@ def main(folder, epochs, kind, form):
     batches = os.environ.get("DATA", "global")
     make = {"data": DataParallel, "sharded": lambda **given: FullyShardedDataParallel(smallest=16, **given)}[kind]
     with use_policy("mixed_float16"):
-        model = Sequential([nn.Dense(32), nn.BatchNorm(axis_name="data"), nn.ReLU(), nn.Dense(CLASSES)])
+        model = Sequential([nn.Dense(32, use_bias=False), nn.BatchNorm(axis_name="data"), nn.ReLU(), nn.Dense(CLASSES)])
     loss = SparseCategoricalCrossentropy(from_logits=True)
     model.compile(Adam(0.01), loss, "accuracy", distribution=make(batches=batches))
     path = Path(folder, "state")
@@ -70,9 +70,7 @@ def main(folder, epochs, kind, form):
         parts = [(x[i + first : i + first + here], y[i + first : i + first + here]) for i in range(0, EXAMPLES, BATCH)]
         data = {"x": parts}
     history = model.fit(**data, epochs=epochs, initial_epoch=start, verbose=2, callbacks=[keep, Dying()])
-    whole = jax.jit(
-        lambda tree: tree, out_shardings=jax.sharding.NamedSharding(model.compiled().distribution.mesh, jax.P())
-    )
+    whole = jax.jit(model.compiled().distribution.everywhere)
     values = whole({path: variable.value for path, variable in model.variables.items()})
     found = {path: np.asarray(value) for path, value in values.items()}
     np.savez(Path(folder, f"values{jax.process_index()}.npz"), loss=history.loss, **found)

@@ -53,23 +53,21 @@ def uninterrupted(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("kind", "form", "dies", "processes", "again"),
+    ("kind", "form", "dies", "before", "after"),
     [
         # A worker, then the coordinator; restarted with other numbers of processes and of devices.
         ("data", "safetensors", "2 2 SIGKILL", (4, 2), (2, 2)),
         ("sharded", "orbax", "0 2 SIGKILL", (2, 4), (1, 2)),
     ],
 )
-def test_a_killed_process_ends_the_run_and_the_next_goes_on(
-    tmp_path, uninterrupted, kind, form, dies, processes, again
-):
-    ended, seconds = launched(tmp_path, 3, kind, form, processes=processes[0], devices=processes[1], DIES=dies)
+def test_a_killed_process_ends_the_run_and_the_next_goes_on(tmp_path, uninterrupted, kind, form, dies, before, after):
+    ended, seconds = launched(tmp_path, 3, kind, form, processes=before[0], devices=before[1], DIES=dies)
     assert ended.returncode == 137, ended.stdout + ended.stderr
     assert seconds < 60
     assert re.search(rf"process {dies[0]}.*SIGKILL", ended.stdout + ended.stderr)
-    ended, _ = launched(tmp_path, 3, kind, form, processes=again[0], devices=again[1])
+    ended, _ = launched(tmp_path, 3, kind, form, processes=after[0], devices=after[1])
     assert len(set(digests(ended))) == 1
-    assert len(digests(ended)) == again[0]
+    assert len(digests(ended)) == after[0]
     assert "went on with epoch 2" in ended.stdout
     close(values(tmp_path), uninterrupted, slice(6, None))
 

@@ -9,18 +9,16 @@ import jax
 import jax.numpy as jnp
 
 from supremum.errors import ArgumentError, OperandError
-from supremum.formats import DType, Kind, as_format, format_names
+from supremum.formats import DType, as_format
 from supremum.mixed_precision.casting import at_least_float32, is_floating, is_inexact
 from supremum.mixed_precision.checks import whole_number
 from supremum.mixed_precision.loss_scale_state import LossScaleState, as_state
+from supremum.mixed_precision.policy_roles import reducible_formats
 from supremum.mixed_precision.replicas import Axes, bound_axes, in_order, shown, varying_axes
 from supremum.mixed_precision.scaling import rescale, unscale
 
 BUCKET_BYTES = 2**25
 """What one all-reduce carries at most unless asked otherwise: enough to hide its latency, little beside a model."""
-
-# A sum of eight terms already stops growing with the three bits of significand that formats of 8 bits have.
-_FEWEST_BITS = as_format("float16").bits
 
 
 def all_reduce_gradients(
@@ -112,9 +110,8 @@ def checked_reduce_dtype(dtype: Any) -> DType | None:
     if dtype is None:
         return None
     row = as_format(dtype)
-    if row.kind is not Kind.FLOAT or row.bits < _FEWEST_BITS:
-        rows = map(as_format, format_names())
-        *names, last = [str(each) for each in rows if each.kind is Kind.FLOAT and each.bits >= _FEWEST_BITS]
+    if row not in reducible_formats():
+        *names, last = map(str, reducible_formats())
         raise ArgumentError(f"gradients are reduced in {', '.join(names)} or {last}, not in {row}")
     if jax.dtypes.canonicalize_dtype(row.dtype) != row.dtype:
         raise ArgumentError(f"JAX has no {row} while x64 is off: jax.config.update('jax_enable_x64', True), or float32")

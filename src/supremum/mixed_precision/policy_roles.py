@@ -111,12 +111,23 @@ def _parse_text(text: str) -> Roles:
         raise ArgumentError(f"policy {text!r} does not say {_listed(missing)}: write for instance {needed},{lacking}")
     formats = {role: _format_of(role, dtype, text) for role, dtype in given.items()}
     reduced = formats.get("reduce")
-    if reduced is not None and reduced.kind is not Kind.FLOAT:
-        choices = [name for name in format_names() if as_format(name).kind is Kind.FLOAT]
-        raise ArgumentError(f"policy {text!r}: gradients are reduced in {_listed(choices)}, not in {reduced}")
+    if reduced is not None and reduced not in (choices := reducible_formats()):
+        raise ArgumentError(f"policy {text!r}: gradients are reduced in {_listed(map(str, choices))}, not in {reduced}")
     usual = usual_roles(formats["variable"], formats["compute"])
     stated = {role: row.dtype for role, row in formats.items() if row is not None}
     return usual._replace(**stated)
+
+
+def reducible_formats() -> tuple[Format, ...]:
+    """The formats that gradients can be summed in: real floating ones of 16 bits and more.
+
+    With the three bits of significand that formats of 8 bits have, a sum of eight terms already stops growing.
+
+    >>> [str(row) for row in reducible_formats()]
+    ['bfloat16', 'float16', 'float32', 'float64']
+    """
+    rows = map(as_format, format_names())
+    return tuple(row for row in rows if row.kind is Kind.FLOAT and row.bits >= as_format("float16").bits)
 
 
 def _format_of(role: str, dtype: str, text: str) -> Format | None:

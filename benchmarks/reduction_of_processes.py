@@ -1,0 +1,39 @@
+"""What `test_reduction.py` starts in several processes: times of all-reduces in each dtype, interleaved, as JSON."""
+
+import json
+import time
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+from supremum.mixed_precision import all_reduce_gradients
+from supremum.training import initialize_processes
+
+ROUNDS, PARAMETERS = 15, 2**22
+
+
+def main():
+    initialize_processes()
+    mesh = jax.make_mesh((jax.device_count(),), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+    taken = {}
+    for dtype in ("float32", "float16"):
+
+        def averaged(grads, dtype=dtype):
+            return all_reduce_gradients(grads, "data", dtype)
+
+        program = jax.jit(jax.shard_map(averaged, mesh=mesh, in_specs=P("data"), out_specs=P()))
+        taken[dtype] = program, []
+    share = jax.NamedSharding(mesh, P("data"))
+    grads = jax.jit(lambda: jnp.ones(PARAMETERS * jax.device_count()), out_shardings=share)()
+    for _ in range(ROUNDS + 1):
+        for program, seconds in taken.values():
+            start = time.perf_counter()
+            jax.block_until_ready(program(grads))
+            seconds.append(time.perf_counter() - start)
+    if jax.process_index() == 0:
+        print("times", json.dumps({dtype: seconds[1:] for dtype, (_, seconds) in taken.items()}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
