@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 
@@ -19,19 +18,18 @@ def committed(values: Mapping[str, jax.Array]) -> dict[str, jax.ShapeDtypeStruct
     return {name: _spec(value) for name, value in values.items() if value.committed}
 
 
-def placed(array: Any, sharding: jax.sharding.Sharding, *, own: bool = False) -> jax.Array:
-    """An array of JAX that shares no memory with the one given.
+def placed(array: Any, sharding: jax.sharding.Sharding) -> jax.Array:
+    """The array itself, if it is one of JAX that is there already, or one there that shares no memory with it.
 
     Args:
         array: an array of NumPy, the same in every process, or one of JAX.
         sharding: where its parts go.
-        own: whether nobody else has the array, so that one of JAX that is where it should be needs no copy.
 
     >>> placed(np.ones(2, "float32"), jax.sharding.SingleDeviceSharding(jax.devices()[0]))
     Array([1., 1.], dtype=float32)
     """
     if isinstance(array, jax.Array) and array.sharding == sharding:
-        return array if own else jnp.array(array, copy=True)
+        return array
     # JAX may go on using the memory of what it is given, may_alias=False or not: it gets a copy.
     whole = np.array(array)
     if sharding.is_fully_addressable:
@@ -48,7 +46,7 @@ def placed_alike(tree: Any, like: Any) -> Any:
     """
 
     def place(spec: jax.ShapeDtypeStruct | None, array: Any) -> Any:
-        return array if spec is None or spec.sharding is None else placed(array, spec.sharding, own=True)
+        return array if spec is None or spec.sharding is None else placed(array, spec.sharding)
 
     return jax.tree.map(place, like, tree, is_leaf=lambda each: each is None)
 

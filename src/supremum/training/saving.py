@@ -102,7 +102,7 @@ class Saving(Layer):
         before = specs(trainer.optimizer.state)
         like = committed(named_arrays(self.variables, trainer.optimizer.variables))
         found = Checkpoint.load(path, like=like)
-        values, _ = fitted_values(self, found.model, own=True, source=str(path))
+        values, _ = fitted_values(self, found.model, source=str(path))
         extra: dict[str, Any] = dict(found.extra)
         if found.rng is None or not {"epoch", "seed"} <= extra.keys():
             raise CheckpointError(

@@ -106,7 +106,7 @@ def load_weights(layer: Layer, path: str | os.PathLike[str], *, strict: bool = T
     like = committed({name: variable.read_stored() for name, variable in named.items() if variable.is_initialized})
     arrays, texts = load_chosen(path, lambda names, texts: weights_among(names, texts, like))
     values, report = fitted_values(
-        layer, section(arrays) if is_state(texts) else arrays, strict=strict, cast=cast, own=True, source=str(path)
+        layer, section(arrays) if is_state(texts) else arrays, strict=strict, cast=cast, source=str(path)
     )
     for name, value in values.items():
         named[name].assign(value)
@@ -119,17 +119,16 @@ def fitted_values(
     *,
     strict: bool = True,
     cast: bool = False,
-    own: bool = False,
     source: str = "what was given",
 ) -> tuple[dict[str, jax.Array], LoadReport]:
     """The values that variables of a layer would be given by `load_weights`; nothing is changed.
 
     Args:
         layer: a layer that knows its variables.
-        values: arrays by path.
+        values: arrays by path; those of JAX that are where the variable is are taken as they are, so nobody else may
+            have them.
         strict: as for `load_weights`.
         cast: likewise.
-        own: whether nobody else has the values, so that those of JAX need no copy.
         source: where the values are from, for the error.
 
     Returns:
@@ -161,7 +160,7 @@ def fitted_values(
         error = MismatchError(f"{source} does not fit {layer!r}, which is as it was:\n  " + "\n  ".join(lines) + hint)
         error.problems = lines
         raise error
-    return {path: _placed(path, named[path], values[path], own) for path in report.loaded}, report
+    return {path: _placed(path, named[path], values[path]) for path in report.loaded}, report
 
 
 def _variables(layer: Layer) -> dict[str, Variable]:
@@ -215,7 +214,7 @@ def _lost(value: np.ndarray, wanted: Format) -> str:
     return "" if is_kept.all() else str(before[~is_kept][0])
 
 
-def _placed(path: str, variable: Variable, value: Any, own: bool) -> jax.Array:
+def _placed(path: str, variable: Variable, value: Any) -> jax.Array:
     """The value as an array of JAX that shares no memory with it, on the devices that the variable is on."""
     dtype = variable.true_dtype
     check_held(dtype, f"variable {path!r} is stored in {dtype}", "make the layer again with another param_dtype")
@@ -223,5 +222,5 @@ def _placed(path: str, variable: Variable, value: Any, own: bool) -> jax.Array:
     if variable.is_initialized:
         stored = variable.read_stored()
         if stored.committed:
-            return placed(array, stored.sharding, own=own)
+            return placed(array, stored.sharding)
     return jnp.array(array)
