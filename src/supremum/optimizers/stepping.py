@@ -126,7 +126,7 @@ class LossProgram:
 
     def _aggregate(self) -> Aggregate | None:
         """What adds up the gradients of several devices, still scaled; None where they are to stay apart."""
-        if self._devices is None or not self._applies:
+        if self._devices is None or self._devices.replicas == 1 or not self._applies:
             return None
         axis_name, dtype = self._devices.axis_name, self._optimizer.reduce_dtype(None)
         return lambda gradients: replica_sum(gradients, axis_name, dtype)
