@@ -1,7 +1,8 @@
 """A training that every process of a run takes part in: what `test_fit_of_processes.py` starts.
 
 Arguments: the folder of checkpoints, how many epochs, the distribution, and the format of checkpoints. Whether the
-batches are those of this process alone, and which process dies in which epoch, say DATA and DIES.
+batches are those of this process alone, how large they are in all, whether the first process has one batch less, and
+which process dies in which epoch, say DATA, BATCH, UNEVEN and DIES.
 """
 
 import hashlib
@@ -26,7 +27,8 @@ from supremum.training import (
     initialize_processes,
 )
 
-EXAMPLES, FEATURES, CLASSES, BATCH = 96, 16, 4, 32
+EXAMPLES, FEATURES, CLASSES = 96, 16, 4
+BATCH = int(os.environ.get("BATCH", "32"))
 
 
 class Dying(Callback):
@@ -68,7 +70,7 @@ def main(folder, epochs, kind, form):
         here = BATCH // jax.process_count()
         first = here * jax.process_index()
         parts = [(x[i + first : i + first + here], y[i + first : i + first + here]) for i in range(0, EXAMPLES, BATCH)]
-        data = {"x": parts}
+        data = {"x": parts[jax.process_index() == 0 and "UNEVEN" in os.environ :]}
     history = model.fit(**data, epochs=epochs, initial_epoch=start, verbose=2, callbacks=[keep, Dying()])
     whole = jax.jit(model.compiled().distribution.everywhere)
     values = whole({path: variable.value for path, variable in model.variables.items()})

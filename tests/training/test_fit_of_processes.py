@@ -86,3 +86,17 @@ def test_each_process_may_have_data_of_its_own(tmp_path, uninterrupted):
     ours = values(tmp_path)
     assert len(ours["loss"]) == 9
     np.testing.assert_allclose(ours["loss"].mean(), uninterrupted["loss"].mean(), rtol=0.1)  # the order is another
+
+
+@pytest.mark.parametrize(
+    ("environment", "told"),
+    [
+        ({"BATCH": "24"}, "gave a batch of 12 examples to its 8 devices.*batches of 8"),
+        ({"UNEVEN": "yes"}, "the processes have 2, 3 batches an epoch.*steps_per_epoch=2"),
+    ],
+)
+def test_data_that_do_not_fit_together_are_refused(tmp_path, environment, told):
+    run = {"processes": 2, "devices": 8, "DATA": "per_process"} | environment
+    ended, _ = launched(tmp_path, 1, "data", "safetensors", **run)
+    assert ended.returncode == 1
+    assert re.search(rf"ArgumentError: .*{told}", ended.stdout + ended.stderr)
