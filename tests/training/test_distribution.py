@@ -1,7 +1,6 @@
 """Training on several devices beside training on one, and what travels between them."""
 
 import itertools
-import re
 
 import jax
 import jax.numpy as jnp
@@ -12,68 +11,33 @@ from jax.sharding import PartitionSpec as P
 
 from supremum import nn
 from supremum.errors import ArgumentError, OperandError, UnknownNameError
-from supremum.mixed_precision import DynamicLossScale, Policy, use_policy
+from supremum.mixed_precision import DynamicLossScale
 from supremum.optimizers import SGD, Adam, LossScaleOptimizer
 from supremum.training import (
-    Batch,
     Callback,
     DataParallel,
     FullyShardedDataParallel,
     MeanSquaredError,
     Sequential,
     SparseCategoricalCrossentropy,
-    init_state,
-    train_step,
 )
-from supremum.training.step import placed
-
-EXAMPLES, FEATURES, CLASSES = 72, 16, 4
-LOSS = SparseCategoricalCrossentropy(from_logits=True)
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(EXAMPLES, FEATURES)).astype("float32")
-Y = RNG.integers(0, CLASSES, EXAMPLES)
-WEIGHTS = RNG.uniform(0, 2, EXAMPLES).astype("float32")
-KINDS = {
-    "data parallel": DataParallel,
-    "fully sharded": lambda mesh: FullyShardedDataParallel(mesh, smallest=16),
-}
-
-
-def devices(count):
-    return Mesh(jax.devices()[:count], "data")
-
-
-def network(policy="float32", *middle):
-    with use_policy(policy):
-        return Sequential([nn.Dense(32), *(make() for make in middle), nn.ReLU(), nn.Dense(CLASSES)])
-
-
-def trained(distribution, policy="float32", middle=(), *, optimizer=None, epochs=2):
-    model = network(policy, *middle)
-    model.compile(optimizer or SGD(0.1), LOSS, ["accuracy"], distribution=distribution)
-    model.fit(X, Y, batch_size=32, epochs=epochs, verbose=0)
-    return model
-
-
-def values(model):
-    return {path: np.asarray(variable.value) for path, variable in model.variables.items()}
-
-
-def close(ours, theirs, rtol):
-    """Values of models within a share of the largest of each."""
-    for path, value in theirs.items():
-        np.testing.assert_allclose(ours[path], value, rtol=0, atol=rtol * max(np.abs(value).max(), 0.05), err_msg=path)
-
-
-ALONE = {}
-
-
-def alone(policy="float32"):
-    """What one device comes to, once for all tests of a policy."""
-    if policy not in ALONE:
-        model = trained(None, policy)
-        ALONE[policy] = values(model), model.history.loss, model.history.history
-    return ALONE[policy]
+from training.many_devices import (
+    CLASSES,
+    EXAMPLES,
+    FEATURES,
+    KINDS,
+    LOSS,
+    RNG,
+    WEIGHTS,
+    X,
+    Y,
+    alone,
+    close,
+    devices,
+    network,
+    trained,
+    values,
+)
 
 
 class TestTheSameTraining:
@@ -207,92 +171,6 @@ class TestNormalisation:
             np.testing.assert_allclose(mine, theirs, atol=2e-6)
 
 
-def reductions(text):
-    """(operation, element type, elements) of what travels, but for single numbers, in the optimised HLO."""
-    found = []
-    for types, name in re.findall(r"= (.*?) (all-reduce|all-gather|reduce-scatter|all-to-all)(?:-start)?\(", text):
-        for kind, shape in re.findall(r"(\w+)\[([\d,]*)\]", types):
-            found.append((name, kind, int(np.prod([int(n) for n in shape.split(",") if n]))))
-    return [each for each in found if each[2] > 1]
-
-
-def lowered(policy, distribution, optimizer=None, middle=()):
-    model = network(policy, *middle)
-    nn.initialize(model, X[:1])
-    optimizer = optimizer or (LossScaleOptimizer(SGD(0.1)) if Policy(policy).loss_scale else SGD(0.1))
-    step = train_step(model, LOSS, optimizer, distribution=distribution)
-    state = placed(distribution, init_state(model, optimizer))
-    return jax.jit(step).lower(state, distribution.batch(Batch(X[:32], Y[:32])))
-
-
-PARAMETERS = FEATURES * 32 + 32 + 32 * CLASSES + CLASSES
-
-
-class TestWhatTravels:
-    @pytest.mark.parametrize(
-        ("policy", "flag", "dtype"),
-        [
-            ("float32", None, "f32"),
-            ("mixed_float16", True, "f16"),
-            ("mixed_float16", False, "f32"),
-            ("mixed_bfloat16", None, "f32"),
-            ("variable=float32,compute=float16,reduce=float32", None, "f16"),
-            ("variable=float32,compute=float32,reduce=float16", None, "f16"),
-        ],
-    )
-    def test_one_all_reduce_in_the_dtype_asked_for(self, policy, flag, dtype):
-        """A flag that is set on the optimizer, True unless asked otherwise, wins over the policy."""
-        optimizer = None if flag is None else LossScaleOptimizer(SGD(0.1), aggregate_in_float16=flag)
-        text = lowered(policy, DataParallel(devices(8)), optimizer).compile().as_text()
-        assert reductions(text) == [("all-reduce", dtype, PARAMETERS)]
-
-    def test_bfloat16_travels_where_it_is_asked_for(self):
-        """In the StableHLO: XLA's CPU backend widens it."""
-        policy = "variable=float32,compute=bfloat16,reduce=bfloat16"
-        text = lowered(policy, DataParallel(devices(8))).as_text()
-        kinds = re.findall(r"all_reduce.*?\}\) : \(tensor<(?:(\d+)x)?(\w+)>\)", text, re.DOTALL)
-        assert (str(PARAMETERS), "bf16") in kinds
-        assert all(kind == "f32" for size, kind in kinds if size != str(PARAMETERS))
-
-    def test_compile_asks_for_what_the_policy_says(self):
-        for policy, flag in (("mixed_float16", True), ("variable=float32,compute=float16,reduce=float32", False)):
-            model = network(policy)
-            model.compile("sgd", "mse")
-            assert model.optimizer.aggregate_in_float16 is flag
-
-    def test_a_flag_set_in_mid_training_acts_on_the_next_step(self):
-        model = trained(DataParallel(devices(2)), "mixed_float16", epochs=1)
-        before = model.optimizer.trace_key
-        model.optimizer.aggregate_in_float16 = False
-        assert model.optimizer.trace_key != before
-        assert model.optimizer.reduce_dtype(np.dtype("float16")) is None
-        model.fit(X, Y, batch_size=32, verbose=0)
-
-    @pytest.mark.parametrize(("policy", "kind"), [("float32", "f32"), ("mixed_float16", "f16")])
-    def test_variables_are_cast_before_they_are_gathered_and_gradients_scattered(self, policy, kind):
-        distribution = FullyShardedDataParallel(devices(8), smallest=100)
-        found = reductions(lowered(policy, distribution).compile().as_text())
-        kernels = [FEATURES * 32, 32 * CLASSES]
-        gathered = sorted(size for name, dtype, size in found if name == "all-gather" and dtype == kind)
-        scattered = sorted(size * 8 for name, dtype, size in found if name == "reduce-scatter" and dtype == kind)
-        assert gathered == scattered == sorted(kernels)
-        assert [each for each in found if each[0] == "all-reduce"] == [("all-reduce", kind, 32 + CLASSES)]
-
-    def test_bfloat16_variables_gathered_for_bfloat16_are_summed_in_float32(self):
-        text = lowered("mixed_bfloat16", FullyShardedDataParallel(devices(8), smallest=100)).as_text()
-        assert re.search(r"reduce_scatter.*?: \(tensor<\S+xf32>\)", text, re.DOTALL)
-        assert re.search(r"all_gather.*?: \(tensor<\S+xbf16>\)", text)
-
-    def test_float16_moves_half_the_bytes(self):
-        size = {"f16": 2, "f32": 4}
-        moved = []
-        for flag in (True, False):
-            optimizer = LossScaleOptimizer(SGD(0.1), aggregate_in_float16=flag)
-            found = reductions(lowered("mixed_float16", DataParallel(devices(8)), optimizer).compile().as_text())
-            moved.append(sum(size[kind] * elements for _, kind, elements in found))
-        assert moved[0] * 2 == moved[1] == 4 * PARAMETERS
-
-
 class TestWhereThingsLie:
     def test_each_device_has_a_piece_of_variables_and_of_what_the_optimizer_keeps(self):
         model = trained(FullyShardedDataParallel(devices(8), smallest=16), optimizer=Adam(0.01))
@@ -362,74 +240,6 @@ class TestOneDecision:
                 shards = [np.asarray(shard.data) for shard in leaf.addressable_shards]
                 assert all(np.array_equal(shards[0], shard) for shard in shards)
         assert all(np.isfinite(value).all() for value in values(many).values())
-
-
-def loss_of(model):
-    def loss_fn(x, y):
-        return LOSS(y, model(x, training=True))
-
-    return loss_fn
-
-
-class TestOptimizersAcrossDevices:
-    @pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
-    @pytest.mark.parametrize("way", ["minimize", "get_gradients"])
-    def test_loops_of_ones_own_train_as_on_one_device(self, way, policy):
-        made = []
-        for count in (None, 8):
-            model = network(policy, lambda: nn.BatchNorm(axis_name="data"))
-            nn.initialize(model, X[:1])
-            optimizer = SGD(0.1) if policy == "float32" else LossScaleOptimizer(SGD(0.1))
-            loss_fn, variables = loss_of(model), model.trainable_variables
-            losses = []
-            with DataParallel(devices(count)).scope() if count else use_policy(policy):
-                for start in (0, 32):
-                    args = X[start : start + 32], Y[start : start + 32]
-                    if way == "minimize":
-                        losses.append(float(optimizer.minimize(loss_fn, variables, *args)))
-                    else:
-                        gradients = optimizer.get_gradients(loss_fn, variables, *args)
-                        optimizer.apply_gradients(zip(gradients, variables.values(), strict=True))
-            made.append((values(model), losses))
-        close(made[1][0], made[0][0], 1e-5 if policy == "float32" else 4e-3)
-        np.testing.assert_allclose(made[1][1], made[0][1], rtol=1e-6 if policy == "float32" else 2e-3)
-
-    def test_gradients_stay_apart_until_they_are_applied(self):
-        w = nn.Variable([1.0], "w")
-        optimizer = LossScaleOptimizer(SGD(1.0), 1024)
-        with DataParallel(devices(4)).scope():
-            (apart,) = optimizer.get_gradients(lambda x: (w.value * x).mean(), w, np.arange(8, dtype="float32"))
-            np.testing.assert_allclose(apart[:, 0], [0.5, 2.5, 4.5, 6.5])
-            optimizer.apply_gradients([(apart, w)])
-            assert w.value == 1 - 3.5
-            optimizer.apply_gradients([(jnp.ones(1), w)], aggregate_gradients=False)
-            assert w.value == -3.5
-            with pytest.raises(ArgumentError, match="aggregate_gradients=False"):
-                optimizer.apply_gradients([(jnp.ones(1), w)])
-
-    def test_unscaled_gradients_too_small_for_float16_survive_the_journey(self):
-        w = nn.Variable([1.0], "w")
-        tiny = np.full((4, 1), 2.0**-26, "float32")
-        optimizer = LossScaleOptimizer(SGD(1.0), 2.0**14)
-        with DataParallel(devices(4)).scope():
-            optimizer.apply_gradients([(jnp.asarray(tiny), w)])
-        assert 1 - w.value == 0  # below the last place of 1
-        w.assign(np.zeros(1, "float32"))
-        with DataParallel(devices(4)).scope():
-            optimizer.apply_gradients([(jnp.asarray(tiny), w)])
-        assert w.value == -(2.0**-26)
-
-    def test_the_loss_is_given_the_batch(self):
-        w = nn.Variable([1.0], "w")
-        for method in ("minimize", "get_gradients"):
-            with DataParallel(devices(2)).scope(), pytest.raises(ArgumentError, match="loss_fn"):
-                getattr(SGD(1.0), method)(lambda: w.value.sum(), w)
-
-    def test_numbers_are_the_same_everywhere(self):
-        w = nn.Variable([1.0], "w")
-        with DataParallel(devices(2)).scope():
-            SGD(1.0).minimize(lambda x, factor: (w.value * x * factor).mean(), w, np.ones(4, "float32"), 0.25)
-        assert w.value == 0.75
 
 
 class TestErrors:

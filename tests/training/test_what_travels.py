@@ -1,0 +1,106 @@
+"""What travels between devices in training, read from the compiled program."""
+
+import re
+
+import jax
+import numpy as np
+import pytest
+
+from supremum import nn
+from supremum.mixed_precision import Policy
+from supremum.optimizers import SGD, LossScaleOptimizer
+from supremum.training import (
+    Batch,
+    DataParallel,
+    FullyShardedDataParallel,
+    init_state,
+    train_step,
+)
+from supremum.training.step import placed
+from training.many_devices import CLASSES, FEATURES, LOSS, X, Y, devices, network, trained
+
+
+def reductions(text):
+    """(operation, element type, elements) of what travels, but for single numbers, in the optimised HLO."""
+    found = []
+    for types, name in re.findall(r"= (.*?) (all-reduce|all-gather|reduce-scatter|all-to-all)(?:-start)?\(", text):
+        for kind, shape in re.findall(r"(\w+)\[([\d,]*)\]", types):
+            found.append((name, kind, int(np.prod([int(n) for n in shape.split(",") if n]))))
+    return [each for each in found if each[2] > 1]
+
+
+def lowered(policy, distribution, optimizer=None, middle=()):
+    model = network(policy, *middle)
+    nn.initialize(model, X[:1])
+    optimizer = optimizer or (LossScaleOptimizer(SGD(0.1)) if Policy(policy).loss_scale else SGD(0.1))
+    step = train_step(model, LOSS, optimizer, distribution=distribution)
+    state = placed(distribution, init_state(model, optimizer))
+    return jax.jit(step).lower(state, distribution.batch(Batch(X[:32], Y[:32])))
+
+
+PARAMETERS = FEATURES * 32 + 32 + 32 * CLASSES + CLASSES
+
+
+class TestWhatTravels:
+    @pytest.mark.parametrize(
+        ("policy", "flag", "dtype"),
+        [
+            ("float32", None, "f32"),
+            ("mixed_float16", True, "f16"),
+            ("mixed_float16", False, "f32"),
+            ("mixed_bfloat16", None, "f32"),
+            ("variable=float32,compute=float16,reduce=float32", None, "f16"),
+            ("variable=float32,compute=float32,reduce=float16", None, "f16"),
+        ],
+    )
+    def test_one_all_reduce_in_the_dtype_asked_for(self, policy, flag, dtype):
+        """A flag that is set on the optimizer, True unless asked otherwise, wins over the policy."""
+        optimizer = None if flag is None else LossScaleOptimizer(SGD(0.1), aggregate_in_float16=flag)
+        text = lowered(policy, DataParallel(devices(8)), optimizer).compile().as_text()
+        assert reductions(text) == [("all-reduce", dtype, PARAMETERS)]
+
+    def test_bfloat16_travels_where_it_is_asked_for(self):
+        """In the StableHLO: XLA's CPU backend widens it."""
+        policy = "variable=float32,compute=bfloat16,reduce=bfloat16"
+        text = lowered(policy, DataParallel(devices(8))).as_text()
+        kinds = re.findall(r"all_reduce.*?\}\) : \(tensor<(?:(\d+)x)?(\w+)>\)", text, re.DOTALL)
+        assert (str(PARAMETERS), "bf16") in kinds
+        assert all(kind == "f32" for size, kind in kinds if size != str(PARAMETERS))
+
+    def test_compile_asks_for_what_the_policy_says(self):
+        for policy, flag in (("mixed_float16", True), ("variable=float32,compute=float16,reduce=float32", False)):
+            model = network(policy)
+            model.compile("sgd", "mse")
+            assert model.optimizer.aggregate_in_float16 is flag
+
+    def test_a_flag_set_in_mid_training_acts_on_the_next_step(self):
+        model = trained(DataParallel(devices(2)), "mixed_float16", epochs=1)
+        before = model.optimizer.trace_key
+        model.optimizer.aggregate_in_float16 = False
+        assert model.optimizer.trace_key != before
+        assert model.optimizer.reduce_dtype(np.dtype("float16")) is None
+        model.fit(X, Y, batch_size=32, verbose=0)
+
+    @pytest.mark.parametrize(("policy", "kind"), [("float32", "f32"), ("mixed_float16", "f16")])
+    def test_variables_are_cast_before_they_are_gathered_and_gradients_scattered(self, policy, kind):
+        distribution = FullyShardedDataParallel(devices(8), smallest=100)
+        found = reductions(lowered(policy, distribution).compile().as_text())
+        kernels = [FEATURES * 32, 32 * CLASSES]
+        gathered = sorted(size for name, dtype, size in found if name == "all-gather" and dtype == kind)
+        scattered = sorted(size * 8 for name, dtype, size in found if name == "reduce-scatter" and dtype == kind)
+        assert gathered == scattered == sorted(kernels)
+        assert [each for each in found if each[0] == "all-reduce"] == [("all-reduce", kind, 32 + CLASSES)]
+
+    def test_bfloat16_variables_gathered_for_bfloat16_are_summed_in_float32(self):
+        text = lowered("mixed_bfloat16", FullyShardedDataParallel(devices(8), smallest=100)).as_text()
+        assert re.search(r"reduce_scatter.*?: \(tensor<\S+xf32>\)", text, re.DOTALL)
+        assert re.search(r"all_gather.*?: \(tensor<\S+xbf16>\)", text)
+
+    def test_float16_moves_half_the_bytes(self):
+        size = {"f16": 2, "f32": 4}
+        moved = []
+        for flag in (True, False):
+            optimizer = LossScaleOptimizer(SGD(0.1), aggregate_in_float16=flag)
+            found = reductions(lowered("mixed_float16", DataParallel(devices(8)), optimizer).compile().as_text())
+            moved.append(sum(size[kind] * elements for _, kind, elements in found))
+        assert moved[0] * 2 == moved[1] == 4 * PARAMETERS
