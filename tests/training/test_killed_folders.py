@@ -101,7 +101,9 @@ noise = np.random.default_rng(0).integers(0, 2**32, 200_000, np.uint32)
 def write_for_ever(step):
     state = lambda step: Checkpoint({"w": noise + np.uint32(step)}, {"mu": noise * np.uint32(step)}, step=step)
     state(0).save(around.with_name("warm"), format="orbax")  # JAX is started, and what is compiled is compiled
-    os.write(ready, b"!")
+    start = time.monotonic()
+    state(0).save(around.with_name("warm"), format="orbax")
+    os.write(ready, b"%020.12f" % (time.monotonic() - start))
     while True:
         step += 1
         state(step).save(path, format="orbax")
@@ -138,8 +140,7 @@ last, torn = 0, 0
 looking = forked(look_for_ever)
 for kill in range(kills):
     child = forked(lambda: write_for_ever(last))
-    os.read(started, 1)
-    time.sleep(random.uniform(0, 0.1))
+    time.sleep(random.uniform(0, 4) * float(os.read(started, 20)))  # however slow the machine is just now
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     torn += any(each.name != "state" for each in around.iterdir())
@@ -160,5 +161,5 @@ def test_kills_while_orbax_writes_tear_nothing(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout.splitlines()[-1])
-    assert found["last"] > 5
-    assert found["torn"] > 5
+    assert found["last"] > 3
+    assert found["torn"] > 3
