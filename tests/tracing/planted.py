@@ -17,6 +17,12 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
+
+
+def use(a, value):
+    return lax.optimization_barrier((a, value))[0]
+
+
 W = np.ones(8, np.float32)
 F32 = jnp.float32
 MESH = jax.make_mesh((1,), ("i",), devices=jax.devices()[:1])
@@ -26,7 +32,8 @@ MESH = jax.make_mesh((1,), ("i",), devices=jax.devices()[:1])
 class Plant(NamedTuple):
     """A cast that was planted.
 
-    The path has the line of every call that leads there, the last one being the line of the expression.
+    It never runs where nothing uses what it gives. The path has the line of every call that leads there, the last one
+    being the line of the expression.
     """
 
     kind: str
@@ -197,8 +204,9 @@ class Program:
     def plant(self, name: str) -> None:
         kind = self.random.choice(["promotion", "explicit"])
         form = self.random.choice(PROMOTIONS if kind == "promotion" else EXPLICIT)
-        (line,) = self.write(self.random.choice(["{}", "value = {}"]).format(form.text))
-        self.plants[name].append(Plant(kind, form.source, form.target, (line,), 1))
+        statement = self.random.choice(["a = use(a, {})", "a = use(a, {})", "value = {}"])
+        (line,) = self.write(statement.format(form.text))
+        self.plants[name].append(Plant(kind, form.source, form.target, (line,), 0 if "value" in statement else 1))
 
     def library(self, name: str) -> None:
         self.write(self.random.choice(LIBRARY))
@@ -208,12 +216,14 @@ class Program:
             # One shard_map does not go into another of the same mesh.
             calls = [call for call in CALLS if name == self.main or "shard_map" not in call[0]]
             text, times = self.random.choice(calls)
-            path = self.write(text.format(f=callee))
+            before, call = text.split("\n\n    ") if "\n\n" in text else ("", text)
+            used = f"a = use(a, {call})"
+            path = self.write((f"{before}\n\n    {used}" if before else used).format(f=callee))
             if "derived_" in text:
                 defined = next(n for n, line in enumerate(self.lines, 1) if line == f"def derived_{callee}(a, b, i):")
                 path = (*path, defined + 1)
             for plant in self.plants[callee]:
-                product = None if times is None or plant.times is None else times * plant.times
+                product = 0 if plant.times == 0 else None if None in (times, plant.times) else times * plant.times
                 self.plants[name].append(plant._replace(path=(*path, *plant.path), times=product))
 
     def write(self, text: str) -> tuple[int, ...]:

@@ -21,11 +21,12 @@ class Cast:
         target: the dtype after.
         shape: the shape of the value.
         weak: whether the value before had no dtype of its own, as numbers of Python have none.
-        times: how often it runs when the program runs once; None where only the run can say.
+        times: how often it runs when the program runs once: 0 where nothing depends on it, for JAX drops it then; None
+            where only the run can say.
         kind: `"promotion"`, where the user's expression mixed dtypes; `"explicit"`, where it asks for the cast;
             `"library"`, inside JAX or an installed package; `"unknown"`.
         reason: why it is of that class.
-        file: the file of the user's expression; empty where no line of the user's led there.
+        file: the file of the user's expression; a library's where no line of the user's led there, or empty.
         line: its line.
         expression: what is written there, on one line.
         path: the user's calls that led there, outermost first, each with its text; the expression itself is the last.

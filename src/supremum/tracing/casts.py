@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 from jax.extend.core import primitives as p
 
@@ -16,6 +17,7 @@ from supremum.tracing.cast_report import CastReport
 from supremum.tracing.equations import aval_of
 from supremum.tracing.expressions import Sources
 from supremum.tracing.judging import Judge
+from supremum.tracing.liveness import Liveness
 from supremum.tracing.meeting import Functions
 from supremum.tracing.origins import Origins
 from supremum.tracing.programs import program_of
@@ -56,26 +58,27 @@ def casts_of(program: ClosedJaxpr | Jaxpr) -> CastReport:
     >>> len(casts_of(jax.make_jaxpr(lambda x: x.astype("float16"))(1.0)))
     1
     """
-    functions, sources = Functions(), Sources()
+    functions, sources, liveness = Functions(), Sources(), Liveness()
     origins, judge = Origins(functions), Judge(functions, sources)
     found: list[Cast] = []
     for site in walk(program):
+        used = liveness.used(site)
         for operand, source, target in _conversions(site.equation):
             origin = origins.of(site)
             judged = judge.judge(origin, source, target)
-            user = origin.user
+            place = origin.user or origin.maker
             found.append(
                 Cast(
                     source=source,
                     target=target,
                     shape=operand.shape,
                     weak=operand.weak_type,
-                    times=site.trips,
+                    times=site.trips if used else 0,
                     kind=judged.kind,
                     reason=judged.reason,
-                    file="" if user is None else user.file,
-                    line=0 if user is None else user.line,
-                    expression="" if user is None else sources.text(user),
+                    file="" if place is None else place.file,
+                    line=0 if place is None else place.line,
+                    expression="" if place is None else sources.text(place),
                     path=tuple((position, sources.text(position)) for position in origin.path),
                     operands=judged.operands,
                     scope=site.path,
@@ -92,10 +95,14 @@ def _conversions(equation: JaxprEqn) -> Iterator[tuple[Any, DType, DType]]:
     if equation.primitive is p.convert_element_type_p:
         operand = aval_of(equation.invars[0])
         wanted = [(operand, aval_of(equation.outvars[0]).dtype)]
+    elif equation.primitive is p.pow_p:
+        # A power takes an exponent of integers and casts it itself.
+        base, exponent = (aval_of(atom) for atom in equation.invars)
+        wanted = [(exponent, base.dtype)]
     elif equation.primitive is p.dot_general_p:
-        # A product takes operands of two dtypes and casts them itself.
+        # A product takes operands of two dtypes and casts them itself, unless it says in which format to read them.
         left, right = (aval_of(atom) for atom in equation.invars)
-        if left.dtype == right.dtype:
+        if isinstance(equation.params["precision"], (jax.lax.DotAlgorithm, jax.lax.DotAlgorithmPreset)):
             return
         met = explain(left, right, rules="jax")
         target = met.dtype if met else aval_of(equation.outvars[0]).dtype

@@ -56,10 +56,13 @@ class Source:
         )
         return max(around, key=lambda node: (node.lineno, node.col_offset), default=None)
 
-    def text(self, node: ast.AST) -> str:
+    def text(self, node: Node) -> str:
         """What the user wrote, on one line."""
-        found = ast.get_source_segment("".join(self._lines), node) if isinstance(node, (ast.expr, ast.stmt)) else None
-        return " ".join((found or ast.unparse(node)).split())
+        first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
+        lines = [line.encode() for line in self._lines[first : last + 1]]
+        lines[-1] = lines[-1][: node.end_col_offset]
+        lines[0] = lines[0][node.col_offset :]
+        return " ".join(b"".join(lines).decode(errors="replace").split())
 
     def line(self, number: int) -> str:
         """A line of the file, without the space around it; empty where there is none."""
@@ -96,6 +99,7 @@ class Sources:
     def __init__(self) -> None:
         self._sources: dict[str, Source] = {}
         self._nodes: dict[Position, Node | None] = {}
+        self._texts: dict[Position, str] = {}
 
     def source(self, file: str) -> Source:
         """A file."""
@@ -111,6 +115,7 @@ class Sources:
 
     def text(self, position: Position) -> str:
         """What stands at a position, on one line; the line where it is no expression."""
-        node = self.node(position)
-        source = self.source(position.file)
-        return source.line(position.line) if node is None else source.text(node)
+        if position not in self._texts:
+            node, source = self.node(position), self.source(position.file)
+            self._texts[position] = source.line(position.line) if node is None else source.text(node)
+        return self._texts[position]

@@ -65,7 +65,13 @@ class Origins:
         return Origin(site, frames.positions[0], path, frames.entry, backward, frames.in_custom_backward)
 
     def _of_caller(self, site: Site) -> Origin:
-        # The site is kept with what is known of it, or another could come to have its identity.
-        if id(site) not in self._of_callers:
-            self._of_callers[id(site)] = site, self.of(site)
+        # Programs nest deeper than Python recurses: what is not known yet is asked for from the outside in.
+        unknown: list[Site] = []
+        caller: Site | None = site
+        while caller is not None and id(caller) not in self._of_callers:
+            unknown.append(caller)
+            caller = caller.caller
+        for each in reversed(unknown):
+            # The site is kept with what is known of it, or another could come to have its identity.
+            self._of_callers[id(each)] = each, self.of(each)
         return self._of_callers[id(site)][1]
