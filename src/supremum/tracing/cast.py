@@ -33,6 +33,7 @@ class Cast:
         operands: what met in the expression, with its dtype and shape.
         scope: the `jax.named_scope` blocks around it, such as `"encoder/norm"`.
         operation: the primitive: a cast of its own, or a product that takes operands of two dtypes.
+        fix: for a promotion, what to write instead.
         decision: for a promotion, what the rules say about those operands; None where they do not say it.
     """
 
@@ -50,6 +51,7 @@ class Cast:
     operands: tuple[str, ...]
     scope: str
     operation: str
+    fix: str
     decision: Decision | None = field(repr=False, compare=False)
 
     @property
@@ -101,4 +103,5 @@ class Cast:
             "operands": list(self.operands),
             "scope": self.scope,
             "operation": self.operation,
+            "fix": self.fix,
         }

@@ -185,6 +185,7 @@ class Explanation:
         rows += [("scope", cast.scope)] if cast.scope else []
         times = "?" if cast.times is None else str(cast.times)
         rows += [("bytes", f"{cast.bytes:,} x {times}"), ("reason", cast.reason)]
+        rows += [("fix", cast.fix)] if cast.fix else []
         if cast.decision is not None:
             rows += [
                 ("rules" if number == 0 else "", line) for number, line in enumerate(str(cast.decision).split("\n"))

@@ -83,6 +83,7 @@ def casts_of(program: ClosedJaxpr | Jaxpr) -> CastReport:
                     operands=judged.operands,
                     scope=site.path,
                     operation=site.equation.primitive.name,
+                    fix=judged.fix,
                     decision=judged.decision,
                 )
             )

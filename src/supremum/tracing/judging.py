@@ -19,6 +19,7 @@ from supremum.formats import DType
 from supremum.operands import Operand, as_operand
 from supremum.rules import get_rules
 from supremum.tracing.expressions import Sources
+from supremum.tracing.fixes import fix_of
 from supremum.tracing.meeting import Functions
 from supremum.tracing.origins import Origin
 from supremum.tracing.owners import USER
@@ -38,12 +39,14 @@ class Judgement:
         kind: its class.
         reason: why it is in that class.
         operands: what met in the expression, each as `"text: dtype[shape]"`.
+        fix: for a promotion, what to write instead.
         decision: for a promotion, what the rules say about those operands; None where they do not say it.
     """
 
     kind: CastClass
     reason: str
     operands: tuple[str, ...]
+    fix: str = ""
     decision: Decision | None = None
 
 
@@ -75,7 +78,10 @@ class Judge:
         kind, reason = self._class(origin, said, atoms, decision, source, target)
         if not origin.backward and origin.maker is not None and self._forward.get(origin.maker) != "promotion":
             self._forward[origin.maker] = kind
-        return Judgement(kind, reason, _shown(said, atoms), decision if kind == "promotion" else None)
+        if kind != "promotion":
+            return Judgement(kind, reason, _shown(said, atoms))
+        fix = fix_of(decision, said.operands, source, target)
+        return Judgement(kind, reason, _shown(said, atoms), fix, decision)
 
     def _said(self, position: Position) -> Written:
         if position not in self._written:

@@ -43,6 +43,10 @@ class Function:
             self._frames[index] = frames_of(self.jaxpr.eqns[index])
         return self._frames[index]
 
+    def maker(self, var: Var) -> int | None:
+        """Which equation makes a value; None for an argument or a constant."""
+        return self._maker.get(var)
+
     def operands(self, index: int) -> tuple[Any, ...]:
         """The operands that met in the expression of an equation, as variables and literals.
 

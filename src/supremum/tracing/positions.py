@@ -95,7 +95,7 @@ def frames_of(equation: JaxprEqn) -> Frames:
             within_comprehension = False
         elif owner_of(code.co_filename) != BETWEEN:
             within_comprehension = code.co_name in _COMPREHENSIONS
-            positions.append(_position(code, offset))
+            positions.append(position_of(code, offset))
         elif not positions:
             in_custom_backward = in_custom_backward or code.co_qualname == _CUSTOM_BACKWARD
             if not any(wrapper in code.co_qualname for wrapper in _WRAPPERS):
@@ -107,7 +107,8 @@ def frames_of(equation: JaxprEqn) -> Frames:
 _known: dict[tuple[int, int], tuple[CodeType, Position]] = {}
 
 
-def _position(code: CodeType, offset: int) -> Position:
+def position_of(code: CodeType, offset: int) -> Position:
+    """The position that an offset in a code object stands for."""
     key = id(code), offset
     if key not in _known:
         # Two bytes for each instruction.

@@ -29,19 +29,20 @@ def program_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     if trace is not None and hasattr(function, "lower"):
         return trace(*args, **kwargs).jaxpr
     leaves, tree = jax.tree.flatten((args, kwargs))
-    traced = [index for index, leaf in enumerate(leaves) if _is_value(leaf)]
+    traced = [index for index, leaf in enumerate(leaves) if is_value(leaf)]
 
     def call(*values: Any) -> Any:
         given = list(leaves)
         for index, value in zip(traced, values, strict=True):
             given[index] = value
         inner_args, inner_kwargs = jax.tree.unflatten(tree, given)
-        return [leaf for leaf in jax.tree.leaves(function(*inner_args, **inner_kwargs)) if _is_value(leaf)]
+        return [leaf for leaf in jax.tree.leaves(function(*inner_args, **inner_kwargs)) if is_value(leaf)]
 
     return jax.make_jaxpr(call)(*(leaves[index] for index in traced))
 
 
-def _is_value(leaf: Any) -> bool:
+def is_value(leaf: Any) -> bool:
+    """Whether something is an array or a number, which a program can be given."""
     if isinstance(leaf, (bool, int, float, complex, np.generic)):
         return True
     return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
