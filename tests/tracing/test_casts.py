@@ -1,11 +1,13 @@
 """What casts of a program are, how often they run, and who is told to have caused them."""
 
 import functools
+import types
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 from jax import lax
 
 from supremum.tracing import casts, casts_of
@@ -118,6 +120,23 @@ def test_a_helper_called_twice_has_two_paths():
         (lambda x, y: jnp.ones(3, bool) * y[:3], "promotion"),
         (lambda x, y: jax.tree.map(lambda u: u.astype(y.dtype), {"x": x}), "explicit"),
         (lambda x, y: y.at[0].set(x[0]), "promotion"),
+        (lambda x, y: jnp.clip(x, np.float32(0), np.float32(1)), "promotion"),
+        (lambda x, y: jnp.where(x > 0, x, jnp.finfo("float32").min), "promotion"),
+        (lambda x, y: jnp.quantile(x, 0.5), "library"),
+        (lambda x, y: jax.nn.dot_product_attention(*[x.reshape(1, 2, 2, 2)] * 3), "library"),
+        (lambda x, y: jax.random.normal(jax.random.key(0), (3,), jnp.bfloat16), "library"),
+        (lambda x, y: jax.nn.one_hot(jnp.arange(3), 4, dtype=x.dtype), "explicit"),
+        (lambda x, y: jax.vmap(jnp.add)(x, y), "promotion"),
+        (lambda x, y: jnp.array([x[0], y[0]]), "promotion"),
+        (lambda x, y: jnp.polyval(y, x), "promotion"),
+        (lambda x, y: jnp.einsum("b,b", x, y), "promotion"),
+        (lambda x, y: types.SimpleNamespace(f=jnp.multiply).f(x, y), "promotion"),
+        (lambda x, y: y ** jnp.arange(8), "promotion"),
+        (lambda x, y: nnx.Param(y) * x, "promotion"),
+        (lambda x, y: x - nnx.Param(y), "promotion"),
+        (lambda x, y: jax.tree.map(jnp.subtract, {"x": x}, {"x": y}), "promotion"),
+        (lambda x, y: x + np.arange(8, dtype=np.float32), "promotion"),
+        (lambda x, y: "é" and x + y, "promotion"),
     ],
 )
 def test_classes(function, kind):
@@ -181,6 +200,26 @@ def test_errors_of_the_function_are_its_own():
         casts(lambda x: exec("raise ZeroDivisionError('mine')"))(X)
     with pytest.raises(TypeError, match="add got incompatible shapes"):
         casts(lambda x: x + jnp.ones(3))(X)
+
+
+def test_texts_are_cut_by_bytes():
+    assert only(lambda x, y: ["é", x + y], X, Y).expression == "x + y"
+    assert only(lambda ä, ö: ä * ö, X, Y).expression == "ä * ö"
+
+
+def test_a_number_in_the_source_is_an_operand():
+    cast = only(lambda i: i / 2, jnp.arange(3))
+    assert cast.operands == ("i: int32[3]", "2")
+    assert "divide makes float32 of int32" in cast.reason
+
+
+def test_equal_code_in_two_files_is_told_apart(tmp_path):
+    reports = []
+    for name in ("one", "two"):
+        names = {}
+        exec(compile("def f(x, y):\n    return x + y\n", str(tmp_path / name), "exec"), names)
+        reports.append(casts(names["f"])(X, Y))
+    assert [report[0].file for report in reports] == [str(tmp_path / "one"), str(tmp_path / "two")]
 
 
 def test_keys_are_not_numbers():

@@ -7,17 +7,19 @@ calls the operands decide: what the rules make of them, if they mix, is a promot
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from jax.extend.core import Literal as Number
+from jax.extend.core import primitives as p
 
 from supremum.decisions import Decision
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import DType
 from supremum.operands import Operand, as_operand
 from supremum.rules import get_rules
+from supremum.tracing.equations import aval_of
 from supremum.tracing.expressions import Sources
 from supremum.tracing.fixes import fix_of
 from supremum.tracing.meeting import Functions
@@ -73,8 +75,16 @@ class Judge:
             target: the dtype after.
         """
         atoms = self._functions.of(origin.site).operands(origin.site.index)
-        said = self._said(origin.maker) if origin.maker is not None and origin.maker.owner == USER else NOTHING
-        decision = _decision(said, atoms, source, target)
+        maker, said = origin.maker, NOTHING
+        if origin.user is not None and maker is not None and maker.owner != USER:
+            # An operator is the user's, whatever container forwards it to its array.
+            said = self._said(origin.user)
+            maker, said = (origin.user, said) if said.kind == "operator" else (maker, NOTHING)
+            origin = replace(origin, maker=maker)
+        elif maker is not None:
+            said = self._said(maker)
+        called = origin.site.equation.primitive is p.jit_p
+        decision = _decision(said, atoms, source, target, literals=called)
         kind, reason = self._class(origin, said, atoms, decision, source, target)
         if not origin.backward and origin.maker is not None and self._forward.get(origin.maker) != "promotion":
             self._forward[origin.maker] = kind
@@ -129,21 +139,29 @@ def _inside(origin: Origin, said: Written) -> tuple[CastClass, str]:
     if said.kind == "":
         return "unknown", "the source of this line cannot be read, and its operands are not mixed"
     if said.of_jax or origin.entry:
-        return "library", f"inside JAX's own {origin.entry or 'function'}, whose operands are not mixed"
+        return "library", f"a step inside {said.called or 'JAX'}, whose operands are not mixed"
     return "unknown", "what is called here cannot be told from its source, and its operands are not mixed"
 
 
-def _decision(said: Written, atoms: Sequence[Any], source: DType, target: DType) -> Decision | None:
-    """What the rules say about the operands, if it is this cast."""
+def _decision(said: Written, atoms: Sequence[Any], source: DType, target: DType, *, literals: bool) -> Decision | None:
+    """What the rules say about the operands, if it is this cast.
+
+    Args:
+        said: what is written there.
+        atoms: the operands.
+        source: the dtype before.
+        target: the dtype after.
+        literals: whether literals are what was passed, as to a jitted function, where they keep their weakness.
+    """
     if not any(_dtype_of(atom) == source for atom in atoms):
         return None
     if said.operation == "where" and len(atoms) == 3:
         atoms = atoms[1:]  # the condition promotes nothing
     # A literal is a number of Python's or an array without dimensions; of a call also something JAX itself put there.
     plain = [atom for atom in atoms if not isinstance(atom, Number)]
-    seen, numbers = (atoms, said.numbers) if said.kind == "operator" or said.operation else (plain, ())
+    seen, numbers = (atoms, said.numbers) if said.kind == "operator" or said.operation or literals else (plain, ())
     try:
-        choices = [_operands(seen, numbers, weak=True), _operands(seen, numbers, weak=False)]
+        choices = [_operands(seen, numbers, weak=not literals), _operands(seen, numbers, weak=False)]
     except OperandError:  # a key, a token: nothing that is promoted
         return None
     rules = get_rules("jax")
@@ -171,7 +189,7 @@ def _operand(atom: Any, number: Operand | None, *, weak: bool) -> Operand:
     if isinstance(atom, Number):
         if number is not None:
             return number
-        if weak:
+        if weak or aval_of(atom).weak_type:
             return as_operand(np.asarray(atom.val).item())
     return as_operand(atom.aval)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from supremum.errors import UnknownDtypeError, UnknownNameError
-from supremum.formats import DType, as_format
+from supremum.formats import DType, as_format, format_names
 from supremum.operands import Operand, as_operand
 from supremum.operations import as_operation
 from supremum.tracing.expressions import UNRESOLVED, Node, Source
@@ -38,6 +38,7 @@ class Written:
         names_dtype: whether a call says in which dtype: `astype`, `dtype=`, `jnp.float32(x)`.
         dtype: the dtype it names, where that can be read without running it.
         of_jax: whether a call is known to be one of JAX's own functions.
+        called: the text of what a call calls.
         operands: the texts of the operands of an operator.
         numbers: which of those are numbers written there, as operands.
     """
@@ -47,6 +48,7 @@ class Written:
     names_dtype: bool = False
     dtype: DType | None = None
     of_jax: bool = False
+    called: str = ""
     operands: tuple[str, ...] = ()
     numbers: tuple[Operand | None, ...] = ()
 
@@ -101,21 +103,21 @@ def _call(node: ast.Call, source: Source) -> Written:
     of_jax = called is not UNRESOLVED and _is_of_jax(called)
     target = _dtype(called) if isinstance(called, type) else None
     if called is UNRESOLVED and isinstance(node.func, ast.Attribute):
-        target = _dtype(name)  # jnp.float32(x), jnp being a local name
+        target = _named(name)  # jnp.float32(x), jnp being a local name
     if target is not None:
         return Written("call", names_dtype=True, dtype=target, of_jax=of_jax)
     for argument in _dtype_arguments(node, called, name):
         if not (isinstance(argument, ast.Constant) and argument.value is None):
             return Written("call", names_dtype=True, dtype=_dtype(_static(argument, source)), of_jax=of_jax)
     for argument in node.args:
-        if (target := _dtype(_static(argument, source))) is not None:
+        if (target := _named(_static(argument, source))) is not None:
             return Written("call", names_dtype=True, dtype=target, of_jax=of_jax)
         # tree.map(partial(jnp.asarray, dtype=jnp.bfloat16), tree)
         if isinstance(argument, ast.Call) and argument.args and _last_name(argument.func) == "partial":
             inner = _call(ast.Call(argument.args[0], argument.args[1:], argument.keywords), source)
             if inner.names_dtype:
                 return inner
-    return Written("call", _operation(called, name), of_jax=of_jax)
+    return Written("call", _operation(called, name), of_jax=of_jax, called=source.text(node.func))
 
 
 def _last_name(node: ast.expr) -> str:
@@ -165,6 +167,11 @@ def _static(node: ast.expr, source: Source) -> Any:
     if found is UNRESOLVED and isinstance(node, ast.Attribute):
         return node.attr
     return found
+
+
+def _named(value: Any) -> DType | None:
+    """The dtype of a value where one is not expected: what is called `"f"` need not be one."""
+    return None if isinstance(value, str) and value not in format_names() else _dtype(value)
 
 
 def _dtype(value: Any) -> DType | None:
