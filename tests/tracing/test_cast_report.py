@@ -1,10 +1,12 @@
 """The report on casts: sums, filters, text, HTML, JSON and explanations."""
 
+import io
 import json
 
 import jax.numpy as jnp
 import pytest
 from jax import lax
+from rich.console import Console
 
 from supremum.errors import ArgumentError
 from supremum.tracing import CastReport, Total, casts
@@ -63,8 +65,22 @@ def test_text():
 
 def test_long_reports_are_cut():
     report = casts(lambda x, y: [x[:n] + y[:n] for n in range(1, 60)])(*map(jnp.tile, (X, Y), (9, 9)))
-    assert "... and 19 more" in str(report)
+    assert str(report).count("+19 ") == 1
     assert report.to_html().count("<tr>") == 60
+
+
+def test_rich_shows_the_same_in_colours():
+    shown = []
+    for colours in (None, "standard"):
+        console = Console(file=io.StringIO(), width=200, color_system=colours, force_terminal=colours is not None)
+        console.print(REPORT)
+        shown.append(console.file.getvalue())
+    words = [text.split() for text in (shown[0].replace("─", ""), str(REPORT))]
+    assert words[0] == words[1]
+    assert "\x1b[31m" in shown[1]  # promotions are red
+    console = Console(file=io.StringIO(), width=60)
+    console.print(REPORT, CastReport(()))
+    assert max(map(len, console.file.getvalue().splitlines())) <= 60
 
 
 def test_html_is_escaped():

@@ -207,6 +207,16 @@ def test_texts_are_cut_by_bytes():
     assert only(lambda ä, ö: ä * ö, X, Y).expression == "ä * ö"
 
 
+def test_operands_are_those_of_the_expression_itself():
+    promoted = casts(lambda x: x.astype("float32") + x)(X).promotion[0]
+    assert promoted.operands == ('x.astype("float32"): float32[8]', "x: bfloat16[8]")
+    assert promoted.decision is not None
+    # A condition promotes nothing.
+    assert only(lambda x, y: jnp.where(x > 0, x, y), X, Y).reason == (
+        "float32 is the least upper bound: bfloat16 -> float32"
+    )
+
+
 def test_a_number_in_the_source_is_an_operand():
     cast = only(lambda i: i / 2, jnp.arange(3))
     assert cast.operands == ("i: int32[3]", "2")

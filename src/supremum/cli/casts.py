@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 
 from supremum.cli.output import checked_format, put_text
 from supremum.errors import ArgumentError, UnknownNameError
@@ -56,7 +57,13 @@ def casts(
         recorded, error = _of_script(target, script_arguments or [])
     else:
         recorded, error = _of_function(target, args)
-    put_text(_written(recorded, format), output)
+    console = Console()
+    if format == "terminal" and output is None and console.is_terminal:
+        for each in recorded:
+            console.print(f"\n{each}", style="bold", markup=False, highlight=False)
+            console.print(each.report)
+    else:
+        put_text(_written(recorded, format), output)
     if error is not None:
         _show(error)
         raise typer.Exit(_FAILED)

@@ -6,19 +6,14 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from supremum.errors import ArgumentError
 from supremum.render import aligned, columns_to_html
 from supremum.render.document import Document, to_html, to_text
 from supremum.tracing.cast import Cast
+from supremum.tracing.cast_table import HEADINGS, RIGHT, WIDTH, cut, lines_of, places_of, rich_tables
 from supremum.tracing.judging import CLASSES
-
-_HEADINGS = ("#", "bytes", "times", "from", "to", "shape", "class", "line", "expression")
-_RIGHT = frozenset({0, 1, 2})
-_SHOWN = 40
-_WIDTH = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,33 +129,39 @@ class CastReport:
         """
         return json.dumps(self.to_dict(), indent=indent)
 
+    @property
+    def title(self) -> str:
+        """How many casts there are, what they move, and of which classes they are."""
+        if not self.casts:
+            return "0 casts"
+        classes = ", ".join(f"{total.casts} {kind}" for kind, total in self.by_class.items())
+        total = self.total
+        return f"{total.casts} cast{'' if total.casts == 1 else 's'}, {total.bytes:,} bytes ({classes})"
+
     def to_html(self) -> str:
         """The report as an HTML fragment that needs no style sheet."""
-        lines = [_HEADINGS, *_lines(self.casts, _places(self.casts), None)]
-        return columns_to_html(self._title(), lines, right=_RIGHT)
+        return columns_to_html(self.title, [HEADINGS, *lines_of(self.casts)], right=RIGHT)
 
     def _repr_html_(self) -> str:
         return self.to_html()
 
-    def _title(self) -> str:
-        classes = ", ".join(f"{total.casts} {kind}" for kind, total in self.by_class.items())
-        return f"{_counted(self.total)}{f' ({classes})' if classes else ''}"
-
     def __str__(self) -> str:
         if not self.casts:
-            return "0 casts"
-        places = _places(self.casts)
-        rows = _lines(self.casts, places, _WIDTH)
-        lines = [self._title(), "", aligned((_HEADINGS, *rows[:_SHOWN]), right=_RIGHT)]
-        if len(rows) > _SHOWN:
-            lines.append(f"... and {len(rows) - _SHOWN} more, in .casts, to_html() and to_json()")
-        totals = [("class", "casts", "bytes")]
-        totals += [(kind, str(total.casts), f"{total.bytes:,}") for kind, total in self.by_class.items()]
-        per_line = [("line", "casts", "bytes")]
-        per_line += [(places[at], str(total.casts), f"{total.bytes:,}") for at, total in self.by_line.items()]
-        right = frozenset({1, 2})
-        lines += ["", aligned(totals, right=right), "", aligned(per_line[: _SHOWN + 1], right=right)]
-        return "\n".join(lines)
+            return self.title
+        tables = [aligned((HEADINGS, *cut(lines_of(self.casts, WIDTH))), right=RIGHT)]
+        tables += [aligned(cut(lines), right=frozenset({1, 2})) for lines in self._totals()]
+        return "\n\n".join([self.title, *tables])
+
+    def __rich__(self) -> Any:
+        """What `rich.print` prints: the same in colours, as wide as the terminal."""
+        return rich_tables(self.title, self.casts, self._totals())
+
+    def _totals(self) -> list[list[tuple[str, ...]]]:
+        """The totals for each class and each line, with their headings."""
+        places = places_of(self.casts)
+        kinds = [(kind, str(total.casts), f"{total.bytes:,}") for kind, total in self.by_class.items()]
+        lines = [(places[at], str(total.casts), f"{total.bytes:,}") for at, total in self.by_line.items()]
+        return [[("class", "casts", "bytes"), *kinds], [("line", "casts", "bytes"), *lines]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,40 +216,3 @@ def _totals(casts: Sequence[Cast], key: Callable[[Cast], str]) -> dict[str, Tota
 
 def _data(total: Total) -> dict[str, int]:
     return {"casts": total.casts, "bytes": total.bytes}
-
-
-def _counted(total: Total) -> str:
-    return f"{total.casts} cast{'' if total.casts == 1 else 's'}, {total.bytes:,} bytes"
-
-
-def _places(casts: Sequence[Cast]) -> dict[str, str]:
-    """How tables write the users' lines: by the name of the file, where no other has the same."""
-    files = {cast.file for cast in casts}
-    names = Counter(Path(file).name for file in files)
-    return {
-        cast.where: f"{Path(cast.file).name}:{cast.line}"
-        if cast.file and names[Path(cast.file).name] == 1
-        else cast.where
-        for cast in casts
-    }
-
-
-def _lines(casts: Sequence[Cast], places: dict[str, str], width: int | None) -> list[tuple[str, ...]]:
-    """A line for each cast; casts that differ in nothing shown share one, with the number of the first of them."""
-    merged: dict[tuple[str, ...], list[tuple[int, Cast]]] = {}
-    for index, cast in enumerate(casts):
-        shape = f"[{','.join(map(str, cast.shape))}]"
-        times = "?" if cast.times is None else str(cast.times)
-        text = (
-            cast.expression if width is None or len(cast.expression) <= width else f"{cast.expression[: width - 3]}..."
-        )
-        key = (times, str(cast.source), str(cast.target), shape, cast.kind, places[cast.where], text)
-        merged.setdefault(key, []).append((index, cast))
-    return [
-        (str(found[0][0]), f"{sum(cast.total_bytes for _, cast in found):,}", _runs(key[0], len(found)), *key[1:])
-        for key, found in merged.items()
-    ]
-
-
-def _runs(times: str, count: int) -> str:
-    return times if count == 1 else f"{count} x {times}"
