@@ -162,7 +162,7 @@ def test_what_is_not_known_is_not_guessed():
     double.defvjp(lambda x: (x + x, None), lambda _, ct: ((ct.astype("bfloat16") * X).astype("float32"),))
     report = casts(jax.grad(lambda x: double(x).sum()))(Y)
     assert [cast.kind for cast in report] == ["unknown", "unknown"]
-    assert "backward function of a jax.custom_vjp" in report[0].reason
+    assert "in a derivative rule" in report[0].reason
     assert report[0].expression == "double(x)"
 
 
@@ -215,6 +215,19 @@ def test_operands_are_those_of_the_expression_itself():
     assert only(lambda x, y: jnp.where(x > 0, x, y), X, Y).reason == (
         "float32 is the least upper bound: bfloat16 -> float32"
     )
+
+
+def test_a_statement_that_is_an_expression_is_read_as_one():
+    def function(x, y):
+        x.astype(y.dtype)
+        x + y
+
+    assert sorted(cast.kind for cast in casts(function)(X, Y)) == ["explicit", "promotion"]
+
+
+def test_functions_of_jax_with_rules_of_their_own_are_its():
+    report = casts(jax.grad(lambda x: jax.nn.relu(jax.nn.logsumexp(x)).astype("float32")))(X)
+    assert {cast.kind for cast in report} <= {"library", "explicit"}
 
 
 def test_a_number_in_the_source_is_an_operand():

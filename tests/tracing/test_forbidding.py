@@ -89,6 +89,11 @@ def test_a_program_is_looked_at_once_for_each_type():
     for x in (X, X, Y, X):
         checked(x, Y)
     assert seen == [X.dtype, Y.dtype]
+    seen.clear()
+    checked = forbid_casts()(function)
+    for _ in range(3):
+        checked(X, Y)
+    assert len(seen) == 4  # looked at, and run three times
 
 
 def test_inside_and_outside_of_jit():

@@ -52,6 +52,30 @@ def test_planted_casts_are_found(chunk, tmp_path):
         unknown["unknown"] += report.by_class["unknown"].casts if "unknown" in report.by_class else 0
 
 
+@pytest.mark.parametrize("chunk", range(2))
+def test_planted_casts_are_found_in_derivatives_too(chunk, tmp_path):
+    """On their lines: what JAX takes out of checkpoints and loops has lost the calls that led there."""
+    for seed in range(chunk, 60, 2):
+        program = Program(random.Random(seed))
+        if "while_loop" in program.text:  # has no gradient
+            continue
+        path = tmp_path / f"planted_{seed}.py"
+        path.write_text(program.text)
+        main = getattr(load(path, f"derived_{seed}", registered=False), program.main)
+        report = casts(jax.grad(lambda a, b, i, main=main: main(a, b, i).astype(jnp.float32).sum()))(*OPERANDS)
+        kinds = {(plant.path[-1], plant.kind) for plant in program.expected}
+        found = {
+            (cast.line, cast.kind)
+            for cast in report
+            if cast.file == str(path) and cast.kind in ("promotion", "explicit")
+        }
+        assert found <= kinds, path
+        used = {(plant.path[-1], plant.kind) for plant in program.expected if plant.times != 0}
+        assert used <= found, path
+        unknown["all"] += len(report)
+        unknown["unknown"] += report.by_class["unknown"].casts if "unknown" in report.by_class else 0
+
+
 def test_little_is_unknown():
     print(f"{unknown['unknown']} of {unknown['all']} casts are of unknown origin")
     assert unknown["unknown"] <= 0.05 * unknown["all"]

@@ -72,7 +72,7 @@ def test_what_casts_on_request_is_known_by_name(function, entry):
     assert frames(function, X).entry == entry
 
 
-def test_backward_functions_keep_no_frames_and_are_known():
+def test_derivative_rules_keep_no_frames_and_are_known():
     @jax.custom_vjp
     def double(x):
         return x + x
@@ -80,8 +80,17 @@ def test_backward_functions_keep_no_frames_and_are_known():
     double.defvjp(lambda x: (x + x, None), lambda _, cotangent: ((cotangent * 2).astype("float16").astype("float32"),))
     program = jax.make_jaxpr(jax.grad(lambda x: double(x).sum()))(Y)
     found = [s for s in walk(program) if s.equation.primitive is p.convert_element_type_p]
-    assert [frames_of(site.equation).in_custom_backward for site in found] == [True, True]
-    assert not frames(lambda x: x.astype("float32"), X).in_custom_backward
+    assert [frames_of(site.equation).in_custom_rule for site in found] == [True, True]
+    assert not frames(lambda x: x.astype("float32"), X).in_custom_rule
+
+    @jax.custom_jvp
+    def triple(x):
+        return 3 * x
+
+    triple.defjvp(lambda primals, tangents: (3 * primals[0], tangents[0].astype("float16").astype("float32")))
+    inner = jax.jit(lambda x: triple(x).sum())
+    found = [s for s in walk(jax.make_jaxpr(jax.grad(inner))(Y)) if s.equation.primitive is p.convert_element_type_p]
+    assert {frames_of(site.equation).in_custom_rule for site in found} == {True}
 
 
 def test_without_a_traceback_there_are_no_frames():

@@ -13,6 +13,8 @@ import optax
 import pytest
 from flax import nnx
 
+from mixed_precision.autocasting.programs import PROGRAMS as AUTOCAST_PROGRAMS
+from supremum.mixed_precision import autocast
 from supremum.tracing import casts
 from tracing.lowered import converts
 
@@ -118,6 +120,20 @@ def test_the_report_has_the_casts_of_the_lowered_text(name):
     # What a library does on its own is not the user's promotion.
     assert {cast.expression for cast in report.promotion} <= {"self.attention(hidden) * jnp.float32(0.5)"}
     assert str(report.explain(0))
+
+
+# What is written otherwise than as a conversion: numbers made complex or real; random bits; LAPACK's names.
+UNLIKE = {"transformed", "complexes", "random", "linear_algebra"}
+
+
+@pytest.mark.parametrize("name", sorted(AUTOCAST_PROGRAMS.keys() - UNLIKE))
+def test_programs_of_every_corner_of_jax_in_mixed_precision(name):
+    function = jax.grad(autocast(AUTOCAST_PROGRAMS[name], "mixed_bfloat16"))
+    arguments = jax.ShapeDtypeStruct((8, 8), jnp.float32), jax.ShapeDtypeStruct((4, 8), jnp.float32)
+    report = casts(function)(*arguments)
+    found = Counter((str(cast.source), str(cast.target)) for cast in report if cast.times != 0)
+    assert found == converts(jax.jit(function).lower(*arguments).as_text())
+    assert all("derivative rule" in cast.reason for cast in report if cast.kind == "unknown")
 
 
 def test_lines_scopes_and_libraries_are_named():

@@ -57,6 +57,11 @@ def test_a_state_that_comes_back_in_another_dtype():
     assert "traced again when that is passed in" in str(value)
 
 
+def test_every_result_is_taken_to_come_back_once():
+    report = weak_types(lambda mean, count: (mean * X[0], count + 1))(0.0, 0.0)
+    assert [value.path for value in report.retraces] == ["[0]"]
+
+
 def test_results_that_are_weak():
     (value,) = weak_types(lambda x: (x, 3.0))(X)
     assert (value.role, value.path, value.retraces) == ("result", "[1]", False)

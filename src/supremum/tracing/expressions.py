@@ -54,7 +54,7 @@ class Source:
             for node in self._ends.get(end, ())
             if isinstance(node, ast.Call) and (node.lineno, node.col_offset) <= (position.line, position.column)
         )
-        return max(around, key=lambda node: (node.lineno, node.col_offset), default=None)
+        return next(around, None)
 
     def text(self, node: Node) -> str:
         """What the user wrote, on one line."""

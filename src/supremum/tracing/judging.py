@@ -111,8 +111,8 @@ class Judge:
         maker = origin.maker
         if maker is not None and maker.owner != USER:
             return "library", f"{maker.owner} casts at {maker}: {self._sources.text(maker)}"
-        if origin.in_custom_backward:
-            return "unknown", "in the backward function of a jax.custom_vjp, of which JAX keeps no position"
+        if origin.in_custom_rule and not said.of_jax:
+            return "unknown", "in a derivative rule by jax.custom_jvp or custom_vjp, of which JAX keeps no position"
         if said.names_dtype and (said.dtype is None or said.dtype in (source, target)):
             named = "a dtype" if said.dtype is None else str(said.dtype)
             return "explicit", f"the call asks for {named}"

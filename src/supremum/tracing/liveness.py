@@ -43,7 +43,7 @@ class Liveness:
 def _wanted(equation: JaxprEqn, needed: set[Var], every: tuple[bool, ...]) -> tuple[bool, ...]:
     """Which results of the function that an equation calls are needed."""
     results = tuple(var in needed for var in equation.outvars)
-    if equation.primitive.name in _SAME_RESULTS:
+    if equation.primitive.name in _SAME_RESULTS and len(results) == len(every):
         return results
     if equation.primitive is p.scan_p:
         carries = equation.params["num_carry"]

@@ -22,8 +22,8 @@ class Origin:
         path: the user's calls that led there, outermost first; the last of them is the user's own expression.
         entry: the function of JAX that was called there; empty where it is not known.
         backward: whether it belongs to a backward pass.
-        in_custom_backward: whether it belongs to the backward function of a `jax.custom_vjp`, of which only the call of
-            the function itself is known.
+        in_custom_rule: whether it belongs to a derivative rule of a function of the user's, of which only the call of
+            that function is known.
     """
 
     site: Site
@@ -31,7 +31,7 @@ class Origin:
     path: tuple[Position, ...]
     entry: str
     backward: bool
-    in_custom_backward: bool = False
+    in_custom_rule: bool = False
 
     @property
     def user(self) -> Position | None:
@@ -59,10 +59,10 @@ class Origins:
             if outer is None:
                 return Origin(site, None, (), frames.entry, backward)
             # Of the functions that JAX calls in itself the outermost one is what was called.
-            return Origin(outer.site, outer.maker, outer.path, outer.entry, backward, outer.in_custom_backward)
+            return Origin(outer.site, outer.maker, outer.path, outer.entry, backward, outer.in_custom_rule)
         own = tuple(position for position in reversed(frames.positions) if position.owner == USER)
         path = (*(() if outer is None else outer.path), *own)
-        return Origin(site, frames.positions[0], path, frames.entry, backward, frames.in_custom_backward)
+        return Origin(site, frames.positions[0], path, frames.entry, backward, frames.in_custom_rule)
 
     def _of_caller(self, site: Site) -> Origin:
         # Programs nest deeper than Python recurses: what is not known yet is asked for from the outside in.

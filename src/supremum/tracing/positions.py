@@ -54,21 +54,20 @@ class Frames:
     Args:
         positions: of the user's calls and of libraries', innermost first; JAX's own and Python's are left out.
         entry: the function of JAX that the innermost of them called; empty where JAX keeps no frame of it.
-        in_custom_backward: whether it belongs to the backward function of a `jax.custom_vjp`, of which JAX keeps no
-            frames: the innermost position is the call of the function that it is the derivative of.
+        in_custom_rule: whether it belongs to a derivative rule of a function with `jax.custom_jvp` or `custom_vjp`, of
+            which JAX kept no frames: the innermost position is the call of the function whose rule it is.
     """
 
     positions: tuple[Position, ...]
     entry: str
-    in_custom_backward: bool
+    in_custom_rule: bool
 
 
 NO_FRAMES = Frames((), "", False)
 # How functions of JAX that convert on request appear in its frames: methods and functions, and calls of scalar types.
 EXPLICIT_ENTRIES = frozenset({"astype", "_astype", "convert_element_type", "_ScalarMeta.__call__"})
 """Entries whose only purpose is a cast, for calls whose source does not say what they call."""
-# The last function of JAX that is called before the backward function of a `jax.custom_vjp` is needed.
-_CUSTOM_BACKWARD = "CustomVJPCallPrimitive.bind_with_trace"
+_CUSTOM_RULES = frozenset({"custom_jvp.__call__", "custom_vjp.__call__"})
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
 # Wrappers of JAX around its public functions, which say nothing about what was called.
 _WRAPPERS = ("reraise_with_filtered_traceback", "_forward_operator_to_aval", "_forward_method_to_aval", "PjitFunction")
@@ -88,7 +87,7 @@ def frames_of(equation: JaxprEqn) -> Frames:
         return NO_FRAMES
     positions: list[Position] = []
     entry = ""
-    in_custom_backward = within_comprehension = False
+    within_comprehension = False
     for code, offset in zip(*raw_frames(), strict=True):
         if within_comprehension:
             # Until Python 3.12 a comprehension is a function, which the one around it calls.
@@ -96,11 +95,9 @@ def frames_of(equation: JaxprEqn) -> Frames:
         elif owner_of(code.co_filename) != BETWEEN:
             within_comprehension = code.co_name in _COMPREHENSIONS
             positions.append(position_of(code, offset))
-        elif not positions:
-            in_custom_backward = in_custom_backward or code.co_qualname == _CUSTOM_BACKWARD
-            if not any(wrapper in code.co_qualname for wrapper in _WRAPPERS):
-                entry = code.co_qualname
-    return Frames(tuple(positions), entry, in_custom_backward)
+        elif not positions and not any(wrapper in code.co_qualname for wrapper in _WRAPPERS):
+            entry = code.co_qualname
+    return Frames(tuple(positions), entry, bool(positions) and entry in _CUSTOM_RULES)
 
 
 # By identity: code objects of two files that read alike are equal. They are kept, so that identities stay theirs.
