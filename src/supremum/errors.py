@@ -5,6 +5,7 @@ Exception
     ├── ArgumentError          (ValueError) a value out of the bounds that the message states
     ├── UnknownNameError       (ValueError) a policy, rule set, operation, ... nobody has heard of
     │   └── UnknownDtypeError  (also TypeError) a dtype that is no number format known here
+    ├── ForbiddenCastError     (TypeError) in `supremum.tracing`: a program casts what it was not to cast
     ├── OperandError           (TypeError) something that cannot take part in promotion at all
     └── PromotionError         (TypeError) in `supremum.decisions`: the rules refuse
         └── ScalarOverflowError  (also OverflowError) because a Python number does not fit

@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from supremum import __version__
+from supremum.cli.casts import casts
 from supremum.cli.demo import demo
 from supremum.cli.diff import diff
 from supremum.cli.explain import explain, rules
@@ -37,6 +38,7 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(table)
+app.command()(casts)
 app.command()(diff)
 # So that -5 is a number and no option.
 app.command(context_settings={"ignore_unknown_options": True})(explain)

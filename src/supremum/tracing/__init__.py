@@ -1,25 +1,47 @@
-"""What a JAX function does to dtypes: walking its jaxpr, and rewriting it in other dtypes."""
+"""What a JAX function does to dtypes: its casts, its weak values, walking its jaxpr, and rewriting it in others."""
 
+from supremum.tracing.carries import CarryMismatch, carry_mismatches
+from supremum.tracing.cast import Cast
+from supremum.tracing.cast_report import CastReport, Explanation, Total
+from supremum.tracing.casts import casts, casts_of
 from supremum.tracing.equations import CALLS, Callee, aval_of, callees, line_of, name_of_call, scopes_of
+from supremum.tracing.forbidding import ForbiddenCastError, forbid_casts
 from supremum.tracing.rewriting import ENTERED, Rewriter
 from supremum.tracing.treatments import Entry, Judge, Rewritten, Treatment, Value
+from supremum.tracing.value_types import Place, ValueType
 from supremum.tracing.walk import Site, walk
+from supremum.tracing.weak_types import WeakReport, WeakValue, weak_types
 
 __all__ = [
     "CALLS",
     "ENTERED",
     "Callee",
+    "CarryMismatch",
+    "Cast",
+    "CastReport",
     "Entry",
+    "Explanation",
+    "ForbiddenCastError",
     "Judge",
+    "Place",
     "Rewriter",
     "Rewritten",
     "Site",
+    "Total",
     "Treatment",
     "Value",
+    "ValueType",
+    "WeakReport",
+    "WeakValue",
     "aval_of",
     "callees",
+    "carry_mismatches",
+    "casts",
+    "casts_of",
+    "forbid_casts",
     "line_of",
     "name_of_call",
     "scopes_of",
     "walk",
+    "weak_types",
 ]

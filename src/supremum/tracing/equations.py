@@ -44,6 +44,21 @@ def _scopes(stack: Any) -> tuple[str, ...]:
     return tuple(entry.name for entry in stack.stack if type(entry).__name__ == "Scope")
 
 
+def is_backward(equation: JaxprEqn) -> bool:
+    """Whether an equation belongs to a backward pass.
+
+    >>> import jax
+    >>> [is_backward(equation) for equation in jax.make_jaxpr(jax.grad(jax.numpy.sin))(1.0).eqns]
+    [False, False, True]
+    """
+    return _is_backward(equation.source_info.name_stack)
+
+
+@lru_cache(maxsize=4096)
+def _is_backward(stack: Any) -> bool:
+    return any(type(entry).__name__ == "Transform" and entry.name == "transpose" for entry in stack.stack)
+
+
 def name_of_call(equation: JaxprEqn) -> str:
     """The name of the function that an equation calls; empty where it calls none or one without a name.
 

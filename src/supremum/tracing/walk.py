@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 
@@ -19,12 +19,18 @@ class Site:
         scopes: the `jax.named_scope` blocks around it, those of the calling equations first.
         callers: the equations that call the function it stands in, outermost first.
         trips: how often it runs when the whole program runs once; None where only the run can say.
+        function: the function it stands in.
+        index: which of its equations it is.
+        caller: the site of the last of the callers; None in the program itself.
     """
 
     equation: JaxprEqn
     scopes: tuple[str, ...]
     callers: tuple[JaxprEqn, ...]
     trips: int | None
+    function: Jaxpr = field(repr=False, compare=False)
+    index: int = field(compare=False)
+    caller: Site | None = field(repr=False, compare=False)
 
     @property
     def path(self) -> str:
@@ -43,7 +49,7 @@ def walk(function: Jaxpr | ClosedJaxpr) -> Iterator[Site]:
     [('scan', 1), ('sin', 5)]
     """
     # A stack, not a recursion: programs nest deeper than Python does.
-    pending = [_sites(open_jaxpr(function), (), (), 1)]
+    pending = [_sites(open_jaxpr(function), None, 1)]
     while pending:
         site = next(pending[-1], None)
         if site is None:
@@ -53,14 +59,15 @@ def walk(function: Jaxpr | ClosedJaxpr) -> Iterator[Site]:
         pending.extend(
             _sites(
                 callee.jaxpr,
-                site.scopes,
-                (*site.callers, site.equation),
+                site,
                 None if site.trips is None or callee.trips is None else site.trips * callee.trips,
             )
             for callee in reversed(callees(site.equation))
         )
 
 
-def _sites(jaxpr: Jaxpr, scopes: tuple[str, ...], callers: tuple[JaxprEqn, ...], trips: int | None) -> Iterator[Site]:
-    for equation in jaxpr.eqns:
-        yield Site(equation, (*scopes, *scopes_of(equation)), callers, trips)
+def _sites(jaxpr: Jaxpr, caller: Site | None, trips: int | None) -> Iterator[Site]:
+    scopes = () if caller is None else caller.scopes
+    callers = () if caller is None else (*caller.callers, caller.equation)
+    for index, equation in enumerate(jaxpr.eqns):
+        yield Site(equation, (*scopes, *scopes_of(equation)), callers, trips, jaxpr, index, caller)

@@ -1,0 +1,123 @@
+"""Every cast in a JAX program, and who caused it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
+from jax.extend.core import primitives as p
+
+from supremum.errors import UnknownDtypeError
+from supremum.formats import DType, as_format
+from supremum.promotion import explain
+from supremum.tracing.cast import Cast
+from supremum.tracing.cast_report import CastReport
+from supremum.tracing.equations import aval_of
+from supremum.tracing.expressions import Sources
+from supremum.tracing.judging import Judge
+from supremum.tracing.liveness import Liveness
+from supremum.tracing.meeting import Functions
+from supremum.tracing.origins import Origins
+from supremum.tracing.programs import program_of
+from supremum.tracing.walk import walk
+
+
+def casts(function: Callable[..., Any]) -> Callable[..., CastReport]:
+    """Find every cast in what a function does to its arguments, and who caused it. Nothing is compiled or run.
+
+    Casts inside `scan`, `while_loop`, `cond`, `checkpoint`, `vmap`, `shard_map`, nested `jit` and functions with
+    derivatives of their own are found too; docs/casts.md says what can and what cannot be known of them.
+
+    Args:
+        function: any function that JAX can trace, jitted or not.
+
+    Returns:
+        A function of the same arguments that gives the report. For arrays `jax.ShapeDtypeStruct` will do.
+
+    >>> import jax.numpy as jnp
+    >>> report = casts(lambda x, w: jnp.sum(x * w))(jnp.ones(4, "bfloat16"), jnp.ones(4))
+    >>> [(cast.kind, str(cast.source), str(cast.target), cast.expression) for cast in report]
+    [('promotion', 'bfloat16', 'float32', 'x * w')]
+    """
+
+    def report(*args: Any, **kwargs: Any) -> CastReport:
+        return casts_of(program_of(function, args, kwargs))
+
+    return report
+
+
+def casts_of(program: ClosedJaxpr | Jaxpr) -> CastReport:
+    """Every cast in a program that is traced already.
+
+    Args:
+        program: what `jax.make_jaxpr` gives.
+
+    >>> import jax, jax.numpy as jnp
+    >>> len(casts_of(jax.make_jaxpr(lambda x: x.astype("float16"))(1.0)))
+    1
+    """
+    functions, sources, liveness = Functions(), Sources(), Liveness()
+    origins, judge = Origins(functions), Judge(functions, sources)
+    found: list[Cast] = []
+    for site in walk(program):
+        used = liveness.used(site)
+        for operand, source, target in _conversions(site.equation):
+            origin = origins.of(site)
+            judged = judge.judge(origin, source, target)
+            place = origin.user or origin.maker
+            found.append(
+                Cast(
+                    source=source,
+                    target=target,
+                    shape=operand.shape,
+                    weak=operand.weak_type,
+                    times=site.trips if used else 0,
+                    kind=judged.kind,
+                    reason=judged.reason,
+                    file="" if place is None else place.file,
+                    line=0 if place is None else place.line,
+                    expression="" if place is None else sources.text(place),
+                    path=tuple((position, sources.text(position)) for position in origin.path),
+                    operands=judged.operands,
+                    scope=site.path,
+                    operation=site.equation.primitive.name,
+                    fix=judged.fix,
+                    decision=judged.decision,
+                )
+            )
+    # Sorting keeps the order of the program among those that move as much.
+    return CastReport(tuple(sorted(found, key=lambda cast: -cast.total_bytes)))
+
+
+def _conversions(equation: JaxprEqn) -> Iterator[tuple[Any, DType, DType]]:
+    """The operands that an equation converts, each with its dtype before and after."""
+    if equation.primitive is p.convert_element_type_p:
+        operand = aval_of(equation.invars[0])
+        wanted = [(operand, aval_of(equation.outvars[0]).dtype)]
+    elif equation.primitive is p.pow_p:
+        # A power takes an exponent of integers and casts it itself.
+        base, exponent = (aval_of(atom) for atom in equation.invars)
+        wanted = [(exponent, base.dtype)]
+    elif equation.primitive is p.dot_general_p:
+        # A product takes operands of two dtypes and casts them itself, unless it says in which format to read them.
+        left, right = (aval_of(atom) for atom in equation.invars)
+        if isinstance(equation.params["precision"], (jax.lax.DotAlgorithm, jax.lax.DotAlgorithmPreset)):
+            return
+        met = explain(left, right, rules="jax")
+        target = met.dtype if met else aval_of(equation.outvars[0]).dtype
+        wanted = [(left, target), (right, target)]
+    else:
+        return
+    for operand, target in wanted:
+        if operand.dtype != target and _is_format(operand.dtype) and _is_format(target):
+            yield operand, operand.dtype, target
+
+
+def _is_format(dtype: Any) -> bool:
+    try:
+        as_format(dtype)
+    except UnknownDtypeError:  # a key, or the dtype of a tangent of integers
+        return False
+    return True

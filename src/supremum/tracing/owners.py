@@ -1,0 +1,62 @@
+"""Whose code a file is: the user's, a library's, or nobody's who could be asked about a cast."""
+
+from __future__ import annotations
+
+import site
+import sysconfig
+from functools import cache
+from pathlib import Path
+
+import jax
+
+USER = ""
+"""The owner of every file that is not known to belong to somebody else."""
+BETWEEN = "jax"
+"""The owner of frames that stand between a library and what it calls: JAX's own, Python's, and this package's."""
+
+_INSTALLED = ("site-packages", "dist-packages")
+_TYPED_IN = ("<stdin>", "<string>", "<ipython-input", "<doctest")
+_HERE = str(Path(__file__).parent)
+_OURS = str(Path(__file__).parents[1])
+_JAX = str(Path(jax.__file__).parent)
+_PYTHON = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
+_SITES = tuple({*site.getsitepackages(), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
+
+
+@cache
+def owner_of(file: str) -> str:
+    """Who wrote a file: `USER`, `BETWEEN`, or the name of an installed package.
+
+    What is installed in the folders of Python's package manager is a library; a package that is installed as editable
+    lies elsewhere, and counts as the user's.
+
+    Args:
+        file: the name of a file, as code objects have it.
+
+    >>> owner_of("/home/me/train.py"), owner_of("/usr/lib/python3.11/site-packages/flax/linen/linear.py")
+    ('', 'flax')
+    """
+    if _under(file, _JAX) or _under(file, _HERE):
+        return BETWEEN
+    if _under(file, _OURS):
+        return "supremum"
+    for root in _SITES:
+        if _under(file, root):
+            return _package(file[len(root) + 1 :])
+    for part in _INSTALLED:
+        _, found, inside = file.rpartition(f"/{part}/")
+        if found:
+            return _package(inside)
+    if any(_under(file, root) for root in _PYTHON):
+        return BETWEEN
+    # Wrappers that libraries write at run time, and Python's frozen modules.
+    return BETWEEN if file.startswith("<") and not file.startswith(_TYPED_IN) else USER
+
+
+def _package(inside: str) -> str:
+    name = Path(inside).parts[0].removesuffix(".py")
+    return BETWEEN if name in ("jax", "jaxlib") else name
+
+
+def _under(file: str, root: str) -> bool:
+    return file.startswith(root) and file[len(root) : len(root) + 1] in ("/", "\\")

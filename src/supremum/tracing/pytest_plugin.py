@@ -1,0 +1,30 @@
+"""A fixture for pytest; `pytest_plugins = ["supremum.tracing.pytest_plugin"]` in a conftest.py brings it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from supremum.tracing.allowing import Allowed
+from supremum.tracing.forbidding import forbid_casts
+
+
+@pytest.fixture(name="forbid_casts")
+def forbid_casts_fixture() -> Callable[..., Any]:
+    """A function that calls another one, whose program may not cast: `forbid_casts(step, state, batch)`.
+
+    Its `kinds=` and `allow=` are those of `supremum.tracing.forbid_casts`; the other arguments go to the function.
+    """
+
+    def call(
+        function: Callable[..., Any],
+        *args: Any,
+        kinds: Iterable[str] = ("promotion",),
+        allow: Allowed | Iterable[Allowed] = (),
+        **kwargs: Any,
+    ) -> Any:
+        return forbid_casts(*kinds, allow=allow)(function)(*args, **kwargs)
+
+    return call

@@ -1,0 +1,249 @@
+"""What casts of a program are, how often they run, and who is told to have caused them."""
+
+import functools
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+from jax import lax
+
+from supremum.tracing import casts, casts_of
+
+X, Y = jnp.ones(8, jnp.bfloat16), jnp.ones(8)
+
+
+def only(function, *operands):
+    (cast,) = casts(function)(*operands)
+    return cast
+
+
+def seen(function, *operands):
+    return [(cast.kind, str(cast.source), str(cast.target)) for cast in casts(function)(*operands)]
+
+
+def test_a_cast_says_everything_about_itself():
+    def inner(x, y):
+        return x * y
+
+    def outer(x, y):
+        with jax.named_scope("layer"):
+            return lax.scan(lambda c, _: (c, inner(x, c)), y, length=5)[1]
+
+    cast = only(outer, X, Y)
+    assert (cast.source, cast.target, cast.shape, cast.times) == (X.dtype, Y.dtype, (8,), 5)
+    assert (cast.bytes, cast.total_bytes) == (48, 240)
+    assert (cast.kind, cast.expression, cast.operation) == ("promotion", "x * y", "convert_element_type")
+    assert (cast.file, cast.line) == (__file__, inner.__code__.co_firstlineno + 1)
+    assert [text for _, text in cast.path] == [
+        "lax.scan(lambda c, _: (c, inner(x, c)), y, length=5)", "inner(x, c)", "x * y"
+    ]  # fmt: skip
+    assert cast.operands == ("x: bfloat16[8]", "y: float32[8]")
+    assert cast.scope == "layer"
+    assert cast.decision is not None
+    assert (cast.decision.operation, cast.decision.dtype) == ("multiply", Y.dtype)
+    assert (cast.widening, cast.lossy, cast.weak) == (True, False, False)
+
+
+def test_only_changes_of_dtype_are_casts():
+    assert seen(lambda x: x.astype(x.dtype) * 2.0 + jnp.asarray(3, x.dtype), Y) == []
+    weak_to_strong = jax.make_jaxpr(lambda x: lax.convert_element_type(x, jnp.float32))(1.0)
+    assert len(weak_to_strong.eqns) == 1
+    assert len(casts_of(weak_to_strong)) == 0
+
+
+def test_a_product_of_two_dtypes_is_a_cast_without_an_equation():
+    for function in (lambda x, y: x @ y, jnp.dot, lambda x, y: lax.dot(x, y, preferred_element_type=jnp.float32)):
+        cast = only(function, X, Y)
+        assert (cast.operation, cast.source, cast.target) == ("dot_general", X.dtype, Y.dtype)
+    assert only(lambda x, y: x @ y, X, Y).kind == "promotion"
+    assert seen(lambda x: lax.dot(x, x, preferred_element_type=jnp.float32), X) == []
+    # float16 and bfloat16 meet in a third.
+    both = seen(lambda x, y: x @ y, X, X.astype(jnp.float16))
+    assert sorted(both) == [("promotion", "bfloat16", "float32"), ("promotion", "float16", "float32")]
+
+
+@pytest.mark.parametrize(
+    ("function", "times"),
+    [
+        (lambda x, y: x + y, 1),
+        (lambda x, y: lax.scan(lambda c, _: (c, x + y), 0, length=7)[1], 7),
+        (lambda x, y: lax.while_loop(lambda c: True, lambda c: c + x, y), None),
+        (lambda x, y: lax.fori_loop(0, 3, lambda _, c: jax.checkpoint(lambda u: u + x)(c), y), 3),
+        (lambda x, y: jax.vmap(lambda u: u + y[0])(x), 1),
+    ],
+)
+def test_times(function, times):
+    assert only(function, X, Y).times == times
+
+
+def test_both_branches_count():
+    report = casts(lambda p, x, y: lax.cond(p, lambda: x + y, lambda: x * y))(True, X, Y)
+    assert sorted(cast.expression for cast in report.promotion) == ["x * y", "x + y"]
+    assert {cast.times for cast in report} == {1}
+
+
+def test_a_helper_called_twice_has_two_paths():
+    @jax.jit
+    def helper(x, y):
+        return x + y
+
+    def function(x, y):
+        first = helper(x, y)
+        return first + helper(x, y)
+
+    report = casts(function)(X, Y)
+    first, body = function.__code__.co_firstlineno, helper.__wrapped__.__code__.co_firstlineno + 2
+    assert [[at.line for at, _ in cast.path] for cast in report] == [
+        [first + 1, body], [first + 2, body]
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("function", "kind"),
+    [
+        (lambda x, y: jnp.mean(x), "library"),
+        (lambda x, y: jax.nn.softmax(x), "library"),
+        (lambda x, y: jnp.average(x, weights=y), "promotion"),
+        (lambda x, y: jnp.clip(x, 0, y), "promotion"),
+        (lambda x, y: [jnp.add][0](x, y), "promotion"),
+        (lambda x, y: [jnp.float32][0](x), "explicit"),
+        (lambda x, y: jnp.where(x > 0, x.astype(y.dtype), y), "explicit"),
+        (lambda x, y: jnp.maximum(x.astype("float32"), y), "explicit"),
+        (lambda x, y: sum([x, y]), "promotion"),
+        (lambda x, y: functools.reduce(jnp.multiply, [x, y]), "promotion"),
+        (lambda x, y: x * np.float32(2), "promotion"),
+        (lambda x, y: x * 2.0 + y.astype(x.dtype), "explicit"),
+        (lambda x, y: y[jnp.arange(3, dtype=jnp.int8)], "library"),
+        (lambda x, y: jnp.ones(3, bool) * y[:3], "promotion"),
+        (lambda x, y: jax.tree.map(lambda u: u.astype(y.dtype), {"x": x}), "explicit"),
+        (lambda x, y: y.at[0].set(x[0]), "promotion"),
+        (lambda x, y: jnp.clip(x, np.float32(0), np.float32(1)), "promotion"),
+        (lambda x, y: jnp.where(x > 0, x, jnp.finfo("float32").min), "promotion"),
+        (lambda x, y: jnp.quantile(x, 0.5), "library"),
+        (lambda x, y: jax.nn.dot_product_attention(*[x.reshape(1, 2, 2, 2)] * 3), "library"),
+        (lambda x, y: jax.random.normal(jax.random.key(0), (3,), jnp.bfloat16), "library"),
+        (lambda x, y: jax.nn.one_hot(jnp.arange(3), 4, dtype=x.dtype), "explicit"),
+        (lambda x, y: jax.vmap(jnp.add)(x, y), "promotion"),
+        (lambda x, y: jnp.array([x[0], y[0]]), "promotion"),
+        (lambda x, y: jnp.polyval(y, x), "promotion"),
+        (lambda x, y: jnp.einsum("b,b", x, y), "promotion"),
+        (lambda x, y: types.SimpleNamespace(f=jnp.multiply).f(x, y), "promotion"),
+        (lambda x, y: y ** jnp.arange(8), "promotion"),
+        (lambda x, y: nnx.Param(y) * x, "promotion"),
+        (lambda x, y: x - nnx.Param(y), "promotion"),
+        (lambda x, y: jax.tree.map(jnp.subtract, {"x": x}, {"x": y}), "promotion"),
+        (lambda x, y: x + np.arange(8, dtype=np.float32), "promotion"),
+        (lambda x, y: "é" and x + y, "promotion"),
+    ],
+)
+def test_classes(function, kind):
+    kinds = {cast.kind for cast in casts(function)(X, Y)}
+    assert kind in kinds
+    assert kinds <= {kind, "library"}
+
+
+def test_the_backward_pass_of_a_promotion_is_part_of_it():
+    gradient = jax.grad(lambda x, y: (jnp.where(x > 0, x, y) * y).sum())
+    assert {(kind, source) for kind, source, _ in seen(gradient, X, Y)} == {
+        ("promotion", "bfloat16"), ("promotion", "float32")
+    }  # fmt: skip
+    gradient = jax.grad(lambda x: x.astype(jnp.float32).sum())
+    assert {kind for kind, _, _ in seen(gradient, X)} == {"explicit"}
+
+
+def test_what_is_not_known_is_not_guessed():
+    @jax.custom_vjp
+    def double(x):
+        return x + x
+
+    double.defvjp(lambda x: (x + x, None), lambda _, ct: ((ct.astype("bfloat16") * X).astype("float32"),))
+    report = casts(jax.grad(lambda x: double(x).sum()))(Y)
+    assert [cast.kind for cast in report] == ["unknown", "unknown"]
+    assert "in a derivative rule" in report[0].reason
+    assert report[0].expression == "double(x)"
+
+
+def test_a_function_without_a_source_is_judged_by_its_operands():
+    names = {"jnp": jnp}
+    exec(compile("def f(x, y):\n    return x * y, jnp.mean(x), x.astype('float16')", "<string>", "exec"), names)
+    kinds = {(str(cast.target), cast.kind) for cast in casts(names["f"])(X, Y) if cast.shape}
+    assert ("float16", "explicit") in kinds
+    assert ("float32", "promotion") in kinds
+    assert {cast.line for cast in casts(names["f"])(X, Y)} == {2}
+
+
+def test_functions_of_jax_themselves_can_be_asked():
+    assert seen(jnp.add, X, Y) == [("promotion", "bfloat16", "float32")]
+    assert seen(jnp.sum, X) == [("library", "bfloat16", "float32"), ("library", "float32", "bfloat16")]
+    assert only(jnp.add, X, Y).where == "-"
+
+
+def test_jitted_functions_keep_their_static_arguments():
+    function = jax.jit(
+        lambda x, y, count, name="": x * y if count == 2 else y, static_argnums=2, static_argnames="name"
+    )
+    assert len(casts(function)(X, Y, 2)) == 1
+    assert len(casts(function)(X, Y, 3, name="nobody")) == 0
+
+
+def test_arguments_that_are_no_arrays_are_handed_on():
+    assert len(casts(lambda x, operator, flag: operator(x, Y) if flag else x)(X, jnp.add, "yes")) == 1
+    assert len(casts(lambda x: x + Y)(jax.ShapeDtypeStruct((8,), jnp.bfloat16))) == 1
+    assert len(casts(lambda x, *, y: x + y)(X, y=Y)) == 1
+
+
+def test_errors_of_the_function_are_its_own():
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        casts(lambda x: exec("raise ZeroDivisionError('mine')"))(X)
+    with pytest.raises(TypeError, match="add got incompatible shapes"):
+        casts(lambda x: x + jnp.ones(3))(X)
+
+
+def test_texts_are_cut_by_bytes():
+    assert only(lambda x, y: ["é", x + y], X, Y).expression == "x + y"
+    assert only(lambda ä, ö: ä * ö, X, Y).expression == "ä * ö"
+
+
+def test_operands_are_those_of_the_expression_itself():
+    promoted = casts(lambda x: x.astype("float32") + x)(X).promotion[0]
+    assert promoted.operands == ('x.astype("float32"): float32[8]', "x: bfloat16[8]")
+    assert promoted.decision is not None
+    # A condition promotes nothing.
+    assert only(lambda x, y: jnp.where(x > 0, x, y), X, Y).reason == (
+        "float32 is the least upper bound: bfloat16 -> float32"
+    )
+
+
+def test_a_statement_that_is_an_expression_is_read_as_one():
+    def function(x, y):
+        x.astype(y.dtype)
+        x + y
+
+    assert sorted(cast.kind for cast in casts(function)(X, Y)) == ["explicit", "promotion"]
+
+
+def test_functions_of_jax_with_rules_of_their_own_are_its():
+    report = casts(jax.grad(lambda x: jax.nn.relu(jax.nn.logsumexp(x)).astype("float32")))(X)
+    assert {cast.kind for cast in report} <= {"library", "explicit"}
+
+
+def test_a_number_in_the_source_is_an_operand():
+    cast = only(lambda i: i / 2, jnp.arange(3))
+    assert cast.operands == ("i: int32[3]", "2")
+    assert "divide makes float32 of int32" in cast.reason
+
+
+def test_equal_code_in_two_files_is_told_apart(tmp_path):
+    reports = []
+    for name in ("one", "two"):
+        names = {}
+        exec(compile("def f(x, y):\n    return x + y\n", str(tmp_path / name), "exec"), names)
+        reports.append(casts(names["f"])(X, Y))
+    assert [report[0].file for report in reports] == [str(tmp_path / "one"), str(tmp_path / "two")]
+
+
+def test_keys_are_not_numbers():
+    assert seen(lambda key: jax.random.split(key), jax.random.key(0)) == []

@@ -1,0 +1,160 @@
+"""Models nobody here wrote: the report names the lines of their users, and has the casts of the lowered text.
+
+Casts whose results nothing uses are not lowered, and run 0 times in the report. Nothing else is left out there or here.
+"""
+
+from collections import Counter
+
+import equinox as eqx
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import optax
+import pytest
+from flax import nnx
+
+from mixed_precision.autocasting.programs import PROGRAMS as AUTOCAST_PROGRAMS
+from supremum.mixed_precision import autocast
+from supremum.tracing import casts
+from tracing.lowered import converts
+
+BATCH, LENGTH, WIDTH = 2, 5, 16
+X = jax.ShapeDtypeStruct((BATCH, LENGTH, WIDTH), jnp.float32)
+KEY = jax.ShapeDtypeStruct((), jax.random.key(0).dtype)
+HALF = jnp.bfloat16
+
+
+class Encoder(nnx.Module):
+    def __init__(self, rngs):
+        self.dense = nnx.Linear(WIDTH, 32, dtype=HALF, rngs=rngs)
+        self.norm = nnx.LayerNorm(32, rngs=rngs)
+        self.attention = nnx.MultiHeadAttention(num_heads=4, in_features=32, dtype=HALF, decode=False, rngs=rngs)
+
+    def __call__(self, x):
+        hidden = self.norm(jax.nn.gelu(self.dense(x)))
+        return self.attention(hidden) * jnp.float32(0.5)
+
+
+class Recurrent(nn.Module):
+    @nn.compact
+    def __call__(self, x):
+        x = nn.Conv(8, (3,), dtype=HALF)(x)
+        x = nn.relu(nn.BatchNorm(use_running_average=True, dtype=HALF)(x))
+        x = nn.RNN(nn.LSTMCell(8, dtype=HALF))(x)
+        return nn.Dense(3)(x.mean(1))
+
+
+def of_nnx():
+    graph, state = nnx.split(nnx.eval_shape(lambda: Encoder(nnx.Rngs(0))))
+    return lambda state, x: nnx.merge(graph, state)(x), (state, X)
+
+
+def of_linen():
+    model = Recurrent()
+    return model.apply, (jax.eval_shape(model.init, KEY, X), X)
+
+
+def of_equinox(make, call):
+    model = eqx.filter_eval_shape(lambda: make(jax.random.key(0)))
+    is_array = lambda leaf: isinstance(leaf, jax.ShapeDtypeStruct)  # noqa: E731
+    arrays, rest = eqx.partition(model, is_array)
+    arrays = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, HALF), arrays)
+    return lambda arrays, x: call(eqx.combine(arrays, rest), x), (arrays, X)
+
+
+def of_attention():
+    return of_equinox(
+        lambda key: eqx.nn.MultiheadAttention(2, WIDTH, key=key),
+        lambda model, x: jax.vmap(lambda row: model(row, row, row))(x),
+    )
+
+
+def of_lstm():
+    def call(cell, x):
+        start = jnp.zeros(8), jnp.zeros(8)
+        return jax.vmap(lambda row: jax.lax.scan(lambda carry, y: (cell(y, carry), None), start, row)[0][0])(x)
+
+    return of_equinox(lambda key: eqx.nn.LSTMCell(WIDTH, 8, key=key), call)
+
+
+def of_optax():
+    model, optimizer = Recurrent(), optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(1e-3))
+    weights = jax.eval_shape(model.init, KEY, X)
+    weights = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, HALF), weights)
+
+    def train(weights, state, x):
+        loss, gradient = jax.value_and_grad(lambda w: model.apply(w, x).astype(jnp.float32).sum())(weights)
+        updates, state = optimizer.update(gradient, state, weights)
+        return optax.apply_updates(weights, updates), state, loss
+
+    return train, (weights, jax.eval_shape(optimizer.init, weights), X)
+
+
+MODELS = {"nnx": of_nnx, "linen": of_linen, "attention": of_attention, "lstm": of_lstm}
+
+
+def backward(function, arguments):
+    return jax.grad(lambda *args: function(*args).astype(jnp.float32).sum()), arguments
+
+
+PROGRAMS = {
+    **MODELS,
+    **{f"{name} backward": lambda made=made: backward(*made()) for name, made in MODELS.items()},
+    "optax": of_optax,
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_report_has_the_casts_of_the_lowered_text(name):
+    function, arguments = PROGRAMS[name]()
+    report = casts(function)(*arguments)
+    found = Counter((str(cast.source), str(cast.target)) for cast in report if cast.times != 0)
+    assert found == converts(jax.jit(function).lower(*arguments).as_text())
+    assert found.total() > 2
+    # What JAX takes out of a loop for its backward pass loses the calls that led into the loop.
+    taken_out = [cast for cast in report if not cast.path]
+    assert len(taken_out) == (12 if name == "linen backward" else 0)
+    assert {cast.file for cast in report if cast not in taken_out} == {__file__}
+    assert all(cast.file.endswith("flax/linen/dtypes.py") and cast.kind == "library" for cast in taken_out)
+    assert "unknown" not in report.by_class
+    # What a library does on its own is not the user's promotion.
+    assert {cast.expression for cast in report.promotion} <= {"self.attention(hidden) * jnp.float32(0.5)"}
+    assert str(report.explain(0))
+
+
+# What is written otherwise than as a conversion: numbers made complex or real; random bits; LAPACK's names.
+UNLIKE = {"transformed", "complexes", "random", "linear_algebra"}
+
+
+@pytest.mark.parametrize("name", sorted(AUTOCAST_PROGRAMS.keys() - UNLIKE))
+def test_programs_of_every_corner_of_jax_in_mixed_precision(name):
+    function = jax.grad(autocast(AUTOCAST_PROGRAMS[name], "mixed_bfloat16"))
+    arguments = jax.ShapeDtypeStruct((8, 8), jnp.float32), jax.ShapeDtypeStruct((4, 8), jnp.float32)
+    report = casts(function)(*arguments)
+    found = Counter((str(cast.source), str(cast.target)) for cast in report if cast.times != 0)
+    assert found == converts(jax.jit(function).lower(*arguments).as_text())
+    assert all("derivative rule" in cast.reason for cast in report if cast.kind == "unknown")
+
+
+def test_lines_scopes_and_libraries_are_named():
+    function, arguments = of_nnx()
+    report = casts(function)(*arguments)
+    (cast,) = report.promotion
+    assert cast.operands == ("self.attention(hidden): bfloat16[2,5,32]", "jnp.float32(0.5)")
+    assert {cast.expression for cast in report if cast.kind == "library"} >= {"self.dense(x)", "self.attention(hidden)"}
+    assert any(cast.reason.startswith("flax casts at ") for cast in report)
+    function, arguments = of_linen()
+    assert "Recurrent/Conv_0" in {cast.scope for cast in casts(function)(*arguments)}
+
+
+def test_conversions_of_a_text_are_counted():
+    @jax.jit
+    def helper(x):
+        return x.astype(jnp.float16) + 1
+
+    def function(x):
+        again = jax.lax.scan(lambda c, _: (c, helper(x)), 0, length=3)[1]
+        return helper(x), helper(x), again, x.astype(jnp.float32), x.astype(jnp.int8)
+
+    text = jax.jit(function).lower(jnp.ones(3)).as_text()
+    assert converts(text) == {("float32", "float16"): 3, ("float32", "int8"): 1}
