@@ -85,7 +85,7 @@ class Judge:
             said = self._said(maker)
         called = origin.site.equation.primitive is p.jit_p
         decision = _decision(said, atoms, source, target, literals=called)
-        kind, reason = self._class(origin, said, atoms, decision, source, target)
+        kind, reason = self._class(origin, said, decision, source, target)
         if not origin.backward and origin.maker is not None and self._forward.get(origin.maker) != "promotion":
             self._forward[origin.maker] = kind
         if kind != "promotion":
@@ -103,7 +103,6 @@ class Judge:
         self,
         origin: Origin,
         said: Written,
-        atoms: Sequence[Any],
         decision: Decision | None,
         source: DType,
         target: DType,
@@ -120,16 +119,15 @@ class Judge:
             return "explicit", "the function that is called casts, and does nothing else"
         if decision is not None:
             return "promotion", "; ".join(decision.reason)
-        if said.kind == "operator":
-            if origin.backward:
-                return "promotion", f"the gradient of an operand that was promoted goes back to its {target}"
-            if any(_dtype_of(atom) == source for atom in atoms):
-                return "promotion", f"the operator promotes {source} to {target}"
-            return "library", "a step inside JAX's own operator"
-        if said.kind == "index":
-            return "library", "JAX casts indices to the dtype it indexes with"
         if origin.backward and maker is not None and maker in self._forward:
             return self._forward[maker], f"the backward pass of a cast there: its gradient goes back to {target}"
+        if said.kind == "operator":
+            return (
+                "unknown",
+                "its operands do not explain it: a transformation, such as autocast, may have put it there",
+            )
+        if said.kind == "index":
+            return "library", "JAX casts indices to the dtype it indexes with"
         return _inside(origin, said)
 
 

@@ -69,6 +69,11 @@ class Function:
             for user in users:
                 if len(self.jaxpr.eqns[user].invars) > 1:
                     return self.jaxpr.eqns[user]
+            if not self._users.get(result):
+                # Nothing uses it: what the expression does next is what it was made for.
+                after = range(index + 1, min(index + 3, len(self.jaxpr.eqns)))
+                near = [self.jaxpr.eqns[user] for user in after if self.frames(user).positions == here]
+                return next((equation for equation in near if len(equation.invars) > 1), None)
             moving = [user for user in users if self.jaxpr.eqns[user].primitive.name in _MOVING]
             if not moving:
                 return None
