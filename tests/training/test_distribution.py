@@ -188,6 +188,12 @@ class TestWhereThingsLie:
         specs = {(64, 128): P(None, "data"), (8, 9): P("data"), (7, 9, 3): P(), (8,): P(), (): P(), (16,): P("data")}
         assert {shape: distribution.spec(shape) for shape in specs} == specs
 
+    def test_on_one_device_nothing_is_cut_and_nothing_travels(self):
+        distribution, third = FullyShardedDataParallel(devices(1), smallest=16), {"w": jnp.full(64, 1 / 3)}
+        assert distribution.spec((64, 128)) == P()
+        added = distribution.aggregate(np.dtype("float16"), {"w": (64,)})(third)
+        np.testing.assert_array_equal(added["w"], third["w"])
+
     def test_values_that_were_assigned_go_where_they_belong(self):
         model = trained(FullyShardedDataParallel(devices(8), smallest=16), epochs=1)
         new = np.ones(model.variables["dense/kernel"].shape, "float32")
