@@ -37,9 +37,8 @@ class Source:
             if isinstance(node, (ast.expr, ast.stmt)):
                 end = node.end_lineno or 0, node.end_col_offset or 0
                 place = (node.lineno, node.col_offset, *end)
-                # A statement that is only an expression stands where the expression does.
-                if not isinstance(self._nodes.get(place), ast.expr):
-                    self._nodes[place] = node
+                # A statement that is only an expression stands where the expression does, and comes before it.
+                self._nodes[place] = node
                 self._ends.setdefault(end, []).append(node)
 
     def node(self, position: Position) -> Node | None:
