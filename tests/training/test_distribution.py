@@ -203,10 +203,13 @@ class TestWhereThingsLie:
         class Looking(Callback):
             def on_train_batch_end(self, batch, logs):
                 seen.append(values(model))
+                if batch == 1:  # beside variables that stay where they are
+                    model.variables["dense/kernel"].assign(jax.device_put(new * 2, jax.devices()[5]))
 
         model.fit(X, Y, batch_size=32, verbose=0, callbacks=Looking())
         assert len(seen) == 3
         assert abs(seen[0]["dense/kernel"] - new).max() < 0.1
+        assert abs(seen[2]["dense/kernel"] - 2).max() < 0.1
 
     def test_a_loss_that_is_jitted_by_the_user_is_traced_for_each_place(self):
         mse = MeanSquaredError(reduction="sum")
