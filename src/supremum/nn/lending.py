@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -21,7 +21,6 @@ class Loan:
 
     Args:
         variables: the variables by path.
-        place: puts values by path where the loop wants them; None for where they are.
 
     >>> import jax.numpy as jnp
     >>> variable = Variable(jnp.zeros(2), name="x")
@@ -31,12 +30,7 @@ class Loan:
     Array([1., 1.], dtype=float32)
     """
 
-    def __init__(
-        self,
-        variables: Mapping[str, Variable],
-        place: Callable[[dict[str, jax.Array]], dict[str, jax.Array]] | None = None,
-    ) -> None:
-        self._place = place
+    def __init__(self, variables: Mapping[str, Variable]) -> None:
         self._variables = dict(variables)
         self._values: dict[str, jax.Array] = {}
         # What the variables were last given, in which they hold it; None while they hold nothing.
@@ -48,7 +42,7 @@ class Loan:
         if handed is not None:
             held = {path: variable.read_stored() for path, variable in self._variables.items()}
             changed = {path: value for path, value in held.items() if value is not handed.get(path)}
-            self._values |= _copied(changed if self._place is None else self._place(changed))
+            self._values |= _copied(changed)
             for variable in self._variables.values():
                 variable.lend(self._hand)
             self._handed = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import jax
@@ -212,10 +211,8 @@ class Trainer:
 
     def _borrow(self) -> tuple[Loan, Loan]:
         named = self._model.variables
-        place = None if self.distribution is None else self.distribution.placed
-        whole = None if self.distribution is None else partial(self.distribution.placed, whole=True)
-        trainable = Loan({path: each for path, each in named.items() if each.trainable}, place)
-        self._loans = trainable, Loan({path: each for path, each in named.items() if not each.trainable}, whole)
+        trainable = Loan({path: each for path, each in named.items() if each.trainable})
+        self._loans = trainable, Loan({path: each for path, each in named.items() if not each.trainable})
         return self._loans
 
     def _state(self) -> TrainState:
