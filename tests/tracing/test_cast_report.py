@@ -66,7 +66,7 @@ def test_text():
 def test_long_reports_are_cut():
     report = casts(lambda x, y: [x[:n] + y[:n] for n in range(1, 60)])(*map(jnp.tile, (X, Y), (9, 9)))
     assert str(report).count("+19 ") == 1
-    assert report.to_html().count("<tr>") == 60
+    assert report.to_html().count("<tr>") == 60 + 2 + 2  # totals of one class, of one line
 
 
 def test_rich_shows_the_same_in_colours():
@@ -86,6 +86,8 @@ def test_rich_shows_the_same_in_colours():
 def test_html_is_escaped():
     report = casts(lambda x, y: x < y)(X, Y)
     assert "x &lt; y" in report.to_html()
+    assert "by class" in report.to_html()
+    assert "by line" in report.to_html()
     assert report._repr_html_() == report.to_html()
 
 

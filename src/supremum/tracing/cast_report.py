@@ -12,7 +12,7 @@ from supremum.errors import ArgumentError
 from supremum.render import aligned, columns_to_html
 from supremum.render.document import Document, to_html, to_text
 from supremum.tracing.cast import Cast
-from supremum.tracing.cast_table import HEADINGS, RIGHT, WIDTH, cut, lines_of, places_of, rich_tables
+from supremum.tracing.cast_table import HEADINGS, RIGHT, TOTALS, WIDTH, cut, lines_of, places_of, rich_tables
 from supremum.tracing.judging import CLASSES
 
 
@@ -140,7 +140,10 @@ class CastReport:
 
     def to_html(self) -> str:
         """The report as an HTML fragment that needs no style sheet."""
-        return columns_to_html(self.title, [HEADINGS, *lines_of(self.casts)], right=RIGHT)
+        tables = [columns_to_html(self.title, [HEADINGS, *lines_of(self.casts)], right=RIGHT)]
+        if self.casts:
+            tables += [columns_to_html(f"by {head[0]}", [head, *rest], right=TOTALS) for head, *rest in self._totals()]
+        return "\n".join(tables)
 
     def _repr_html_(self) -> str:
         return self.to_html()
@@ -149,7 +152,7 @@ class CastReport:
         if not self.casts:
             return self.title
         tables = [aligned((HEADINGS, *cut(lines_of(self.casts, WIDTH))), right=RIGHT)]
-        tables += [aligned(cut(lines), right=frozenset({1, 2})) for lines in self._totals()]
+        tables += [aligned(cut(lines), right=TOTALS) for lines in self._totals()]
         return "\n\n".join([self.title, *tables])
 
     def __rich__(self) -> Any:

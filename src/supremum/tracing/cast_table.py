@@ -12,6 +12,8 @@ from supremum.tracing.cast import Cast
 HEADINGS = ("#", "bytes", "times", "from", "to", "shape", "class", "line", "expression")
 RIGHT = frozenset({0, 1, 2})
 """The columns of numbers."""
+TOTALS = frozenset({1, 2})
+"""Those of totals."""
 WIDTH = 60
 """How much of an expression plain text shows."""
 _SHOWN = 40
@@ -79,7 +81,7 @@ def rich_tables(title: str, casts: Sequence[Cast], totals: Sequence[Sequence[tup
         return Group(*drawn)
     for headings, *lines in ((HEADINGS, *lines_of(casts)), *totals):
         table = Table(box=SIMPLE_HEAD, show_edge=False)
-        numbers = RIGHT if headings == HEADINGS else frozenset({1, 2})
+        numbers = RIGHT if headings == HEADINGS else TOTALS
         for place, heading in enumerate(headings):
             table.add_column(heading, justify="right" if place in numbers else "left", overflow="fold")
         for line in cut(lines):
