@@ -1,6 +1,7 @@
 """What casts of a program are, how often they run, and who is told to have caused them."""
 
 import functools
+import importlib
 import types
 
 import jax
@@ -154,7 +155,11 @@ def test_the_backward_pass_of_a_promotion_is_part_of_it():
     assert {kind for kind, _, _ in seen(gradient, X)} == {"explicit"}
 
 
-def test_what_is_not_known_is_not_guessed():
+@pytest.mark.parametrize("hooks", [False, True])
+def test_what_is_not_known_is_not_guessed(hooks):
+    if hooks:
+        importlib.import_module("supremum.nn")  # from then on it stands in calls of jax.custom_vjp
+
     @jax.custom_vjp
     def double(x):
         return x + x

@@ -69,8 +69,14 @@ EXPLICIT_ENTRIES = frozenset({"astype", "_astype", "convert_element_type", "_Sca
 """Entries whose only purpose is a cast, for calls whose source does not say what they call."""
 _CUSTOM_RULES = frozenset({"custom_jvp.__call__", "custom_vjp.__call__"})
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
-# Wrappers of JAX around its public functions, which say nothing about what was called.
-_WRAPPERS = ("reraise_with_filtered_traceback", "_forward_operator_to_aval", "_forward_method_to_aval", "PjitFunction")
+# Wrappers of JAX around its public functions, and ours around two of them, which say nothing about what was called.
+_WRAPPERS = (
+    "reraise_with_filtered_traceback",
+    "_forward_operator_to_aval",
+    "_forward_method_to_aval",
+    "PjitFunction",
+    "_scoped.<locals>.call",
+)
 
 
 def frames_of(equation: JaxprEqn) -> Frames:
