@@ -80,3 +80,24 @@ class TestOptimizersAcrossDevices:
         with DataParallel(devices(2)).scope():
             SGD(1.0).minimize(lambda x, factor: (w.value * x * factor).mean(), w, np.ones(4, "float32"), 0.25)
         assert w.value == 0.75
+
+    def test_arrays_that_are_no_part_of_the_batch_are_refused(self):
+        """Cut along its first axis, a table of weights would give another number."""
+        w, table = nn.Variable([1.0], "w"), np.arange(4, dtype="float32")
+        with DataParallel(devices(2)).scope(), pytest.raises(ArgumentError, match="4, 8 examples"):
+            SGD(1.0).minimize(lambda x, table: (w.value * x).mean() * table.sum(), w, np.ones(8, "float32"), table)
+
+    @pytest.mark.parametrize("bad", [np.nan, np.inf])
+    @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+    def test_a_value_that_is_not_finite_on_one_device_skips_the_step(self, bad, dtype):
+        w = nn.Variable([1.0], "w")
+        x = np.ones(8, "float32")
+        x[5] = bad
+        optimizer = LossScaleOptimizer(SGD(1.0))
+        with DataParallel(devices(4)).scope():
+            optimizer.minimize(lambda x: (w.value.astype(dtype) * x.astype(dtype)).mean(), w, x)
+            (apart,) = optimizer.get_gradients(lambda x: (w.value * x).mean(), w, x)
+            optimizer.apply_gradients([(apart, w)])
+        assert w.value == 1
+        assert int(optimizer.loss_scale.num_skipped_steps) == 2
+        assert float(optimizer.loss_scale()) == 2.0**13

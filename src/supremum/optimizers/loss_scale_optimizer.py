@@ -34,6 +34,15 @@ _UNCHECKED = FixedLossScale(1.0)
 _FLOAT16 = as_format("float16").dtype
 
 
+def is_float16(asked: DType | None) -> bool:
+    """Whether a policy that asks for this has `aggregate_in_float16`.
+
+    Args:
+        asked: what gradients are to travel in; None for at least float32.
+    """
+    return asked == _FLOAT16
+
+
 class LossScaleOptimizer(OptimizerWrapper):
     """An optimizer that multiplies losses by a scale, divides gradients by it, and skips steps that overflow.
 
@@ -131,7 +140,7 @@ class LossScaleOptimizer(OptimizerWrapper):
         if self._aggregate_in_float16:
             return _FLOAT16
         inner = self.inner_optimizer.reduce_dtype(asked)
-        return None if inner == _FLOAT16 else inner
+        return None if is_float16(inner) else inner
 
     def all_reduce(self, gradients: Mapping[str, Any], state: LossScaledState, axis_name: str) -> dict[str, Any]:
         """The mean of unscaled gradients over devices, scaled for the journey, as `Optimizer.all_reduce`."""

@@ -9,6 +9,7 @@ from supremum import nn
 from supremum.errors import ArgumentError, OperandError
 from supremum.nn.functional.checks import positive_int
 from supremum.optimizers import LossScaleOptimizer, Optimizer, as_optimizer, optimizers_within
+from supremum.optimizers.loss_scale_optimizer import is_float16
 from supremum.training.callbacks import as_callbacks
 from supremum.training.compiled_loss import CompiledLoss
 from supremum.training.compiled_metrics import compiled_metrics
@@ -80,7 +81,7 @@ class Trainable(Saving):
         scale = self.dtype_policy.loss_scale
         if scale is not None and not any(isinstance(each, LossScaleOptimizer) for each in optimizers_within(made)):
             # What gradients travel in the policy says too.
-            made = LossScaleOptimizer(made, scale, aggregate_in_float16=self.dtype_policy.reduce_dtype == "float16")
+            made = LossScaleOptimizer(made, scale, aggregate_in_float16=is_float16(self.dtype_policy.reduce_dtype))
         compiled = CompiledLoss(loss, loss_weights)
         self._trainer = Trainer(
             self, made, compiled, compiled_metrics(metrics), steps_per_execution, seed, distribution

@@ -151,8 +151,17 @@ class Placement:
 
         Args:
             batch: the whole of it, or this process's part; what has no axis every device gets.
+
+        Raises:
+            ArgumentError: for arrays of different numbers of examples; a `ValueError`.
         """
         host = jax.tree.map(np.asarray, batch)
+        lengths = sorted({leaf.shape[0] for leaf in jax.tree.leaves(host) if leaf.ndim})
+        if len(lengths) > 1:
+            raise ArgumentError(
+                f"the arrays of a batch are cut along their first axes, and these have {', '.join(map(str, lengths))} "
+                "examples: close over what is no part of the batch, as an nn.Variable if it changes"
+            )
         if self._is_per_process:
             return self._parts(host, axis=0)
         cut, whole = self._cut(examples_in(host), axis=0), NamedSharding(self.mesh, P())
@@ -200,14 +209,18 @@ class Placement:
     def _parts(self, batch: Batch, axis: int) -> Batch:
         """This process's part of batches."""
         here = self.mesh.local_mesh.size
-        examples = jax.tree.leaves(batch)[0].shape[axis]
+        examples = next((leaf.shape[axis] for leaf in jax.tree.leaves(batch) if leaf.ndim > axis), 0)
         if examples % here:
             raise ArgumentError(
                 f"process {jax.process_index()} gave a batch of {examples} examples to its {here} devices, and each "
                 f"takes as many as the others: give batches of {examples // here * here or here}, and drop the last"
             )
-        sharding = NamedSharding(self.mesh, P(*(None,) * axis, self.axis_name))
-        return jax.tree.map(partial(jax.make_array_from_process_local_data, sharding), batch)
+        cut, whole = NamedSharding(self.mesh, P(*(None,) * axis, self.axis_name)), NamedSharding(self.mesh, P())
+
+        def put(leaf: Any) -> jax.Array:
+            return jax.make_array_from_process_local_data(cut if leaf.ndim > axis else whole, leaf)
+
+        return jax.tree.map(put, batch)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._given!r}, batches={self.batches!r})"
