@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from supremum.arrays.assigning import assigned
-from supremum.arrays.dispatch import NUMBERS, Applied, number_key
+from supremum.arrays.dispatch import NUMBERS, Applied, Prepared, number_key
 from supremum.operations import OPERATIONS
-from supremum.rules.scope import SCOPE
+from supremum.rules.scope import SCOPE, Scope
 
 if TYPE_CHECKING:
     from supremum.arrays.array import Array
@@ -17,6 +17,9 @@ APPLIED: dict[str, Applied] = {
     name: Applied(row) for name, row in OPERATIONS.items() if row.arity is not None and not row.types_only
 }
 """Every operation that computes, by name; operators and `supremum.ops` share what is prepared."""
+
+MOST_NUMBERS = 4096
+"""How many Python numbers an operator remembers the decision of."""
 
 
 def _unary(name: str) -> Callable[[Any], Array]:
@@ -33,6 +36,14 @@ def _binary(name: str) -> Callable[[Any, Any], Array]:
     """The method of an operator of two operands, for the left one."""
     applied = APPLIED[name]
     prepared, scope_of = applied.prepared, SCOPE.get
+    by_number: dict[Hashable, Prepared] = {}  # a number itself is found sooner than its key
+
+    def with_number(self: Any, other: Any, scope: Scope) -> Prepared:
+        found = prepared[scope.key, self._key, number_key(scope.rules, other)]
+        if len(by_number) >= MOST_NUMBERS:
+            by_number.clear()
+        by_number[scope.key, self._key, other.__class__, other] = found
+        return found
 
     def method(self: Any, other: Any) -> Array:
         # What `applied.apply` does, in fewer steps, for two arrays and for an array and a number.
@@ -44,7 +55,8 @@ def _binary(name: str) -> Callable[[Any, Any], Array]:
                 function, key = prepared[scope.key, self._key, other._key]
             elif kind in NUMBERS:
                 raw = other
-                function, key = prepared[scope.key, self._key, number_key(scope.rules, other)]
+                known = scope.key, self._key, kind, other
+                function, key = by_number.get(known) or with_number(self, other, scope)
             else:
                 return applied.apply((self, other))
         except (KeyError, AttributeError):  # nothing is prepared, or JAX has just put a tree together

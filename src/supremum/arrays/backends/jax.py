@@ -20,7 +20,7 @@ from supremum.arrays.backends.preparing import caster_of, composed, function_of,
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.decisions import ResultType
 from supremum.formats import DType, as_format
-from supremum.operands import as_operand, weak_name
+from supremum.operands import Operand, as_operand, weak_name
 from supremum.rules.jax import JAX_X32, JAX_X64
 from supremum.rules.registry import is_x64
 
@@ -74,8 +74,9 @@ class JaxBackend(Backend):
         if key.backend is self:
             return None
         if key.backend is None:
-            # All weak: JAX takes the number for what it is. Else it is rounded here, to the same eager and traced.
-            return None if weak else caster_of(dtype)
+            # All weak: JAX takes the number for what it is. Else it is rounded here, to the same eager and traced, or
+            # by JAX where that is the same, and sooner done.
+            return None if weak else _sooner(key.operand, dtype) or caster_of(dtype)
         # On its way to the device JAX would narrow 64 bits without a word.
         return partial(narrowed, dtype)
 
@@ -153,6 +154,15 @@ def _cast(operand: Any, target: DType, weak: bool) -> Any:
     # Weak dtypes that are none of JAX's own at the time, as under the rules of the other x64, are no types to its
     # functions, which make other numbers meet them: computed in they are strong.
     return jax.lax.convert_element_type(operand, target)
+
+
+def _sooner(number: Operand, dtype: DType) -> Callable[[Any], Any] | None:
+    """What leaves a float to JAX if that rounds it once, to what is computed in; None where it would not."""
+    row = as_format(dtype)
+    if number.category != "float" or dtype != _weak_dtype("float"):
+        return None
+    low, high, cast = row.min, row.max, caster_of(dtype)
+    return lambda value: value if low <= value <= high else cast(value)  # JAX would warn of infinities
 
 
 _BOOL = as_format("bool").dtype
