@@ -54,7 +54,10 @@ def remember(rules: str | RuleSet, a: Any, b: Any) -> None:
 def _answer(rules: RuleSet, a: Operand, b: Operand) -> DType | None:
     """The result dtype, if it is the same whichever of the two is 0-d."""
     shapes = ((1, 1), (1, 0), (0, 1), (0, 0))
-    decisions = [rules.decide(None, (replace(a, ndim=left), replace(b, ndim=right))) for left, right in shapes]
+    decisions = [
+        rules.decide(None, (replace(a, ndim=left, held=None), replace(b, ndim=right, held=None)))
+        for left, right in shapes
+    ]
     dtypes = {decision.dtype if decision else None for decision in decisions}
     return dtypes.pop() if len(dtypes) == 1 else None
 
