@@ -11,7 +11,7 @@ from supremum.rules.scope import get_rules, set_default_rules, use_rules
 
 if TYPE_CHECKING:
     from supremum.rules.array_api import ARRAY_API
-    from supremum.rules.jax import JAX_STRICT, JAX_X32, JAX_X64
+    from supremum.rules.jax import JAX_EXPLICIT_X64, JAX_STRICT, JAX_X32, JAX_X64
     from supremum.rules.keras import KERAS
     from supremum.rules.lattice_rules import LatticeRuleSet
     from supremum.rules.numpy import NUMPY
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ARRAY_API",
+    "JAX_EXPLICIT_X64",
     "JAX_STRICT",
     "JAX_X32",
     "JAX_X64",

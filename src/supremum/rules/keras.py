@@ -95,7 +95,7 @@ KERAS = KerasRules(
     name="keras",
     summary="Keras 3's own result_type, with floatx float32: JAX's lattice, and then 64 bits are held in 32",
     source="Keras 3.15.1 on JAX, keras/src/backend/common/dtypes.py",
-    accepts=dict.fromkeys(OPERATIONS, CATEGORIES),
+    accepts={name: CATEGORIES for name in OPERATIONS if not name.startswith("bitwise_")},
     stands_in={"fmax": "maximum", "fmin": "minimum"} | LOSSES_AS_DIVISION,
     library="Keras",
 )

@@ -75,14 +75,20 @@ _QUESTIONS = ("result_type", "promote_types")
 _STRENGTHENS = ("maximum", "minimum")
 _NUMERIC, _REAL, _BITS = CATEGORIES[1:], CATEGORIES[1:3], CATEGORIES[:2]
 _FLOAT: tuple[str, ...] = ("float",)
+
+
 # What TensorFlow has kernels for is another question than what it promotes: categories, not single dtypes.
+def _rows(names: str, categories: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    return dict.fromkeys(names.split(), categories)
+
+
 _ACCEPTS: dict[str, tuple[str, ...]] = (
-    dict.fromkeys("add subtract pow divide negative square sign abs conj real reciprocal".split(), _NUMERIC)
-    | dict.fromkeys("multiply equal not_equal where positive imag".split(), CATEGORIES)
-    | dict.fromkeys("floor_divide remainder maximum minimum round".split(), _REAL)
-    | dict.fromkeys("less less_equal greater greater_equal".split(), _REAL)
-    | dict.fromkeys("atan2 nextafter ceil floor trunc isfinite isinf isnan".split(), _FLOAT)
-    | dict.fromkeys("bitwise_and bitwise_or bitwise_xor bitwise_invert".split(), _BITS)
+    _rows("add subtract pow divide negative square sign abs conj real reciprocal", _NUMERIC)
+    | _rows("multiply equal not_equal where positive imag", CATEGORIES)
+    | _rows("floor_divide remainder maximum minimum round", _REAL)
+    | _rows("less less_equal greater greater_equal", _REAL)
+    | _rows("atan2 nextafter ceil floor trunc isfinite isinf isnan", _FLOAT)
+    | _rows("bitwise_and bitwise_or bitwise_xor bitwise_invert", _BITS)
 )
 
 
