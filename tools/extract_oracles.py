@@ -5,7 +5,9 @@
     venv/bin/python tools/extract_oracles.py paddle
 
 It writes tests/conformance/oracles/FRAMEWORK.json. Each framework is one function in FRAMEWORKS; it needs nothing but
-that framework and the standard library, so every framework can live in a virtual environment of its own.
+that framework and the standard library, so every framework can live in a virtual environment of its own. The others
+are `numpy-legacy` ('numpy==1.26.4'), `tensorflow` ('tensorflow-cpu==2.21.0') and `keras` ('keras==3.15.1' with
+'jax'); the files oracle_*.py say what their documents have beyond this:
 
 The document:
 
@@ -19,10 +21,11 @@ The document:
                another type than the form they are named after
     values     {"TYPE,VALUE": {OPERATION: outcome}}: Python scalars the type cannot hold
 
-An operand is a code for a tensor with a dimension, `code[]` for a zero-dimensional one, and `bool()`, `int*`, `float*`
-or `complex*` for a Python scalar. Every number is a one. A cell is the code of the result, or the sign of a refusal, or
-`(code)` where only the kernel for the promoted type is missing, `()` where that type is not known either, or `.` where
-nothing was asked. A table without rows of Python scalars belongs to a function that accepts none of them.
+An operand is a code for a tensor with a dimension, `code[]` for a zero-dimensional one, and `bool()`, `int*`,
+`float*` or `complex*` for a Python scalar. Every number is a one. A cell is the code of the result, or the sign of a
+refusal, or `(code)` where only the kernel for the promoted type is missing, `()` where that type is not known either,
+or `.` where nothing was asked. A table without rows of Python scalars belongs to a function that accepts none of
+them.
 """
 
 from __future__ import annotations
@@ -35,6 +38,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from oracle_keras import keras
+from oracle_numpy_legacy import numpy_legacy
+from oracle_tensorflow import tensorflow
 
 TARGET = Path(__file__).parent.parent / "tests/conformance/oracles"
 
@@ -182,9 +189,10 @@ PADDLE_VALUES = [
 def paddle() -> dict[str, Any]:
     """Paddle's CPU build.
 
-    Forms: "function" and "operator" are eager. Where they stop for want of a CPU kernel the message names the type the
-    kernel was looked up for, that is the promoted type. "static function" and "static operator" hold only those cells
-    of two operands for which a static program, once run, yields another type than eager mode yields or promotes to.
+    Forms: "function" and "operator" are eager. Where they stop for want of a CPU kernel the message names the type
+    the kernel was looked up for, that is the promoted type. "static function" and "static operator" hold only those
+    cells of two operands for which a static program, once run, yields another type than eager mode yields or promotes
+    to.
     """
     os.environ["GLOG_minloglevel"] = "2"  # noqa: SIM112  (read at import; silences a warning per promotion)
     import paddle as pd
@@ -297,7 +305,12 @@ def paddle() -> dict[str, Any]:
 
 # --- the document -----------------------------------------------------------------------------------------------------
 
-FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {"paddle": paddle}
+FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
+    "keras": keras,
+    "numpy-legacy": numpy_legacy,
+    "paddle": paddle,
+    "tensorflow": tensorflow,
+}
 
 
 def dump(tree: Any, indent: str = "") -> str:
@@ -319,7 +332,7 @@ def main() -> None:
     target = TARGET / f"{arguments.framework}.json"
     document = FRAMEWORKS[arguments.framework]()
     target.write_text(dump(document) + "\n", encoding="utf-8")
-    print(f"{document['framework']} {document['version']}, {len(document['tables'])} tables: {target}")
+    print(f"{document['framework']} {document['version']}: {target}")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -33,6 +33,7 @@ class Operand:
         weak: whether it has no dtype of its own, only a category: Python scalars, and JAX arrays made of them.
         ndim: number of dimensions; None where only a dtype is known, which counts as an array.
         value: the value of a Python scalar, where it is known.
+        held: the value of a 0-d NumPy array or NumPy scalar, for the rules of old that look at it.
     """
 
     category: str
@@ -40,6 +41,7 @@ class Operand:
     weak: bool = False
     ndim: int | None = None
     value: Scalar | None = None
+    held: Scalar | None = field(default=None, repr=False, compare=False)
 
     @property
     def is_python_scalar(self) -> bool:
@@ -61,7 +63,7 @@ class Operand:
     def with_dtype(self, dtype: object) -> Operand:
         """The same operand after an explicit cast: strong, of the given dtype."""
         target = as_format(dtype)
-        return replace(self, category=target.category, dtype=target.dtype, weak=False, value=None)
+        return replace(self, category=target.category, dtype=target.dtype, weak=False, value=None, held=None)
 
     def __str__(self) -> str:
         if self.dtype is None:
@@ -119,12 +121,18 @@ def as_operand(value: OperandLike, position: int | None = None) -> Operand:
             target = as_format(dtype)
             # Only bool has no weak form: JAX marks some bool arrays weak and then ignores the mark.
             weak = bool(_attribute(value, "weak_type")) and target.category in _WEAK_NAME_OF_CATEGORY
-            return Operand(target.category, target.dtype, weak=weak, ndim=ndim)
+            held = _item(value) if ndim == 0 and target.is_builtin else None
+            return Operand(target.category, target.dtype, weak=weak, ndim=ndim, held=held)
         return _of_format(as_format(value))
     except UnknownDtypeError as error:
         if isinstance(value, str):
             raise UnknownDtypeError(error.what, error.name, error.choices, which) from None
         raise OperandError(_not_an_operand(value, dtype, which)) from error
+
+
+def _item(value: object) -> Scalar | None:
+    """The value of what NumPy holds; other libraries' may be far away, or not computed yet."""
+    return cast("Any", value).item() if isinstance(value, (np.ndarray, np.generic)) else None
 
 
 def _attribute(value: object, name: str) -> Any:

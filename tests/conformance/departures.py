@@ -90,8 +90,47 @@ _COMMUTES = "decisions do not depend on the order of the operands: what Paddle t
 _NO_BITS = "neither side does this: Paddle says so by looking for a kernel in vain, these rules before that"
 _EAGER = "these rules are those of eager mode, which differs here from a static program"
 _COMPLEX = "the page says that logical calculations with complex types are not supported; Paddle gives bool"
+_COMPARISONS_OF_OURS = "equal not_equal less less_equal greater greater_equal"
+_BOOL_TIMES = (
+    "the operator takes a bool tensor for a logical and, and gives bool of any number; the function multiplies"
+)
+_TF_COMMUTES = "decisions do not depend on the order of operands: TensorFlow takes the number on the right only"
+_TF_UNPROMOTED = f"{_COMPARISONS_OF_OURS} atan2 nextafter {_BITWISE} {_SHIFTS} where"
 
 DEPARTURES: list[Departure] = [
+    Departure(
+        "keras", "symbolic", f"{_COMPARISONS_OF_OURS} {_LOGICAL}", _FLOAT8, "tensor scalar", "refused", "bool", 720,
+        "a symbolic comparison says bool without asking where its operands meet; result_type refuses them",
+        either_order=True,
+    ),
+    Departure(
+        "keras", "symbolic", "atan2", "tensor", "scalar", "any", "float32", 38,
+        "its symbolic form takes Python numbers for float32 tensors, and complex ones for real; others ask result_type",
+        either_order=True,
+    ),
+    Departure(
+        "tf-off", "operator", "multiply", "bool", "tensor scalar", "any", "bool", 31, _BOOL_TIMES, either_order=True,
+    ),
+    Departure(
+        "tf-off", "function", "add", "int* float* complex*", "tensor", "tensor", "refused", 19,
+        "the function makes a tensor of a number that comes first; the operator takes it in either order",
+    ),
+    Departure(
+        "tf-all", "operator", "multiply", "bool", "tensor scalar", "any", "bool", 44, _BOOL_TIMES, either_order=True,
+    ),
+    Departure(
+        "tf-all", "operator", _BITWISE, "bool() int*", "bool integer", "any", "refused", 48, _TF_COMMUTES,
+    ),
+    Departure("tf-all", "function", _TF_UNPROMOTED, "bool() int* float*", "tensor", "any", "refused", 77, _TF_COMMUTES),
+    Departure(
+        "tf-safe", "operator", "multiply", "bool", "tensor scalar", "any", "bool", 44, _BOOL_TIMES, either_order=True,
+    ),
+    Departure(
+        "tf-safe", "operator", _BITWISE, "bool() int*", "bool integer", "any", "refused", 48, _TF_COMMUTES,
+    ),
+    Departure(
+        "tf-safe", "function", _TF_UNPROMOTED, "bool() int* float*", "tensor", "any", "refused", 77, _TF_COMMUTES,
+    ),
     Departure(
         "paddle", "function", "floor_divide pow remainder equal", "scalar", "tensor", "any", "refused", 432,
         f"the function takes tensors only on the left. {_OPERATORS_LEAD}",

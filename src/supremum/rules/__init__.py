@@ -11,23 +11,32 @@ from supremum.rules.scope import get_rules, set_default_rules, use_rules
 
 if TYPE_CHECKING:
     from supremum.rules.array_api import ARRAY_API
-    from supremum.rules.jax import JAX_STRICT, JAX_X32, JAX_X64
+    from supremum.rules.jax import JAX_EXPLICIT_X64, JAX_STRICT, JAX_X32, JAX_X64
+    from supremum.rules.keras import KERAS
     from supremum.rules.lattice_rules import LatticeRuleSet
     from supremum.rules.numpy import NUMPY
+    from supremum.rules.numpy_legacy import NUMPY_LEGACY
     from supremum.rules.paddle import PADDLE
+    from supremum.rules.tf import TF_ALL, TF_OFF, TF_SAFE
     from supremum.rules.tf_rfc import TF_RFC_ALL, TF_RFC_NONE, TF_RFC_SAFE
     from supremum.rules.torch import TORCH
 
 __all__ = [
     "ARRAY_API",
+    "JAX_EXPLICIT_X64",
     "JAX_STRICT",
     "JAX_X32",
     "JAX_X64",
+    "KERAS",
     "NUMPY",
+    "NUMPY_LEGACY",
     "PADDLE",
+    "TF_ALL",
+    "TF_OFF",
     "TF_RFC_ALL",
     "TF_RFC_NONE",
     "TF_RFC_SAFE",
+    "TF_SAFE",
     "TORCH",
     "LatticeRuleSet",
     "RuleSet",

@@ -203,6 +203,17 @@ JAX_X32 = JaxRuleSet(
     stands_in=LOSSES_AS_DIVISION,
     library=_LIBRARY,
 )
+# A rule set, and no option of the two above: the lattice is that of x64 off, but 64 bits are held as they are.
+JAX_EXPLICIT_X64 = JaxRuleSet(
+    name="jax-explicit-x64",
+    summary="JAX with jax_enable_x64 off and jax_explicit_x64_dtypes='allow': 64 bits only where they are asked for",
+    source="JAX 0.10",
+    lattice=_with_small_formats(_X64_EDGES | {"uint32": ("int32", "uint64")}),
+    defaults=weak_defaults("int32", "float32", "complex64"),
+    accepts=_ACCEPTS,
+    stands_in=LOSSES_AS_DIVISION,
+    library=_LIBRARY,
+)
 JAX_STRICT = JaxRuleSet(
     name="jax-strict",
     summary="JAX with jax_numpy_dtype_promotion='strict' and x64 on: equal dtypes and Python numbers only",

@@ -25,7 +25,7 @@ PAIRS: dict[str | RuleSet, dict[tuple[Any, ...], DType]] = {}
 def remember(rules: str | RuleSet, a: Any, b: Any) -> None:
     """Keep the answer for two arrays; what are not two NumPy or two JAX arrays is passed over.
 
-    Under the name `"jax"`, which may mean another rule set at the next call, an answer is kept only if both agree.
+    Under the name `"jax"`, which may mean another rule set at the next call, an answer is kept only if all agree.
 
     Args:
         rules: what was asked for.
@@ -42,7 +42,7 @@ def remember(rules: str | RuleSet, a: Any, b: Any) -> None:
         key = (a.aval.dtype, b.aval.dtype, a.aval.weak_type, b.aval.weak_type)
     else:
         return
-    names = ("jax-x64", "jax-x32") if rules == FOLLOWS_JAX else (rules,)
+    names = ("jax-x64", "jax-x32", "jax-explicit-x64") if rules == FOLLOWS_JAX else (rules,)
     answers = {_answer(get_rules(name), as_operand(a), as_operand(b)) for name in names}
     if len(answers) > 1:
         return
@@ -54,7 +54,10 @@ def remember(rules: str | RuleSet, a: Any, b: Any) -> None:
 def _answer(rules: RuleSet, a: Operand, b: Operand) -> DType | None:
     """The result dtype, if it is the same whichever of the two is 0-d."""
     shapes = ((1, 1), (1, 0), (0, 1), (0, 0))
-    decisions = [rules.decide(None, (replace(a, ndim=left), replace(b, ndim=right))) for left, right in shapes]
+    decisions = [
+        rules.decide(None, (replace(a, ndim=left, held=None), replace(b, ndim=right, held=None)))
+        for left, right in shapes
+    ]
     dtypes = {decision.dtype if decision else None for decision in decisions}
     return dtypes.pop() if len(dtypes) == 1 else None
 

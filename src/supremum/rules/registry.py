@@ -14,17 +14,23 @@ from supremum.rules.rule_set import RuleSet
 HOMES: dict[str, tuple[str, str]] = {
     "jax-x64": ("jax", "JAX_X64"),
     "jax-x32": ("jax", "JAX_X32"),
+    "jax-explicit-x64": ("jax", "JAX_EXPLICIT_X64"),
     "jax-strict": ("jax", "JAX_STRICT"),
     "numpy": ("numpy", "NUMPY"),
+    "numpy-legacy": ("numpy_legacy", "NUMPY_LEGACY"),
     "torch": ("torch", "TORCH"),
+    "keras": ("keras", "KERAS"),
     "tf-rfc-all": ("tf_rfc", "TF_RFC_ALL"),
     "tf-rfc-safe": ("tf_rfc", "TF_RFC_SAFE"),
     "tf-rfc-none": ("tf_rfc", "TF_RFC_NONE"),
+    "tf-off": ("tf", "TF_OFF"),
+    "tf-all": ("tf", "TF_ALL"),
+    "tf-safe": ("tf", "TF_SAFE"),
     "paddle": ("paddle", "PADDLE"),
     "array-api": ("array_api", "ARRAY_API"),
 }
 FOLLOWS_JAX = "jax"
-"""The name that stands for `jax-x64` or `jax-x32`, whichever JAX's own flag says."""
+"""The name that stands for `jax-x64`, `jax-x32` or `jax-explicit-x64`, whichever JAX's own flags say."""
 
 
 def rule_names() -> tuple[str, ...]:
@@ -41,7 +47,7 @@ def canonical_name(name: Any) -> str:
     if not isinstance(name, str):
         raise UnknownNameError("rule set", name, rule_names())
     if name == FOLLOWS_JAX:
-        return "jax-x64" if is_x64() else "jax-x32"
+        return "jax-x64" if is_x64() else "jax-explicit-x64" if _allows_explicit_x64() else "jax-x32"
     if name not in HOMES:
         raise UnknownNameError("rule set", name, rule_names())
     return name
@@ -54,6 +60,11 @@ def is_x64() -> bool:
     """
     jax = sys.modules.get("jax")
     return jax is None or not hasattr(jax, "config") or jax.config.jax_enable_x64
+
+
+def _allows_explicit_x64() -> bool:
+    mode = getattr(sys.modules["jax"].config, "jax_explicit_x64_dtypes", None)  # older ones have no such flag
+    return getattr(mode, "name", mode) in ("ALLOW", "allow")
 
 
 def find_rules(name: str) -> RuleSet:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from typing import Any, ClassVar
@@ -44,6 +44,37 @@ class RuleSet(ABC):
     stands_in: Mapping[str, str] = field(default_factory=dict[str, str], kw_only=True)
     library: str = field(default="", kw_only=True)
     _verdicts: dict[Hashable, Verdict] = field(default_factory=dict[Hashable, Verdict], init=False, repr=False)
+
+    @staticmethod
+    def from_lattice(name: str, edges: Mapping[str, Iterable[str]], *, summary: str = "") -> RuleSet:
+        """Rules of one's own: the joins of an order.
+
+        Args:
+            name: what explanations call them; not that of a rule set of Supremum's.
+            edges: for each format or weak kind (`"int*"`, `"float*"`, `"complex*"`), those directly above it; none for
+                what meets only itself. What is not mentioned is refused.
+            summary: one line on them.
+
+        Returns:
+            The rule set. It takes what the operations' rows take, and division makes float32 of integers.
+
+        Raises:
+            ArgumentError: for a circle, and for an order that is no lattice, in which two have common upper bounds and
+                no least one; the message has all of them.
+            UnknownDtypeError: for the name of no format.
+
+        >>> mine = RuleSet.from_lattice("mine", {"int*": ["int8"], "int8": ["int16"], "int16": ["float32"]})
+        >>> import supremum
+        >>> supremum.result_type("int8", "float32", rules=mine)
+        dtype('float32')
+        >>> RuleSet.from_lattice("bad", {"int8": ["int16", "int32"], "uint8": ["int16", "int32"]})
+        Traceback (most recent call last):
+            ...
+        supremum.errors.ArgumentError: 'bad' is no lattice: int8 and uint8 have int16 and int32 above them, none least
+        """
+        from supremum.rules.own import own_rules  # it imports this module
+
+        return own_rules(name, edges, summary)
 
     def decide(self, operation: str | Operation | None, operands: Sequence[Operand]) -> Decision:
         """Decide one call: the one place where dtypes come from.

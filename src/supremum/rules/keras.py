@@ -1,0 +1,101 @@
+"""Keras 3's own rules, `keras.backend.result_type`: JAX's lattice, after which 64 bits become 32.
+
+Source: Keras 3.15 (`keras/src/backend/common/dtypes.py`) with its JAX backend and `floatx` float32. Only Python ints
+and floats are weak; a Python complex counts as complex64. Unlike JAX's rules a result is never weak, so that the
+order of pairs matters, and all operands are decided at once. Operations are those of `keras.ops`, as its symbolic
+tensors have them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from supremum.decisions import Verdict
+from supremum.formats import CATEGORIES, DType, as_format
+from supremum.lattice import Lattice
+from supremum.operands import Operand, weak_name
+from supremum.operations import OPERATIONS, Operation
+from supremum.rules.rule_set import LOSSES_AS_DIVISION, RuleSet
+
+_ORDER = Lattice(
+    {
+        "bool": ("int*",),
+        "int*": ("uint8", "int8", "complex64"),
+        "uint8": ("int16", "uint16"),
+        "uint16": ("int32", "uint32"),
+        "uint32": ("int64", "uint64"),
+        "uint64": ("float*",),
+        "int8": ("int16",),
+        "int16": ("int32",),
+        "int32": ("int64",),
+        "int64": ("float*",),
+        "float*": ("bfloat16", "float16"),
+        "bfloat16": ("float32",),
+        "float16": ("float32",),
+        "float32": ("float64", "complex64"),
+        "float64": ("complex128",),
+        "complex64": ("complex128",),
+    }
+)
+_NUMBERS = {"int*": "int32", "float*": "float32", "complex*": "complex64"}
+"""What a Python number is where no tensor gives it a dtype."""
+_HELD_AS = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
+_FLOAT, _BOOL, _INT32 = (as_format(name).dtype for name in ("float32", "bool", "int32"))
+_FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
+
+
+@dataclass(frozen=True, eq=False)
+class KerasRules(RuleSet):
+    """Joins of an order on formats, Python ints and Python floats, held in at most 32 bits.
+
+    Args:
+        name, summary, source: as for every rule set.
+    """
+
+    def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:  # noqa: ARG002 (one for all)
+        names = [operand.name for operand in operands]
+        if narrow := [name for name in dict.fromkeys(names) if name in _FLOAT8]:
+            return Verdict.refuse(f"Keras converts no float8 implicitly, and here is {' and '.join(narrow)}")
+        if unknown := [name for name in dict.fromkeys(names) if name not in _ORDER.edges and name not in _NUMBERS]:
+            return Verdict.refuse(f"Keras has no {' and '.join(unknown)}")
+        only_numbers = all(operand.dtype is None for operand in operands)
+        complex_number = weak_name("complex")
+        nodes = [
+            _NUMBERS[name] if name == complex_number or (only_numbers and name in _NUMBERS) else name for name in names
+        ]
+        met = _ORDER.join(*nodes)
+        assert met is not None  # complex128 is above everything, and none of the joins is ambiguous
+        paths = tuple(_ORDER.path(node, met) for node in nodes)
+        climbs = dict.fromkeys(" -> ".join(path) for path in paths if len(path) > 1)
+        reason = [
+            f"{met} is the least upper bound: {', '.join(climbs)}" if climbs else "a dtype meets itself in itself"
+        ]
+        if complex_number in names:
+            reason.insert(0, f"a Python complex counts as {_NUMBERS[complex_number]}")
+        dtype = _NUMBERS.get(met, met)
+        if dtype != met:
+            reason.append(f"{met} has no dtype of its own: Keras' floatx has 32 bits, {dtype}")
+        if dtype in _HELD_AS:
+            reason.append(f"Keras makes {_HELD_AS[dtype]} of {dtype}, to be aligned with JAX's default")
+            dtype = _HELD_AS[dtype]
+        verdict = Verdict.accept(as_format(dtype).dtype, len(operands), *reason)
+        return Verdict(verdict.result, verdict.compute, verdict.reason, paths)
+
+    def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+        verdict = super()._judge(operation, operands)
+        if operation.name == "remainder" and verdict.result is not None and verdict.result.dtype == _BOOL:
+            return Verdict.accept(_INT32, len(operands), *verdict.reason, f"remainder makes {_INT32} of bool")
+        return verdict
+
+    def _float_for(self, operation: Operation, dtype: DType) -> DType:  # noqa: ARG002 (one for all)
+        return _FLOAT
+
+
+KERAS = KerasRules(
+    name="keras",
+    summary="Keras 3's own result_type, with floatx float32: JAX's lattice, and then 64 bits are held in 32",
+    source="Keras 3.15.1 on JAX, keras/src/backend/common/dtypes.py",
+    accepts={name: CATEGORIES for name in OPERATIONS if not name.startswith("bitwise_")},
+    stands_in={"fmax": "maximum", "fmin": "minimum"} | LOSSES_AS_DIVISION,
+    library="Keras",
+)

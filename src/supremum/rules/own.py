@@ -1,0 +1,82 @@
+"""Rule sets of one's own, made of edges and checked when they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from supremum.errors import ArgumentError, UnknownDtypeError
+from supremum.formats import CATEGORIES, DType, as_format, format_names
+from supremum.lattice import Lattice
+from supremum.operands import WEAK_NAMES, weak_name
+from supremum.operations import Operation
+from supremum.rules.lattice_rules import LatticeRuleSet
+from supremum.rules.registry import rule_names
+from supremum.rules.rule_set import LOSSES_AS_DIVISION
+
+_DEFAULTS = {
+    weak_name(each): name for each, name in zip(CATEGORIES[1:], ("int32", "float32", "complex64"), strict=True)
+}
+_FLOAT = as_format("float32").dtype
+
+
+@dataclass(frozen=True, eq=False)
+class OwnRules(LatticeRuleSet):
+    """Somebody's lattice."""
+
+    def _float_for(self, operation: Operation, dtype: DType) -> DType:  # noqa: ARG002 (one for all)
+        return _FLOAT
+
+
+def own_rules(name: str, edges: Mapping[str, Iterable[str]], summary: str) -> LatticeRuleSet:
+    """The rules of an order; see `RuleSet.from_lattice`.
+
+    Args:
+        name: theirs.
+        edges: the order.
+        summary: one line on them.
+
+    Raises:
+        ArgumentError: for an order that is no lattice, or names no formats.
+    """
+    if not name or name in rule_names():
+        raise ArgumentError(f"{name!r} is the name of another rule set: choose one of your own")
+    above = {_node(node): [_node(upper) for upper in _listed(node, uppers)] for node, uppers in edges.items()}
+    try:
+        order = Lattice(above)
+    except ValueError as error:
+        raise ArgumentError(f"{name!r} is no order: {error}") from error
+    if not order.nodes:
+        raise ArgumentError(f"{name!r} has no edges: give at least one format")
+    # Where pairs that have upper bounds have a least one, joins commute and associate, refusals included.
+    for a, b in combinations(order.nodes, 2):
+        common = order.upper_bounds(a, b)
+        if common and order.join(a, b) is None:
+            minimal = " and ".join(order.minimal(common))
+            raise ArgumentError(f"{name!r} is no lattice: {a} and {b} have {minimal} above them, none least")
+    return OwnRules(
+        name=name,
+        summary=summary or "a lattice of one's own",
+        source="RuleSet.from_lattice",
+        lattice=order,
+        defaults=_DEFAULTS,
+        joins_defaults=False,
+        stands_in=LOSSES_AS_DIVISION,
+        library=name,
+    )
+
+
+def _node(name: object) -> str:
+    if isinstance(name, str) and name in WEAK_NAMES:
+        return name
+    try:
+        return as_format(name).name
+    except UnknownDtypeError:
+        raise UnknownDtypeError("dtype", str(name), (*format_names(), *WEAK_NAMES)) from None
+
+
+def _listed(node: object, above: Iterable[str]) -> Iterable[str]:
+    if isinstance(above, str):
+        raise ArgumentError(f"above {node} stands the text {above!r}: give a list of names, [{above!r}]")
+    return above

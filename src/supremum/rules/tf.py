@@ -1,0 +1,252 @@
+"""TensorFlow as shipped: its own operators, which promote nothing, and the two modes that were added to it.
+
+Source: TensorFlow 2.21 (`tensorflow/python/framework/flexible_dtypes.py` for the modes, and all else asked of it).
+The modes are a lattice of fifteen strong and five weak dtypes, in which a weak dtype has a width of its own: uint8
+and a Python float make weak float64. SAFE allows what the lattice gives where the result is one of the operands'
+dtypes and holds the strong ones.
+
+Only some operations promote: `equal` does and `not_equal` does not. The others want tensors of one dtype in every
+mode, and a Python number takes it. TensorFlow folds more than two operands from left to right, so that SAFE depends
+on their order; here they are decided at once, which accepts what some order accepts.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+
+from supremum.decisions import ResultType, Verdict, letter
+from supremum.formats import CATEGORIES, DType, Format, as_format
+from supremum.lattice import Lattice
+from supremum.operands import Operand
+from supremum.operations import Operation
+from supremum.rules.rule_set import LOSSES_AS_DIVISION, RuleSet
+from supremum.rules.values import fits, interval
+
+_ORDER = Lattice(
+    {
+        "bool": ("weak int32",),
+        "weak int32": ("weak int64",),
+        "weak int64": ("uint8", "int8", "weak float32"),
+        "uint8": ("int16", "uint16"),
+        "uint16": ("int32", "uint32"),
+        "uint32": ("int64", "uint64"),
+        "uint64": ("weak float64",),
+        "int8": ("int16",),
+        "int16": ("int32",),
+        "int32": ("int64",),
+        "int64": ("weak float64",),
+        "weak float32": ("weak float64",),
+        "weak float64": ("bfloat16", "float16", "weak complex128"),
+        "bfloat16": ("float32",),
+        "float16": ("float32",),
+        "float32": ("float64", "complex64"),
+        "float64": ("complex128",),
+        "weak complex128": ("complex64",),
+        "complex64": ("complex128",),
+    }
+)
+_WEAK = "weak "
+_STRONG = tuple(node for node in _ORDER.nodes if not node.startswith(_WEAK))
+_NUMBERS = {"bool": "bool", "integer": "int32", "float": "float32", "complex": "complex128"}
+"""What TensorFlow makes of a Python number that no tensor gives a dtype to."""
+_INT32, _INT64, _UINT64, _FLOAT64 = (as_format(name) for name in ("int32", "int64", "uint64", "float64"))
+# Into these TensorFlow converts a Python bool; there is no reason to be seen in the list.
+_TAKES_BOOL = ("bool", "uint64", "int32", "int64", "float16", "float32", "float64", "complex128")
+_SHORT_FLOAT, _LONG_FLOAT = (as_format(name).dtype for name in ("float32", "float64"))
+_PROMOTES = frozenset(
+    [
+        "result_type",
+        "promote_types",
+        "add",
+        "subtract",
+        "multiply",
+        "divide",
+        "floor_divide",
+        "remainder",
+        "pow",
+        "equal",
+        "maximum",
+        "minimum",
+    ]
+)
+_QUESTIONS = ("result_type", "promote_types")
+_STRENGTHENS = ("maximum", "minimum")
+_NUMERIC, _REAL, _BITS = CATEGORIES[1:], CATEGORIES[1:3], CATEGORIES[:2]
+_FLOAT: tuple[str, ...] = ("float",)
+
+
+# What TensorFlow has kernels for is another question than what it promotes: categories, not single dtypes.
+def _rows(names: str, categories: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    return dict.fromkeys(names.split(), categories)
+
+
+_ACCEPTS: dict[str, tuple[str, ...]] = (
+    _rows("add subtract pow divide negative square sign abs conj real reciprocal", _NUMERIC)
+    | _rows("multiply equal not_equal where positive imag", CATEGORIES)
+    | _rows("floor_divide remainder maximum minimum round", _REAL)
+    | _rows("less less_equal greater greater_equal", _REAL)
+    | _rows("atan2 nextafter ceil floor trunc isfinite isinf isnan", _FLOAT)
+    | _rows("bitwise_and bitwise_or bitwise_xor bitwise_invert", _BITS)
+)
+
+
+class Mode(enum.Enum):
+    """How much promotion is implicit."""
+
+    OFF = "no promotion between tensors"
+    SAFE = "the result is one of the operands' dtypes and holds the others"
+    ALL = "everything promotes"
+
+
+@dataclass(frozen=True, eq=False)
+class TensorFlowRules(RuleSet):
+    """One dtype conversion mode.
+
+    Args:
+        name, summary, source: as for every rule set.
+        mode: which one.
+    """
+
+    mode: Mode
+
+    def _key(self, operand: Operand) -> Hashable:
+        return (super()._key(operand), interval(operand.value) if type(operand.value) is int else None)
+
+    def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+        verdict = super()._judge(operation, operands)
+        if verdict.result is not None and verdict.result.weak and operation.name in _STRENGTHENS:
+            verdict = verdict.resulting_in(verdict.result.dtype, f"{operation.name} forgets that its operands are weak")
+        return verdict
+
+    def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+        names = dict.fromkeys(operand.format.name for operand in operands if operand.dtype is not None)
+        if unknown := [name for name in names if name not in _STRONG]:
+            return Verdict.refuse(f"these rules know no {' and '.join(unknown)} tensors")
+        promotes = operation.name in _PROMOTES and self.mode is not Mode.OFF
+        verdict = self._promote(operands) if promotes else _agree(operation, operands)
+        if verdict.result is None or (promotes and operation.name in _QUESTIONS):
+            return verdict
+        target, is_bool = str(verdict.result.dtype), CATEGORIES[0]
+        if target not in _TAKES_BOOL and any(o.is_python_scalar and o.category == is_bool for o in operands):
+            return Verdict.refuse(*verdict.reason, f"TensorFlow converts no Python bool to {target}")
+        is_alone = len(operands) == 1 and operands[0].weak and self.mode is not Mode.OFF
+        return replace(verdict, result=ResultType(verdict.compute[0], weak=True)) if is_alone else verdict
+
+    def _promote(self, operands: tuple[Operand, ...]) -> Verdict:
+        beyond = [letter(i) for i, o in enumerate(operands) if type(o.value) is int and not fits(o.value, _INT32)]
+        if beyond:
+            return Verdict.refuse(
+                f"{' and '.join(beyond)} does not fit int32, as which TensorFlow reads ints", overflow=True
+            )
+        nodes = [_node(operand) for operand in operands]
+        met = _ORDER.join(*nodes)
+        assert met is not None  # complex128 is above everything, and none of the joins is ambiguous
+        row = as_format(met.removeprefix(_WEAK))
+        paths = tuple(_ORDER.path(node, met) for node in nodes)
+        climbs = dict.fromkeys(" -> ".join(path) for path in paths if len(path) > 1)
+        reason = f"{met} is the least upper bound: {', '.join(climbs)}" if climbs else "a dtype meets itself in itself"
+        if self.mode is Mode.SAFE and (objection := _objection(nodes, met, row)):
+            return Verdict.refuse(reason, objection)
+        return Verdict(ResultType(row.dtype, met.startswith(_WEAK)), (row.dtype,) * len(operands), (reason,), paths)
+
+    def _float_for(self, operation: Operation, dtype: DType) -> DType | None:
+        if operation.name != "divide" or as_format(dtype).category != "integer":
+            return None
+        return _SHORT_FLOAT if as_format(dtype).bits <= 16 else _LONG_FLOAT
+
+
+@dataclass(frozen=True, eq=False)
+class WeakTensorFlowRules(TensorFlowRules):
+    """A mode that knows weak tensors."""
+
+    weak_arrays = True
+
+
+def _node(operand: Operand) -> str:
+    if operand.dtype is None:
+        return _WEAK + _NUMBERS[operand.category]
+    name = operand.format.name
+    if not operand.weak:
+        return name
+    # There are no other weak dtypes than these five: what another framework made weak takes the default one.
+    return _WEAK + (name if _WEAK + name in _ORDER.edges else _NUMBERS[operand.category])
+
+
+def _objection(nodes: list[str], met: str, row: Format) -> str | None:
+    strong = [as_format(node) for node in nodes if not node.startswith(_WEAK)]
+    if row.name not in [node.removeprefix(_WEAK) for node in nodes]:
+        return f"mode SAFE makes no dtype that none of the operands has, and {met} is none of theirs"
+    if lost := [str(each) for each in strong if not row.holds(each)]:
+        return f"mode SAFE keeps precision, and {row} does not hold {' and '.join(dict.fromkeys(lost))}"
+    return None
+
+
+def _agree(operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    """Tensors of one dtype, which Python numbers take where their category allows."""
+    tensors = [operand.format for operand in operands if not operand.is_python_scalar]
+    highest = max((operand.category for operand in operands), key=CATEGORIES.index)
+    if not tensors:
+        row = as_format(_NUMBERS[highest])
+        return Verdict.accept(row.dtype, len(operands), f"no tensor gives a Python number a dtype: it is {row}")
+    row = tensors[0]
+    if others := [str(each) for each in dict.fromkeys(tensors) if each is not row]:
+        return Verdict.refuse(
+            f"{operation.name} wants tensors of one dtype, and these are {row} and {' and '.join(others)}"
+        )
+    has_bool = any(operand.is_python_scalar and operand.category == CATEGORIES[0] for operand in operands)
+    is_bool = row.category == CATEGORIES[0]
+    if CATEGORIES.index(highest) > CATEGORIES.index(row.category):
+        return Verdict.refuse(f"a Python number has to fit the tensor, and a Python {highest} does not fit {row}")
+    beyond = [letter(i) for i, o in enumerate(operands) if type(o.value) is int and not fits(o.value, _read_as(row))]
+    if beyond:
+        return Verdict.refuse(
+            f"{' and '.join(beyond)} does not fit {_read_as(row)}, as which TensorFlow reads it", overflow=True
+        )
+    reason = (
+        "a dtype meets itself in itself"
+        if len(tensors) == len(operands)
+        else f"Python numbers take the tensors' dtype, {row}"
+    )
+    if has_bool and not is_bool:
+        reason = f"a Python bool becomes {row}"
+    return Verdict.accept(row.dtype, len(operands), reason)
+
+
+def _read_as(row: Format) -> Format:
+    """What a Python int is read as on its way to a dtype, which it then may overflow in silence."""
+    if row.category == "float" and row.is_builtin:
+        return _FLOAT64
+    return row if row is _UINT64 else _INT64
+
+
+_SOURCE = "TensorFlow 2.21.0"
+_STANDS_IN = {"fmax": "maximum", "fmin": "minimum"} | LOSSES_AS_DIVISION
+TF_OFF = TensorFlowRules(
+    name="tf-off",
+    summary="TensorFlow's own operators, which promote nothing: tensors must agree, Python numbers take their dtype",
+    source=_SOURCE,
+    mode=Mode.OFF,
+    accepts=_ACCEPTS,
+    stands_in=_STANDS_IN,
+    library="TensorFlow",
+)
+TF_ALL = WeakTensorFlowRules(
+    name="tf-all",
+    summary="TensorFlow as shipped with dtype_conversion_mode='all': a lattice, weak tensors included",
+    source=_SOURCE,
+    mode=Mode.ALL,
+    accepts=_ACCEPTS,
+    stands_in=_STANDS_IN,
+    library="TensorFlow",
+)
+TF_SAFE = WeakTensorFlowRules(
+    name="tf-safe",
+    summary="TensorFlow as shipped with dtype_conversion_mode='safe': that lattice where nothing widens or is lost",
+    source=_SOURCE,
+    mode=Mode.SAFE,
+    accepts=_ACCEPTS,
+    stands_in=_STANDS_IN,
+    library="TensorFlow",
+)

@@ -1,0 +1,67 @@
+"""Keras' rules against what Keras 3.15.1 was measured to do, cell by cell, and every triple."""
+
+import collections
+import itertools
+
+from conformance.departures import DEPARTURES
+from conformance.measured import cells, document, triples
+from supremum import promote_types
+from supremum.operands import as_operand
+from supremum.rules import KERAS
+
+MEASURED = document("keras")
+CODES = MEASURED["codes"]
+PYTHON = {"bool()": as_operand(True), "int*": as_operand("int*"), "float*": as_operand("float*")}
+PYTHON["complex*"] = as_operand("complex*")
+OPERANDS = {code: as_operand(name) for code, name in CODES.items()} | PYTHON
+
+
+def _ours(operation, *codes):
+    decision = KERAS.decide(operation, [OPERANDS[code] for code in codes])
+    return str(decision.dtype) if decision else "refused"
+
+
+def _full(code):
+    return CODES.get(code, code)
+
+
+def test_the_oracle_is_whole():
+    assert (MEASURED["version"], MEASURED["backend"], MEASURED["floatx"]) == ("3.15.1", "jax", "float32")
+    assert len(OPERANDS) == 21
+
+
+def test_every_cell_but_the_departures():
+    compared, covered, unexplained = collections.Counter(), collections.Counter(), {}
+    for (operation, form, left, right), cell in cells(MEASURED["tables"], MEASURED["columns"]):
+        theirs = CODES.get(cell, "refused")
+        ours = _ours(operation, left, right)
+        compared[form] += 1
+        if ours != theirs:
+            key = (operation, form, _full(left), _full(right), ours, theirs)
+            rows = [row for row in DEPARTURES if row.rules == "keras" and row.covers(*key)]
+            covered.update(rows)
+            if len(rows) != 1:
+                unexplained[key] = len(rows)
+    assert unexplained == {}
+    assert covered == {row: row.cells for row in DEPARTURES if row.rules == "keras"}
+    assert compared == {"function": 441, "symbolic": 8925}
+
+
+def test_every_triple():
+    asked = dict(triples(MEASURED["triples"], MEASURED["columns"]))
+    assert len(asked) == 21**3
+    different = {
+        key: (ours, cell) for key, cell in asked.items() if (ours := _ours(None, *key)) != CODES.get(cell, "refused")
+    }
+    assert different == {}
+
+
+def test_pairs_that_differ_from_jax_with_x64_on():
+    strong = [name for name in CODES.values() if not name.startswith("float8")]
+    pairs = [*itertools.combinations_with_replacement(strong, 2)]
+    differing = [pair for pair in pairs if promote_types(*pair, rules="keras") != promote_types(*pair, rules="jax-x64")]
+    # JAX ends all of them in 64 bits.
+    assert len(differing) == 49
+    assert {str(promote_types(*pair, rules="jax-x64")) for pair in differing} == {
+        "int64", "uint64", "float64", "complex128",
+    }  # fmt: skip

@@ -1,0 +1,76 @@
+"""Rule sets of one's own: what they decide, and what is refused when they are made."""
+
+import pickle
+
+import pytest
+
+from supremum import PromotionError, explain, result_type, use_rules
+from supremum.errors import ArgumentError, UnknownDtypeError
+from supremum.lattice import counterexamples
+from supremum.rules import JAX_X64, RuleSet
+
+EDGES = {
+    "bool": ["int*"],
+    "int*": ["int8", "uint8"],
+    "int8": ["int16"],
+    "uint8": ["int16"],
+    "int16": ["float*"],
+    "float*": ["bfloat16"],
+    "bfloat16": ["float32"],
+    "int4": [],
+}
+MINE = RuleSet.from_lattice("mine", EDGES)
+
+
+def test_operands_meet_in_the_join():
+    assert result_type("int8", "uint8", rules=MINE) == "int16"
+    assert result_type("int8", "uint8", 1.5, rules=MINE) == "float32"
+    assert result_type("uint8", 3, rules=MINE) == "uint8"
+    assert result_type("int4", "int4", rules=MINE) == "int4"
+    assert explain("int8", "int8", operation="divide", rules=MINE).result is None  # the row takes floats only
+    with use_rules(MINE):
+        assert result_type("bool", "bfloat16") == "bfloat16"
+
+
+@pytest.mark.parametrize("operands", [("int4", "int8"), ("float16", "int8"), ("complex*", "int8")])
+def test_what_has_no_join_or_is_not_mentioned_is_refused(operands):
+    with pytest.raises(PromotionError, match=r"rules mine"):
+        result_type(*operands, rules=MINE)
+
+
+def test_the_laws_hold():
+    order = MINE.lattice
+    assert [*counterexamples(order.join, order.nodes)] == []
+    jax = RuleSet.from_lattice("jax again", JAX_X64.lattice.edges)
+    names = [name for name in jax.lattice.nodes if "*" not in name]
+    for a in names:
+        for b in names:
+            ours, theirs = (explain(a, b, rules=each).result for each in (jax, JAX_X64))
+            assert (ours and ours.name) == (theirs and theirs.name)
+
+
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        ({"int8": ["float16", "bfloat16"], "uint8": ["float16", "bfloat16"]},
+         "int8 and uint8 have float16 and bfloat16 above them, none least"),
+        ({"int8": ["int16"], "int16": ["int8"]}, "goes round in a circle: int8 -> int16 -> int8"),
+        ({"int8": "int16"}, r"above int8 stands the text 'int16': give a list of names, \['int16'\]"),
+        ({}, "has no edges"),
+    ],
+)  # fmt: skip
+def test_an_order_that_is_no_lattice_is_refused_with_a_counterexample(edges, message):
+    with pytest.raises(ArgumentError, match=message):
+        RuleSet.from_lattice("bad", edges)
+
+
+def test_names():
+    with pytest.raises(UnknownDtypeError, match="unknown dtype 'flaot16': did you mean 'float16'"):
+        RuleSet.from_lattice("bad", {"int8": ["flaot16"]})
+    with pytest.raises(ArgumentError, match="'jax' is the name of another rule set"):
+        RuleSet.from_lattice("jax", EDGES)
+
+
+def test_it_travels():
+    copy = pickle.loads(pickle.dumps(MINE))
+    assert result_type("int8", "uint8", rules=copy) == "int16"

@@ -1,0 +1,74 @@
+"""Measure Keras 3's own promotion on its JAX backend; `extract_oracles.py keras` runs it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+CODES = {
+    "b1": "bool", "u1": "uint8", "u2": "uint16", "u4": "uint32", "u8": "uint64",
+    "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64",
+    "bf": "bfloat16", "f2": "float16", "f4": "float32", "f8": "float64", "c8": "complex64", "c16": "complex128",
+    "e4m3fn": "float8_e4m3fn", "e5m2": "float8_e5m2",
+}  # fmt: skip
+BINARY = {
+    "add": "add", "subtract": "subtract", "multiply": "multiply", "divide": "divide", "floor_divide": "floor_divide",
+    "remainder": "mod", "pow": "power", "maximum": "maximum", "minimum": "minimum", "atan2": "arctan2",
+    "logaddexp": "logaddexp", "equal": "equal", "not_equal": "not_equal", "less_than": "less",
+    "less_equal": "less_equal",
+    "greater_than": "greater", "greater_equal": "greater_equal",
+    "logical_and": "logical_and", "logical_or": "logical_or", "logical_xor": "logical_xor",
+}  # fmt: skip
+
+
+def keras() -> dict[str, Any]:
+    """Keras' `keras.backend.result_type`, and what its operations say that symbolic tensors make.
+
+    Symbolic tensors may have 64 bits, which JAX's own do not while x64 is off. Forms: "function" for `result_type`,
+    "symbolic" for operations. The backend matters: only TensorFlow's keeps int64 and float64.
+    """
+    os.environ["KERAS_BACKEND"] = "jax"
+    import keras as k
+    from extract_oracles import SCALARS, tables
+
+    kinds = {"bool()": bool, "int*": int, "float*": float, "complex*": complex}
+    keys = [*CODES, *kinds]
+
+    def attempt(call: Callable[..., Any], *arguments: Any) -> str:
+        try:
+            result = call(*arguments)
+        except ValueError as error:
+            if "float8" not in str(error):
+                raise
+            return "8"
+        name = result if isinstance(result, str) else result.dtype
+        return next(code for code, each in CODES.items() if each == name)
+
+    def kind(key: str) -> Any:
+        return CODES.get(key) or kinds[key]
+
+    def tensor(key: str) -> Any:
+        return SCALARS[key] if key in SCALARS else k.KerasTensor((1,), dtype=CODES[key])
+
+    result_type = k.backend.result_type
+    calls: dict[str, Callable[..., Any]] = {name: getattr(k.ops, theirs) for name, theirs in BINARY.items()}
+    calls["where"] = lambda left, right: k.ops.where(k.KerasTensor((1,), dtype="bool"), left, right)
+    measured = {"result_type function": {a: {b: attempt(result_type, kind(a), kind(b)) for b in keys} for a in keys}}
+    for name, call in calls.items():
+        measured[f"{name} symbolic"] = {
+            a: {b: attempt(call, tensor(a), tensor(b)) for b in keys if {a, b} - SCALARS.keys()} for a in keys
+        }
+    return {
+        "framework": "keras",
+        "version": k.__version__,
+        "backend": k.backend.backend(),
+        "floatx": k.config.floatx(),
+        "codes": CODES,
+        "refusals": {"8": "float8"},
+        "columns": " ".join(keys),
+        "tables": tables(measured, keys),
+        "triples": {
+            f"{a} {b}": " ".join(attempt(result_type, *map(kind, (a, b, c))) for c in keys) for a in keys for b in keys
+        },
+    }
