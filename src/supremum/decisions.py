@@ -27,7 +27,7 @@ class ResultType:
 
     @property
     def name(self) -> str:
-        """How tables write it: `"int8"`, or `"float*"` when weak."""
+        """How tables write it, such as `"int8"`, or `"float*"` when weak."""
         return weak_name(as_format(self.dtype).category) if self.weak else str(self.dtype)
 
     def __str__(self) -> str:
@@ -247,7 +247,10 @@ class PromotionError(SupremumError, TypeError):
 
     Attributes:
         decision: the refusal.
-        rules, operation, operands, reason, fix: those of the decision.
+        rules: name of the rule set.
+        operation: name of the operation.
+        operands: what was asked about.
+        reason: why, one sentence each.
     """
 
     def __init__(self, decision: Decision) -> None:

@@ -30,7 +30,10 @@ class UnknownNameError(SupremumError, ValueError):
         where: where the name was given, such as `"argument 1"`; empty where that is plain.
 
     Attributes:
-        what, name, choices, where: as given.
+        what: as given.
+        name: as given.
+        choices: as given.
+        where: as given.
         near: the choices that look like `name`, best first.
     """
 

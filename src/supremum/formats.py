@@ -21,6 +21,7 @@ import numpy as np
 from supremum.errors import UnknownDtypeError
 
 DType: TypeAlias = np.dtype[Any]
+"""A NumPy dtype, of any format."""
 
 
 class Kind(enum.Enum):
@@ -34,7 +35,7 @@ class Kind(enum.Enum):
 
     @property
     def category(self) -> str:
-        """The kind with signedness forgotten: `"bool"`, `"integer"`, `"float"` or `"complex"`."""
+        """The kind with signedness forgotten, one of `"bool"`, `"integer"`, `"float"` and `"complex"`."""
         return _CATEGORY[self]
 
 

@@ -11,6 +11,7 @@ from supremum.errors import OperandError, UnknownDtypeError
 from supremum.formats import CATEGORIES, DType, Format, as_format
 
 Scalar: TypeAlias = "bool | int | float | complex"
+"""A Python number."""
 OperandLike: TypeAlias = Any
 """An array, a dtype or its name, a Python number, one of the types `int`, `float`, `complex`, or an `Operand`."""
 
@@ -55,7 +56,7 @@ class Operand:
 
     @property
     def name(self) -> str:
-        """How the operand is written in tables: `"int8"`, `"float*"`."""
+        """How the operand is written in tables, such as `"int8"` or `"float*"`."""
         if self.weak:
             return _WEAK_NAME_OF_CATEGORY[self.category]
         return self.format.name

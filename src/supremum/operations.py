@@ -103,6 +103,7 @@ _ROWS: tuple[Operation, ...] = (
     ),
 )  # fmt: skip
 OPERATIONS: dict[str, Operation] = {row.name: row for row in _ROWS}
+"""Every operation by its name."""
 _BY_ANY_NAME = OPERATIONS | {alias: row for row in _ROWS for alias in row.aliases}
 
 

@@ -21,7 +21,7 @@ def explain(*operands: OperandLike, operation: str | None = None, rules: str | R
         rules: a rule set or its name; None for the default, `"jax"`.
 
     Returns:
-        The decision, or the refusal: this function raises only for what is no operand or no name.
+        The decision, or the refusal; this function raises only for what is no operand or no name.
 
     Raises:
         OperandError: if an argument cannot be promoted at all.

@@ -15,13 +15,14 @@ from supremum.render import Cell, Table
 from supremum.rules import RuleSet, get_rules
 
 ALL_TYPES: tuple[str, ...] = (*format_names(), *WEAK_NAMES)
+"""Every format and the weak kinds."""
 # Bits from which on a format of a category is one that every array library has.
 _STANDARD_WIDTHS = {"bool": 1, "integer": 8, "float": 16, "complex": 64}
 STANDARD_TYPES: tuple[str, ...] = (
     *(row.name for row in FORMATS if row.bits >= _STANDARD_WIDTHS[row.category]),
     *WEAK_NAMES,
 )
-"""The eighteen of spec/jax-type-promotion.rst: what every array library has, bfloat16 and the weak kinds."""
+"""The eighteen of spec/jax-type-promotion.rst, which are what every array library has, bfloat16 and the weak kinds."""
 
 
 def type_names(types: str | Sequence[str]) -> tuple[str, ...]:

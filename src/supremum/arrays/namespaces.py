@@ -39,7 +39,7 @@ def namespace(library: Any, *, api_version: str | None = None) -> Namespace:
         api_version: a version of the standard that it has to have all of; None for any.
 
     Returns:
-        The namespace, always the same one: a module by its looks.
+        The namespace, a module by its looks; always the same one.
 
     Raises:
         ArgumentError: for another version.

@@ -101,6 +101,7 @@ CASES: dict[str, Case] = {
         steps_per_execution=22,
     ),
 }
+"""What `supremum demo --case` takes."""
 
 
 def label_of(policy: Policy) -> str:

@@ -15,6 +15,7 @@ from supremum.mixed_precision import FixedLossScale, Policy, scaled_value_and_gr
 from supremum.training import SparseCategoricalCrossentropy
 
 UNDERFLOW_WEIGHTS: tuple[float, ...] = (1.0, 1e-2, 1e-4, 1e-5, 4e-6, 2e-6, 1e-6)
+"""What the loss is multiplied by, from what float16 can learn with to what it cannot."""
 _BATCH = 64
 
 

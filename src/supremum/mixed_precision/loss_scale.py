@@ -140,7 +140,7 @@ class FixedLossScale(LossScale):
 
     @property
     def skips(self) -> bool:
-        """False: every step is applied."""
+        """False, for every step is applied."""
         return False
 
     @property
@@ -220,7 +220,7 @@ class DynamicLossScale(LossScale):
 
     @property
     def skips(self) -> bool:
-        """True: a step whose gradients are not finite is skipped."""
+        """True, for a step whose gradients are not finite is skipped."""
         return True
 
     @property

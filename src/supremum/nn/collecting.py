@@ -75,7 +75,7 @@ def collected_losses() -> Generator[list[jax.Array]]:
     weights, counts once for a model that is called twice.
 
     Returns:
-        A list, which the block fills with scalars: `sum(losses)`.
+        A list, which the block fills with scalars, for `sum(losses)`.
 
     Raises:
         ArgumentError: if a layer adds a loss inside a function that JAX traces on its own; a `ValueError`.

@@ -99,7 +99,7 @@ class DataParallel(Placement):
             keeps_gradients_apart: whether gradients are not aggregated, and get a first axis for those of each device.
 
         Returns:
-            Such a function of the whole: the loss is the mean, so are floating values that are not trainable, and
+            Such a function of the whole, whose loss is the mean; so are floating values that are not trainable, and
             outputs are one after the other.
         """
 

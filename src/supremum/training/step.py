@@ -52,6 +52,7 @@ class TrainState:
 
 
 TrainStep: TypeAlias = Callable[[TrainState, Batch], TrainState]
+"""A training step as a pure function: state and batch to the next state."""
 
 
 LOSS_MEAN = Mean("loss")

@@ -67,8 +67,8 @@ def dense_general(
         dtype: the dtype to compute in; None for the one that the arrays meet in.
 
     Returns:
-        An array in that dtype, of shape (*batch, *others, *features): the axes of `x` that are not contracted, then the
-        kernel's own.
+        An array in that dtype, of shape (*batch, *others, *features), which are the axes of `x` that are not
+        contracted, and then the kernel's own.
 
     Raises:
         ArgumentError: for shapes and axes that do not fit together; a `ValueError`.
