@@ -2,6 +2,7 @@
 # make test   installs everything, then lint, types, layering and all tests
 # make torch  adds PyTorch, whose rules the tests then compare with it live
 # make bench  ratios against the peers
+# make docs   the documentation, out/docs/index.html; warnings are errors
 # make conformance  gradients of layers beside Flax's in every combination of dtypes too
 
 PYTHON ?= python3
@@ -15,7 +16,7 @@ DEVELOPED := $(VENV)/.developed
 # that depends on it brings another build.
 TORCH := torch==2.13.0
 
-.PHONY: run install torch test lint types layering tests conformance bench clean
+.PHONY: run install torch test lint types layering docs tests conformance bench clean
 
 run: install
 	$(BIN)/supremum demo
@@ -35,7 +36,7 @@ $(DEVELOPED): $(INSTALLED)
 torch: $(INSTALLED)
 	$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/python -m pip install --quiet "$(TORCH)"
 
-test: lint types layering tests
+test: lint types layering docs tests
 
 lint: $(DEVELOPED)
 	$(BIN)/ruff format --check .
@@ -46,6 +47,9 @@ types: $(DEVELOPED)
 
 layering: $(DEVELOPED)
 	$(BIN)/lint-imports --no-logo
+
+docs: $(DEVELOPED)
+	$(BIN)/python -m sphinx -q -W --keep-going -n -b html docs out/docs
 
 tests: $(DEVELOPED)
 	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile
@@ -59,4 +63,4 @@ bench: $(DEVELOPED)
 	$(BIN)/python -m pytest benchmarks --benchmark-only --benchmark-disable-gc --capture=no --quiet --benchmark-columns=rounds
 
 clean:
-	rm -rf $(VENV) out dist .pytest_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) out dist docs/generated .pytest_cache .ruff_cache .hypothesis .benchmarks

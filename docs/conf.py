@@ -1,0 +1,112 @@
+"""Sphinx's settings. What the site computes is written by `generate` before Sphinx looks for pages."""
+
+import sys
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests"), str(DOCS)]
+
+import supremum  # noqa: E402
+from generate.coverage import missing_names  # noqa: E402
+from generate.docstrings import literal  # noqa: E402
+from generate.readme import closed, relinked  # noqa: E402
+from generate.site import site_files, write_site  # noqa: E402
+
+project = "Supremum"
+author = "Supremum's contributors"
+copyright = "Supremum's contributors; Apache 2.0"  # noqa: A001
+release = version = supremum.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+exclude_patterns = ["generate/**", "static/**", "generated/static/**", "generated/parts/**"]
+html_theme = "furo"
+html_title = "Supremum"
+html_static_path = ["static", "generated/static"]
+html_css_files = ["site.css", "kinds.css"]
+html_show_sourcelink = False
+html_show_sphinx = False
+html_theme_options = {"navigation_with_keys": True}
+
+nitpicky = True
+# There is no network when this is built, and so no inventory of what other libraries and Python itself call things.
+nitpick_ignore_regex = [
+    ("py:.*", rf"{package}\..*")
+    for package in ("collections", "contextlib", "jax", "numpy", "optax", "os", "pathlib", "typing")
+]
+# Types in signatures that are nobody's to name: keyword arguments that classes share, type variables, and aliases of
+# Any that say what is meant.
+_UNNAMED = (
+    "Allowed",
+    "DescentOptions",
+    "Forbidding",
+    "Hyper",
+    "InputSpecs",
+    "P",
+    "Trainable",
+    "Transformer",
+    "Variables",
+    "supremum.arrays.array.At",
+    "supremum.arrays.backends.base.Backend",
+    "supremum.arrays.backends.base.Key",
+    "supremum.arrays.backends.base.Plan",
+    "supremum.arrays.namespaces.Namespace",
+    "supremum.demo.classifier.Case",
+    "supremum.mixed_precision.autocasting.settings.Settings",
+    "supremum.mixed_precision.autocasting.transform.R",
+    "supremum.nn.holding.Holder",
+    "supremum.nn.layer.LayerOptions",
+    "supremum.nn.normalisation.NormOptions",
+    "supremum.nn.shards.Shard",
+    "supremum.nn.summary.SummaryRow",
+    "supremum.nn.symbolic.Node",
+    "supremum.optimizers.hyperparameters.Rule",
+    "supremum.optimizers.moving_average.AveragedState",
+    "supremum.optimizers.scalars.Scalar",
+    "supremum.tracing.positions.Position",
+    "supremum.training.data.Rows",
+    "supremum.training.data.Selection",
+    "supremum.training.loss.LossOptions",
+    "supremum.training.metric.MeanState",
+)
+nitpick_ignore = [("py:class", name) for name in _UNNAMED]
+# A default that is made for each object is written `<factory>`, and what Sphinx cannot read it cuts at commas.
+nitpick_ignore += [("py:class", "tuple[int | None"), ("py:class", "dict[str")]
+autodoc_default_options = {"members": True}
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+napoleon_attr_annotations = False
+myst_heading_anchors = 3
+# Prompts are not copied, nor what they print.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+
+def _generate(_app, _config):
+    write_site(site_files(ROOT), DOCS / "generated")
+
+
+def _relink(_app, docname, source):
+    if not docname.startswith("generated/"):
+        source[0] = relinked(closed(source[0]), "docs", docname)
+
+
+def _read(_app, _what, _name, _obj, _options, lines):
+    lines[:] = literal("\n".join(lines)).split("\n")
+
+
+def _require_every_name(_app, env):
+    from sphinx.util.logging import getLogger
+
+    for name in missing_names(env.domaindata["py"]["objects"]):
+        getLogger("supremum.docs").warning("public name without a page: %s", name)
+
+
+def setup(app):
+    """Hook the generator and the gate into the build."""
+    app.connect("config-inited", _generate)  # before Sphinx looks for its folders
+    app.connect("source-read", _relink)
+    app.connect("autodoc-process-docstring", _read, priority=400)  # before napoleon makes sections of them
+    app.connect("env-check-consistency", _require_every_name)

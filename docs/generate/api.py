@@ -1,0 +1,80 @@
+"""Pages of the API reference: one for each public module, in reStructuredText, which Sphinx fills from docstrings."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from textwrap import indent
+from types import ModuleType
+
+from generate.docstrings import data_docstring, literal
+from generate.public import MODULES, Public, homes, names_of
+from supremum.rules import RuleSet
+
+
+def api_pages() -> dict[str, str]:
+    """The pages by path, and an index of them."""
+    pages = {f"api/{module}.rst": _page(module) for module in MODULES}
+    entries = [
+        f"* :doc:`{module}`: {_first_line(importlib.import_module(module))}" for module in ("supremum", *MODULES[:-1])
+    ]
+    tree = "\n".join(f"   {module}" for module in ("supremum", *MODULES[:-1]))
+    intro = "Every public name, from its docstring. The examples run as tests."
+    pages["api/index.rst"] = "\n".join(
+        [_heading("Reference"), intro, "", *entries, "", ".. toctree::", "   :hidden:", "", tree, ""]
+    )
+    return pages
+
+
+def _page(module: str) -> str:
+    names = names_of(module)
+    described = [each for each in names if homes().get(each.path) == each.path]
+    elsewhere = [each for each in names if each not in described]
+    lines = [_heading(f"``{module}``"), f".. module:: {module}", "", _account(importlib.import_module(module))]
+    if elsewhere:
+        lines += ["", "Also here, and described with the module they are at home in:", "", _links(elsewhere)]
+    for public in described:
+        if _directive(public) is None:
+            text = _constant(public)
+            lines += ["", f".. data:: {public.name}", "", indent(text, "   ")]
+        else:
+            lines += ["", f".. {_directive(public)}:: {public.path}"]
+    return "\n".join(lines) + "\n"
+
+
+def _links(names: list[Public]) -> str:
+    def link(public: Public) -> str:
+        if isinstance(public.value, ModuleType):
+            return f":doc:`{public.name} <{public.value.__name__}>`"
+        return f":py:obj:`{public.name} <{homes()[public.path]}>`"
+
+    return ",\n".join(map(link, names)) + "."
+
+
+def _constant(public: Public) -> str:
+    if isinstance(public.value, RuleSet):
+        return literal(f"{public.value.summary}.") + f" :doc:`Its page </generated/rules/{public.value.name}>`."
+    return literal(data_docstring(public.name, public.value))
+
+
+def _directive(public: Public) -> str | None:
+    """How Sphinx is to read it; None for a constant, whose docstring it would not find."""
+    if inspect.isclass(public.value):
+        return "autoexception" if issubclass(public.value, BaseException) else "autoclass"
+    if type(public.value).__module__.startswith("supremum.") and callable(public.value):
+        return "autodata"
+    return "autofunction" if inspect.isroutine(public.value) else None
+
+
+def _first_line(module: ModuleType) -> str:
+    return _account(module).partition("\n\n")[0].replace("\n", " ")
+
+
+def _account(module: ModuleType) -> str:
+    first, _, rest = (inspect.getdoc(module) or "").partition("\n\n")
+    drawn = f".. code-block:: text\n\n{indent(rest, '   ')}" if "├" in rest else literal(rest)
+    return f"{literal(first)}\n\n{drawn}"
+
+
+def _heading(title: str) -> str:
+    return f"{title}\n{'=' * len(title)}\n"

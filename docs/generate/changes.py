@@ -1,0 +1,140 @@
+"""What changes between two rule sets for an operation: groups of pairs that change alike, and what to type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from supremum.comparisons import Comparison, compare
+from supremum.decisions import Conversion, Decision, Fix
+from supremum.formats import as_format
+from supremum.operands import WEAK_NAMES, as_operand
+from supremum.operations import Result, as_operation
+from supremum.rules import get_rules
+from supremum.tables import STANDARD_TYPES
+
+Pair = tuple[str, str]
+_RANK = {name: place for place, name in enumerate(STANDARD_TYPES)}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Pairs for which one rule set gives the same answer and the other the same other one.
+
+    Args:
+        before, after: the dtypes, or `"refused"`.
+        how: as `comparisons.Comparison.differing` has it; `"compared"` where a comparison is made in another dtype.
+        pairs: the pairs.
+        to_type: casts of the first pair by which the rule set after gives what the one before gave, and likewise for
+            all other pairs; where that refused, or nothing gives the same, empty.
+    """
+
+    before: str
+    after: str
+    how: str
+    pairs: tuple[Pair, ...]
+    to_type: str
+
+
+def types_of(rules: str) -> tuple[str, ...]:
+    """The standard types that a rule set knows: those of which two meet.
+
+    >>> types_of("paddle")[:4]
+    ('bool', 'uint8', 'int8', 'int16')
+    """
+    decide = get_rules(rules).decide
+    return tuple(name for name in STANDARD_TYPES if name in WEAK_NAMES or decide(None, (as_operand(name),) * 2))
+
+
+def with_number(pair: Pair) -> bool:
+    """Whether a pair is an array with a Python number."""
+    return (pair[0] in WEAK_NAMES) != (pair[1] in WEAK_NAMES)
+
+
+def changes(before: str, after: str, operation: str) -> list[Change]:
+    """The groups, those that change silently first, and large ones before small ones.
+
+    Args:
+        before: name of a rule set.
+        after: that of the other.
+        operation: name of an operation of two operands, or `"result_type"`.
+
+    >>> [(each.before, each.after, each.how, each.to_type) for each in changes("numpy", "jax-x64", "remainder")][-1:]
+    [('int8', 'int32', 'wider', "a.astype('int8')")]
+    """
+    comparison = compare(before, after, operation, types_of(before))
+    found: dict[tuple[str, str, str], list[Pair]] = {}
+    for pair, how in _differing(comparison).items():
+        answers = (answer_of(table.decisions[pair]) for table in (comparison.left, comparison.right))
+        found.setdefault((*answers, how), []).append(pair)
+    groups = [
+        Change(old, new, how, tuple(pairs), _to_type([comparison.right.decisions[pair] for pair in pairs], old))
+        for (old, new, how), pairs in found.items()
+    ]
+    return sorted(groups, key=lambda group: (group.how == "accepted", group.how == "refused", -len(group.pairs)))
+
+
+def answer_of(decision: Decision) -> str:
+    """The dtype of the result, of a comparison the one it is made in, or `"refused"`."""
+    if not decision:
+        return "refused"
+    is_comparison = as_operation(decision.operation).result is Result.BOOL
+    return str(decision.casts[0].target if is_comparison else decision.dtype)
+
+
+def _differing(comparison: Comparison) -> dict[Pair, str]:
+    compared = {
+        pair: "compared"
+        for pair, decision in comparison.left.decisions.items()
+        if answer_of(decision) != answer_of(comparison.right.decisions[pair])
+        and as_operation(comparison.left.operation).result is Result.BOOL
+    }
+    return {
+        pair: how
+        for pair, how in (compared | comparison.differing).items()
+        if not set(pair) <= set(WEAK_NAMES)  # two Python numbers ask nobody
+    }
+
+
+def _to_type(decisions: Sequence[Decision], wanted: str) -> str:
+    """The fewest casts after which the same rules give a dtype for all calls; empty where none do."""
+    if wanted == "refused":
+        return ""
+    for chosen in ((0,), (1,), (0, 1)):
+        fixes = [_cast(decision, chosen, wanted) for decision in decisions]
+        if all(answer_of(_redecided(*each)) == wanted for each in zip(decisions, fixes, strict=True)):
+            return str(fixes[0])
+    return ""
+
+
+def _cast(decision: Decision, chosen: Sequence[int], wanted: str) -> Fix:
+    """Casts of chosen operands, which are counted in the order in which the types are listed."""
+    operands, dtype = decision.operands, as_format(wanted).dtype
+    order = sorted(range(len(operands)), key=lambda place: _RANK[operands[place].name])
+    places = sorted(order[place] for place in chosen)
+    return Fix(tuple(Conversion.of(place, operands[place], dtype) for place in places))
+
+
+def _redecided(decision: Decision, fix: Fix) -> Decision:
+    return get_rules(decision.rules).decide(decision.operation, fix.apply(decision.operands))
+
+
+def written_pairs(pairs: Iterable[Pair]) -> str:
+    """Pairs in few words, in Markdown; a pair in both orders is written once.
+
+    >>> written_pairs([("int8", "float16"), ("float16", "int8"), ("int16", "float16"), ("float16", "int16")])
+    '`int8` `int16` with `float16`'
+    """
+    given = set(pairs)
+    partners: dict[str, list[str]] = {}
+    for a, b in sorted(given, key=lambda pair: (_RANK[pair[0]], _RANK[pair[1]])):
+        if _RANK[a] <= _RANK[b] or (b, a) not in given:
+            partners.setdefault(a, []).append(b)
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for a, others in partners.items():
+        rows.setdefault(tuple(others), []).append(a)
+    return "; ".join(f"{_names(these)} with {_names(others)}" for others, these in rows.items())
+
+
+def _names(names: Iterable[str]) -> str:
+    return " ".join(f"`{name}`" for name in names)

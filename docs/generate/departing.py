@@ -1,0 +1,54 @@
+"""The departures of the conformance tests as tables with reasons."""
+
+from __future__ import annotations
+
+from conformance.departures import AUTOCAST_COMPOSITIONS, AUTOCAST_ROWS, DEPARTURES, Departure
+from generate.markup import markdown_table
+from supremum.rules.registry import HOMES
+
+_AUTOCAST = (*AUTOCAST_ROWS, *AUTOCAST_COMPOSITIONS)
+_HEAD = ("operations", "operands", "here", "there", "compared with", "cells", "why")
+
+
+def departures_of(rules: str) -> list[Departure]:
+    """The departures of a rule set; those of `"jax"` are of all of JAX's, where they answer at all."""
+    names = {rules, rules.partition("-")[0]}
+    return [row for row in DEPARTURES if row.rules in names]
+
+
+def departures_section(rules: str) -> str:
+    """What a rule set's page says of its departures, in Markdown."""
+    rows = departures_of(rules)
+    if not rows:
+        return "None: every cell that was compared agrees with its source."
+    return markdown_table(_HEAD, list(map(_written, rows)))
+
+
+def departures_page() -> str:
+    """All of them on one page."""
+    parts = [
+        "# Departures",
+        "Each rule set is faithful to its source over the full product of operands. These are the cells in which one "
+        "departs from it on purpose: the tests count them, so that a departure that is no more has to be struck out. "
+        "`[]` after a dtype stands for arrays without dimensions, `[:]` for those with some; *either* for both orders.",
+    ]
+    for name in ("jax", *HOMES):
+        rows = [row for row in DEPARTURES if row.rules == name]
+        if rows:
+            parts += [f"## `{name}`", markdown_table(_HEAD, list(map(_written, rows)))]
+    parts += ["## autocast", "Its source is the list of functions of `torch.autocast` on CUDA."]
+    cast = ((_code(row.functions), _code(row.ours), _code(row.theirs), row.reason) for row in _AUTOCAST)
+    parts.append(markdown_table(("functions", "here", "there", "why"), list(cast)))
+    return "\n\n".join(parts) + "\n"
+
+
+def _written(row: Departure) -> tuple[str, ...]:
+    operands = " with ".join(_code(side) for side in (row.left, row.right) if side)
+    if row.either_order:
+        operands += ", either order"
+    cells = f"{row.cells:,}" if row.cells else "by value"
+    return (_code(row.operations), operands, _code(row.ours), _code(row.theirs), row.form, cells, row.reason)
+
+
+def _code(words: str) -> str:
+    return " ".join(f"`{word}`" for word in words.split())

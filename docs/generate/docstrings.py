@@ -1,0 +1,80 @@
+"""Docstrings as Sphinx reads them: they are plain text in which only backticks mean something, and mean code."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import itertools
+import re
+import sys
+from functools import cache
+from types import ModuleType
+
+_CODE = re.compile(r"(``.+?``|`[^`]+`)", re.DOTALL)
+_MARKS = re.compile(r"([*|\\]|_(?=\W|$))")
+
+
+def literal(text: str) -> str:
+    r"""A docstring in which reStructuredText reads code where backticks are, and plain text elsewhere.
+
+    Args:
+        text: the docstring; its examples are left as they are.
+
+    >>> print(literal("The shape (*spatial, `features`) of `a*`s"))
+    The shape (\*spatial, ``features``) of ``a*``\ s
+    """
+    return "\n\n".join(map(_paragraph, text.split("\n\n")))
+
+
+def _paragraph(text: str) -> str:
+    if text.lstrip().startswith(">>>"):
+        return text
+    return _list_table(text) if text.startswith("|") else _marked(text)
+
+
+def _list_table(text: str) -> str:
+    head, _, *rows = [line.strip("|").split("|") for line in text.splitlines()]
+    lines = [".. list-table::", "   :header-rows: 1", ""]
+    for row in (head, *rows):
+        lines += [
+            f"   {'-' if place else '* -'} {_marked(cell.strip())}".replace("   -", "     -")
+            for place, cell in enumerate(row)
+        ]
+    return "\n".join(lines)
+
+
+def _marked(text: str) -> str:
+    pieces = _CODE.split(text)
+    marked = "".join(
+        f"``{piece.strip('`')}``" if place % 2 else _MARKS.sub(r"\\\1", piece) for place, piece in enumerate(pieces)
+    )
+    return re.sub(r"(?<=\S``)(?=\w)", r"\\ ", marked)  # a plural is part of no code
+
+
+def data_docstring(name: str, value: object) -> str:
+    """What stands below a constant in the module that defines it.
+
+    Args:
+        name: its name.
+        value: its value, by which the module is known.
+
+    >>> data_docstring("CATEGORIES", sys.modules["supremum.formats"].CATEGORIES).partition(";")[0]
+    'Categories from the lowest to the highest'
+    """
+    for module in [each for key, each in sys.modules.items() if key.split(".")[0] == "supremum"]:
+        if vars(module).get(name) is value and name in (found := _docstrings_of(module)):
+            return found[name]
+    return ""
+
+
+@cache
+def _docstrings_of(module: ModuleType) -> dict[str, str]:
+    body = ast.parse(inspect.getsource(module)).body
+    found: dict[str, str] = {}
+    for node, after in itertools.pairwise(body):
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
+            found |= {each.id: inspect.cleandoc(after.value.value) for each in targets if isinstance(each, ast.Name)}
+    return found

@@ -1,0 +1,87 @@
+"""Pieces of pages: Markdown tables, and tables of dtypes coloured by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from supremum.formats import as_format
+from supremum.operands import WEAK_NAMES
+from supremum.render.table import PALETTE, Cell
+from supremum.tables import RuleTable, short_name
+
+
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    r"""A table in Markdown; a bar in a text is kept as one.
+
+    >>> print(markdown_table(("a", "b"), [("1", "x|y")]))
+    | a | b |
+    |---|---|
+    | 1 | x\|y |
+    """
+
+    def line(texts: Sequence[str]) -> str:
+        return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
+
+    return "\n".join([line(head), "|" + "---|" * len(head), *map(line, rows)])
+
+
+def raw_html(html: str) -> str:
+    """HTML as MyST takes it into a page."""
+    return f"```{{raw}} html\n{html}\n```"
+
+
+def style_of(answer: str) -> str:
+    """The class of PALETTE for a dtype's name or `"refused"`.
+
+    >>> style_of("bfloat16"), style_of("refused")
+    ('float', 'refused')
+    """
+    return answer if answer == "refused" else as_format(answer).category
+
+
+def kind_table(table: RuleTable, label: str) -> str:
+    """The table of a rule set as HTML, with its legend; `kinds_css` colours it.
+
+    Cells have the short names of types, which the headings of the rows explain, so that the table fits a page.
+
+    Args:
+        table: what to show; the explanations of cells are shown when pointed at.
+        label: what screen readers call it.
+    """
+    drawing = table.drawing(short=True)
+    legend = "".join(f'<span class="kind-{style}">{escape(meaning)}</span>' for style, meaning in drawing.legend)
+    head = "".join(f'<th scope="col" title="{escape(name)}">{escape(short_name(name))}</th>' for name in table.types)
+    body = "".join(
+        f'<tr><th scope="row">{_heading(name)}</th>{"".join(map(_cell, cells))}</tr>\n'
+        for name, (_, cells) in zip(table.types, drawing.rows, strict=True)
+    )
+    return raw_html(
+        f'<p class="kind-legend">{legend}</p>\n'
+        f'<div class="kind-scroll" tabindex="0" role="region" aria-label="{escape(label)}">\n'
+        f'<table class="kind-table codes"><thead><tr><td></td>{head}</tr></thead>\n'
+        f"<tbody>\n{body}</tbody></table></div>"
+    )
+
+
+def _heading(name: str) -> str:
+    return (
+        f"{escape(short_name(name))} <small>{'Python ' if name in WEAK_NAMES else ''}{escape(name.strip('*'))}</small>"
+    )
+
+
+def _cell(cell: Cell) -> str:
+    # A line break as such would end no attribute, but an empty line ends HTML in some Markdown.
+    hint = escape(cell.hint).replace("\n", "&#10;")
+    title = f' title="{hint}"' if hint else ""
+    return f'<td class="kind-{cell.style}{" kind-marked" if cell.marked else ""}"{title}>{escape(cell.text)}</td>'
+
+
+def kinds_css() -> str:
+    """The colours of kinds as a style sheet, for the theme's three settings: light, dark, and as the system has it."""
+    light, dark = ("".join(f"--kind-{style}: {pair[place]}; " for style, pair in PALETTE.items()) for place in (0, 1))
+    rules = "\n".join(f".kind-{style} {{ background: var(--kind-{style}); }}" for style in PALETTE)
+    return (
+        f"body {{ {light}}}\nbody[data-theme=dark] {{ {dark}}}\n"
+        f"@media (prefers-color-scheme: dark) {{ body:not([data-theme=light]) {{ {dark}}} }}\n{rules}\n"
+    )

@@ -1,0 +1,128 @@
+"""A page for each move from one framework to another, made from the differences of their rule sets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from generate.changes import Change, Pair, changes, types_of, with_number, written_pairs
+from generate.example import output_of, program
+from generate.markup import markdown_table
+from generate.migrations import MIGRATIONS, Migration
+from supremum.operands import WEAK_NAMES
+
+_OPERATIONS = (
+    "result_type", "add", "divide", "floor_divide", "remainder", "pow", "less", "equal", "bitwise_and",
+    "bitwise_left_shift",
+)  # fmt: skip
+_CLASSES = ("wider", "narrower", "kind", "other", "compared", "refused", "accepted")
+
+
+def migration_pages() -> dict[str, str]:
+    """The pages by path, and an index of them."""
+    pages = {f"migration/{each.page}.md": migration_page(each) for each in MIGRATIONS}
+    intro = (
+        "What changes dtype when a program moves from one framework to another, operation by operation, and what to "
+        "type to keep what it was. The tables are made from the rule sets, which are held against the "
+        "frameworks themselves."
+    )
+    links = "\n".join(f"* [{each.title}]({each.page}.md)" for each in MIGRATIONS)
+    keep = (
+        "For any other pair, `supremum diff` does the same in a terminal: `supremum diff keras torch --operation "
+        'divide`. And nothing has to change at once: `with supremum.use_rules("numpy"):` keeps NumPy\'s dtypes for the '
+        "`Array`s of a block, on whatever library they are; see [which rules to choose](../../choosing-rules.md)."
+    )
+    tree = "\n".join(["```{toctree}", ":hidden:", *(each.page for each in MIGRATIONS), "```"])
+    index = "\n\n".join(["# From one framework to another", intro, links, keep, tree]) + "\n"
+    return pages | {"migration/index.md": index}
+
+
+def migration_page(move: Migration) -> str:
+    """The page of a move, in Markdown."""
+    found = {operation: changes(move.before, move.after, operation) for operation in _OPERATIONS}
+    before, after = (f"[`{name}`](../rules/{name}.md)" for name in (move.before, move.after))
+    parts = [
+        f"# {move.title}",
+        f"From {before} to {after}.",
+        move.introduction,
+        "## The same program",
+        *_example(move),
+        "## How much changes",
+        _counted(move, found),
+        *_settings(move),
+        "## What changes, and what to type",
+        f"Under the rules of `{move.after}`. In the last column is a cast by which the call gives what it gave before, "
+        f"`a` and `b` being the operands of the first pair in the row; to keep all of it, put the code into "
+        f'`with supremum.use_rules("{move.before}"):`.',
+        *_details(found),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _example(move: Migration) -> list[str]:
+    parts = [f"```python\n{program(move.before, move.arrays, move.expressions)}\n```"]
+    for rules in (move.before, move.after, *(name for name, _ in move.settings)):
+        printed = output_of(program(rules, move.arrays, move.expressions))
+        parts += [f"under `{rules}`:", f"```text\n{printed}\n```"]
+    return parts
+
+
+def _counted(move: Migration, found: dict[str, list[Change]]) -> str:
+    names = types_of(move.before)
+    arrays = len(names) - len(WEAK_NAMES)
+    text = (
+        f"Of {arrays**2} ordered pairs of the dtypes that `{move.before}` knows, and of "
+        f"{2 * arrays * len(WEAK_NAMES)} of such a dtype with a Python number: how many have a wider or a narrower "
+        "result, one of another kind, or are refused where they were accepted. *Compared* are those whose result is a "
+        "bool as before, but which are cast to another dtype before they are compared."
+    )
+    rows = [
+        (f"`{operation}`", *_row(groups, lambda pair: not with_number(pair)), *_row(groups, with_number))
+        for operation, groups in found.items()
+    ]
+    used = [place for place in range(2 * len(_CLASSES)) if any(row[1 + place] for row in rows)]
+    head = [("" if place < len(_CLASSES) else "with a number: ") + _CLASSES[place % len(_CLASSES)] for place in used]
+    kept = [(row[0], *(row[1 + place] for place in used)) for row in rows]
+    return f"{text}\n\n{markdown_table(('operation', *head), kept)}"
+
+
+def _row(groups: Sequence[Change], wanted: Callable[[Pair], bool]) -> list[str]:
+    counts = Counter[str]()
+    for group in groups:
+        counts[group.how] += sum(map(wanted, group.pairs))
+    return [str(counts[name]) if counts[name] else "" for name in _CLASSES]
+
+
+def _settings(move: Migration) -> list[str]:
+    parts: list[str] = []
+    for rules, when in move.settings:
+        parts += [
+            f"Under `{rules}`, {when}, these sums have yet another dtype than under `{move.after}`:",
+            _table(changes(move.after, rules, "add"), lambda _: True, typed=False),
+        ]
+    return parts
+
+
+def _details(found: dict[str, list[Change]]) -> list[str]:
+    alike: dict[tuple[Change, ...], list[str]] = {}
+    for operation, groups in found.items():
+        alike.setdefault(tuple(groups), []).append(operation)
+    parts: list[str] = []
+    for groups, operations in alike.items():
+        parts.append("### " + ", ".join(f"`{name}`" for name in operations))
+        if not groups:
+            parts.append("Nothing changes.")
+        for title, wanted in (("Arrays:", lambda pair: not with_number(pair)), ("With a Python number:", with_number)):
+            if any(map(wanted, (pair for group in groups for pair in group.pairs))):
+                parts += [title, _table(groups, wanted, typed=True)]
+    return parts
+
+
+def _table(groups: Sequence[Change], wanted: Callable[[Pair], bool], *, typed: bool) -> str:
+    rows: list[tuple[str, ...]] = []
+    for group in groups:
+        if pairs := [pair for pair in group.pairs if wanted(pair)]:
+            row = (f"{group.before} → **{group.after}**", group.how, str(len(pairs)), written_pairs(pairs))
+            rows.append((*row, f"`{group.to_type}`" if group.to_type else "") if typed else row)
+    head = ("before → after", "how", "pairs", "which")
+    return markdown_table((*head, "to keep it") if typed else head, rows)

@@ -1,0 +1,116 @@
+"""The moves from one framework to another that have a page: what a person has to say of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """A move.
+
+    Args:
+        title: the page's.
+        before: name of the rule set of the framework one comes from.
+        after: that of the one one goes to.
+        settings: other rule sets of the framework one goes to, and when they hold.
+        introduction: what bites in this move, in Markdown.
+        arrays: statements of Python that make arrays, which an example begins with.
+        expressions: what the example computes under both rule sets.
+    """
+
+    title: str
+    before: str
+    after: str
+    settings: tuple[tuple[str, str], ...]
+    introduction: str
+    arrays: tuple[str, ...]
+    expressions: tuple[str, ...]
+
+    @property
+    def page(self) -> str:
+        """The page's path below migration/, without its suffix."""
+        return self.title.lower().replace(" ", "-")
+
+
+_X64_OFF = ("jax-x32", "as JAX starts, with `jax_enable_x64` off")
+
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration(
+        "NumPy to JAX", "numpy", "jax-x64", (_X64_OFF,),
+        """\
+Three things bite.
+
+* **What was wide gets narrow.** NumPy takes the first float that holds every value of both operands, which beside
+  int32 is float64. JAX takes the float that is there: int32 with float16 is float16, in which integers above 2,048
+  are rounded.
+* **64 bits are off** unless you set `jax_enable_x64`: int64 and float64 arrays become int32 and float32 on their
+  way in.
+* **Python ints wrap around.** `uint8_array + 256` is an `OverflowError` in NumPy 2 and 0 added in JAX.
+
+In return 16-bit programs stay in 16 bits, and bfloat16, which NumPy promotes with hardly anything, promotes like
+the rest.""",
+        (
+            'pixels = supremum.asarray(np.array([1, 128, 255], "uint8"))',
+            'labels = supremum.asarray(np.array([3, 1, 2049], "int32"))',
+            'weights = supremum.asarray(np.array([0.5, 0.25, 1.0], "float16"))',
+        ),
+        ("pixels / 255", "labels * weights", "pixels - 1.5", "labels / pixels.astype('int32')", "pixels + 256"),
+    ),
+    Migration(
+        "torch to JAX", "torch", "jax-x64", (_X64_OFF,),
+        """\
+These two are near each other: both keep the float that is there. What differs:
+
+* **Arrays without dimensions count in JAX.** In PyTorch a 0-d float32 tensor never widens a float16 one with
+  dimensions; in JAX it is an array like any other, and the result is float32. Use Python numbers for such factors.
+* **int64 gives float64.** Division, and a Python float beside an int64 array, give torch's default dtype, float32.
+  With x64 on JAX makes float64 of them; with x64 off nothing has 64 bits, int64 included.
+* **uint16, uint32 and uint64 promote.** PyTorch refuses them beside other integers.
+* **More is taken**: complex numbers are ordered, as in NumPy, and `maximum` takes Python numbers.""",
+        (
+            'hidden = supremum.asarray(np.array([0.5, 1.5, 2.5], "float16"))',
+            'scale = supremum.asarray(np.array(0.125, "float32"))  # no dimensions',
+            'tokens = supremum.asarray(np.array([7, 8, 9], "int64"))',
+            'ids = supremum.asarray(np.array([1, 2, 3], "uint32"))',
+        ),
+        ("hidden * scale", "hidden * 0.125", "tokens / tokens", "tokens * 0.5", "tokens + ids"),
+    ),
+    Migration(
+        "TensorFlow to JAX", "tf-off", "jax-x64", (_X64_OFF,),
+        """\
+A TensorFlow program has no implicit promotion, unless it switched `dtype_conversion_mode`: whatever ran keeps its
+dtype, and the casts that TensorFlow asked for still stand. What bites comes later.
+
+* **Nobody asks for a cast any more.** A missing cast that was an error is now decided: `int32 * float16` runs, in
+  float16. `jax-strict` (`jax_numpy_dtype_promotion="strict"` in JAX) keeps the errors.
+* **Dividing int32** gives float64 in TensorFlow and float32 in JAX.
+* **64 bits are off** in JAX unless you set `jax_enable_x64`, also where TensorFlow had int64 indices.
+
+Python numbers that do not fit wrap around in both.""",
+        (
+            'counts = supremum.asarray(np.array([1, 2, 3], "int32"))',
+            'totals = supremum.asarray(np.array([4, 4, 4], "int32"))',
+            'weights = supremum.asarray(np.array([0.5, 0.25, 0.25], "float16"))',
+        ),
+        ("counts / totals", "counts * weights", "counts * 0.5", "counts.astype('float16') * weights", "weights + 1"),
+    ),
+    Migration(
+        "Paddle to torch", "paddle", "torch", (),
+        """\
+Where both accept, they nearly always agree on the dtype. What differs:
+
+* **Integers promote in PyTorch**, among each other and with floats. Paddle refuses both, and a missing cast that it
+  would have told you of is decided in silence: int64 with float16 is float16.
+* **A quotient of bools** is bool in Paddle and float32 in PyTorch.
+* **Complex numbers** have no order in PyTorch; Paddle compares them.
+* **uint16, uint32 and uint64** exist in PyTorch, and meet floats only.""",
+        (
+            'ids = supremum.asarray(np.array([1, 2, 3], "int64"))',
+            'small = supremum.asarray(np.array([4, 5, 6], "int32"))',
+            'hidden = supremum.asarray(np.array([0.5, 1.5, 2.5], "float16"))',
+            'mask = supremum.asarray(np.array([True, False, True]))',
+        ),
+        ("ids + small", "ids * hidden", "ids * 0.5", "mask * 2", "hidden + 1"),
+    ),
+)  # fmt: skip

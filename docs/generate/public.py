@@ -1,0 +1,89 @@
+"""The public names of Supremum and the one page each of them is on."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import supremum
+
+_UNDER = sorted(name for name in supremum.__all__ if isinstance(getattr(supremum, name), ModuleType))
+MODULES: tuple[str, ...] = (
+    *(f"supremum.{name}" for name in _UNDER),
+    "supremum.nn.functional",
+    "supremum.decisions",
+    "supremum.errors",
+    "supremum.comparisons",
+    "supremum.tables",
+    "supremum.lattice",
+    "supremum.operands",
+    "supremum.launching",
+    "supremum.render",
+    "supremum.demo",
+    "supremum",
+)
+"""The public modules; where several export one thing, it is described with the first of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Public:
+    """A public name.
+
+    Args:
+        module: the module it is looked up in.
+        name: its name there.
+        value: what it is.
+    """
+
+    module: str
+    name: str
+    value: Any
+
+    @property
+    def path(self) -> str:
+        """The name with its module."""
+        return f"{self.module}.{self.name}"
+
+
+@cache
+def names_of(module: str) -> tuple[Public, ...]:
+    """The public names of a module: its `__all__`, or what it defines without an underscore.
+
+    >>> [each.name for each in names_of("supremum.lattice")]
+    ['Join', 'Lattice', 'Counterexample', 'counterexamples']
+    """
+    loaded = importlib.import_module(module)
+    names = getattr(loaded, "__all__", None)
+    if names is None:
+        names = [name for name in _defined(inspect.getsource(loaded)) if not name.startswith("_")]
+    return tuple(Public(module, name, getattr(loaded, name)) for name in names)
+
+
+def _defined(source: str) -> Iterator[str]:
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            yield node.name
+        elif isinstance(node, ast.Assign):
+            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
+
+
+@cache
+def homes() -> dict[str, str]:
+    """For every public name with its module, the name with the module under which it is described."""
+    described: dict[tuple[str, int], str] = {}
+    found: dict[str, str] = {}
+    for module in MODULES:
+        for public in names_of(module):
+            if isinstance(public.value, ModuleType):
+                continue
+            key = (public.name, id(public.value))
+            found[public.path] = described.setdefault(key, public.path)
+    return found

@@ -1,0 +1,94 @@
+"""Pages made of the Markdown that lies outside of docs/, with its links turned to where the site has the same."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+
+_PROGRAM = re.compile(r"examples/(.+\.py)")
+_LINK = re.compile(r"(\]\()([^)\s#]+)((?:#[^)\s]*)?\))")
+_PAGES = {
+    "README.md": "generated/start.md",
+    "CHANGELOG.md": "generated/changelog.md",
+    "CONTRIBUTING.md": "generated/contributing.md",
+    "examples": "generated/examples.md",
+    "examples/README.md": "generated/examples.md",
+    "tests/conformance/departures.py": "generated/departures.md",
+}
+"""Where the site has a file of the repository, both from their roots."""
+
+
+def relinked(text: str, folder: str, page: str) -> str:
+    """A text whose relative links lead to pages of the site.
+
+    Args:
+        text: Markdown.
+        folder: where the text lies, from the repository's root.
+        page: where the site has it, from docs/.
+
+    >>> relinked("[Casts](docs/casts.md), [examples](examples/), [x](https://x.org/a.md)", "", "generated/start.md")
+    '[Casts](../casts.md), [examples](examples.md), [x](https://x.org/a.md)'
+    """
+
+    def target(match: re.Match[str]) -> str:
+        link = match[2]
+        if ":" in link:
+            return match[0]
+        source = posixpath.normpath(posixpath.join(folder, link))
+        if program := _PROGRAM.fullmatch(source):
+            place, fragment = _PAGES["examples"], f"#{anchor(program[1])})"
+        else:
+            place, fragment = _PAGES.get(source, posixpath.relpath(source, "docs")), match[3]
+        return match[1] + posixpath.relpath(place, posixpath.dirname(page) or ".") + fragment
+
+    return _LINK.sub(target, text)
+
+
+def readme_pages(root: Path) -> dict[str, str]:
+    """README, CHANGELOG and CONTRIBUTING as pages.
+
+    Args:
+        root: the repository.
+    """
+    pages = {
+        name: relinked(closed((root / source).read_text()), "", f"generated/{name}")
+        for source, name in (
+            ("README.md", "start.md"),
+            ("CHANGELOG.md", "changelog.md"),
+            ("CONTRIBUTING.md", "contributing.md"),
+        )
+    }
+    return pages | {"start.md": pages["start.md"].replace("# Supremum\n", "# Start here\n", 1)}
+
+
+def examples_page(root: Path) -> str:
+    """The page of the examples: their README, and then each program.
+
+    Args:
+        root: the repository.
+    """
+    folder = root / "examples"
+    parts = [relinked((folder / "README.md").read_text(), "examples", "generated/examples.md")]
+    for program in sorted(folder.rglob("*.py")):
+        name = program.relative_to(folder).as_posix()
+        parts.append(f"## {name}\n\n```{{literalinclude}} ../../examples/{name}\n```\n")
+    return "\n".join(parts)
+
+
+def anchor(heading: str) -> str:
+    """What a heading is called in links, which is what GitHub calls it.
+
+    >>> anchor("arrays/one_program.py")
+    'arraysone_programpy'
+    """
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def closed(text: str) -> str:
+    r"""Markdown without the empty line that ends an example, which doctest needs and a reader does not.
+
+    >>> closed("```python\n>>> 1\n1\n\n```\n")
+    '```python\n>>> 1\n1\n```\n'
+    """
+    return re.sub(r"(?<=\n)(```python\n>>> .*?\n)\n+(?=```)", r"\1", f"\n{text}", flags=re.DOTALL)[1:]

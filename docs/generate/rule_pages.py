@@ -1,0 +1,86 @@
+"""A page for each rule set: whose it is, its table, its order, its surprises, its operations and its departures."""
+
+from __future__ import annotations
+
+from generate.departing import departures_section
+from generate.markup import kind_table, markdown_table
+from generate.operation_groups import Group, operation_groups
+from generate.pictures import lattice_picture
+from generate.surprise import Surprise, answered, written_call
+from generate.surprises import SURPRISES
+from supremum.operations import OPERATIONS, Result
+from supremum.rules import get_rules
+from supremum.rules.registry import HOMES
+from supremum.tables import rule_table
+
+
+def rule_pages() -> dict[str, str]:
+    """The pages by path, and an index of them."""
+    pages = {f"rules/{name}.md": rule_page(name) for name in HOMES}
+    rows = [(f"[`{name}`]({name}.md)", get_rules(name).summary, get_rules(name).source) for name in HOMES]
+    intro = (
+        "Each rule set is a value: `supremum.rules` has it under its name, `use_rules` puts it in force. `jax` stands "
+        "for `jax-x64`, `jax-x32` or `jax-explicit-x64`, whichever JAX's own flags say. "
+        "[How far apart](distances.md) they are is counted on a page of its own."
+    )
+    tree = "\n".join(["```{toctree}", ":hidden:", *HOMES, "distances", "```"])
+    table = markdown_table(("rule set", "whose rules", "source"), rows)
+    return pages | {"rules/index.md": "\n\n".join(["# Rule sets", intro, table, tree]) + "\n"}
+
+
+def rule_page(name: str) -> str:
+    """The page of a rule set, in Markdown.
+
+    Args:
+        name: its name.
+    """
+    rules = get_rules(name)
+    parts = [
+        f"# `{name}`",
+        f"{rules.summary[:1].upper()}{rules.summary[1:]}.",
+        f'Source: {rules.source}. In force by `with supremum.use_rules("{name}"):`; '
+        f"`supremum table --rules {name}` prints the table below in a terminal.",
+        "## Where two operands meet",
+        "`result_type` of a row with a column; `-` is a refusal. `i*`, `f*` and `c*` are weak: Python numbers, and "
+        "arrays made of them where there are weak arrays. Point at a cell for the reason.",
+        kind_table(rule_table(name), f"result_type under {name}"),
+    ]
+    if picture := lattice_picture(name):
+        parts += ["## The order", picture]
+    parts += ["## Surprises", *(_surprise(name, each) for each in SURPRISES[name])]
+    parts += ["## Operations", *_operations(name)]
+    parts += ["## Departures", departures_section(name)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _surprise(rules: str, surprise: Surprise) -> str:
+    decision = surprise.decide(rules)
+    call = written_call(surprise.operation, *surprise.operands)
+    return "\n\n".join(
+        [
+            f"`{call}` → **{answered(decision)}**",
+            surprise.sentence,
+            f"```text\n{decision}\n```",
+        ]
+    )
+
+
+def _operations(rules: str) -> list[str]:
+    groups = operation_groups(rules)
+    text = (
+        "Operations of two operands that answer alike for each of the 324 pairs above, and for how many of them they "
+        "say something else than `result_type`: they refuse it, accept what it refuses, or give another dtype. Of what "
+        "always gives bool, such as a comparison, it is the dtype that the operands are cast to before."
+    )
+    head = ("operations", "refused", "accepted", "other dtype", "for one")
+    return [text, markdown_table(head, list(map(_row, groups)))]
+
+
+def _row(group: Group) -> tuple[str, ...]:
+    example = ""
+    if group.example:
+        a, b, ours, met = group.example
+        verb = "is in" if OPERATIONS[group.operations[0]].result is Result.BOOL else "is"
+        example = f"`{written_call(group.operations[0], a, b)}` {verb} {ours}, not {met}"
+    counts = (str(number) if number else "" for number in (group.refused, group.accepted, group.otherwise))
+    return (" ".join(f"`{name}`" for name in group.operations), *counts, example)

@@ -1,0 +1,250 @@
+"""The generated pages: the same every time, one for each rule set and move, whole, and true."""
+
+import ast
+import importlib
+import os
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import supremum
+from conformance.departures import DEPARTURES
+from generate.changes import changes, types_of, with_number, written_pairs
+from generate.coverage import missing_names
+from generate.docstrings import data_docstring, literal
+from generate.example import output_of, program
+from generate.markup import kinds_css
+from generate.migrations import MIGRATIONS
+from generate.public import MODULES, homes, names_of
+from generate.readme import anchor, relinked
+from generate.site import site_files, write_site
+from generate.surprise import answered
+from generate.surprises import SURPRISES
+from supremum import rules
+from supremum.comparisons import compare
+from supremum.formats import as_format
+from supremum.operands import WEAK_NAMES
+from supremum.render.table import PALETTE
+from supremum.rules.registry import HOMES
+from supremum.tables import STANDARD_TYPES
+from test_public_names import FLOORS
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+
+@cache
+def site():
+    return site_files(ROOT)
+
+
+_WRITE = """
+import sys
+from generate.api import api_pages
+from generate.departing import departures_page
+from generate.migration_pages import migration_pages
+from generate.rule_pages import rule_page
+pages = api_pages() | migration_pages() | {"departures.md": departures_page()}
+pages |= {f"rules/{name}.md": rule_page(name) for name in ("jax-x64", "numpy-legacy", "torch", "tf-all")}
+sys.stdout.write(repr(pages))
+"""
+
+
+def test_another_process_writes_the_same():
+    paths = os.pathsep.join(map(str, (ROOT / "src", ROOT / "tests", DOCS)))
+    found = subprocess.run(
+        [sys.executable, "-c", _WRITE], capture_output=True, text=True, check=True,
+        env=os.environ | {"PYTHONHASHSEED": "7", "PYTHONPATH": paths},
+    )  # fmt: skip
+    pages = ast.literal_eval(found.stdout)
+    assert {path for path, text in pages.items() if site()[path] != text} == set()
+
+
+@pytest.mark.parametrize("name", HOMES)
+def test_every_rule_set_has_a_page_with_its_source_table_surprises_and_departures(name):
+    page = site()[f"rules/{name}.md"]
+    value = rules.get_rules(name)
+    assert value.source in page
+    assert value.summary[1:] in page
+    assert page.count("<td class=") == len(STANDARD_TYPES) ** 2
+    for surprise in SURPRISES[name]:
+        assert f"**{answered(surprise.decide(name))}**\n\n{surprise.sentence}" in page
+    expected = [row.reason for row in DEPARTURES if row.rules in (name, name.partition("-")[0])]
+    assert [reason for reason in expected if reason not in page] == []
+    assert ("None: every cell" in page) == (expected == [])
+    assert f"\n{name}\n" in site()["rules/index.md"]  # in the table of contents
+
+
+def test_every_departure_is_on_the_page_of_all():
+    rows = [line for line in site()["departures.md"].splitlines() if line.startswith("| `")]
+    assert len([row for row in rows if row.count("|") == 8]) == len(DEPARTURES)
+
+
+def test_the_first_page_has_the_answers_of_every_rule_set():
+    page = site()["parts/question.md"]
+    for name in HOMES:
+        row = page.split(f">{name}</a>")[1].split("</tr>")[0]
+        cells = re.findall(r'class="kind-(\w+)"[^>]*>(\w+)<', row)
+        asked = [("int32", "float16"), ("int8", 1000), ("int8", 1.5), ("int8", "uint8")]
+        for (style, shown), operands in zip(cells, asked, strict=True):
+            assert shown == answered(supremum.explain(*operands, operation="add", rules=name))
+            assert style == (shown if shown == "refused" else as_format(shown).category)
+
+
+def test_every_kind_has_a_colour_in_light_and_in_dark():
+    sheet = kinds_css()
+    for style, (light, dark) in PALETTE.items():
+        assert f"--kind-{style}: {light};" in sheet.splitlines()[0]
+        assert sheet.count(f"--kind-{style}: {dark};") == 2
+        assert f".kind-{style} {{ background: var(--kind-{style}); }}" in sheet
+
+
+def _links():
+    pages = {f"generated/{path}": text for path, text in site().items() if path.endswith(".md")}
+    pages |= {path.name: relinked(path.read_text(), "docs", path.name) for path in DOCS.glob("*.md")}
+    for page, text in pages.items():
+        plain = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+        for link in re.findall(r"\]\(([^)\s]+)\)", plain):
+            if ":" not in link and not link.startswith("#"):
+                yield page, link
+
+
+def test_every_link_leads_to_a_page():
+    links = list(_links())
+    assert len(links) > 60
+    known = {f"generated/{path}" for path in site()} | {p.relative_to(DOCS).as_posix() for p in DOCS.rglob("*")}
+    broken = []
+    for page, link in links:
+        path, _, fragment = link.partition("#")
+        target = os.path.normpath(os.path.join(os.path.dirname(page), path))  # noqa: PTH118, PTH120
+        if target not in known:
+            broken.append((page, link))
+        elif fragment:
+            headings = re.findall(r"^#+ (.*)$", site()[target.removeprefix("generated/")], flags=re.MULTILINE)
+            assert fragment in map(anchor, headings), (page, link)
+    assert broken == []
+
+
+def test_a_link_to_what_the_site_lacks_is_kept_and_so_found():
+    assert relinked("[x](nowhere.md)", "docs", "casts.md") == "[x](nowhere.md)"
+    assert relinked("[x](../src/x.py)", "docs", "casts.md") == "[x](../src/x.py)"
+
+
+def test_every_public_name_has_a_page():
+    assert set(FLOORS) <= set(MODULES)
+    described = {
+        f"{path.removeprefix('api/').removesuffix('.rst')}.{line.rpartition(':: ')[2].rpartition('.')[2]}"
+        for path, text in site().items()
+        if path.startswith("api/")
+        for line in text.splitlines()
+        if re.match(r"\.\. (auto\w+|data):: ", line)
+    }
+    assert missing_names(described) == []
+    for floor in FLOORS:
+        for name in getattr(importlib.import_module(floor), "__all__", []):
+            assert name in site()[f"api/{floor}.rst"]
+
+
+def test_a_name_without_a_page_is_missed():
+    every = set(homes().values())
+    assert missing_names(every - {"supremum.rules.TORCH", "supremum.nn.Dense"}) == [
+        "supremum.nn.Dense", "supremum.rules.TORCH",
+    ]  # fmt: skip
+
+
+def test_every_constant_has_a_docstring():
+    page = "\n".join(text for path, text in site().items() if path.startswith("api/"))
+    assert re.findall(r"\.\. data:: (\w+)\n\n *\n", page) == []
+    joined = next(each for each in names_of("supremum.lattice") if each.name == "Join")
+    assert data_docstring("Join", joined.value).startswith("A binary operation")
+    assert data_docstring("Join", object()) == ""
+
+
+def test_docstrings_are_plain_text_but_for_their_backticks():
+    assert literal("a | b, *c*, `d*` and e_") == r"a \| b, \*c\*, ``d*`` and e\_"
+    assert literal(">>> f(*x)\n'`'") == ">>> f(*x)\n'`'"
+    assert literal("| a | b |\n|---|---|\n| `x` | 1 |").splitlines()[3:] == [
+        "   * - a", "     - b", "   * - ``x``", "     - 1",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("move", MIGRATIONS, ids=lambda move: move.page)
+def test_migrations_count_what_the_comparison_counts(move):
+    for operation in ("result_type", "add", "divide", "pow"):
+        counted = {}
+        for each in changes(move.before, move.after, operation):
+            counted[each.how] = counted.get(each.how, 0) + len(each.pairs)
+        comparison = compare(move.before, move.after, operation, types_of(move.before))
+        expected = [how for pair, how in comparison.differing.items() if not set(pair) <= set(WEAK_NAMES)]
+        assert counted == {how: expected.count(how) for how in expected}
+        for each in changes(move.before, move.after, operation):
+            for pair in each.pairs:
+                answers = (table.decisions[pair] for table in (comparison.left, comparison.right))
+                assert (each.before, each.after) == tuple(map(answered, answers))
+
+
+@pytest.mark.parametrize("move", MIGRATIONS, ids=lambda move: move.page)
+def test_migrations_show_what_the_program_prints(move):
+    page = site()[f"migration/{move.page}.md"]
+    source = program(move.before, move.arrays, move.expressions)
+    assert source in page
+    found = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() in page
+    assert found.stderr == ""
+    assert output_of(program(move.after, move.arrays, move.expressions)) in page
+
+
+_JAX = {
+    "add": jnp.add, "divide": jnp.divide, "floor_divide": jnp.floor_divide, "remainder": jnp.remainder, "pow": jnp.pow,
+}  # fmt: skip
+_TO_JAX = [move.before for move in MIGRATIONS if move.after == "jax-x64"]
+
+
+@pytest.mark.parametrize("before", _TO_JAX)
+def test_what_to_type_gives_in_jax_what_it_gave_before(before):
+    numbers = {"int*": 1, "float*": 1.0, "complex*": 1j}
+    tried = 0
+    with jax.enable_x64(True):
+        for operation, function in _JAX.items():
+            for change in changes(before, "jax-x64", operation):
+                assert (change.to_type == "") == (change.before in ("refused", "complex32")), change
+                if not change.to_type:
+                    continue
+                a, b = (numbers.get(x) or jnp.ones(1, as_format(x).dtype) for x in change.pairs[0])
+                assert str(function(a, b).dtype) == change.after
+                names = {"a": a, "b": b, "np": np}
+                for typed in change.to_type.split(" and "):
+                    letter = typed.removeprefix("np.asarray(")[0]
+                    names[letter] = eval(typed, dict(names))
+                assert str(function(names["a"], names["b"]).dtype) == change.before
+                tried += 1
+    assert tried
+
+
+def test_pairs_are_written_once_for_both_orders_and_none_is_lost():
+    for change in changes("numpy", "jax-x64", "divide"):
+        written = {
+            (a, b)
+            for part in written_pairs(change.pairs).replace("`", "").split("; ")
+            for a in part.split(" with ")[0].split()
+            for b in part.split(" with ")[1].split()
+        }
+        assert written | {(b, a) for a, b in written} == set(change.pairs)
+    assert with_number(("int8", "int*"))
+    assert not with_number(("int*", "int*"))
+
+
+def test_writing_leaves_what_is_there_and_removes_what_is_not_meant(tmp_path):
+    write_site({"a/b.md": "1", "c.md": "2"}, tmp_path)
+    (tmp_path / "a/old.md").write_text("x")
+    before = (tmp_path / "c.md").stat().st_mtime_ns
+    write_site({"a/b.md": "3", "c.md": "2"}, tmp_path)
+    assert {path.name: path.read_text() for path in tmp_path.rglob("*.md")} == {"b.md": "3", "c.md": "2"}
+    assert (tmp_path / "c.md").stat().st_mtime_ns == before

@@ -1,0 +1,166 @@
+"""The surprises of each rule set: what their sentences speak of is what the rules say, and what the framework does."""
+
+import functools
+import json
+from contextlib import contextmanager
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from conformance.measured import ORACLES, cells, document
+from generate.surprise import answered
+from generate.surprises import SURPRISES
+from supremum.formats import as_format
+from supremum.operations import as_operation
+from supremum.rules.registry import HOMES
+
+_CASES = [(rules, surprise) for rules, each in SURPRISES.items() for surprise in each]
+_IDS = [f"{rules}: {each.operation}{each.operands}" for rules, each in _CASES]
+_NUMBERS = {bool: "bool()", int: "int*", float: "float*", complex: "complex*"}
+# Functions that a framework's document or oracle says nothing of, and these rules decide by its common rule.
+_NOT_IN_THE_RFC = {"sqrt"}
+
+
+def test_every_rule_set_has_some():
+    assert sorted(SURPRISES) == sorted(HOMES)
+    assert all(4 <= len(each) <= 8 for each in SURPRISES.values())
+    assert len(set(_CASES)) == len(_CASES)
+
+
+@pytest.mark.parametrize(("rules", "surprise"), _CASES, ids=_IDS)
+def test_the_answer_is_the_one_the_sentence_speaks_of(rules, surprise):
+    assert answered(surprise.decide(rules)) == surprise.answer
+
+
+def _of(*names):
+    chosen = [place for place, (rules, _) in enumerate(_CASES) if rules in names]
+    return pytest.mark.parametrize(("rules", "surprise"), [_CASES[i] for i in chosen], ids=[_IDS[i] for i in chosen])
+
+
+def _asked(function, operands, refusals=(TypeError, OverflowError)):
+    try:
+        return str(function(*operands).dtype)
+    except refusals:
+        return "refused"
+
+
+@_of("numpy")
+def test_numpy_does_so(rules, surprise):
+    operands = [np.ones(1, as_format(each).dtype) if isinstance(each, str) else each for each in surprise.operands]
+    assert _asked(getattr(np, surprise.operation), operands) == surprise.answer
+
+
+@contextmanager
+def _jax_as(rules):
+    before = jax.config.jax_explicit_x64_dtypes
+    jax.config.update("jax_explicit_x64_dtypes", "allow" if rules == "jax-explicit-x64" else before)
+    mode = "strict" if rules == "jax-strict" else "standard"
+    try:
+        with jax.enable_x64(rules in ("jax-x64", "jax-strict")), jax.numpy_dtype_promotion(mode):
+            yield
+    finally:
+        jax.config.update("jax_explicit_x64_dtypes", before)
+
+
+@_of("jax-x64", "jax-x32", "jax-explicit-x64", "jax-strict")
+def test_jax_does_so(rules, surprise):
+    # With x64 off 64 bits come in as NumPy's arrays do; where they are explicit they are made by JAX.
+    make = np.ones if rules == "jax-x32" else jnp.ones
+    with _jax_as(rules):
+        operands = [make(1, as_format(each).dtype) if isinstance(each, str) else each for each in surprise.operands]
+        function = getattr(jnp, surprise.operation)
+        # What JAX refuses of Python numbers it refuses when it sees their values.
+        assert _asked(function, operands, (TypeError, jax.errors.JAXTypeError, ValueError)) == surprise.answer
+
+
+@_of("torch")
+def test_torch_does_so(rules, surprise):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    operands = [torch.ones(1, dtype=getattr(torch, x)) if isinstance(x, str) else x for x in surprise.operands]
+    names = {"equal": "eq", "not_equal": "ne", "less": "lt"}
+    function = getattr(torch, names.get(surprise.operation, surprise.operation))
+    answer = _asked(function, operands, (TypeError, RuntimeError))
+    assert answer.removeprefix("torch.") == surprise.answer
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # what becomes of the ones
+@_of("array-api")
+def test_the_strict_namespace_does_so(rules, surprise):
+    xp = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
+    xp.set_array_api_strict_flags(api_version="2024.12")
+    try:
+        operands = [xp.ones((1,), dtype=getattr(xp, x)) if isinstance(x, str) else x for x in surprise.operands]
+        answer = _asked(getattr(xp, surprise.operation), operands)
+    finally:
+        xp.reset_array_api_strict_flags()
+    assert answer.removeprefix("array_api_strict.") == surprise.answer
+
+
+@functools.cache
+def _measured(framework, mode=None):
+    """What an oracle says of a call, by operation and operands as they are written there; operators go before."""
+    found = document(framework)
+    source = found["modes"][mode] if mode else found
+    codes = found["codes"]
+    answers = {}
+    for (operation, form, left, right), cell in cells(source["tables"], source["columns"]):
+        key = (as_operation(operation).name, *(codes.get(each, each) for each in (left, right) if each))
+        if form == "operator" or key not in answers:
+            dtype = codes.get(cell.removesuffix("*"))
+            answers[key] = "refused" if cell in found["refusals"] else dtype or cell
+    return answers
+
+
+@_of("keras", "paddle", "tf-off", "tf-all", "tf-safe", "numpy-legacy")
+def test_the_measured_framework_does_so(rules, surprise):
+    family, _, mode = rules.partition("-")
+    framework, mode = {"tf": ("tensorflow", mode), "numpy": (rules, None)}.get(family, (family, None))
+    by_value = framework == "numpy-legacy"
+    operands = [
+        each if isinstance(each, str) else str(each) if by_value else _NUMBERS[type(each)] for each in surprise.operands
+    ]
+    assert _measured(framework, mode)[surprise.operation, *operands] == surprise.answer
+
+
+@_of("tf-rfc-all", "tf-rfc-safe", "tf-rfc-none")
+def test_the_text_says_so(rules, surprise):
+    if surprise.operation in _NOT_IN_THE_RFC:
+        assert "sqrt" not in json.dumps(_rfc())
+        return
+    table = ("truediv_" if surprise.operation == "divide" else "") + rules.rpartition("-")[2].upper()
+    names = [x if isinstance(x, str) else f"{_NUMBERS[type(x)][0]}*" for x in surprise.operands]
+    cell = _rfc()[table][",".join(names)]
+    fits = [
+        _holds(cell["range_check"], x) for x in surprise.operands if "range_check" in cell and not isinstance(x, str)
+    ]
+    assert (cell.get("result", "refused") if all(fits) else "refused") == surprise.answer
+
+
+@functools.cache
+def _rfc():
+    return json.loads((ORACLES / "tensorflow-rfc-431.json").read_text())
+
+
+def _holds(dtype, number):
+    row = as_format(dtype)
+    return row.min <= number <= row.max
+
+
+def test_what_else_the_sentences_claim():
+    assert np.float16(2048) + np.float16(1) == 2048  # "above 2,048 it does not hold every integer"
+    assert np.float32(65519).astype("float16") < np.inf
+    with np.errstate(over="ignore"):
+        assert np.float32(65520).astype("float16") == np.inf
+    assert np.array(1000).astype("int8") == -24
+    assert float(2**53) + 1 == 2**53
+    with _jax_as("jax-x32"):
+        assert bool((jnp.uint32(4294967295) < jnp.int32(0)).item())
+        assert (jnp.uint32(4294967295) + jnp.int32(0)).item() == -1
+    with _jax_as("jax-x64"):
+        assert jnp.power(jnp.ones(1, "int8"), jnp.full(1, -1, "int8")).dtype == "int8"
+        weak = jnp.ones(1, "uint64") + jnp.ones(1, "int64")
+        assert (weak + jnp.ones(1, "bfloat16")).dtype == "bfloat16"
+    assert as_format("float32").max > 3.4e38
+    assert as_format("float16").max == 65504
