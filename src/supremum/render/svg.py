@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -15,14 +15,17 @@ MARGIN = 20.0
 # in the proportional ones.
 _MONOSPACED, _PROPORTIONAL = 0.62, 0.58
 _TITLE, _LINE = 17.0, 13.0
-_MIN_WIDTH = 420.0
+_MIN_WIDTH = 600.0
+LIGHT = {"page": "#ffffff", "text": "#111111", "line": "#8a8a8a", "lit": "#b45309"}
+"""The colours of everything but the kinds of types, which are in `PALETTE`: those of the light theme."""
+_DARK = {"page": "#16181d", "text": "#eeeeee", "line": "#808080", "lit": "#fbbf24"}
 
 _FRAME = """<svg xmlns="http://www.w3.org/2000/svg" class="supremum" role="img" width="{width}" height="{height}" \
 viewBox="0 0 {width} {height}">
 <title>{title}</title>
 <desc>{description}</desc>
 <style>
-.supremum {{ --page: #fff; --text: #111; --quiet: #555; --line: #8a8a8a; --lit: #b45309; color-scheme: light dark; }}
+.supremum {{ {light_colours} color-scheme: light dark; }}
 .supremum text {{ fill: var(--text); font: {line}px system-ui, "Segoe UI", Roboto, "Noto Sans", Arial, sans-serif; }}
 .supremum .mono {{ font: 12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; }}
 .supremum .title {{ font-size: {title_size}px; font-weight: bold; }}
@@ -32,7 +35,7 @@ viewBox="0 0 {width} {height}">
 .supremum .marked .box {{ stroke: var(--text); stroke-width: 2.5; }}
 {light}
 {style}@media (prefers-color-scheme: dark) {{
-.supremum {{ --page: #16181d; --text: #eee; --quiet: #b0b0b0; --line: #808080; --lit: #fbbf24; }}
+.supremum {{ {dark_colours} }}
 {dark}
 }}
 </style>
@@ -150,11 +153,17 @@ def picture(
         description=escape(description or " ".join(sentences) or title),
         line=number(_LINE),
         title_size=number(_TITLE),
+        light_colours=_variables(LIGHT),
+        dark_colours=_variables(_DARK),
         light=_fills(0),
         dark=_fills(1),
         style=f"{style}\n" if style else "",
         body="\n".join(drawn),
     )
+
+
+def _variables(colours: Mapping[str, str]) -> str:
+    return " ".join(f"--{name}: {colour};" for name, colour in colours.items())
 
 
 def _fills(theme: int) -> str:
