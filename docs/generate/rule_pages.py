@@ -5,7 +5,7 @@ from __future__ import annotations
 from generate.departing import departures_section
 from generate.markup import kind_table, markdown_table
 from generate.operation_groups import Group, operation_groups
-from generate.pictures import lattice_picture
+from generate.pictures import lattice_figure
 from generate.surprise import Surprise, answered, written_call
 from generate.surprises import SURPRISES
 from supremum.operations import OPERATIONS, Result
@@ -45,8 +45,7 @@ def rule_page(name: str) -> str:
         "arrays made of them where there are weak arrays. Point at a cell for the reason.",
         kind_table(rule_table(name), f"result_type under {name}"),
     ]
-    if picture := lattice_picture(name):
-        parts += ["## The order", picture]
+    parts += ["## The order", lattice_figure(name)]
     parts += ["## Surprises", *(_surprise(name, each) for each in SURPRISES[name])]
     parts += ["## Operations", *_operations(name)]
     parts += ["## Departures", departures_section(name)]

@@ -9,6 +9,7 @@ from generate.departing import departures_page
 from generate.markup import kinds_css
 from generate.matrix import matrix_page
 from generate.migration_pages import migration_pages
+from generate.pictures import lattice_files
 from generate.question import question_table
 from generate.readme import examples_page, readme_pages
 from generate.rule_pages import rule_pages
@@ -27,7 +28,7 @@ def site_files(root: Path) -> dict[str, str]:
         "parts/question.md": question_table(),
         "static/kinds.css": kinds_css(),
     }
-    return pages | readme_pages(root) | rule_pages() | migration_pages() | api_pages()
+    return pages | lattice_files() | readme_pages(root) | rule_pages() | migration_pages() | api_pages()
 
 
 def write_site(files: dict[str, str], folder: Path) -> None:

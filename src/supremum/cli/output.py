@@ -32,6 +32,12 @@ def put_text(text: str, output: Path | None) -> None:
         temporary.write_text(text)
 
 
+def put_bytes(data: bytes, output: Path) -> None:
+    """Write what is no text to a file."""
+    with whole_file(output) as temporary:
+        temporary.write_bytes(data)
+
+
 def put_drawn(draw: Callable[[Console], None], output: Path | None) -> None:
     """Draw on the terminal, or as plain text into a file."""
     if output is None:
