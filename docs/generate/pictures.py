@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import combinations
+
 from generate.markup import raw_html
 from supremum.drawings import lattice_svg
+from supremum.lattice import Lattice
 from supremum.orders import NoLattice, in_words, order_of
 from supremum.rules.registry import HOMES
 
@@ -39,8 +43,16 @@ def lattice_figure(rules: str) -> str:
         places = "the only place" if found.count == 1 else f"one of {found.count} places"
         return f"These rules are no lattice: {in_words(found.counterexample)}. It is {places} where a law fails."
     images = "".join(
-        f'<img class="only-{theme}" src="../../_static/lattices/{rules}-{theme}.svg" alt="the order of {rules}">'
+        f'<a class="only-{theme}" href="../../_static/lattices/{rules}-{theme}.svg">'
+        f'<img src="../../_static/lattices/{rules}-{theme}.svg" alt="the order of {rules}"></a>'
         for theme in _SWITCHED
     )
-    hint = f"`supremum lattice --rules {rules} --path int8 float16` lights the way to where two types meet."
-    return f'{raw_html(f"<figure class=lattice tabindex=0>{images}</figure>")}\n\n{hint}'
+    return "\n\n".join([raw_html(f"<figure class=lattice>{images}</figure>"), *_hint(rules, found.lattice)])
+
+
+def _hint(rules: str, order: Lattice) -> Iterator[str]:
+    """How to see where two types meet of which neither is above the other; nothing where no such two do."""
+    for pair in combinations(order.nodes, 2):
+        if order.join(*pair) not in (None, *pair):
+            yield f"`supremum lattice --rules {rules} --path {' '.join(pair)}` lights the way to where the two meet."
+            return
