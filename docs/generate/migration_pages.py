@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from generate.changes import Change, Pair, changes, types_of, with_number, written_pairs
 from generate.example import output_of, program
+from generate.exploring import both_tables, tables_link
 from generate.markup import markdown_table
 from generate.migrations import MIGRATIONS, Migration
 from supremum.operands import WEAK_NAMES
@@ -34,7 +35,8 @@ def migration_pages() -> dict[str, str]:
     )
     tree = "\n".join(["```{toctree}", ":hidden:", *(each.page for each in MIGRATIONS), "```"])
     index = "\n\n".join(["# From one framework to another", intro, links, keep, tree]) + "\n"
-    return pages | {"migration/index.md": index}
+    tables = (both_tables(each.before, each.after) for each in MIGRATIONS)
+    return pages | {"migration/index.md": index} | dict(item for page in tables for item in page.items())
 
 
 def migration_page(move: Migration) -> str:
@@ -49,6 +51,7 @@ def migration_page(move: Migration) -> str:
         *_example(move),
         "## How much changes",
         _counted(move, found),
+        tables_link(move.before, move.after),
         *_settings(move),
         "## What changes, and what to type",
         f"Under the rules of `{move.after}`. In the last column is a cast by which the call gives what it gave before, "
@@ -56,7 +59,7 @@ def migration_page(move: Migration) -> str:
         f'`with supremum.use_rules("{move.before}"):`.',
         *_details(found),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def _example(move: Migration) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import pkgutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -13,19 +14,14 @@ from typing import Any
 
 import supremum
 
-_UNDER = sorted(name for name in supremum.__all__ if isinstance(getattr(supremum, name), ModuleType))
+# Not for others to import, or with names that the package itself exports.
+_INNER = {"__main__", "callers", "cli", "files", "linkage", "promotion"}
+_FOUND = sorted(each.name for each in pkgutil.iter_modules(supremum.__path__) if each.name not in _INNER)
+_FLOORS = [name for name in _FOUND if name in supremum.__all__]
 MODULES: tuple[str, ...] = (
-    *(f"supremum.{name}" for name in _UNDER),
+    *(f"supremum.{name}" for name in _FLOORS),
     "supremum.nn.functional",
-    "supremum.decisions",
-    "supremum.errors",
-    "supremum.comparisons",
-    "supremum.tables",
-    "supremum.lattice",
-    "supremum.operands",
-    "supremum.launching",
-    "supremum.render",
-    "supremum.demo",
+    *(f"supremum.{name}" for name in _FOUND if name not in _FLOORS),
     "supremum",
 )
 """The public modules; where several export one thing, it is described with the first of them."""

@@ -1,0 +1,51 @@
+"""Pages beside those of the site: the explorer, and both tables of each move between frameworks."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from supremum.comparisons import compare
+
+# Of the operations those that people ask for most, for deciding all takes a minute; `supremum explore` has them all.
+_OPERATIONS = ("result_type", "add", "divide", "floor_divide", "pow", "less", "bitwise_and", "where")
+_HAS_EXPLORER = find_spec("supremum.explorer") is not None
+_HAS_TABLES = find_spec("supremum.render.side_by_side") is not None
+
+
+def explorer_files() -> dict[str, str]:
+    """The explorer by its path."""
+    if not _HAS_EXPLORER:
+        return {}
+    explorer: Any = import_module("supremum.explorer")
+    return {"static/explorer.html": explorer.explorer_page(operations=_OPERATIONS)}
+
+
+def explorer_link() -> str:
+    """What leads there from the first page, in HTML."""
+    link = '<a href="_static/explorer.html">Explore every rule set</a>'
+    said = "type operands and see all answers, or compare two rule sets cell by cell."
+    return f"<p>{link}: {said}</p>" if _HAS_EXPLORER else ""
+
+
+def both_tables(before: str, after: str) -> dict[str, str]:
+    """Two rule sets' tables beside each other, the differing cells marked, by the path of the page.
+
+    Args:
+        before: name of the one.
+        after: name of the other.
+    """
+    if not _HAS_TABLES:
+        return {}
+    pages: Any = import_module("supremum.render.side_by_side")
+    comparison: Any = compare(before, after)
+    return {f"static/tables/{before}-{after}.html": pages.to_html(comparison.side_by_side())}
+
+
+def tables_link(before: str, after: str) -> str:
+    """What leads there from a page below migration/, in Markdown; empty where there is no such page."""
+    if not _HAS_TABLES:
+        return ""
+    link = f'<a href="../../_static/tables/{before}-{after}.html">Both tables beside each other</a>'
+    return f"```{{raw}} html\n<p>{link}, with the cells marked that differ.</p>\n```"
