@@ -106,6 +106,15 @@ def test_rule_sets_of_ones_own_are_drawn():
     ]
 
 
+def test_large_tables_stand_below_each_other_in_a_picture():
+    def shape(types):
+        box = ET.fromstring(side_by_side.to_svg(compare("torch", "numpy", types=types).side_by_side())).get("viewBox")
+        return [float(number) for number in box.split()[2:]]
+
+    assert shape("standard")[0] > 1.6 * shape("standard")[1]
+    assert shape("all")[0] < 1.6 * shape("all")[1]
+
+
 def test_nothing_is_fetched_from_anywhere():
     drawn = compare("jax-x64", "torch").side_by_side()
     for write in (side_by_side.to_html, side_by_side.to_svg):

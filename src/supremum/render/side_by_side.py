@@ -11,6 +11,8 @@ from supremum.render.table import Table
 from supremum.render.table_svg import mark_sentences, names_sentence, table_block
 
 _GAP = 24.0
+_WIDEST = 2000.0
+"""From which width on, in px, tables stand below each other in a picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,9 @@ def _note(note: Note) -> str:
 
 
 def to_svg(pair: SideBySide) -> str:
-    """A self-contained picture, light and dark."""
-    tables = beside(map(_titled, (pair.left, pair.right)), _GAP)
+    """A self-contained picture, light and dark; large tables stand below each other."""
+    both = [_titled(table) for table in (pair.left, pair.right)]
+    tables = (beside if sum(each.width for each in both) <= _WIDEST else stacked)(both, _GAP)
     notes = beside([_noted(note, (tables.width - _GAP) / 2) for note in pair.notes], _GAP)
     content = stacked(
         [
