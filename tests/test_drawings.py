@@ -12,6 +12,7 @@ from supremum.drawings import lattice_dot, lattice_png, lattice_svg
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.operands import WEAK_NAMES
 from supremum.orders import NoLattice, order_of
+from supremum.render.table import PALETTE
 from supremum.rules import rule_names
 from supremum.tables import STANDARD_TYPES, rule_table, short_name
 
@@ -210,7 +211,7 @@ def test_contrast_of_names_on_their_boxes_and_of_lines_on_the_page():
     for theme in (light, dark):
         colours = dict(re.findall(r"--(\w+): (#\w+);", theme))
         fills = re.findall(r"\.box \{ fill: (#\w+); \}", theme)
-        assert len(fills) == 5
+        assert len(fills) == len(PALETTE)
         for fill in (*fills, colours["page"]):
             assert _contrast(colours["text"], fill) >= 7
         assert _contrast(colours["line"], colours["page"]) >= 3
