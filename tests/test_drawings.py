@@ -122,10 +122,15 @@ def test_the_reason_is_a_counterexample_in_words_and_a_path_marks_its_cells():
     assert "int8 and float16 do not meet: Paddle promotes tensors if both are floats or one is complex" in refused
 
 
+def test_refusals_are_spoken_of_where_there_are_some():
+    assert "the rules refuse" in lattice_svg("jax-x64")
+    assert "the rules refuse" not in lattice_svg("tf-all")
+
+
 def test_what_is_not_drawn_is_named():
     assert "Refused even with themselves: bcomplex32, complex32." in lattice_svg("jax-x64")
     assert "Held as others: uint64 as uint32, int64 as int32" in lattice_svg("jax-x32")
-    assert "Without int*, float*, complex*, which obey no order" in lattice_svg("tf-rfc-none")
+    assert "Without int*, float*, complex*, outside any order" in lattice_svg("tf-rfc-none")
     assert "Refused even with themselves" not in lattice_svg("jax-x64", types="standard")
 
 

@@ -56,7 +56,7 @@ def test_boxes_are_where_they_are_in_the_svg():
 
 
 def test_a_table_is_drawn_with_its_marks():
-    cells = (Cell("$x_1$", "integer"), Cell("-", "refused"))
+    cells = (Cell(r"$\frac$", "integer"), Cell("-", "refused"))
     plain = Table("t", ("a", "b"), (("r", cells),))
     marked = Table("t", ("a", "b"), (("r", (cells[0], Cell("-", "refused", mark=Mark("odd", "!", "odd")))),))
     one, other = (_pixels(table_svg.to_svg(table)) for table in (plain, marked))
