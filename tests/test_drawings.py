@@ -12,6 +12,7 @@ from supremum.drawings import lattice_dot, lattice_png, lattice_svg
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.operands import WEAK_NAMES
 from supremum.orders import NoLattice, order_of
+from supremum.render.table import PALETTE
 from supremum.rules import rule_names
 from supremum.tables import STANDARD_TYPES, rule_table, short_name
 
@@ -121,10 +122,15 @@ def test_the_reason_is_a_counterexample_in_words_and_a_path_marks_its_cells():
     assert "int8 and float16 do not meet: Paddle promotes tensors if both are floats or one is complex" in refused
 
 
+def test_refusals_are_spoken_of_where_there_are_some():
+    assert "the rules refuse" in lattice_svg("jax-x64")
+    assert "the rules refuse" not in lattice_svg("tf-all")
+
+
 def test_what_is_not_drawn_is_named():
     assert "Refused even with themselves: bcomplex32, complex32." in lattice_svg("jax-x64")
     assert "Held as others: uint64 as uint32, int64 as int32" in lattice_svg("jax-x32")
-    assert "Without int*, float*, complex*, which obey no order" in lattice_svg("tf-rfc-none")
+    assert "Without int*, float*, complex*, outside any order" in lattice_svg("tf-rfc-none")
     assert "Refused even with themselves" not in lattice_svg("jax-x64", types="standard")
 
 
@@ -210,7 +216,7 @@ def test_contrast_of_names_on_their_boxes_and_of_lines_on_the_page():
     for theme in (light, dark):
         colours = dict(re.findall(r"--(\w+): (#\w+);", theme))
         fills = re.findall(r"\.box \{ fill: (#\w+); \}", theme)
-        assert len(fills) == 5
+        assert len(fills) == len(PALETTE)
         for fill in (*fills, colours["page"]):
             assert _contrast(colours["text"], fill) >= 7
         assert _contrast(colours["line"], colours["page"]) >= 3

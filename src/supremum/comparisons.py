@@ -5,19 +5,46 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from supremum.decisions import Decision
+from supremum.errors import ArgumentError
 from supremum.formats import CATEGORIES, as_format
 from supremum.lattice import counterexamples
 from supremum.operands import as_operand
-from supremum.render import Table
+from supremum.render import Mark, Table
+from supremum.render.side_by_side import Note, SideBySide
 from supremum.rules import RuleSet, get_rules
 from supremum.rules.lattice_rules import weak_defaults
 from supremum.tables import RuleTable, rule_table
 
 WIDEST: dict[str, str] = weak_defaults("int64", "float64", "complex128")
 """The 64-bit dtype of each weak kind, which is how NumPy before version 2 saw Python numbers."""
+
+
+class Difference(NamedTuple):
+    """A way in which a decision differs from another one.
+
+    Args:
+        symbol: the sign it is marked with.
+        meaning: what it says, with `{left}` and `{right}` for the names of the rule sets.
+        mirrored: what it is the other way round.
+    """
+
+    symbol: str
+    meaning: str
+    mirrored: str
+
+
+DIFFERENCES: dict[str, Difference] = {
+    "wider": Difference("▲", "wider in {right}", "narrower"),
+    "narrower": Difference("▼", "narrower in {right}", "wider"),
+    "refused": Difference("✕", "refused by {right}", "accepted"),
+    "accepted": Difference("○", "refused by {left}", "refused"),
+    "kind": Difference("◆", "another kind of number", "kind"),
+    "other": Difference("≈", "another format of the same width", "other"),
+}
+"""Every way in which decisions differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +54,8 @@ class Comparison:
     Args:
         left: the one.
         right: the other.
-        differing: how the right one differs from the left, for the pairs where dtype or refusal do: `"refused"`,
-            `"accepted"`, `"kind"`, `"wider"`, `"narrower"`, or `"other"` for formats of one width.
+        differing: how the right one differs from the left, as a key of `DIFFERENCES`, for the pairs where dtype or
+            refusal do.
     """
 
     left: RuleTable
@@ -40,15 +67,53 @@ class Comparison:
         """How many pairs differ in each way, the most frequent first."""
         return dict(Counter(self.differing.values()).most_common())
 
+    @property
+    def summary(self) -> str:
+        """How many cells differ, in words."""
+        return f"{len(self.differing)} of {len(self.left.decisions)} cells differ"
+
+    def meaning(self, how: str) -> str:
+        """What a way of differing says of these two, such as `"wider in numpy"`."""
+        return DIFFERENCES[how].meaning.format(left=self.left.rules, right=self.right.rules)
+
     def drawing(self, *, short: bool = False) -> Table:
         """The left table for `supremum.render`, with the cells marked that differ.
 
         Args:
             short: whether to write types in the codes of spec/jax-type-promotion.rst.
         """
-        marks = {pair: str(self.right.decisions[pair]) for pair in self.differing}
-        note = f", {len(marks)} of {len(self.left.decisions)} cells differ from {self.right.rules}"
-        return self.left.drawing(short=short, marks=marks, note=note)
+        note = f", {self.summary} from {self.right.rules}"
+        return self._drawn(self.left, short=short, note=note)
+
+    def side_by_side(self, triples: Groupings | None = None, *, shown: int = 5) -> SideBySide:
+        """Both tables for `supremum.render.side_by_side`, in short codes, with the cells marked that differ.
+
+        Args:
+            triples: which triples each of the two groups differently, to be listed below.
+            shown: how many of the triples to list for each.
+
+        >>> drawn = compare("jax-x64", "numpy", types="int32,float32").side_by_side()
+        >>> drawn.title, {mark.meaning: count for mark, count in drawn.right.marks.items()}
+        ('jax-x64 and numpy, result_type: 2 of 4 cells differ', {'wider in numpy': 2})
+        """
+        title = f"{self.left.rules} and {self.right.rules}, {self.left.operation}: {self.summary}"
+        left, right = (self._drawn(table, short=True) for table in (self.left, self.right))
+        if triples is None:
+            return SideBySide(title, left, right)
+        notes = tuple(
+            Note(heading, tuple(f"({a}, {b}), {c}" for a, b, c in triples.only[rules][:shown]))
+            for rules, heading in triples.headings().items()
+        )
+        return SideBySide(title, left, right, "Triples whose dtype depends on the grouping", notes)
+
+    def _drawn(self, table: RuleTable, *, short: bool, note: str = "") -> Table:
+        marks = {how: Mark(how, row.symbol, self.meaning(how)) for how, row in DIFFERENCES.items()}
+        hints = {
+            pair: f"{self.left.decisions[pair]}\n\n{self.right.decisions[pair]}\n\n{self.meaning(how)}"
+            for pair, how in self.differing.items()
+        }
+        differing = {pair: (marks[how], hints[pair]) for pair, how in self.differing.items()}
+        return table.drawing(short=short, marks=differing, note=note)
 
     def data(self) -> dict[str, Any]:
         """The comparison as plain data for JSON."""
@@ -72,8 +137,17 @@ def _name(decision: Decision) -> str | None:
     return None if decision.result is None else decision.result.name
 
 
-def _difference(left: Decision, right: Decision) -> str | None:
-    """How the right decision differs from the left one; weakness alone is no difference."""
+def difference(left: Decision, right: Decision) -> str | None:
+    """How a decision differs from another one, as a key of `DIFFERENCES`; None where it does not.
+
+    Args:
+        left: the one.
+        right: the other. That one of them is weak is no difference.
+
+    >>> int8 = as_operand("int8")
+    >>> difference(*(get_rules(rules).decide("divide", (int8, int8)) for rules in ("torch", "numpy")))
+    'wider'
+    """
     if left.result is None or right.result is None:
         return None if left.result is right.result else ("refused" if right.result is None else "accepted")
     if left.result.dtype == right.result.dtype:
@@ -108,19 +182,69 @@ def compare(
 
     Raises:
         UnknownNameError: for an unknown name.
+        ArgumentError: for two rule sets of one name.
 
     >>> compare("jax-x64", "numpy", types="int32,float16,float32").counts
     {'wider': 4}
     """
+    refuse_namesakes(get_rules(left), get_rules(right))
     one = rule_table(left, operation, types)
     other = rule_table(right, operation, types, stand_ins=WIDEST if weak_as_64_bit else None)
     unheard = {as_format(name).name for name in unknown}
     differing: dict[tuple[str, str], str] = {}
     for pair, decision in one.decisions.items():
-        how = "refused" if unheard.intersection(pair) else _difference(decision, other.decisions[pair])
+        how = "refused" if unheard.intersection(pair) else difference(decision, other.decisions[pair])
         if how is not None:
             differing[pair] = how
     return Comparison(one, other, differing)
+
+
+def refuse_namesakes(*rule_sets: RuleSet) -> None:
+    """Refuse rule sets that nobody could tell apart.
+
+    Raises:
+        ArgumentError: for two of one name.
+    """
+    named: dict[str, RuleSet] = {}
+    for rules in rule_sets:
+        if named.setdefault(rules.name, rules) is not rules:
+            raise ArgumentError(f"two rule sets are called {rules.name!r}: give one of them another name")
+
+
+@dataclass(frozen=True, slots=True)
+class Groupings:
+    """The triples of types whose dtype depends on the grouping, under two rule sets.
+
+    Args:
+        counts: how many there are, by rule set.
+        only: those there are under this rule set and not under the other.
+    """
+
+    counts: dict[str, int]
+    only: dict[str, list[tuple[str, str, str]]]
+
+    def headings(self) -> dict[str, str]:
+        """The counts of each rule set, in words."""
+        return {rules: f"{rules}: {n}, {len(self.only[rules])} of them only here" for rules, n in self.counts.items()}
+
+
+def compare_groupings(left: str | RuleSet, right: str | RuleSet, types: Sequence[str]) -> Groupings:
+    """Compare which triples of types two rule sets group differently.
+
+    Args:
+        left: a rule set or its name.
+        right: the other.
+        types: names of formats and weak kinds.
+
+    >>> compare_groupings("jax-x64", "numpy", ["int8", "uint8", "float16"]).counts
+    {'jax-x64': 0, 'numpy': 4}
+    """
+    one, other = (set(groupings(rules, types)) for rules in (left, right))
+    names = get_rules(left).name, get_rules(right).name
+    return Groupings(
+        dict(zip(names, (len(one), len(other)), strict=True)),
+        dict(zip(names, (sorted(one - other), sorted(other - one)), strict=True)),
+    )
 
 
 def groupings(rules: str | RuleSet, types: Sequence[str]) -> Iterator[tuple[str, str, str]]:

@@ -11,7 +11,7 @@ from supremum.formats import CATEGORIES, as_format
 from supremum.lattice import Lattice
 from supremum.operands import WEAK_NAMES, as_operand
 from supremum.orders import NoLattice, Order, in_words, order_of
-from supremum.render import Table, hasse_dot, hasse_svg, table_svg
+from supremum.render import Mark, Table, hasse_dot, hasse_svg, table_svg
 from supremum.render.hasse import Diagram, Node
 from supremum.rules import RuleSet, get_rules
 from supremum.tables import rule_table, type_names
@@ -19,6 +19,7 @@ from supremum.tables import rule_table, type_names
 _HOW_TO_READ = "Two types meet in the first type to their right that lines lead to from both."
 _NOWHERE = "Where lines lead to no common type, or to several and none of them first, the rules refuse."
 _APART = "Each of these meets only itself:"
+_ASKED = Mark("asked", "●", "asked about")
 
 
 def lattice_svg(
@@ -167,15 +168,21 @@ def _category(name: str) -> str:
 
 def _table(rules: RuleSet, found: NoLattice, path: Sequence[str]) -> tuple[Table, tuple[str, ...]]:
     """The table of a rule set that is no lattice, types at the left in full, and the sentences to go with it."""
-    marks = dict.fromkeys(itertools.permutations(path, 2), "")
-    drawn = rule_table(rules, types=found.types).drawing(short=True, marks=marks)
+    asked = set(itertools.permutations(path, 2))
+    drawn = rule_table(rules, types=found.types).drawing(short=True)
     rows = tuple(
         # The whole account of every cell would make a file of megabytes; its first line says what meets in what.
-        (name, tuple(replace(cell, hint=cell.hint.partition("\n")[0]) for cell in cells))
+        (
+            name,
+            tuple(
+                replace(cell, hint=cell.hint.partition("\n")[0], mark=_ASKED if (name, other) in asked else None)
+                for other, cell in zip(found.types, cells, strict=True)
+            ),
+        )
         for name, (_, cells) in zip(found.types, drawn.rows, strict=True)
     )
     places = "the only place" if found.count == 1 else f"one of {found.count} places"
     why = f"{in_words(found.counterexample)}; {places} where no order can give what these rules decide."
     sentences = (why, _meeting(rules, path)[1] if path else "", _left_out(found.left_out))
     title = f"{rules.name} is no lattice"
-    return replace(drawn, title=title, rows=rows), tuple(filter(None, sentences))
+    return replace(drawn, title=title, rows=rows, full_names=()), tuple(filter(None, sentences))

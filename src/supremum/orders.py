@@ -88,7 +88,7 @@ def order_of(rules: str | RuleSet | None = None, types: str | Sequence[str] = "a
     if without_weak or not formats:
         shown = without_weak or failing
         return NoLattice(rule_set.name, tuple(known), left_out, min(shown, key=_obscurity), len(shown))
-    note = f"Without {', '.join(weak)}, which obey no order: {in_words(min(failing, key=_obscurity))}."
+    note = f"Without {', '.join(weak)}, outside any order: {in_words(min(failing, key=_obscurity))}."
     return Order(rule_set.name, _hasse(join, formats), left_out, held_as, note)
 
 

@@ -23,11 +23,12 @@ def test_the_picture_is_printed_or_written(run, tmp_path):
 
 @pytest.mark.parametrize("rules", ["jax-x64", "numpy-legacy"])
 def test_the_format_is_what_the_name_ends_in_or_the_option_says(run, tmp_path, rules):
-    run("--rules", rules, "--types", "standard", "-o", "a.png")
-    run("--rules", rules, "--types", "standard", "-o", "B.PNG")
-    run("--rules", rules, "--types", "standard", "-o", "c.svg", "--format", "png")
+    types = "int8,uint8,float16"
+    run("--rules", rules, "--types", types, "-o", "a.png")
+    run("--rules", rules, "--types", types, "-o", "B.PNG")
+    run("--rules", rules, "--types", types, "-o", "c.svg", "--format", "png")
     assert {path.name for path in tmp_path.iterdir()} == {"a.png", "B.PNG", "c.svg"}
-    assert {path.read_bytes() for path in tmp_path.iterdir()} == {lattice_png(rules, types="standard")}
+    assert {path.read_bytes() for path in tmp_path.iterdir()} == {lattice_png(rules, types=types)}
 
 
 def test_dot(run, tmp_path):

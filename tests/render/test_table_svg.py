@@ -3,7 +3,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from supremum.render import Cell, Table
+from supremum.render import Cell, Mark, Table
 from supremum.render.table import PALETTE
 from supremum.render.table_svg import table_block, to_svg
 from supremum.tables import rule_table
@@ -12,7 +12,10 @@ SVG = "{http://www.w3.org/2000/svg}"
 SMALL = Table(
     "a < b & c",
     ("x", "a long one"),
-    (("r*", (Cell("1", "integer", "why <so>"), Cell("22", "float", marked=True))), ("s", (Cell("-", "refused"),) * 2)),
+    (
+        ("r*", (Cell("1", "integer", "why <so>"), Cell("22", "float", mark=Mark("odd", "!", "odd & even")))),
+        ("s", (Cell("-", "refused"),) * 2),
+    ),
     (("integer", "whole"), ("refused", "no & never")),
 )
 
@@ -26,9 +29,9 @@ def test_a_table_is_one_well_formed_picture_with_a_name_and_every_text():
     assert root.tag == f"{SVG}svg"
     assert root.get("role") == "img"
     assert root.find(f"{SVG}title").text == "a < b & c"
-    assert root.find(f"{SVG}desc").text == "A sentence."
-    above = ["a < b & c", "A sentence.", "whole", "no & never"]
-    assert _texts(root) == [*above, "x", "a long one", "r*", "1", "s", "-", "-", "22"]
+    assert root.find(f"{SVG}desc").text == "A sentence. ! 1 odd & even"
+    above = ["a < b & c", "A sentence.", "! 1 odd & even", "whole", "no & never"]
+    assert _texts(root) == [*above, "x", "a long one", "r*", "1", "s", "-", "-", "22", "!"]
     assert [each.text for each in root.iter(f"{SVG}title")] == ["a < b & c", "why <so>"]
     assert root.get("viewBox") == f"0 0 {root.get('width')} {root.get('height')}"
 

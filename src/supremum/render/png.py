@@ -20,6 +20,7 @@ _POINTS = 0.75  # of a CSS pixel
 _DPI = 192  # two dots to a CSS pixel
 _SVG = "{http://www.w3.org/2000/svg}"
 _FONTS = {True: "DejaVu Sans Mono", False: "DejaVu Sans"}  # matplotlib brings them along
+_SIZES, _SIZE = {"title": 17, "sign": 10, "mono": 12}, 13
 _COMMANDS = {"M": [Path.MOVETO], "L": [Path.LINETO], "C": [Path.CURVE4] * 3}
 
 
@@ -95,7 +96,8 @@ def _rect(axes: Any, mark: _Mark, order: int) -> None:
 
 def _text(axes: Any, mark: _Mark, order: int) -> None:
     monospaced = "mono" in mark.classes
-    size = 17 if "title" in mark.classes else 12 if monospaced else 13
+    size = next((size for name, size in _SIZES.items() if name in mark.classes), _SIZE)
+    sides = (side for name, side in {"mid": "center", "end": "right", "sign": "right"}.items() if name in mark.classes)
     axes.text(
         mark.x + mark.get("x"),
         mark.y + mark.get("y"),
@@ -104,7 +106,7 @@ def _text(axes: Any, mark: _Mark, order: int) -> None:
         fontsize=size * _POINTS,
         fontweight="bold" if mark.classes & {"title", "head", "marked"} else "normal",
         color=LIGHT["text"],
-        ha="center" if "mid" in mark.classes else "left",
+        ha=next(sides, "left"),
         va="baseline",
         zorder=order,
         parse_math=False,

@@ -29,7 +29,9 @@ viewBox="0 0 {width} {height}">
 .supremum text {{ fill: var(--text); font: {line}px system-ui, "Segoe UI", Roboto, "Noto Sans", Arial, sans-serif; }}
 .supremum .mono {{ font: 12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; }}
 .supremum .title {{ font-size: {title_size}px; font-weight: bold; }}
-.supremum .head, .supremum .marked text {{ font-weight: bold; }}
+.supremum .head, .supremum .bold text, .supremum .marked text {{ font-weight: bold; }}
+.supremum .sign {{ font-size: 10px; }}
+.supremum .sign, .supremum .end {{ text-anchor: end; }}
 .supremum .page {{ fill: var(--page); }}
 .supremum .box {{ stroke: var(--line); }}
 .supremum .marked .box {{ stroke: var(--text); stroke-width: 2.5; }}
@@ -99,6 +101,36 @@ def lines(text: Iterable[str], width: float) -> Block:
     return Block(width, height * len(broken), body)
 
 
+def stacked(blocks: Iterable[Block], gap: float = 8) -> Block:
+    """Blocks below each other; empty ones take no room.
+
+    Args:
+        blocks: from the top.
+        gap: the room between them.
+    """
+    width, y, drawn = 0.0, 0.0, list[str]()
+    for block in (each for each in blocks if each.height):
+        y += gap if drawn else 0
+        drawn.append(block.at(0, y))
+        width, y = max(width, block.width), y + block.height
+    return Block(width, y, "\n".join(drawn))
+
+
+def beside(blocks: Iterable[Block], gap: float) -> Block:
+    """Blocks beside each other.
+
+    Args:
+        blocks: from the left.
+        gap: the room between them.
+    """
+    x, height, drawn = 0.0, 0.0, list[str]()
+    for block in blocks:
+        x += gap if drawn else 0
+        drawn.append(block.at(x, 0))
+        x, height = x + block.width, max(height, block.height)
+    return Block(x, height, "\n".join(drawn))
+
+
 def legend(entries: Sequence[tuple[str, str]], width: float) -> Block:
     """What the colours mean, in as many rows as they need.
 
@@ -142,13 +174,10 @@ def picture(
     inner = max(content.width, text_width(title, _TITLE, monospaced=False), _MIN_WIDTH)
     above = [Block(inner, _TITLE * 1.7, f'<text class="title" y="{number(_TITLE)}">{escape(title)}</text>')]
     above += [lines(sentences, inner), legend(entries, inner)]
-    y, drawn = MARGIN, list[str]()
-    for block in (*filter(lambda each: each.height, above), content):
-        drawn.append(block.at(MARGIN, y))
-        y += block.height + 8
+    drawn = stacked([*above, content])
     return _FRAME.format(
         width=number(inner + 2 * MARGIN),
-        height=number(y - 8 + MARGIN),
+        height=number(drawn.height + 2 * MARGIN),
         title=escape(title),
         description=escape(description or " ".join(sentences) or title),
         line=number(_LINE),
@@ -158,7 +187,7 @@ def picture(
         light=_fills(0),
         dark=_fills(1),
         style=f"{style}\n" if style else "",
-        body="\n".join(drawn),
+        body=drawn.at(MARGIN, MARGIN),
     )
 
 
