@@ -63,6 +63,7 @@ _UNNAMED = (
     "supremum.optimizers.hyperparameters.Rule",
     "supremum.optimizers.moving_average.AveragedState",
     "supremum.optimizers.scalars.Scalar",
+    "supremum.render.side_by_side.SideBySide",
     "supremum.tracing.positions.Position",
     "supremum.training.data.Rows",
     "supremum.training.data.Selection",

@@ -6,12 +6,13 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from generate.markup import raw_html
 from supremum.comparisons import compare
+from supremum.render import side_by_side
 
 # Of the operations those that people ask for most, for deciding all takes a minute; `supremum explore` has them all.
 _OPERATIONS = ("result_type", "add", "divide", "floor_divide", "pow", "less", "bitwise_and", "where")
 _HAS_EXPLORER = find_spec("supremum.explorer") is not None
-_HAS_TABLES = find_spec("supremum.render.side_by_side") is not None
 
 
 def explorer_files() -> dict[str, str]:
@@ -36,16 +37,10 @@ def both_tables(before: str, after: str) -> dict[str, str]:
         before: name of the one.
         after: name of the other.
     """
-    if not _HAS_TABLES:
-        return {}
-    pages: Any = import_module("supremum.render.side_by_side")
-    comparison: Any = compare(before, after)
-    return {f"static/tables/{before}-{after}.html": pages.to_html(comparison.side_by_side())}
+    return {f"static/tables/{before}-{after}.html": side_by_side.to_html(compare(before, after).side_by_side())}
 
 
 def tables_link(before: str, after: str) -> str:
-    """What leads there from a page below migration/, in Markdown; empty where there is no such page."""
-    if not _HAS_TABLES:
-        return ""
+    """What leads there from a page below migration/, in Markdown."""
     link = f'<a href="../../_static/tables/{before}-{after}.html">Both tables beside each other</a>'
-    return f"```{{raw}} html\n<p>{link}, with the cells marked that differ.</p>\n```"
+    return raw_html(f"<p>{link}, with the cells marked that differ.</p>")

@@ -4,28 +4,20 @@ from __future__ import annotations
 
 from functools import cache
 from html import escape
-from itertools import combinations
 
 from generate.markup import markdown_table, raw_html
-from supremum.comparisons import compare
+from supremum.distances import distances
 from supremum.rules.registry import HOMES
-from supremum.tables import STANDARD_TYPES
 
-_PAIRS = len(STANDARD_TYPES) ** 2
-
-
-@cache
-def distance_of() -> dict[tuple[str, str], int]:
-    """For each two rule sets the ordered pairs of standard types whose `result_type` is another."""
-    found = {(a, b): len(compare(a, b).differing) for a, b in combinations(HOMES, 2)}
-    return found | {(b, a): count for (a, b), count in found.items()}
+_distances = cache(distances)
 
 
 def matrix_page() -> str:
     """The matrix, and the nearest of each, in Markdown."""
     intro = (
-        f"Of {_PAIRS} ordered pairs of the standard types, Python numbers included: how many have another "
-        "`result_type`, or are refused by one of the two. `supremum diff` lists them."
+        f"Of {_distances().cells} ordered pairs of the standard types, Python numbers included: how many have another "
+        "`result_type`, or are refused by one of the two. `supremum diff` lists them, and "
+        "`supremum diff --all -o all.html` draws this table for any operation."
     )
     rows = [(f"[`{name}`]({name}.md)", _nearest(name)) for name in HOMES]
     parts = ["# How far apart", intro, _matrix(), "## The nearest", markdown_table(("rule set", "nearest"), rows)]
@@ -33,13 +25,16 @@ def matrix_page() -> str:
 
 
 def _nearest(name: str) -> str:
-    others = sorted((distance_of()[name, other], other) for other in HOMES if other != name)[:3]
+    others = sorted((_distances().count(name, other), other) for other in HOMES if other != name)[:3]
     return ", ".join(f"`{other}` ({count})" for count, other in others)
 
 
 def _matrix() -> str:
-    head = "".join(f'<th scope="col"><span>{escape(name)}</span></th>' for name in HOMES)
-    rows = "\n".join(f'<tr><th scope="row">{escape(a)}</th>{"".join(_cell(a, b) for b in HOMES)}</tr>' for a in HOMES)
+    head = "".join(f'<th scope="col"><span>{escape(name)}</span></th>' for name in _distances().names)
+    rows = "\n".join(
+        f'<tr><th scope="row">{escape(a)}</th>{"".join(_cell(a, b) for b in _distances().names)}</tr>'
+        for a in _distances().names
+    )
     return raw_html(
         '<div class="kind-scroll" tabindex="0" role="region" aria-label="distances between rule sets">\n'
         f'<table class="kind-table matrix"><thead><tr><td></td>{head}</tr></thead>\n'
@@ -50,5 +45,5 @@ def _matrix() -> str:
 def _cell(a: str, b: str) -> str:
     if a == b:
         return "<td></td>"
-    count = distance_of()[a, b]
-    return f'<td style="--share: {100 * count // _PAIRS}%" title="{escape(a)} and {escape(b)}">{count}</td>'
+    count = _distances().count(a, b)
+    return f'<td style="--share: {100 * count // _distances().cells}%" title="{escape(a)} and {escape(b)}">{count}</td>'

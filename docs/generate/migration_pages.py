@@ -59,7 +59,7 @@ def migration_page(move: Migration) -> str:
         f'`with supremum.use_rules("{move.before}"):`.',
         *_details(found),
     ]
-    return "\n\n".join(filter(None, parts)) + "\n"
+    return "\n\n".join(parts) + "\n"
 
 
 def _example(move: Migration) -> list[str]:

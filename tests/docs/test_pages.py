@@ -31,6 +31,7 @@ from supremum import rules
 from supremum.comparisons import compare
 from supremum.formats import as_format
 from supremum.operands import WEAK_NAMES
+from supremum.orders import NoLattice, in_words, order_of
 from supremum.render.table import PALETTE
 from supremum.rules.registry import HOMES
 from supremum.tables import STANDARD_TYPES
@@ -248,3 +249,33 @@ def test_writing_leaves_what_is_there_and_removes_what_is_not_meant(tmp_path):
     write_site({"a/b.md": "3", "c.md": "2"}, tmp_path)
     assert {path.name: path.read_text() for path in tmp_path.rglob("*.md")} == {"b.md": "3", "c.md": "2"}
     assert (tmp_path / "c.md").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize("name", HOMES)
+def test_a_lattice_is_drawn_in_light_and_in_dark_and_another_rule_set_says_why_it_is_none(name):
+    page, drawn = site()[f"rules/{name}.md"], [path for path in site() if f"lattices/{name}-" in path]
+    found = order_of(name, "standard")
+    if isinstance(found, NoLattice):
+        assert drawn == []
+        assert in_words(found.counterexample) in page
+        return
+    light, dark = (site()[f"static/lattices/{name}-{theme}.svg"] for theme in ("light", "dark"))
+    assert all(f"../../{path.replace('static', '_static', 1)}" in page for path in drawn)
+    assert light != dark
+    assert light.count("@media not all") == dark.count("@media all") == 1
+    for lit in re.findall(r"--path (\w+) (\w+)`", page):
+        assert found.lattice.join(*lit) not in (None, *lit)
+
+
+def test_the_matrix_has_every_distance():
+    cells = re.findall(r'title="([\w-]+) and ([\w-]+)">(\d+)<', site()["rules/distances.md"])
+    assert len(cells) == len(HOMES) * (len(HOMES) - 1)
+    for a, b, count in cells[::7]:
+        assert int(count) == len(compare(a, b).differing)
+
+
+@pytest.mark.parametrize("move", MIGRATIONS, ids=lambda move: move.page)
+def test_a_move_leads_to_both_tables(move):
+    path = f"tables/{move.before}-{move.after}.html"
+    assert f'href="../../_static/{path}"' in site()[f"migration/{move.page}.md"]
+    assert site()[f"static/{path}"].startswith("<!doctype html>")
