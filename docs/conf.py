@@ -98,6 +98,11 @@ def _read(_app, _what, _name, _obj, _options, lines):
     lines[:] = literal("\n".join(lines)).split("\n")
 
 
+def _skip(_app, _what, _name, member, skipped, _options):
+    # What Python says of each field of a named tuple; its class says what they mean.
+    return skipped or str(getattr(member, "__doc__", "")).startswith("Alias for field number")
+
+
 def _require_every_name(_app, env):
     from sphinx.util.logging import getLogger
 
@@ -109,5 +114,6 @@ def setup(app):
     """Hook the generator and the gate into the build."""
     app.connect("config-inited", _generate)  # before Sphinx looks for its folders
     app.connect("source-read", _relink)
+    app.connect("autodoc-skip-member", _skip)
     app.connect("autodoc-process-docstring", _read, priority=400)  # before napoleon makes sections of them
     app.connect("env-check-consistency", _require_every_name)
