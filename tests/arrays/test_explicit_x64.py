@@ -1,4 +1,4 @@
-"""Arrays where JAX's x64 is off and `jax_explicit_x64_dtypes` is "allow": what JAX does there, and flags that change."""
+"""Arrays where JAX's x64 is off and `jax_explicit_x64_dtypes` is "allow": as JAX does, whatever flags change."""
 
 import itertools
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -143,6 +144,12 @@ class Applied:
     def find(self, scope: Scope, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared:
         """What is prepared for these operands under the rules in force, prepared now if need be."""
         rules = get_rules(scope.rules)
+        if rules.reads_values and any(map(_holds_value, keys)):
+            if scope.watcher is not None:
+                keys = tuple(map(_valued, keys, raws))
+                return watched(scope.watcher, self.prepare(rules, keys, raws), self.plan(rules, keys, raws))
+            prepared = self.prepared[scope.rules, *keys] = self.reading(rules, keys)
+            return prepared
         prepared = self.under(rules, keys, raws)
         if scope.watcher is not None:
             return watched(scope.watcher, prepared, self.plan(rules, keys, raws))
@@ -181,6 +188,21 @@ class Applied:
 
         return Prepared(follow, None)
 
+    def reading(self, rules: RuleSet, keys: Sequence[Key]) -> Prepared:
+        """What reads the values of 0-d arrays of NumPy at every call, for the rules that look at them."""
+        found: dict[Hashable, Prepared] = {}
+        array_class = _array_class()
+
+        def read(*raws: Raw) -> Array:
+            valued = tuple(map(_valued, keys, raws))
+            kinds = tuple(rules.key_of(key.operand) for key in valued)
+            if kinds not in found:
+                found[kinds] = self.prepare(rules, valued, raws)
+            function, key = found[kinds]
+            return array_class.of(function(*raws), key) if key is not None else function(*raws)
+
+        return Prepared(read, None)
+
     def plan(self, rules: RuleSet, keys: Sequence[Key], raws: Sequence[Raw]) -> Plan:
         """What is decided.
 
@@ -206,6 +228,16 @@ class Applied:
             return wrap(function(*raws), plan.result.weak)
 
         return Prepared(wrapped, None)
+
+
+def _holds_value(key: Key) -> bool:
+    """Whether the value is there to be looked at: other libraries' may be far away, or not computed yet."""
+    return key.zero_d and key.backend is NUMPY
+
+
+def _valued(key: Key, raw: Raw) -> Key:
+    """The key of a 0-d array of NumPy with the value that it holds, others as they are."""
+    return Key(key.backend, replace(as_operand(raw), weak=key.weak), key.device) if _holds_value(key) else key
 
 
 def watched(watcher: Watcher, prepared: Prepared, plan: Plan) -> Prepared:

@@ -75,6 +75,8 @@ class _Seen(NamedTuple):
 class NumpyLegacyRules(RuleSet):
     """Value-based promotion."""
 
+    reads_values = True
+
     def _key(self, operand: Operand) -> Hashable:
         return (operand.is_python_scalar, operand.category, *_ways_to_see(operand))
 

@@ -73,8 +73,8 @@ def holds_64_bits() -> bool:
 
 
 def _allows_explicit_x64() -> bool:
-    mode = getattr(sys.modules["jax"].config, "jax_explicit_x64_dtypes", None)  # older ones have no such flag
-    return mode is not None and mode is getattr(type(mode), "ALLOW", None)
+    mode: Any = getattr(sys.modules["jax"].config, "jax_explicit_x64_dtypes", None)  # older ones have no such flag
+    return mode is not None and mode is mode.__class__.ALLOW
 
 
 def find_rules(name: str) -> RuleSet:

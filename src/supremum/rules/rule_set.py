@@ -37,6 +37,9 @@ class RuleSet(ABC):
     weak_arrays: ClassVar[bool] = False
     """Whether there are arrays without a dtype of their own, as JAX has them; elsewhere their dtype counts."""
 
+    reads_values: ClassVar[bool] = False
+    """Whether what a 0-d array holds matters, as it did to NumPy 1."""
+
     name: str
     summary: str
     source: str
