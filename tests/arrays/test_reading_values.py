@@ -9,7 +9,15 @@ import supremum
 from supremum import Array, PromotionError, count_conversions, ops
 
 DTYPES = ("int8", "uint8", "int32", "float16", "float32", "float64")
-VALUES = [np.array(5), np.array(300), np.array(-1), np.array(2**40), np.array(1.5), np.array(1e39), np.array(7, "uint8")]
+VALUES = [
+    np.array(5),
+    np.array(300),
+    np.array(-1),
+    np.array(2**40),
+    np.array(1.5),
+    np.array(1e39),
+    np.array(7, "uint8"),
+]
 
 
 @pytest.fixture(autouse=True)
