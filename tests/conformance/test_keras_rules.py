@@ -56,6 +56,14 @@ def test_every_triple():
     assert different == {}
 
 
+def test_functions_of_one_operand_that_change_its_dtype():
+    # As `keras.ops.square(KerasTensor((1,), "bool")).dtype` and its like say.
+    for name in ("ceil", "floor"):
+        assert {_ours(name, code) for code in ("b1", "u1", "i4", "f4")} == {"float32"}
+    assert [_ours("square", code) for code in ("b1", "i1", "f2")] == ["int32", "int8", "float16"]
+    assert [_ours("trunc", code) for code in ("b1", "i4")] == ["bool", "int32"]
+
+
 def test_pairs_that_differ_from_jax_with_x64_on():
     strong = [name for name in CODES.values() if not name.startswith("float8")]
     pairs = [*itertools.combinations_with_replacement(strong, 2)]
