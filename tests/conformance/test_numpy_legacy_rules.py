@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import itertools
 import re
 
 import numpy as np
@@ -106,3 +107,14 @@ def test_values_of_0d_arrays_count_and_are_never_guessed():
     assert not unknown
     assert "looks at the value of int64[]" in unknown.reason[0]
     assert result_type("int64", as_operand(np.int8(3)), rules="numpy-legacy") == "int64"
+
+
+def test_a_large_number_meets_formats_of_ml_dtypes_as_a_long_long():
+    # As NumPy 1.26.4 with ml_dtypes 0.5.4 answers `np.result_type` of the six orders: it casts no int4 to a long long.
+    operands = {"a": np.ones(1, "int8"), "n": np.array(2**40), "m": np.ones(1, "int4")}
+    answers = {}
+    for order in itertools.permutations(operands):
+        decision = explain(*(operands[each] for each in order), rules="numpy-legacy")
+        answers["".join(order)] = str(decision.dtype) if decision else "refused"
+    assert [order for order, answer in answers.items() if answer == "int64"] == ["amn", "man"]
+    assert [*answers.values()].count("refused") == 4
