@@ -67,10 +67,15 @@ def test_pictures_mark_the_same_cells_and_name_every_difference():
         marks = [group.get("data-mark") for group in root.iter(f"{SVG}g") if group.get("data-mark")]
         assert sorted(marks) == sorted([*compared.differing.values()] * 2)
         assert len(list(root.iter(f"{SVG}rect"))) == 2 * 324 + 1 + len(_legend(root))
+        cells = [group for group in root.iter(f"{SVG}g") if group.find(f"{SVG}title") is not None]
+        assert sorted(cell.find(f"{SVG}text").text for cell in cells) == sorted(
+            _shown(decision) for table in (compared.left, compared.right) for decision in table.decisions.values()
+        )
         texts = ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
         for how, count in compared.counts.items():
             assert f"{DIFFERENCES[how].symbol} {count} {compared.meaning(how)}" in texts
             assert texts.count(DIFFERENCES[how].symbol) == 2 * count
+        assert {f"result_type under {first}", f"result_type under {second}"} <= set(texts)
         assert compared.side_by_side().title == root.find(f"{SVG}title").text
         assert compared.summary in root.find(f"{SVG}title").text
 

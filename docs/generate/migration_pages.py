@@ -122,10 +122,15 @@ def _details(found: dict[str, list[Change]]) -> list[str]:
 
 
 def _table(groups: Sequence[Change], wanted: Callable[[Pair], bool], *, typed: bool) -> str:
-    rows: list[tuple[str, ...]] = []
-    for group in groups:
-        if pairs := [pair for pair in group.pairs if wanted(pair)]:
-            row = (f"{group.before} → **{group.after}**", group.how, str(len(pairs)), written_pairs(pairs))
-            rows.append((*row, f"`{group.to_type}`" if group.to_type else "") if typed else row)
-    head = ("before → after", "how", "pairs", "which")
-    return markdown_table((*head, "to keep it") if typed else head, rows)
+    """The groups as a table, with a column of what to type where there is something."""
+    asked = [(group, pairs) for group in groups if (pairs := [pair for pair in group.pairs if wanted(pair)])]
+    head = ["before → after", "how", "pairs", "which"]
+    rows = [
+        [f"{group.before} → **{group.after}**", group.how, str(len(pairs)), written_pairs(pairs)]
+        for group, pairs in asked
+    ]
+    if typed and any(group.to_type for group, _ in asked):
+        head.append("to keep it")
+        for row, (group, _) in zip(rows, asked, strict=True):
+            row.append(f"`{group.to_type}`" if group.to_type else "")
+    return markdown_table(head, rows)

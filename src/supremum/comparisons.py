@@ -112,8 +112,8 @@ class Comparison:
             pair: f"{self.left.decisions[pair]}\n\n{self.right.decisions[pair]}\n\n{self.meaning(how)}"
             for pair, how in self.differing.items()
         }
-        differing = {pair: (marks[how], hints[pair]) for pair, how in self.differing.items()}
-        return table.drawing(short=short, marks=differing, note=note)
+        differing = {pair: marks[how] for pair, how in self.differing.items()}
+        return table.drawing(short=short, marks=differing, hints=hints, note=note)
 
     def data(self) -> dict[str, Any]:
         """The comparison as plain data for JSON."""

@@ -121,7 +121,7 @@ def distances(
     >>> found.names, found.count("torch", "numpy"), found.counts("torch", "numpy")
     (('jax-x64', 'torch', 'numpy'), 4, {'wider': 4})
     """
-    rule_sets = list(dict.fromkeys(map(get_rules, HOMES if rules is None else rules)))
+    rule_sets = [get_rules(each) for each in (HOMES if rules is None else rules)]
     if not rule_sets:
         raise ArgumentError("there is nothing to compare without rule sets: give some, or rules=None for all of them")
     refuse_namesakes(*rule_sets)

@@ -71,20 +71,26 @@ class RuleTable:
         }
 
     def drawing(
-        self, *, short: bool = False, marks: Mapping[tuple[str, str], tuple[Mark, str]] | None = None, note: str = ""
+        self,
+        *,
+        short: bool = False,
+        marks: Mapping[tuple[str, str], Mark] | None = None,
+        hints: Mapping[tuple[str, str], str] | None = None,
+        note: str = "",
     ) -> Table:
         """The table for `supremum.render`.
 
         Args:
             short: whether to write types in the codes of spec/jax-type-promotion.rst.
-            marks: pairs that shall stand out, why, and their hints.
+            marks: pairs that shall stand out, and why.
+            hints: pairs whose hint is not just their decision, and what it is.
             note: what to add to the title.
         """
         written = {name: short_name(name) if short else name for name in ALL_TYPES}
 
         def cell(a: str, b: str) -> Cell:
             decision = self.decisions[a, b]
-            mark, hint = (marks or {}).get((a, b)) or (None, str(decision))
+            mark, hint = (marks or {}).get((a, b)), (hints or {}).get((a, b)) or str(decision)
             if decision.result is None:
                 return Cell("-", "refused", hint, mark)
             return Cell(written[decision.result.name], as_format(decision.result.dtype).category, hint, mark)

@@ -94,6 +94,19 @@ def test_the_keyboard_reaches_explanations_that_lie_within_the_window(opened, pa
     assert page.locator(".hint:visible").inner_text().startswith("result_type(uint64, bool)")
 
 
+def test_an_explanation_stays_with_its_cell_when_the_table_scrolls(opened, page_of_two):
+    page = opened(page_of_two, PHONE)
+    cell = page.locator("td").nth(20)
+    cell.focus()
+    before = page.locator(".hint:visible").bounding_box()
+    page.evaluate("""() => new Promise(done => {
+        addEventListener("scroll", () => requestAnimationFrame(done), true);
+        scrollBy(0, 60);
+    })""")
+    assert page.locator(".hint:visible").inner_text().startswith("result_type(uint8, uint16)")
+    assert page.locator(".hint:visible").bounding_box()["y"] == pytest.approx(before["y"] - 60, abs=1)
+
+
 def test_the_mouse_shows_one_explanation_at_a_time(opened, page_of_two):
     page = opened(page_of_two)
     cells = page.locator("td")
@@ -110,7 +123,7 @@ def test_the_mouse_shows_one_explanation_at_a_time(opened, page_of_two):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_text_of_a_picture_lies_inside_it_and_every_cell_s_inside_the_cell(opened, theme):
     pictures = [
-        side_by_side.to_svg(_compared("jax-x64", "numpy")),
+        side_by_side.to_svg(_compared("numpy", "jax-x64")),
         side_by_side.to_svg(compare("torch", "jax-x64", types="int8,float8_e4m3fn").side_by_side()),
         table_svg.to_svg(distances().drawing()),
     ]
@@ -123,9 +136,13 @@ def test_every_text_of_a_picture_lies_inside_it_and_every_cell_s_inside_the_cell
             return !inside(text.getBoundingClientRect(), cell ? cell.getBoundingClientRect() : frame);
         }).map(text => text.outerHTML);
     }"""
+    overlapping = """() => [...document.querySelectorAll("svg .sign")].filter(sign =>
+        sign.getBoundingClientRect().left < sign.parentElement.querySelector(".mono").getBoundingClientRect().right
+    ).map(sign => sign.parentElement.textContent)"""
     for svg in pictures:
         page = opened(svg, theme=theme)
         assert page.evaluate("document.querySelectorAll('svg text').length") > 10
         assert page.evaluate(outside) == []
+        assert page.evaluate(overlapping) == []
         colour = page.evaluate("getComputedStyle(document.querySelector('svg .page')).fill")
         assert colour == {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 24, 29)"}[theme]

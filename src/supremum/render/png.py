@@ -97,7 +97,7 @@ def _rect(axes: Any, mark: _Mark, order: int) -> None:
 def _text(axes: Any, mark: _Mark, order: int) -> None:
     monospaced = "mono" in mark.classes
     size = next((size for name, size in _SIZES.items() if name in mark.classes), _SIZE)
-    sides = (side for name, side in {"mid": "center", "end": "right", "sign": "right"}.items() if name in mark.classes)
+    sides = (side for name, side in {"mid": "center", "end": "right"}.items() if name in mark.classes)
     axes.text(
         mark.x + mark.get("x"),
         mark.y + mark.get("y"),

@@ -31,7 +31,7 @@ viewBox="0 0 {width} {height}">
 .supremum .title {{ font-size: {title_size}px; font-weight: bold; }}
 .supremum .head, .supremum .bold text, .supremum .marked text {{ font-weight: bold; }}
 .supremum .sign {{ font-size: 10px; }}
-.supremum .sign, .supremum .end {{ text-anchor: end; }}
+.supremum .end {{ text-anchor: end; }}
 .supremum .page {{ fill: var(--page); }}
 .supremum .box {{ stroke: var(--line); }}
 .supremum .marked .box {{ stroke: var(--text); stroke-width: 2.5; }}
@@ -101,19 +101,20 @@ def lines(text: Iterable[str], width: float) -> Block:
     return Block(width, height * len(broken), body)
 
 
-def stacked(blocks: Iterable[Block], gap: float = 8) -> Block:
+def stacked(blocks: Iterable[Block], gap: float = 8, *, margin: float = 0) -> Block:
     """Blocks below each other; empty ones take no room.
 
     Args:
         blocks: from the top.
         gap: the room between them.
+        margin: the room around all of them.
     """
-    width, y, drawn = 0.0, 0.0, list[str]()
+    width, y, drawn = 0.0, margin, list[str]()
     for block in (each for each in blocks if each.height):
         y += gap if drawn else 0
-        drawn.append(block.at(0, y))
+        drawn.append(block.at(margin, y))
         width, y = max(width, block.width), y + block.height
-    return Block(width, y, "\n".join(drawn))
+    return Block(width + 2 * margin, y + margin, "\n".join(drawn))
 
 
 def beside(blocks: Iterable[Block], gap: float) -> Block:
@@ -174,10 +175,10 @@ def picture(
     inner = max(content.width, text_width(title, _TITLE, monospaced=False), _MIN_WIDTH)
     above = [Block(inner, _TITLE * 1.7, f'<text class="title" y="{number(_TITLE)}">{escape(title)}</text>')]
     above += [lines(sentences, inner), legend(entries, inner)]
-    drawn = stacked([*above, content])
+    drawn = stacked([*above, content], margin=MARGIN)
     return _FRAME.format(
         width=number(inner + 2 * MARGIN),
-        height=number(drawn.height + 2 * MARGIN),
+        height=number(drawn.height),
         title=escape(title),
         description=escape(description or " ".join(sentences) or title),
         line=number(_LINE),
@@ -187,7 +188,7 @@ def picture(
         light=_fills(0),
         dark=_fills(1),
         style=f"{style}\n" if style else "",
-        body=drawn.at(MARGIN, MARGIN),
+        body=drawn.body,
     )
 
 

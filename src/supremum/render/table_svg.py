@@ -99,6 +99,6 @@ def _cell(cell: Cell, left: float, top: float, width: float, at_right: bool) -> 
     drawn = f'{hint}<rect class="box" {box}/>{text}'
     if cell.mark is None:
         return f'<g class="{cell.style}">{drawn}</g>'
-    x, y = number(left + width - 3), number(top + _ROW / 2 + 1)
+    x, y = number(left + width - _SIGN), number(top + _ROW / 2 + 1)
     sign = f'<text class="sign" x="{x}" y="{y}">{escape(cell.mark.symbol)}</text>'
     return f'<g class="{cell.style} marked" data-mark="{cell.mark.name}">{drawn}{sign}</g>'
