@@ -75,7 +75,12 @@ def changes(before: str, after: str, operation: str) -> list[Change]:
 
 
 def answer_of(decision: Decision) -> str:
-    """The dtype of the result, of a comparison the one it is made in, or `"refused"`."""
+    """The dtype of the result, of a comparison the one it is made in, or `"refused"`.
+
+    >>> operands = as_operand("int32"), as_operand("float16")
+    >>> [answer_of(get_rules("numpy").decide(operation, operands)) for operation in ("less", "bitwise_and")]
+    ['float64', 'refused']
+    """
     if not decision:
         return "refused"
     is_comparison = as_operation(decision.operation).result is Result.BOOL
@@ -124,6 +129,8 @@ def written_pairs(pairs: Iterable[Pair]) -> str:
 
     >>> written_pairs([("int8", "float16"), ("float16", "int8"), ("int16", "float16"), ("float16", "int16")])
     '`int8` `int16` with `float16`'
+    >>> written_pairs([("float16", "int8")])
+    '`float16` with `int8`'
     """
     given = set(pairs)
     partners: dict[str, list[str]] = {}

@@ -13,7 +13,6 @@ _PAGES = {
     "CHANGELOG.md": "generated/changelog.md",
     "CONTRIBUTING.md": "generated/contributing.md",
     "examples": "generated/examples.md",
-    "examples/README.md": "generated/examples.md",
     "tests/conformance/departures.py": "generated/departures.md",
 }
 """Where the site has a file of the repository, both from their roots."""

@@ -16,12 +16,13 @@ import pytest
 
 import supremum
 from conformance.departures import DEPARTURES
-from generate.changes import changes, types_of, with_number, written_pairs
+from generate.changes import answer_of, changes, types_of, with_number, written_pairs
 from generate.coverage import missing_names
 from generate.docstrings import data_docstring, literal
 from generate.example import output_of, program
 from generate.markup import kinds_css
 from generate.migrations import MIGRATIONS
+from generate.operation_groups import operation_groups
 from generate.public import MODULES, homes, names_of
 from generate.readme import anchor, relinked
 from generate.site import site_files, write_site
@@ -31,10 +32,11 @@ from supremum import rules
 from supremum.comparisons import compare
 from supremum.formats import as_format
 from supremum.operands import WEAK_NAMES
+from supremum.operations import OPERATIONS
 from supremum.orders import NoLattice, in_words, order_of
 from supremum.render.table import PALETTE
 from supremum.rules.registry import HOMES
-from supremum.tables import STANDARD_TYPES
+from supremum.tables import STANDARD_TYPES, rule_table
 from test_public_names import FLOORS
 
 ROOT = Path(__file__).parents[2]
@@ -195,6 +197,7 @@ def test_migrations_count_what_the_comparison_counts(move):
 def test_migrations_show_what_the_program_prints(move):
     page = site()[f"migration/{move.page}.md"]
     source = program(move.before, move.arrays, move.expressions)
+    assert f'with supremum.use_rules("{move.before}"):' in source
     assert source in page
     found = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
     assert found.stdout.strip() in page
@@ -279,3 +282,37 @@ def test_a_move_leads_to_both_tables(move):
     path = f"tables/{move.before}-{move.after}.html"
     assert f'href="../../_static/{path}"' in site()[f"migration/{move.page}.md"]
     assert site()[f"static/{path}"].startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize("move", MIGRATIONS, ids=lambda move: move.page)
+def test_the_table_of_counts_is_that_of_the_changes(move):
+    section = site()[f"migration/{move.page}.md"].split("## How much changes")[1]
+    head, _, *rows = [line for line in section.splitlines() if line.startswith("|")]
+    columns = [cell.strip() for cell in head.strip("|").split("|")][1:]
+    for row in rows[:10]:
+        operation, *cells = (cell.strip() for cell in row.strip("|").split("|"))
+        counted = {column: int(cell) for column, cell in zip(columns, cells, strict=True) if cell}
+        expected = {}
+        for change in changes(move.before, move.after, operation.strip("`")):
+            for pair in change.pairs:
+                column = ("with a number: " if with_number(pair) else "") + change.how
+                expected[column] = expected.get(column, 0) + 1
+        assert counted == expected
+
+
+@pytest.mark.parametrize("name", ["numpy", "tf-safe"])
+def test_operations_are_grouped_by_what_they_answer(name):
+    groups = operation_groups(name)
+    listed = [operation for group in groups for operation in group.operations]
+    assert sorted(listed) == sorted(row.name for row in OPERATIONS.values() if row.arity == 2 and not row.types_only)
+    common = rule_table(name).decisions
+    for group in groups:
+        tables = [rule_table(name, operation).decisions for operation in group.operations]
+        assert all(answer_of(table[pair]) == answer_of(tables[0][pair]) for table in tables for pair in common)
+        both = [(answer_of(tables[0][pair]), answer_of(decision)) for pair, decision in common.items()]
+        assert group.refused == sum(ours == "refused" and met != "refused" for ours, met in both)
+        assert group.accepted == sum(ours != "refused" and met == "refused" for ours, met in both)
+        assert group.otherwise == sum("refused" not in pair and pair[0] != pair[1] for pair in both)
+        if group.example:
+            a, b, ours, met = group.example
+            assert (answer_of(tables[0][a, b]), answer_of(common[a, b])) == (ours, met)
