@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from supremum.decisions import Decision
 from supremum.formats import CATEGORIES, as_format
@@ -18,6 +18,31 @@ from supremum.tables import RuleTable, rule_table
 
 WIDEST: dict[str, str] = weak_defaults("int64", "float64", "complex128")
 """The 64-bit dtype of each weak kind, which is how NumPy before version 2 saw Python numbers."""
+
+
+class Difference(NamedTuple):
+    """A way in which a decision differs from another one.
+
+    Args:
+        symbol: the sign it is marked with.
+        meaning: what it says, with `{left}` and `{right}` for the names of the rule sets.
+        mirrored: what it is the other way round.
+    """
+
+    symbol: str
+    meaning: str
+    mirrored: str
+
+
+DIFFERENCES: dict[str, Difference] = {
+    "wider": Difference("▲", "wider in {right}", "narrower"),
+    "narrower": Difference("▼", "narrower in {right}", "wider"),
+    "refused": Difference("✕", "refused by {right}", "accepted"),
+    "accepted": Difference("○", "refused by {left}", "refused"),
+    "kind": Difference("◆", "another kind of number", "kind"),
+    "other": Difference("≈", "another format of the same width", "other"),
+}
+"""Every way in which decisions differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +97,17 @@ def _name(decision: Decision) -> str | None:
     return None if decision.result is None else decision.result.name
 
 
-def _difference(left: Decision, right: Decision) -> str | None:
-    """How the right decision differs from the left one; weakness alone is no difference."""
+def difference(left: Decision, right: Decision) -> str | None:
+    """How a decision differs from another one, as a key of `DIFFERENCES`; None where it does not.
+
+    Args:
+        left: the one.
+        right: the other. That one of them is weak is no difference.
+
+    >>> int8 = as_operand("int8")
+    >>> difference(*(get_rules(rules).decide("divide", (int8, int8)) for rules in ("torch", "numpy")))
+    'narrower'
+    """
     if left.result is None or right.result is None:
         return None if left.result is right.result else ("refused" if right.result is None else "accepted")
     if left.result.dtype == right.result.dtype:
@@ -117,7 +151,7 @@ def compare(
     unheard = {as_format(name).name for name in unknown}
     differing: dict[tuple[str, str], str] = {}
     for pair, decision in one.decisions.items():
-        how = "refused" if unheard.intersection(pair) else _difference(decision, other.decisions[pair])
+        how = "refused" if unheard.intersection(pair) else difference(decision, other.decisions[pair])
         if how is not None:
             differing[pair] = how
     return Comparison(one, other, differing)
