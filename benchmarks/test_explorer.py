@@ -6,7 +6,6 @@ make bench
 from statistics import median
 
 from browser import open_browser
-
 from supremum.explorer import explorer_page
 from supremum.formats import format_names
 from supremum.operands import WEAK_NAMES

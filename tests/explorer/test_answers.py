@@ -3,6 +3,7 @@
 import math
 import random
 from dataclasses import replace
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -30,7 +31,7 @@ ODD = """
 1+2j (1+2j) (1) () -2J 1-j j -j + 1e5j 1e16 1e15 1e-5 0.0001 123456789.125 1.7976931348623157e308
 1j2 1+2 2jj 1++2j inf+nanj -0.0 -0j 0j 1_0.5_0e1_0 1.5+1_0j e 1e5e5 10j5 --1 +-1 1d5
 int float uint8[] uint8[ int* int*[] True true True[] f4 <f4 f4[] half double b1 object str M8 c16 ? d G bool_ Bool
-""".split()
+""".split()  # noqa: SIM905 (a list of seventy lines)
 ASK = """([rules, operation, texts]) => window.explorer.then(({decided, parser}) => {
     const operands = texts.map((text) => parser.parse(text));
     return operands.flatMap((a) => operands.map((b) => decided.answer(rules, operation, [a, b]).account));
@@ -85,16 +86,18 @@ def test_explanations_are_the_decisions_own(open_page, rules):
         assert told == "\n".join(map("\t".join, document.rows)), pair
 
 
+@cache
+def cuts():
+    classes = number_classes(RULES)
+    return classes.integers.cuts, classes.whole.cuts + classes.fractional.cuts
+
+
 def number_near_a_cut(chosen):
-    classes = number_classes(("numpy", "torch"))
-    at = chosen.choice(classes.integers.cuts) + chosen.choice((-1, 0, 1))
+    of_integers, of_floats = cuts()
+    at = chosen.choice(of_integers) + chosen.choice((-1, 0, 1))
     if chosen.random() < 0.4:
         return str(at)
-    near = [
-        math.nextafter(float(x), to)
-        for x in classes.whole.cuts + classes.fractional.cuts
-        for to in (-math.inf, x, math.inf)
-    ]
+    near = [math.nextafter(float(x), to) for x in of_floats for to in (-math.inf, x, math.inf)]
     first, second = chosen.choices(near, k=2)
     return repr(first) if chosen.random() < 0.6 else repr(complex(first, second))
 

@@ -85,22 +85,26 @@ def ask(rules: str, classes: NumberClasses, answers: Answers) -> Question:
             known[pair] = answers.number(asked.decide(None, (a, b)), with_fix=True)
         return known[pair]
 
-    def beside(partner: Operand) -> tuple[Callable[[Operand], int], Callable[[Operand], int]]:
-        return lambda operand: answer(operand, partner), lambda operand: answer(partner, operand)
-
-    asking = [ask_of for partner in partners for ask_of in beside(partner)]
-
     integers = list(map(as_operand, classes.integers.examples))
     floats = list(map(as_operand, classes.floats))
     reals = [as_operand(complex(x, 0.0)) for x in classes.floats]
     imaginaries = [as_operand(complex(0.0, x)) for x in classes.floats]
     runs = _float_runs(classes)
-    of_integer = _alike(integers, _runs(classes.integers.examples), asking)
-    of_float, of_real, of_imaginary = (_alike(each, runs, asking) for each in (floats, reals, imaginaries))
+    numbers = [
+        _Alike(integers, _runs(classes.integers.examples)),
+        *(_Alike(x, runs) for x in (floats, reals, imaginaries)),
+    ]
+    # What differs beside none of these may differ beside a number that was not among them: until none is new.
+    asked_about, news = set[int](), partners
+    while news:
+        for each in numbers:
+            each.ask_beside(news, answer)
+        asked_about.update(map(id, news))
+        news = [operand for each in numbers for operand in each.firsts() if id(operand) not in asked_about]
+    of_integer, of_float, of_real, of_imaginary = (each.first_of_each() for each in numbers)
     lines, columns = list(dict.fromkeys(of_real)), list(dict.fromkeys(of_imaginary))
     pairs = [as_operand(complex(classes.floats[x], classes.floats[y])) for x in lines for y in columns]
-    of_pair = _alike(pairs, [[i] for i in range(len(pairs))], asking)
-    sorts_of_numbers = ((integers, of_integer), (floats, of_float), (pairs, of_pair))
+    sorts_of_numbers = ((integers, of_integer), (floats, of_float), (pairs, list(range(len(pairs)))))
     operands = [*partners, *(each[i] for each, firsts in sorts_of_numbers for i in dict.fromkeys(firsts))]
     decided = [[answer(a, b) for b in operands] for a in operands]
     alone = [answers.number(asked.decide(None, (a,)), with_fix=True) for a in operands]
@@ -124,10 +128,8 @@ def ask(rules: str, classes: NumberClasses, answers: Answers) -> Question:
     )
 
 
-def _alike(
-    operands: Sequence[Operand], runs: Iterable[Sequence[int]], asking: Iterable[Callable[[Operand], int]]
-) -> list[int]:
-    """For each number the first that has all the answers that it has.
+class _Alike:
+    """Which numbers have all answers in common.
 
     Rules compare numbers with bounds, so that what does not differ at two numbers on one side of zero does not differ
     between them either.
@@ -135,16 +137,34 @@ def _alike(
     Args:
         operands: numbers.
         runs: their places, in parts, each going away from zero.
-        asking: what to ask of each.
     """
-    ordered = [run for run in runs if run]
-    rows: list[list[int]] = [[] for _ in operands]
-    for ask_of in asking:
-        for run in ordered:
-            for place, told in zip(run, _along([operands[place] for place in run], ask_of), strict=True):
-                rows[place].append(told)
-    first: dict[tuple[int, ...], int] = {}
-    return [first.setdefault(tuple(row), place) for place, row in enumerate(rows)]
+
+    def __init__(self, operands: Sequence[Operand], runs: Iterable[Sequence[int]]) -> None:
+        self._operands = operands
+        self._runs = [run for run in runs if run]
+        self._rows: list[list[int]] = [[] for _ in operands]
+
+    def ask_beside(self, partners: Iterable[Operand], answer: Callable[[Operand, Operand], int]) -> None:
+        """Ask about every number beside each partner, in both orders."""
+        for partner in partners:
+            for swaps in (False, True):
+
+                def ask_of(number: Operand, partner: Operand = partner, swaps: bool = swaps) -> int:
+                    return answer(partner, number) if swaps else answer(number, partner)
+
+                for run in self._runs:
+                    told = _along([self._operands[place] for place in run], ask_of)
+                    for place, each in zip(run, told, strict=True):
+                        self._rows[place].append(each)
+
+    def first_of_each(self) -> list[int]:
+        """For each number the place of the first that has all its answers."""
+        first: dict[tuple[int, ...], int] = {}
+        return [first.setdefault(tuple(row), place) for place, row in enumerate(self._rows)]
+
+    def firsts(self) -> list[Operand]:
+        """One number of each kind that differs."""
+        return [self._operands[place] for place in dict.fromkeys(self.first_of_each())]
 
 
 def _along(operands: Sequence[Operand], ask_of: Callable[[Operand], int]) -> list[int]:

@@ -139,7 +139,7 @@ class Parser {
 
   unknown(word) {
     const bare = word.replace(/\[\]$/, "");
-    const known = [...this.formats.keys(), ...this.kinds.keys()];
+    const known = [...this.kinds.keys(), ...this.formats.keys()];
     const near = known
       .map((name) => [distance(bare.toLowerCase(), name.toLowerCase()) / Math.max(bare.length, name.length), name])
       .filter(([apart]) => apart <= 0.4)
