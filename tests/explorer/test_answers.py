@@ -38,6 +38,8 @@ ASK = """([rules, operation, texts]) => window.explorer.then(({decided, parser})
 })"""
 EXPLAIN = """([rules, pairs]) => window.explorer.then(({decided, parser}) => pairs.map((pair) =>
     decided.answer(rules, decided.question, pair.map((text) => parser.parse(text))).filled))"""
+EXPLAIN_CALLS = """([rules, calls]) => window.explorer.then(({decided, parser}) => calls.map(([operation, pair]) =>
+    decided.answer(rules, operation, pair.map((text) => parser.parse(text))).filled))"""
 PARSE = "(texts) => window.explorer.then(({parser}) => texts.map((text) => parser.parse(text)?.written ?? null))"
 
 
@@ -74,6 +76,17 @@ def test_operations_are_answered_as_the_rule_sets_do(open_page, operation):
         answers = page.evaluate(ASK, [rules, operation, texts])
         decisions = [explain(a, b, operation=operation, rules=rules) for a, b in product(operands, repeat=2)]
         assert answers == list(map(account, decisions)), rules
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_explanations_of_operations_are_the_decisions_own_but_for_the_fix(open_page, rules):
+    chosen = random.Random(rules)
+    texts = (*format_names(), *WEAK_NAMES, "True")
+    calls = [(chosen.choice(("add", "divide", "less")), chosen.choices(texts, k=2)) for _ in range(100)]
+    for (operation, pair), told in zip(calls, open_page().evaluate(EXPLAIN_CALLS, [rules, calls]), strict=True):
+        decision = explain(*map(parse_operand, pair), operation=operation, rules=rules)
+        rows = [row for row in decision.document().rows if row[0] != "fix"]
+        assert told == "\n".join(map("\t".join, rows)), (operation, pair)
 
 
 @pytest.mark.parametrize("rules", RULES)

@@ -72,6 +72,14 @@ def test_an_answer_has_its_reason_and_its_fix(open_page):
     assert "a.astype('float16')" in told
 
 
+def test_the_fix_of_an_operations_refusal_is_for_the_command_line(open_page):
+    page = open_page("#operation=add&against=torch&cell=int8,float8_e5m2&types=all&ask=int8+float8_e5m2")
+    command = "supremum explain int8 float8_e5m2 --operation add --rules torch"
+    assert command in page.inner_text("#detail")
+    assert command in page.text_content("#answers")
+    assert "--rules jax-x64" not in page.inner_text("#detail")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -247,6 +255,9 @@ def test_only_the_table_is_wider_than_the_window(open_page, width):
     box = page.evaluate("(({x, y}) => [x, y])(document.querySelector('.scroll').getBoundingClientRect())")
     assert heads[0][1] == pytest.approx(box[1], abs=2)
     assert heads[1][0] == pytest.approx(box[0], abs=2)
+    page.evaluate("document.querySelector('.scroll').scrollTo(600, 0)")
+    title = page.evaluate("document.querySelector('caption span').getBoundingClientRect().x")
+    assert box[0] <= title <= box[0] + 20
 
 
 def test_the_page_is_one_small_file(path):

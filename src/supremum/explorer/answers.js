@@ -43,7 +43,14 @@ class Decided {
       fill[String.fromCharCode(7 + i)] = climbed[i].join(" -> ");
     });
     const filled = this.data.texts[text].replace(/[\x01-\x08]/g, (mark) => fill[mark]);
-    return { rules: rulesName, result, name, dtype, account, category, filled, paths: climbed.filter((path) => path.length > 1) };
+    return { rules: rulesName, operation, result, name, dtype, account, category, filled, paths: climbed.filter((path) => path.length > 1) };
+  }
+
+  // What to type for an answer that is not here.
+  command(operation, operands, rules) {
+    const words = operands.map(({ typed }) => (/^[\w.+-]+$/.test(typed) ? typed : `'${typed}'`));
+    const named = operation === this.question ? [] : ["--operation", operation];
+    return ["supremum explain", ...words, ...named, "--rules", rules].join(" ");
   }
 
   // How the second result differs from the first: name, symbol and meaning; null where it does not.

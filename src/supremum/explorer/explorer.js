@@ -35,8 +35,10 @@ function grouped(items, key) {
   return [...groups.values()];
 }
 
-function quoted(word) {
-  return /^[\w.+-]+$/.test(word) ? word : `'${word}'`;
+// Fixes of refusals are in the data where no operation is named; elsewhere the command line finds them.
+function whereFixesAre(decided, { rules, operation, result }, operands) {
+  if (result !== 0 || operation === decided.question) return [];
+  return [make("p", { class: "quiet" }, "Casts that help, if any do: ", make("code", {}, decided.command(operation, operands, rules)))];
 }
 
 class Page {
@@ -100,16 +102,14 @@ class Page {
     }
     const answers = [...this.decided.rules.keys()].map((name) => this.decided.answer(name, operation, operands));
     const groups = grouped(answers, ({ account }) => account).sort((a, b) => (a[0].result === 0) - (b[0].result === 0) || b.length - a.length);
-    find("answers").replaceChildren(...groups.map(answerElement));
+    find("answers").replaceChildren(...groups.map((group) => answerElement(this.decided, group, operands)));
     find("spoken").textContent = groups.map((group) => `${group[0].account}: ${group.map(({ rules }) => rules).join(", ")}`).join("; ");
   }
 
   // What to do about a question that the page has no answers to.
   missing(operation, operands) {
     if (this.decided.has(operation, operands)) return "";
-    const words = operands.map(({ typed }) => quoted(typed)).join(" ");
-    const named = operation === this.decided.question ? "" : ` --operation ${operation}`;
-    const command = `supremum explain ${words}${named} --rules all`;
+    const command = this.decided.command(operation, operands, "all");
     if (operands.length > 2) return `this page answers for one operand or two, and these are ${operands.length}: ask with ${command}`;
     if (operands.length < 2) return `${operation} takes two operands: give another`;
     return `with ${operation} this page knows arrays, weak kinds and bools, not numbers and 0-d arrays: ask with ${command}`;
@@ -132,14 +132,15 @@ class Page {
   }
 }
 
-function answerElement(group) {
+function answerElement(decided, group, operands) {
   const [{ account, category }] = group;
   const box = make("div", { class: "answer" }, make("h3", { class: category }, account));
   const accounts = grouped(group, ({ filled }) => filled);
   for (const alike of accounts) {
     const names = alike.map(({ rules }) => rules).join(", ");
     const why = reasons(alike[0].filled).at(alike[0].result === 0 ? -1 : 0);
-    box.append(make("details", {}, make("summary", {}, names, make("span", {}, why)), explanation(alike[0].filled)));
+    const told = [explanation(alike[0].filled), ...whereFixesAre(decided, alike[0], operands)];
+    box.append(make("details", {}, make("summary", {}, names, make("span", {}, why)), ...told));
   }
   return box;
 }

@@ -8,7 +8,7 @@ class Grid {
     Object.assign(this, { decided, table, detail, onMove, pair: null });
     const { data } = decided;
     const places = new Map([...data.formats, ...data.kinds].map((name, place) => [name, place]));
-    this.types = data.types.map(([name, code, isStandard]) => ({ name, code, isStandard, written: name, sort: "named", place: places.get(name) }));
+    this.types = data.types.map(([name, code, isStandard]) => ({ name, code, isStandard, written: name, typed: name, sort: "named", place: places.get(name) }));
     const category = new Map(data.results.map(([name, , , category]) => [name, category]));
     this.codes = new Map(data.types.map(([name, code]) => [name, code])).set("-", "-");
     this.categories = category;
@@ -31,7 +31,7 @@ class Grid {
     const title = `${operation} under ${left}${right ? `, compared with ${right}` : ""}`;
     this.table.classList.toggle("compared", Boolean(right));
     this.table.replaceChildren(
-      make("caption", {}, title), make("thead", {}, make("tr", {}, make("td"), ...heads)), make("tbody", {}, ...rows),
+      make("caption", {}, make("span", {}, title)), make("thead", {}, make("tr", {}, make("td"), ...heads)), make("tbody", {}, ...rows),
     );
     const known = pair && pair.every((name) => this.shown.some((type) => type.name === name));
     this.pair = known ? pair : null;
@@ -106,9 +106,11 @@ class Grid {
     const pair = cell.dataset.pair.split(",").map((name) => this.shown.find((type) => type.name === name));
     const names = [this.left, this.right].filter((name, i, all) => name && all.indexOf(name) === i);
     const parts = names.flatMap((name) => {
-      const { account, category, filled, paths } = this.decided.answer(name, this.operation, pair);
+      const answer = this.decided.answer(name, this.operation, pair);
+      const { account, category, filled, paths } = answer;
       const ways = paths.map((path) => make("ol", { class: "path", "aria-label": `Way of ${path[0]} in the lattice` }, ...path.map((node) => make("li", {}, node))));
-      return [make("h4", {}, `${name}: `, make("span", { class: `mono ${category}` }, account)), explanation(filled), ...ways];
+      const head = make("h4", {}, `${name}: `, make("span", { class: `mono ${category}` }, account));
+      return [head, explanation(filled), ...whereFixesAre(this.decided, answer, pair), ...ways];
     });
     this.detail.replaceChildren(make("h3", {}, `${this.operation}(${pair.map(({ name }) => name).join(", ")})`), ...parts);
   }
