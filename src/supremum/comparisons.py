@@ -106,7 +106,7 @@ def difference(left: Decision, right: Decision) -> str | None:
 
     >>> int8 = as_operand("int8")
     >>> difference(*(get_rules(rules).decide("divide", (int8, int8)) for rules in ("torch", "numpy")))
-    'narrower'
+    'wider'
     """
     if left.result is None or right.result is None:
         return None if left.result is right.result else ("refused" if right.result is None else "accepted")

@@ -17,7 +17,9 @@ function explanation(filled) {
   const list = make("dl");
   for (const line of filled.split("\n")) {
     const [label, text] = line.split("\t");
-    list.append(make("dt", {}, label), make("dd", {}, text));
+    // An arrow is not to be broken at its hyphen.
+    const parts = text.split(/(->)/).map((part) => (part === "->" ? make("span", { class: "arrow" }, part) : part));
+    list.append(make("dt", {}, label), make("dd", {}, ...parts));
   }
   return list;
 }
