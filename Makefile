@@ -1,6 +1,7 @@
 # make run    installs everything and shows the demonstration
 # make test   installs everything, then lint, types, layering and all tests
 # make torch  adds PyTorch, whose rules the tests then compare with it live
+# make browser  adds Chromium (Debian's), in which the tests then look at the pages that are drawn
 # make bench  ratios against the peers
 # make conformance  gradients of layers beside Flax's in every combination of dtypes too
 
@@ -15,7 +16,7 @@ DEVELOPED := $(VENV)/.developed
 # that depends on it brings another build.
 TORCH := torch==2.13.0
 
-.PHONY: run install torch test lint types layering tests conformance bench clean
+.PHONY: run install torch browser test lint types layering tests conformance bench clean
 
 run: install
 	$(BIN)/supremum demo
@@ -34,6 +35,9 @@ $(DEVELOPED): $(INSTALLED)
 
 torch: $(INSTALLED)
 	$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/python -m pip install --quiet "$(TORCH)"
+
+browser:
+	command -v chromium || (apt-get update --quiet=2 && apt-get install --quiet=2 --yes --no-install-recommends chromium)
 
 test: lint types layering tests
 

@@ -11,8 +11,8 @@ from supremum.formats import format_names
 from supremum.operands import WEAK_NAMES
 
 LARGEST_PAGE = 1_000_000
-# From the event that a key press raises until the answers are laid out, for each text in turn. The browser is given time
-# for itself between them, as between key presses.
+# From the event that a key press raises until the answers are laid out, for each text in turn. The browser is given
+# time for itself between them, as between key presses.
 TYPE = """async (texts) => {
     await window.explorer;
     const input = document.getElementById("operands");

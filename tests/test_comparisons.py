@@ -3,7 +3,7 @@ import pathlib
 
 import pytest
 
-from supremum.comparisons import compare, groupings
+from supremum.comparisons import compare, compare_groupings, groupings
 from supremum.errors import UnknownDtypeError, UnknownNameError
 from supremum.tables import STANDARD_TYPES, rule_table, type_names
 
@@ -48,6 +48,19 @@ def test_groupings_find_numpys_own_example():
     found = set(groupings("numpy", ["int8", "uint8", "float16"]))
     assert ("int8", "uint8", "float16") in found
     assert list(groupings("jax-x64", ["int8", "uint8", "float16"])) == []
+
+
+def test_triples_that_both_group_differently_are_not_those_of_one():
+    types = ["int8", "uint8", "float16", "float32", "int16"]
+    found = compare_groupings("numpy", "torch", types)
+    one, other = (set(groupings(rules, types)) for rules in ("numpy", "torch"))
+    assert found.counts == {"numpy": len(one), "torch": len(other)}
+    assert found.only == {"numpy": sorted(one - other), "torch": sorted(other - one)}
+    both = compare_groupings("tf-safe", "tf-rfc-safe", types)
+    assert set(groupings("tf-safe", types)) & set(groupings("tf-rfc-safe", types))
+    assert both.only["tf-safe"] != sorted(groupings("tf-safe", types))
+    assert both.only["tf-rfc-safe"] != sorted(groupings("tf-rfc-safe", types))
+    assert "of them only here" in both.headings()["tf-safe"]
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 """Measure NumPy 1.26's promotion, which looks at values; `extract_oracles.py numpy-legacy` runs it.
 
 Operands are written `i8` for an array with a dimension, `i8[300]` for a 0-d one of that value, and `300`, `1.5`, `1j`
-or `True` for a Python number. NumPy scalars are asked as well: `scalars_differ` counts the cells in which one differs
-from the 0-d array of its value. So does `orders_differ` for the two orders of operands, and `scalar_pairs_differ` for
-pairs of 0-d arrays and Python numbers that answer otherwise than ones of their dtypes do.
+or `True` for a Python number. NumPy scalars are asked as well:
+`scalars_differ` counts the cells in which one differs from the 0-d array of its value. `reversed` has the cells that
+are others when the operands change places, `scalar_pairs_differ` counts pairs of 0-d arrays and Python numbers that
+answer otherwise than ones of their dtypes do, and `foreign_values_differ` the cells in which it matters what a 0-d
+array of ml_dtypes holds.
 """
 
 from __future__ import annotations
@@ -17,6 +19,13 @@ CODES = {
     "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64",
     "f2": "float16", "f4": "float32", "f8": "float64", "c8": "complex64", "c16": "complex128",
 }  # fmt: skip
+FOREIGN = {
+    "bf": "bfloat16", "e3m4": "float8_e3m4", "e4m3": "float8_e4m3", "b11": "float8_e4m3b11fnuz",
+    "e4m3fn": "float8_e4m3fn", "e4m3fz": "float8_e4m3fnuz", "e5m2": "float8_e5m2", "e5m2fz": "float8_e5m2fnuz",
+    "e2m3": "float6_e2m3fn", "e3m2": "float6_e3m2fn", "e2m1": "float4_e2m1fn", "e8m0": "float8_e8m0fnu",
+    "int2": "int2", "uint2": "uint2", "int4": "int4", "uint4": "uint4",
+}  # fmt: skip
+"""Those of ml_dtypes."""
 _ENDS = (7, 8, 15, 16, 31, 32, 63, 64)
 INTS = sorted(
     {-1, 0, 1, 2**64}
@@ -43,18 +52,20 @@ UNARY = (
     " acos:arccos atan:arctan sinh cosh tanh asinh:arcsinh acosh:arccosh atanh:arctanh"
 )
 REFUSALS = {"-": "no-loop", "o": "object", "v": "value"}
-_IN_TRIPLES = "u1[1] u1[200] i1[-1] i8[300] f4[1.0] f8[1e+39] 1 300 -1 1.0 1e+39 1j True"
+_IN_TRIPLES = "u1[1] u1[200] i1[-1] i8[300] f4[1.0] f8[1e+39] 1 300 -1 1.0 1e+39 1j True bf[1] e5m2[1] int4[1]"
 
 
 def numpy_legacy() -> dict[str, Any]:
     """NumPy before NEP 50: `np.result_type` and the functions, on this machine's 64-bit Linux."""
+    import ml_dtypes
     import numpy as np
-    from extract_oracles import tables
+    from extract_oracles import differing, tables
 
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")  # a warning takes longer than the call
-    code_of = {name: code for code, name in CODES.items()}
-    arrays = {code: np.ones((1,), name) for code, name in CODES.items()}
+    codes = CODES | FOREIGN
+    code_of = {name: code for code, name in codes.items()}
+    arrays = {code: np.ones((1,), name) for code, name in codes.items()}
     zero_d: dict[str, Any] = {}
     values = {"b": (True, False), "u": (*INTS, 200, 300), "i": (*INTS, 200, 300), "f": FLOATS, "c": COMPLEXES}
     for code, name in CODES.items():
@@ -68,8 +79,13 @@ def numpy_legacy() -> dict[str, Any]:
         one.replace("[1]", "[1.0]") if one[0] == "f" else one.replace("[1]", "[1j]") if one[0] == "c" else one
         for one in ones
     ]
-    everything = arrays | zero_d | numbers
-    rows = [*arrays, *ones, "True", "1", "300", str(2**63), "1.0", "1j"]
+    foreign = {f"{code}[1]": np.array(1, name) for code, name in FOREIGN.items()}
+    largest = {
+        f"{code}[1]": np.array((ml_dtypes.iinfo if "int" in name else ml_dtypes.finfo)(name).max, name)
+        for code, name in FOREIGN.items()
+    }
+    everything = arrays | zero_d | foreign | numbers
+    rows = [*arrays, *ones, *foreign, "True", "1", "300", str(2**63), "1.0", "1j"]
 
     def attempt(call: Callable[..., Any], *arguments: Any) -> str:
         if any(np.asarray(argument).dtype.hasobject for argument in arguments):
@@ -91,23 +107,26 @@ def numpy_legacy() -> dict[str, Any]:
         f"{name} function": {a: {b: attempt(call, everything[a], everything[b]) for b in everything} for a in rows}
         for name, call in functions.items()
     }
-    orders = [
-        f"{name} {a} {b}"
-        for name, call in functions.items()
-        for a in rows
-        for b in everything
-        if name != "pow" and attempt(call, everything[b], everything[a]) != measured[f"{name} function"][a][b]
-    ]
+    reverse: dict[str, Any] = {}
+    for name, call in functions.items():
+        for a in rows:
+            for b in everything:
+                cell = attempt(call, everything[b], everything[a])
+                if cell != measured[f"{name} function"][a][b] and "v" not in (cell, measured[f"{name} function"][a][b]):
+                    reverse.setdefault(name, {}).setdefault(a, {})[b] = cell
     unary = dict(name.split(":") if ":" in name else (name, name) for name in UNARY.split())
     measured["unary function"] = {
         name: {key: attempt(getattr(np, theirs), np.asarray(value)) for key, value in everything.items()}
         for name, theirs in unary.items()
     }
-    scalars = sum(
-        attempt(call, everything[a], value[()]) != measured[f"{name} function"][a][b]
-        for name, call in functions.items()
-        for a in arrays
-        for b, value in zero_d.items()
+    scalars, values_differ = (
+        sum(
+            attempt(call, everything[a], value) != measured[f"{name} function"][a][b]
+            for name, call in functions.items()
+            for a in arrays
+            for b, value in asked.items()
+        )
+        for asked in ({name: value[()] for name, value in (zero_d | foreign).items()}, largest)
     )
     alone = {np.asarray(value).dtype.name: value for value in (*zero_d.values(), *numbers.values())}
     pairs = sum(
@@ -121,11 +140,13 @@ def numpy_legacy() -> dict[str, Any]:
     return {
         "framework": "numpy-legacy",
         "version": np.__version__,
-        "codes": CODES,
+        "ml_dtypes": ml_dtypes.__version__,
+        "codes": codes,
         "refusals": REFUSALS,
         "columns": " ".join(everything),
-        "orders_differ": orders,
+        "reversed": differing({"function": reverse})["function"],
         "scalars_differ": scalars,
+        "foreign_values_differ": values_differ,
         "scalar_pairs_differ": pairs,
         "tables": tables(measured, list(everything)),
         "triple_columns": " ".join(third),

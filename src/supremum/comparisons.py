@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from supremum.decisions import Decision
+from supremum.errors import ArgumentError
 from supremum.formats import CATEGORIES, as_format
 from supremum.lattice import counterexamples
 from supremum.operands import as_operand
-from supremum.render import Table
+from supremum.render import Mark, Table
+from supremum.render.side_by_side import Note, SideBySide
 from supremum.rules import RuleSet, get_rules
 from supremum.rules.lattice_rules import weak_defaults
 from supremum.tables import RuleTable, rule_table
@@ -52,8 +54,8 @@ class Comparison:
     Args:
         left: the one.
         right: the other.
-        differing: how the right one differs from the left, for the pairs where dtype or refusal do: `"refused"`,
-            `"accepted"`, `"kind"`, `"wider"`, `"narrower"`, or `"other"` for formats of one width.
+        differing: how the right one differs from the left, as a key of `DIFFERENCES`, for the pairs where dtype or
+            refusal do.
     """
 
     left: RuleTable
@@ -65,15 +67,53 @@ class Comparison:
         """How many pairs differ in each way, the most frequent first."""
         return dict(Counter(self.differing.values()).most_common())
 
+    @property
+    def summary(self) -> str:
+        """How many cells differ, in words."""
+        return f"{len(self.differing)} of {len(self.left.decisions)} cells differ"
+
+    def meaning(self, how: str) -> str:
+        """What a way of differing says of these two, such as `"wider in numpy"`."""
+        return DIFFERENCES[how].meaning.format(left=self.left.rules, right=self.right.rules)
+
     def drawing(self, *, short: bool = False) -> Table:
         """The left table for `supremum.render`, with the cells marked that differ.
 
         Args:
             short: whether to write types in the codes of spec/jax-type-promotion.rst.
         """
-        marks = {pair: str(self.right.decisions[pair]) for pair in self.differing}
-        note = f", {len(marks)} of {len(self.left.decisions)} cells differ from {self.right.rules}"
-        return self.left.drawing(short=short, marks=marks, note=note)
+        note = f", {self.summary} from {self.right.rules}"
+        return self._drawn(self.left, short=short, note=note)
+
+    def side_by_side(self, triples: Groupings | None = None, *, shown: int = 5) -> SideBySide:
+        """Both tables for `supremum.render.side_by_side`, in short codes, with the cells marked that differ.
+
+        Args:
+            triples: which triples each of the two groups differently, to be listed below.
+            shown: how many of the triples to list for each.
+
+        >>> drawn = compare("jax-x64", "numpy", types="int32,float32").side_by_side()
+        >>> drawn.title, {mark.meaning: count for mark, count in drawn.right.marks.items()}
+        ('jax-x64 and numpy, result_type: 2 of 4 cells differ', {'wider in numpy': 2})
+        """
+        title = f"{self.left.rules} and {self.right.rules}, {self.left.operation}: {self.summary}"
+        left, right = (self._drawn(table, short=True) for table in (self.left, self.right))
+        if triples is None:
+            return SideBySide(title, left, right)
+        notes = tuple(
+            Note(heading, tuple(f"({a}, {b}), {c}" for a, b, c in triples.only[rules][:shown]))
+            for rules, heading in triples.headings().items()
+        )
+        return SideBySide(title, left, right, "Triples whose dtype depends on the grouping", notes)
+
+    def _drawn(self, table: RuleTable, *, short: bool, note: str = "") -> Table:
+        marks = {how: Mark(how, row.symbol, self.meaning(how)) for how, row in DIFFERENCES.items()}
+        hints = {
+            pair: f"{self.left.decisions[pair]}\n\n{self.right.decisions[pair]}\n\n{self.meaning(how)}"
+            for pair, how in self.differing.items()
+        }
+        differing = {pair: marks[how] for pair, how in self.differing.items()}
+        return table.drawing(short=short, marks=differing, hints=hints, note=note)
 
     def data(self) -> dict[str, Any]:
         """The comparison as plain data for JSON."""
@@ -142,10 +182,12 @@ def compare(
 
     Raises:
         UnknownNameError: for an unknown name.
+        ArgumentError: for two rule sets of one name.
 
     >>> compare("jax-x64", "numpy", types="int32,float16,float32").counts
     {'wider': 4}
     """
+    refuse_namesakes(get_rules(left), get_rules(right))
     one = rule_table(left, operation, types)
     other = rule_table(right, operation, types, stand_ins=WIDEST if weak_as_64_bit else None)
     unheard = {as_format(name).name for name in unknown}
@@ -155,6 +197,54 @@ def compare(
         if how is not None:
             differing[pair] = how
     return Comparison(one, other, differing)
+
+
+def refuse_namesakes(*rule_sets: RuleSet) -> None:
+    """Refuse rule sets that nobody could tell apart.
+
+    Raises:
+        ArgumentError: for two of one name.
+    """
+    named: dict[str, RuleSet] = {}
+    for rules in rule_sets:
+        if named.setdefault(rules.name, rules) is not rules:
+            raise ArgumentError(f"two rule sets are called {rules.name!r}: give one of them another name")
+
+
+@dataclass(frozen=True, slots=True)
+class Groupings:
+    """The triples of types whose dtype depends on the grouping, under two rule sets.
+
+    Args:
+        counts: how many there are, by rule set.
+        only: those there are under this rule set and not under the other.
+    """
+
+    counts: dict[str, int]
+    only: dict[str, list[tuple[str, str, str]]]
+
+    def headings(self) -> dict[str, str]:
+        """The counts of each rule set, in words."""
+        return {rules: f"{rules}: {n}, {len(self.only[rules])} of them only here" for rules, n in self.counts.items()}
+
+
+def compare_groupings(left: str | RuleSet, right: str | RuleSet, types: Sequence[str]) -> Groupings:
+    """Compare which triples of types two rule sets group differently.
+
+    Args:
+        left: a rule set or its name.
+        right: the other.
+        types: names of formats and weak kinds.
+
+    >>> compare_groupings("jax-x64", "numpy", ["int8", "uint8", "float16"]).counts
+    {'jax-x64': 0, 'numpy': 4}
+    """
+    one, other = (set(groupings(rules, types)) for rules in (left, right))
+    names = get_rules(left).name, get_rules(right).name
+    return Groupings(
+        dict(zip(names, (len(one), len(other)), strict=True)),
+        dict(zip(names, (sorted(one - other), sorted(other - one)), strict=True)),
+    )
 
 
 def groupings(rules: str | RuleSet, types: Sequence[str]) -> Iterator[tuple[str, str, str]]:

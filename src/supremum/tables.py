@@ -11,7 +11,7 @@ from supremum.errors import UnknownNameError
 from supremum.formats import CATEGORIES, FORMATS, as_format, format_names
 from supremum.operands import WEAK_NAMES, as_operand
 from supremum.operations import OPERATIONS, as_operation
-from supremum.render import Cell, Table
+from supremum.render import Cell, Mark, Table
 from supremum.rules import RuleSet, get_rules
 
 ALL_TYPES: tuple[str, ...] = (*format_names(), *WEAK_NAMES)
@@ -70,30 +70,36 @@ class RuleTable:
         }
 
     def drawing(
-        self, *, short: bool = False, marks: Mapping[tuple[str, str], str] | None = None, note: str = ""
+        self,
+        *,
+        short: bool = False,
+        marks: Mapping[tuple[str, str], Mark] | None = None,
+        hints: Mapping[tuple[str, str], str] | None = None,
+        note: str = "",
     ) -> Table:
         """The table for `supremum.render`.
 
         Args:
             short: whether to write types in the codes of spec/jax-type-promotion.rst.
-            marks: pairs that shall stand out, and what to add to their hints.
+            marks: pairs that shall stand out, and why.
+            hints: pairs whose hint is not just their decision, and what it is.
             note: what to add to the title.
         """
         written = {name: short_name(name) if short else name for name in ALL_TYPES}
 
         def cell(a: str, b: str) -> Cell:
             decision = self.decisions[a, b]
-            mark = None if marks is None else marks.get((a, b))
-            hint, marked = "\n\n".join(filter(None, (str(decision), mark))), mark is not None
+            mark, hint = (marks or {}).get((a, b)), (hints or {}).get((a, b)) or str(decision)
             if decision.result is None:
-                return Cell("-", "refused", hint, marked)
-            return Cell(written[decision.result.name], as_format(decision.result.dtype).category, hint, marked)
+                return Cell("-", "refused", hint, mark)
+            return Cell(written[decision.result.name], as_format(decision.result.dtype).category, hint, mark)
 
         rows = tuple((written[a], tuple(cell(a, b) for b in self.types)) for a in self.types)
         used = {each.style for _, cells in rows for each in cells}
         legend = tuple((style, style) for style in (*CATEGORIES, "refused") if style in used)
         title = f"{self.operation} under {self.rules}{note}"
-        return Table(title, tuple(written[name] for name in self.types), rows, legend)
+        named = tuple((written[name], name) for name in self.types if written[name] != name)
+        return Table(title, tuple(written[name] for name in self.types), rows, legend, named)
 
     def _name(self, a: str, b: str) -> str | None:
         result = self.decisions[a, b].result

@@ -131,7 +131,7 @@ def test_operations_have_tables_of_their_own(run):
 def test_diff_shows_cells_counts_and_triples(run):
     text = run("diff", "jax-x64", "numpy").stdout
     assert "44 of 324 cells differ" in text
-    assert "30  wider in the second" in text
+    assert "30  wider in numpy" in text
     assert "int16, float16 and back" in text
     assert "numpy: 508, 508 of them only here" in text
     data = json.loads(run("diff", "jax-x64", "numpy", "--format", "json", "--types", "int8,uint8,float16").stdout)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -14,7 +15,7 @@ from supremum.errors import OperandError
 from supremum.operands import TYPE_OF_CATEGORY, Operand, Scalar, as_operand
 from supremum.operations import Operation
 from supremum.rules import RuleSet, get_rules
-from supremum.rules.registry import FOLLOWS_JAX, is_x64
+from supremum.rules.registry import FOLLOWS_JAX, is_x64, name_of_jax
 from supremum.rules.scope import SCOPE, Scope, Watcher
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 NUMBERS: frozenset[type] = frozenset(TYPE_OF_CATEGORY.values())
 """The types of Python numbers; exactly these, no subclasses."""
 
+_WITHOUT_X64 = ("jax-x32", "jax-explicit-x64")
+_EACH_JAX = ("jax-x64", *_WITHOUT_X64)
+"""What the name `"jax"` may stand for."""
+
 _NUMBER_KEYS: dict[Hashable, Key] = {}
 
 
@@ -30,7 +35,7 @@ _NUMBER_KEYS: dict[Hashable, Key] = {}
 def number_key(rules: str | RuleSet, value: Scalar) -> Key:
     """The key of a Python number: one for all numbers between which these rules see no difference."""
     operand = as_operand(value)
-    # Both rule sets that "jax" may stand for look at the same of a number.
+    # All rule sets that "jax" may stand for look at the same of a number.
     kind = get_rules(rules).key_of(operand)
     return _NUMBER_KEYS.setdefault((rules, kind), Key(None, operand, None))
 
@@ -139,11 +144,17 @@ class Applied:
     def find(self, scope: Scope, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared:
         """What is prepared for these operands under the rules in force, prepared now if need be."""
         rules = get_rules(scope.rules)
+        if rules.reads_values and any(map(_holds_value, keys)):
+            if scope.watcher is not None:
+                keys = tuple(map(_valued, keys, raws))
+                return watched(scope.watcher, self.prepare(rules, keys, raws), self.plan(rules, keys, raws))
+            prepared = self.prepared[scope.rules, *keys] = self.reading(rules, keys)
+            return prepared
         prepared = self.under(rules, keys, raws)
         if scope.watcher is not None:
             return watched(scope.watcher, prepared, self.plan(rules, keys, raws))
-        if scope.rules == FOLLOWS_JAX and not self.is_lasting(keys, raws):
-            prepared = self.following_jax(keys)
+        if scope.rules == FOLLOWS_JAX and not self.agree(_EACH_JAX, keys, raws):
+            prepared = self.following_jax(keys, is_explicit=not self.agree(_WITHOUT_X64, keys, raws))
         self.prepared[scope.rules, *keys] = prepared
         return prepared
 
@@ -155,26 +166,42 @@ class Applied:
             prepared = self.prepared[known] = self.prepare(rules, keys, raws)
         return prepared
 
-    def is_lasting(self, keys: Sequence[Key], raws: Sequence[Raw]) -> bool:
-        """Whether both rule sets that the name `"jax"` may stand for decide the same."""
+    def agree(self, names: Sequence[str], keys: Sequence[Key], raws: Sequence[Raw]) -> bool:
+        """Whether some rule sets decide the same."""
         operands = operands_of(keys, raws)
-        verdicts = [get_rules(each).decide(self.operation, operands).verdict for each in ("jax-x64", "jax-x32")]
-        return (verdicts[0].result, verdicts[0].compute) == (verdicts[1].result, verdicts[1].compute)
+        verdicts = [get_rules(each).decide(self.operation, operands).verdict for each in names]
+        return len({(verdict.result, verdict.compute) for verdict in verdicts}) == 1
 
-    def following_jax(self, keys: Sequence[Key]) -> Prepared:
-        """What asks JAX's flag at every call which of the two it is."""
-        found: dict[bool, Prepared] = {}
+    def following_jax(self, keys: Sequence[Key], *, is_explicit: bool) -> Prepared:
+        """What asks JAX's flags at every call which rule set it is; both of them only where both matter."""
+        found: dict[str | bool, Prepared] = {}
+        ask = name_of_jax if is_explicit else is_x64
 
         array_class = _array_class()
 
         def follow(*raws: Raw) -> Array:
-            x64 = is_x64()
-            if x64 not in found:
-                found[x64] = self.under(get_rules(FOLLOWS_JAX), keys, raws)
-            function, key = found[x64]
+            flags = ask()
+            if flags not in found:
+                found[flags] = self.under(get_rules(FOLLOWS_JAX), keys, raws)
+            function, key = found[flags]
             return array_class.of(function(*raws), key) if key is not None else function(*raws)
 
         return Prepared(follow, None)
+
+    def reading(self, rules: RuleSet, keys: Sequence[Key]) -> Prepared:
+        """What reads the values of 0-d arrays of NumPy at every call, for the rules that look at them."""
+        found: dict[Hashable, Prepared] = {}
+        array_class = _array_class()
+
+        def read(*raws: Raw) -> Array:
+            valued = tuple(map(_valued, keys, raws))
+            kinds = tuple(rules.key_of(key.operand) for key in valued)
+            if kinds not in found:
+                found[kinds] = self.prepare(rules, valued, raws)
+            function, key = found[kinds]
+            return array_class.of(function(*raws), key) if key is not None else function(*raws)
+
+        return Prepared(read, None)
 
     def plan(self, rules: RuleSet, keys: Sequence[Key], raws: Sequence[Raw]) -> Plan:
         """What is decided.
@@ -201,6 +228,16 @@ class Applied:
             return wrap(function(*raws), plan.result.weak)
 
         return Prepared(wrapped, None)
+
+
+def _holds_value(key: Key) -> bool:
+    """Whether the value is there to be looked at: other libraries' may be far away, or not computed yet."""
+    return key.zero_d and key.backend is NUMPY
+
+
+def _valued(key: Key, raw: Raw) -> Key:
+    """The key of a 0-d array of NumPy with the value that it holds, others as they are."""
+    return Key(key.backend, replace(as_operand(raw), weak=key.weak), key.device) if _holds_value(key) else key
 
 
 def watched(watcher: Watcher, prepared: Prepared, plan: Plan) -> Prepared:

@@ -11,78 +11,98 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from supremum.cli.output import checked_format, put_drawn, put_text
+from supremum.cli.distances import draw_distances
+from supremum.cli.output import chosen_format, put_drawn, put_text
 from supremum.cli.table import COLOURS
-from supremum.comparisons import Comparison, compare, groupings
+from supremum.comparisons import Comparison, Groupings, compare, compare_groupings
 from supremum.decisions import Decision
+from supremum.distances import Distances, distances
+from supremum.errors import ArgumentError
 from supremum.formats import as_format
-from supremum.rules import get_rules
+from supremum.render import side_by_side, table, table_svg
 
-_FORMATS = ("terminal", "json")
-_MEANINGS = {
-    "refused": "refused by the second",
-    "accepted": "refused by the first",
-    "kind": "another kind of number",
-    "wider": "wider in the second",
-    "narrower": "narrower in the second",
-    "other": "another format of the same width",
-}
+_FORMATS = ("terminal", "json", "html", "svg")
+_TRIPLES = 5
 
 
 def diff(
-    first: Annotated[str, typer.Argument(help="Name of a rule set.", show_default=False)],
-    second: Annotated[str, typer.Argument(help="Name of another.", show_default=False)],
+    first: Annotated[str | None, typer.Argument(help="Name of a rule set.", show_default=False)] = None,
+    second: Annotated[str | None, typer.Argument(help="Name of another.", show_default=False)] = None,
+    every: Annotated[bool, typer.Option("--all", help="Count how far all rule sets are apart instead.")] = False,
     operation: Annotated[str | None, typer.Option(help="Name of an operation of two operands.")] = None,
     types: Annotated[str, typer.Option(help="'standard', 'all', or names with commas between.")] = "standard",
-    triples: Annotated[int, typer.Option(min=0, help="How many of the triples to show.")] = 5,
-    format: Annotated[str, typer.Option(help=f"One of {', '.join(_FORMATS)}.")] = "terminal",  # noqa: A002
+    triples: Annotated[
+        int | None, typer.Option(min=0, help=f"How many of the triples to show. Default: {_TRIPLES}.")
+    ] = None,
+    format: Annotated[  # noqa: A002
+        str | None,
+        typer.Option(help=f"One of {', '.join(_FORMATS)}. Default: what the file is named by, else terminal."),
+    ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write to this file instead.")] = None,
 ) -> None:
-    """Print the cells in which two rule sets differ, how, and the triples they group differently."""
-    checked_format(format, _FORMATS)
+    """Print or draw the cells in which two rule sets differ, how, and the triples they group differently."""
+    chosen = chosen_format(format, output, _FORMATS)
+    if every:
+        if first is not None:
+            named = " ".join(filter(None, (first, second)))
+            raise ArgumentError(f"--all compares every rule set with every other: leave out {named}, or --all")
+        if triples is not None:
+            raise ArgumentError("--triples is about two rule sets: leave it out with --all")
+        _put_distances(distances(operation, types), chosen, output)
+        return
+    if first is None:
+        raise ArgumentError("which two rule sets? Such as supremum diff jax-x64 numpy; --all compares all of them")
+    if second is None:
+        raise ArgumentError(f"which rule set to compare {first} with? Such as supremum diff {first} {_another(first)}")
     compared = compare(first, second, operation, types)
-    names = compared.left.types
-    left, right = (set(groupings(get_rules(rules), names)) for rules in (first, second))
-    only = {compared.left.rules: sorted(left - right), compared.right.rules: sorted(right - left)}
-    if format == "json":
-        counts = {compared.left.rules: len(left), compared.right.rules: len(right)}
-        data = compared.data() | {"non_associative": counts, "non_associative_only_in": only}
+    grouped = compare_groupings(first, second, compared.left.types)
+    shown = _TRIPLES if triples is None else triples
+    if chosen == "terminal":
+        put_drawn(lambda console: _draw(console, compared, grouped, shown), output)
+    elif chosen == "json":
+        data = compared.data() | {"non_associative": grouped.counts, "non_associative_only_in": grouped.only}
         put_text(json.dumps(data, indent=2) + "\n", output)
     else:
-        totals = {compared.left.rules: len(left), compared.right.rules: len(right)}
-        put_drawn(lambda console: _draw(console, compared, totals, only, triples), output)
+        write = side_by_side.to_html if chosen == "html" else side_by_side.to_svg
+        put_text(write(compared.side_by_side(grouped, shown=shown)), output)
 
 
-def _draw(
-    console: Console,
-    compared: Comparison,
-    totals: dict[str, int],
-    only: dict[str, list[tuple[str, str, str]]],
-    triples: int,
-) -> None:
+def _another(name: str) -> str:
+    return next(other for other in ("numpy", "jax-x64") if other != name)
+
+
+def _put_distances(found: Distances, chosen: str, output: Path | None) -> None:
+    if chosen == "terminal":
+        put_drawn(lambda console: draw_distances(found, console), output)
+    elif chosen == "json":
+        put_text(json.dumps(found.data(), indent=2) + "\n", output)
+    else:
+        write = table.to_html if chosen == "html" else table_svg.to_svg
+        put_text(write(found.drawing()), output)
+
+
+def _draw(console: Console, compared: Comparison, grouped: Groupings, triples: int) -> None:
     left, right = compared.left.rules, compared.right.rules
-    cells = len(compared.left.decisions)
-    console.print(f"{compared.left.operation}: {len(compared.differing)} of {cells} cells differ", style="bold")
+    console.print(f"{compared.left.operation}: {compared.summary}", style="bold")
     for how, count in compared.counts.items():
-        console.print(f"  {count:5}  {_MEANINGS[how]}", highlight=False)
+        console.print(f"  {count:5}  {compared.meaning(how)}", highlight=False)
     if compared.differing:
         # Both orders of a pair mostly differ alike: one line says so for both.
         order = {name: number for number, name in enumerate(compared.left.types)}
-        table = Table(box=SIMPLE_HEAD, show_edge=False)
+        columns = Table(box=SIMPLE_HEAD, show_edge=False)
         for heading in ("operands", left, right, "how"):
-            table.add_column(heading)
+            columns.add_column(heading)
         for (a, b), how in compared.differing.items():
             both = a != b and compared.differing.get((b, a)) == how
             if both and order[a] > order[b]:
                 continue
             shown = [_shown(rules.decisions[a, b]) for rules in (compared.left, compared.right)]
-            table.add_row(f"{a}, {b}" + (" and back" if both else ""), *shown, how)
-        console.print(table)
+            columns.add_row(f"{a}, {b}" + (" and back" if both else ""), *shown, how)
+        console.print(columns)
     console.print("\nTriples whose dtype depends on the grouping:", style="bold")
-    for rules, count in totals.items():
-        alone = only[rules]
-        console.print(f"  {rules}: {count}, {len(alone)} of them only here", highlight=False)
-        for a, b, c in alone[:triples]:
+    for rules, heading in grouped.headings().items():
+        console.print(f"  {heading}", highlight=False)
+        for a, b, c in grouped.only[rules][:triples]:
             console.print(f"    ({a}, {b}), {c}", highlight=False)
 
 

@@ -23,6 +23,23 @@ def checked_format(name: str, formats: Mapping[str, object] | tuple[str, ...]) -
     return name
 
 
+def chosen_format(name: str | None, output: Path | None, formats: Mapping[str, object] | tuple[str, ...]) -> str:
+    """The format asked for; where none is, the one that the file is named by, else the first.
+
+    Args:
+        name: what was asked for.
+        output: the file.
+        formats: those there are, by the names that files end in.
+
+    Raises:
+        UnknownNameError: for a format that is none of those.
+    """
+    if name is not None:
+        return checked_format(name, formats)
+    ending = "" if output is None else output.suffix.lower().removeprefix(".")
+    return ending if ending in formats else next(iter(formats))
+
+
 def put_text(text: str, output: Path | None) -> None:
     """Print a text, or write it to a file."""
     if output is None:
@@ -30,6 +47,12 @@ def put_text(text: str, output: Path | None) -> None:
         return
     with whole_file(output) as temporary:
         temporary.write_text(text)
+
+
+def put_bytes(data: bytes, output: Path) -> None:
+    """Write what is no text to a file."""
+    with whole_file(output) as temporary:
+        temporary.write_bytes(data)
 
 
 def put_drawn(draw: Callable[[Console], None], output: Path | None) -> None:

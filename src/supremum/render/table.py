@@ -1,9 +1,24 @@
-"""A square table of short texts, as Markdown and as a page of HTML."""
+"""A table of short texts as plain data, as Markdown and as a page of HTML."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from html import escape
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Why a cell stands out among the others.
+
+    Args:
+        name: one word, such as `"wider"`.
+        symbol: one sign for narrow cells, so that nothing depends on seeing colours.
+        meaning: what it says of a cell, such as `"wider in numpy"`.
+    """
+
+    name: str
+    symbol: str
+    meaning: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,15 +27,20 @@ class Cell:
 
     Args:
         text: what it says.
-        style: the class it is coloured by.
+        style: the class it is coloured by, a key of `PALETTE`.
         hint: a longer text for those who point at it.
-        marked: whether it stands out among the others.
+        mark: why it stands out among the others; None if it does not.
     """
 
     text: str
     style: str
     hint: str = ""
-    marked: bool = False
+    mark: Mark | None = None
+
+    @property
+    def marked(self) -> bool:
+        """Whether it stands out."""
+        return self.mark is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +52,25 @@ class Table:
         columns: the headings, which are also the row labels of a square table.
         rows: pairs of row label and one cell per column.
         legend: pairs of class and what it means, in the order to show them.
+        full_names: what headings and texts are short for, where they are.
+        upright: whether the cells are numbers, at the right and under headings that stand upright, for want of width.
     """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]
     legend: tuple[tuple[str, str], ...] = ()
+    full_names: tuple[tuple[str, str], ...] = ()
+    upright: bool = False
 
+    @property
+    def marks(self) -> dict[Mark, int]:
+        """How many cells stand out for each reason, the most frequent first."""
+        return dict(Counter(cell.mark for _, cells in self.rows for cell in cells if cell.mark).most_common())
+
+
+STEPS = 6
+"""How many steps the ramp has that colours numbers by their size."""
 
 # Pairs of light and dark background per class; text stays the page's own colour, which keeps contrast above 7 to 1.
 PALETTE: dict[str, tuple[str, str]] = {
@@ -47,45 +79,26 @@ PALETTE: dict[str, tuple[str, str]] = {
     "float": ("#dcfce7", "#14532d"),
     "complex": ("#f3e8ff", "#4c1d73"),
     "refused": ("#fee2e2", "#7f1d1d"),
+    "step0": ("#ffffff", "#16181d"),
+    "step1": ("#fff4e0", "#2b2216"),
+    "step2": ("#ffe6bd", "#402c10"),
+    "step3": ("#ffd494", "#573607"),
+    "step4": ("#ffbd66", "#6b3d00"),
+    "step5": ("#fba640", "#7a4100"),
 }
 
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light dark; --page: #fff; --text: #111; --line: #bbb; }}
-body {{ font: 14px/1.4 system-ui, sans-serif; margin: 2rem; background: var(--page); color: var(--text); }}
-.scroll {{ overflow: auto; max-height: 85vh; }}
-table {{ border-collapse: collapse; font: 12px/1.2 ui-monospace, monospace; }}
-th, td {{ border: 1px solid var(--line); padding: .3em .5em; text-align: left; white-space: nowrap; }}
-thead th {{ position: sticky; top: 0; background: var(--page); }}
-tbody th {{ position: sticky; left: 0; background: var(--page); }}
-.marked {{ font-weight: bold; outline: 2px solid var(--text); outline-offset: -3px; }}
-.legend span {{ padding: .15em .6em; margin-right: .5em; border: 1px solid var(--line); }}
-{light}
-@media (prefers-color-scheme: dark) {{
-:root {{ --page: #16181d; --text: #eee; --line: #555; }}
-{dark}
-}}
-</style>
-</head>
-<body>
-<h1>{title}</h1>
-<p class="legend">{legend}</p>
-<div class="scroll">
-<table>
-<thead><tr><th></th>{head}</tr></thead>
-<tbody>
-{body}
-</tbody>
-</table>
-</div>
-</body>
-</html>
-"""
+
+def step(value: float, largest: float) -> str:
+    """The class that colours a number by its size: the first step is for 0 alone, the last for the largest.
+
+    Args:
+        value: from 0 to `largest`.
+        largest: the largest of the numbers.
+
+    >>> [step(value, 100) for value in (0, 1, 20, 21, 100)]
+    ['step0', 'step1', 'step1', 'step2', 'step5']
+    """
+    return f"step{-int(-(STEPS - 1) * value // largest)}" if value else "step0"
 
 
 def to_markdown(table: Table) -> str:
@@ -110,20 +123,6 @@ def _marked(cell: Cell) -> str:
 
 def to_html(table: Table) -> str:
     """The table as one self-contained page, light and dark."""
-    body = "\n".join(
-        f'<tr><th scope="row">{escape(label)}</th>{"".join(map(_html_cell, cells))}</tr>' for label, cells in table.rows
-    )
-    return _PAGE.format(
-        title=escape(table.title),
-        light="\n".join(f".{style} {{ background: {light}; }}" for style, (light, _) in PALETTE.items()),
-        dark="\n".join(f".{style} {{ background: {dark}; }}" for style, (_, dark) in PALETTE.items()),
-        legend="".join(f'<span class="{style}">{escape(meaning)}</span>' for style, meaning in table.legend),
-        head="".join(f'<th scope="col">{escape(column)}</th>' for column in table.columns),
-        body=body,
-    )
+    from supremum.render import page  # it draws these tables
 
-
-def _html_cell(cell: Cell) -> str:
-    hint = f' title="{escape(cell.hint)}"' if cell.hint else ""
-    marked = " marked" if cell.marked else ""
-    return f'<td class="{cell.style}{marked}"{hint}>{escape(cell.text)}</td>'
+    return page.framed(table.title, page.key(table), page.grid(table))

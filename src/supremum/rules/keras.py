@@ -41,6 +41,7 @@ _NUMBERS = {"int*": "int32", "float*": "float32", "complex*": "complex64"}
 """What a Python number is where no tensor gives it a dtype."""
 _HELD_AS = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
 _FLOAT, _BOOL, _INT32 = (as_format(name).dtype for name in ("float32", "bool", "int32"))
+_INT32_OF_BOOL, _FLOAT_OF_INTEGERS = ("remainder", "square"), ("ceil", "floor")
 _FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
 
 
@@ -83,9 +84,17 @@ class KerasRules(RuleSet):
 
     def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         verdict = super()._judge(operation, operands)
-        if operation.name == "remainder" and verdict.result is not None and verdict.result.dtype == _BOOL:
-            return Verdict.accept(_INT32, len(operands), *verdict.reason, f"remainder makes {_INT32} of bool")
-        return verdict
+        if verdict.result is None:
+            return verdict
+        name, dtype = operation.name, verdict.result.dtype
+        target = dtype
+        if name in _INT32_OF_BOOL and dtype == _BOOL:
+            target = _INT32
+        elif name in _FLOAT_OF_INTEGERS and not as_format(dtype).is_inexact:
+            target = _FLOAT
+        if target == dtype:
+            return verdict
+        return Verdict.accept(target, len(operands), *verdict.reason, f"{name} makes {target} of {dtype}")
 
     def _float_for(self, operation: Operation, dtype: DType) -> DType:  # noqa: ARG002 (one for all)
         return _FLOAT

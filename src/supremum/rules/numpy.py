@@ -16,7 +16,7 @@ from supremum.decisions import ResultType, Verdict, letter
 from supremum.formats import Format, as_format
 from supremum.operands import WEAK_NAMES, Operand
 from supremum.operations import Operation
-from supremum.rules.numpy_casts import casts_safely, common_of_all, default_of
+from supremum.rules.numpy_casts import common_of_all, default_of, has_cast
 from supremum.rules.numpy_loops import FUNCTIONS, compares_by_value, find_loop, listed
 from supremum.rules.rule_set import LOSSES_AS_DIVISION, RuleSet, given
 from supremum.rules.values import converts, interval
@@ -71,17 +71,7 @@ class NumpyRules(RuleSet):
         return verdict if compares_by_value(operation.name, nodes) else _with_numbers_checked(verdict, operands)
 
     def _is_castable(self, operand: Operand, target: Format, *, may_cut: bool) -> bool:
-        return _is_written(operand, target) and super()._is_castable(operand, target, may_cut=may_cut)
-
-
-def _is_written(operand: Operand, target: Format) -> bool:
-    """Whether NumPy has the cast at all."""
-    if operand.dtype is None or (target.is_builtin and operand.format.is_builtin):
-        return True
-    if operand.category == "complex" and target.category != "complex" and not operand.format.is_builtin:
-        return False  # NumPy's `real` does not know the complex formats of ml_dtypes
-    # Between two formats of ml_dtypes there are casts where they are safe, and only some others.
-    return target.is_builtin or operand.format.is_builtin or casts_safely(operand.name, target.name)
+        return has_cast(operand, target) and super()._is_castable(operand, target, may_cut=may_cut)
 
 
 def _alone(operand: Operand) -> Verdict:

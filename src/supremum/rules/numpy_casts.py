@@ -7,12 +7,12 @@ ml_dtypes 0.6 (`ml_dtypes/_src/`: `ints.cc`, `floats.cc`, `complex.cc`, `casts.c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import permutations, product
 
 from supremum.formats import CATEGORIES, FORMATS, Format, as_format
 from supremum.lattice import Lattice
-from supremum.operands import WEAK_NAMES
+from supremum.operands import WEAK_NAMES, Operand
 
 # What NumPy casts safely among its own types. The 64-bit integers to float64 are the one cast that loses values.
 _OWN = Lattice(
@@ -32,6 +32,7 @@ _OWN = Lattice(
         "complex64": ("complex128",),
     }
 )
+Ask = Callable[[str, str], "str | None"]
 LOOP_ORDER: tuple[str, ...] = (
     "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
     "float16", "float32", "float64", "complex64", "complex128",
@@ -108,6 +109,21 @@ def casts_safely(source: str, target: str) -> bool:
     return target in _SAFE_CASTS[source]
 
 
+def has_cast(operand: Operand, target: Format) -> bool:
+    """Whether NumPy has the cast at all, safe or not.
+
+    >>> from supremum.operands import as_operand
+    >>> has_cast(as_operand("int4"), as_format("int8")), has_cast(as_operand("int4"), as_format("bfloat16"))
+    (True, False)
+    """
+    if operand.dtype is None or (target.is_builtin and operand.format.is_builtin):
+        return True
+    if operand.category == "complex" and target.category != "complex" and not operand.format.is_builtin:
+        return False  # NumPy's `real` does not know the complex formats of ml_dtypes
+    # Between two formats of ml_dtypes there are casts where they are safe, and only some others.
+    return target.is_builtin or operand.format.is_builtin or casts_safely(operand.name, target.name)
+
+
 def first_for(sources: Iterable[str]) -> str | None:
     """The first of NumPy's own types that all the given formats cast to safely."""
     targets = [_SAFE_CASTS[source] for source in sources]
@@ -129,37 +145,46 @@ def common(a: str, b: str) -> str | None:
     >>> common("int8", "uint8"), common("float16", "int*"), common("bfloat16", "float*"), common("bfloat16", "uint16")
     ('int16', 'float16', 'float64', None)
     """
-    return a if a == b else _asked(a, b) or _asked(b, a)
+    return _common(a, b, asked)
 
 
-def common_of_all(names: Sequence[str]) -> str | None:
+def _common(a: str, b: str, ask: Ask) -> str | None:
+    return a if a == b else ask(a, b) or ask(b, a)
+
+
+def common_of_all(names: Sequence[str], ask: Ask | None = None) -> str | None:
     """What any number of types promote to (NumPy's `PyArray_PromoteDTypeSequence`).
 
     It is no fold of pairs: first the type that knows most is brought to the front, then each of the others is promoted
     with that one, and only those results with each other.
+
+    Args:
+        names: the types.
+        ask: what one says that it promotes to with another, `asked` if not given.
 
     >>> common_of_all(["int8", "uint8", "float16"]), common(common("int8", "uint8"), "float16")
     ('float16', 'float32')
     """
     if len(names) == 1:
         return names[0]
+    ask = ask or asked
     order: list[str | None] = list(names)
-    result = _bring_forward(order, len(order))
+    result = _bring_forward(order, len(order), ask)
     main = order[0]
     assert main is not None  # only what stands behind is ever cleared
     for name in order[1 if result is None else 2 :]:
         if name is None:
             continue
-        promoted = _asked(main, name)
+        promoted = ask(main, name)
         if promoted is None:
             return None
-        result = promoted if result is None else common(result, promoted)
+        result = promoted if result is None else _common(result, promoted, ask)
         if result is None:
             return None
     return result
 
 
-def _bring_forward(order: list[str | None], length: int) -> str | None:
+def _bring_forward(order: list[str | None], length: int, ask: Ask) -> str | None:
     """Sort in place what knows most to the front, clear what cannot matter, and promote the first two of the rest."""
     half = length // 2
     result = None
@@ -168,15 +193,15 @@ def _bring_forward(order: list[str | None], length: int) -> str | None:
         a, b = order[low], order[high]
         assert a is not None  # places are cleared only behind the part that is looked at again
         assert b is not None
-        result = a if a == b else _asked(a, b)
+        result = a if a == b else ask(a, b)
         if result is None:
             order[low], order[high] = b, a
         elif result == a:
             order[high] = None
-    return result if length == 2 else _bring_forward(order, length - half)
+    return result if length == 2 else _bring_forward(order, length - half, ask)
 
 
-def _asked(a: str, b: str) -> str | None:
+def asked(a: str, b: str) -> str | None:
     """What `a` says it promotes to with `b`; None where it leaves the answer to `b`."""
     if a in WEAK_NAMES:
         return _weak_asked(a, b)
@@ -197,7 +222,7 @@ def _weak_asked(a: str, b: str) -> str | None:
     if b in WEAK_NAMES:
         return a if _height(b) < _height(a) else None
     if not as_format(b).is_builtin:
-        return next((found for own in _WEAK_TRIES[a] if (found := _asked(b, own)) is not None), None)
+        return next((found for own in _WEAK_TRIES[a] if (found := asked(b, own)) is not None), None)
     is_lower = _height(b) < min(_height(a), CATEGORIES.index("float"))
     return default_of(a) if is_lower else None
 

@@ -7,7 +7,9 @@ that only a program in motion would know is not guessed: where it matters, the c
 number that every integer dtype holds.
 
 Source: NumPy 1.26 (`numpy/core/src/multiarray/convert_datatype.c`: `should_use_min_scalar`, `min_scalar_type_num`,
-`promote_types`; `numpy/core/src/umath/ufunc_type_resolution.c`), for NumPy's own dtypes; ml_dtypes' are refused.
+`promote_types`; `numpy/core/src/umath/ufunc_type_resolution.c`) and ml_dtypes 0.5.4, the last one for it. The value of
+a 0-d array of an ml_dtypes format never counts; beside one, that of a number decides which loops it casts to, and
+which dtype it is promoted as where one of NumPy's own comes out.
 """
 
 from __future__ import annotations
@@ -19,11 +21,11 @@ from itertools import product
 from typing import NamedTuple
 
 from supremum.decisions import ResultType, Verdict, letter
-from supremum.formats import Kind, as_format
-from supremum.operands import Operand, Scalar
+from supremum.formats import Format, Kind, as_format
+from supremum.operands import WEAK_NAMES, Operand, Scalar
 from supremum.operations import Operation
-from supremum.rules.numpy_casts import LOOP_ORDER, casts_safely, common, common_of_all
-from supremum.rules.numpy_loops import FUNCTIONS, Search, find_loop, listed
+from supremum.rules.numpy_casts import asked, casts_safely, common, common_of_all, default_of, has_cast
+from supremum.rules.numpy_loops import FUNCTIONS, Search, candidates, find_loop, listed
 from supremum.rules.rule_set import LOSSES_AS_DIVISION, RuleSet, given
 from supremum.rules.values import fits
 
@@ -35,7 +37,10 @@ _PYTHON = {"bool": ("bool",), "integer": ("int64", "uint64"), "float": ("float64
 _SMALL: dict[str, Scalar] = {"bool": True, "integer": 1, "float": 1.0, "complex": 1j}
 # Floats and complex numbers are one kind to this NumPy when it asks whether scalars are of a higher one.
 _HEIGHT = {"bool": 0, "integer": 1, "float": 2, "complex": 2}
+_HEIGHT_OF_EXTENSIONS = 3
+_ABSENT = ("int1", "uint1", "complex32", "bcomplex32")  # from ml_dtypes, which has them since 0.6
 _FLOAT16_LIMIT, _FLOAT32_LIMIT = 65000, 3.4e38
+_OF_LONG_LONG = _LARGEST, _ = "uint64", "int64"
 _UNSIGNED, _SIGNED = (tuple(f"{kind}{bits}" for bits in (8, 16, 32, 64)) for kind in ("uint", "int"))
 # One value of each interval that NumPy tells apart.
 _PROBES: dict[str, tuple[Scalar, ...]] = {
@@ -50,13 +55,17 @@ class _Seen(NamedTuple):
     """An operand as value-based promotion sees it.
 
     Args:
+        node: its dtype, or the weak kind of a Python number.
         name: its dtype.
+        is_dtype: whether it is no more than that.
         is_scalar: whether it has no dimensions.
         minimal: the smallest dtype that holds its value; its own where it has dimensions.
         is_small: whether that is unsigned, and the signed dtype of the same width would do as well.
     """
 
+    node: str
     name: str
+    is_dtype: bool
     is_scalar: bool
     minimal: str
     is_small: bool
@@ -66,18 +75,17 @@ class _Seen(NamedTuple):
 class NumpyLegacyRules(RuleSet):
     """Value-based promotion."""
 
+    reads_values = True
+
     def _key(self, operand: Operand) -> Hashable:
-        if operand.dtype is not None and not operand.format.is_builtin:
-            return (operand.dtype, operand.ndim == 0)
         return (operand.is_python_scalar, operand.category, *_ways_to_see(operand))
 
     def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         is_question = operation.name in ("result_type", "promote_types", "where")
         if not is_question and operation.name not in FUNCTIONS:
             return Verdict.refuse(f"NumPy has no function {operation.name}")
-        foreign = [o.format.name for o in operands if o.dtype is not None and not o.format.is_builtin]
-        if foreign:
-            return Verdict.refuse(f"these rules are for NumPy's own dtypes, and not for {listed(foreign)}")
+        if absent := [o.format.name for o in operands if o.dtype is not None and o.format.name in _ABSENT]:
+            return Verdict.refuse(f"ml_dtypes 0.5.4, the last for NumPy 1.26, has no {listed(absent)}")
         ways = [_ways_to_see(operand) for operand in operands]
         if beyond := [letter(i) for i, way in enumerate(ways) if not way]:
             return Verdict.refuse(
@@ -95,6 +103,9 @@ class NumpyLegacyRules(RuleSet):
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         return self._judge(operation, operands)
 
+    def _is_castable(self, operand: Operand, target: Format, *, may_cut: bool) -> bool:
+        return has_cast(operand, target) and super()._is_castable(operand, target, may_cut=may_cut)
+
 
 def _ways_to_see(operand: Operand) -> tuple[_Seen, ...]:
     """All that an operand can be to NumPy: one thing if its value is known, nothing for an int beyond 64 bits."""
@@ -103,13 +114,13 @@ def _ways_to_see(operand: Operand) -> tuple[_Seen, ...]:
         names = [
             name for name in _PYTHON[operand.category] if not isinstance(value, int) or fits(value, as_format(name))
         ]
-        return (_Seen(names[0], True, *_minimal(names[0], value)),) if names else ()
+        return (_Seen(operand.name, names[0], False, True, *_minimal(names[0], value)),) if names else ()
     row = operand.format
-    if operand.ndim != 0:
-        return (_Seen(row.name, False, row.name, False),)
+    if operand.ndim != 0 or not row.is_builtin:
+        return (_Seen(row.name, row.name, operand.ndim is None, operand.ndim == 0, row.name, False),)
     values = _PROBES[row.category] if operand.held is None else (operand.held,)
     held = [value for value in values if operand.held is not None or fits(value, row)]
-    return tuple(dict.fromkeys(_Seen(row.name, True, *_minimal(row.name, value)) for value in held))
+    return tuple(dict.fromkeys(_Seen(row.name, row.name, False, True, *_minimal(row.name, value)) for value in held))
 
 
 def _minimal(name: str, value: Scalar) -> tuple[str, bool]:
@@ -130,34 +141,51 @@ def _minimal(name: str, value: Scalar) -> tuple[str, bool]:
 
 
 def _looks_at_values(seen: Sequence[_Seen]) -> bool:
-    heights = [(each.is_scalar, _HEIGHT[as_format(each.name).category]) for each in seen]
+    heights = [(each.is_scalar, _height(each.name)) for each in seen]
     arrays = [height for is_scalar, height in heights if not is_scalar]
     return 0 < len(arrays) < len(seen) and max(arrays) >= max(height for _, height in heights)
 
 
+def _is_strange(name: str) -> bool:
+    """Whether a format is of a kind that NumPy knows nothing about, as one of ml_dtypes' is not."""
+    row = as_format(name)
+    return not row.is_builtin and row.dtype.kind != "f"
+
+
+def _height(name: str) -> int:
+    return _HEIGHT_OF_EXTENSIONS if _is_strange(name) else _HEIGHT[as_format(name).category]
+
+
 def _decide(operation: Operation, seen: tuple[_Seen, ...]) -> Verdict:
     by_value = _looks_at_values(seen)
-    shrunk = [
-        f"{each.name} of that value counts as {each.minimal}" for each in seen if by_value and each.minimal != each.name
-    ]
-    if operation.name not in FUNCTIONS:
-        met = _meet(seen, by_value)
-        return Verdict.accept(as_format(met).dtype, len(seen), *shrunk, f"they meet in {met}")
     if not by_value:
-        seen = tuple(_Seen(each.name, each.is_scalar, each.name, False) for each in seen)
+        seen = tuple(each._replace(minimal=each.name, is_small=False) for each in seen)
+    shrunk = [f"{each.name} of that value counts as {each.minimal}" for each in seen if each.minimal != each.name]
+    if operation.name not in FUNCTIONS:
+        met = _meet(seen, by_value, knows_numbers=operation.name != "where")
+        if met is None:
+            names = listed([each.name for each in seen])
+            return Verdict.refuse(*shrunk, f"{operation.name} needs a common type, and NumPy has none for {names}")
+        return Verdict.accept(as_format(met).dtype, len(seen), *shrunk, f"they meet in {met}")
     function, names = _FUNCTIONS[operation.name], tuple(each.name for each in seen)
-    if function.search in (Search.PROMOTED, Search.COMPARED):
+    is_own = all(as_format(name).is_builtin for name in names)
+    if is_own and function.search in (Search.PROMOTED, Search.COMPARED):
         met = _meet(seen, by_value)
+        assert met is not None  # NumPy's own dtypes all promote
         found, why = ((met,) * len(seen), f"they meet in {met}") if function.has_loop(met) else (None, "")
         why = why or f"they meet in {met}, and {operation.name} has no loop for it"
     elif (not by_value and operation.name not in _ROUNDING) or function.search is Search.TRUTH:
         found, why = find_loop(operation.name, names)
-    elif function.search is Search.FLOAT64 and all(_HEIGHT[as_format(name).category] < 2 for name in names):
+    elif function.search is Search.FLOAT64 and is_own and all(_height(name) < _HEIGHT["float"] for name in names):
         found, why = ("float64",) * len(seen), f"{operation.name} computes integers and bools in float64"
     else:
-        loops = [name for name in LOOP_ORDER if function.has_loop(name) and all(_casts(each, name) for each in seen)]
-        found = (loops[0],) * len(seen) if loops else None
-        why = f"{loops[0]} is the first loop of {operation.name} that they cast to safely" if loops else ""
+        loops = (
+            loop
+            for loop in candidates(function, names)
+            if all(_casts(each, target) for each, target in zip(seen, loop, strict=True))
+        )
+        found = next(loops, None)
+        why = f"{found[0]} is the first loop of {operation.name} that they cast to safely" if found else ""
         why = why or f"{operation.name} has no loop that they cast to safely"
     if found is None:
         return Verdict.refuse(*shrunk, why)
@@ -171,34 +199,80 @@ def _casts(each: _Seen, target: str) -> bool:
     return casts_safely(each.minimal.removeprefix("u") if is_signed else each.minimal, target)
 
 
-def _meet(seen: tuple[_Seen, ...], by_value: bool) -> str:
+def _meet(seen: tuple[_Seen, ...], by_value: bool, *, knows_numbers: bool = False) -> str | None:
+    """Where they meet, or None; `knows_numbers` where Python numbers are no 0-d arrays beside formats of ml_dtypes."""
+    if not all(as_format(each.name).is_builtin for each in seen):
+        nodes = [each.node if knows_numbers else each.name for each in sorted(seen, key=lambda each: not each.is_dtype)]
+        met = common_of_all(nodes, _asked)
+        # Only where one of NumPy's own types comes out are values looked at.
+        if met is None or not as_format(default_of(met)).is_builtin:
+            return met
     if not by_value:
-        met = common_of_all([each.name for each in seen])
-    else:
-        met, is_small = seen[0].minimal, seen[0].is_small
-        for each in seen[1:]:
-            met = _promote((each.minimal, each.is_small), (met, is_small))
-            is_small = is_small and each.is_small
-    assert met is not None  # NumPy's own dtypes all promote
-    return met
+        # Where a long long is among scalars alone, NumPy meets it with each in turn; this refuses it beside any.
+        is_refused = any(map(_is_long_long, seen)) and any(_is_strange(each.name) for each in seen)
+        return None if is_refused else common_of_all([each.name for each in seen])
+    ordered = sorted(seen, key=lambda each: each.is_dtype)
+    met = _Met(ordered[0].minimal, ordered[0].is_small, _is_long_long(ordered[0]))
+    for each in ordered[1:]:
+        promoted = _promote(_Met(each.minimal, each.is_small, _is_long_long(each)), met)
+        if promoted is None:
+            return None
+        met = promoted
+    return met.name
 
 
-def _promote(a: tuple[str, bool], b: tuple[str, bool]) -> str:
-    """Where two meet, either of which may be an unsigned dtype whose value the signed one holds as well."""
-    (left, left_is_small), (right, right_is_small) = a, b
-    if left_is_small and as_format(right).kind not in (Kind.BOOL, Kind.UNSIGNED):
+def _asked(a: str, b: str) -> str | None:
+    """What `a` says it promotes to with `b`: here a Python number answers for NumPy's own types, which now do so."""
+    if a in WEAK_NAMES and b not in WEAK_NAMES and as_format(b).is_builtin:
+        return common(a, b)
+    if b in WEAK_NAMES and a not in WEAK_NAMES and as_format(a).is_builtin:
+        return None
+    return asked(a, b)
+
+
+class _Met(NamedTuple):
+    """What some operands meet in.
+
+    Args:
+        name: that dtype.
+        is_small: whether it is unsigned, and the signed dtype of the same width would do as well.
+        is_long_long: whether it is C's long long where NumPy's own 64-bit integers are C's long; no format of
+            ml_dtypes casts to that.
+    """
+
+    name: str
+    is_small: bool
+    is_long_long: bool
+
+
+def _is_long_long(each: _Seen) -> bool:
+    return each.minimal == _LARGEST and each.node in ("int*", "int64")
+
+
+def _promote(a: _Met, b: _Met) -> _Met | None:
+    left, right = a.name, b.name
+    if a.is_small and _makes_signed(right):
         left = left.removeprefix("u")
-    elif not left_is_small and right_is_small and as_format(left).kind not in (Kind.BOOL, Kind.UNSIGNED):
+    elif not a.is_small and b.is_small and _makes_signed(left):
         right = right.removeprefix("u")
+    is_long_long = a.is_long_long or b.is_long_long
+    if is_long_long and (_is_strange(left) or _is_strange(right)):
+        return None
     met = common(left, right)
-    assert met is not None  # NumPy's own dtypes all promote
-    return met
+    if met is None:
+        return None
+    return _Met(met, a.is_small and b.is_small, is_long_long and met in _OF_LONG_LONG)
+
+
+def _makes_signed(other: str) -> bool:
+    row = as_format(other)
+    return row.is_builtin and row.kind not in (Kind.BOOL, Kind.UNSIGNED)
 
 
 NUMPY_LEGACY = NumpyLegacyRules(
     name="numpy-legacy",
-    summary="NumPy 1.26: value-based promotion, before NEP 50; NumPy's own dtypes",
-    source="NumPy 1.26.4",
+    summary="NumPy 1.26: value-based promotion, before NEP 50",
+    source="NumPy 1.26.4, ml_dtypes 0.5.4",
     stands_in=LOSSES_AS_DIVISION,
     library="NumPy",
 )

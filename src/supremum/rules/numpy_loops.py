@@ -128,7 +128,7 @@ def find_loop(operation: str, nodes: tuple[str, ...]) -> tuple[Loop | None, str]
         if function.search in (Search.PROMOTED, Search.COMPARED):
             return _promoted_loop(operation, function, nodes)
     weakly = _numbers_give_way(nodes)
-    for loop in _candidates(function, strong, count):
+    for loop in candidates(function, nodes):
         if all(_casts(node, target, weakly) for node, target in zip(nodes, loop, strict=True)):
             return loop, f"{loop[0]} is the first loop of {operation} with a safe cast from {listed(nodes)}"
     return None, f"{operation} has no loop with a safe cast from {listed(nodes)}"
@@ -138,6 +138,23 @@ def compares_by_value(operation: str, nodes: Sequence[str]) -> bool:
     """Whether a call compares a Python int with integers, whose dtype it then need not fit."""
     is_comparison = FUNCTIONS[operation].search is Search.COMPARED
     return is_comparison and "int*" in nodes and all(node == "int*" or _is_own_integer(node) for node in nodes)
+
+
+def candidates(function: Function, nodes: Sequence[str]) -> list[Loop]:
+    """Every loop a search tries, in its order: those of the operands' ml_dtypes formats, then NumPy's own.
+
+    The two mixed loops of comparisons are not among them: they are written for C's long long, which no format of
+    ml_dtypes casts to.
+
+    Args:
+        function: the function.
+        nodes: the formats of the operands; a weak kind for a Python number.
+    """
+    wanted = _INEXACT if function.search is Search.INEXACT else CATEGORIES
+    own = [name for name in LOOP_ORDER if function.has_loop(name) and as_format(name).category in wanted]
+    strong = [name for name in dict.fromkeys(nodes) if name not in WEAK_NAMES]
+    extensions = [name for name in strong if not as_format(name).is_builtin and function.has_loop(name)]
+    return [(name,) * len(nodes) for name in (*extensions, *own)]
 
 
 def listed(nodes: Sequence[str]) -> str:
@@ -160,18 +177,6 @@ def _promoted_loop(operation: str, function: Function, nodes: Sequence[str]) -> 
     if function.has_loop(dtype):
         return (dtype,) * len(nodes), f"the common type of {listed(nodes)} is {dtype}"
     return None, f"the common type of {listed(nodes)} is {dtype}, and {operation} has no loop for it"
-
-
-def _candidates(function: Function, strong: Sequence[str], count: int) -> list[Loop]:
-    """Every loop a search tries, in its order: those of the operands' ml_dtypes formats, then NumPy's own.
-
-    The two mixed loops of comparisons are not among them: they are written for C's long long, which no format of
-    ml_dtypes casts to.
-    """
-    wanted = _INEXACT if function.search is Search.INEXACT else CATEGORIES
-    own = [name for name in LOOP_ORDER if function.has_loop(name) and as_format(name).category in wanted]
-    extensions = [name for name in dict.fromkeys(strong) if not as_format(name).is_builtin and function.has_loop(name)]
-    return [(name,) * count for name in (*extensions, *own)]
 
 
 def _casts(node: str, target: str, weakly: bool) -> bool:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import combinations
 
 from supremum.errors import ArgumentError, UnknownDtypeError
-from supremum.formats import CATEGORIES, DType, as_format, format_names
+from supremum.formats import CATEGORIES, as_format, format_names
 from supremum.lattice import Lattice
 from supremum.operands import WEAK_NAMES, weak_name
-from supremum.operations import Operation
 from supremum.rules.lattice_rules import LatticeRuleSet
 from supremum.rules.registry import rule_names
 from supremum.rules.rule_set import LOSSES_AS_DIVISION
@@ -18,27 +16,21 @@ from supremum.rules.rule_set import LOSSES_AS_DIVISION
 _DEFAULTS = {
     weak_name(each): name for each, name in zip(CATEGORIES[1:], ("int32", "float32", "complex64"), strict=True)
 }
-_FLOAT = as_format("float32").dtype
 
 
-@dataclass(frozen=True, eq=False)
-class OwnRules(LatticeRuleSet):
-    """Somebody's lattice."""
-
-    def _float_for(self, operation: Operation, dtype: DType) -> DType:  # noqa: ARG002 (one for all)
-        return _FLOAT
-
-
-def own_rules(name: str, edges: Mapping[str, Iterable[str]], summary: str) -> LatticeRuleSet:
+def own_rules(
+    name: str, edges: Mapping[str, Iterable[str]], defaults: Mapping[str, str], summary: str
+) -> LatticeRuleSet:
     """The rules of an order; see `RuleSet.from_lattice`.
 
     Args:
         name: theirs.
         edges: the order.
+        defaults: the formats of weak kinds, where they are others than those of JAX with x64 off.
         summary: one line on them.
 
     Raises:
-        ArgumentError: for an order that is no lattice, or names no formats.
+        ArgumentError: for an order that is no lattice, or names no formats, and for defaults of another category.
     """
     if not name or name in rule_names():
         raise ArgumentError(f"{name!r} is the name of another rule set: choose one of your own")
@@ -55,12 +47,12 @@ def own_rules(name: str, edges: Mapping[str, Iterable[str]], summary: str) -> La
         if common and order.join(a, b) is None:
             minimal = " and ".join(order.minimal(common))
             raise ArgumentError(f"{name!r} is no lattice: {a} and {b} have {minimal} above them, none least")
-    return OwnRules(
+    return LatticeRuleSet(
         name=name,
         summary=summary or "a lattice of one's own",
         source="RuleSet.from_lattice",
         lattice=order,
-        defaults=_DEFAULTS,
+        defaults=_DEFAULTS | {weak: _default(weak, format_name) for weak, format_name in defaults.items()},
         joins_defaults=False,
         stands_in=LOSSES_AS_DIVISION,
         library=name,
@@ -74,6 +66,19 @@ def _node(name: object) -> str:
         return as_format(name).name
     except UnknownDtypeError:
         raise UnknownDtypeError("dtype", str(name), (*format_names(), *WEAK_NAMES)) from None
+
+
+def _default(weak: str, name: str) -> str:
+    if weak not in WEAK_NAMES:
+        raise ArgumentError(f"{weak!r} is no weak kind: defaults are of {', '.join(WEAK_NAMES)}")
+    try:
+        row = as_format(name)
+    except UnknownDtypeError:
+        raise UnknownDtypeError("dtype", str(name), format_names()) from None
+    if row.category != WEAK_NAMES[weak]:
+        article = "an" if WEAK_NAMES[weak] == "integer" else "a"
+        raise ArgumentError(f"{weak} cannot be held in {row}: give {article} {WEAK_NAMES[weak]} format")
+    return row.name
 
 
 def _listed(node: object, above: Iterable[str]) -> Iterable[str]:

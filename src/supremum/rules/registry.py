@@ -47,7 +47,7 @@ def canonical_name(name: Any) -> str:
     if not isinstance(name, str):
         raise UnknownNameError("rule set", name, rule_names())
     if name == FOLLOWS_JAX:
-        return "jax-x64" if is_x64() else "jax-explicit-x64" if _allows_explicit_x64() else "jax-x32"
+        return name_of_jax()
     if name not in HOMES:
         raise UnknownNameError("rule set", name, rule_names())
     return name
@@ -62,9 +62,19 @@ def is_x64() -> bool:
     return jax is None or not hasattr(jax, "config") or jax.config.jax_enable_x64
 
 
+def name_of_jax() -> str:
+    """The rule set that JAX's flags say."""
+    return "jax-x64" if is_x64() else "jax-explicit-x64" if _allows_explicit_x64() else "jax-x32"
+
+
+def holds_64_bits() -> bool:
+    """Whether JAX holds 64 bits where they are asked for: with x64 on, or where its other flag allows it."""
+    return is_x64() or _allows_explicit_x64()
+
+
 def _allows_explicit_x64() -> bool:
-    mode = getattr(sys.modules["jax"].config, "jax_explicit_x64_dtypes", None)  # older ones have no such flag
-    return getattr(mode, "name", mode) in ("ALLOW", "allow")
+    mode: Any = getattr(sys.modules["jax"].config, "jax_explicit_x64_dtypes", None)  # older ones have no such flag
+    return mode is not None and mode is mode.__class__.ALLOW
 
 
 def find_rules(name: str) -> RuleSet:

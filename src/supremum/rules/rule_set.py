@@ -37,6 +37,9 @@ class RuleSet(ABC):
     weak_arrays: ClassVar[bool] = False
     """Whether there are arrays without a dtype of their own, as JAX has them; elsewhere their dtype counts."""
 
+    reads_values: ClassVar[bool] = False
+    """Whether what a 0-d array holds matters, as it did to NumPy 1."""
+
     name: str
     summary: str
     source: str
@@ -46,21 +49,25 @@ class RuleSet(ABC):
     _verdicts: dict[Hashable, Verdict] = field(default_factory=dict[Hashable, Verdict], init=False, repr=False)
 
     @staticmethod
-    def from_lattice(name: str, edges: Mapping[str, Iterable[str]], *, summary: str = "") -> RuleSet:
+    def from_lattice(
+        name: str, edges: Mapping[str, Iterable[str]], *, defaults: Mapping[str, str] | None = None, summary: str = ""
+    ) -> RuleSet:
         """Rules of one's own: the joins of an order.
 
         Args:
             name: what explanations call them; not that of a rule set of Supremum's.
             edges: for each format or weak kind (`"int*"`, `"float*"`, `"complex*"`), those directly above it; none for
                 what meets only itself. What is not mentioned is refused.
+            defaults: the format that a weak kind is held in where nothing stronger is around, such as
+                `{"float*": "bfloat16"}`; int32, float32 and complex64 for those that are not mentioned.
             summary: one line on them.
 
         Returns:
-            The rule set. It takes what the operations' rows take, and division makes float32 of integers.
+            The rule set. It takes what the operations' rows take: division and sines, for two, take no integers.
 
         Raises:
-            ArgumentError: for a circle, and for an order that is no lattice, in which two have common upper bounds and
-                no least one; the message has all of them.
+            ArgumentError: for a circle, for an order that is no lattice, in which two have common upper bounds and no
+                least one (the message has all of them), and for a default of another category than its weak kind.
             UnknownDtypeError: for the name of no format.
 
         >>> mine = RuleSet.from_lattice("mine", {"int*": ["int8"], "int8": ["int16"], "int16": ["float32"]})
@@ -74,7 +81,7 @@ class RuleSet(ABC):
         """
         from supremum.rules.own import own_rules  # it imports this module
 
-        return own_rules(name, edges, summary)
+        return own_rules(name, edges, defaults or {}, summary)
 
     def decide(self, operation: str | Operation | None, operands: Sequence[Operand]) -> Decision:
         """Decide one call: the one place where dtypes come from.

@@ -22,7 +22,7 @@ from supremum.decisions import ResultType
 from supremum.formats import DType, as_format
 from supremum.operands import Operand, as_operand, weak_name
 from supremum.rules.jax import JAX_X32, JAX_X64
-from supremum.rules.registry import is_x64
+from supremum.rules.registry import holds_64_bits, is_x64
 
 # An operation belongs to the line of the program that asked for it: in profiles, error messages and compiled code.
 source_info_util.register_exclusion(str(Path(__file__).parents[1]))
@@ -67,8 +67,16 @@ class JaxBackend(Backend):
             None if i == known else self._converter(key, dtype, plan.result.weak)
             for i, (key, dtype) in enumerate(zip(plan.keys, plan.compute, strict=True))
         ]
-        prepared = composed(_with_errors(kernel, plan), converters, None)
-        return _guarded(prepared, plan) if wide else prepared
+        run = _with_errors(kernel, plan)
+        prepared = composed(run, converters, None)
+        if not wide:
+            return prepared
+        # With x64 off JAX holds the wide dtypes that it is told by name, and narrows those of NumPy.
+        explicit = [
+            None if i == known or key.backend is self else partial(_brought, key, dtype)
+            for i, (key, dtype) in enumerate(zip(plan.keys, plan.compute, strict=True))
+        ]
+        return _guarded(prepared, composed(run, explicit, None), plan)
 
     def _converter(self, key: Key, dtype: DType, weak: bool) -> Callable[[Any], Any] | None:
         if key.backend is self:
@@ -81,7 +89,7 @@ class JaxBackend(Backend):
         return partial(narrowed, dtype)
 
     def _check_representable(self, plan: Plan, dtypes: set[DType]) -> bool:
-        """Whether some of the dtypes are there only with x64 on.
+        """Whether some of the dtypes are there only with x64 on, or where they are allowed explicitly.
 
         Raises:
             RuntimeDtypeError: if one is not there.
@@ -90,7 +98,7 @@ class JaxBackend(Backend):
         if absent:
             raise RuntimeDtypeError(f"{plan.operation.name}: the rules decide {', '.join(absent)}, which JAX lacks")
         wide = {dtype for dtype in dtypes if _is_wide(dtype)}
-        if wide and not is_x64():
+        if wide and not holds_64_bits():
             raise _beyond_x32(plan)
         return bool(wide)
 
@@ -107,6 +115,9 @@ class JaxBackend(Backend):
             return jnp.asarray(data, device=device, copy=copy)
         host = data if isinstance(data, jax.Array) else np.asarray(data)
         target = self.native_dtype(as_format(host.dtype if dtype is None else dtype).dtype)
+        if copy and _is_wide(target) and not is_x64() and isinstance(host, np.ndarray):
+            # JAX would make the copy in 32 bits.
+            host, copy = host.copy(), None
         try:
             return jnp.asarray(host, target, device=device, copy=copy)
         except jax.errors.JaxRuntimeError as error:
@@ -124,7 +135,7 @@ class JaxBackend(Backend):
         """
         if not _is_known(dtype):
             raise RuntimeDtypeError(f"JAX has no {dtype}")
-        if _is_wide(dtype) and not is_x64():
+        if _is_wide(dtype) and not holds_64_bits():
             raise RuntimeDtypeError(
                 f"JAX has no {dtype} with its x64 off: jax.config.update('jax_enable_x64', True), or give a dtype of "
                 "at most 32 bits"
@@ -209,13 +220,27 @@ def _beyond_x32(plan: Plan) -> RuntimeDtypeError:
     )
 
 
-def _guarded(prepared: Callable[..., Raw], plan: Plan) -> Callable[..., Raw]:
-    """What was prepared with x64 on, which may be off when it is called."""
+def _brought(key: Key, dtype: DType, value: Any) -> Any:
+    """A Python number or NumPy array as one of JAX's, in a dtype that JAX is told by name."""
+    # Of arrays only: JAX takes NumPy's scalars for Python numbers, which it holds in 32 bits first.
+    return jnp.asarray(np.asarray(caster_of(dtype)(value)) if key.backend is None else narrowed(dtype, value), dtype)
+
+
+def _guarded(prepared: Callable[..., Raw], explicit: Callable[..., Raw], plan: Plan) -> Callable[..., Raw]:
+    """What computes in 64 bits, while JAX's flags may be others at each call.
+
+    Args:
+        prepared: how with x64 on.
+        explicit: how with x64 off where 64 bits are allowed explicitly.
+        plan: what is computed.
+    """
 
     def guarded(*operands: Any) -> Raw:
-        if not is_x64():
+        if is_x64():
+            return prepared(*operands)
+        if not holds_64_bits():
             raise _beyond_x32(plan)
-        return prepared(*operands)
+        return explicit(*operands)
 
     return guarded
 

@@ -1,0 +1,34 @@
+"""An order in which things that are alike stand together: the leaves of a tree by average linkage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations, product
+
+
+def alike_together(names: Sequence[str], distance: Callable[[str, str], float]) -> tuple[str, ...]:
+    """Names in the order of the leaves of their tree.
+
+    The two nearest groups are joined until there is one, groups being as far apart as their members on average (Sokal
+    and Michener 1958, "A statistical method for evaluating systematic relationships"). Where two groups meet, each is
+    turned so that the ends that meet are the nearest. Ties go to what comes first.
+
+    Args:
+        names: what to order, at least one.
+        distance: how far two of them are apart, the same both ways.
+
+    >>> alike_together(["1", "9", "2", "8"], lambda a, b: abs(int(a) - int(b)))
+    ('1', '2', '8', '9')
+    """
+    groups: list[tuple[str, ...]] = [(name,) for name in names]
+    while len(groups) > 1:
+        one, other = min(combinations(groups, 2), key=lambda pair: _average(*pair, distance))
+        ways = product((one, one[::-1]), (other, other[::-1]))
+        first, second = min(ways, key=lambda pair: distance(pair[0][-1], pair[1][0]))
+        groups[groups.index(one)] = first + second
+        groups.remove(other)
+    return groups[0]
+
+
+def _average(one: tuple[str, ...], other: tuple[str, ...], distance: Callable[[str, str], float]) -> float:
+    return sum(distance(a, b) for a, b in product(one, other)) / (len(one) * len(other))

@@ -1,0 +1,215 @@
+"""The Hasse diagram of an order: what is in it, and where each part of it stands."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from supremum.render.layering import Layers, Place, in_layers
+from supremum.render.svg import text_width
+
+HEIGHT = 24.0
+"""Of a box, in px."""
+_PADDING, _BETWEEN, _GAP = 9.0, 9.0, 52.0
+_ROUNDS = 24
+_MIN_WIDTH = 620.0
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One element of the order.
+
+    Args:
+        text: its name, which no other has.
+        style: the class it is coloured by.
+        dashed: whether its outline is.
+        lit: whether it stands out.
+    """
+
+    text: str
+    style: str
+    dashed: bool = False
+    lit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Diagram:
+    """An order to be drawn.
+
+    Args:
+        title: what it is about.
+        nodes: its elements.
+        edges: pairs of an element and one just above it.
+        lit: the edges that stand out.
+        caption: sentences under the title.
+        legend: pairs of class and what it means, in the order to show them.
+        apart: what to say of the elements that no edge leads from or to.
+    """
+
+    title: str
+    nodes: tuple[Node, ...]
+    edges: tuple[tuple[str, str], ...]
+    lit: frozenset[tuple[str, str]] = frozenset()
+    caption: tuple[str, ...] = ()
+    legend: tuple[tuple[str, str], ...] = ()
+    apart: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """Where a label stands: left and top edge, and width, in px; its height is `HEIGHT`."""
+
+    x: float
+    y: float
+    width: float
+
+
+Curve = tuple[tuple[float, float], tuple[float, float]]
+"""Two ends; it leaves the one and reaches the other level."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where everything stands, from the lowest elements at the left to the highest at the right.
+
+    Args:
+        width, height: in px.
+        boxes: the labels, by name.
+        curves: the edges, each as curves with straight level lines between them.
+        apart: the top of the elements without edges, under which `Diagram.apart` stands; None without any.
+        crossings: how often edges cross.
+    """
+
+    width: float
+    height: float
+    boxes: dict[str, Box]
+    curves: dict[tuple[str, str], tuple[Curve, ...]]
+    apart: float | None
+    crossings: int
+
+
+def laid_out(diagram: Diagram) -> Layout:
+    """Find every part of a diagram its place; no labels overlap, and no edge passes through one that is not its own.
+
+    Args:
+        diagram: what to draw.
+
+    >>> nodes = tuple(Node(name, "integer") for name in ("int8", "uint8", "int16"))
+    >>> layout = laid_out(Diagram("d", nodes, (("int8", "int16"), ("uint8", "int16"))))
+    >>> layout.boxes["int8"].x < layout.boxes["int16"].x, layout.crossings
+    (True, 0)
+    """
+    joined = {name for edge in diagram.edges for name in edge}
+    above: dict[str, list[str]] = {node.text: [] for node in diagram.nodes if node.text in joined}
+    for lower, upper in diagram.edges:
+        above[lower].append(upper)
+    layers = in_layers(above)
+    rows = _rows(layers)
+    columns = _columns(layers, rows)
+    boxes = {
+        place: Box(x, rows[place] - HEIGHT / 2, width)
+        for (x, width), layer in zip(columns, layers.order, strict=True)
+        for place in layer
+        if isinstance(place, str)
+    }
+    curves = {edge: _curves(route, layers, rows, columns) for edge, route in layers.routes.items()}
+    width = columns[-1][0] + columns[-1][1] if columns else 0.0
+    height = max(rows.values(), default=-HEIGHT / 2) + HEIGHT / 2
+    apart = None
+    alone = [node.text for node in diagram.nodes if node.text not in joined]
+    if alone:
+        apart = height + (20 if boxes else 0)
+        grid = _grid(alone, apart + 26, max(width, _MIN_WIDTH))
+        boxes |= grid
+        width = max(width, *(box.x + box.width for box in grid.values()))
+        height = max(box.y for box in grid.values()) + HEIGHT
+    return Layout(width, height, boxes, curves, apart, layers.crossings)
+
+
+def _box_width(text: str) -> float:
+    return text_width(text) + 2 * _PADDING
+
+
+def _grid(names: Sequence[str], top: float, width: float) -> dict[str, Box]:
+    boxes, x, y = dict[str, Box](), 0.0, top
+    for name in names:
+        if x and x + _box_width(name) > width:
+            x, y = 0.0, y + HEIGHT + _BETWEEN
+        boxes[name] = Box(x, y, _box_width(name))
+        x += _box_width(name) + _BETWEEN
+    return boxes
+
+
+def _columns(layers: Layers, rows: dict[Place, float]) -> list[tuple[float, float]]:
+    """Left edge and width of every layer; the space between two is wider where links are steep."""
+    steepest = [0.0] * len(layers.order)
+    level = {place: height for height, layer in enumerate(layers.order) for place in layer}
+    for a, b in layers.links:
+        steepest[level[a]] = max(steepest[level[a]], abs(rows[a] - rows[b]))
+    columns, x = list[tuple[float, float]](), 0.0
+    for layer, steep in zip(layers.order, steepest, strict=True):
+        width = max(_box_width(place) for place in layer if isinstance(place, str))
+        columns.append((x, width))
+        x += width + _GAP + min(40, steep / 6)
+    return columns
+
+
+def _curves(
+    route: Sequence[Place], layers: Layers, rows: dict[Place, float], columns: Sequence[tuple[float, float]]
+) -> tuple[Curve, ...]:
+    start = next(height for height, layer in enumerate(layers.order) if route[0] in layer)
+    return tuple(
+        ((sum(columns[height]), rows[a]), (columns[height + 1][0], rows[b]))
+        for height, (a, b) in enumerate(itertools.pairwise(route), start)
+    )
+
+
+def _rows(layers: Layers) -> dict[Place, float]:
+    """The middle of every place across the layers: links as level as the order in the layers lets them be."""
+    rows: dict[Place, float] = {}
+    for layer in layers.order:
+        y = 0.0
+        for place, below in zip(layer, (*layer[1:], None), strict=True):
+            rows[place] = y
+            y += 0 if below is None else _distance(place, below)
+    lowers: dict[Place, list[tuple[Place, float]]] = {place: [] for place in rows}
+    uppers: dict[Place, list[tuple[Place, float]]] = {place: [] for place in rows}
+    for a, b in layers.links:
+        # Long edges are kept straight before short ones are.
+        weight = (1.0, 3.0, 8.0)[(not isinstance(a, str)) + (not isinstance(b, str))]
+        lowers[b].append((a, weight))
+        uppers[a].append((b, weight))
+    for turn in range(_ROUNDS):
+        up = turn % 2 == 0
+        for layer in layers.order if up else layers.order[::-1]:
+            # The last rounds look both ways, so that nobody stands askew between two neighbours.
+            sides = [lowers, uppers] if turn >= _ROUNDS - 4 else [lowers if up else uppers]
+            _settle(layer, rows, {place: [near for side in sides for near in side[place]] for place in layer})
+    top = min(rows.values(), default=0.0) - HEIGHT / 2
+    return {place: round(y - top, 1) for place, y in rows.items()}
+
+
+def _distance(a: Place, b: Place) -> float:
+    return _BETWEEN + sum(HEIGHT / 2 for place in (a, b) if isinstance(place, str))
+
+
+def _settle(layer: Sequence[Place], rows: dict[Place, float], near: dict[Place, list[tuple[Place, float]]]) -> None:
+    """Move the places of a layer as near to their neighbours' means as their order and distances let them.
+
+    Without distances this is isotonic regression, and subtracting them makes it so; it is solved by pooling those that
+    are in each other's way.
+    """
+    shift, pools = 0.0, list[tuple[float, float, int]]()
+    shifts: list[float] = []
+    for number, place in enumerate(layer):
+        shift += _distance(layer[number - 1], place) if number else 0.0
+        shifts.append(shift)
+        weight = sum(each for _, each in near[place])
+        wanted = sum(rows[other] * each for other, each in near[place]) / weight if weight else rows[place]
+        pools.append((wanted - shift, weight or 0.1, 1))
+        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
+            (a, of_a, count_a), (b, of_b, count_b) = pools[-2:]
+            pools[-2:] = [((a * of_a + b * of_b) / (of_a + of_b), of_a + of_b, count_a + count_b)]
+    means = [mean for mean, _, count in pools for _ in range(count)]
+    rows |= {place: mean + shift for place, mean, shift in zip(layer, means, shifts, strict=True)}

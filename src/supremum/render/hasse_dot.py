@@ -1,0 +1,53 @@
+"""A Hasse diagram in the language of Graphviz (https://graphviz.org/doc/info/lang.html)."""
+
+from __future__ import annotations
+
+from supremum.render.hasse import Diagram, Node
+from supremum.render.table import PALETTE
+
+_LIT = "#b45309"
+
+
+def to_dot(diagram: Diagram) -> str:
+    """The diagram as a graph that `dot` lays out from the lowest at the left to the highest at the right.
+
+    Args:
+        diagram: what to draw.
+
+    >>> print(to_dot(Diagram("one", (Node("int*", "integer", dashed=True),), ())))
+    digraph "one" {
+      graph [rankdir=LR, label="one"];
+      node [shape=box, fontname="monospace", fontcolor="#111111"];
+      edge [dir=none, color="#8a8a8a"];
+      "int*" [style="filled,rounded,dashed", fillcolor="#dbeafe"];
+    }
+    <BLANKLINE>
+    """
+    label = "\n".join((diagram.title, *diagram.caption))
+    lines = [
+        f"digraph {_quoted(diagram.title)} {{",
+        f"  graph [rankdir=LR, label={_quoted(label)}];",
+        '  node [shape=box, fontname="monospace", fontcolor="#111111"];',
+        '  edge [dir=none, color="#8a8a8a"];',
+        *map(_node, diagram.nodes),
+        *(_edge(edge, edge in diagram.lit) for edge in diagram.edges),
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _node(node: Node) -> str:
+    style = ",".join(("filled", "rounded", *(("dashed",) if node.dashed else ())))
+    lit = f', color="{_LIT}", penwidth=3' if node.lit else ""
+    return f'  {_quoted(node.text)} [style="{style}", fillcolor="{PALETTE[node.style][0]}"{lit}];'
+
+
+def _edge(edge: tuple[str, str], is_lit: bool) -> str:
+    lower, upper = map(_quoted, edge)
+    lit = f' [color="{_LIT}", penwidth=3]' if is_lit else ""
+    return f"  {lower} -> {upper}{lit};"

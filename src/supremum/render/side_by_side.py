@@ -1,0 +1,97 @@
+"""Two tables beside each other, with lines below them, as a page and as a picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+
+from supremum.render import page
+from supremum.render.svg import Block, beside, lines, picture, stacked, text_width
+from supremum.render.table import Table
+from supremum.render.table_svg import mark_sentences, names_sentence, table_block
+
+_GAP = 24.0
+_WIDEST = 2000.0
+"""From which width on, in px, tables stand below each other in a picture."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A heading and short lines.
+
+    Args:
+        heading: the heading.
+        lines: what stands below it.
+    """
+
+    heading: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SideBySide:
+    """Two tables of the same shape, whose marks are alike.
+
+    Args:
+        title: what they are about.
+        left: the one; its title is its caption.
+        right: the other.
+        notes_title: what the notes are about.
+        notes: what there is to say besides.
+    """
+
+    title: str
+    left: Table
+    right: Table
+    notes_title: str = ""
+    notes: tuple[Note, ...] = ()
+
+
+def to_html(pair: SideBySide) -> str:
+    """A self-contained page, light and dark; on narrow screens the tables stand below each other."""
+    tables = "\n".join(page.grid(table, table.title) for table in (pair.left, pair.right))
+    notes = "".join(map(_note, pair.notes))
+    below = (
+        f'<section>\n<h2>{escape(pair.notes_title)}</h2>\n<div class="beside">{notes}</div>\n</section>'
+        if notes
+        else ""
+    )
+    return page.framed(pair.title, page.key(pair.left, pair.right), f'<div class="beside">\n{tables}\n</div>', below)
+
+
+def _note(note: Note) -> str:
+    listed = "".join(f"<li><code>{escape(line)}</code></li>" for line in note.lines)
+    return f"<div><h3>{escape(note.heading)}</h3><ul>{listed}</ul></div>"
+
+
+def to_svg(pair: SideBySide) -> str:
+    """A self-contained picture, light and dark; large tables stand below each other."""
+    both = [_titled(table) for table in (pair.left, pair.right)]
+    tables = (beside if sum(each.width for each in both) <= _WIDEST else stacked)(both, _GAP)
+    notes = beside([_noted(note, (tables.width - _GAP) / 2) for note in pair.notes], _GAP)
+    content = stacked(
+        [
+            tables,
+            lines(names_sentence(pair.left), tables.width),
+            _headed(pair.notes_title if pair.notes else "", tables.width),
+            notes,
+        ]
+    )
+    entries = tuple(dict.fromkeys(pair.left.legend + pair.right.legend))
+    return picture(pair.title, content, caption=mark_sentences(pair.left), entries=entries)
+
+
+def _headed(text: str, width: float) -> Block:
+    block = lines([text], width)
+    return Block(width, block.height, f'<g class="bold">{block.body}</g>')
+
+
+def _titled(table: Table) -> Block:
+    block = table_block(table)
+    return stacked([_headed(table.title, block.width), block])
+
+
+def _noted(note: Note, width: float) -> Block:
+    needed = max(text_width(text, 13, monospaced=False) for text in (note.heading, *note.lines))
+    room = max(width, needed)
+    return stacked([_headed(note.heading, room), lines(note.lines, room)])

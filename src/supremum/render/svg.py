@@ -1,0 +1,200 @@
+"""What all our pictures share: their frame, their two themes, lines of text that fit, and a legend."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from supremum.render.table import PALETTE
+
+MARGIN = 20.0
+"""Free space around a picture, in px, as all lengths here."""
+# Widths of a character in em: no monospaced font of the families named below is wider, nor the mean of plain English
+# in the proportional ones.
+_MONOSPACED, _PROPORTIONAL = 0.62, 0.58
+_TITLE, _LINE = 17.0, 13.0
+_MIN_WIDTH = 600.0
+LIGHT = {"page": "#ffffff", "text": "#111111", "line": "#8a8a8a", "lit": "#b45309"}
+"""The colours of everything but the kinds of types, which are in `PALETTE`: those of the light theme."""
+_DARK = {"page": "#16181d", "text": "#eeeeee", "line": "#808080", "lit": "#fbbf24"}
+
+_FRAME = """<svg xmlns="http://www.w3.org/2000/svg" class="supremum" role="img" width="{width}" height="{height}" \
+viewBox="0 0 {width} {height}">
+<title>{title}</title>
+<desc>{description}</desc>
+<style>
+.supremum {{ {light_colours} color-scheme: light dark; }}
+.supremum text {{ fill: var(--text); font: {line}px system-ui, "Segoe UI", Roboto, "Noto Sans", Arial, sans-serif; }}
+.supremum .mono {{ font: 12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; }}
+.supremum .title {{ font-size: {title_size}px; font-weight: bold; }}
+.supremum .head, .supremum .bold text, .supremum .marked text {{ font-weight: bold; }}
+.supremum .sign {{ font-size: 10px; }}
+.supremum .end {{ text-anchor: end; }}
+.supremum .page {{ fill: var(--page); }}
+.supremum .box {{ stroke: var(--line); }}
+.supremum .marked .box {{ stroke: var(--text); stroke-width: 2.5; }}
+{light}
+{style}@media (prefers-color-scheme: dark) {{
+.supremum {{ {dark_colours} }}
+{dark}
+}}
+</style>
+<rect class="page" width="100%" height="100%"/>
+{body}
+</svg>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A part of a picture.
+
+    Args:
+        width, height: its size in px.
+        body: its elements, drawn from (0, 0).
+    """
+
+    width: float
+    height: float
+    body: str
+
+    def at(self, x: float, y: float) -> str:
+        """The elements, moved."""
+        return f'<g transform="translate({number(x)} {number(y)})">\n{self.body}\n</g>'
+
+
+def number(value: float) -> str:
+    """A length with at most one decimal.
+
+    >>> number(12.0), number(3.14)
+    ('12', '3.1')
+    """
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def text_width(text: str, size: float = 12, *, monospaced: bool = True) -> float:
+    """How much room a text needs, whichever of the fonts the reader has.
+
+    Args:
+        text: one line.
+        size: of the font, in px.
+        monospaced: whether it is set in the font of names, or in that of sentences.
+    """
+    return len(text) * size * (_MONOSPACED if monospaced else _PROPORTIONAL)
+
+
+def lines(text: Iterable[str], width: float) -> Block:
+    """Sentences below each other, broken where they are longer than a width.
+
+    Args:
+        text: the sentences.
+        width: the room they have.
+    """
+    fitting = max(20, int(width / text_width("x", _LINE, monospaced=False)))
+    broken = [line for sentence in text for line in textwrap.wrap(sentence, fitting)]
+    height = _LINE * 1.5
+    body = "\n".join(
+        f'<text y="{number(height * place + _LINE)}">{escape(line)}</text>' for place, line in enumerate(broken)
+    )
+    return Block(width, height * len(broken), body)
+
+
+def stacked(blocks: Iterable[Block], gap: float = 8, *, margin: float = 0) -> Block:
+    """Blocks below each other; empty ones take no room.
+
+    Args:
+        blocks: from the top.
+        gap: the room between them.
+        margin: the room around all of them.
+    """
+    width, y, drawn = 0.0, margin, list[str]()
+    for block in (each for each in blocks if each.height):
+        y += gap if drawn else 0
+        drawn.append(block.at(margin, y))
+        width, y = max(width, block.width), y + block.height
+    return Block(width + 2 * margin, y + margin, "\n".join(drawn))
+
+
+def beside(blocks: Iterable[Block], gap: float) -> Block:
+    """Blocks beside each other.
+
+    Args:
+        blocks: from the left.
+        gap: the room between them.
+    """
+    x, height, drawn = 0.0, 0.0, list[str]()
+    for block in blocks:
+        x += gap if drawn else 0
+        drawn.append(block.at(x, 0))
+        x, height = x + block.width, max(height, block.height)
+    return Block(x, height, "\n".join(drawn))
+
+
+def legend(entries: Sequence[tuple[str, str]], width: float) -> Block:
+    """What the colours mean, in as many rows as they need.
+
+    Args:
+        entries: pairs of class and meaning.
+        width: the room they have.
+    """
+    x, y, drawn = 0.0, 0.0, list[str]()
+    for style, meaning in entries:
+        taken = text_width(meaning, _LINE, monospaced=False) + 22
+        if x and x + taken > width:
+            x, y = 0.0, y + 24
+        drawn.append(
+            f'<g class="{escape(style)}"><rect class="box" x="{number(x + 1)}" y="{number(y + 1)}" width="14" '
+            f'height="14" rx="3"/></g><text x="{number(x + 21)}" y="{number(y + 12.5)}">{escape(meaning)}</text>'
+        )
+        x += taken + 16
+    return Block(width, y + 20 if drawn else 0.0, "\n".join(drawn))
+
+
+def picture(
+    title: str,
+    content: Block,
+    *,
+    caption: Iterable[str] = (),
+    entries: Sequence[tuple[str, str]] = (),
+    description: str = "",
+    style: str = "",
+) -> str:
+    """A self-contained SVG, light and dark: a title, sentences, a legend, and what they are about.
+
+    Args:
+        title: the first line, and the picture's name for those who hear it.
+        content: what it shows.
+        caption: sentences under the title.
+        entries: pairs of class and meaning, for the legend.
+        description: what those hear who see nothing; the caption where it is empty.
+        style: further rules of CSS.
+    """
+    sentences = tuple(caption)
+    inner = max(content.width, text_width(title, _TITLE, monospaced=False), _MIN_WIDTH)
+    above = [Block(inner, _TITLE * 1.7, f'<text class="title" y="{number(_TITLE)}">{escape(title)}</text>')]
+    above += [lines(sentences, inner), legend(entries, inner)]
+    drawn = stacked([*above, content], margin=MARGIN)
+    return _FRAME.format(
+        width=number(inner + 2 * MARGIN),
+        height=number(drawn.height),
+        title=escape(title),
+        description=escape(description or " ".join(sentences) or title),
+        line=number(_LINE),
+        title_size=number(_TITLE),
+        light_colours=_variables(LIGHT),
+        dark_colours=_variables(_DARK),
+        light=_fills(0),
+        dark=_fills(1),
+        style=f"{style}\n" if style else "",
+        body=drawn.body,
+    )
+
+
+def _variables(colours: Mapping[str, str]) -> str:
+    return " ".join(f"--{name}: {colour};" for name, colour in colours.items())
+
+
+def _fills(theme: int) -> str:
+    return "\n".join(f".supremum .{name} .box {{ fill: {colours[theme]}; }}" for name, colours in PALETTE.items())

@@ -1,0 +1,104 @@
+"""A table of short texts as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+from supremum.render.svg import Block, lines, number, picture, stacked, text_width
+from supremum.render.table import Cell, Table
+
+_ROW = 22.0
+_PADDING = 7.0
+_SIGN = 13.0
+"""Room for the sign of a mark, which may come from any font."""
+
+
+def table_block(table: Table) -> Block:
+    """The headings and cells of a table, to be put into a picture; title and legend are the picture's.
+
+    Args:
+        table: the table.
+    """
+    columns = zip(*(cells for _, cells in table.rows), strict=True)
+    widths = [max(text_width(label) for label in ("", *(label for label, _ in table.rows))) + 2 * _PADDING]
+    for heading, cells in zip(table.columns, columns, strict=True):
+        widths.append(max(0.0 if table.upright else text_width(heading), *map(_room, cells)) + 2 * _PADDING)
+    lefts = [sum(widths[:place]) for place in range(len(widths))]
+    head = max(map(text_width, table.columns)) + _PADDING if table.upright else _ROW
+    drawn = [
+        _upright_heading(text, left, width, head) if table.upright else _heading(text, left, 0)
+        for text, left, width in zip(table.columns, lefts[1:], widths[1:], strict=True)
+    ]
+    marked: list[str] = []
+    for place, (label, cells) in enumerate(table.rows):
+        top = head + place * _ROW
+        drawn.append(_heading(label, 0, top))
+        for cell, left, width in zip(cells, lefts[1:], widths[1:], strict=True):
+            (marked if cell.marked else drawn).append(_cell(cell, left, top, width, table.upright))
+    # Marked cells come last: their outlines lie over their neighbours'.
+    return Block(sum(widths), head + _ROW * len(table.rows), "\n".join(drawn + marked))
+
+
+def mark_sentences(table: Table) -> list[str]:
+    """What the marks mean, and how many cells have each.
+
+    Args:
+        table: the table.
+    """
+    return [f"{mark.symbol} {count} {mark.meaning}" for mark, count in table.marks.items()]
+
+
+def names_sentence(table: Table) -> list[str]:
+    """What its texts are short for, if they are, as one sentence.
+
+    Args:
+        table: the table.
+    """
+    return [", ".join(f"{short} {name}" for short, name in table.full_names)] if table.full_names else []
+
+
+def to_svg(table: Table, caption: Iterable[str] = ()) -> str:
+    """The table as one self-contained picture, light and dark.
+
+    Args:
+        table: the table.
+        caption: sentences under its title.
+
+    >>> drawn = to_svg(Table("sums", ("int8",), (("int8", (Cell("int16", "integer"),)),)))
+    >>> drawn.startswith("<svg"), drawn.count("int16")
+    (True, 1)
+    """
+    block = table_block(table)
+    content = stacked([block, lines(names_sentence(table), block.width)])
+    return picture(table.title, content, caption=(*caption, *mark_sentences(table)), entries=table.legend)
+
+
+def _room(cell: Cell) -> float:
+    return text_width(cell.text) + (_SIGN if cell.mark else 0.0)
+
+
+def _text(text: str, left: float, top: float, style: str = "mono") -> str:
+    x, y = number(left + _PADDING), number(top + _ROW / 2 + 4)
+    return f'<text class="{style}" x="{x}" y="{y}">{escape(text)}</text>'
+
+
+def _heading(text: str, left: float, top: float) -> str:
+    return _text(text, left, top, "mono head")
+
+
+def _upright_heading(text: str, left: float, width: float, height: float) -> str:
+    x, y = number(left + width / 2 + 4), number(height - _PADDING)
+    return f'<text class="mono head" transform="translate({x} {y}) rotate(-90)">{escape(text)}</text>'
+
+
+def _cell(cell: Cell, left: float, top: float, width: float, at_right: bool) -> str:
+    hint = f"<title>{escape(cell.hint)}</title>" if cell.hint else ""
+    box = f'x="{number(left)}" y="{number(top)}" width="{number(width)}" height="{number(_ROW)}"'
+    text = _text(cell.text, left + width - 2 * _PADDING, top, "mono end") if at_right else _text(cell.text, left, top)
+    drawn = f'{hint}<rect class="box" {box}/>{text}'
+    if cell.mark is None:
+        return f'<g class="{cell.style}">{drawn}</g>'
+    x, y = number(left + width - _SIGN), number(top + _ROW / 2 + 1)
+    sign = f'<text class="sign" x="{x}" y="{y}">{escape(cell.mark.symbol)}</text>'
+    return f'<g class="{cell.style} marked" data-mark="{cell.mark.name}">{drawn}{sign}</g>'

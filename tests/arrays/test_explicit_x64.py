@@ -1,0 +1,161 @@
+"""Arrays where JAX's x64 is off and `jax_explicit_x64_dtypes` is "allow": as JAX does, whatever flags change."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import supremum
+from supremum import Array, ops
+from supremum.arrays.errors import NarrowingError, RuntimeDtypeError
+from supremum.operations import OPERATIONS
+
+WIDE = ("int64", "uint64", "float64", "complex128")
+NARROW = ("bool", "int8", "uint32", "float32")
+BINARY = ("add", "divide", "equal", "atan2", "bitwise_and")
+UNARY = ("negative", "sin", "abs", "isfinite", "round")
+NAMES = {"atan2": "arctan2"}
+COMPILED = ("add", "sin")
+EAGER = {"int64", "float64", "uint32", "float32", "weak int", "1.0"}  # each pair is a program to be compiled
+
+
+def explicit(mode):
+    jax.config.update("jax_explicit_x64_dtypes", mode)
+
+
+@pytest.fixture(autouse=True)
+def _flags():
+    before = jax.config.jax_explicit_x64_dtypes
+    with jax.enable_x64(False):
+        explicit("allow")
+        yield
+    jax.config.update("jax_explicit_x64_dtypes", before)
+
+
+def _function(name):
+    return getattr(jnp, NAMES.get(name, name))
+
+
+def _ours(name, *operands):
+    try:
+        result = getattr(ops, name)(*(Array(each) if isinstance(each, jax.Array) else each for each in operands))
+    except (supremum.PromotionError, RuntimeDtypeError):
+        return None
+    return str(result.dtype), result.weak_type and result.dtype != bool
+
+
+def _theirs(name, *operands):
+    try:
+        result = _function(name)(*operands)
+    except (TypeError, ValueError):
+        return None
+    return str(result.dtype), result.weak_type and result.dtype != bool
+
+
+@pytest.mark.parametrize("name", [*BINARY, *UNARY])
+def test_every_pair_traced_and_eager(name):
+    arrays = {each: jnp.ones((1,), each) for each in (*WIDE, *NARROW)}
+    assert {str(value.dtype) for value in arrays.values()} == {*arrays}
+    values = arrays | {"weak int": jnp.asarray(1), "weak float": jnp.asarray(1.0), "1": 1, "1.0": 1.0}
+    different = {}
+    for call in itertools.product(values, repeat=OPERATIONS[name].arity):
+        operands = [values[each] for each in call]
+        if not any(isinstance(each, jax.Array) for each in operands):
+            continue
+        said = []
+
+        def jitted(*traced, operands=operands, said=said):
+            given = iter(traced)
+            call = [next(given) if isinstance(each, jax.Array) else each for each in operands]
+            said.append((_ours(name, *call), _theirs(name, *call)))
+            return 0
+
+        jax.eval_shape(jitted, *(each for each in operands if isinstance(each, jax.Array)))
+        if name in COMPILED and EAGER.issuperset(call):
+            said.append((_ours(name, *operands), _theirs(name, *operands)))
+        if any(ours != theirs for ours, theirs in said):
+            different[call] = said
+    assert different == {}
+
+
+def test_numbers_and_numpy_arrays_reach_64_bits_whole():
+    wide, whole = Array(jnp.zeros(1, "float64")), Array(jnp.zeros(1, "int64"))
+    assert np.asarray((wide + np.array([0.1])).unwrap())[0] == 0.1
+    assert np.asarray(jax.jit(lambda a: (a + np.array([0.1])).unwrap())(wide))[0] == 0.1
+    assert np.asarray((wide + 0.1).unwrap())[0] == 0.1
+    assert np.asarray(jax.jit(lambda a: (a + 0.1).unwrap())(wide))[0] == 0.1
+    assert np.asarray((whole + np.array([2**40])).unwrap())[0] == 2**40
+    # JAX itself narrows NumPy's arrays before it looks, and Python numbers, if it is not compiling, to 32 bits.
+    assert np.asarray(whole.unwrap() + np.array([2**40]))[0] == 0
+    assert np.asarray(wide.unwrap() + 0.1)[0] == np.float32(0.1)
+    with pytest.raises(supremum.ScalarOverflowError, match="does not fit int32"):
+        whole + 2**40
+
+
+def test_arrays_are_made_and_cast():
+    assert supremum.namespace("jax").zeros(3, dtype="float64").dtype == "float64"
+    assert supremum.namespace("jax").zeros(3).dtype == "float32"
+    for copy in (None, True):
+        assert supremum.namespace("jax").asarray([0.1], dtype="float64", copy=copy).tolist() == [0.1]
+        assert supremum.namespace("jax").asarray(np.array([0.1]), copy=copy).tolist() == [0.1]
+    assert supremum.namespace("jax").asarray([2**40], dtype="int64").tolist() == [2**40]
+    assert Array(jnp.ones(1, "int8")).astype("float64").dtype == "float64"
+    total = jax.jit(lambda x: (Array(x).astype("float64") + 0.1).unwrap())(jnp.zeros(1, "float32"))
+    assert (total.dtype, float(total[0])) == ("float64", 0.1)
+
+
+def test_the_rules_of_others_are_followed_in_64_bits():
+    with supremum.use_rules("numpy"):
+        total = Array(jnp.ones(1, "int32")) + Array(jnp.full(1, 0.1, "float32"))
+    assert total.dtype == "float64"
+    with supremum.use_rules("numpy"):
+        assert np.asarray((Array(jnp.zeros(1, "int32")) + np.array([0.1])).unwrap())[0] == 0.1
+
+
+def test_nothing_is_stale_when_the_flags_change():
+    narrow, numbers = Array(jnp.ones(1, "float32")), np.full(1, 0.1)
+    wide = Array(jnp.ones(1, "float64"))
+    on_numpy = Array(np.ones(1, "int64"))
+    traced = []
+
+    @jax.jit
+    def jitted(a):
+        traced.append(supremum.get_rules().name)
+        return (Array(a) + numbers).unwrap()
+
+    def all_dtypes():
+        return [
+            str((narrow + numbers).dtype),
+            str((on_numpy + 1).dtype),
+            str((on_numpy + on_numpy).dtype),
+            str(jitted(narrow.unwrap()).dtype),
+            str(supremum.result_type("int64", "int8")),
+            str(supremum.result_type(np.ones(1, "int64"), np.ones(1, "int8"))),
+        ]
+
+    allowed = ["float64", "int64", "int64", "float64", "int64", "int64"]
+    off = ["float32", "int32", "int32", "float32", "int32", "int32"]
+    for _ in range(2):
+        assert all_dtypes() == allowed
+        assert (wide + 0.1).dtype == (wide + wide).dtype == "float64"
+        explicit("error")
+        assert all_dtypes() == off
+        with supremum.use_rules("numpy"), pytest.raises(RuntimeDtypeError, match="x64 off"):
+            wide + 0.1
+        explicit("warn")
+        assert all_dtypes() == off
+        with jax.enable_x64(True):
+            assert all_dtypes() == allowed
+            assert np.asarray((wide + 0.1).unwrap())[0] == 1.1
+        explicit("allow")
+    assert traced == ["jax-explicit-x64", "jax-x32", "jax-x32", "jax-x64"]
+
+
+def test_integers_beyond_32_bits_are_refused_where_they_would_be_narrowed():
+    explicit("error")
+    with pytest.raises(NarrowingError):
+        Array(jnp.ones(1, "int32")) + np.array([2**40])
+    explicit("allow")
+    assert (Array(jnp.ones(1, "int32")) + np.array([2**40])).tolist() == [2**40 + 1]

@@ -1,0 +1,104 @@
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+from typer.testing import CliRunner
+
+from pages import read
+from supremum.cli.app import app
+from supremum.comparisons import compare
+from supremum.distances import distances
+from supremum.rules.registry import HOMES
+
+SVG = "{http://www.w3.org/2000/svg}"
+TYPES = ["--types", "int8,int32,uint32,float16,float32"]
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return lambda *args: CliRunner().invoke(app, ["diff", *args])
+
+
+def test_every_format_counts_the_same_differences(run):
+    data = json.loads(run("jax-x64", "numpy", "--format", "json").stdout)
+    tables, entries = read(run("jax-x64", "numpy", "--format", "html").stdout)
+    signs = [text.text for text in ET.fromstring(run("jax-x64", "numpy", "--format", "svg").stdout).iter(f"{SVG}text")]
+    assert data["counts"] == {"wider": 30, "refused": 14}
+    assert entries == {"wider": "▲ 30 wider in numpy", "refused": "✕ 14 refused by numpy"}
+    assert [sum("data-mark" in cell.attributes for cell in table.cells().values()) for table in tables] == [44, 44]
+    assert (signs.count("▲"), signs.count("✕")) == (60, 28)
+
+
+def test_the_file_says_which_format_and_the_option_overrules_it(run, tmp_path):
+    for name, start in [
+        ("a.html", "<!doctype"),
+        ("a.SVG", "<svg"),
+        ("a.json", "{"),
+        ("a.txt", "result_type:"),
+        ("a", "res"),
+    ]:
+        assert run("jax-x64", "numpy", *TYPES, "-o", name).exit_code == 0
+        assert (tmp_path / name).read_text().startswith(start), name
+        assert run("--all", *TYPES, "-o", name).exit_code == 0
+        assert (tmp_path / name).read_text().startswith("How" if start.startswith("res") else start), name
+    assert run("jax-x64", "numpy", *TYPES, "-o", "a.html", "--format", "svg").exit_code == 0
+    assert (tmp_path / "a.html").read_text().startswith("<svg")
+
+
+def test_as_many_triples_as_asked_for_stand_below_the_tables(run):
+    for form in ("terminal", "html", "svg"):
+        texts = [run("torch", "numpy", "--triples", str(number), "--format", form).stdout for number in (0, 2)]
+        assert ["(bfloat16, bool), int*" in text for text in texts] == [False, True], form
+
+
+def test_all_prints_the_matrix_of_every_pair(run):
+    lines = run("--all", *TYPES).stdout.splitlines()
+    found = distances(types=TYPES[1])
+    assert lines[0] == "How far rule sets are apart: how many of 25 cells differ, result_type"
+    assert lines[2].split() == [str(number) for number in range(1, len(HOMES) + 1)]
+    rows = [line.split() for line in lines[3:]]
+    assert [(int(place), name) for place, name, *_ in rows] == [*enumerate(found.names, 1)]
+    assert [[int(count) for count in counts] for _, _, *counts in rows] == [
+        [len(compare(a, b, types=TYPES[1]).differing) for b in found.names] for a in found.names
+    ]
+    assert max(map(len, run("--all").stdout.splitlines())) <= 90
+
+
+def test_all_in_every_format_has_the_same_numbers(run):
+    data = json.loads(run("--all", "--operation", "divide", "--format", "json").stdout)
+    ((table,), _) = read(run("--all", "--operation", "divide", "--format", "html").stdout)
+    numbers = {a: {b: table.cells()[a, b].text for b in table.columns} for a in table.rows}
+    assert data["operation"] == "divide"
+    assert data["rules"] == table.columns == list(table.rows)
+    assert numbers == {a: {b: str(count) for b, count in row.items()} for a, row in data["differing"].items()}
+    svg = ET.fromstring(run("--all", "--operation", "divide", "--format", "svg").stdout)
+    cells = [text.text for text in svg.iter(f"{SVG}text") if text.get("class") == "mono end"]
+    assert cells == [numbers[a][b] for a in table.rows for b in table.columns]
+    hints = [title.text for title in svg.iter(f"{SVG}title")][1:]
+    assert hints == [table.cells()[a, b].parts["hint"] for a in table.rows for b in table.columns]
+
+
+@pytest.mark.parametrize(
+    ("args", "line"),
+    [
+        ([], "which two rule sets? Such as supremum diff jax-x64 numpy; --all compares all of them"),
+        (["torch"], "which rule set to compare torch with? Such as supremum diff torch numpy"),
+        (["numpy"], "which rule set to compare numpy with? Such as supremum diff numpy jax-x64"),
+        (["torch", "--all"], "--all compares every rule set with every other: leave out torch, or --all"),
+        (
+            ["torch", "numpy", "--all"],
+            "--all compares every rule set with every other: leave out torch numpy, or --all",
+        ),
+        (["--all", "--triples", "3"], "--triples is about two rule sets: leave it out with --all"),
+        (["--all", "--format", "htm"], "unknown format 'htm': did you mean 'html'?"),
+        (["--all", "--operation", "sin"], "unknown operation of two operands 'sin'"),
+        (["--all", "--types", "int9"], "unknown dtype 'int9'"),
+    ],
+)
+def test_what_is_asked_wrongly_is_one_line_and_writes_nothing(run, tmp_path, args, line):
+    result = run(*args, "-o", "never.html")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"supremum: {line}")
+    assert result.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,88 @@
+import re
+
+import pytest
+
+from pages import read
+from supremum.render import Cell, Mark, Table
+from supremum.render.svg import Block, picture
+from supremum.render.table import PALETTE, STEPS, step, to_html
+
+_NOTHING = Block(0, 0, "")
+ODD = Mark("odd", "!", "odd & even")
+TABLE = Table(
+    "a < b & c",
+    ("x", "y*"),
+    (
+        ("r", (Cell("1", "integer", "why <so>"), Cell("<2>", "float", "why not", ODD))),
+        ("s", (Cell("-", "refused"),) * 2),
+    ),
+    (("integer", "whole"),),
+    (("x", 'the "x"'),),
+)
+
+
+def test_a_page_has_a_table_with_scopes_a_caption_and_every_text_escaped():
+    page = to_html(TABLE)
+    (table,), entries = read(page)
+    assert (table.caption, table.columns, list(table.rows)) == ("a < b & c", ["x", "y*"], ["r", "s"])
+    assert [cell.text for cells in table.rows.values() for cell in cells] == ["1", "<2>", "-", "-"]
+    assert entries == {"odd": "! 1 odd & even"}
+    assert '<html lang="en">' in page
+    assert '<abbr title="the &quot;x&quot;">x</abbr>' in page
+    assert "<b>x</b> the &quot;x&quot;" in page
+    assert page.count("<h1>") == 1
+
+
+def test_tab_stops_at_marked_cells_and_arrow_keys_may_reach_all_that_have_an_explanation():
+    (table,), _ = read(to_html(TABLE))
+    stops = [[cell.attributes.get("tabindex") for cell in cells] for cells in table.rows.values()]
+    assert stops == [["-1", "0"], [None, None]]
+    plain = Table("t", ("x", "y"), (("r", (Cell("0", ""), Cell("1", "", "so"))), ("s", (Cell("2", "", "and so"),) * 2)))
+    (table,), entries = read(to_html(plain))
+    stops = [[cell.attributes.get("tabindex") for cell in cells] for cells in table.rows.values()]
+    assert stops == [[None, "0"], ["-1", "-1"]]
+    assert entries == {}
+
+
+def test_a_table_without_explanations_does_not_speak_of_them():
+    assert "explanation" in to_html(TABLE).split("<script>")[0]
+    bare = Table("t", ("x",), (("r", (Cell("0", ""),)),))
+    assert 'class="help"' not in to_html(bare)
+    assert "<ul" not in to_html(bare)
+
+
+def _luminance(colour):
+    digits = colour.removeprefix("#")
+    digits = "".join(2 * digit for digit in digits) if len(digits) == 3 else digits
+    parts = [int(digits[place : place + 2], 16) / 255 for place in (0, 2, 4)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _contrast(one, other):
+    """WCAG 2.2, "contrast ratio"."""
+    light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("style", PALETTE)
+def test_text_can_be_read_on_every_colour(style):
+    page = to_html(TABLE)
+    for place, background in enumerate(PALETTE[style]):
+        for drawn in (page, picture("t", content=_NOTHING)):
+            text = re.findall("--text: (#[0-9a-f]+)", drawn)[place]
+            assert _contrast(text, background) >= 7
+        assert f".{style} {{ background: {background}; }}" in page
+
+
+def test_the_ramp_gets_darker_or_brighter_at_every_step_and_ends_with_the_largest():
+    assert [name for name in PALETTE if name.startswith("step")] == [f"step{number}" for number in range(STEPS)]
+    light, dark = zip(*(map(_luminance, PALETTE[f"step{number}"]) for number in range(STEPS)), strict=True)
+    assert list(light) == sorted(light, reverse=True)
+    assert list(dark) == sorted(dark)
+    assert min(light[n] - light[n + 1] for n in range(STEPS - 1)) > 0.03
+    for largest in (1, 5, 324, 1296):
+        steps = [int(step(value, largest).removeprefix("step")) for value in range(largest + 1)]
+        assert steps == sorted(steps)
+        assert (steps[0], steps[-1]) == (0, STEPS - 1)
+        assert 0 not in steps[1:]

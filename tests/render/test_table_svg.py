@@ -1,0 +1,79 @@
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from supremum.render import Cell, Mark, Table
+from supremum.render.table import PALETTE
+from supremum.render.table_svg import table_block, to_svg
+from supremum.tables import rule_table
+
+SVG = "{http://www.w3.org/2000/svg}"
+SMALL = Table(
+    "a < b & c",
+    ("x", "a long one"),
+    (
+        ("r*", (Cell("1", "integer", "why <so>"), Cell("22", "float", mark=Mark("odd", "!", "odd & even")))),
+        ("s", (Cell("-", "refused"),) * 2),
+    ),
+    (("integer", "whole"), ("refused", "no & never")),
+)
+
+
+def _texts(root):
+    return ["".join(each.itertext()) for each in root.iter(f"{SVG}text")]
+
+
+def test_a_table_is_one_well_formed_picture_with_a_name_and_every_text():
+    root = ET.fromstring(to_svg(SMALL, ["A sentence."]))
+    assert root.tag == f"{SVG}svg"
+    assert root.get("role") == "img"
+    assert root.find(f"{SVG}title").text == "a < b & c"
+    assert root.find(f"{SVG}desc").text == "A sentence. ! 1 odd & even"
+    above = ["a < b & c", "A sentence.", "! 1 odd & even", "whole", "no & never"]
+    assert _texts(root) == [*above, "x", "a long one", "r*", "1", "s", "-", "-", "22", "!"]
+    assert [each.text for each in root.iter(f"{SVG}title")] == ["a < b & c", "why <so>"]
+    assert root.get("viewBox") == f"0 0 {root.get('width')} {root.get('height')}"
+
+
+def test_cells_have_the_classes_of_their_styles_and_the_marked_one_is_the_last():
+    groups = [each.get("class") for each in ET.fromstring(to_svg(SMALL)).iter(f"{SVG}g") if each.get("class")]
+    assert groups == ["integer", "refused", "integer", "refused", "refused", "float marked"]
+
+
+def test_cells_lie_beside_each_other_and_their_texts_have_room():
+    decided = rule_table("numpy", types="all").drawing(short=True)
+    block = table_block(decided)
+    root = ET.fromstring(f'<svg xmlns="{SVG[1:-1]}">{block.body}</svg>')
+    boxes = [[float(each.get(name)) for name in ("x", "y", "width", "height")] for each in root.iter(f"{SVG}rect")]
+    assert len(boxes) == len(decided.columns) ** 2
+    assert len({(x, y) for x, y, _, _ in boxes}) == len(boxes)
+    for x, y, width, height in boxes:
+        assert x + width <= block.width + 0.1
+        assert y + height <= block.height + 0.1
+        right = [other for other, top, _, _ in boxes if top == y and other > x]
+        assert not right or min(right) >= x + width - 0.2
+    for group in root.iter(f"{SVG}g"):
+        box, text = group.find(f"{SVG}rect"), group.find(f"{SVG}text")
+        assert 12 * 0.6 * len(text.text) + 2 * 7 <= float(box.get("width"))
+
+
+@pytest.mark.parametrize("style", PALETTE)
+def test_every_style_has_a_light_and_a_dark_colour_in_the_picture_itself(style):
+    drawn = to_svg(SMALL)
+    light, dark = drawn.split("@media (prefers-color-scheme: dark)")
+    assert f".supremum .{style} .box {{ fill: {PALETTE[style][0]}; }}" in light
+    assert f".supremum .{style} .box {{ fill: {PALETTE[style][1]}; }}" in dark
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)|@import|url\(", drawn)
+
+
+def test_long_captions_and_legends_are_broken_within_the_width():
+    entries = tuple((style, "a meaning of some length") for style in PALETTE)
+    drawn = ET.fromstring(to_svg(Table("t", ("x",), (("y", (Cell("z", "float"),)),), entries), ["word " * 60]))
+    width = float(drawn.get("width"))
+    texts = [each for each in drawn.iter(f"{SVG}text") if each.get("class") is None]
+    assert len(texts) > len(entries) + 3
+    for each in texts:
+        assert 20 + float(each.get("x", 0)) + 0.58 * 13 * len(each.text) <= width
+    tops = [float(each.get("y")) for each in drawn.iter(f"{SVG}text") if each.text == "a meaning of some length"]
+    assert len(set(tops)) > 1
