@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Any
-
 from generate.markup import raw_html
 from supremum.comparisons import compare
+from supremum.explorer import explorer_page
 from supremum.render import side_by_side
 
 # Of the operations those that people ask for most, for deciding all takes a minute; `supremum explore` has them all.
 _OPERATIONS = ("result_type", "add", "divide", "floor_divide", "pow", "less", "bitwise_and", "where")
-_HAS_EXPLORER = find_spec("supremum.explorer") is not None
+_LINK = '<a href="_static/explorer.html">Explore every rule set</a>'
+EXPLORER_LINK = f"<p>{_LINK}: type operands and see all answers, or compare two rule sets cell by cell.</p>"
+"""What leads to the explorer from the first page, in HTML."""
 
 
 def explorer_files() -> dict[str, str]:
     """The explorer by its path."""
-    if not _HAS_EXPLORER:
-        return {}
-    explorer: Any = import_module("supremum.explorer")
-    return {"static/explorer.html": explorer.explorer_page(operations=_OPERATIONS)}
-
-
-def explorer_link() -> str:
-    """What leads there from the first page, in HTML."""
-    link = '<a href="_static/explorer.html">Explore every rule set</a>'
-    said = "type operands and see all answers, or compare two rule sets cell by cell."
-    return f"<p>{link}: {said}</p>" if _HAS_EXPLORER else ""
+    return {"static/explorer.html": explorer_page(operations=_OPERATIONS)}
 
 
 def both_tables(before: str, after: str) -> dict[str, str]:

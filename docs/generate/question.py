@@ -6,7 +6,7 @@ from html import escape
 from typing import Any
 
 import supremum
-from generate.exploring import explorer_link
+from generate.exploring import EXPLORER_LINK
 from generate.markup import raw_html, style_of
 from generate.surprise import answered, written_call
 from supremum.rules.registry import HOMES
@@ -25,7 +25,7 @@ def question_table() -> str:
     return raw_html(
         '<div class="kind-scroll" tabindex="0" role="region" aria-label="four sums under every rule set">\n'
         f'<table class="kind-table"><thead><tr><td></td>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>\n'
-        + explorer_link()
+        + EXPLORER_LINK
     )
 
 

@@ -12,6 +12,7 @@ from supremum.cli.casts import casts
 from supremum.cli.demo import demo
 from supremum.cli.diff import diff
 from supremum.cli.explain import explain, rules
+from supremum.cli.explore import explore
 from supremum.cli.lattice import lattice
 from supremum.cli.launch import launch
 from supremum.cli.table import table
@@ -41,6 +42,7 @@ app.command()(demo)
 app.command()(table)
 app.command()(casts)
 app.command()(diff)
+app.command()(explore)
 app.command()(lattice)
 # So that -5 is a number and no option.
 app.command(context_settings={"ignore_unknown_options": True})(explain)

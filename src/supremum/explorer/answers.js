@@ -1,0 +1,63 @@
+// Looking up what was decided. No rule is here: every answer and every sentence is a place in the data.
+"use strict";
+
+class Decided {
+  constructor(data) {
+    this.data = data;
+    this.rules = new Map(data.rules.map((rules) => [rules.name, rules]));
+    this.operations = new Map(data.operations.map(([name], place) => [name, place]));
+    this.question = data.operations[0][0];
+    this.simple = data.formats.length + data.kinds.length;
+  }
+
+  // Whether the data has this operand for this operation: numbers and 0-d arrays only where none is named.
+  has(operation, operands) {
+    if (operation === this.question) return operands.length <= 2;
+    return operands.length === 2 && operands.every(({ sort, place }) => sort === "named" && place < this.simple);
+  }
+
+  row({ question }, { sort, place }) {
+    if (sort !== "complex") return question[sort][place];
+    return question.complex[question.real[place[0]]][question.imaginary[place[1]]];
+  }
+
+  cell(rules, operation, operands) {
+    const { question, sorts, operations } = rules;
+    if (operation === this.question) {
+      const [a, b] = operands.map((operand) => this.row(rules, operand));
+      return operands.length === 1 ? question.alone[a] : this.data.tables[question.table][a][b];
+    }
+    const [a, b] = operands.map(({ place }) => sorts[place]);
+    return this.data.tables[operations[this.operations.get(operation) - 1]][a][b];
+  }
+
+  answer(rulesName, operation, operands) {
+    const rules = this.rules.get(rulesName);
+    const [result, text, ...paths] = this.data.cells[this.cell(rules, operation, operands)];
+    const [name, dtype, account, category] = this.data.results[result];
+    const climbed = paths.map((path) => this.data.paths[path]);
+    const fill = { "\x05": dtype, "\x06": operation };
+    operands.forEach((operand, i) => {
+      fill[String.fromCharCode(1 + i)] = operand.written;
+      fill[String.fromCharCode(3 + i)] = operand.name;
+      fill[String.fromCharCode(7 + i)] = climbed[i].join(" -> ");
+    });
+    const filled = this.data.texts[text].replace(/[\x01-\x08]/g, (mark) => fill[mark]);
+    return { rules: rulesName, operation, result, name, dtype, account, category, filled, paths: climbed.filter((path) => path.length > 1) };
+  }
+
+  // What to type for an answer that is not here.
+  command(operation, operands, rules) {
+    const words = operands.map(({ typed }) => (/^[\w.+-]+$/.test(typed) ? typed : `'${typed}'`));
+    const named = operation === this.question ? [] : ["--operation", operation];
+    return ["supremum explain", ...words, ...named, "--rules", rules].join(" ");
+  }
+
+  // How the second result differs from the first: name, symbol and meaning; null where it does not.
+  difference(first, second, left, right) {
+    const place = this.data.differing[first][second];
+    if (place < 0) return null;
+    const [name, [symbol, meaning]] = Object.entries(this.data.differences)[place];
+    return { name, symbol, meaning: meaning.replaceAll("{left}", left).replaceAll("{right}", right) };
+  }
+}

@@ -1,0 +1,204 @@
+"""What one rule set answers to everything that can be typed, asked as seldom as possible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from supremum.decisions import Decision
+from supremum.explorer.answers import OPERATION, Answers
+from supremum.explorer.numbers import SPECIAL, NumberClasses
+from supremum.formats import format_names
+from supremum.operands import WEAK_NAMES, Operand, as_operand
+from supremum.rules import RuleSet, get_rules
+
+_ARRAYS = tuple(map(as_operand, format_names()))
+_KINDS = (*map(as_operand, WEAK_NAMES), as_operand(False), as_operand(True))
+TYPES: tuple[Operand, ...] = (*_ARRAYS, *_KINDS)
+"""What every operation is decided for: arrays of each format, the weak kinds, and Python's two bools."""
+NAMED: tuple[Operand, ...] = (*TYPES, *(replace(operand, ndim=0) for operand in _ARRAYS))
+"""What has a name to type: those, and the 0-d arrays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """All answers to the question that names no operation.
+
+    Args:
+        named, integers, floats: the row of each operand of `NAMED`, and of each class of numbers.
+        real, imaginary: the row and the column in `complex` of each class of floats, as parts of a complex number.
+        complex: the row of a complex number.
+        table: the cell for each pair of rows.
+        alone: the cell of each row, for one operand.
+    """
+
+    named: list[int]
+    integers: list[int]
+    floats: list[int]
+    real: list[int]
+    imaginary: list[int]
+    complex: list[list[int]]
+    table: list[list[int]]
+    alone: list[int]
+
+
+def distinct(rules: RuleSet, operands: Iterable[Operand]) -> tuple[list[Operand], list[int]]:
+    """One operand of each sort that a rule set tells apart, and of which sort each operand is."""
+    first: dict[Hashable, Operand] = {}
+    sorts = [first.setdefault(rules.key_of(operand), operand) for operand in operands]
+    found = list(first.values())
+    place = {id(operand): i for i, operand in enumerate(found)}
+    return found, [place[id(operand)] for operand in sorts]
+
+
+def operation_tables(rules: str, operations: Iterable[str], answers: Answers) -> list[list[list[int]]]:
+    """The cells of every pair of sorts of `TYPES`, for each of some operations of two operands."""
+    operands, _ = distinct(get_rules(rules), TYPES)
+    known: dict[Hashable, int] = {}
+
+    def cell(decision: Decision) -> int:
+        # Most operations say the same of a pair but for their own name.
+        told, name = decision.verdict, decision.operation
+        reason = tuple(sentence.replace(name, OPERATION) for sentence in told.reason)
+        key = (*map(id, decision.operands), told.result, told.compute, told.paths, reason)
+        if key not in known:
+            known[key] = answers.number(decision, with_fix=False)
+        return known[key]
+
+    tables: list[list[list[int]]] = []
+    for operation in operations:
+        asked = replace(get_rules(rules))  # with a memory of its own, which goes when it does
+        tables.append([[cell(asked.decide(operation, (a, b))) for b in operands] for a in operands])
+    return tables
+
+
+def ask(rules: str, classes: NumberClasses, answers: Answers) -> Question:
+    """Ask a rule set about everything that can be typed."""
+    asked = replace(get_rules(rules))
+    partners, sorts = distinct(asked, NAMED)
+
+    known: dict[tuple[int, int], int] = {}
+
+    def answer(a: Operand, b: Operand) -> int:
+        pair = (id(a), id(b))
+        if pair not in known:
+            known[pair] = answers.number(asked.decide(None, (a, b)), with_fix=True)
+        return known[pair]
+
+    integers = list(map(as_operand, classes.integers.examples))
+    floats = list(map(as_operand, classes.floats))
+    reals = [as_operand(complex(x, 0.0)) for x in classes.floats]
+    imaginaries = [as_operand(complex(0.0, x)) for x in classes.floats]
+    runs = _float_runs(classes)
+    numbers = [
+        _Alike(integers, _runs(classes.integers.examples)),
+        *(_Alike(x, runs) for x in (floats, reals, imaginaries)),
+    ]
+    # What differs beside none of these may differ beside a number that was not among them: until none is new.
+    asked_about, news = set[int](), partners
+    while news:
+        for each in numbers:
+            each.ask_beside(news, answer)
+        asked_about.update(map(id, news))
+        news = [operand for each in numbers for operand in each.firsts() if id(operand) not in asked_about]
+    of_integer, of_float, of_real, of_imaginary = (each.first_of_each() for each in numbers)
+    lines, columns = list(dict.fromkeys(of_real)), list(dict.fromkeys(of_imaginary))
+    pairs = [as_operand(complex(classes.floats[x], classes.floats[y])) for x in lines for y in columns]
+    sorts_of_numbers = ((integers, of_integer), (floats, of_float), (pairs, list(range(len(pairs)))))
+    operands = [*partners, *(each[i] for each, firsts in sorts_of_numbers for i in dict.fromkeys(firsts))]
+    decided = [[answer(a, b) for b in operands] for a in operands]
+    alone = [answers.number(asked.decide(None, (a,)), with_fix=True) for a in operands]
+    rows, kept = _merged(decided, alone)
+
+    taken = iter(rows[len(partners) :])
+    rows_of_numbers: list[list[int]] = []
+    for _, firsts in sorts_of_numbers:
+        row_of = {first: next(taken) for first in dict.fromkeys(firsts)}
+        rows_of_numbers.append([row_of[first] for first in firsts])
+    in_order = iter(rows_of_numbers[2])
+    return Question(
+        named=[rows[sort] for sort in sorts],
+        integers=rows_of_numbers[0],
+        floats=rows_of_numbers[1],
+        real=[lines.index(first) for first in of_real],
+        imaginary=[columns.index(first) for first in of_imaginary],
+        complex=[[next(in_order) for _ in columns] for _ in lines],
+        table=[[decided[i][j] for j in kept] for i in kept],
+        alone=[alone[i] for i in kept],
+    )
+
+
+class _Alike:
+    """Which numbers have all answers in common.
+
+    Rules compare numbers with bounds, so that what does not differ at two numbers on one side of zero does not differ
+    between them either.
+
+    Args:
+        operands: numbers.
+        runs: their places, in parts, each going away from zero.
+    """
+
+    def __init__(self, operands: Sequence[Operand], runs: Iterable[Sequence[int]]) -> None:
+        self._operands = operands
+        self._runs = [run for run in runs if run]
+        self._rows: list[list[int]] = [[] for _ in operands]
+
+    def ask_beside(self, partners: Iterable[Operand], answer: Callable[[Operand, Operand], int]) -> None:
+        """Ask about every number beside each partner, in both orders."""
+        for partner in partners:
+            for swaps in (False, True):
+
+                def ask_of(number: Operand, partner: Operand = partner, swaps: bool = swaps) -> int:
+                    return answer(partner, number) if swaps else answer(number, partner)
+
+                for run in self._runs:
+                    told = _along([self._operands[place] for place in run], ask_of)
+                    for place, each in zip(run, told, strict=True):
+                        self._rows[place].append(each)
+
+    def first_of_each(self) -> list[int]:
+        """For each number the place of the first that has all its answers."""
+        first: dict[tuple[int, ...], int] = {}
+        return [first.setdefault(tuple(row), place) for place, row in enumerate(self._rows)]
+
+    def firsts(self) -> list[Operand]:
+        """One number of each kind that differs."""
+        return [self._operands[place] for place in dict.fromkeys(self.first_of_each())]
+
+
+def _along(operands: Sequence[Operand], ask_of: Callable[[Operand], int]) -> list[int]:
+    """The answers to all of a run, asked where they change."""
+    told = {place: ask_of(operands[place]) for place in (0, len(operands) - 1)}
+    todo = [(0, len(operands) - 1)]
+    while todo:
+        low, high = todo.pop()
+        if told[low] == told[high]:
+            told |= dict.fromkeys(range(low, high), told[low])
+        elif high - low > 1:
+            middle = (low + high) // 2
+            told[middle] = ask_of(operands[middle])
+            todo += [(low, middle), (middle, high)]
+    return [told[place] for place in range(len(operands))]
+
+
+def _merged(table: list[list[int]], alone: list[int]) -> tuple[list[int], list[int]]:
+    """For each operand its row among those that differ in row, column or alone; and the operands that these are of."""
+    signatures = [(tuple(line), tuple(line[i] for line in table), alone[i]) for i, line in enumerate(table)]
+    kept = {signature: i for i, signature in reversed(list(enumerate(signatures)))}
+    ordered = sorted(kept.values())
+    place = {signatures[i]: n for n, i in enumerate(ordered)}
+    return [place[signature] for signature in signatures], ordered
+
+
+def _runs(examples: Sequence[float], start: int = 0) -> list[list[int]]:
+    """The places of numbers below zero and of the others, each going away from it."""
+    places = range(len(examples))
+    negative = [start + i for i in reversed(places) if examples[i] < 0]
+    return [negative, [start + i for i in places if examples[i] >= 0]]
+
+
+def _float_runs(classes: NumberClasses) -> list[list[int]]:
+    whole, fractional = classes.whole.examples, classes.fractional.examples
+    special = len(whole) + len(fractional)
+    return [*_runs(whole), *_runs(fractional, len(whole)), *([special + i] for i in range(len(SPECIAL)))]

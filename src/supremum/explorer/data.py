@@ -1,0 +1,176 @@
+"""All that the page shows, as plain data: what every rule set decides, and the names for it."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict
+from multiprocessing import get_context
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from supremum.comparisons import DIFFERENCES, difference
+from supremum.decisions import Decision, Verdict
+from supremum.errors import UnknownDtypeError
+from supremum.explorer.answers import Answers
+from supremum.explorer.asking import TYPES, Question, ask, distinct, operation_tables
+from supremum.explorer.numbers import NumberClasses, number_classes
+from supremum.formats import CATEGORIES, FORMATS, Format, as_format
+from supremum.operands import WEAK_NAMES
+from supremum.operations import OPERATIONS
+from supremum.rules import get_rules
+from supremum.rules.registry import HOMES
+from supremum.tables import ALL_TYPES, STANDARD_TYPES, short_name
+
+QUESTION = "result_type"
+BINARY: tuple[str, ...] = tuple(row.name for row in OPERATIONS.values() if row.arity == 2)
+"""The operations that have a table."""
+STEPS = len(HOMES)
+"""How many steps it takes to gather the data: one for each rule set."""
+
+
+def explorer_data(
+    on_step: Callable[[str], None] = lambda _: None, *, operations: Sequence[str] = BINARY, processes: int = 1
+) -> dict[str, Any]:
+    """Everything that is decided, for JSON.
+
+    Args:
+        on_step: called with the name of each rule set when all of its answers are there.
+        operations: the operations to decide, all of two operands.
+        processes: in how many processes to ask; with more than one, the main module must be importable.
+    """
+    classes = number_classes(tuple(HOMES))
+    found: dict[str, _Asked] = {}
+    if processes == 1:
+        for name in HOMES:
+            found[name] = _ask_all(name, operations, classes)
+            on_step(name)
+    else:
+        with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+            names = {pool.submit(_ask_all, name, operations, classes): name for name in HOMES}
+            for future in as_completed(names):
+                found[names[future]] = future.result()
+                on_step(names[future])
+    answers, tables = Answers(), _Tables()
+    rules = [_rules(name, found[name], answers, tables) for name in HOMES]
+    return _names(operations) | {
+        "rules": rules,
+        "tables": tables.all,
+        "results": [(*shown, _category(shown[1])) for shown in answers.results],
+        "texts": answers.texts,
+        "paths": answers.paths,
+        "cells": answers.cells,
+        "numbers": _cuts(classes),
+        "differences": {name: tuple(each)[:2] for name, each in DIFFERENCES.items()},
+        "differing": _differing([shown[1] for shown in answers.results]),
+    }
+
+
+class _Asked(NamedTuple):
+    """What one rule set answers: to the question that names no operation, and to each of some operations."""
+
+    question: Question
+    operations: list[list[list[int]]]
+    answers: Answers
+
+
+class _Tables:
+    """Tables of cells, each once."""
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[tuple[int, ...], ...], int] = {}
+
+    @property
+    def all(self) -> list[tuple[tuple[int, ...], ...]]:
+        return list(self._places)
+
+    def place(self, table: list[list[int]], cells: list[int]) -> int:
+        """The place of a table, its cells being numbered anew."""
+        renumbered = tuple(tuple(cells[cell] for cell in row) for row in table)
+        return self._places.setdefault(renumbered, len(self._places))
+
+
+def _ask_all(name: str, operations: Sequence[str], classes: NumberClasses) -> _Asked:
+    answers = Answers()
+    collects = gc.isenabled()
+    gc.disable()  # all that is made here is kept: to look through it again and again would take a third of the time
+    try:
+        return _Asked(ask(name, classes, answers), operation_tables(name, operations, answers), answers)
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _rules(name: str, asked: _Asked, answers: Answers, tables: _Tables) -> dict[str, Any]:
+    cells = answers.merge(asked.answers)
+    question = asdict(asked.question)
+    question["table"] = tables.place(asked.question.table, cells)
+    question["alone"] = [cells[cell] for cell in asked.question.alone]
+    rules = get_rules(name)
+    return {
+        "name": name,
+        "summary": rules.summary,
+        "source": rules.source,
+        "question": question,
+        "sorts": distinct(rules, TYPES)[1],
+        "operations": [tables.place(table, cells) for table in asked.operations],
+    }
+
+
+def _names(operations: Sequence[str]) -> dict[str, Any]:
+    rows = [OPERATIONS[name] for name in (QUESTION, *operations)]
+    return {
+        "formats": [row.name for row in FORMATS],
+        "kinds": [*WEAK_NAMES, "False", "True"],
+        "types": [(name, short_name(name), name in STANDARD_TYPES) for name in ALL_TYPES],
+        "aliases": _aliases(),
+        "categories": CATEGORIES,
+        "operations": [(row.name, row.result.value) for row in rows],
+    }
+
+
+def _aliases() -> dict[str, str]:
+    """Every other name of a format: NumPy's own, and its codes with and without a byte order."""
+    codes = {f"{order}{dtype.str[1:]}" for dtype in _builtin() for order in ("", "<", ">", "=", "|")}
+    codes |= {f"{order}{dtype.char}" for dtype in _builtin() for order in ("", "<", ">", "=", "|")}
+    named = {name: _format_or_none(name) for name in {*codes, *map(str, np.sctypeDict)}}
+    return {name: row.name for name, row in sorted(named.items()) if row is not None and name != row.name}
+
+
+def _builtin() -> list[np.dtype[Any]]:
+    return [np.dtype(code) for code in np.typecodes["AllInteger"] + "?" + np.typecodes["AllFloat"]]
+
+
+def _format_or_none(name: str) -> Format | None:
+    try:
+        return as_format(name)
+    except UnknownDtypeError:
+        return None
+
+
+def _category(dtype: str) -> str:
+    return as_format(dtype).category if dtype else "refused"
+
+
+def _cuts(classes: NumberClasses) -> dict[str, Any]:
+    """Where classes begin. Ints are written in decimal: many are no number of JSON's."""
+    return {
+        "integers": [str(cut) for cut in classes.integers.cuts],
+        "whole": list(classes.whole.cuts),
+        "fractional": list(classes.fractional.cuts),
+    }
+
+
+def _differing(dtypes: list[str]) -> list[list[int]]:
+    """How each result differs from each, as a place among the differences; -1 where it does not."""
+    names = list(DIFFERENCES)
+    decisions = [_decision(dtype) for dtype in dtypes]
+    found = [[difference(left, right) for right in decisions] for left in decisions]
+    return [[-1 if how is None else names.index(how) for how in row] for row in found]
+
+
+def _decision(dtype: str) -> Decision:
+    verdict = Verdict.accept(as_format(dtype).dtype, 1) if dtype else Verdict.refuse()
+    return Decision("", QUESTION, (), verdict, lambda: None)

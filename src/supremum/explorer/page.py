@@ -1,0 +1,52 @@
+"""The page: its template, style and script, and the data packed into it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from importlib.resources import files
+
+from supremum.explorer.data import BINARY, explorer_data
+from supremum.render.table import PALETTE
+
+_SCRIPTS = ("operands.js", "answers.js", "grid.js", "explorer.js")
+_EXAMPLES = ("uint8 + 256", "int8, uint8", "bfloat16[] float32", "int* float16", "1.5", "2j float64")
+
+
+def explorer_page(
+    on_step: Callable[[str], None] = lambda _: None, *, operations: Sequence[str] = BINARY, processes: int = 1
+) -> str:
+    """One self-contained page to look up what every rule set decides; it needs no network.
+
+    Args:
+        on_step: called with the name of each rule set when all of its answers are there, which takes a while.
+        operations: the operations to offer, all of two operands.
+        processes: in how many processes to ask; with more than one, the main module must be importable.
+
+    Returns:
+        The page as HTML.
+
+    Raises:
+        ModuleNotFoundError: without Jinja2, which `supremum[cli]` brings.
+    """
+    from jinja2 import Environment  # of the extra "cli"
+
+    data = explorer_data(on_step, operations=operations, processes=processes)
+    folder = files("supremum.explorer")
+    template = Environment(autoescape=True).from_string((folder / "template.html.j2").read_text("utf-8"))
+    packed = zlib.compress(json.dumps(data, separators=(",", ":"), allow_nan=False).encode(), 9)
+    kinds = (*data["categories"], "refused")
+    return template.render(
+        data=base64.b64encode(packed).decode(),
+        examples=_EXAMPLES,
+        kinds=kinds,
+        operations=data["operations"],
+        palette={style: PALETTE[style] for style in kinds},
+        rules=data["rules"],
+        script="\n".join((folder / name).read_text("utf-8") for name in _SCRIPTS),
+        style=(folder / "explorer.css").read_text("utf-8"),
+        version=version("supremum"),
+    )

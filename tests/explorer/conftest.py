@@ -1,0 +1,46 @@
+"""One page for all tests, made by the command, and opened in a browser."""
+
+import pytest
+from typer.testing import CliRunner
+
+from browser import open_browser
+from supremum.cli.app import app
+
+OPERATIONS = ("add", "divide", "less")
+
+
+@pytest.fixture(scope="session")
+def path(tmp_path_factory):
+    written = tmp_path_factory.mktemp("explorer") / "explorer.html"
+    named = [part for name in OPERATIONS for part in ("--operation", name)]
+    done = CliRunner().invoke(app, ["explore", "-o", str(written), *named], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert f"{written.stat().st_size:,} bytes" in done.output.replace("\n", "")
+    return written
+
+
+@pytest.fixture(scope="session")
+def browser():
+    with open_browser() as opened:
+        yield opened
+
+
+@pytest.fixture
+def open_page(browser, path):
+    """Opens the page in a window of its own, and asserts in the end that it asked for nothing and raised nothing."""
+    opened, wrong = [], []
+
+    def open_at(link="", *, width=1400, scheme="light"):
+        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        opened.append(page)
+        page.on("request", lambda request: wrong.append(request.url) if not request.url.startswith("file:") else None)
+        page.on("console", lambda message: wrong.append(message.text))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.goto(f"{path.as_uri()}{link}")
+        page.evaluate("window.explorer.then(() => true)")
+        return page
+
+    yield open_at
+    for page in opened:
+        page.close()
+    assert wrong == []

@@ -1,0 +1,144 @@
+"""The page's answers, asked in the browser, are those of the rule sets."""
+
+import math
+import random
+from dataclasses import replace
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pytest
+
+from supremum import explain, result_type
+from supremum.decisions import PromotionError
+from supremum.errors import SupremumError
+from supremum.explorer.numbers import number_classes
+from supremum.formats import format_names
+from supremum.operands import WEAK_NAMES, parse_operand
+from supremum.rules import rule_names
+
+RULES = tuple(name for name in rule_names() if name != "jax")
+NAMED = (*format_names(), *(f"{name}[]" for name in format_names()), *WEAK_NAMES, "True", "False")
+NUMBERS = (
+    "0", "1", "-1", "127", "128", "-128", "-129", "255", "256", "32768", "65504", "65535", "65536", "2147483647",
+    "2147483648", "-2147483649", "4294967296", "9223372036854775807", "9223372036854775808", "-9223372036854775809",
+    "18446744073709551615", "18446744073709551616", str(10**40), str(2**1024), str(-(10**400)),
+    "0.0", "-0.0", "1.5", "-0.5", "255.5", "65504.5", "65519.5",
+    "65520.5", "-65519.5", "-65520.5", "64999.0", "65000.0", "65519.999", "65520.0", "3.4e38", "3.5e38", "-1e39",
+    "1e-46",
+    "1e308", "inf", "-inf", "nan", "2j", "1+2j", "1e39j", "1e39+1j", "65520+0j", "nan+1j", "infj", "1.5-1e300j",
+)  # fmt: skip
+ODD = """
+1_000 1__0 _1 1_ +3 -0 007 0x10 1e400 -1e400 1e-320 .5 5. . 1E5 1e Infinity -INF NaN +nan infinit
+1+2j (1+2j) (1) () -2J 1-j j -j + 1e5j 1e16 1e15 1e-5 0.0001 123456789.125 1.7976931348623157e308
+1j2 1+2 2jj 1++2j inf+nanj -0.0 -0j 0j 1_0.5_0e1_0 1.5+1_0j e 1e5e5 10j5 --1 +-1 1d5
+int float uint8[] uint8[ int* int*[] True true True[] f4 <f4 f4[] half double b1 object str M8 c16 ? d G bool_ Bool
+""".split()  # noqa: SIM905 (a list of seventy lines)
+ASK = """([rules, operation, texts]) => window.explorer.then(({decided, parser}) => {
+    const operands = texts.map((text) => parser.parse(text));
+    return operands.flatMap((a) => operands.map((b) => decided.answer(rules, operation, [a, b]).account));
+})"""
+EXPLAIN = """([rules, pairs]) => window.explorer.then(({decided, parser}) => pairs.map((pair) =>
+    decided.answer(rules, decided.question, pair.map((text) => parser.parse(text))).filled))"""
+EXPLAIN_CALLS = """([rules, calls]) => window.explorer.then(({decided, parser}) => calls.map(([operation, pair]) =>
+    decided.answer(rules, operation, pair.map((text) => parser.parse(text))).filled))"""
+PARSE = "(texts) => window.explorer.then(({parser}) => texts.map((text) => parser.parse(text)?.written ?? null))"
+
+
+def account(decision):
+    return "refused" if decision.result is None else str(decision.result)
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_any_two_operands_are_answered_as_the_rule_set_does(open_page, rules):
+    texts = (*NAMED, *NUMBERS)
+    answers = open_page().evaluate(ASK, [rules, "result_type", texts])
+    operands = [parse_operand(text) for text in texts]
+    expected = [account(explain(a, b, rules=rules)) for a, b in product(operands, repeat=2)]
+    different = [pair for pair, x, y in zip(product(texts, repeat=2), answers, expected, strict=True) if x != y]
+    assert different == []
+
+
+def test_answers_are_those_of_result_type(open_page):
+    # Above the decisions are compared; here the very function, refusals being what it raises.
+    texts = (*format_names(), *WEAK_NAMES)
+    answers = open_page().evaluate(ASK, ["numpy", "result_type", texts])
+    for (a, b), answer in zip(product(texts, repeat=2), answers, strict=True):
+        try:
+            assert answer.split(" as ")[-1] == str(result_type(a, b, rules="numpy"))
+        except PromotionError:
+            assert answer == "refused"
+
+
+@pytest.mark.parametrize("operation", ["add", "divide", "less"])
+def test_operations_are_answered_as_the_rule_sets_do(open_page, operation):
+    texts = (*format_names(), *WEAK_NAMES, "True", "False")
+    page, operands = open_page(), [parse_operand(text) for text in texts]
+    for rules in RULES:
+        answers = page.evaluate(ASK, [rules, operation, texts])
+        decisions = [explain(a, b, operation=operation, rules=rules) for a, b in product(operands, repeat=2)]
+        assert answers == list(map(account, decisions)), rules
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_explanations_of_operations_are_the_decisions_own_but_for_the_fix(open_page, rules):
+    chosen = random.Random(rules)
+    texts = (*format_names(), *WEAK_NAMES, "True")
+    calls = [(chosen.choice(("add", "divide", "less")), chosen.choices(texts, k=2)) for _ in range(100)]
+    for (operation, pair), told in zip(calls, open_page().evaluate(EXPLAIN_CALLS, [rules, calls]), strict=True):
+        decision = explain(*map(parse_operand, pair), operation=operation, rules=rules)
+        rows = [row for row in decision.document().rows if row[0] != "fix"]
+        assert told == "\n".join(map("\t".join, rows)), (operation, pair)
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_explanations_are_the_decisions_own(open_page, rules):
+    chosen = random.Random(rules)
+    texts = [*NAMED, *NUMBERS * 2, *map(number_near_a_cut, [chosen] * 40)]
+    pairs = [chosen.choices(texts, k=2) for _ in range(150)]
+    for pair, told in zip(pairs, open_page().evaluate(EXPLAIN, [rules, pairs]), strict=True):
+        document = explain(*map(parse_operand, pair), rules=rules).document()
+        assert told == "\n".join(map("\t".join, document.rows)), pair
+
+
+@cache
+def cuts():
+    classes = number_classes(RULES)
+    return classes.integers.cuts, classes.whole.cuts + classes.fractional.cuts
+
+
+def number_near_a_cut(chosen):
+    of_integers, of_floats = cuts()
+    at = chosen.choice(of_integers) + chosen.choice((-1, 0, 1))
+    if chosen.random() < 0.4:
+        return str(at)
+    near = [math.nextafter(float(x), to) for x in of_floats for to in (-math.inf, x, math.inf)]
+    first, second = chosen.choices(near, k=2)
+    return repr(first) if chosen.random() < 0.6 else repr(complex(first, second))
+
+
+def test_texts_are_read_as_the_command_line_reads_them(open_page):
+    texts = [
+        *ODD,
+        "9" * 80,
+        "",
+        "int8 ",
+        chr(0x661),
+        *(name for name in np.sctypeDict if isinstance(name, str)),
+    ]
+    read = open_page().evaluate(PARSE, texts)
+    for text, written in zip(texts, read, strict=True):
+        try:
+            expected = str(parse_operand(text))
+        except SupremumError:
+            expected = None
+        assert written == expected or (written is None and not text.isascii()) or text.strip() != text, text
+
+
+def test_arrays_and_those_without_dimensions_are_told_apart(open_page):
+    # A control: the two are answered differently somewhere.
+    page = open_page()
+    told = [page.evaluate(ASK, ["torch", "result_type", ["float64" + end, "float32"]])[1] for end in ("", "[]")]
+    assert told == ["float64", "float32"]
+    zero_d = replace(parse_operand("float64"), ndim=0)
+    assert account(explain(zero_d, "float32", rules="torch")) == "float32"
