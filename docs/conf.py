@@ -10,6 +10,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests"), str(DOCS)]
 import supremum  # noqa: E402
 from generate.coverage import missing_names  # noqa: E402
 from generate.docstrings import literal  # noqa: E402
+from generate.exploring import explorer_files  # noqa: E402
 from generate.readme import closed, relinked  # noqa: E402
 from generate.site import site_files, write_site  # noqa: E402
 
@@ -86,7 +87,7 @@ copybutton_prompt_is_regexp = True
 
 
 def _generate(_app, _config):
-    write_site(site_files(ROOT), DOCS / "generated")
+    write_site(site_files(ROOT) | explorer_files(), DOCS / "generated")
 
 
 def _relink(_app, docname, source):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 from generate.markup import raw_html
 from supremum.comparisons import compare
 from supremum.explorer import explorer_page
 from supremum.render import side_by_side
 
-# Of the operations those that people ask for most, for deciding all takes a minute; `supremum explore` has them all.
+# Of the operations those that people ask for most, for deciding all takes longer; `supremum explore` has them all.
 _OPERATIONS = ("result_type", "add", "divide", "floor_divide", "pow", "less", "bitwise_and", "where")
 _LINK = '<a href="_static/explorer.html">Explore every rule set</a>'
 EXPLORER_LINK = f"<p>{_LINK}: type operands and see all answers, or compare two rule sets cell by cell.</p>"
@@ -16,7 +18,7 @@ EXPLORER_LINK = f"<p>{_LINK}: type operands and see all answers, or compare two 
 
 def explorer_files() -> dict[str, str]:
     """The explorer by its path."""
-    return {"static/explorer.html": explorer_page(operations=_OPERATIONS)}
+    return {"static/explorer.html": explorer_page(operations=_OPERATIONS, processes=os.cpu_count() or 1)}
 
 
 def both_tables(before: str, after: str) -> dict[str, str]:

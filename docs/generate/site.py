@@ -6,7 +6,6 @@ from pathlib import Path
 
 from generate.api import api_pages
 from generate.departing import departures_page
-from generate.exploring import explorer_files
 from generate.markup import kinds_css
 from generate.matrix import matrix_page
 from generate.migration_pages import migration_pages
@@ -17,7 +16,7 @@ from generate.rule_pages import rule_pages
 
 
 def site_files(root: Path) -> dict[str, str]:
-    """Every generated file by its path under docs/generated/.
+    """Every generated page by its path under docs/generated/, and what they show; the explorer takes longer than all.
 
     Args:
         root: the repository.
@@ -29,9 +28,7 @@ def site_files(root: Path) -> dict[str, str]:
         "parts/question.md": question_table(),
         "static/kinds.css": kinds_css(),
     }
-    return (
-        pages | explorer_files() | lattice_files() | readme_pages(root) | rule_pages() | migration_pages() | api_pages()
-    )
+    return pages | lattice_files() | readme_pages(root) | rule_pages() | migration_pages() | api_pages()
 
 
 def write_site(files: dict[str, str], folder: Path) -> None:
