@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 from browser import open_browser
 from supremum.cli.app import app
 
-OPERATIONS = ("add", "divide", "less")
+OPERATIONS = ("add", "divide", "less", "maximum")
 
 
 @pytest.fixture(scope="session")

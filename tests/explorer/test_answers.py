@@ -70,21 +70,35 @@ def test_answers_are_those_of_result_type(open_page):
             assert answer == "refused"
 
 
-@pytest.mark.parametrize("operation", ["add", "divide", "less"])
-def test_operations_are_answered_as_the_rule_sets_do(open_page, operation):
+@pytest.mark.parametrize("rules", RULES)
+def test_operators_are_answered_as_the_rule_set_does(open_page, rules):
+    chosen, page = random.Random(rules), open_page()
+    for operation in ("add", "divide", "less"):
+        texts = (*format_names(), *WEAK_NAMES, "True", *NUMBERS[::2], *(number_near_a_cut(chosen) for _ in range(8)))
+        texts += tuple(chosen.sample([name for name in NAMED if name.endswith("[]")], 8))
+        operands = [parse_operand(text) for text in texts]
+        answers = page.evaluate(ASK, [rules, operation, texts])
+        expected = [account(explain(a, b, operation=operation, rules=rules)) for a, b in product(operands, repeat=2)]
+        different = [pair for pair, x, y in zip(product(texts, repeat=2), answers, expected, strict=True) if x != y]
+        assert different == [], operation
+
+
+def test_other_operations_are_answered_for_arrays_and_kinds(open_page):
     texts = (*format_names(), *WEAK_NAMES, "True", "False")
     page, operands = open_page(), [parse_operand(text) for text in texts]
     for rules in RULES:
-        answers = page.evaluate(ASK, [rules, operation, texts])
-        decisions = [explain(a, b, operation=operation, rules=rules) for a, b in product(operands, repeat=2)]
+        answers = page.evaluate(ASK, [rules, "maximum", texts])
+        decisions = [explain(a, b, operation="maximum", rules=rules) for a, b in product(operands, repeat=2)]
         assert answers == list(map(account, decisions)), rules
 
 
 @pytest.mark.parametrize("rules", RULES)
 def test_explanations_of_operations_are_the_decisions_own_but_for_the_fix(open_page, rules):
     chosen = random.Random(rules)
-    texts = (*format_names(), *WEAK_NAMES, "True")
+    simple = (*format_names(), *WEAK_NAMES, "True")
+    texts = (*simple, *NUMBERS, *map(number_near_a_cut, [chosen] * 20))
     calls = [(chosen.choice(("add", "divide", "less")), chosen.choices(texts, k=2)) for _ in range(100)]
+    calls += [("maximum", chosen.choices(simple, k=2)) for _ in range(20)]
     for (operation, pair), told in zip(calls, open_page().evaluate(EXPLAIN_CALLS, [rules, calls]), strict=True):
         decision = explain(*map(parse_operand, pair), operation=operation, rules=rules)
         rows = [row for row in decision.document().rows if row[0] != "fix"]

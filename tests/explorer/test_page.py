@@ -6,6 +6,7 @@ import pytest
 
 from supremum import explain
 from supremum.comparisons import compare
+from supremum.operands import parse_operand
 from supremum.rules import rule_names
 from supremum.tables import ALL_TYPES, STANDARD_TYPES, rule_table, short_name
 
@@ -43,22 +44,41 @@ def typed(page, text):
     }
 
 
-def test_every_rule_set_answers_what_is_typed(open_page):
-    answers = typed(open_page(), "uint8 + 256")
+@pytest.mark.parametrize(
+    ("text", "operation"), [("uint8, 256", None), ("uint8 + 256", "add"), ("int8 / 2.5", "divide")]
+)
+def test_every_rule_set_answers_what_is_typed(open_page, text, operation):
+    answers = typed(open_page(), text)
     assert set.union(*answers.values()) == RULES
     assert sum(map(len, answers.values())) == len(RULES)
+    operands = [parse_operand(word) for word in re.findall(r"[\w.]+", text)]
     for shown, names in answers.items():
         for name in names:
-            decision = explain("uint8", 256, rules=name)
+            decision = explain(*operands, operation=operation, rules=name)
             assert shown == (str(decision.result) if decision else "refused")
 
 
 def test_separators_are_those_people_use(open_page):
     page = open_page()
     expected = typed(page, "uint8 256")
-    for text in ("uint8, 256", "uint8+256", " uint8 ,256 ", "uint8 + 256", "u1 256"):
+    for text in ("uint8, 256", " uint8 ,256 ", "u1 256"):
         assert typed(page, text) == expected
     assert typed(page, "uint8 255") != expected
+
+
+def test_an_operator_chooses_the_operation_and_the_list_takes_its_place(open_page):
+    page = open_page()
+    unnamed = typed(page, "uint8 256")
+    added = typed(page, "uint8 + 256")
+    assert added != unnamed
+    assert page.input_value("#operation") == "add"
+    assert "add under jax-x64" in page.inner_text("caption")
+    assert typed(page, "uint8+256") == added
+    page.select_option("#operation", "divide")
+    assert page.input_value("#operands") == "uint8, 256"
+    assert page.input_value("#operation") == "divide"
+    typed(page, "uint8 / 256 + 1")
+    assert "+ is no operand" in page.inner_text("#problem")
 
 
 def test_an_answer_has_its_reason_and_its_fix(open_page):
@@ -85,7 +105,10 @@ def test_the_fix_of_an_operations_refusal_is_for_the_command_line(open_page):
     [
         ("flaot16 int8", "unknown operand flaot16: did you mean float16"),
         ("int", "did you mean int*"),
-        ("uint8 - 1", "- is no operand"),
+        ("uint8 - 1", "this page was made without subtract"),
+        ("- uint8", "- is no operand"),
+        ("uint8 @ int8", "@ is no operand"),
+        ("uint8 + int8 / 2", "/ is no operand"),
         ("xyzzy", "give a dtype such as uint8"),
         ("int8 uint8 1.5", "supremum explain int8 uint8 1.5 --rules all"),
         ("int8[] 'x", "unknown operand 'x"),
@@ -100,13 +123,13 @@ def test_what_it_cannot_answer_it_says(open_page, text, said):
     assert page.inner_text("#problem") == ""
 
 
-def test_numbers_beside_an_operation_are_for_the_command_line(open_page):
-    page = open_page("#operation=add")
+def test_numbers_beside_an_operation_without_an_operator_are_for_the_command_line(open_page):
+    page = open_page("#operation=maximum")
     assert typed(page, "uint8 256") == {}
-    assert "supremum explain uint8 256 --operation add --rules all" in page.inner_text("#problem")
+    assert "supremum explain uint8 256 --operation maximum --rules all" in page.inner_text("#problem")
     assert typed(page, "int*[]") == {}
     assert typed(page, "uint8[] int*") == {}
-    assert "supremum explain 'uint8[]' 'int*' --operation add" in page.inner_text("#problem")
+    assert "supremum explain 'uint8[]' 'int*' --operation maximum" in page.inner_text("#problem")
     assert "two operands" in (typed(page, "uint8") or page.inner_text("#problem"))
     assert set.union(*typed(page, "uint8 int*").values()) == RULES
 

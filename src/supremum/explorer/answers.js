@@ -10,21 +10,26 @@ class Decided {
     this.simple = data.formats.length + data.kinds.length;
   }
 
-  // Whether the data has this operand for this operation: numbers and 0-d arrays only where none is named.
+  // Whether the data has these operands for this operation: some operations are asked about arrays and kinds alone.
   has(operation, operands) {
     if (operation === this.question) return operands.length <= 2;
-    return operands.length === 2 && operands.every(({ sort, place }) => sort === "named" && place < this.simple);
+    return operands.length === 2 && (this.isWhole(operation) || operands.every(({ sort, place }) => sort === "named" && place < this.simple));
   }
 
-  row({ question }, { sort, place }) {
+  // Whether an operation is answered for numbers and 0-d arrays too.
+  isWhole(operation) {
+    return operation in this.data.rules[0].questions;
+  }
+
+  row(question, { sort, place }) {
     if (sort !== "complex") return question[sort][place];
     return question.complex[question.real[place[0]]][question.imaginary[place[1]]];
   }
 
-  cell(rules, operation, operands) {
-    const { question, sorts, operations } = rules;
-    if (operation === this.question) {
-      const [a, b] = operands.map((operand) => this.row(rules, operand));
+  cell({ questions, sorts, operations }, operation, operands) {
+    if (this.isWhole(operation)) {
+      const question = questions[operation];
+      const [a, b] = operands.map((operand) => this.row(question, operand));
       return operands.length === 1 ? question.alone[a] : this.data.tables[question.table][a][b];
     }
     const [a, b] = operands.map(({ place }) => sorts[place]);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from supremum.decisions import Decision
 from supremum.explorer.answers import OPERATION, Answers
@@ -22,14 +23,14 @@ NAMED: tuple[Operand, ...] = (*TYPES, *(replace(operand, ndim=0) for operand in 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """All answers to the question that names no operation.
+    """All answers under one operation, or where none is named.
 
     Args:
         named, integers, floats: the row of each operand of `NAMED`, and of each class of numbers.
         real, imaginary: the row and the column in `complex` of each class of floats, as parts of a complex number.
         complex: the row of a complex number.
         table: the cell for each pair of rows.
-        alone: the cell of each row, for one operand.
+        alone: the cell of each row, for one operand; empty where an operation is named.
     """
 
     named: list[int]
@@ -51,81 +52,103 @@ def distinct(rules: RuleSet, operands: Iterable[Operand]) -> tuple[list[Operand]
     return found, [place[id(operand)] for operand in sorts]
 
 
-def operation_tables(rules: str, operations: Iterable[str], answers: Answers) -> list[list[list[int]]]:
-    """The cells of every pair of sorts of `TYPES`, for each of some operations of two operands."""
-    operands, _ = distinct(get_rules(rules), TYPES)
-    known: dict[Hashable, int] = {}
+class Asker:
+    """Asks one rule set, and remembers what it was told.
 
-    def cell(decision: Decision) -> int:
+    Args:
+        rules: name of the rule set.
+        classes: the numbers that can be told apart.
+        answers: where the answers are put.
+    """
+
+    def __init__(self, rules: str, classes: NumberClasses, answers: Answers) -> None:
+        self._rules, self._classes, self._answers = get_rules(rules), classes, answers
+        self._simple, _ = distinct(self._rules, TYPES)
+        self._partners, self._sorts = distinct(self._rules, NAMED)
+        self._integers = list(map(as_operand, classes.integers.examples))
+        self._floats = list(map(as_operand, classes.floats))
+        self._complex = cache(_complex)
+        self._known: dict[Hashable, int] = {}
+
+    def table(self, operation: str) -> list[list[int]]:
+        """The cells of every pair of sorts of `TYPES`, for an operation of two operands."""
+        asked = replace(self._rules)  # with a memory of its own, which goes when it does
+        return [[self._cell(asked.decide(operation, (a, b))) for b in self._simple] for a in self._simple]
+
+    def _cell(self, decision: Decision) -> int:
         # Most operations say the same of a pair but for their own name.
         told, name = decision.verdict, decision.operation
         reason = tuple(sentence.replace(name, OPERATION) for sentence in told.reason)
         key = (*map(id, decision.operands), told.result, told.compute, told.paths, reason)
-        if key not in known:
-            known[key] = answers.number(decision, with_fix=False)
-        return known[key]
+        if key not in self._known:
+            self._known[key] = self._answers.number(decision, with_fix=False)
+        return self._known[key]
 
-    tables: list[list[list[int]]] = []
-    for operation in operations:
-        asked = replace(get_rules(rules))  # with a memory of its own, which goes when it does
-        tables.append([[cell(asked.decide(operation, (a, b))) for b in operands] for a in operands])
-    return tables
+    def question(self, operation: str | None = None) -> Question:
+        """Ask about everything that can be typed.
+
+        Args:
+            operation: name of an operation of two operands, whose refusals are stored without their fixes; None where
+                no particular one is meant.
+        """
+        asked = replace(self._rules)
+        asked_before: dict[tuple[int, int], int] = {}
+
+        def cell(*operands: Operand) -> int:
+            if operation is None:
+                return self._answers.number(asked.decide(None, operands), with_fix=True)
+            return self._cell(asked.decide(operation, operands))
+
+        def answer(a: Operand, b: Operand) -> int:
+            pair = (id(a), id(b))
+            if pair not in asked_before:
+                asked_before[pair] = cell(a, b)
+            return asked_before[pair]
+
+        integers, floats, partners = self._integers, self._floats, self._partners
+        parts = self._classes.floats
+        reals, imaginaries = [self._complex(x, 0.0) for x in parts], [self._complex(0.0, x) for x in parts]
+        runs = _float_runs(self._classes)
+        numbers = [
+            _Alike(integers, _runs(self._classes.integers.examples)),
+            *(_Alike(x, runs) for x in (floats, reals, imaginaries)),
+        ]
+        # What differs beside none of these may differ beside a number that was not among them: until none is new.
+        asked_about, news = set[int](), partners
+        while news:
+            for each in numbers:
+                each.ask_beside(news, answer)
+            asked_about.update(map(id, news))
+            news = [operand for each in numbers for operand in each.firsts() if id(operand) not in asked_about]
+        of_integer, of_float, of_real, of_imaginary = (each.first_of_each() for each in numbers)
+        lines, columns = list(dict.fromkeys(of_real)), list(dict.fromkeys(of_imaginary))
+        pairs = [self._complex(parts[x], parts[y]) for x in lines for y in columns]
+        sorts_of_numbers = ((integers, of_integer), (floats, of_float), (pairs, list(range(len(pairs)))))
+        operands = [*partners, *(each[i] for each, firsts in sorts_of_numbers for i in dict.fromkeys(firsts))]
+        decided = [[answer(a, b) for b in operands] for a in operands]
+        alone = [cell(a) if operation is None else 0 for a in operands]
+        rows, kept = _merged(decided, alone)
+
+        taken = iter(rows[len(partners) :])
+        rows_of_numbers: list[list[int]] = []
+        for _, firsts in sorts_of_numbers:
+            row_of = {first: next(taken) for first in dict.fromkeys(firsts)}
+            rows_of_numbers.append([row_of[first] for first in firsts])
+        in_order = iter(rows_of_numbers[2])
+        return Question(
+            named=[rows[sort] for sort in self._sorts],
+            integers=rows_of_numbers[0],
+            floats=rows_of_numbers[1],
+            real=[lines.index(first) for first in of_real],
+            imaginary=[columns.index(first) for first in of_imaginary],
+            complex=[[next(in_order) for _ in columns] for _ in lines],
+            table=[[decided[i][j] for j in kept] for i in kept],
+            alone=[alone[i] for i in kept] if operation is None else [],
+        )
 
 
-def ask(rules: str, classes: NumberClasses, answers: Answers) -> Question:
-    """Ask a rule set about everything that can be typed."""
-    asked = replace(get_rules(rules))
-    partners, sorts = distinct(asked, NAMED)
-
-    known: dict[tuple[int, int], int] = {}
-
-    def answer(a: Operand, b: Operand) -> int:
-        pair = (id(a), id(b))
-        if pair not in known:
-            known[pair] = answers.number(asked.decide(None, (a, b)), with_fix=True)
-        return known[pair]
-
-    integers = list(map(as_operand, classes.integers.examples))
-    floats = list(map(as_operand, classes.floats))
-    reals = [as_operand(complex(x, 0.0)) for x in classes.floats]
-    imaginaries = [as_operand(complex(0.0, x)) for x in classes.floats]
-    runs = _float_runs(classes)
-    numbers = [
-        _Alike(integers, _runs(classes.integers.examples)),
-        *(_Alike(x, runs) for x in (floats, reals, imaginaries)),
-    ]
-    # What differs beside none of these may differ beside a number that was not among them: until none is new.
-    asked_about, news = set[int](), partners
-    while news:
-        for each in numbers:
-            each.ask_beside(news, answer)
-        asked_about.update(map(id, news))
-        news = [operand for each in numbers for operand in each.firsts() if id(operand) not in asked_about]
-    of_integer, of_float, of_real, of_imaginary = (each.first_of_each() for each in numbers)
-    lines, columns = list(dict.fromkeys(of_real)), list(dict.fromkeys(of_imaginary))
-    pairs = [as_operand(complex(classes.floats[x], classes.floats[y])) for x in lines for y in columns]
-    sorts_of_numbers = ((integers, of_integer), (floats, of_float), (pairs, list(range(len(pairs)))))
-    operands = [*partners, *(each[i] for each, firsts in sorts_of_numbers for i in dict.fromkeys(firsts))]
-    decided = [[answer(a, b) for b in operands] for a in operands]
-    alone = [answers.number(asked.decide(None, (a,)), with_fix=True) for a in operands]
-    rows, kept = _merged(decided, alone)
-
-    taken = iter(rows[len(partners) :])
-    rows_of_numbers: list[list[int]] = []
-    for _, firsts in sorts_of_numbers:
-        row_of = {first: next(taken) for first in dict.fromkeys(firsts)}
-        rows_of_numbers.append([row_of[first] for first in firsts])
-    in_order = iter(rows_of_numbers[2])
-    return Question(
-        named=[rows[sort] for sort in sorts],
-        integers=rows_of_numbers[0],
-        floats=rows_of_numbers[1],
-        real=[lines.index(first) for first in of_real],
-        imaginary=[columns.index(first) for first in of_imaginary],
-        complex=[[next(in_order) for _ in columns] for _ in lines],
-        table=[[decided[i][j] for j in kept] for i in kept],
-        alone=[alone[i] for i in kept],
-    )
+def _complex(real: float, imaginary: float) -> Operand:
+    return as_operand(complex(real, imaginary))
 
 
 class _Alike:

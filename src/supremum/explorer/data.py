@@ -15,7 +15,7 @@ from supremum.comparisons import DIFFERENCES, difference
 from supremum.decisions import Decision, Verdict
 from supremum.errors import UnknownDtypeError
 from supremum.explorer.answers import Answers
-from supremum.explorer.asking import TYPES, Question, ask, distinct, operation_tables
+from supremum.explorer.asking import TYPES, Asker, Question, distinct
 from supremum.explorer.numbers import NumberClasses, number_classes
 from supremum.formats import CATEGORIES, FORMATS, Format, as_format
 from supremum.operands import WEAK_NAMES
@@ -27,6 +27,18 @@ from supremum.tables import ALL_TYPES, STANDARD_TYPES, short_name
 QUESTION = "result_type"
 BINARY: tuple[str, ...] = tuple(row.name for row in OPERATIONS.values() if row.arity == 2)
 """The operations that have a table."""
+OPERATORS: dict[str, str] = {
+    "+": "add",
+    "-": "subtract",
+    "*": "multiply",
+    "/": "divide",
+    "//": "floor_divide",
+    "%": "remainder",
+    "**": "pow",
+    "==": "equal",
+    "<": "less",
+}
+"""What can be typed between two operands, and is answered for numbers and 0-d arrays too, which takes longer."""
 STEPS = len(HOMES)
 """How many steps it takes to gather the data: one for each rule set."""
 
@@ -69,10 +81,16 @@ def explorer_data(
 
 
 class _Asked(NamedTuple):
-    """What one rule set answers: to the question that names no operation, and to each of some operations."""
+    """What one rule set answers.
 
-    question: Question
-    operations: list[list[list[int]]]
+    Args:
+        questions: to everything that can be typed, by the operation.
+        tables: to two types, for every operation.
+        answers: what the cells of these stand for.
+    """
+
+    questions: dict[str, Question]
+    tables: list[list[list[int]]]
     answers: Answers
 
 
@@ -97,7 +115,10 @@ def _ask_all(name: str, operations: Sequence[str], classes: NumberClasses) -> _A
     collects = gc.isenabled()
     gc.disable()  # all that is made here is kept: to look through it again and again would take a third of the time
     try:
-        return _Asked(ask(name, classes, answers), operation_tables(name, operations, answers), answers)
+        asker = Asker(name, classes, answers)
+        questions = {QUESTION: asker.question()}
+        questions |= {each: asker.question(each) for each in OPERATORS.values() if each in operations}
+        return _Asked(questions, [asker.table(each) for each in operations], answers)
     finally:
         if collects:
             gc.enable()
@@ -105,17 +126,19 @@ def _ask_all(name: str, operations: Sequence[str], classes: NumberClasses) -> _A
 
 def _rules(name: str, asked: _Asked, answers: Answers, tables: _Tables) -> dict[str, Any]:
     cells = answers.merge(asked.answers)
-    question = asdict(asked.question)
-    question["table"] = tables.place(asked.question.table, cells)
-    question["alone"] = [cells[cell] for cell in asked.question.alone]
+    questions = {
+        operation: asdict(question)
+        | {"table": tables.place(question.table, cells), "alone": [cells[cell] for cell in question.alone]}
+        for operation, question in asked.questions.items()
+    }
     rules = get_rules(name)
     return {
         "name": name,
         "summary": rules.summary,
         "source": rules.source,
-        "question": question,
+        "questions": questions,
         "sorts": distinct(rules, TYPES)[1],
-        "operations": [tables.place(table, cells) for table in asked.operations],
+        "operations": [tables.place(table, cells) for table in asked.tables],
     }
 
 
@@ -127,6 +150,7 @@ def _names(operations: Sequence[str]) -> dict[str, Any]:
         "types": [(name, short_name(name), name in STANDARD_TYPES) for name in ALL_TYPES],
         "aliases": _aliases(),
         "categories": CATEGORIES,
+        "operators": OPERATORS,
         "operations": [(row.name, row.result.value) for row in rows],
     }
 

@@ -49,7 +49,7 @@ class Page {
     this.parser = new Parser(data);
     this.grid = new Grid(this.decided, find("table"), find("detail"), (pair) => this.link(pair));
     find("operands").addEventListener("input", () => { this.answer(); this.link(); });
-    find("operation").addEventListener("change", () => { this.answer(); this.draw(); });
+    find("operation").addEventListener("change", () => { this.unwrite(); this.answer(); this.draw(); });
     for (const id of ["rules", "against", "types"]) find(id).addEventListener("change", () => this.draw());
     for (const button of document.querySelectorAll(".example")) {
       button.addEventListener("click", () => { find("operands").value = button.textContent; this.answer(); this.link(); });
@@ -90,9 +90,19 @@ class Page {
     this.link();
   }
 
+  // What is chosen in the list stands in the place of an operator between the operands.
+  unwrite() {
+    const { operands, operation } = this.parser.parseLine(find("operands").value);
+    if (operation) find("operands").value = operands.map(({ typed }) => typed).join(", ");
+  }
+
   answer() {
     const line = find("operands").value;
-    const { operands, problem } = this.parser.parseLine(line);
+    const { operands, operation: written, problem } = this.parser.parseLine(line);
+    if (written && written !== find("operation").value) {
+      find("operation").value = written;
+      this.draw();
+    }
     const operation = find("operation").value;
     const said = problem || (operands.length ? this.missing(operation, operands) : "");
     find("problem").textContent = said;

@@ -60,6 +60,8 @@ class Parser {
     this.kinds = new Map(data.kinds.map((name, place) => [name, data.formats.length + place]));
     this.aliases = new Map(Object.entries(data.aliases));
     this.simple = data.formats.length + data.kinds.length;
+    this.operators = new Map(Object.entries(data.operators));
+    this.operations = new Set(data.operations.map(([name]) => name));
     this.integers = data.numbers.integers.map(BigInt);
     this.whole = data.numbers.whole;
     this.fractional = data.numbers.fractional;
@@ -110,20 +112,28 @@ class Parser {
     return { sort: "named", place, name, written: bare === text ? name : `${name}[]`, typed: text };
   }
 
-  // What stands in a line of text: operands with commas, spaces or plus signs between; or what is wrong with it.
+  // What stands in a line of text: operands with commas, spaces or an operator between, and the operation that this is;
+  // or what is wrong with it.
   parseLine(line) {
     const operands = [];
+    let operation = "";
     for (const word of line.trim().split(/[\s,]+/)) {
-      if (word === "" || word === "+") continue;
-      if (/^[-*/%@<>=!&|^~]+$/.test(word)) {
-        return { operands: [], problem: `${word} is no operand: put the operation into the field beside, and here a space` };
-      }
+      if (word === "") continue;
       const found = this.parse(word);
       const parts = found ? [found] : this.parseSum(word);
-      if (!parts) return { operands: [], problem: this.unknown(word) };
-      operands.push(...parts);
+      if (parts) {
+        if (parts.length > 1) operation ||= this.operators.get("+");
+        operands.push(...parts);
+      } else if (this.operators.has(word) && operands.length && !(operation && operation !== this.operators.get(word))) {
+        operation = this.operators.get(word);
+      } else {
+        return { operands: [], operation: "", problem: this.unknown(word) };
+      }
     }
-    return { operands, problem: "" };
+    if (operation && !this.operations.has(operation)) {
+      return { operands: [], operation: "", problem: `this page was made without ${operation}: put a comma between the operands, or choose an operation that it has` };
+    }
+    return { operands, operation, problem: "" };
   }
 
   // Operands with nothing but a plus sign between.
@@ -138,6 +148,9 @@ class Parser {
   }
 
   unknown(word) {
+    if (/^[-+*/%@<>=!&|^~]+$/.test(word)) {
+      return `${word} is no operand: put one operation between two operands, or into the field beside`;
+    }
     const bare = word.replace(/\[\]$/, "");
     const known = [...this.kinds.keys(), ...this.formats.keys()];
     const near = known
