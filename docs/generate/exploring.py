@@ -10,7 +10,7 @@ from supremum.explorer import explorer_page
 from supremum.render import side_by_side
 
 # Of the operations those that people ask for most, for deciding all takes longer; `supremum explore` has them all.
-_OPERATIONS = ("result_type", "add", "divide", "pow", "less", "bitwise_and", "where")
+_OPERATIONS = ("add", "divide", "pow", "less", "bitwise_and", "where")
 _LINK = '<a href="_static/explorer.html">Explore every rule set</a>'
 EXPLORER_LINK = f"<p>{_LINK}: type operands and see all answers, or compare two rule sets cell by cell.</p>"
 """What leads to the explorer from the first page, in HTML."""

@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from supremum.cli.output import put_text
-from supremum.errors import UnknownNameError
 from supremum.operations import as_operation
 
 
@@ -27,9 +26,6 @@ def explore(
     from supremum.explorer import explorer_page  # needs Jinja2: only this command waits for it
     from supremum.explorer.data import BINARY, STEPS
 
-    for name in operation or ():
-        if as_operation(name).name not in BINARY:
-            raise UnknownNameError("operation of two operands", name, BINARY)
     operations = tuple(dict.fromkeys(as_operation(name).name for name in operation or BINARY))
     console = Console(stderr=True)
     columns = (TextColumn("{task.description:<20}"), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())

@@ -13,7 +13,7 @@ import numpy as np
 
 from supremum.comparisons import DIFFERENCES, difference
 from supremum.decisions import Decision, Verdict
-from supremum.errors import UnknownDtypeError
+from supremum.errors import UnknownDtypeError, UnknownNameError
 from supremum.explorer.answers import Answers
 from supremum.explorer.asking import TYPES, Asker, Question, distinct
 from supremum.explorer.numbers import NumberClasses, number_classes
@@ -52,7 +52,13 @@ def explorer_data(
         on_step: called with the name of each rule set when all of its answers are there.
         operations: the operations to decide, all of two operands.
         processes: in how many processes to ask; with more than one, the main module must be importable.
+
+    Raises:
+        UnknownNameError: for the name of no operation of two operands.
     """
+    for name in operations:
+        if name not in BINARY:
+            raise UnknownNameError("operation of two operands", name, BINARY)
     classes = number_classes(tuple(HOMES))
     found: dict[str, _Asked] = {}
     if processes == 1:

@@ -30,6 +30,7 @@ def explorer_page(
         The page as HTML.
 
     Raises:
+        UnknownNameError: for the name of no operation of two operands.
         ModuleNotFoundError: without Jinja2, which `supremum[cli]` brings.
     """
     from jinja2 import Environment  # of the extra "cli"
