@@ -32,8 +32,11 @@ UNARY = (
 )
 HELD = ("u8", "i8", "f8", "c16")
 """What JAX holds in 32 bits while x64 is off, so that there are no arrays of it."""
-EAGER = "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift hypot nextafter fmax fmin"
-"""The operations with two operands whose symbolic form was found to differ from what it does to arrays."""
+EAGER = (
+    "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift hypot nextafter fmax fmin"
+    " floor_divide pow atan2 logaddexp"
+)
+"""The operations with two operands that are asked what they do to arrays too."""
 REFUSALS = {
     "n": ("no-kernel", r"not accept dtype|not well defined|not support complex|not inexact|only supports"),
     "8": ("float8", "float8"),

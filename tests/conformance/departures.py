@@ -152,6 +152,15 @@ DEPARTURES: list[Departure] = [
         "the symbolic form keeps bool; the function shifts arrays of bool in int32",
     ),
     Departure(
+        "keras", "symbolic", "floor_divide pow", "bool bool()", "bool bool()", "int32", "bool", 6,
+        "the symbolic form keeps bool; the function divides and raises arrays of bool in int32",
+    ),
+    Departure(
+        "keras", "eager", "atan2 logaddexp", "bfloat16 float16", "float*", "tensor", "float32", 8,
+        "the function takes a Python float for a float32 array; result_type does not, nor the form of logaddexp",
+        either_order=True,
+    ),
+    Departure(
         "keras", "symbolic", _SHIFTS, "uint64 int64", "bool() int*", "uint32 int32", "tensor", 8,
         "a symbolic tensor shifted by a number keeps 64 bits; on JAX with x64 off there is no array of them",
     ),
@@ -165,7 +174,8 @@ DEPARTURES: list[Departure] = [
         either_order=True,
     ),
     Departure(
-        "keras", "eager", "hypot nextafter fmax fmin", _FLOAT8, "tensor scalar", "refused", _FLOAT8, 168,
+        "keras", "eager", "hypot nextafter fmax fmin floor_divide pow", _FLOAT8, "tensor scalar",
+        "refused", _FLOAT8, 252,
         "the function leaves arrays of float8 to JAX, which promotes them; result_type and the symbolic form refuse",
         either_order=True,
     ),
@@ -183,16 +193,12 @@ DEPARTURES: list[Departure] = [
     Departure(
         "tf-all", "operator", "multiply", "bool", "tensor scalar", "any", "bool", 44, _BOOL_TIMES, either_order=True,
     ),
-    Departure(
-        "tf-all", "operator", _BITWISE, "bool() int*", "bool integer", "any", "refused", 48, _TF_COMMUTES,
-    ),
+    Departure("tf-all", "operator", _BITWISE, "bool() int*", "bool integer", "any", "refused", 48, _TF_COMMUTES),
     Departure("tf-all", "function", _TF_UNPROMOTED, "bool() int* float*", "tensor", "any", "refused", 77, _TF_COMMUTES),
     Departure(
         "tf-safe", "operator", "multiply", "bool", "tensor scalar", "any", "bool", 44, _BOOL_TIMES, either_order=True,
     ),
-    Departure(
-        "tf-safe", "operator", _BITWISE, "bool() int*", "bool integer", "any", "refused", 48, _TF_COMMUTES,
-    ),
+    Departure("tf-safe", "operator", _BITWISE, "bool() int*", "bool integer", "any", "refused", 48, _TF_COMMUTES),
     Departure(
         "tf-safe", "function", _TF_UNPROMOTED, "bool() int* float*", "tensor", "any", "refused", 77, _TF_COMMUTES,
     ),
@@ -202,15 +208,9 @@ DEPARTURES: list[Departure] = [
     Departure(
         "tf-off", "numpy", "hypot logaddexp", "tensor scalar", "tensor scalar", _TF_FLOATS, "any", 20, _TNP_CONSTANTS,
     ),
-    Departure(
-        "tf-off", "numpy", "trunc signbit log2 log10", "tensor scalar", "", "refused", "any", 44, _TNP_PROMOTES,
-    ),
-    Departure(
-        "tf-off", "numpy", "trunc log2 log10", "tensor scalar", "", _TF_FLOATS, "any", 6, _TNP_CONSTANTS,
-    ),
-    Departure(
-        "tf-off", "numpy", "positive", "int* float*", "", "int32 float32", "int64 float64", 2, _TNP_CONSTANTS,
-    ),
+    Departure("tf-off", "numpy", "trunc signbit log2 log10", "tensor scalar", "", "refused", "any", 44, _TNP_PROMOTES),
+    Departure("tf-off", "numpy", "trunc log2 log10", "tensor scalar", "", _TF_FLOATS, "any", 6, _TNP_CONSTANTS),
+    Departure("tf-off", "numpy", "positive", "int* float*", "", "int32 float32", "int64 float64", 2, _TNP_CONSTANTS),
     Departure(
         "tf-all", "function", "bitwise_invert", "integer int*", "", "int32* int64*", "int32 int64", 3,
         "the function forgets that its operand is weak; the operator does not",
@@ -221,12 +221,8 @@ DEPARTURES: list[Departure] = [
     Departure(
         "tf-all", "numpy", "hypot logaddexp", "tensor scalar", "tensor scalar", _TF_FLOATS, "any", 20, _TNP_CONSTANTS,
     ),
-    Departure(
-        "tf-all", "numpy", "trunc signbit log2 log10", "tensor scalar", "", "refused", "any", 52, _TNP_PROMOTES,
-    ),
-    Departure(
-        "tf-all", "numpy", "trunc log2 log10", "tensor scalar", "", _TF_FLOATS, "any", 13, _TNP_CONSTANTS,
-    ),
+    Departure("tf-all", "numpy", "trunc signbit log2 log10", "tensor scalar", "", "refused", "any", 52, _TNP_PROMOTES),
+    Departure("tf-all", "numpy", "trunc log2 log10", "tensor scalar", "", _TF_FLOATS, "any", 13, _TNP_CONSTANTS),
     Departure(
         "tf-safe", "function", "bitwise_invert", "integer int*", "", "int32* int64*", "int32 int64", 3,
         "the function forgets that its operand is weak; the operator does not",
@@ -237,12 +233,8 @@ DEPARTURES: list[Departure] = [
     Departure(
         "tf-safe", "numpy", "hypot logaddexp", "tensor scalar", "tensor scalar", _TF_FLOATS, "any", 20, _TNP_CONSTANTS,
     ),
-    Departure(
-        "tf-safe", "numpy", "trunc signbit log2 log10", "tensor scalar", "", "refused", "any", 52, _TNP_PROMOTES,
-    ),
-    Departure(
-        "tf-safe", "numpy", "trunc log2 log10", "tensor scalar", "", _TF_FLOATS, "any", 13, _TNP_CONSTANTS,
-    ),
+    Departure("tf-safe", "numpy", "trunc signbit log2 log10", "tensor scalar", "", "refused", "any", 52, _TNP_PROMOTES),
+    Departure("tf-safe", "numpy", "trunc log2 log10", "tensor scalar", "", _TF_FLOATS, "any", 13, _TNP_CONSTANTS),
     Departure(
         "paddle", "function", "floor_divide pow remainder equal", "scalar", "tensor", "any", "refused", 432,
         f"the function takes tensors only on the left. {_OPERATORS_LEAD}",

@@ -3,7 +3,8 @@
 Source: Keras 3.15 (`keras/src/backend/common/dtypes.py`) with its JAX backend and `floatx` float32. Only Python ints
 and floats are weak; a Python complex counts as complex64. Unlike JAX's rules a result is never weak, so that the
 order of pairs matters, and all operands are decided at once. Operations are those of `keras.ops`, as its symbolic
-tensors have them; where these say what its functions do not do to arrays, the functions are followed.
+tensors have them; where its functions were seen to make another dtype of arrays than these say, or to refuse them,
+the functions are followed. What JAX merely has no kernel for is not refused, and float8 with other dtypes is.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _NUMBERS = {"int*": "int32", "float*": "float32", "complex*": "complex64"}
 """What a Python number is where no tensor gives it a dtype."""
 _HELD_AS = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
 _FLOAT, _BOOL, _INT32 = (as_format(name).dtype for name in ("float32", "bool", "int32"))
-_INT32_OF_BOOL = ("remainder", "square", "bitwise_left_shift", "bitwise_right_shift")
+_INT32_OF_BOOL = ("floor_divide", "remainder", "pow", "square", "bitwise_left_shift", "bitwise_right_shift")
 _FLOAT_OF_INTEGERS = ("ceil", "floor")
 _FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
 # Functions of one operand that do not ask where it meets anything: these take a float8.
