@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -19,16 +20,39 @@ BINARY = {
     "less_equal": "less_equal",
     "greater_than": "greater", "greater_equal": "greater_equal",
     "logical_and": "logical_and", "logical_or": "logical_or", "logical_xor": "logical_xor",
+    "bitwise_and": "bitwise_and", "bitwise_or": "bitwise_or", "bitwise_xor": "bitwise_xor",
+    "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift",
+    "hypot": "hypot", "nextafter": "nextafter", "fmax": "fmax", "fmin": "fmin",
 }  # fmt: skip
+UNARY = (
+    "abs negative square round sign conj ceil floor trunc real imag isfinite isinf isnan signbit"
+    " bitwise_not:bitwise_invert logical_not"
+    " exp expm1 log log1p log2 log10 sqrt reciprocal sin cos tan asin:arcsin acos:arccos atan:arctan"
+    " sinh cosh tanh asinh:arcsinh acosh:arccosh atanh:arctanh"
+)
+HELD = ("u8", "i8", "f8", "c16")
+"""What JAX holds in 32 bits while x64 is off, so that there are no arrays of it."""
+EAGER = (
+    "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift hypot nextafter fmax fmin"
+    " floor_divide pow atan2 logaddexp"
+)
+"""The operations with two operands that are asked what they do to arrays too."""
+REFUSALS = {
+    "n": ("no-kernel", r"not accept dtype|not well defined|not support complex|not inexact|only supports"),
+    "8": ("float8", "float8"),
+    "s": ("python", "object has no attribute 'dtype'"),
+}
 
 
 def keras() -> dict[str, Any]:
     """Keras' `keras.backend.result_type`, and what its operations say that symbolic tensors make.
 
     Symbolic tensors may have 64 bits, which JAX's own do not while x64 is off. Forms: "function" for `result_type`,
-    "symbolic" for operations. The backend matters: only TensorFlow's keeps int64 and float64.
+    "symbolic" for operations, and "eager" for what some of them do to arrays, Python numbers alone included. The
+    backend matters: only TensorFlow's keeps int64 and float64.
     """
     os.environ["KERAS_BACKEND"] = "jax"
+    import jax.numpy as jnp
     import keras as k
     from extract_oracles import SCALARS, tables
 
@@ -38,10 +62,11 @@ def keras() -> dict[str, Any]:
     def attempt(call: Callable[..., Any], *arguments: Any) -> str:
         try:
             result = call(*arguments)
-        except ValueError as error:
-            if "float8" not in str(error):
+        except (ValueError, TypeError, AttributeError, NotImplementedError) as error:
+            found = [sign for sign, (_, pattern) in REFUSALS.items() if re.search(pattern, str(error))]
+            if not found:
                 raise
-            return "8"
+            return found[0]
         name = result if isinstance(result, str) else result.dtype
         return next(code for code, each in CODES.items() if each == name)
 
@@ -51,6 +76,9 @@ def keras() -> dict[str, Any]:
     def tensor(key: str) -> Any:
         return SCALARS[key] if key in SCALARS else k.KerasTensor((1,), dtype=CODES[key])
 
+    def array(key: str) -> Any:
+        return SCALARS[key] if key in SCALARS else jnp.ones((1,), CODES[key])
+
     result_type = k.backend.result_type
     calls: dict[str, Callable[..., Any]] = {name: getattr(k.ops, theirs) for name, theirs in BINARY.items()}
     calls["where"] = lambda left, right: k.ops.where(k.KerasTensor((1,), dtype="bool"), left, right)
@@ -59,13 +87,24 @@ def keras() -> dict[str, Any]:
         measured[f"{name} symbolic"] = {
             a: {b: attempt(call, tensor(a), tensor(b)) for b in keys if {a, b} - SCALARS.keys()} for a in keys
         }
+    held = [key for key in keys if key not in HELD]
+    for name in EAGER.split():
+        measured[f"{name} eager"] = {
+            a: {b: attempt(calls[name], array(a), array(b)) for b in held if {a, b} - SCALARS.keys()} for a in held
+        }
+    names = (name.partition(":") for name in UNARY.split())
+    unary = {name: getattr(k.ops, theirs or name) for name, _, theirs in names}
+    for form, operand, asked in (("symbolic", tensor, [*CODES]), ("eager", array, held)):
+        measured[f"unary {form}"] = {
+            name: {key: attempt(call, operand(key)) for key in asked} for name, call in unary.items()
+        }
     return {
         "framework": "keras",
         "version": k.__version__,
         "backend": k.backend.backend(),
         "floatx": k.config.floatx(),
         "codes": CODES,
-        "refusals": {"8": "float8"},
+        "refusals": {sign: reason for sign, (reason, _) in REFUSALS.items()},
         "columns": " ".join(keys),
         "tables": tables(measured, keys),
         "triples": {

@@ -8,6 +8,7 @@ part in TensorFlow's rules: `zero_dimensional` counts the cells of `+` in which 
 from __future__ import annotations
 
 import json
+import operator
 import os
 import re
 import subprocess
@@ -36,6 +37,9 @@ UNARY = (
     "abs negative square sign round ceil floor conj real imag isfinite:is_finite isinf:is_inf isnan:is_nan"
     " exp expm1 log log1p sqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh logical_not"
 )
+NUMPY = {"hypot": "hypot", "logaddexp": "logaddexp"}
+NUMPY_UNARY = {"positive": "positive", "trunc": "fix", "signbit": "signbit", "log2": "log2", "log10": "log10"}
+"""What only `tf.experimental.numpy` has."""
 REFUSALS = {
     "d": ("mode", r"implicit dtype promotion between|In promotion mode"),
     "n": ("no-kernel", r"Could not find device for node|No OpKernel|not supported by|could not find valid device"),
@@ -43,7 +47,7 @@ REFUSALS = {
     "~": (
         "mixed-types",
         r"must have the same dtype, got|conversion requested dtype|but is a .* tensor|was expected to be"
-        r"|must have the same type|to have the same dtype",
+        r"|must have the same type|to have the same dtype|could not be promoted by",
     ),
     "v": ("conversion", r"Cannot convert|Can't convert|can't convert|incompatible|to EagerTensor of dtype|Expected"),
     "o": ("no-operator", r"unsupported operand type|bad operand type|must be|not supported|not allowed|has no attr"),
@@ -94,27 +98,33 @@ def measure(mode: str) -> dict[str, Any]:
         return WeakTensor(tensor) if key.endswith("*") else tensor
 
     def function(path: str) -> Callable[..., Any]:
-        module, name = path.split(".")
-        return getattr(getattr(tf, module), name)
+        return operator.attrgetter(path)(tf)
 
     keys = [*CODES, *(WEAK if mode != "off" else ()), *SCALARS]
     operands = {key: operand(key) for key in keys}
     functions = {name: function(path) for name, path in FUNCTIONS.items()}
     functions["where"] = lambda left, right: tf.where(tf.constant([True]), left, right)
     operators = {name: call for name, call in OPERATORS.items() if "shift" not in name}
-    forms: Mapping[str, Mapping[str, Callable[..., Any]]] = {"operator": operators, "function": functions}
+    forms: Mapping[str, Mapping[str, Callable[..., Any]]] = {
+        "operator": operators,
+        "function": functions,
+        "numpy": {name: function(f"experimental.numpy.{theirs}") for name, theirs in NUMPY.items()},
+    }
     measured: dict[str, dict[str, dict[str, str]]] = {}
     for form, calls in forms.items():
         for name, call in calls.items():
             table = measured[f"{name} {form}"] = {}
             for left, right in pairs(operands):
                 table.setdefault(left, {})[right] = attempt(call, operands[left], operands[right])
-    unary = dict(name.split(":") if ":" in name else (name, name) for name in UNARY.split())
+    pairs_of_names = (name.partition(":") for name in UNARY.split())
+    unary = {name: f"math.{theirs or name}" for name, _, theirs in pairs_of_names}
+    unary["bitwise_not"] = "bitwise.invert"
     for form, calls in {
         "operator": UNARY_OPERATORS,
-        "function": {name: getattr(tf.math, theirs) for name, theirs in unary.items()},
+        "function": {name: function(path) for name, path in unary.items()},
+        "numpy": {name: function(f"experimental.numpy.{theirs}") for name, theirs in NUMPY_UNARY.items()},
     }.items():
-        asked = keys if form == "function" else keys[: -len(SCALARS)]
+        asked = keys[: -len(SCALARS)] if form == "operator" else keys
         measured[f"unary {form}"] = {
             name: {key: attempt(call, operands[key]) for key in asked} for name, call in calls.items()
         }
@@ -168,8 +178,8 @@ def measure(mode: str) -> dict[str, Any]:
 def tensorflow() -> dict[str, Any]:
     """TensorFlow as shipped, mode by mode.
 
-    Forms: "operator" and "function" are eager; "result_type" is the function that the modes "all" and "safe" are made
-    of, also asked about every triple.
+    Forms: "operator" and "function" are eager, and so is "numpy", for what only `tf.experimental.numpy` has;
+    "result_type" is the function that the modes "all" and "safe" are made of, also asked about every triple.
     """
     modes = {}
     for mode in MODES:

@@ -2,7 +2,7 @@
 
 The conformance tests hold the set of all differing cells against these rows: a difference that no row covers fails, and
 so does a row that covers more or fewer cells than it says, so that a departure that disappears has to be struck out.
-Autocast, whose source is a list of functions, has rows of its own at the end.
+Autocast, whose source is a list of functions, has rows of its own in `autocast_departures`.
 """
 
 from __future__ import annotations
@@ -96,6 +96,15 @@ _BOOL_TIMES = (
 )
 _TF_COMMUTES = "decisions do not depend on the order of operands: TensorFlow takes the number on the right only"
 _TF_UNPROMOTED = f"{_COMPARISONS_OF_OURS} atan2 nextafter {_BITWISE} {_SHIFTS} where"
+_TF_FLOATS = "bfloat16 float16 float32 float64 float32* float64* complex64"
+_TNP_PROMOTES = (
+    "only TensorFlow's NumPy API has it, where integers become floats, Python numbers arrays, and what the mode "
+    "promotes is promoted; these rules decide it as the function of tf.math that their reason names"
+)
+_TNP_CONSTANTS = (
+    "a composition of TensorFlow's NumPy API, which makes dtypes of NumPy's of Python numbers, of bfloat16 and of its "
+    "constants, and keeps weak what is weak"
+)
 
 DEPARTURES: list[Departure] = [
     Departure(
@@ -109,6 +118,72 @@ DEPARTURES: list[Departure] = [
         either_order=True,
     ),
     Departure(
+        "keras", "symbolic",
+        "abs negative square round sign conj trunc real imag bitwise_invert exp expm1",
+        "uint64 int64 float64 complex128", "", "uint32 int32 float32 complex64", "tensor", 42,
+        "a lone symbolic tensor keeps 64 bits; on JAX with x64 off there is no array of them",
+    ),
+    Departure(
+        "keras", "symbolic", "abs real imag", "complex64", "", "float32", "complex64", 3,
+        "the symbolic form says complex; of an array the function makes float32",
+    ),
+    Departure(
+        "keras", "symbolic", "reciprocal", "tensor", "", "any", "float32", 6,
+        "the symbolic form says floatx whatever it is given; the function keeps an array's float",
+    ),
+    Departure(
+        "keras", "symbolic", "signbit", _FLOAT8, "", "refused", "bool", 2,
+        "the symbolic form says bool without looking; JAX has no signbit of 8 bits",
+    ),
+    Departure(
+        "keras", "symbolic", f"{_BITWISE} {_SHIFTS}", "tensor scalar", "tensor scalar", "refused", "any", 792,
+        "the symbolic form takes operands that meet in a float; the function refuses arrays of them",
+    ),
+    Departure(
+        "keras", "symbolic", "bitwise_invert", "float complex", "", "refused", "tensor", 8,
+        "the symbolic form takes floats; the function refuses arrays of them",
+    ),
+    Departure(
+        "keras", "symbolic", f"{_BITWISE} {_SHIFTS} hypot", "tensor", "scalar", "any", "refused", 264,
+        "the symbolic form asks a Python number for its dtype and fails; the function takes it", either_order=True,
+    ),
+    Departure(
+        "keras", "symbolic", _SHIFTS, "bool", "bool bool() int*", "int32", "bool", 6,
+        "the symbolic form keeps bool; the function shifts arrays of bool in int32",
+    ),
+    Departure(
+        "keras", "symbolic", "floor_divide pow", "bool bool()", "bool bool()", "int32", "bool", 6,
+        "the symbolic form keeps bool; the function divides and raises arrays of bool in int32",
+    ),
+    Departure(
+        "keras", "eager", "atan2 logaddexp", "bfloat16 float16", "float*", "tensor", "float32", 8,
+        "the function takes a Python float for a float32 array; result_type does not, nor the form of logaddexp",
+        either_order=True,
+    ),
+    Departure(
+        "keras", "symbolic", _SHIFTS, "uint64 int64", "bool() int*", "uint32 int32", "tensor", 8,
+        "a symbolic tensor shifted by a number keeps 64 bits; on JAX with x64 off there is no array of them",
+    ),
+    Departure(
+        "keras", "symbolic", "hypot", "bool", "bool", "float32", "bool", 1,
+        "the symbolic form makes a float of integers and forgets bool; the function does not",
+    ),
+    Departure(
+        "keras", "symbolic", "nextafter", "bfloat16 float16", "float*", "tensor", "float32", 4,
+        "the symbolic form takes a Python number for a float32 tensor; the function keeps the array's dtype",
+        either_order=True,
+    ),
+    Departure(
+        "keras", "eager", "hypot nextafter fmax fmin floor_divide pow", _FLOAT8, "tensor scalar",
+        "refused", _FLOAT8, 252,
+        "the function leaves arrays of float8 to JAX, which promotes them; result_type and the symbolic form refuse",
+        either_order=True,
+    ),
+    Departure(
+        "keras", "eager", "log log1p log2 log10 sqrt", _FLOAT8, "", "refused", "tensor", 10,
+        "the function leaves arrays of float8 to JAX; result_type and the symbolic form refuse",
+    ),
+    Departure(
         "tf-off", "operator", "multiply", "bool", "tensor scalar", "any", "bool", 31, _BOOL_TIMES, either_order=True,
     ),
     Departure(
@@ -118,19 +193,48 @@ DEPARTURES: list[Departure] = [
     Departure(
         "tf-all", "operator", "multiply", "bool", "tensor scalar", "any", "bool", 44, _BOOL_TIMES, either_order=True,
     ),
-    Departure(
-        "tf-all", "operator", _BITWISE, "bool() int*", "bool integer", "any", "refused", 48, _TF_COMMUTES,
-    ),
+    Departure("tf-all", "operator", _BITWISE, "bool() int*", "bool integer", "any", "refused", 48, _TF_COMMUTES),
     Departure("tf-all", "function", _TF_UNPROMOTED, "bool() int* float*", "tensor", "any", "refused", 77, _TF_COMMUTES),
     Departure(
         "tf-safe", "operator", "multiply", "bool", "tensor scalar", "any", "bool", 44, _BOOL_TIMES, either_order=True,
     ),
-    Departure(
-        "tf-safe", "operator", _BITWISE, "bool() int*", "bool integer", "any", "refused", 48, _TF_COMMUTES,
-    ),
+    Departure("tf-safe", "operator", _BITWISE, "bool() int*", "bool integer", "any", "refused", 48, _TF_COMMUTES),
     Departure(
         "tf-safe", "function", _TF_UNPROMOTED, "bool() int* float*", "tensor", "any", "refused", 77, _TF_COMMUTES,
     ),
+    Departure(
+        "tf-off", "numpy", "hypot logaddexp", "tensor scalar", "tensor scalar", "refused", "any", 14, _TNP_PROMOTES,
+    ),
+    Departure(
+        "tf-off", "numpy", "hypot logaddexp", "tensor scalar", "tensor scalar", _TF_FLOATS, "any", 20, _TNP_CONSTANTS,
+    ),
+    Departure("tf-off", "numpy", "trunc signbit log2 log10", "tensor scalar", "", "refused", "any", 44, _TNP_PROMOTES),
+    Departure("tf-off", "numpy", "trunc log2 log10", "tensor scalar", "", _TF_FLOATS, "any", 6, _TNP_CONSTANTS),
+    Departure("tf-off", "numpy", "positive", "int* float*", "", "int32 float32", "int64 float64", 2, _TNP_CONSTANTS),
+    Departure(
+        "tf-all", "function", "bitwise_invert", "integer int*", "", "int32* int64*", "int32 int64", 3,
+        "the function forgets that its operand is weak; the operator does not",
+    ),
+    Departure(
+        "tf-all", "numpy", "hypot logaddexp", "tensor scalar", "tensor scalar", "refused", "any", 705, _TNP_PROMOTES,
+    ),
+    Departure(
+        "tf-all", "numpy", "hypot logaddexp", "tensor scalar", "tensor scalar", _TF_FLOATS, "any", 20, _TNP_CONSTANTS,
+    ),
+    Departure("tf-all", "numpy", "trunc signbit log2 log10", "tensor scalar", "", "refused", "any", 52, _TNP_PROMOTES),
+    Departure("tf-all", "numpy", "trunc log2 log10", "tensor scalar", "", _TF_FLOATS, "any", 13, _TNP_CONSTANTS),
+    Departure(
+        "tf-safe", "function", "bitwise_invert", "integer int*", "", "int32* int64*", "int32 int64", 3,
+        "the function forgets that its operand is weak; the operator does not",
+    ),
+    Departure(
+        "tf-safe", "numpy", "hypot logaddexp", "tensor scalar", "tensor scalar", "refused", "any", 429, _TNP_PROMOTES,
+    ),
+    Departure(
+        "tf-safe", "numpy", "hypot logaddexp", "tensor scalar", "tensor scalar", _TF_FLOATS, "any", 20, _TNP_CONSTANTS,
+    ),
+    Departure("tf-safe", "numpy", "trunc signbit log2 log10", "tensor scalar", "", "refused", "any", 52, _TNP_PROMOTES),
+    Departure("tf-safe", "numpy", "trunc log2 log10", "tensor scalar", "", _TF_FLOATS, "any", 13, _TNP_CONSTANTS),
     Departure(
         "paddle", "function", "floor_divide pow remainder equal", "scalar", "tensor", "any", "refused", 432,
         f"the function takes tensors only on the left. {_OPERATORS_LEAD}",
@@ -282,59 +386,4 @@ DEPARTURES: list[Departure] = [
         "called eagerly JAX looks at the value of a 0-d exponent and multiplies; jitted it promotes, and so do these "
         "rules, which know no values of arrays",
     ),
-]  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class AutocastDeparture:
-    """Functions that autocast treats otherwise than `torch.autocast` does, all for one reason.
-
-    Args:
-        functions: their names in PyTorch, separated by spaces.
-        ours: the rule of the row that follows them; for functions that are composed of several operations in JAX, the
-            operations that run in 16 bits there where one operand comes from a product and the other does not.
-        theirs: the rule of PyTorch's list.
-        reason: why ours is as it is.
-    """
-
-    functions: str
-    ours: str
-    theirs: str
-    reason: str
-
-
-_ONE_PRIMITIVE = "JAX has one primitive for all products, and it follows matmul"
-_WEIGHTS = "a product with a matrix of weights in JAX"
-
-AUTOCAST_ROWS: list[AutocastDeparture] = [
-    AutocastDeparture(
-        "reciprocal __rdiv__ __rtruediv__", "widest", "float32",
-        "of a number by an array only, which runs in float32 as an exception; a test asks for it",
-    ),
-    AutocastDeparture(
-        "scatter_add", "declared", "widest", "adds in the dtype of the array that is there, not in the widest of both",
-    ),
-    AutocastDeparture(
-        "norm", "widest", "float32",
-        "of an array multiplied with itself only, which runs in float32 as an exception; jnp.linalg.norm has it so",
-    ),
-]  # fmt: skip
-
-AUTOCAST_COMPOSITIONS: list[AutocastDeparture] = [
-    AutocastDeparture(
-        "prelu", "gt", "compute",
-        "a function of JAX here: the weight is multiplied element by element, and 32 bits stay 32 bits there",
-    ),
-    AutocastDeparture("dot vdot", "dot_general", "widest", _ONE_PRIMITIVE),
-    AutocastDeparture("tensordot", "dot_general", "widest", _ONE_PRIMITIVE),
-    AutocastDeparture("bilinear", "dot_general", "widest", _ONE_PRIMITIVE),
-    AutocastDeparture(
-        "grid_sampler", "floor sub mul", "widest",
-        "a composition in JAX, whose first operations take the places alone",
-    ),
-    AutocastDeparture(
-        "upsample_linear1d upsample_bilinear2d _upsample_bilinear2d_aa upsample_trilinear3d", "dot_general", "float32",
-        _WEIGHTS,
-    ),
-    AutocastDeparture("upsample_bicubic2d _upsample_bicubic2d_aa", "dot_general", "float32", _WEIGHTS),
 ]  # fmt: skip

@@ -17,7 +17,7 @@ import pytest
 from jax import lax
 
 from conformance import torch_judge as judge
-from conformance.departures import AUTOCAST_COMPOSITIONS, AUTOCAST_ROWS
+from conformance.autocast_departures import AUTOCAST_COMPOSITIONS, AUTOCAST_ROWS
 from supremum.mixed_precision import OPERATIONS, autocast
 from supremum.tracing import walk
 

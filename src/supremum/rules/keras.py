@@ -3,7 +3,8 @@
 Source: Keras 3.15 (`keras/src/backend/common/dtypes.py`) with its JAX backend and `floatx` float32. Only Python ints
 and floats are weak; a Python complex counts as complex64. Unlike JAX's rules a result is never weak, so that the
 order of pairs matters, and all operands are decided at once. Operations are those of `keras.ops`, as its symbolic
-tensors have them.
+tensors have them; where its functions were seen to make another dtype of arrays than these say, or to refuse them,
+the functions are followed. What JAX merely has no kernel for is not refused, and float8 with other dtypes is.
 """
 
 from __future__ import annotations
@@ -41,8 +42,14 @@ _NUMBERS = {"int*": "int32", "float*": "float32", "complex*": "complex64"}
 """What a Python number is where no tensor gives it a dtype."""
 _HELD_AS = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
 _FLOAT, _BOOL, _INT32 = (as_format(name).dtype for name in ("float32", "bool", "int32"))
-_INT32_OF_BOOL, _FLOAT_OF_INTEGERS = ("remainder", "square"), ("ceil", "floor")
+_INT32_OF_BOOL = ("floor_divide", "remainder", "pow", "square", "bitwise_left_shift", "bitwise_right_shift")
+_FLOAT_OF_INTEGERS = ("ceil", "floor")
 _FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
+# Functions of one operand that do not ask where it meets anything: these take a float8.
+_TAKES_FLOAT8 = (
+    *("abs", "negative", "square", "round", "sign", "conj", "trunc", "real", "imag", "exp", "expm1", "reciprocal"),
+    *("isfinite", "isinf", "isnan", "logical_not"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +60,10 @@ class KerasRules(RuleSet):
         name, summary, source: as for every rule set.
     """
 
-    def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:  # noqa: ARG002 (one for all)
+    def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         names = [operand.name for operand in operands]
+        if operation.name in _TAKES_FLOAT8 and names[0] in _FLOAT8:
+            return Verdict.accept(as_format(names[0]).dtype, 1, f"{operation.name} takes a float8 as it is")
         if narrow := [name for name in dict.fromkeys(names) if name in _FLOAT8]:
             return Verdict.refuse(f"Keras converts no float8 implicitly, and here is {' and '.join(narrow)}")
         if unknown := [name for name in dict.fromkeys(names) if name not in _ORDER.edges and name not in _NUMBERS]:
@@ -104,7 +113,8 @@ KERAS = KerasRules(
     name="keras",
     summary="Keras 3's own result_type, with floatx float32: JAX's lattice, and then 64 bits are held in 32",
     source="Keras 3.15.1 on JAX, keras/src/backend/common/dtypes.py",
-    accepts={name: CATEGORIES for name in OPERATIONS if not name.startswith("bitwise_")},
-    stands_in={"fmax": "maximum", "fmin": "minimum"} | LOSSES_AS_DIVISION,
+    accepts={name: CATEGORIES for name in OPERATIONS if not name.startswith("bitwise_")}
+    | dict.fromkeys(("bitwise_left_shift", "bitwise_right_shift"), CATEGORIES[:2]),
+    stands_in={"positive": "negative", "copysign": "atan2"} | LOSSES_AS_DIVISION,
     library="Keras",
 )

@@ -87,7 +87,7 @@ _ACCEPTS: dict[str, tuple[str, ...]] = (
     | _rows("multiply equal not_equal where positive imag", CATEGORIES)
     | _rows("floor_divide remainder maximum minimum round", _REAL)
     | _rows("less less_equal greater greater_equal", _REAL)
-    | _rows("atan2 nextafter ceil floor trunc isfinite isinf isnan", _FLOAT)
+    | _rows("atan2 nextafter ceil floor isfinite isinf isnan", _FLOAT)
     | _rows("bitwise_and bitwise_or bitwise_xor bitwise_invert", _BITS)
 )
 
@@ -222,7 +222,19 @@ def _read_as(row: Format) -> Format:
 
 
 _SOURCE = "TensorFlow 2.21.0"
-_STANDS_IN = {"fmax": "maximum", "fmin": "minimum"} | LOSSES_AS_DIVISION
+# TensorFlow's NumPy API has some of these, as compositions that promote as NumPy does, or by a constant of float64.
+_STANDS_IN = {
+    "fmax": "maximum",
+    "fmin": "minimum",
+    "hypot": "atan2",
+    "logaddexp": "atan2",
+    "copysign": "atan2",
+    "trunc": "floor",
+    "signbit": "isnan",
+    "log2": "log",
+    "log10": "log",
+    **LOSSES_AS_DIVISION,
+}
 TF_OFF = TensorFlowRules(
     name="tf-off",
     summary="TensorFlow's own operators, which promote nothing: tensors must agree, Python numbers take their dtype",
@@ -230,7 +242,7 @@ TF_OFF = TensorFlowRules(
     mode=Mode.OFF,
     accepts=_ACCEPTS,
     stands_in=_STANDS_IN,
-    library="TensorFlow",
+    library="tf.math",
 )
 TF_ALL = WeakTensorFlowRules(
     name="tf-all",
@@ -239,7 +251,7 @@ TF_ALL = WeakTensorFlowRules(
     mode=Mode.ALL,
     accepts=_ACCEPTS,
     stands_in=_STANDS_IN,
-    library="TensorFlow",
+    library="tf.math",
 )
 TF_SAFE = WeakTensorFlowRules(
     name="tf-safe",
@@ -248,5 +260,5 @@ TF_SAFE = WeakTensorFlowRules(
     mode=Mode.SAFE,
     accepts=_ACCEPTS,
     stands_in=_STANDS_IN,
-    library="TensorFlow",
+    library="tf.math",
 )
