@@ -66,7 +66,7 @@ def test_add(benchmark, case):
             with supremum.use_rules(rules) if statement is ours else contextlib.nullcontext():
                 seconds.append(timeit.timeit(statement, globals=scope, number=calls) / calls)
 
-    benchmark.pedantic(measure, rounds=ROUNDS, warmup_rounds=1)
+    benchmark.pedantic(measure, rounds=ROUNDS, warmup_rounds=5)  # the first case wakes the processor up
     mine, their = (statistics.median(seconds) for seconds in taken.values())
     ratios = sorted(m / t for m, t in zip(*taken.values(), strict=True))
     spread = f"{ratios[len(ratios) // 10]:.2f} to {ratios[-len(ratios) // 10 - 1]:.2f}"

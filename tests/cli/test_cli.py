@@ -220,3 +220,10 @@ def test_a_run_that_fails_leaves_no_half_written_file(run, tmp_path, monkeypatch
     result = run("demo", "--epochs", "1", "--policy", "float32", "--json", "d.json")
     assert isinstance(result.exception, OSError)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_the_explorer_offers_operations_of_two_operands_only(run, tmp_path):
+    result = run("explore", "--operation", "sqrt", "-o", "page.html")
+    assert result.exit_code == 2
+    assert "unknown operation of two operands 'sqrt'" in result.stderr
+    assert list(tmp_path.iterdir()) == []
