@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from conformance.departures import AUTOCAST_COMPOSITIONS, AUTOCAST_ROWS, DEPARTURES, Departure
+from conformance.autocast_departures import AUTOCAST_COMPOSITIONS, AUTOCAST_ROWS
+from conformance.departures import DEPARTURES, Departure
 from generate.markup import markdown_table
 from supremum.rules.registry import HOMES
 

@@ -229,8 +229,8 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
             "The symbolic result is bool; the backend may then refuse.",
         ),
         Surprise(
-            "floor_divide", ("bool", "bool"), "bool",
-            "Likewise, while the remainder is int32.",
+            "floor_divide", ("bool", "bool"), "int32",
+            "Bools divided, raised to powers and their remainders are int32; sums and products stay bool.",
         ),
         Surprise(
             "add", ("float8_e4m3fn", 2.0), "refused",

@@ -100,14 +100,14 @@ def test_the_strict_namespace_does_so(rules, surprise):
 
 @functools.cache
 def _measured(framework, mode=None):
-    """What an oracle says of a call, by operation and operands as they are written there; operators go before."""
+    """What an oracle says of a call, by operation and operands as they are written there; operators and arrays go before."""
     found = document(framework)
     source = found["modes"][mode] if mode else found
     codes = found["codes"]
     answers = {}
     for (operation, form, left, right), cell in cells(source["tables"], source["columns"]):
         key = (as_operation(operation).name, *(codes.get(each, each) for each in (left, right) if each))
-        if form == "operator" or key not in answers:
+        if form in ("operator", "eager") or key not in answers:
             dtype = codes.get(cell.removesuffix("*"))
             answers[key] = "refused" if cell in found["refusals"] else dtype or cell
     return answers
