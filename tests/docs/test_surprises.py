@@ -100,7 +100,7 @@ def test_the_strict_namespace_does_so(rules, surprise):
 
 @functools.cache
 def _measured(framework, mode=None):
-    """What an oracle says of a call, by operation and operands as they are written there; operators and arrays go before."""
+    """What an oracle says of a call, by operation and operands as written there; operators and arrays go before."""
     found = document(framework)
     source = found["modes"][mode] if mode else found
     codes = found["codes"]
