@@ -3,6 +3,7 @@
 import collections
 import functools
 import operator
+from dataclasses import replace
 
 import numpy as np
 
@@ -47,12 +48,19 @@ def function_of(name):
 
 def decided(rules, name, call):
     """What the rules say of a call: dtype, weak, 0-d; or that they refuse. And the dtypes it is computed in."""
-    seen = [each.key.operand if hasattr(each, "key") else as_operand(each) for each in call]
-    decision = rules.decide(name, seen)
+    decision = rules.decide(name, [_seen(rules, each) for each in call])
     if not decision:
         return REFUSED, ()
     zero_d = all(getattr(each, "ndim", 0) == 0 for each in call)
     return (decision.dtype, decision.weak, zero_d), decision.verdict.compute
+
+
+def _seen(rules, each):
+    if not hasattr(each, "key"):
+        return as_operand(each)
+    if rules.reads_values and each.shape == () and isinstance(each.unwrap(), np.ndarray):
+        return replace(as_operand(each.unwrap()), weak=each.key.weak)
+    return each.key.operand
 
 
 def called(function, call):

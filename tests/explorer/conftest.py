@@ -19,7 +19,7 @@ def path(tmp_path_factory):
     return written
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is open its event loop is in the way of other files' loops
 def browser():
     with open_browser() as opened:
         yield opened

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from supremum.arrays.backends import Raw
 from supremum.arrays.backends.numpy import NUMPY, holds_range
 from supremum.arrays.backends.preparing import caster_of
-from supremum.arrays.dispatch import NUMBERS, accepted, common_backend, seen
+from supremum.arrays.dispatch import NUMBERS, accepted, common_backend, operands_of, seen
 from supremum.arrays.errors import InPlaceError, LibraryError
 from supremum.decisions import Conversion
 from supremum.errors import ArgumentError, OperandError
@@ -96,7 +96,7 @@ def accepted_value(array: Array, value: Any) -> Raw:
             f"an array of {key.backend.name} cannot be assigned to one of {array.backend.name}: give "
             f"supremum.namespace({array.backend.name!r}).asarray(b)"
         )
-    operand = key.operand if key.backend else as_operand(value)
+    (operand,) = operands_of([key], [raw], rules)
     # What a runtime would hold the type in makes no difference to an array that is there: this does not look at it.
     decided = accepted(rules.decide("promote_types", (array.key.operand, operand))).dtype
     if decided != array.dtype:

@@ -261,9 +261,17 @@ def accepted(decision: Decision) -> Decision:
     return decision
 
 
-def operands_of(keys: Sequence[Key], raws: Sequence[Raw]) -> tuple[Operand, ...]:
-    """What is decided about, with the very values of Python numbers, for explanations."""
-    return tuple(key.operand if key.backend else as_operand(raw) for key, raw in zip(keys, raws, strict=True))
+def operands_of(keys: Sequence[Key], raws: Sequence[Raw], rules: RuleSet | None = None) -> tuple[Operand, ...]:
+    """What is decided about, with the very values of Python numbers, for explanations.
+
+    Args:
+        keys: of the operands.
+        raws: what they wrap.
+        rules: those that decide, to which 0-d arrays of NumPy show their values if they look at them.
+    """
+    reads = rules is not None and rules.reads_values
+    shown = map(_valued, keys, raws) if reads else keys
+    return tuple(key.operand if key.backend else as_operand(raw) for key, raw in zip(shown, raws, strict=True))
 
 
 def common_backend(keys: Sequence[Key], name: str) -> Backend:

@@ -59,7 +59,7 @@ def met(operation: str | None, operands: Sequence[Any], beside: Sequence[Any] = 
     found = [seen_or_refused(operand, rules, name, i) for i, operand in enumerate((*operands, *beside))]
     backend = common_backend([key for key, _ in found], name)
     deciding = found[: len(operands)]
-    seen = operands_of([key for key, _ in deciding], [raw for _, raw in deciding])
+    seen = operands_of([key for key, _ in deciding], [raw for _, raw in deciding], rules)
     verdict = accepted(replace(rules.decide(row, seen), operation=name)).verdict
     assert verdict.result is not None
     if (watcher := SCOPE.get().watcher) is not None:
