@@ -1,12 +1,12 @@
 import itertools
 import re
-import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
 
 import pytest
 
+from browser import open_browser
 from supremum import RuleSet
 from supremum.drawings import lattice_dot, lattice_png, lattice_svg
 from supremum.errors import ArgumentError, UnknownNameError
@@ -17,7 +17,6 @@ from supremum.rules import rule_names
 from supremum.tables import STANDARD_TYPES, rule_table, short_name
 
 SVG = "{http://www.w3.org/2000/svg}"
-CHROMIUM = shutil.which("chromium")
 
 
 def _labels(svg):
@@ -188,11 +187,8 @@ _MEASURED = """() => {
 }"""
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
 def test_in_a_browser_every_text_has_room_and_dark_mode_is_dark(tmp_path):
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is in no extra")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with open_browser() as browser:
         for scheme, page_colour in (("light", "rgb(255, 255, 255)"), ("dark", "rgb(22, 24, 29)")):
             page = browser.new_page(color_scheme=scheme)
             for rules in ("jax-x64", "jax-strict", "tf-off", "numpy", "array-api", "paddle"):
@@ -207,7 +203,6 @@ def test_in_a_browser_every_text_has_room_and_dark_mode_is_dark(tmp_path):
                     assert y - 1 < top < bottom < below + 1, (rules, text)
                 fill = "getComputedStyle(document.querySelector('.page')).fill"
                 assert page.evaluate(fill) == page_colour
-        browser.close()
 
 
 def test_contrast_of_names_on_their_boxes_and_of_lines_on_the_page():
