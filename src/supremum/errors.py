@@ -5,6 +5,7 @@ Exception
     ├── ArgumentError          (ValueError) a value out of the bounds that the message states
     ├── UnknownNameError       (ValueError) a policy, rule set, operation, ... nobody has heard of
     │   └── UnknownDtypeError  (also TypeError) a dtype that is no number format known here
+    ├── UnsupportedJaxError    (RuntimeError) JAX keeps something differently than in the versions known here
     ├── ForbiddenCastError     (TypeError) in `supremum.tracing`: a program casts what it was not to cast
     ├── OperandError           (TypeError) something that cannot take part in promotion at all
     └── PromotionError         (TypeError) in `supremum.decisions`: the rules refuse
@@ -63,6 +64,10 @@ class UnknownDtypeError(UnknownNameError, TypeError):
 
 class OperandError(SupremumError, TypeError):
     """A value that has no dtype to promote: a list, None, a datetime array, ..."""
+
+
+class UnsupportedJaxError(SupremumError, RuntimeError):
+    """The installed version of JAX keeps something differently than the versions that this library supports."""
 
 
 def near_names(name: str, choices: Iterable[str]) -> tuple[str, ...]:

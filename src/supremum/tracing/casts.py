@@ -7,10 +7,11 @@ from typing import Any
 
 import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
-from jax.extend.core import primitives as p
 
 from supremum.errors import UnknownDtypeError
 from supremum.formats import DType, as_format
+from supremum.jax_compat import parameter
+from supremum.jax_compat import primitives as p
 from supremum.promotion import explain
 from supremum.tracing.cast import Cast
 from supremum.tracing.cast_report import CastReport
@@ -103,7 +104,7 @@ def _conversions(equation: JaxprEqn) -> Iterator[tuple[Any, DType, DType]]:
     elif equation.primitive is p.dot_general_p:
         # A product takes operands of two dtypes and casts them itself, unless it says in which format to read them.
         left, right = (aval_of(atom) for atom in equation.invars)
-        if isinstance(equation.params["precision"], (jax.lax.DotAlgorithm, jax.lax.DotAlgorithmPreset)):
+        if isinstance(parameter(equation, "precision"), (jax.lax.DotAlgorithm, jax.lax.DotAlgorithmPreset)):
             return
         met = explain(left, right, rules="jax")
         target = met.dtype if met else aval_of(equation.outvars[0]).dtype

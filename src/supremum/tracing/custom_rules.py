@@ -1,8 +1,8 @@
 """Derivative rules of `jax.custom_jvp` and `jax.custom_vjp`, rewritten together with their functions.
 
-This is the one place that leans on how JAX keeps those rules in its equations, which no document promises: as traced
-functions of one flag per operand (whether a tangent is zero, or whether a cotangent is wanted). The tests notice when
-that moves.
+How JAX keeps those rules in its equations is promised by no document: as traced functions of one flag per operand
+(whether a tangent is zero, or whether a cotangent is wanted), beside the values of their constants. It is the same in
+the versions that `supremum.jax_compat` names, and the tests notice when it moves.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import jax
 from jax.extend import linear_util
 from jax.extend.core import ClosedJaxpr, JaxprEqn, jaxpr_as_fun
-from jax.extend.core import primitives as p
+
+from supremum.jax_compat import open_jaxpr, parameter, with_constants, without_constants
+from supremum.jax_compat import primitives as p
 
 if TYPE_CHECKING:
     from supremum.tracing.rewriting import Rewriter
@@ -33,41 +35,45 @@ def with_rewritten_rule(
         context: what the judge gets.
     """
     if equation.primitive is p.custom_jvp_call_p:
-        return _forward_rule(rewriter, equation, values[equation.params["num_consts"] :], results, context)
+        return _forward_rule(rewriter, equation, values[parameter(equation, "num_consts") :], results, context)
     return _backward_rule(rewriter, equation, context)
 
 
 def _forward_rule(
     rewriter: Rewriter, equation: JaxprEqn, values: Sequence[Value], results: Sequence[Value], context: Hashable
 ) -> dict[str, Any]:
-    rule = equation.params["jvp_jaxpr_fun"]
+    rule = parameter(equation, "jvp_jaxpr_fun")
 
     def rewritten_rule(*zeros: bool) -> Any:
         jaxpr, consts, zero_results = rule.call_wrapped(*zeros)
         tangents = [value for value, zero in zip(values, zeros, strict=True) if not zero]
         ends = [value.dtype for value in results]
         tangent_ends = [end for end, zero in zip(ends, zero_results, strict=True) if not zero]
-        rewritten = rewriter.rewrite(jaxpr, [*values, *map(_computed, tangents)], context, [*ends, *tangent_ends])
-        return rewritten.function, consts, zero_results
+        rewritten = rewriter.rewrite(
+            with_constants(jaxpr, consts), [*values, *map(_computed, tangents)], context, [*ends, *tangent_ends]
+        )
+        return without_constants(rewritten.function), consts, zero_results
 
     return {"jvp_jaxpr_fun": linear_util.wrap_init(rewritten_rule, debug_info=rule.debug_info)}
 
 
 def _backward_rule(rewriter: Rewriter, equation: JaxprEqn, context: Hashable) -> dict[str, Any]:
-    forward, backward = equation.params["fwd_jaxpr_thunk"], equation.params["bwd"]
+    forward, backward = parameter(equation, "fwd_jaxpr_thunk"), parameter(equation, "bwd")
 
-    def inside(jaxpr: Any) -> Any:
+    def inside(function: ClosedJaxpr) -> Any:
         """The function with everything it takes and gives in the dtypes it declares."""
+        jaxpr = open_jaxpr(function)
         declared = [rewriter.judge.value(var.aval) for var in jaxpr.invars]
         ends = [rewriter.judge.value(atom.aval).dtype for atom in jaxpr.outvars]
-        return rewriter.rewrite(jaxpr, declared, context, ends).function
+        return rewriter.rewrite(function, declared, context, ends).function
 
     def rewritten_forward(*wanted: bool) -> Any:
         jaxpr, consts = forward.call_wrapped(*wanted)
-        return inside(jaxpr), consts
+        return without_constants(inside(with_constants(jaxpr, consts))), consts
 
     def rewritten_backward(*residuals_and_cotangents: Any) -> Any:
-        # Not everything that goes in and comes out is an array: a cotangent may be a symbol for zero.
+        # Not everything that goes in and comes out is an array: a cotangent may be a symbol for zero. What comes out
+        # is a list of cotangents, and from JAX 0.12 on a pair of that and of what the rule logged.
         given, put = _arrays_of(residuals_and_cotangents)
         out: Any = None
 
@@ -76,8 +82,8 @@ def _backward_rule(rewriter: Rewriter, equation: JaxprEqn, context: Hashable) ->
             results, out = _arrays_of(backward.call_wrapped(*put(arrays)))
             return results
 
-        closed = jax.make_jaxpr(of_arrays)(*given)
-        return out(jaxpr_as_fun(ClosedJaxpr(inside(closed.jaxpr), closed.consts))(*given))
+        rewritten = inside(jax.make_jaxpr(of_arrays)(*given))
+        return out(jaxpr_as_fun(rewritten)(*given))
 
     return {
         "fwd_jaxpr_thunk": linear_util.wrap_init(rewritten_forward, debug_info=forward.debug_info),
@@ -85,13 +91,16 @@ def _backward_rule(rewriter: Rewriter, equation: JaxprEqn, context: Hashable) ->
     }
 
 
-def _arrays_of(values: Sequence[Any]) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
-    """The arrays among values, and a function that puts others in their places."""
+def _arrays_of(tree: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
+    """The arrays in a tree, and a function that puts others in their places."""
+    values, structure = jax.tree.flatten(tree)
     is_array = [isinstance(value, jax.Array) for value in values]
 
-    def put(arrays: Sequence[Any]) -> list[Any]:
+    def put(arrays: Sequence[Any]) -> Any:
         rest = iter(arrays)
-        return [next(rest) if array else value for value, array in zip(values, is_array, strict=True)]
+        return jax.tree.unflatten(
+            structure, [next(rest) if array else value for value, array in zip(values, is_array, strict=True)]
+        )
 
     return [value for value, array in zip(values, is_array, strict=True) if array], put
 

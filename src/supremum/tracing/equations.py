@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from jax.extend import source_info_util
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
-from jax.extend.core import primitives as p
+
+from supremum.jax_compat import function_name, is_transposed, open_jaxpr, parameter, scope_names
+from supremum.jax_compat import primitives as p
 
 # The parameters that hold the functions which an equation calls. Those of other primitives are found by their type,
 # but nothing is known of how their operands meet the function's arguments.
@@ -36,12 +37,7 @@ def scopes_of(equation: JaxprEqn) -> tuple[str, ...]:
     >>> scopes_of(jax.make_jaxpr(jax.grad(double))(1.0).eqns[0])
     ('encoder', 'norm')
     """
-    return _scopes(equation.source_info.name_stack)
-
-
-@lru_cache(maxsize=4096)
-def _scopes(stack: Any) -> tuple[str, ...]:
-    return tuple(entry.name for entry in stack.stack if type(entry).__name__ == "Scope")
+    return scope_names(equation.source_info.name_stack)
 
 
 def is_backward(equation: JaxprEqn) -> bool:
@@ -51,12 +47,7 @@ def is_backward(equation: JaxprEqn) -> bool:
     >>> [is_backward(equation) for equation in jax.make_jaxpr(jax.grad(jax.numpy.sin))(1.0).eqns]
     [False, False, True]
     """
-    return _is_backward(equation.source_info.name_stack)
-
-
-@lru_cache(maxsize=4096)
-def _is_backward(stack: Any) -> bool:
-    return any(type(entry).__name__ == "Transform" and entry.name == "transpose" for entry in stack.stack)
+    return is_transposed(equation.source_info.name_stack)
 
 
 def name_of_call(equation: JaxprEqn) -> str:
@@ -71,12 +62,7 @@ def name_of_call(equation: JaxprEqn) -> str:
     function = equation.params.get("call_jaxpr")
     if function is None:
         return ""
-    return str(open_jaxpr(function).debug_info.func_name)
-
-
-def open_jaxpr(function: Jaxpr | ClosedJaxpr) -> Jaxpr:
-    """The jaxpr of a function, with or without its constants."""
-    return function.jaxpr if isinstance(function, ClosedJaxpr) else function
+    return function_name(open_jaxpr(function))
 
 
 def aval_of(atom: Var | Literal) -> Any:
@@ -118,8 +104,56 @@ def callees(equation: JaxprEqn) -> tuple[Callee, ...]:
 
 def _trips(equation: JaxprEqn) -> int | None:
     if equation.primitive is p.scan_p:
-        return int(equation.params["length"])
+        return int(parameter(equation, "length"))
     return None if equation.primitive is p.while_p else 1
+
+
+@dataclass(frozen=True, slots=True)
+class LoopOperands:
+    """How the operands of a `scan` or a `while` are divided.
+
+    Args:
+        condition: how many only the condition of a `while` takes; they come first.
+        constants: how many the body takes in every round.
+        carries: how many it hands from round to round; they are the first results, too.
+    """
+
+    condition: int
+    constants: int
+    carries: int
+
+    @property
+    def first_carry(self) -> int:
+        """The index of the first operand that is carried."""
+        return self.condition + self.constants
+
+
+def loop_operands(equation: JaxprEqn) -> LoopOperands:
+    """How the operands of a `scan` or a `while` are divided, read off the functions that it calls.
+
+    What a `scan` goes through, and what it stacks, has one axis more outside of the body. The body of a `while` gives
+    what is carried and nothing else. So the numbers that JAX keeps beside them, under names that change, are not
+    needed.
+
+    Args:
+        equation: a `scan` or a `while`.
+
+    >>> import jax, jax.numpy as jnp
+    >>> looped = jax.make_jaxpr(lambda w, x: jax.lax.scan(lambda c, t: (c * w + t, c), w, x))(1.0, jnp.ones(3))
+    >>> loop_operands(looped.eqns[-1])
+    LoopOperands(condition=0, constants=1, carries=1)
+    """
+    if equation.primitive is p.while_p:
+        body = open_jaxpr(parameter(equation, "body_jaxpr"))
+        carries = len(body.outvars)
+        return LoopOperands(len(equation.invars) - len(body.invars), len(body.invars) - carries, carries)
+    body = open_jaxpr(parameter(equation, "jaxpr"))
+    carries = _unstacked(equation.outvars, body.outvars)
+    return LoopOperands(0, _unstacked(equation.invars, body.invars) - carries, carries)
+
+
+def _unstacked(outside: Sequence[Any], inside: Sequence[Any]) -> int:
+    return sum(len(aval_of(out).shape) == len(aval_of(own).shape) for out, own in zip(outside, inside, strict=True))
 
 
 def line_of(equation: JaxprEqn) -> str:

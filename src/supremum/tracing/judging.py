@@ -12,11 +12,11 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from jax.extend.core import Literal as Number
-from jax.extend.core import primitives as p
 
 from supremum.decisions import Decision
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import DType
+from supremum.jax_compat import primitives as p
 from supremum.operands import Operand, as_operand
 from supremum.rules import get_rules
 from supremum.tracing.equations import aval_of

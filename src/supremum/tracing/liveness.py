@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from jax.extend.core import Jaxpr, JaxprEqn, Var
-from jax.extend.core import primitives as p
 
-from supremum.tracing.equations import CALLS, callees
+from supremum.jax_compat import primitives as p
+from supremum.tracing.equations import CALLS, callees, loop_operands
 from supremum.tracing.walk import Site
 
 # Calls whose functions have the results of the equation; of scans the carries come first.
@@ -46,7 +46,7 @@ def _wanted(equation: JaxprEqn, needed: set[Var], every: tuple[bool, ...]) -> tu
     if equation.primitive.name in _SAME_RESULTS and len(results) == len(every):
         return results
     if equation.primitive is p.scan_p:
-        carries = equation.params["num_carry"]
+        carries = loop_operands(equation).carries
         return (True,) * carries + results[carries:]
     return every
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
-from jax.extend.core import primitives as p
 
+from supremum.jax_compat import primitives as p
 from supremum.tracing.positions import Frames, Position, frames_of
 from supremum.tracing.walk import Site
 

@@ -1,9 +1,7 @@
 """Where in the source an equation was written.
 
-This is the one file that leans on how JAX keeps that, which no document promises: an equation's `source_info` has a
-traceback whose `raw_frames` are code objects and offsets in them, innermost first, from the call that made the equation
-up to where the tracing of its function began. Python itself says which line and columns an offset stands for. The tests
-notice when any of that moves; without it every cast is of unknown origin, and nothing else changes.
+JAX keeps code objects and offsets in them (`jax_compat.raw_frames`); Python says which line and columns an offset
+stands for.
 """
 
 from __future__ import annotations
@@ -11,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import islice
 from types import CodeType
-from typing import Any
 
 from jax.extend.core import JaxprEqn
 
+from supremum.jax_compat import raw_frames
 from supremum.tracing.owners import BETWEEN, owner_of
 
 
@@ -87,14 +85,10 @@ def frames_of(equation: JaxprEqn) -> Frames:
     >>> [position.function for position in frames_of(equation).positions]
     ['<lambda>']
     """
-    traceback: Any = equation.source_info.traceback
-    raw_frames = getattr(traceback, "raw_frames", None)
-    if raw_frames is None:
-        return NO_FRAMES
     positions: list[Position] = []
     entry = ""
     within_comprehension = False
-    for code, offset in zip(*raw_frames(), strict=True):
+    for code, offset in raw_frames(equation):
         if within_comprehension:
             # Until Python 3.12 a comprehension is a function, which the one around it calls.
             within_comprehension = False

@@ -14,11 +14,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from jax.extend.core import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, new_jaxpr_eqn
-from jax.extend.core import primitives as p
 
 from supremum.formats import DType
+from supremum.jax_compat import open_jaxpr, parameter, with_constants
+from supremum.jax_compat import primitives as p
 from supremum.tracing.custom_rules import with_rewritten_rule
-from supremum.tracing.equations import CALLS, aval_of, open_jaxpr
+from supremum.tracing.equations import CALLS, aval_of, loop_operands
 from supremum.tracing.treatments import Entry, Judge, Rewritten, Treatment, Value
 
 
@@ -81,7 +82,7 @@ def _narrowed_only(jaxpr: Jaxpr) -> dict[int, DType]:
         is_cast = equation.primitive is p.convert_element_type_p
         for atom in equation.invars:
             if isinstance(atom, Var) and atom in inputs:
-                uses.setdefault(inputs[atom], set()).add(equation.params["new_dtype"] if is_cast else None)
+                uses.setdefault(inputs[atom], set()).add(parameter(equation, "new_dtype") if is_cast else None)
     for atom in jaxpr.outvars:
         if isinstance(atom, Var) and atom in inputs:
             uses.setdefault(inputs[atom], set()).add(None)
@@ -171,7 +172,7 @@ class _Writer:
             outvars=atoms,
             eqns=self.equations,
         )
-        function = ClosedJaxpr(jaxpr, self.function.consts) if isinstance(self.function, ClosedJaxpr) else jaxpr
+        function = with_constants(jaxpr, self.function.consts) if isinstance(self.function, ClosedJaxpr) else jaxpr
         return Rewritten(function, tuple(found), tuple(self.record))
 
     def emit(self, equation: JaxprEqn, treatment: Treatment) -> Entry:
@@ -221,8 +222,8 @@ class _Writer:
         return _ENTER[equation.primitive.name](self, equation, values, treatment)
 
     def enter_call(self, equation: JaxprEqn, values: Sequence[Value], treatment: Treatment) -> Entry:
-        parameter = CALLS[equation.primitive.name]
-        function = equation.params[parameter]
+        name = CALLS[equation.primitive.name]
+        function = parameter(equation, name)
         wanted = _cast_values(values, treatment.operands)
         if any(equation.params.get("donated_invars", ())):
             # An operand that becomes a result can only do so in the dtype of the result.
@@ -234,7 +235,7 @@ class _Writer:
             rewritten = self.rewriter.rewrite(function, wanted, treatment.inside)
         else:
             rewritten, wanted = self.rewriter.rewrite_hoisting(function, wanted, treatment.inside)
-        params = {parameter: rewritten.function}
+        params = {name: rewritten.function}
         return self.call(equation, wanted, rewritten.results, params, treatment, [rewritten])
 
     def call(
@@ -255,11 +256,11 @@ class _Writer:
 
         Constants are cast inside: what their gradient sums up over the rounds is then summed in their own dtype.
         """
-        body = equation.params["jaxpr"]
-        first, count = equation.params["num_consts"], equation.params["num_carry"]
-        start = self.with_declared(values, equation.invars, range(first, first + count))
-        fixed = [self.judge.value(var.aval).dtype for var in body.jaxpr.outvars[:count]]
-        ends = [*fixed, *[None] * (len(body.jaxpr.outvars) - count)]
+        body, loop = parameter(equation, "jaxpr"), loop_operands(equation)
+        start = self.with_declared(values, equation.invars, range(loop.first_carry, loop.first_carry + loop.carries))
+        results = open_jaxpr(body).outvars
+        fixed = [self.judge.value(var.aval).dtype for var in results[: loop.carries]]
+        ends = [*fixed, *[None] * (len(results) - loop.carries)]
         rewritten = self.rewriter.rewrite(body, start, treatment.inside, ends)
         # Fills and casts by hand are known within one round only.
         results = [Value(value.dtype) for value in rewritten.results]
@@ -267,8 +268,9 @@ class _Writer:
 
     def enter_while(self, equation: JaxprEqn, values: Sequence[Value], treatment: Treatment) -> Entry:
         """As `enter_scan`; the condition sees the carry too."""
-        condition, body = equation.params["cond_jaxpr"], equation.params["body_jaxpr"]
-        cut, first = equation.params["cond_nconsts"], equation.params["cond_nconsts"] + equation.params["body_nconsts"]
+        condition, body = parameter(equation, "cond_jaxpr"), parameter(equation, "body_jaxpr")
+        loop = loop_operands(equation)
+        cut, first = loop.condition, loop.first_carry
         start = self.with_declared(values, equation.invars, range(first, len(values)))
         carried = [value.dtype for value in start[first:]]
         asked = self.rewriter.rewrite(condition, [*start[:cut], *start[first:]], treatment.inside)
@@ -284,7 +286,7 @@ class _Writer:
 
     def enter_cond(self, equation: JaxprEqn, values: Sequence[Value], treatment: Treatment) -> Entry:
         """The branches meet in the widest dtype that one of them gives."""
-        branches = equation.params["branches"]
+        branches = parameter(equation, "branches")
         alone = [self.rewriter.rewrite(branch, values[1:], treatment.inside) for branch in branches]
         meet = [
             Value(
@@ -299,12 +301,12 @@ class _Writer:
 
     def enter_custom(self, equation: JaxprEqn, values: Sequence[Value], treatment: Treatment) -> Entry:
         """A function with a derivative of its own; its rule is rewritten when it is asked for."""
-        function = equation.params["call_jaxpr"]
+        function = parameter(equation, "call_jaxpr")
         start = _cast_values(values, treatment.operands)
         ends = None
         if equation.primitive is p.custom_vjp_call_p:
             # Its backward function was written for the dtypes that it declares.
-            ends = [self.judge.value(var.aval).dtype for var in function.jaxpr.outvars]
+            ends = [self.judge.value(var.aval).dtype for var in open_jaxpr(function).outvars]
         rewritten = self.rewriter.rewrite(function, start, treatment.inside, ends)
         params = {"call_jaxpr": rewritten.function}
         params |= with_rewritten_rule(self.rewriter, equation, start, rewritten.results, treatment.inside)

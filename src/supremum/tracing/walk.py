@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 
-from supremum.tracing.equations import callees, open_jaxpr, scopes_of
+from supremum.jax_compat import open_jaxpr
+from supremum.tracing.equations import callees, scopes_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -309,7 +309,17 @@ PROGRAMS = {
     "reduce_xor": lambda h: h + lax.reduce_xor(bits(h), (0,)),
 }  # fmt: skip
 
+# Primitives that the oldest version of JAX that is supported does not have yet.
+LATER = {
+    "log2": lambda h: jnp.log2(h),
+    "one_minus_square": lambda h: lax.one_minus_square(h),
+    "polynomial": lambda h: lax.polynomial(h, (1.0, 2.0, 3.0)),
+}
+MISSING = {name for name in LATER if not hasattr(p, f"{name}_p")}
+PROGRAMS |= {name: program for name, program in LATER.items() if name not in MISSING}
+
 NO_PROGRAM = {
+    **dict.fromkeys(MISSING, f"added after JAX {jax.__version__}"),
     **dict.fromkeys(
         ["unreduced_psum", "all_gather_invariant", "ragged_all_to_all"], "made for several devices by JAX itself"
     ),
@@ -415,7 +425,7 @@ def test_every_row_has_a_program_or_a_reason_why_not():
 def test_every_row_has_a_primitive():
     # By type: what pretends to be of another class may run code of its own when it is asked.
     existing = {each.name for each in gc.get_objects() if issubclass(type(each), Primitive)}
-    assert set(ROWS) <= existing
+    assert set(ROWS) - existing == MISSING
 
 
 TREATED_BY_THE_JUDGE = {"convert_element_type", *ENTERED}

@@ -12,7 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jax.extend import source_info_util
-from jax.extend.core import primitives as p
 
 from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
 from supremum.arrays.backends.numpy import narrowed
@@ -20,6 +19,7 @@ from supremum.arrays.backends.preparing import caster_of, composed, function_of,
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.decisions import ResultType
 from supremum.formats import DType, as_format
+from supremum.jax_compat import primitives as p
 from supremum.operands import Operand, as_operand, weak_name
 from supremum.rules.jax import JAX_X32, JAX_X64
 from supremum.rules.registry import holds_64_bits, is_x64

@@ -9,9 +9,10 @@ from typing import Any, Final, NamedTuple
 
 from jax import lax
 from jax.extend.core import JaxprEqn, Literal
-from jax.extend.core import primitives as p
 
 from supremum.formats import DType, as_format
+from supremum.jax_compat import parameter
+from supremum.jax_compat import primitives as p
 from supremum.mixed_precision.autocasting.castable import CASTABLE, castable, fitting, foreign, join
 from supremum.mixed_precision.autocasting.operations import (
     BIAS,
@@ -239,13 +240,13 @@ class _Case:
     def sides(self) -> tuple[frozenset[int], ...]:
         """Of a product: the axes of the result that come from each operand that is given, and from no other."""
         if self.name == p.dot_general_p.name:
-            (left, right), (batch, _) = self.equation.params["dimension_numbers"]
+            (left, right), (batch, _) = parameter(self.equation, "dimension_numbers")
             ranks = [aval_of(atom).ndim for atom in self.equation.invars[:2]]
             free = [rank - len(contracted) - len(batch) for rank, contracted in zip(ranks, (left, right), strict=True)]
             first = len(batch)
             axes = (frozenset(range(first, first + free[0])), frozenset(range(first + free[0], first + sum(free))))
         elif self.name == p.conv_general_dilated_p.name:
-            axes = (frozenset[int](), frozenset([self.equation.params["dimension_numbers"].out_spec[1]]))
+            axes = (frozenset[int](), frozenset([parameter(self.equation, "dimension_numbers").out_spec[1]]))
         else:
             return ()
         return tuple(side for side, value in zip(axes, self.values, strict=False) if value.given and side)
@@ -301,7 +302,7 @@ class _Case:
         """Axes of a product after it was moved; forgotten where they are not just put in another order."""
         if not sides or self.name != p.transpose_p.name:
             return ()
-        order = list(self.equation.params["permutation"])
+        order = list(parameter(self.equation, "permutation"))
         return tuple(frozenset(order.index(axis) for axis in side) for side in sides)
 
     def each(self, reason: str) -> Treatment:
