@@ -1,11 +1,15 @@
-"""Compiled programs are kept between tests and workers: the same network is trained many times over.
+"""How JAX and XLA are set up for the tests, and how the memory of a test process is kept small.
 
-They are compiled without LLVM's optimisations and fused by XLA's older emitters, which takes a third of the time: most
-run once. XLA's own passes stay.
+Compiled programs are kept between tests and workers: the same network is trained many times over. They are compiled
+without LLVM's optimizations, and on older versions of JAX without XLA's fusion emitters, which takes a third of the time:
+most programs run once. XLA's own passes stay. Users have both, so `make test-xla` runs the tests whose results depend on
+them with SUPREMUM_XLA=default, which leaves XLA as it is.
 """
 
+import ctypes
 import gc
 import os
+import sys
 from pathlib import Path
 
 import jax
@@ -13,12 +17,20 @@ import pytest
 
 # JAX keeps millions of small objects: looking through them for cycles would be a third of the time of all tests.
 gc.set_threshold(200_000, 50, 100)
-# Read when first used.
-flags = ["--xla_backend_optimization_level=0"]
-if jax.__version_info__ < (0, 11):
-    # XLA ends the process when it is given a flag that it does not know, and later versions do not know this one.
-    flags.append("--xla_cpu_use_fusion_emitters=false")
-os.environ["XLA_FLAGS"] = " ".join((os.environ.get("XLA_FLAGS", ""), *flags)).strip()
+
+
+def xla_flags():
+    """Flags for XLA, which ends the process when it is given one that it does not know, an empty one included."""
+    given = os.environ.get("XLA_FLAGS", "").split()
+    if os.environ.get("SUPREMUM_XLA", "") != "default":
+        given.append("--xla_backend_optimization_level=0")
+        if jax.__version_info__ < (0, 11):  # the older emitters are gone from 0.11 on
+            given.append("--xla_cpu_use_fusion_emitters=false")
+    return " ".join(given)
+
+
+if xla_flags():
+    os.environ["XLA_FLAGS"] = xla_flags()  # read when JAX first computes
 # Tests of many devices run beside those of one, which use the first.
 jax.config.update("jax_num_cpu_devices", 8)
 CACHE = {
@@ -29,15 +41,31 @@ for name, value in CACHE.items():
     jax.config.update(name, value)
     os.environ[name.upper()] = str(value)  # programs that tests start share it
 
+MEMORY_TO_GIVE_BACK = 700 * 2**20
+MEMORY_TO_CLEAN_UP = 1000 * 2**20
+LIBC = ctypes.CDLL("libc.so.6") if sys.platform == "linux" else None
 
-@pytest.fixture(scope="module", autouse=True)
-def programs_are_forgotten_when_there_are_many():
-    """Thousands of compiled programs, which other files have no use for, would fill the memory of small machines."""
-    yield
+
+def resident_bytes():
+    """The memory of this process; 0 where it is not known."""
     try:
-        resident = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:  # only Linux says it there
+        return 0
+
+
+@pytest.fixture(autouse=True)
+def memory_is_given_back():
+    """Eight test processes run on eight cores, so each must stay small.
+
+    XLA compiles in threads of its own, whose memory the C library keeps for them once it is free: up to 4 GB. It gives
+    it back when it is asked to. What is left after that are compiled programs, for which later tests have no use.
+    """
+    yield
+    if LIBC is None or resident_bytes() < MEMORY_TO_GIVE_BACK:
         return
-    if resident > 2 * 2**30:
+    LIBC.malloc_trim(0)
+    if resident_bytes() > MEMORY_TO_CLEAN_UP:
         jax.clear_caches()
         gc.collect()
+        LIBC.malloc_trim(0)

@@ -32,11 +32,20 @@ class _Primitives:
         try:
             return getattr(_primitives, name)
         except AttributeError:
+            if not name.endswith("_p"):  # what Python and its tools ask of any object
+                raise
             raise _unsupported(f"there is no primitive {name.removesuffix('_p')!r}") from None
 
 
 primitives = _Primitives()
 """JAX adds, renames and removes primitives without notice; `log2` and `one_minus_square` came with 0.12."""
+
+
+INLINE: Any = jax.Inline.JAX_EARLY if hasattr(jax, "Inline") else True
+"""For `jax.jit(function, inline=INLINE)`: a function that leaves nothing in the jaxpr of the function that calls it.
+
+Until JAX 0.10 that is `inline=True`. From 0.11 on True means that the call is inlined when the jaxpr is lowered.
+"""
 
 
 def parameter(equation: JaxprEqn, name: str) -> Any:

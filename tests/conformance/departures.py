@@ -57,6 +57,20 @@ class Departure:
         )
 
 
+def departures_of_jax(version: tuple[int, ...]) -> list[Departure]:
+    """Rows about the functions of JAX, as a version of it has them.
+
+    Args:
+        version: such as `(0, 12)`.
+    """
+    until = {row: row.form.removeprefix("function before ") for row in DEPARTURES if row.rules == "jax"}
+    return [
+        row
+        for row, limit in until.items()
+        if limit == "function" or (limit != row.form and version < tuple(map(int, limit.split("."))))
+    ]
+
+
 def _matches(terms: str, operand: str) -> bool:
     if not terms or not operand:
         return terms == operand
@@ -105,6 +119,8 @@ _TNP_CONSTANTS = (
     "a composition of TensorFlow's NumPy API, which makes dtypes of NumPy's of Python numbers, of bfloat16 and of its "
     "constants, and keeps weak what is weak"
 )
+
+_WEAK_INEXACT = "float32* float64* complex64* complex128*"
 
 DEPARTURES: list[Departure] = [
     Departure(
@@ -381,6 +397,16 @@ DEPARTURES: list[Departure] = [
         either_order=True,
     ),
     Departure("jax", "function", "abs", "int1", "", "refused", "int8", 2, "JAX has abs for int1 but not int2 and int4"),
+    Departure(
+        "jax", "function before 0.11", "log2", "int* float* complex*", "", _WEAK_INEXACT, _WEAK_INEXACT.replace("*", ""),
+        12, "these rules follow the newest JAX, whose log2 keeps weakness; older ones forget it",
+    ),
+    Departure(
+        "jax", "function before 0.12", "hypot", "bool integer", "integer int* float*", _WEAK_INEXACT,
+        _WEAK_INEXACT.replace("*", ""), 88,
+        "these rules follow the newest JAX, whose hypot keeps weakness; older ones forget it where only some are weak",
+        either_order=True,
+    ),
     Departure(
         "jax", "eager", "pow", "int8", "int32[]", "int32", "int8", 0,
         "called eagerly JAX looks at the value of a 0-d exponent and multiplies; jitted it promotes, and so do these "

@@ -23,6 +23,7 @@ from nn.attention_reference import (  # noqa: F401 (a fixture)
 )
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
+from supremum.jax_compat import INLINE
 from supremum.nn.functional import attention
 from supremum.nn.functional.attention import dot_product_attention
 from supremum.nn.functional.masks import additive_mask, combine_masks, make_attention_mask, make_causal_mask
@@ -183,7 +184,7 @@ def test_which_products_have_16_bit_operands(dtype):
 
     products = [
         equation
-        for equation in jax.make_jaxpr(jax.jit(jax.grad(loss, (0, 1, 2)), inline=True))(*args).eqns
+        for equation in jax.make_jaxpr(jax.jit(jax.grad(loss, (0, 1, 2)), inline=INLINE))(*args).eqns
         if equation.primitive.name == "dot_general"
     ]
     narrow = [equation for equation in products if {str(v.aval.dtype) for v in equation.invars} == {dtype}]

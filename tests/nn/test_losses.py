@@ -315,7 +315,8 @@ def test_recurrent_layers_regularise_the_outputs_of_all_steps():
     rnn = built(nn.RNN(nn.SimpleRNNCell(4, activity_regularizer=nn.L1(1.0))), x)
     outputs = rnn(x)
     assert [float(term) for term in rnn.losses] == [pytest.approx(float(jnp.abs(outputs).sum()) / 2)]
-    assert [float(term) for term in collected(rnn, x=x)] == [float(rnn.losses[0])]
+    # Compiled as one program and operation by operation: the order of the sums is XLA's choice.
+    assert [float(term) for term in collected(rnn, x=x)] == [pytest.approx(float(rnn.losses[0]), rel=1e-6)]
 
     class Cell(nn.SimpleRNNCell):
         def call(self, x, state):

@@ -8,6 +8,7 @@ import pytest
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 
+from supremum.jax_compat import INLINE
 from supremum.tracing import CALLS, callees, line_of, name_of_call, scopes_of, walk
 
 
@@ -27,7 +28,7 @@ def in_scopes(x):
 
 @pytest.mark.parametrize(
     "transformed",
-    [in_scopes, jax.jit(in_scopes, inline=True), jax.vmap(in_scopes), jax.vmap(jax.vmap(in_scopes))],
+    [in_scopes, jax.jit(in_scopes, inline=INLINE), jax.vmap(in_scopes), jax.vmap(jax.vmap(in_scopes))],
 )
 def test_scopes_are_those_of_the_program_and_not_of_transformations(transformed):
     assert scopes_of(equation("sin", transformed, jnp.ones((2, 2)))) == ("encoder", "norm")

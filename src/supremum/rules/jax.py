@@ -1,6 +1,6 @@
 """JAX's rules: one lattice with x64 on, one edge different with x64 off, and next to no edges when strict.
 
-Source: spec/jax-type-promotion.rst for the first eighteen types, and JAX 0.10 itself for the small formats
+Source: spec/jax-type-promotion.rst for the first eighteen types, and JAX 0.12 itself for the small formats
 (`jax/_src/dtypes.py`, `_type_promotion_lattice`) and for what `jax.numpy`'s functions do afterwards; the conformance
 tests hold every pair and every function against the installed JAX.
 """
@@ -89,11 +89,10 @@ _LACKS: dict[str, tuple[str, ...]] = {
 # Functions that forget weakness, and the categories of result for which they do.
 _STRENGTHENS: dict[str, tuple[str, ...]] = {
     "pow": ("integer",),
-    "log2": CATEGORIES,
     "log10": CATEGORIES,
 }
 # The same unless all operands are weak.
-_STRENGTHENS_MIXED: dict[str, tuple[str, ...]] = {"logaddexp": ("complex",), "hypot": ("float",)}
+_STRENGTHENS_MIXED: dict[str, tuple[str, ...]] = {"logaddexp": ("complex",)}
 _WIDE_INTEGER_BITS, _NARROWEST_BITS = 64, 4
 _FLOAT_OF_NARROW, _FLOAT_OF_WIDE, _INT32 = (as_format(name).dtype for name in ("float32", "float64", "int32"))
 

@@ -4,7 +4,17 @@ from supremum.tracing.carries import CarryMismatch, carry_mismatches
 from supremum.tracing.cast import Cast
 from supremum.tracing.cast_report import CastReport, Explanation, Total
 from supremum.tracing.casts import casts, casts_of
-from supremum.tracing.equations import CALLS, Callee, aval_of, callees, line_of, name_of_call, scopes_of
+from supremum.tracing.equations import (
+    CALLS,
+    Callee,
+    LoopOperands,
+    aval_of,
+    callees,
+    line_of,
+    loop_operands,
+    name_of_call,
+    scopes_of,
+)
 from supremum.tracing.forbidding import ForbiddenCastError, forbid_casts
 from supremum.tracing.rewriting import ENTERED, Rewriter
 from supremum.tracing.treatments import Entry, Judge, Rewritten, Treatment, Value
@@ -23,6 +33,7 @@ __all__ = [
     "Explanation",
     "ForbiddenCastError",
     "Judge",
+    "LoopOperands",
     "Place",
     "Rewriter",
     "Rewritten",
@@ -40,6 +51,7 @@ __all__ = [
     "casts_of",
     "forbid_casts",
     "line_of",
+    "loop_operands",
     "name_of_call",
     "scopes_of",
     "walk",

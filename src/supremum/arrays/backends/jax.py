@@ -19,6 +19,7 @@ from supremum.arrays.backends.preparing import caster_of, composed, function_of,
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.decisions import ResultType
 from supremum.formats import DType, as_format
+from supremum.jax_compat import INLINE
 from supremum.jax_compat import primitives as p
 from supremum.operands import Operand, as_operand, weak_name
 from supremum.rules.jax import JAX_X32, JAX_X64
@@ -62,7 +63,7 @@ class JaxBackend(Backend):
             return _as_decided(function(*cast), plan.result)
 
         compute.__name__ = compute.__qualname__ = plan.operation.name
-        kernel = jax.jit(compute, inline=True, static_argnums=() if known is None else (known,))
+        kernel = jax.jit(compute, inline=INLINE, static_argnums=() if known is None else (known,))
         converters = [
             None if i == known else self._converter(key, dtype, plan.result.weak)
             for i, (key, dtype) in enumerate(zip(plan.keys, plan.compute, strict=True))

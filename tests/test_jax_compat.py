@@ -1,0 +1,217 @@
+"""What this package reads of JAX that no document promises: these tests notice when it moves."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.extend.core import ClosedJaxpr, Jaxpr, jaxpr_as_fun
+
+from supremum.errors import SupremumError, UnsupportedJaxError
+from supremum.jax_compat import (
+    CLOSED_IS_OPEN,
+    function_name,
+    is_transposed,
+    open_jaxpr,
+    parameter,
+    primitives,
+    raw_frames,
+    scope_names,
+    with_constants,
+    without_constants,
+)
+from supremum.mixed_precision import OPERATIONS
+from supremum.mixed_precision.autocasting.judge import AutocastJudge, Context
+from supremum.mixed_precision.autocasting.settings import as_settings
+from supremum.tracing import ENTERED, Rewriter, casts_of, loop_operands, walk
+
+X = jnp.ones((3, 4))
+W = jnp.eye(4)
+
+
+@jax.custom_jvp
+def with_jvp(x):
+    return jnp.sin(x) @ W
+
+
+with_jvp.defjvp(lambda p, t: (with_jvp(*p), jnp.cos(p[0]) * t[0] @ W))
+
+
+@jax.custom_vjp
+def with_vjp(x):
+    return jnp.sin(x) @ W
+
+
+with_vjp.defvjp(lambda x: (with_vjp(x), x), lambda saved, g: (jnp.cos(saved) * (g @ W.T),))
+
+
+def scanned(x):
+    """Constants, two carries, two things to go through, two results."""
+    return lax.scan(lambda c, t: ((jnp.tanh(c[0] @ W) * x.sum(), c[1] + 1), (c[0] + t[0], t[1])), (x, 0), (x[:, 0], x))
+
+
+def looped(x):
+    return lax.while_loop(lambda c: c[0].sum() < x.sum() * 100, lambda c: (c[0] * 2 @ W + x, c[1] + 1), (x, 0))
+
+
+def without_carry(x):
+    return lax.scan(lambda _, row: (None, row @ W), None, x)[1]
+
+
+def without_rows(x):
+    return lax.scan(lambda c, _: (c @ W, None), x, None, length=0)[0]
+
+
+PROGRAMS = {
+    "scan": scanned,
+    "while": looped,
+    "scan without a carry": without_carry,
+    "scan of no rounds": without_rows,
+    "vmap of scan": jax.vmap(scanned),
+    "vmap of while": jax.vmap(lambda x: looped(x[None])),
+    "derivative of scan": jax.grad(lambda x: scanned(x)[0][0].sum()),
+    "tangent of scan": lambda x: jax.jvp(lambda x: scanned(x)[0][0], (x,), (x,)),
+    "tangent of while": lambda x: jax.jvp(lambda x: looped(x)[0], (x,), (x,)),
+    "derivative of derivative": jax.grad(lambda x: jax.grad(lambda y: scanned(y)[0][0].sum())(x).sum()),
+    "derivative with checkpoint": jax.grad(lambda x: jax.checkpoint(scanned)(x)[0][0].sum()),
+    "scan of keys": lambda x: lax.scan(lambda k, _: tuple(jax.random.split(k)), jax.random.key(0), None, length=2),
+    "map": lambda x: lax.map(jnp.sin, x),
+    "associative scan in scan": lambda x: lax.scan(lambda c, _: (lax.associative_scan(jnp.add, c), c), x, None, 2),
+}
+
+
+def batched(name):
+    return jnp.stack([X, X]) if name == "vmap of scan" else X
+
+
+def loops(closed):
+    return [s.equation for s in walk(closed) if s.equation.primitive in (primitives.scan_p, primitives.while_p)]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_operands_of_loops_are_divided_as_jax_divides_them(name):
+    found = loops(jax.make_jaxpr(PROGRAMS[name])(batched(name)))
+    assert found
+    for equation in found:
+        params, counted = equation.params, loop_operands(equation)
+        if equation.primitive is primitives.while_p:
+            assert (counted.condition, counted.constants) == (params["cond_nconsts"], params["body_nconsts"])
+        elif "num_carry" in params:
+            assert (counted.constants, counted.carries) == (params["num_consts"], params["num_carry"])
+        else:
+            constants, carries, _ = params["ft_in"].unpack()
+            assert (counted.constants, counted.carries) == (len(constants), len(carries))
+        assert counted.first_carry == counted.condition + counted.constants
+
+
+def test_functions_keep_their_constants_through_taking_them_off_and_putting_them_back():
+    table = np.arange(4, dtype=np.float32)
+    closed = jax.make_jaxpr(lambda x: x * jnp.asarray(table) + jnp.asarray(table[::-1].copy()))(1.0)
+    assert len(closed.consts) == 2
+    bare = without_constants(closed)
+    assert isinstance(bare, Jaxpr)
+    assert list(getattr(bare, "consts", [])) == []
+    again = with_constants(bare, closed.consts)
+    assert isinstance(again, ClosedJaxpr)
+    assert [len(open_jaxpr(again).constvars), len(open_jaxpr(again).invars)] == [2, 1]
+    np.testing.assert_array_equal(jaxpr_as_fun(again)(jnp.float32(2))[0], 2 * table + table[::-1])
+
+
+def test_there_is_one_class_of_functions_or_one_holds_the_other():
+    closed = jax.make_jaxpr(jnp.sin)(1.0)
+    assert (open_jaxpr(closed) is closed) == CLOSED_IS_OPEN
+    assert open_jaxpr(open_jaxpr(closed)) is open_jaxpr(closed)
+
+
+def test_frames_lead_from_an_equation_to_the_line_that_made_it():
+    def inner(x):
+        return x * 2
+
+    (equation,) = jax.make_jaxpr(lambda x: inner(x))(1.0).eqns
+    names = [code.co_name for code, offset in raw_frames(equation) if code.co_filename == __file__ and offset >= 0]
+    assert names[:2] == ["inner", "<lambda>"]
+
+
+def test_name_stacks_have_scopes_and_the_backward_pass():
+    def function(x):
+        with jax.named_scope("encoder"), jax.named_scope("norm"):
+            return jnp.sin(x)
+
+    equations = jax.make_jaxpr(jax.grad(function))(1.0).eqns
+    stacks = [equation.source_info.name_stack for equation in equations]
+    assert {scope_names(stack) for stack in stacks} == {("encoder", "norm")}
+    assert [is_transposed(stack) for stack in stacks] == [False, False, True]
+
+
+def test_functions_have_the_name_of_what_they_were_traced_from():
+    (equation,) = jax.make_jaxpr(lambda x: with_vjp(x))(X).eqns
+    assert function_name(open_jaxpr(equation.params["call_jaxpr"])) == "with_vjp"
+
+
+# Errors
+
+ENTERING = {
+    **PROGRAMS,
+    "cond": lambda x: lax.cond(x.sum() > 0, lambda y: y @ W, lambda y: y, x),
+    "jit": lambda x: jax.jit(lambda y: y @ W)(x),
+    "checkpoint": lambda x: jax.checkpoint(lambda y: jnp.sin(y) @ W)(x),
+    "custom_jvp": with_jvp,
+    "custom_vjp": with_vjp,
+    "product": lambda x: (x.astype("bfloat16") @ W.astype("bfloat16")).T ** 2.5,
+}
+
+
+def lacking(closed, name, removed):
+    """The program with a parameter less in each equation of a primitive."""
+    jaxpr = open_jaxpr(closed)
+    equations = [
+        equation.replace(params={key: value for key, value in equation.params.items() if key != removed})
+        if equation.primitive.name == name
+        else equation
+        for equation in jaxpr.eqns
+    ]
+    return with_constants(jaxpr.replace(eqns=equations), closed.consts)
+
+
+def rewritten(closed):
+    settings = as_settings("mixed_bfloat16", {"with_vjp": "inside"}, True)
+    rewriter = Rewriter(AutocastJudge(settings, OPERATIONS.values()))
+    return rewriter.rewrite(closed, [rewriter.judge.value(var.aval) for var in open_jaxpr(closed).invars], Context())
+
+
+@pytest.mark.parametrize("program", ENTERING)
+def test_a_parameter_that_is_gone_is_one_error_that_names_the_version_of_jax(program):
+    """For each parameter of each equation: either it is not needed, or the error says what is missing."""
+    closed = jax.make_jaxpr(ENTERING[program])(batched(program))
+    said = set()
+    for name, removed in {(e.primitive.name, key) for e in open_jaxpr(closed).eqns for key in e.params}:
+        for use in (casts_of, rewritten):
+            try:
+                use(lacking(closed, name, removed))
+            except UnsupportedJaxError as error:
+                said.add(str(error))
+                assert f"{name!r} has no parameter {removed!r}" in str(error)
+                assert f"in JAX {jax.__version__}" in str(error)
+    assert said
+
+
+def test_a_primitive_that_is_gone_is_one_error_that_names_the_version_of_jax():
+    with pytest.raises(UnsupportedJaxError, match=rf"no primitive 'warp' in JAX {re.escape(jax.__version__)}") as error:
+        primitives.warp_p  # noqa: B018
+    assert isinstance(error.value, SupremumError)
+    with pytest.raises(AttributeError):
+        primitives.__wrapped__  # noqa: B018
+
+
+def test_the_error_lists_the_parameters_that_there_are():
+    (equation,) = loops(jax.make_jaxpr(without_carry)(X))
+    assert parameter(equation, "length") == 3
+    with pytest.raises(UnsupportedJaxError, match=r"'scan' has no parameter 'warp' \(it has: .*length.*\) in JAX"):
+        parameter(equation, "warp")
+
+
+def test_the_primitives_that_are_entered_exist():
+    existing = {getattr(primitives, f"{name}_p").name for name in ("scan", "while", "cond", "jit", "remat")}
+    assert existing < ENTERED
