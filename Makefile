@@ -1,9 +1,13 @@
-# make run    installs everything and shows the demonstration
-# make test   installs everything, then lint, types, layering and all tests
-# make torch  adds PyTorch, whose rules the tests then compare with it live
-# make browser  adds Chromium (Debian's), in which the tests then look at the pages that are drawn
-# make bench  ratios against the peers
-# make docs   the documentation, out/docs/index.html; warnings are errors
+# make run       installs everything and shows the demonstration
+# make test      installs everything, then lint, types, layering and the tests but the slow ones: five minutes on two cores
+# make test-all  make test, then the documentation, the slow tests, and the tests that depend on XLA's optimizations
+# make test-rest what make test-all adds to make test
+# make test-newest  the tests but the slow ones on the newest Python there is, with the newest JAX, Flax and the like
+# make torch     adds PyTorch, whose rules the tests then compare with it live
+# make browser   adds Chromium (Debian's), in which the slow tests then look at the pages that are drawn
+# make coverage  the share of lines that make test runs, beside that of make test-all
+# make bench     ratios against the peers
+# make docs      the documentation, out/docs/index.html; warnings are errors
 # make conformance  gradients of layers beside Flax's in every combination of dtypes too
 
 PYTHON ?= python3
@@ -12,12 +16,17 @@ BIN := $(VENV)/bin
 # Left where it is when nothing has changed: a second make installs nothing.
 INSTALLED := $(VENV)/.installed
 DEVELOPED := $(VENV)/.developed
+# A worker that has run out of tests takes some of another's.
+PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 
 # PyTorch is compared with live where it is installed; continuous integration installs it, and first, so that nothing
 # that depends on it brings another build.
 TORCH := torch==2.13.0
+# Tests whose results depend on how XLA compiles: see tests/conftest.py.
+COMPILED := tests/mixed_precision tests/nn tests/optimizers tests/training tests/conformance/test_flax_*.py
 
-.PHONY: run install torch browser test lint types layering docs tests conformance bench clean
+.PHONY: run install torch browser test test-all test-rest test-slow test-xla test-newest lint types layering docs tests
+.PHONY: conformance coverage bench clean
 
 run: install
 	$(BIN)/supremum demo
@@ -40,11 +49,16 @@ torch: $(INSTALLED)
 browser:
 	command -v chromium || (apt-get update --quiet=2 && apt-get install --quiet=2 --yes --no-install-recommends chromium)
 
-test: lint types layering docs tests
+test: lint types layering tests
+
+test-all: test test-rest
+
+test-rest: docs test-slow test-xla
 
 lint: $(DEVELOPED)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/python tools/check_tracked_files.py .
 
 types: $(DEVELOPED)
 	$(BIN)/pyright
@@ -56,15 +70,29 @@ docs: $(DEVELOPED)
 	$(BIN)/python -m sphinx -q -W --keep-going -n -b html docs out/docs
 
 tests: $(DEVELOPED)
-	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile
+	$(PYTEST) -m "not slow"
+
+test-slow: $(DEVELOPED)
+	$(PYTEST) -m slow
+
+test-xla: $(DEVELOPED)
+	SUPREMUM_XLA=default $(PYTEST) -m "not many_processes" $(COMPILED)
+
+# An environment of its own, so that the other one stays as it is.
+test-newest:
+	$(MAKE) tests VENV=.venv-newest PYTHON="$$($(PYTHON) tools/newest_python.py)"
 
 # make test compares outputs and dtypes of layers with Flax's in every combination of dtypes, and gradients in some.
 conformance: $(DEVELOPED)
-	SUPREMUM_EVERY_GRADIENT=1 $(BIN)/python -m pytest --numprocesses=auto --dist=loadfile tests/conformance
+	SUPREMUM_EVERY_GRADIENT=1 $(PYTEST) tests/conformance
+
+coverage: $(DEVELOPED)
+	COVERAGE_FILE=out/coverage-all $(PYTEST) --quiet --cov=supremum --cov-report=term:skip-covered
+	COVERAGE_FILE=out/coverage $(PYTEST) --quiet -m "not slow" --cov=supremum --cov-report=term:skip-covered
 
 bench: $(DEVELOPED)
 	$(BIN)/python -m pip install --quiet --group bench
 	$(BIN)/python -m pytest benchmarks --benchmark-only --benchmark-disable-gc --capture=no --quiet --benchmark-columns=rounds
 
 clean:
-	rm -rf $(VENV) out dist docs/generated .pytest_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) .venv-newest out dist docs/generated .pytest_cache .ruff_cache .hypothesis .benchmarks

@@ -1,8 +1,8 @@
 """How JAX and XLA are set up for the tests, and how the memory of a test process is kept small.
 
 Compiled programs are kept between tests and workers: the same network is trained many times over. They are compiled
-without LLVM's optimizations, and on older versions of JAX without XLA's fusion emitters, which takes a third of the time:
-most programs run once. XLA's own passes stay. Users have both, so `make test-xla` runs the tests whose results depend on
+without LLVM's optimizations, and on JAX 0.10 without XLA's fusion emitters, which takes a third of the time: most
+programs run once. XLA's own passes stay. Users have both, so `make test-xla` runs the tests whose results depend on
 them with SUPREMUM_XLA=default, which leaves XLA as it is.
 """
 

@@ -1,4 +1,4 @@
-"""Nothing but this library's own errors, whatever is asked: a hundred thousand calls with everything in them."""
+"""Nothing but this library's own errors, whatever is asked: a hundred thousand calls in `make test-all`."""
 
 import collections
 import datetime as dt
@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from slowly import slow
 from supremum import (
     Decision,
     OperandError,
@@ -200,10 +201,6 @@ def _outcome(function, arguments, rules, operation):
     return answer
 
 
-@settings(
-    max_examples=1000, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
-)  # fmt: skip
-@given(st.binary(min_size=NUMBER_OF_CALLS * BYTES_OF_A_CALL, max_size=NUMBER_OF_CALLS * BYTES_OF_A_CALL))
 def _ask_a_hundred_times(data):
     for start in range(0, len(data), BYTES_OF_A_CALL):
         function, arguments, rules, operation = _decoded(data[start : start + BYTES_OF_A_CALL])
@@ -219,16 +216,20 @@ def _ask_a_hundred_times(data):
         OUTCOMES[function.__name__, type(outcome).__name__] += 1
 
 
-def test_a_hundred_thousand_calls_raise_nothing_else():
+@pytest.mark.parametrize("hundreds", [50, slow(1000)])
+def test_calls_with_everything_in_them_raise_nothing_else(hundreds):
     OUTCOMES.clear()
-    _ask_a_hundred_times()
-    assert OUTCOMES.total() >= 100_000
+    size = NUMBER_OF_CALLS * BYTES_OF_A_CALL
+    settings(
+        max_examples=hundreds, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    )(given(st.binary(min_size=size, max_size=size))(_ask_a_hundred_times))()
+    assert OUTCOMES.total() >= 100 * hundreds
     raised = {outcome for _, outcome in OUTCOMES}
     assert {error.__name__ for error in OWN_ERRORS} <= raised
     assert {"Decision", "bool"} <= raised
     by_function = collections.Counter(name for name, _ in OUTCOMES.elements())
     assert len(by_function) == 4
-    assert min(by_function.values()) > 10_000
+    assert min(by_function.values()) > 10 * hundreds
 
 
 def test_strings_that_crash_numpy_do_not_reach_it():

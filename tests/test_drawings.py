@@ -187,6 +187,7 @@ _MEASURED = """() => {
 }"""
 
 
+@pytest.mark.slow
 def test_in_a_browser_every_text_has_room_and_dark_mode_is_dark(tmp_path):
     with open_browser() as browser:
         for scheme, page_colour in (("light", "rgb(255, 255, 255)"), ("dark", "rgb(22, 24, 29)")):

@@ -17,7 +17,11 @@ from jax.extend.core import primitives as _primitives
 
 from supremum.errors import UnsupportedJaxError
 
-CLOSED_IS_OPEN = ClosedJaxpr is Jaxpr
+# JAX's annotations are those of one version; this file reads several.
+_jax: Any = jax
+_closed: Any = ClosedJaxpr
+
+CLOSED_IS_OPEN: bool = _closed is Jaxpr
 """Whether there is one class for functions with and without the values of their constants.
 
 To JAX 0.10 a `ClosedJaxpr` holds a `Jaxpr` and its constants. From 0.12 on there is one class with both names: its
@@ -41,7 +45,7 @@ primitives = _Primitives()
 """JAX adds, renames and removes primitives without notice; `log2` and `one_minus_square` came with 0.12."""
 
 
-INLINE: Any = jax.Inline.JAX_EARLY if hasattr(jax, "Inline") else True
+INLINE: Any = _jax.Inline.JAX_EARLY if hasattr(jax, "Inline") else True
 """For `jax.jit(function, inline=INLINE)`: a function that leaves nothing in the jaxpr of the function that calls it.
 
 Until JAX 0.10 that is `inline=True`. From 0.11 on True means that the call is inlined when the jaxpr is lowered.
@@ -105,7 +109,7 @@ def without_constants(function: Jaxpr | ClosedJaxpr) -> Jaxpr:
     Args:
         function: a function with or without the values of its constants.
     """
-    return ClosedJaxpr(function, ()) if CLOSED_IS_OPEN else open_jaxpr(function)
+    return _closed(function, ()) if CLOSED_IS_OPEN else open_jaxpr(function)
 
 
 def raw_frames(equation: JaxprEqn) -> Iterator[tuple[CodeType, int]]:
@@ -120,7 +124,8 @@ def raw_frames(equation: JaxprEqn) -> Iterator[tuple[CodeType, int]]:
     Yields:
         The frames, innermost first, up to where the tracing of the function began.
     """
-    frames: Any = getattr(equation.source_info.traceback, "raw_frames", None)
+    source: Any = equation.source_info
+    frames: Any = getattr(source.traceback, "raw_frames", None)
     return iter(()) if frames is None else zip(*frames(), strict=True)
 
 

@@ -75,6 +75,7 @@ def _traced(x64, ask):
     jax.eval_shape(run, {name: jax.ShapeDtypeStruct((1,), np.dtype(name)) for name in names}, WEAK)
 
 
+@pytest.mark.slow
 @either_width
 def test_every_decision_traced(x64):
     """Each kernel of each rule set once, and each cast of a pair of operands; refusals of all pairs."""
@@ -140,6 +141,7 @@ def _asked_for_values(x64):
             yield name, [(each,) * APPLIED[name].operation.arity for each in VALUED]
 
 
+@pytest.mark.slow
 @either_width
 def test_eager_and_jitted_are_the_same_to_the_last_bit(x64):
     rules = "jax-x64" if x64 else "jax-x32"

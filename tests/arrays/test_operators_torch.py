@@ -20,6 +20,7 @@ from arrays.calls import (
 )
 from arrays.departures import TORCH_LACKS
 from conformance import torch_judge as judge
+from slowly import mostly_slow
 from supremum import OperandError, PromotionError, explain, get_rules, use_rules
 from supremum.arrays import Array, DeviceError, InPlaceError, LibraryError, RuntimeDtypeError, asarray, ops
 from supremum.arrays.array import wrap
@@ -73,7 +74,7 @@ def _known(rules):
     return {name: array for name, array in ARRAYS.items() if explain(name, name, rules=rules)}
 
 
-@pytest.mark.parametrize("rules", RULE_SETS)
+@pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "torch", "tf-rfc-safe"))
 def test_every_pair_of_tensors(rules):
     known = _known(rules)
     cells = _asked(rules, BINARY, [(known, known)])
@@ -82,6 +83,7 @@ def test_every_pair_of_tensors(rules):
     _asked(rules, UNARY, [(ARRAYS,), (ZERO_D,)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rules", ["torch", "paddle"])
 def test_every_pair_with_0d_tensors(rules):
     adding = [name for name in NAMES if explain(name, name, operation="add", rules=rules)]
@@ -90,7 +92,7 @@ def test_every_pair_with_0d_tensors(rules):
     assert cells.number["given"] > 3000
 
 
-@pytest.mark.parametrize("rules", RULE_SETS)
+@pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "torch", "paddle"))
 def test_python_numbers_on_either_side(rules):
     others, arithmetic = {"2": 2, "2.5": 2.5, "2j": 2j}, [name for name in BINARY if name != "pow"]
     known = _known(rules)

@@ -7,6 +7,7 @@ import threading
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from arrays import calls
 from arrays.calls import CLASSIC, LACKING, REFUSED, RULE_SETS
@@ -66,6 +67,7 @@ def _emptied():
         applied.prepared.clear()
 
 
+@pytest.mark.slow
 def test_arrays_of_numpy_under_rules_of_each_threads_own():
     arrays = {name: wrap(np.ones(1, name)) for name in CLASSIC}
     rules = RULE_SETS[:THREADS]
@@ -77,6 +79,7 @@ def test_arrays_of_numpy_under_rules_of_each_threads_own():
     assert failures == []
 
 
+@pytest.mark.slow
 def test_arrays_of_jax_under_rules_of_each_threads_own():
     """The same few decisions in all threads, which compile them together."""
     arrays = {name: wrap(jnp.ones(1, name)) for name in ("int8", "uint8", "float16", "float32")}

@@ -398,8 +398,9 @@ DEPARTURES: list[Departure] = [
     ),
     Departure("jax", "function", "abs", "int1", "", "refused", "int8", 2, "JAX has abs for int1 but not int2 and int4"),
     Departure(
-        "jax", "function before 0.11", "log2", "int* float* complex*", "", _WEAK_INEXACT, _WEAK_INEXACT.replace("*", ""),
-        12, "these rules follow the newest JAX, whose log2 keeps weakness; older ones forget it",
+        "jax", "function before 0.11", "log2", "int* float* complex*", "",
+        _WEAK_INEXACT, _WEAK_INEXACT.replace("*", ""), 12,
+        "these rules follow the newest JAX, whose log2 keeps weakness; older ones forget it",
     ),
     Departure(
         "jax", "function before 0.12", "hypot", "bool integer", "integer int* float*", _WEAK_INEXACT,

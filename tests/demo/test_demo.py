@@ -31,6 +31,7 @@ def test_the_digits_are_whole_and_always_split_alike(digits):
     assert (demo.load_digits().y_test == digits.y_test).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_policy_reaches_97_percent_and_they_agree_within_a_point(digits, seed):
     reports = [train(digits, "policies", policy, scale, seed) for policy, scale in demo.CASES["policies"].runs]
@@ -41,6 +42,7 @@ def test_every_policy_reaches_97_percent_and_they_agree_within_a_point(digits, s
     assert len({report.variable_bytes for report in reports}) == 1  # variables are float32 under all three
 
 
+@pytest.mark.slow
 def test_without_scaling_float16_stalls_on_a_small_loss_and_with_it_reaches_float32(digits):
     exact, stalled, scaled = (train(digits, "underflow", *run, seed=0) for run in demo.CASES["underflow"].runs)
     assert [report.label for report in (exact, stalled, scaled)] == [
@@ -54,6 +56,7 @@ def test_without_scaling_float16_stalls_on_a_small_loss_and_with_it_reaches_floa
     assert exact.test_accuracy >= 0.97
 
 
+@pytest.mark.slow
 def test_without_float32_weights_small_steps_are_rounded_away(digits):
     """Micikevicius and others, 2017, "Mixed Precision Training", section 3.1."""
     runs = demo.CASES["master-weights"].runs
@@ -66,6 +69,7 @@ def test_without_float32_weights_small_steps_are_rounded_away(digits):
     assert narrow.history.skipped_steps == 0
 
 
+@pytest.mark.slow
 def test_the_share_of_zeros_grows_as_the_weight_falls_and_scaling_mends_it(digits):
     found = demo.measure_underflow(digits, weight=1e-6)
     assert set(found.layers) == {"conv", "conv_1", "batch_norm", "batch_norm_1", "dense"}

@@ -60,6 +60,7 @@ sys.stdout.write(repr(pages))
 """
 
 
+@pytest.mark.slow
 def test_another_process_writes_the_same():
     paths = os.pathsep.join(map(str, (ROOT / "src", ROOT / "tests", DOCS)))
     found = subprocess.run(

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from flax import nnx
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 # How many of a step's first arguments are its state.
 STATES = {"plain_jax": 1, "flax_nnx": 2, "flax_linen": 1, "equinox": 2}

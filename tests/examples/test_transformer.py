@@ -9,8 +9,11 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from supremum import nn
+
+pytestmark = pytest.mark.slow
 
 PROGRAM = runpy.run_path(str(Path(__file__).parents[2] / "examples/transformer/characters.py"))
 

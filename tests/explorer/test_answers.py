@@ -17,6 +17,8 @@ from supremum.formats import format_names
 from supremum.operands import WEAK_NAMES, parse_operand
 from supremum.rules import rule_names
 
+pytestmark = pytest.mark.slow
+
 RULES = tuple(name for name in rule_names() if name != "jax")
 NAMED = (*format_names(), *(f"{name}[]" for name in format_names()), *WEAK_NAMES, "True", "False")
 NUMBERS = (

@@ -10,6 +10,8 @@ from supremum.operands import parse_operand
 from supremum.rules import rule_names
 from supremum.tables import ALL_TYPES, STANDARD_TYPES, rule_table, short_name
 
+pytestmark = pytest.mark.slow
+
 RULES = {name for name in rule_names() if name != "jax"}
 CELL = 'td[data-pair="{},{}"]'
 # For each piece of text the ratio of its colour's luminance to that of what is behind it, as WCAG 2.2 reckons it.

@@ -227,6 +227,7 @@ def test_losses_of_the_last_eager_call():
     assert [float(term) for term in model.losses] == [2]
 
 
+@pytest.mark.slow
 def test_no_tracer_is_kept():
     model = built(nn.Sequential([Adding(None), nn.ReLU(activity_regularizer="l1")]))
     seen = []

@@ -7,6 +7,8 @@ from supremum.comparisons import compare, compare_groupings
 from supremum.distances import distances
 from supremum.render import side_by_side, table, table_svg
 
+pytestmark = pytest.mark.slow
+
 PHONE, SCREEN = {"width": 390, "height": 844}, {"width": 1400, "height": 900}
 
 

@@ -213,6 +213,7 @@ print(json.dumps({"latest": latest, "caught": caught, "most": most, "files": nam
 """
 
 
+@pytest.mark.slow
 def test_whatever_is_killed_every_file_is_whole(tmp_path):
     folder = tmp_path / "run"
     result = subprocess.run(

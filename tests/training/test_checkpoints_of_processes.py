@@ -28,6 +28,8 @@ from supremum.errors import ArgumentError
 from supremum.training import CheckpointError, CheckpointFolder, Checkpoint, load_arrays, save_arrays
 from training.spread import compiled, mesh_of, sharding_of, state_of
 
+pytestmark = pytest.mark.slow
+
 def everywhere(value):
     whole = np.asarray(value)
     return jax.make_array_from_callback(whole.shape, sharding_of(whole, mesh), lambda part: whole[part])

@@ -155,6 +155,7 @@ print(json.dumps({"last": last, "torn": torn}))
 """
 
 
+@pytest.mark.slow
 def test_kills_while_orbax_writes_tear_nothing(tmp_path):
     environment = {**os.environ, "PYTHONWARNINGS": "ignore", "JAX_PLATFORMS": "cpu"}
     command = [sys.executable, "-c", KILLS, str(tmp_path / "run"), "20"]

@@ -33,6 +33,7 @@ def launched(tmp_path, how, which, *options):
     return done, time.time() - mark.stat().st_mtime
 
 
+@pytest.mark.slow
 def test_two_processes_of_two_devices_are_one_run(tmp_path):
     done, _ = launched(tmp_path, "succeeds", 0, "-n", "2", "--devices-per-process", "2")
     assert done.returncode == 0, done.stderr
@@ -40,6 +41,7 @@ def test_two_processes_of_two_devices_are_one_run(tmp_path):
     assert sorted(lines) == ["[0] 0 2 4 0.5", "[1] 1 2 4 0.5"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "which", "count", "exit_code", "message"),
     [
@@ -56,6 +58,7 @@ def test_when_one_fails_all_end_with_a_clear_error(tmp_path, how, which, count, 
     assert seconds < STOPPED_WITHIN
 
 
+@pytest.mark.slow
 def test_without_a_launcher_the_others_stop_when_one_raises(tmp_path):
     """JAX alone waits 300 s for those that wait for the one that failed."""
     with socket.socket() as probe:
@@ -81,6 +84,7 @@ def test_without_a_launcher_the_others_stop_when_one_raises(tmp_path):
     assert "RuntimeError: no more data" in errors[1]
 
 
+@pytest.mark.slow
 def test_a_script_runs_alone_too_but_not_in_half_a_cluster():
     code = (
         "from supremum.training import initialize_processes; initialize_processes(); initialize_processes()\n"

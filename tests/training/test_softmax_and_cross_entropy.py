@@ -239,6 +239,7 @@ def test_training_steps_see_the_logits_through_functional_call(policy):
     assert np.any(wanted["dense/kernel"])
 
 
+@pytest.mark.slow
 def test_nothing_is_kept_alive():
     gc.collect()
     before = len(provenance._origins)
