@@ -41,9 +41,8 @@ for name, value in CACHE.items():
     jax.config.update(name, value)
     os.environ[name.upper()] = str(value)  # programs that tests start share it
 
-MEMORY_TO_GIVE_BACK = 700 * 2**20
-MEMORY_TO_CLEAN_UP = 1000 * 2**20
 LIBC = ctypes.CDLL("libc.so.6") if sys.platform == "linux" else None
+MIB = 2**20
 
 
 def resident_bytes():
@@ -54,18 +53,34 @@ def resident_bytes():
         return 0
 
 
-@pytest.fixture(autouse=True)
-def memory_is_given_back():
-    """Eight test processes run on eight cores, so each must stay small.
+class Memory:
+    """Keeps a test process small: eight of them run on eight cores.
 
     XLA compiles in threads of its own, whose memory the C library keeps for them once it is free: up to 4 GB. It gives
     it back when it is asked to. What is left after that are compiled programs, for which later tests have no use.
+    Neither is worth its time before the memory has grown again.
     """
-    yield
-    if LIBC is None or resident_bytes() < MEMORY_TO_GIVE_BACK:
-        return
-    LIBC.malloc_trim(0)
-    if resident_bytes() > MEMORY_TO_CLEAN_UP:
-        jax.clear_caches()
-        gc.collect()
+
+    def __init__(self):
+        self.trimmed_at = 500 * MIB
+        self.cleared_at = 700 * MIB
+
+    def give_back(self):
+        if LIBC is None or resident_bytes() < self.trimmed_at + 200 * MIB:
+            return
         LIBC.malloc_trim(0)
+        self.trimmed_at = resident_bytes()
+        if self.trimmed_at > self.cleared_at + 200 * MIB:
+            jax.clear_caches()
+            gc.collect()
+            LIBC.malloc_trim(0)
+            self.trimmed_at = self.cleared_at = resident_bytes()
+
+
+MEMORY = Memory()
+
+
+@pytest.fixture(autouse=True)
+def memory_is_given_back():
+    yield
+    MEMORY.give_back()

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import jax
 import numpy as np
+import pytest
 
 from supremum.training import load_arrays
 from training.bits import assert_same
 from training.spread import compiled, mesh_of, put_on, spread, state_of
+
+pytestmark = pytest.mark.slow
 
 # What each of two processes runs, with two devices each.
 TOGETHER = """
@@ -28,7 +31,6 @@ from supremum.errors import ArgumentError
 from supremum.training import CheckpointError, CheckpointFolder, Checkpoint, load_arrays, save_arrays
 from training.spread import compiled, mesh_of, sharding_of, state_of
 
-pytestmark = pytest.mark.slow
 
 def everywhere(value):
     whole = np.asarray(value)

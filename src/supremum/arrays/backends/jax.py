@@ -266,8 +266,26 @@ def _with_errors(kernel: Callable[..., Raw], plan: Plan) -> Callable[..., Raw]:
             raise RuntimeDtypeError(
                 f"jax.numpy has no {plan.operation.name} of {dtypes}: cast first, with .astype('float32')"
             ) from error
+        except jax.errors.JaxRuntimeError as error:
+            lacking = [str(dtype) for dtype in dict.fromkeys(plan.compute) if not _computes_in(dtype)]
+            if not lacking:
+                raise
+            raise RuntimeDtypeError(
+                f"JAX has {' and '.join(lacking)}, but does not compute in it on this device: cast first, with "
+                ".astype('float32')"
+            ) from error
 
     return run
+
+
+@cache
+def _computes_in(dtype: DType) -> bool:
+    """Whether XLA compiles anything in a dtype for the device that JAX computes on."""
+    try:
+        jax.jit(lambda x: x + x)(jnp.zeros((), dtype))
+    except jax.errors.JaxRuntimeError:
+        return False
+    return True
 
 
 def _is_computed(kernel: Callable[..., Raw], operands: Sequence[Any]) -> bool:
