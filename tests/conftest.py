@@ -6,14 +6,15 @@ programs run once. XLA's own passes stay. Users have both, so `make test-xla` ru
 them with SUPREMUM_XLA=default, which leaves XLA as it is.
 """
 
-import ctypes
 import gc
 import os
-import sys
+from collections import Counter
 from pathlib import Path
 
 import jax
 import pytest
+
+import memory
 
 # JAX keeps millions of small objects: looking through them for cycles would be a third of the time of all tests.
 gc.set_threshold(200_000, 50, 100)
@@ -41,46 +42,21 @@ for name, value in CACHE.items():
     jax.config.update(name, value)
     os.environ[name.upper()] = str(value)  # programs that tests start share it
 
-LIBC = ctypes.CDLL("libc.so.6") if sys.platform == "linux" else None
-MIB = 2**20
 
-
-def resident_bytes():
-    """The memory of this process; 0 where it is not known."""
-    try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:  # only Linux says it there
-        return 0
-
-
-class Memory:
-    """Keeps a test process small: eight of them run on eight cores.
-
-    XLA compiles in threads of its own, whose memory the C library keeps for them once it is free: up to 4 GB. It gives
-    it back when it is asked to. What is left after that are compiled programs, for which later tests have no use.
-    Neither is worth its time before the memory has grown again.
-    """
-
-    def __init__(self):
-        self.trimmed_at = 500 * MIB
-        self.cleared_at = 700 * MIB
-
-    def give_back(self):
-        if LIBC is None or resident_bytes() < self.trimmed_at + 200 * MIB:
-            return
-        LIBC.malloc_trim(0)
-        self.trimmed_at = resident_bytes()
-        if self.trimmed_at > self.cleared_at + 200 * MIB:
-            jax.clear_caches()
-            gc.collect()
-            LIBC.malloc_trim(0)
-            self.trimmed_at = self.cleared_at = resident_bytes()
-
-
-MEMORY = Memory()
+@pytest.hookimpl(tryfirst=True)  # before slow tests are deselected
+def pytest_collection_modifyitems(items):
+    """Of a test marked `one_in(n)`, mark all sets of parameters slow but every nth."""
+    counted = Counter()
+    for item in items:
+        marker = item.get_closest_marker("one_in")
+        if marker is not None:
+            test = item.nodeid.partition("[")[0]
+            if counted[test] % marker.args[0]:
+                item.add_marker(pytest.mark.slow)
+            counted[test] += 1
 
 
 @pytest.fixture(autouse=True)
 def memory_is_given_back():
     yield
-    MEMORY.give_back()
+    memory.give_back()

@@ -36,6 +36,7 @@ def test_which_rule_sets_are_lattices():
     assert [name for name in RULE_SETS if isinstance(order_of(name), Order)] == LATTICES
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("rules", RULE_SETS)
 def test_a_rule_set_is_a_lattice_exactly_if_pairs_of_its_formats_associate(rules):
     found = order_of(rules)
@@ -56,6 +57,7 @@ def _grouped(rules, a, b, c):
     return None if both is None else _join(rules, both, c)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("rules", LATTICES)
 @pytest.mark.parametrize("types", ["all", "standard"])
 def test_the_joins_of_the_order_are_the_decisions(rules, types):

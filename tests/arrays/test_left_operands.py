@@ -56,6 +56,7 @@ def _compared(rules, name, function, left, right, different):
     return found != calls.LACKING
 
 
+@pytest.mark.one_in(4)
 @every_rule_set
 def test_arrays_and_scalars_of_numpy_on_either_side(rules):
     different, given = {}, 0
@@ -107,6 +108,7 @@ def test_functions_of_numpy_take_no_options_and_write_only_what_they_keep():
     assert out.tolist() == [2, 2]
 
 
+@pytest.mark.one_in(4)
 @every_rule_set
 def test_arrays_of_jax_on_either_side_traced(rules):
     """Next to arrays of JAX and to those of NumPy, which JAX adopts."""
@@ -140,6 +142,7 @@ def test_concrete_arrays_of_jax_on_either_side():
     assert different == {}
 
 
+@pytest.mark.one_in(4)
 @every_rule_set
 def test_assigning_to_arrays_of_numpy_keeps_their_dtype_or_raises(rules):
     wrong, kept, refused = [], 0, 0
@@ -297,6 +300,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 def test_several_devices_of_jax(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")

@@ -128,6 +128,7 @@ def _outcome(function, *operands):
     return result.dtype, result.weak_type
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("rules", RULES)
 def test_tensors_and_arrays_of_numpy_on_either_side(rules):
     """An `Array` of the same two is the measure: `test_every_pair_of_tensors` holds it against the rules."""

@@ -45,5 +45,6 @@ def test_the_example_runs_and_keeps_float32():
         assert " Array float32 (" in line
 
 
+@pytest.mark.slow
 def test_values_are_those_of_plain_arrays():
     _run("-c", SAME)

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import memory
 from supremum.formats import as_format
 
 DTYPES = ("float16", "bfloat16", "float32", "float64", "complex64")
@@ -82,6 +83,7 @@ def differences(
     """
     gradients = gradients or EVERYWHERE
     for cell in cells:
+        memory.give_back()
         given = random_like(inputs, cell.inputs, 1), random_like(params, cell.params, 2)
         found = [_outcome(layer, cell, *given, gradients=gradients) for layer in (ours, theirs)]
         traced = jax.eval_shape(lambda p, x: ours(p, x, cell.asked), given[1], given[0])  # noqa: B023 (called at once)

@@ -130,6 +130,7 @@ def test_what_abs_computes_in_is_not_what_it_gives():
     assert (decision.dtype, decision.casts[0].target) == (np.float64, np.complex128)
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_fix_is_executed_and_works(name):
     arrays = {name: np.zeros((1,), as_format(name).dtype) for name in STANDARD}

@@ -36,6 +36,7 @@ ONE_WAY = {
 }
 
 
+@pytest.mark.one_in(8)
 @every_rule_set
 def test_pairs_commute(rules):
     rule_set, one_way = get_rules(rules), {}
@@ -117,6 +118,7 @@ def test_every_format_of_ml_dtypes_is_known():
     assert {as_operand(scalar) for scalar in scalars} < set(TYPES.values())
 
 
+@pytest.mark.one_in(4)
 @every_rule_set
 def test_every_decision_has_a_reason_and_prints(rules):
     rule_set = get_rules(rules)
@@ -176,6 +178,7 @@ WITHOUT_FIX = {
 }
 
 
+@pytest.mark.one_in(8)
 @every_rule_set
 def test_every_fix_is_executed_and_accepted_by_the_rules(rules):
     names, rule_set, fixed, unfixed = [*TYPES, *NUMBERS], get_rules(rules), 0, set()
@@ -220,6 +223,7 @@ def test_rule_sets_with_functions_that_others_stand_in_for():
         assert get_rules(rules).stands_in[name] == STAND_INS.get(name, "divide")
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(("rules", "name"), LACKING)
 def test_a_function_that_a_framework_lacks_is_decided_as_the_one_that_stands_in(rules, name):
     rule_set, taken = get_rules(rules), 0
@@ -250,6 +254,7 @@ def test_fixes_of_functions_that_a_framework_lacks():
     assert str(explain("complex64", 1.5, operation="l1_loss", rules="numpy").fix) == "a.real.astype('float32')"
 
 
+@pytest.mark.one_in(4)
 @every_rule_set
 def test_deciding_twice_gives_the_identical_verdict(rules):
     rule_set = get_rules(rules)
@@ -260,6 +265,7 @@ def test_deciding_twice_gives_the_identical_verdict(rules):
         assert first.verdict is explain(a, b, operation=operation, rules=rules).verdict
 
 
+@pytest.mark.one_in(8)
 @every_rule_set
 def test_explaining_changes_nothing(rules):
     arrays = [np.ones((2,), row.dtype) for row in FORMATS]

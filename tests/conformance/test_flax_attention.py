@@ -38,6 +38,7 @@ def theirs(params, inputs, asked):
     return linen.dot_product_attention(**inputs, **rest, bias=params.get("bias"), mask=MASK, dtype=asked)
 
 
+@pytest.mark.slow
 def test_outputs_and_gradients_over_every_real_dtype():
     with jax.enable_x64(True):
         # Flax rounds scores, probabilities and each step of its softmax to the compute dtype.
@@ -95,6 +96,7 @@ def layer_of_flax(params, inputs, asked):
     return layer.apply({"params": params}, inputs, mask=make_causal_mask(inputs.shape[1]))
 
 
+@pytest.mark.slow
 def test_the_layer_beside_flax_over_some_dtypes():
     with jax.enable_x64(True):
         found = list(differences(layer_of_ours, layer_of_flax, (1, 3, 4), WEIGHTS, cells=SOME, ulps=8))

@@ -99,6 +99,7 @@ ULPS = 8
 """Both gradients are up to 5 ulp from the one in twice the precision: two large terms nearly cancel in them."""
 
 
+@pytest.mark.slow
 @every_norm
 def test_outputs_gradients_and_dtypes_are_flaxes(name):
     mine, theirs, params = NORMS[name]
@@ -132,6 +133,7 @@ LAYERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers_are_flaxes(name):
     make, theirs, options = LAYERS[name]

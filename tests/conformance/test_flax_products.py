@@ -107,6 +107,7 @@ GRADIENTS_OVER_ALL_CELLS = ("dense",)
 EQUAL = [cell for cell in FOLLOWED if cell.inputs == cell.params and cell.asked is None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRS)
 def test_outputs_gradients_and_dtypes_are_those_of_flax(name):
     ours, theirs, inputs, params = PAIRS[name]
@@ -163,6 +164,7 @@ LAYERS = {
 OF_LAYERS = [("bfloat16", "float32", None), ("complex64", "bfloat16", None), ("float16", "float32", "bfloat16")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers_are_those_of_flax(name):
     make, make_theirs, shape = LAYERS[name]

@@ -111,6 +111,7 @@ SLOPED = [
 """Where gradients are compared too, in all ways in which dtypes meet; `make conformance` does it in all cells."""
 
 
+@pytest.mark.slow
 @every_type
 def test_states_and_dtypes_are_flaxes(name):
     params = CELL_TYPES[name][3]
@@ -142,6 +143,7 @@ DEPARTURES = {"lstm": (_meets_a_wider_state, REASON), "gru": (_meets_a_wider_sta
 """Which cells differ from Flax's when the state comes in the dtype of the inputs, and why ours do."""
 
 
+@pytest.mark.slow
 @every_type
 def test_departures_are_these_and_still_there(name):
     departs, _ = DEPARTURES.get(name, (lambda cell: False, ""))
@@ -153,6 +155,7 @@ def test_departures_are_these_and_still_there(name):
         assert bool(list(found)) == departs(cell), cell
 
 
+@pytest.mark.slow
 @every_type
 @pytest.mark.parametrize("lengths", [None, [4, 1, 3]], ids=["whole", "padded"])
 @pytest.mark.parametrize(
@@ -179,6 +182,7 @@ def test_sequences_are_flaxes(name, lengths, options):
     assert not got[~counts].any()
 
 
+@pytest.mark.slow
 @every_type
 @pytest.mark.parametrize("cell", [*SLOPED[:2], *SLOPED[3:], Cell("float32", "float32", "bfloat16")], ids=str)
 def test_both_directions_are_flaxes_in_every_dtype(name, cell):

@@ -109,6 +109,7 @@ def _cells(name, x64):
     return cells
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", ASKED)
 def test_every_call_of_the_installed_jax(name):
     rows = [row for row in LISTED if name in row.operations.split()]

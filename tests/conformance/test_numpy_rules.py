@@ -114,6 +114,7 @@ def test_examples_where_nothing_but_asking_for_all_at_once_will_do():
         assert result_type(*things, rules=NUMPY) == np.result_type(*things)
 
 
+@pytest.mark.one_in(4)
 @every_function
 def test_every_call_of_a_function(name):
     function = _function(name)
@@ -187,6 +188,7 @@ def _numpy_raises_about_the_power(name, call):
     return False
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("number_first", [False, True], ids=["array-number", "number-array"])
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if OPERATIONS[name].arity == 2])
 def test_every_python_int_beside_every_format(name, number_first):
@@ -322,6 +324,7 @@ def test_numpys_pairs_do_not_associate_and_ours_do_not_either():
     assert {example.law for example in found} == {"associative"}
 
 
+@pytest.mark.one_in(10)
 @pytest.mark.parametrize("name", [*FUNCTIONS, None])
 def test_every_fix_is_executed_and_works(name):
     names = [*NAMES, *NUMBERS]
@@ -346,6 +349,7 @@ def test_every_fix_is_executed_and_works(name):
     assert not unfixable or not NUMPY.decide(name, [OPERANDS["complex*"]] * OPERATIONS[name].arity)
 
 
+@pytest.mark.slow
 def test_fixes_of_overflows_are_executed_and_work():
     for array, value, name in itertools.product(ARRAYS.values(), INTS, ("add", "bitwise_and", "where")):
         decision = explain(array, value, operation=name, rules=NUMPY)

@@ -54,11 +54,13 @@ def _different(name, default):
     return different
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", judge.ASKED)
 def test_every_call_of_the_installed_torch(name):
     assert _different(name, "float32") == {}
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("default", [name for name in judge.DEFAULTS if name != "float32"])
 @pytest.mark.parametrize("name", FOLLOWS_DEFAULT)
 def test_calls_that_follow_another_default_dtype(name, default):
@@ -78,6 +80,7 @@ def test_names_of_one_row_are_one_function():
                 assert judge.call(getattr(torch, alias), call) == judge.operate(name, call), (alias, call)
 
 
+@pytest.mark.slow
 def test_meta_tensors_give_our_dtypes_where_the_cpu_has_no_kernel():
     """Meta tensors have no kernels to miss. They also take what no kernel takes, so they judge dtypes, not refusals."""
     meta = {name: x.to("meta") if isinstance(x, torch.Tensor) else x for name, x in judge.OPERANDS.items()}

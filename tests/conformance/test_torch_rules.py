@@ -105,6 +105,7 @@ def test_any_number_of_tensors(names):
     assert _ours(TORCH, None, *(SEEN[name] for name in names)) == theirs
 
 
+@pytest.mark.slow
 @settings(max_examples=1000, deadline=None)
 @given(names=st.tuples(*[st.sampled_from(list(judge.TENSORS))] * 3), default=st.sampled_from(judge.DEFAULTS))
 def test_three_tensors_of_any_rank(names, default):
@@ -130,6 +131,7 @@ FLOAT_VALUES += [0.0, 1.0, 1.5, -2.0, math.nan]
 LOOKS_AT_VALUES = ("add", "multiply", "divide", "where", "pow", "less", "copysign", "bitwise_and", "floor_divide")
 
 
+@pytest.mark.one_in(9)
 @pytest.mark.parametrize("operation", LOOKS_AT_VALUES)
 def test_python_numbers_of_every_size(operation):
     """At and beside the bounds of every dtype, on either side."""
@@ -183,6 +185,7 @@ def test_verdicts_are_cached_by_interval():
         assert explain("int8", a, rules=TORCH).verdict is explain("int8", b, rules=TORCH).verdict
 
 
+@pytest.mark.one_in(7)
 @pytest.mark.filterwarnings("ignore:Casting complex values to real:UserWarning")  # where only real ones are taken
 @pytest.mark.parametrize("operation", ["add", "subtract", "maximum", "hypot", "less", "bitwise_or", "copysign"])
 def test_every_refusal_has_a_fix_that_torch_takes(operation):

@@ -64,6 +64,7 @@ def test_gradients_are_those_of_the_whole_batch(count, reduce_dtype):
     assert (grads.dtype, bool(finite), int(state.num_good_steps)) == ("float32", True, 1)
 
 
+@pytest.mark.slow
 @in_either_mode
 def test_an_overflow_on_one_replica_skips_the_step_on_all(jitted, reduce_dtype):
     scale = DynamicLossScale(2.0**15)
@@ -75,6 +76,7 @@ def test_an_overflow_on_one_replica_skips_the_step_on_all(jitted, reduce_dtype):
     assert [float(leaf[0]) for leaf in made.state] == [2.0**14, 0, 1, 1, 0]
 
 
+@pytest.mark.slow
 @in_either_mode
 def test_all_replicas_retry_together_down_to_the_scale_that_all_can_bear(jitted, reduce_dtype):
     scale = DynamicLossScale(2.0**15)

@@ -59,6 +59,7 @@ def one_by_one():
         yield
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.usefixtures("one_by_one")
 @pytest.mark.parametrize("name", INSIDE)
 def test_scaled_training_is_float32_training_bit_by_bit(name):

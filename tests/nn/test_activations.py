@@ -59,6 +59,7 @@ def test_gradients_stay_finite_for_all_finite_values(name, dtype):
     assert np.all(np.isfinite(np.asarray(gradient, "float32")))
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", SMOOTH)
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
 def test_layers(name, policy):

@@ -34,6 +34,7 @@ SCORES = (BATCH, HEADS, QUERIES, KEYS)
 CHUNKS = [None, 1, 2, 3, 7, 9]
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("chunk", CHUNKS)
 @every_format
 @either_mode
@@ -100,6 +101,7 @@ def test_dropout_drops_its_share_keeps_the_mean_and_has_its_gradients():
     np.testing.assert_allclose(slope, float((gradient * direction).sum()), rtol=2e-2)
 
 
+@pytest.mark.slow
 def test_gradients_of_gradients():
     args, cotangent = operands(), normal(BATCH, QUERIES, HEADS, VALUE_DIM)
 
@@ -135,6 +137,7 @@ def large(name):
     return tuple(made.values())
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("name", ["query", "key", "value"])
 @pytest.mark.parametrize("chunk", [None, 1000])
@@ -212,6 +215,7 @@ class TestMasks:
         want = jax.grad(lambda bias: (dot_product_attention(*args, bias=bias) ** 2).sum())(mask)
         np.testing.assert_allclose(slope, want, atol=1e-6)
 
+    @pytest.mark.one_in(3)
     @every_format
     @pytest.mark.parametrize("chunk", [None, 2])
     def test_its_formats_own_minimum_keeps_out_whatever_the_scores(self, dtype, chunk):
@@ -289,6 +293,7 @@ def test_dtypes_follow_promotion_and_integers_become_float32():
         assert dot_product_attention(query, key, value, bias=bias).dtype == "float32"
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("batch", [(), (0,), (2, 3)])
 def test_batches_of_any_number_of_axes(batch):
     query, key, value = (normal(*batch, *array.shape[1:]) for array in operands())

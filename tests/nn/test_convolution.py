@@ -77,6 +77,7 @@ def options_of(options, count):
     return each("strides"), pads, each("input_dilation"), each("kernel_dilation"), options.get("groups", 1)
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "complex64"])
 def test_conv_is_what_its_definition_says(name, dtype):
@@ -174,6 +175,7 @@ def test_products_stay_in_the_compute_dtype_forward_and_backward(dtype, form, pa
     assert {str(v.aval.dtype) for e in products for v in (*e.invars, *e.outvars)} == {dtype}
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("window", [1, 2, 3, 4, 6])
 @pytest.mark.parametrize("padding", ["SAME", "VALID", "CIRCULAR"])
@@ -321,6 +323,7 @@ LAYERS = {
 }
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
 def test_layers(name, policy):

@@ -53,6 +53,7 @@ def assert_close(got, want):
     np.testing.assert_allclose(*(np.asarray(a, "float64") for a in (got, want)), atol=8 * as_format(got.dtype).eps)
 
 
+@pytest.mark.one_in(4)
 @every_policy
 @pytest.mark.parametrize("how", ["eager", "jitted", "scanned", "in pieces"])
 def test_one_token_at_a_time_is_the_whole_causal_pass(policy, how):
@@ -94,6 +95,7 @@ class Outer(Layer):
         return self.inner(x, cache=cache)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("stored", ["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize(
     "policy", ["mixed_bfloat16", "float32", "infer", "variable=float32,compute=bfloat16,output=float32"]

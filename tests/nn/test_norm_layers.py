@@ -45,6 +45,7 @@ def call(layer, x, jitted=True, **kwargs):
     return (jax.jit(run) if jitted else run)(trainable | other, x)
 
 
+@pytest.mark.one_in(5)
 @every_layer
 @either_mode
 @pytest.mark.parametrize("policy", ["float32", "float16", "mixed_float16", "mixed_bfloat16"])
@@ -63,6 +64,7 @@ def test_a_policy_decides_the_result_and_at_least_float32_is_stored(name, policy
         )
 
 
+@pytest.mark.one_in(5)
 @every_layer
 @pytest.mark.parametrize(
     ("given", "param_dtype", "want"),

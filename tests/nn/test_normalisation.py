@@ -137,6 +137,7 @@ FORMS = {
 every_form = pytest.mark.parametrize("name", FORMS)
 
 
+@pytest.mark.one_in(6)
 @every_form
 @either_mode
 @pytest.mark.parametrize("values", EXTREMES)
@@ -169,6 +170,7 @@ def test_values_are_numpys(name, dtype):
     np.testing.assert_allclose(np.asarray(got).astype("complex128"), want, rtol=as_format(dtype).eps * 0.51, atol=1e-6)
 
 
+@pytest.mark.one_in(4)
 @every_form
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_derivatives_of_both_modes_and_of_second_order_are_those_of_the_plain_formula(name, dtype):

@@ -247,6 +247,7 @@ LAYERS = {
 }
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])

@@ -21,6 +21,7 @@ def loss_of(model):
     return loss_fn
 
 
+@pytest.mark.slow
 class TestOptimizersAcrossDevices:
     @pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
     @pytest.mark.parametrize("way", ["minimize", "get_gradients"])

@@ -31,6 +31,7 @@ def load(path, name, registered):
     return module
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("chunk", range(10))
 def test_planted_casts_are_found(chunk, tmp_path):
     for seed in range(chunk, PROGRAMS, 10):
@@ -52,6 +53,7 @@ def test_planted_casts_are_found(chunk, tmp_path):
         unknown["unknown"] += report.by_class["unknown"].casts if "unknown" in report.by_class else 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(2))
 def test_planted_casts_are_found_in_derivatives_too(chunk, tmp_path):
     """On their lines: what JAX takes out of checkpoints and loops has lost the calls that led there."""

@@ -104,6 +104,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_report_has_the_casts_of_the_lowered_text(name):
     function, arguments = PROGRAMS[name]()
@@ -126,6 +127,7 @@ def test_the_report_has_the_casts_of_the_lowered_text(name):
 UNLIKE = {"transformed", "complexes", "random", "linear_algebra"}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", sorted(AUTOCAST_PROGRAMS.keys() - UNLIKE))
 def test_programs_of_every_corner_of_jax_in_mixed_precision(name):
     function = jax.grad(autocast(AUTOCAST_PROGRAMS[name], "mixed_bfloat16"))

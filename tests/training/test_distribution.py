@@ -40,6 +40,7 @@ from training.many_devices import (
 )
 
 
+@pytest.mark.slow
 class TestTheSameTraining:
     @pytest.mark.parametrize("count", [1, 2, 4, 8])
     @pytest.mark.parametrize("kind", KINDS)

@@ -33,6 +33,7 @@ def compiled(policy="float32", optimizer=None, **options):
 
 
 class TestLearning:
+    @pytest.mark.one_in(3)
     @pytest.mark.parametrize("policy", POLICIES)
     def test_every_policy_learns(self, policy):
         x, y = blobs(512)
@@ -206,6 +207,7 @@ class TestLossScale:
             made.append(values(model))
         assert equal(*made)
 
+    @pytest.mark.slow
     def test_1000_overflow_patterns_leave_everything_finite_and_skipped_steps_change_nothing(self):
         """Under a dynamic scale, whatever is in the data."""
         random = np.random.default_rng(0)
@@ -355,6 +357,7 @@ class TestHandles:
 
 
 class TestStepsPerExecution:
+    @pytest.mark.one_in(6)
     @pytest.mark.parametrize("steps", [2, 3, 7, "auto"])
     @pytest.mark.parametrize("kind", ["arrays", "arrays on the device", "batches"])
     def test_several_steps_at_once_train_alike(self, steps, kind, monkeypatch):
@@ -370,6 +373,7 @@ class TestStepsPerExecution:
         assert int(several.optimizer.iterations) == int(one.optimizer.iterations)
         assert several.history.loss_scale == one.history.loss_scale
 
+    @pytest.mark.one_in(2)
     @pytest.mark.parametrize("steps", [1, 3])
     def test_rows_taken_by_the_host_and_by_the_device_train_to_the_same_bits(self, steps, monkeypatch):
         x, y = blobs(7 * 16 + 5)

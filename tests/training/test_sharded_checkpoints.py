@@ -57,6 +57,7 @@ def placed(model):
 # Loading onto devices
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("kind", ["folder", "file"])
 @pytest.mark.parametrize("devices", [8, 4, 2, 1])
 def test_a_state_of_eight_devices_is_loaded_onto_fewer(trained, devices, kind):
@@ -268,6 +269,7 @@ def is_refused(path, arrays):
 
 
 # What orbax leaves of the reading of other arrays is found when it is thrown away.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_damage_anywhere_is_refused_or_does_no_harm(path):
     arrays = small(path)

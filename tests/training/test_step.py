@@ -36,6 +36,7 @@ def host(tree):
     return jax.tree.map(np.asarray, tree)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("scale", "jitted"), [(None, True), (SCALES["fixed"], True), (SCALES["dynamic"], True), (SCALES["dynamic"], False)]
 )

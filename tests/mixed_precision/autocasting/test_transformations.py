@@ -29,6 +29,7 @@ ORDERS = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_order_of_transformations_gives_a_sound_program_with_the_dtypes_it_had(name):
     function = PROGRAMS[name]
@@ -46,6 +47,7 @@ COMPILED_ONE_BY_ONE = {
 }  # fmt: skip
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_values_and_gradients_are_those_of_float32_within_float16_eager_and_jitted(name):
     function = PROGRAMS[name]
