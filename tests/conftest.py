@@ -45,9 +45,11 @@ for name, value in CACHE.items():
 
 @pytest.hookimpl(tryfirst=True)  # before slow tests are deselected
 def pytest_collection_modifyitems(items):
-    """Of a test marked `one_in(n)`, mark all sets of parameters slow but every nth."""
+    """Mark pages of the documentation slow, and of a test marked `one_in(n)` all sets of parameters but every nth."""
     counted = Counter()
     for item in items:
+        if item.path.suffix == ".md" and item.path.parent.name == "docs":
+            item.add_marker(pytest.mark.slow)
         marker = item.get_closest_marker("one_in")
         if marker is not None:
             test = item.nodeid.partition("[")[0]

@@ -14,8 +14,8 @@ from pathlib import Path
 import jax
 
 MIB = 2**20
-GROWTH_BEFORE_TRIM, GROWTH_BEFORE_CLEARING = 150 * MIB, 300 * MIB
-MANY_PROGRAMS = 1000 * MIB
+GROWTH_BEFORE_TRIM, GROWTH_BEFORE_CLEARING = 100 * MIB, 200 * MIB
+MANY_PROGRAMS = 900 * MIB
 
 _LIBC = ctypes.CDLL("libc.so.6") if sys.platform == "linux" else None
 _after_trim, _after_clearing = 500 * MIB, 0

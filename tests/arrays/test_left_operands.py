@@ -108,7 +108,7 @@ def test_functions_of_numpy_take_no_options_and_write_only_what_they_keep():
     assert out.tolist() == [2, 2]
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.slow
 @every_rule_set
 def test_arrays_of_jax_on_either_side_traced(rules):
     """Next to arrays of JAX and to those of NumPy, which JAX adopts."""

@@ -170,7 +170,7 @@ def test_eager_and_jitted_are_the_same_to_the_last_bit(x64):
     assert number > (150 if x64 else 10)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_python_floats_are_rounded_once_and_without_a_warning(dtype):
     """Two of the numbers lie just above a tie of a 16-bit float, which rounding to float32 first would make a tie."""

@@ -111,6 +111,7 @@ def test_the_layer_beside_flax_over_some_dtypes():
     assert largest[0] < largest[1] / 4
 
 
+@pytest.mark.slow
 def test_a_layer_of_complex_weights_is_refused_where_flax_computes_something():
     with jax.enable_x64(True):
         inputs, params = random_like((1, 3, 4), "float32"), random_like(WEIGHTS, "complex64")
@@ -119,6 +120,7 @@ def test_a_layer_of_complex_weights_is_refused_where_flax_computes_something():
             layer_of_ours(params, inputs, None)
 
 
+@pytest.mark.slow
 def test_decoding_beside_flax():
     """Token by token, with a cache of the dtype of the keys on both sides."""
     dtype = "bfloat16"

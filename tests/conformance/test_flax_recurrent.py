@@ -122,6 +122,7 @@ def test_states_and_dtypes_are_flaxes(name):
     assert list(found) == []
 
 
+@pytest.mark.one_in(3)
 @every_type
 def test_nothing_complex_is_truncated_where_flax_does(name):
     layer = ours(name)

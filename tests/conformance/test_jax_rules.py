@@ -72,6 +72,7 @@ def test_random_calls_with_many_operands(x64):
             assert _we_say(result_type, *types, rules=RULES[x64]) == _jax_says(jnp.result_type, *types), types
 
 
+@pytest.mark.slow
 @either_width
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
 def test_weak_flags_of_sums_of_arrays_and_scalars(x64, jitted):
@@ -98,6 +99,7 @@ def test_weak_flags_of_sums_of_arrays_and_scalars(x64, jitted):
             assert (decision.dtype, decision.weak) == (total.dtype, total.weak_type), (a, b)
 
 
+@pytest.mark.slow
 def test_weak_arrays_of_unusual_dtypes_meet_as_jax_says():
     convert = jax.extend.core.primitives.convert_element_type_p
 

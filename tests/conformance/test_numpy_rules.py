@@ -81,6 +81,7 @@ def test_every_pair_of_promote_types():
         assert ours == theirs, (a, b)
 
 
+@pytest.mark.slow
 def test_every_triple_of_result_type():
     # Not pairs folded: result_type looks at all operands at once, and in NumPy their order can matter.
     names = [*NAMES, *NUMBERS]
@@ -98,6 +99,7 @@ def test_every_triple_of_result_type():
 THINGS = [*VALUES.values(), *(array.dtype for array in ARRAYS.values())]
 
 
+@pytest.mark.slow
 @settings(max_examples=1500, deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from(range(len(THINGS))), min_size=1, max_size=6))
 def test_random_calls_with_many_operands(chosen):

@@ -208,6 +208,7 @@ def test_what_a_process_leaves_behind_ends_with_it_and_holds_nothing_up(script):
     wait_until(lambda: not is_running(lines[0][2]))
 
 
+@pytest.mark.slow
 def test_the_time_of_a_run_can_be_bounded(script):
     done = run("-n", 2, "--timeout", 1.5, script("time.sleep(100)"))
     assert done.returncode == 124

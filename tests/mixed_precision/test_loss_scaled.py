@@ -59,7 +59,7 @@ def one_by_one():
         yield
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_by_one")
 @pytest.mark.parametrize("name", INSIDE)
 def test_scaled_training_is_float32_training_bit_by_bit(name):
@@ -71,6 +71,7 @@ def test_scaled_training_is_float32_training_bit_by_bit(name):
     assert float(state.scaling.loss_scale) == 2.0**19
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.usefixtures("one_by_one")
 @pytest.mark.parametrize("name", INSIDE)
 def test_a_skipped_step_is_as_if_it_had_not_been(name):

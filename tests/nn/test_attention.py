@@ -34,7 +34,7 @@ SCORES = (BATCH, HEADS, QUERIES, KEYS)
 CHUNKS = [None, 1, 2, 3, 7, 9]
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("chunk", CHUNKS)
 @every_format
 @either_mode
@@ -55,6 +55,7 @@ def test_every_chunk_agrees_with_float64(dtype, chunk, jitted):
     assert got[0][0, 2].tolist() == np.zeros((HEADS, VALUE_DIM)).tolist()
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("shape", [(), (KEYS,), (QUERIES, 1), (HEADS, 1, 1), SCORES, (BATCH, 1, 1, KEYS)])
 @pytest.mark.parametrize("chunk", [None, 3])
 def test_gradients_of_biases_of_every_shape(shape, chunk):
@@ -67,6 +68,7 @@ def test_gradients_of_biases_of_every_shape(shape, chunk):
     np.testing.assert_allclose(gradient, of_scores.sum(axes).reshape(shape), atol=1e-5)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("chunk", [2, 3])
 def test_dropout_does_not_depend_on_chunks(chunk):
     args, cotangent = operands(), normal(BATCH, QUERIES, HEADS, VALUE_DIM)
@@ -82,6 +84,7 @@ def test_dropout_does_not_depend_on_chunks(chunk):
         np.testing.assert_allclose(plain, chunked, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_dropout_drops_its_share_keeps_the_mean_and_has_its_gradients():
     keys, rate = 64, 0.25
     value = jnp.eye(keys)[:, None]
@@ -170,6 +173,7 @@ def test_memory_is_bounded_for_65536_keys(heads):
     assert analysis.temp_size_in_bytes < 2.5 * 2**30
 
 
+@pytest.mark.one_in(3)
 @every_format
 def test_scores_beyond_float16_single_out_a_key(dtype):
     x = jnp.asarray(rng.choice([-6e4, 6e4], (64, 1, 16)), dtype)
@@ -207,6 +211,7 @@ def test_the_size_decides_how_many_keys_are_processed_at_once(monkeypatch):
 
 
 class TestMasks:
+    @pytest.mark.slow
     def test_a_floating_mask_is_added(self):
         args, mask = operands(), normal(BATCH, 1, QUERIES, KEYS)
         got = dot_product_attention(*args, mask=mask, bias=mask)
@@ -215,7 +220,7 @@ class TestMasks:
         want = jax.grad(lambda bias: (dot_product_attention(*args, bias=bias) ** 2).sum())(mask)
         np.testing.assert_allclose(slope, want, atol=1e-6)
 
-    @pytest.mark.one_in(3)
+    @pytest.mark.slow
     @every_format
     @pytest.mark.parametrize("chunk", [None, 2])
     def test_its_formats_own_minimum_keeps_out_whatever_the_scores(self, dtype, chunk):
@@ -233,6 +238,7 @@ class TestMasks:
             assert all(np.isfinite(np.asarray(gradient)).all() for gradient in gradients)
         assert float(additive_mask(mask, dtype)[0, 0]) == as_format(dtype).min
 
+    @pytest.mark.one_in(3)
     @every_format
     @pytest.mark.parametrize("chunk", [None, 2])
     def test_queries_without_keys_get_zeros_and_zero_gradients(self, dtype, chunk):
@@ -276,6 +282,7 @@ class TestMasks:
             make()
 
 
+@pytest.mark.slow
 def test_dtypes_follow_promotion_and_integers_become_float32():
     query, key, value = operands()
     half = query.astype("float16")
@@ -293,7 +300,7 @@ def test_dtypes_follow_promotion_and_integers_become_float32():
         assert dot_product_attention(query, key, value, bias=bias).dtype == "float32"
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [(), (0,), (2, 3)])
 def test_batches_of_any_number_of_axes(batch):
     query, key, value = (normal(*batch, *array.shape[1:]) for array in operands())

@@ -53,7 +53,7 @@ def assert_close(got, want):
     np.testing.assert_allclose(*(np.asarray(a, "float64") for a in (got, want)), atol=8 * as_format(got.dtype).eps)
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @every_policy
 @pytest.mark.parametrize("how", ["eager", "jitted", "scanned", "in pieces"])
 def test_one_token_at_a_time_is_the_whole_causal_pass(policy, how):
@@ -95,7 +95,7 @@ class Outer(Layer):
         return self.inner(x, cache=cache)
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("stored", ["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize(
     "policy", ["mixed_bfloat16", "float32", "infer", "variable=float32,compute=bfloat16,output=float32"]
@@ -120,6 +120,7 @@ def test_a_cache_keeps_its_dtype_whatever_layers_compute_in(stored, policy, wrap
         assert_close(out, whole)
 
 
+@pytest.mark.slow
 def test_inferred_caches_have_the_dtype_of_the_inputs_and_weights():
     assert made("infer").init_cache(1, 2).keys.dtype == "float32"
     assert made("infer", data(dtype="float16"), param_dtype="float16").init_cache(1, 2).keys.dtype == "float16"
@@ -140,6 +141,7 @@ class TestRoom:
         with pytest.raises(ArgumentError, match="6 positions do not fit a cache of 4"):
             jax.jit(layer)(x, cache=layer.init_cache(BATCH, 4))
 
+    @pytest.mark.one_in(6)
     @every_policy
     def test_and_gives_nan_where_it_is_traced_then_and_ever_after(self, policy):
         x, layer = data(), made(policy)
@@ -149,6 +151,7 @@ class TestRoom:
         assert bool(cache.is_overfull)
         assert_close(got[:, :4], layer(x[:, :4], is_causal=True))
 
+    @pytest.mark.slow
     def test_sequences_of_their_own_lengths(self):
         x, layer = data(), made()
         # The second sequence has two positions less; what is written after them replaces its padding.
@@ -165,6 +168,7 @@ class TestRoom:
             layer(x[:, :2], cache=cache)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("floating", [False, True])
 def test_masks_of_padding_while_decoding(floating):
     x, layer = data(), made()

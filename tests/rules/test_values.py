@@ -97,6 +97,7 @@ NUMBERS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=800, deadline=None, derandomize=True)
 @given(NUMBERS, NUMBERS)
 def test_numbers_of_one_interval_fit_the_same_formats(a, b):

@@ -8,6 +8,8 @@ import pytest
 
 from supremum.mixed_precision import DynamicLossScale
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 SIZES = (1, 2, 4, 8, 16, 32, 64)
 

@@ -132,6 +132,7 @@ class TestTheSameTraining:
         assert len(masks) == 8
 
 
+@pytest.mark.slow
 class TestNormalisation:
     def test_common_statistics_are_those_of_the_whole_batch(self):
         made = []
@@ -279,6 +280,7 @@ class TestErrors:
         )
 
 
+@pytest.mark.slow
 def test_every_pair_of_device_counts_agrees():
     made = {count: values(trained(DataParallel(devices(count)), epochs=1)) for count in (2, 4, 8)}
     for one, other in itertools.combinations(made.values(), 2):

@@ -30,6 +30,8 @@ from supremum.training import (
 from training.bits import any_bits, assert_same, same
 from training.spread import X, Y, compiled, mesh_of, put_on, spread, state_of
 
+pytestmark = pytest.mark.slow
+
 IMPORTS = {name: as_format(name) for name in ("int2", "int4", "uint4", "float4_e2m1fn", "float8_e4m3", "float8_e5m2")}
 TRAIN = {"batch_size": 32, "verbose": 0, "shuffle": False}
 

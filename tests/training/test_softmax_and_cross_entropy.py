@@ -171,6 +171,7 @@ def test_logits_keep_their_own_dtype():
     assert float(value) == 1e5
 
 
+@pytest.mark.slow
 def test_gradients_are_those_of_the_logits_in_every_transformation():
     softmax, loss = nn.functional.softmax, SparseCategoricalCrossentropy()
     x = LOGITS.astype("float32")

@@ -111,7 +111,7 @@ def test_every_way_to_train_gives_the_same_bits(policy):
 
 
 class TestGoingOn:
-    @pytest.mark.one_in(3)
+    @pytest.mark.one_in(6)
     @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
     @pytest.mark.parametrize("wrapped", [False, True], ids=["", "averaged"])
     def test_bit_for_bit(self, policy, wrapped, tmp_path):
@@ -145,6 +145,7 @@ class TestGoingOn:
         whole.save_state(tmp_path / "whole")
         assert (tmp_path / "second").read_bytes() == (tmp_path / "whole").read_bytes()
 
+    @pytest.mark.slow
     def test_a_mixed_model_goes_on_from_a_float32_one_and_back(self, tmp_path):
         exact, mixed = (by_fit(Policy(name), Adam(0.02)) for name in ("float32", "mixed_float16"))
         exact.save_state(tmp_path / "exact")
@@ -159,6 +160,7 @@ class TestGoingOn:
         exact.load_state(tmp_path / "mixed")
         assert "loss_scale/loss_scale" not in exact.optimizer.variables
 
+    @pytest.mark.slow
     def test_what_does_not_fit_is_refused_and_changes_nothing(self, tmp_path):
         model = by_fit(POLICIES["mixed_float16"], Adam(0.02))
         other = by_fit(POLICIES["float32"], SGD(0.1, momentum=0.9))

@@ -273,6 +273,7 @@ def test_equal_settings_of_one_function_are_equal_so_that_jit_traces_once():
     assert repr(autocast(function)).endswith("'mixed_bfloat16')")
 
 
+@pytest.mark.slow
 def test_nothing_is_kept_of_programs_that_are_gone():
     rewriter = Rewriter(AutocastJudge(as_settings("mixed_bfloat16", None, True), OPERATIONS.values()))
     closed = jax.make_jaxpr(lambda x: jax.checkpoint(lambda x: jax.nn.relu(x @ W))(x))(X)

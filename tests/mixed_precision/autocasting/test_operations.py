@@ -422,6 +422,7 @@ def test_every_row_has_a_program_or_a_reason_why_not():
     assert set(ROWS) - set(PROGRAMS) == set(NO_PROGRAM)
 
 
+@pytest.mark.slow
 def test_every_row_has_a_primitive():
     # By type: what pretends to be of another class may run code of its own when it is asked.
     existing = {each.name for each in gc.get_objects() if issubclass(type(each), Primitive)}
