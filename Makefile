@@ -22,8 +22,11 @@ PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 # PyTorch is compared with live where it is installed; continuous integration installs it, and first, so that nothing
 # that depends on it brings another build.
 TORCH := torch==2.13.0
+# All tests in two runs, so that no test process grows beyond 1.5 GB: what Python keeps is given back between them.
+JAX_TESTS := tests/mixed_precision tests/nn tests/optimizers tests/tracing tests/training src docs README.md
+OTHER_TESTS := $(filter-out $(JAX_TESTS) tests/__pycache__,$(wildcard tests/*))
 # Tests whose results depend on how XLA compiles: see tests/conftest.py.
-COMPILED := tests/mixed_precision tests/nn tests/optimizers tests/training tests/conformance/test_flax_*.py
+COMPILED := tests/mixed_precision tests/nn tests/optimizers tests/training tests/conformance
 
 .PHONY: run install torch browser test test-all test-rest test-slow test-xla test-newest lint types layering docs tests
 .PHONY: conformance coverage bench clean
@@ -70,13 +73,16 @@ docs: $(DEVELOPED)
 	$(BIN)/python -m sphinx -q -W --keep-going -n -b html docs out/docs
 
 tests: $(DEVELOPED)
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow" $(OTHER_TESTS)
+	$(PYTEST) -m "not slow" $(JAX_TESTS)
 
+# Slow tests share long fixtures: a worker runs all of a file.
 test-slow: $(DEVELOPED)
-	$(PYTEST) -m slow
+	$(PYTEST) --dist=loadfile -m slow $(OTHER_TESTS)
+	$(PYTEST) --dist=loadfile -m slow $(JAX_TESTS)
 
 test-xla: $(DEVELOPED)
-	SUPREMUM_XLA=default $(PYTEST) -m "not many_processes" $(COMPILED)
+	SUPREMUM_XLA=default $(PYTEST) -m "not slow" $(COMPILED)
 
 # An environment of its own, so that the other one stays as it is.
 test-newest:

@@ -76,7 +76,7 @@ DECIDES = dict.fromkeys(["tensordot", "vecdot", "matmul", "@", "outer", "cross"]
 WITHOUT_KERNEL = (RuntimeDtypeError, RuntimeError, TypeError, ValueError)
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.slow
 @pytest.mark.parametrize("rules", RULE_SETS)
 def test_every_pair_of_dtypes_is_brought_together_as_the_rules_decide(xp, rules):
     for name in VECTORS:

@@ -163,7 +163,7 @@ def test_results_of_0d_arrays_are_0d_arrays(rules):
     cells.check()
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("rules", ["numpy", "torch", "tf-rfc-all"])
 def test_operators_are_the_functions(rules):
     """Also for numbers on the left, of which Python asks the mirrored comparison."""

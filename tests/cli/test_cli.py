@@ -199,6 +199,7 @@ def test_a_demo_writes_its_picture_and_figures(run, tmp_path):
     assert all(0 < r["test_accuracy"] <= 1 and r["variable_bytes"] > 0 and r["seconds_per_epoch"] > 0 for r in runs)
 
 
+@pytest.mark.slow
 def test_the_underflow_case_prints_shares_per_layer(run, tmp_path):
     result = run("demo", "--case", "underflow", "--epochs", "1", "--json", "d.json")
     assert result.exit_code == 0, result.output

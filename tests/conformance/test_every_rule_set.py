@@ -178,7 +178,7 @@ WITHOUT_FIX = {
 }
 
 
-@pytest.mark.one_in(8)
+@pytest.mark.slow
 @every_rule_set
 def test_every_fix_is_executed_and_accepted_by_the_rules(rules):
     names, rule_set, fixed, unfixed = [*TYPES, *NUMBERS], get_rules(rules), 0, set()

@@ -111,7 +111,7 @@ def test_outputs_gradients_and_dtypes_are_flaxes(name):
     assert list(differences(mine, theirs, SHAPE, params, cells=others, ulps=ULPS, gradients=False)) == []
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.slow
 @every_norm
 def test_nothing_complex_is_truncated_where_flax_does(name):
     mine, _, params = NORMS[name]

@@ -118,7 +118,7 @@ def test_outputs_gradients_and_dtypes_are_those_of_flax(name):
             assert list(differences(ours, theirs, inputs, params, cells=EQUAL)) == []
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRS)
 def test_what_flax_truncates_is_computed_in_the_complex_dtype(name):
     """Flax drops imaginary parts where a real dtype is asked for; ours meet it in a complex one."""

@@ -178,7 +178,7 @@ def test_jax_says_the_same_with_and_without_its_own_jit(x64):
     assert len(found[0]) > 1000
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.slow
 @either_width
 @pytest.mark.parametrize("name", ["add", "divide", "pow", "equal"])
 def test_real_eager_calls(name, x64):

@@ -71,7 +71,7 @@ def test_scaled_training_is_float32_training_bit_by_bit(name):
     assert float(state.scaling.loss_scale) == 2.0**19
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_by_one")
 @pytest.mark.parametrize("name", INSIDE)
 def test_a_skipped_step_is_as_if_it_had_not_been(name):
@@ -225,6 +225,7 @@ def test_what_cannot_be_wrapped_is_refused():
     assert isinstance(loss_scaled(optax.adam(1e-3)).init(jnp.ones(2)), LossScaledState)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_by_one")
 def test_two_lines_with_flaxs_train_state():
     train_state = pytest.importorskip("flax.training.train_state")

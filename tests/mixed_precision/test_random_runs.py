@@ -95,7 +95,7 @@ def check(scale, stepper, bad):
     return params
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("stepper", STEPPERS)
 @settings(max_examples=34, deadline=None)
 @given(

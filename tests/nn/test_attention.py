@@ -34,7 +34,7 @@ SCORES = (BATCH, HEADS, QUERIES, KEYS)
 CHUNKS = [None, 1, 2, 3, 7, 9]
 
 
-@pytest.mark.one_in(12)
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", CHUNKS)
 @every_format
 @either_mode
@@ -140,7 +140,7 @@ def large(name):
     return tuple(made.values())
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("name", ["query", "key", "value"])
 @pytest.mark.parametrize("chunk", [None, 1000])
@@ -238,7 +238,7 @@ class TestMasks:
             assert all(np.isfinite(np.asarray(gradient)).all() for gradient in gradients)
         assert float(additive_mask(mask, dtype)[0, 0]) == as_format(dtype).min
 
-    @pytest.mark.one_in(3)
+    @pytest.mark.slow
     @every_format
     @pytest.mark.parametrize("chunk", [None, 2])
     def test_queries_without_keys_get_zeros_and_zero_gradients(self, dtype, chunk):

@@ -53,7 +53,7 @@ def assert_close(got, want):
     np.testing.assert_allclose(*(np.asarray(a, "float64") for a in (got, want)), atol=8 * as_format(got.dtype).eps)
 
 
-@pytest.mark.one_in(8)
+@pytest.mark.slow
 @every_policy
 @pytest.mark.parametrize("how", ["eager", "jitted", "scanned", "in pieces"])
 def test_one_token_at_a_time_is_the_whole_causal_pass(policy, how):
@@ -95,7 +95,7 @@ class Outer(Layer):
         return self.inner(x, cache=cache)
 
 
-@pytest.mark.one_in(8)
+@pytest.mark.slow
 @pytest.mark.parametrize("stored", ["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize(
     "policy", ["mixed_bfloat16", "float32", "infer", "variable=float32,compute=bfloat16,output=float32"]
@@ -168,7 +168,7 @@ class TestRoom:
             layer(x[:, :2], cache=cache)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("floating", [False, True])
 def test_masks_of_padding_while_decoding(floating):
     x, layer = data(), made()

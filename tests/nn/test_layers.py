@@ -61,7 +61,7 @@ def test_every_layer_stores_and_returns_what_its_policy_says(name, policy, jitte
             assert stored == values[path].dtype == want
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16"])
 @pytest.mark.parametrize("name", ["dense", "conv1", "conv2", "conv3", "batch_norm"])
 def test_values_and_gradients_agree_with_float64(name, policy):

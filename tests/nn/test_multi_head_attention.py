@@ -21,7 +21,7 @@ def made(*inputs, seed=1, **options):
     return layer
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "bfloat16", "infer"])
 @either_mode
 def test_it_computes_what_it_says_in_the_dtype_of_its_policy(policy, jitted):

@@ -89,7 +89,7 @@ class TestSequences:
             rest, _ = call(layer, x[:, 2:], initial_state=list(state))
             np.testing.assert_allclose(rest, whole[:, 2:], rtol=1e-6, atol=1e-6)
 
-    @pytest.mark.one_in(3)
+    @pytest.mark.slow
     @every_cell
     def test_gradients_are_those_of_float64(self, name):
         x = data(BATCH, TIME, N)
@@ -123,7 +123,7 @@ class TestSequences:
 class TestPadding:
     lengths = jnp.asarray([5, 2, 0])
 
-    @pytest.mark.one_in(12)
+    @pytest.mark.slow
     @every_cell
     @either_mode
     @pytest.mark.parametrize("said", ["lengths", "mask"])

@@ -55,6 +55,7 @@ def test_a_step_changes_everything_it_should(scale, jitted):
     assert int(after.count) == 1
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("bad", "jitted"), [(np.inf, True), (np.nan, True), (np.nan, False)])
 def test_a_step_with_gradients_that_are_not_finite_changes_the_scale_only(bad, jitted):
     model = network()
