@@ -52,9 +52,13 @@ torch: $(INSTALLED)
 browser:
 	command -v chromium || (apt-get update --quiet=2 && apt-get install --quiet=2 --yes --no-install-recommends chromium)
 
-test: lint types layering tests
+test: $(DEVELOPED)
+	$(MAKE) --jobs=3 --output-sync=target lint types layering
+	$(MAKE) tests
 
-test-all: test test-rest
+test-all:
+	$(MAKE) test
+	$(MAKE) test-rest
 
 test-rest: docs test-slow test-xla
 

@@ -1,4 +1,4 @@
-"""How JAX and XLA are set up for the tests, and how the memory of a test process is kept small.
+"""How JAX and XLA are set up for the tests, and which tests `make test` leaves out.
 
 Compiled programs are kept between tests and workers: the same network is trained many times over. They are compiled
 without LLVM's optimizations, and on JAX 0.10 without XLA's fusion emitters, which takes a third of the time: most
@@ -13,8 +13,6 @@ from pathlib import Path
 
 import jax
 import pytest
-
-import memory
 
 # JAX keeps millions of small objects: looking through them for cycles would be a third of the time of all tests.
 gc.set_threshold(200_000, 50, 100)
@@ -56,9 +54,3 @@ def pytest_collection_modifyitems(items):
             if counted[test] % marker.args[0]:
                 item.add_marker(pytest.mark.slow)
             counted[test] += 1
-
-
-@pytest.fixture(autouse=True)
-def memory_is_given_back():
-    yield
-    memory.give_back()

@@ -149,6 +149,7 @@ def test_html_goes_into_a_file(run, tmp_path):
     assert "<td" in (tmp_path / "casts.html").read_text()
 
 
+@pytest.mark.slow
 def test_from_a_shell(run, tmp_path):
     command = [sys.executable, "-m", "supremum", "casts", "train.py", "--fail-on", "promotion", "--", "1"]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)

@@ -404,7 +404,7 @@ DEPARTURES: list[Departure] = [
     ),
     Departure(
         "jax", "function before 0.12", "hypot", "bool integer", "integer int* float*", _WEAK_INEXACT,
-        _WEAK_INEXACT.replace("*", ""), 88,
+        _WEAK_INEXACT.replace("*", ""), 80,
         "these rules follow the newest JAX, whose hypot keeps weakness; older ones forget it where only some are weak",
         either_order=True,
     ),

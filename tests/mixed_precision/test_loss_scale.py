@@ -46,6 +46,7 @@ def _scanned(states, finite):
 MODES = {"eager": _all_settings, "jitted": jax.jit(_all_settings), "scanned": _scanned}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("mode", MODES)
 def test_every_transition_is_the_reference(mode):
     columns = [np.transpose(states_of(each)) for each in SETTINGS]

@@ -133,6 +133,7 @@ def test_inferred_caches_have_the_dtype_of_the_inputs_and_weights():
 
 
 class TestRoom:
+    @pytest.mark.slow
     def test_a_write_past_the_end_is_refused_where_the_length_is_known(self):
         x, layer = data(), made()
         _, cache = steps(layer, x, layer.init_cache(BATCH, LENGTH))

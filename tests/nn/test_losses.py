@@ -311,6 +311,7 @@ def test_losses_inside_of_functions_that_jax_traces_on_its_own_are_refused():
         jax.jit(built(nn.Sequential([Adding(None)])))(X)
 
 
+@pytest.mark.slow
 def test_recurrent_layers_regularise_the_outputs_of_all_steps():
     x = np.ones((2, 5, 3), "float32")
     rnn = built(nn.RNN(nn.SimpleRNNCell(4, activity_regularizer=nn.L1(1.0))), x)

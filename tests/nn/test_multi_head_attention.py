@@ -61,6 +61,7 @@ def test_kernels_start_as_matrices_do():
     assert float(layer.output.kernel.value.std()) == pytest.approx(512**-0.5, rel=0.02)
 
 
+@pytest.mark.slow
 def test_self_attention_masks_and_a_mask_of_float32_in_a_layer_of_float16():
     x = normal(2, 5, 8)
     layer = made(x, dtype="mixed_float16")
@@ -90,6 +91,7 @@ def test_dropout_happens_in_training_only():
         layer(x, training=True)
 
 
+@pytest.mark.slow
 def test_an_empty_batch_and_gradients_in_the_stored_dtype():
     x = normal(0, 5, 8)
     layer = made(normal(1, 5, 8), dtype="mixed_float16")

@@ -472,6 +472,7 @@ class TestModels:
         model.fit(*blobs(32), verbose=0)
         assert set(seen) == {(jnp.dtype("int32"), jnp.dtype("float16"))}
 
+    @pytest.mark.slow
     def test_iterables_generators_and_validation_splits(self):
         x, y = blobs(64)
         parts = [(x[start : start + 16], y[start : start + 16]) for start in range(0, 64, 16)]
