@@ -33,7 +33,7 @@ nitpicky = True
 # There is no network when this is built, and so no inventory of what other libraries and Python itself call things.
 nitpick_ignore_regex = [
     ("py:.*", rf"{package}\..*")
-    for package in ("collections", "contextlib", "jax", "numpy", "optax", "os", "pathlib", "typing")
+    for package in ("collections", "contextlib", "jax", "numpy", "optax", "os", "pathlib", "types", "typing")
 ]
 # Types in signatures that are nobody's to name: keyword arguments that classes share, type variables, and aliases of
 # Any that say what is meant.
