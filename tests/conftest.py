@@ -14,6 +14,8 @@ from pathlib import Path
 import jax
 import pytest
 
+import xla
+
 # JAX keeps millions of small objects: looking through them for cycles would be a third of the time of all tests.
 gc.set_threshold(200_000, 50, 100)
 
@@ -21,7 +23,7 @@ gc.set_threshold(200_000, 50, 100)
 def xla_flags():
     """Flags for XLA, which ends the process when it is given one that it does not know, an empty one included."""
     given = os.environ.get("XLA_FLAGS", "").split()
-    if os.environ.get("SUPREMUM_XLA", "") != "default":
+    if not xla.OPTIMIZES:
         given.append("--xla_backend_optimization_level=0")
         if jax.__version_info__ < (0, 11):  # the older emitters are gone from 0.11 on
             given.append("--xla_cpu_use_fusion_emitters=false")
