@@ -97,6 +97,7 @@ conformance: $(DEVELOPED)
 	SUPREMUM_EVERY_GRADIENT=1 $(PYTEST) tests/conformance
 
 coverage: $(DEVELOPED)
+	mkdir -p out
 	COVERAGE_FILE=out/coverage-all $(PYTEST) --quiet --cov=supremum --cov-report=term:skip-covered
 	COVERAGE_FILE=out/coverage $(PYTEST) --quiet -m "not slow" --cov=supremum --cov-report=term:skip-covered
 

@@ -42,7 +42,7 @@ class _Primitives:
 
 
 primitives = _Primitives()
-"""JAX adds, renames and removes primitives without notice; `log2` and `one_minus_square` came with 0.12."""
+"""JAX adds, renames and removes primitives without notice; `log2` and `one_minus_square` came after 0.10."""
 
 
 INLINE: Any = _jax.Inline.JAX_EARLY if hasattr(jax, "Inline") else True
@@ -79,8 +79,8 @@ def parameter(equation: JaxprEqn, name: str) -> Any:
 
 def _unsupported(what: str) -> UnsupportedJaxError:
     return UnsupportedJaxError(
-        f"{what} in JAX {jax.__version__}, which is newer or older than this version of Supremum supports: "
-        "pip install --upgrade supremum, or install a release of JAX that it was tested with (0.10 to 0.12)"
+        f"{what} in JAX {jax.__version__}; this version of Supremum was tested with JAX 0.10 to 0.12: "
+        "pip install 'jax>=0.10,<0.13'"
     )
 
 
