@@ -88,9 +88,9 @@ test-slow: $(DEVELOPED)
 test-xla: $(DEVELOPED)
 	SUPREMUM_XLA=default $(PYTEST) -m "not slow" $(COMPILED)
 
-# An environment of its own, so that the other one stays as it is.
+# An environment of its own, so that the other one stays as it is. Where a missing PyTorch fails, it is installed.
 test-newest:
-	$(MAKE) tests VENV=.venv-newest PYTHON="$$($(PYTHON) tools/newest_python.py)"
+	$(MAKE) $(if $(CI),torch) tests VENV=.venv-newest PYTHON="$$($(PYTHON) tools/newest_python.py)"
 
 # make test compares outputs and dtypes of layers with Flax's in every combination of dtypes, and gradients in some.
 conformance: $(DEVELOPED)

@@ -36,7 +36,7 @@ if xla_flags():
 jax.config.update("jax_num_cpu_devices", 8)
 CACHE = {
     "jax_compilation_cache_dir": str(Path(__file__).parent.parent / ".pytest_cache/jax"),
-    "jax_persistent_cache_min_compile_time_secs": 0.03,
+    "jax_persistent_cache_min_compile_time_secs": 0.005,
 }
 for name, value in CACHE.items():
     jax.config.update(name, value)
