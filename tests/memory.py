@@ -1,8 +1,8 @@
 """Keeps a test process small: eight of them run on eight cores.
 
 XLA compiles in threads of its own, whose memory the C library keeps for them once it is free: up to 4 GB. It gives it
-back when it is asked to. What is left after that are compiled programs. To compile them again takes longer than most
-tests, so they are forgotten only when they are many.
+back when it is asked to. What is left after that are compiled programs and, after full products, a million decisions.
+To make them again takes longer than most tests, so they are forgotten only when they are many.
 """
 
 import ctypes
@@ -13,12 +13,15 @@ from pathlib import Path
 
 import jax
 
+from supremum.arrays.operators import APPLIED
+from supremum.rules.registry import HOMES, find_rules
+
 MIB = 2**20
-GROWTH_BEFORE_TRIM, GROWTH_BEFORE_CLEARING = 100 * MIB, 200 * MIB
-MANY_PROGRAMS = 900 * MIB
+GROWTH_BEFORE_TRIM, GROWTH_BEFORE_FORGETTING = 100 * MIB, 150 * MIB
+MUCH = 800 * MIB
 
 _LIBC = ctypes.CDLL("libc.so.6") if sys.platform == "linux" else None
-_after_trim, _after_clearing = 500 * MIB, 0
+_after_trim, _after_forgetting = 500 * MIB, 0
 
 
 def resident_bytes():
@@ -31,13 +34,21 @@ def resident_bytes():
 
 def give_back():
     """Give memory back to the system if much was taken; after every test, and within those that compile a lot."""
-    global _after_trim, _after_clearing
+    global _after_trim, _after_forgetting
     if _LIBC is None or resident_bytes() < _after_trim + GROWTH_BEFORE_TRIM:
         return
     _LIBC.malloc_trim(0)
     _after_trim = resident_bytes()
-    if _after_trim > max(MANY_PROGRAMS, _after_clearing + GROWTH_BEFORE_CLEARING):
+    if _after_trim > max(MUCH, _after_forgetting + GROWTH_BEFORE_FORGETTING):
         jax.clear_caches()
+        _forget_decisions()
         gc.collect()
         _LIBC.malloc_trim(0)
-        _after_trim = _after_clearing = resident_bytes()
+        _after_trim = _after_forgetting = resident_bytes()
+
+
+def _forget_decisions():
+    for applied in APPLIED.values():
+        applied.prepared.clear()
+    for name in HOMES:
+        find_rules(name)._verdicts.clear()
