@@ -17,8 +17,8 @@ from supremum.arrays.operators import APPLIED
 from supremum.rules.registry import HOMES, find_rules
 
 MIB = 2**20
-GROWTH_BEFORE_TRIM, GROWTH_BEFORE_FORGETTING = 100 * MIB, 150 * MIB
-MUCH = 800 * MIB
+GROWTH_BEFORE_TRIM, GROWTH_BEFORE_FORGETTING = 80 * MIB, 120 * MIB
+MUCH = 750 * MIB
 
 _LIBC = ctypes.CDLL("libc.so.6") if sys.platform == "linux" else None
 _after_trim, _after_forgetting = 500 * MIB, 0

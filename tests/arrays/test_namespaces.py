@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import memory
 import supremum
 from arrays.libraries import NAMES, library
 from supremum import Array, PromotionError, explain, namespace, result_type, use_rules
@@ -84,6 +85,7 @@ def test_every_pair_of_dtypes_is_brought_together_as_the_rules_decide(xp, rules)
             _check_pairs(xp, name, rules, step=1)
         elif rules == "jax-x64" or name == "concat":  # each is compiled
             _check_pairs(xp, name, rules, step=13)
+        memory.give_back()
 
 
 def _check_pairs(xp, name, rules, step):
