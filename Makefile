@@ -22,8 +22,9 @@ PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 # PyTorch is compared with live where it is installed; continuous integration installs it, and first, so that nothing
 # that depends on it brings another build.
 TORCH := torch==2.13.0
-# All tests in two runs, so that no test process grows beyond 1.5 GB: what Python keeps is given back between them.
+# All tests in several runs, so that no test process grows beyond 1.5 GB: what Python keeps is given back between them.
 JAX_TESTS := tests/mixed_precision tests/nn tests/optimizers tests/tracing tests/training src docs README.md
+ARRAY_TESTS := tests/arrays tests/conformance
 OTHER_TESTS := $(filter-out $(JAX_TESTS) tests/__pycache__,$(wildcard tests/*))
 # Tests whose results depend on how XLA compiles: see tests/conftest.py.
 COMPILED := tests/mixed_precision tests/nn tests/optimizers tests/training tests/conformance
@@ -82,7 +83,8 @@ tests: $(DEVELOPED)
 
 # Slow tests share long fixtures: a worker runs all of a file.
 test-slow: $(DEVELOPED)
-	$(PYTEST) --dist=loadfile -m slow $(OTHER_TESTS)
+	$(PYTEST) --dist=loadfile -m slow $(ARRAY_TESTS)
+	$(PYTEST) --dist=loadfile -m slow $(filter-out $(ARRAY_TESTS),$(OTHER_TESTS))
 	$(PYTEST) --dist=loadfile -m slow $(JAX_TESTS)
 
 test-xla: $(DEVELOPED)

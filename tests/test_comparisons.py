@@ -2,7 +2,9 @@ import json
 import pathlib
 
 import pytest
+from typer.testing import CliRunner
 
+from supremum.cli.app import app
 from supremum.comparisons import compare, compare_groupings, groupings
 from supremum.errors import UnknownDtypeError, UnknownNameError
 from supremum.tables import STANDARD_TYPES, rule_table, type_names
@@ -79,3 +81,22 @@ def test_bad_names(call, error):
 
 def test_every_operation_of_two_operands_has_a_table():
     assert len(rule_table("paddle", "bitwise_and").decisions) == len(STANDARD_TYPES) ** 2
+
+
+def test_numbers_that_become_others_are_a_difference():
+    found = compare("jax-x64", "torch", "multiply", types="float16,131072.0,2.0")
+    assert {pair: how for pair, how in found.differing.items() if "float16" in pair} == {
+        ("float16", "131072.0"): "value",
+        ("131072.0", "float16"): "value",
+    }
+    told = {(cell["left"], cell["right"]): (cell["jax-x64"], cell["torch"]) for cell in found.data()["differences"]}
+    assert told["float16", "131072.0"] == ("float16, b overflows to inf", "float16")
+    assert compare("jax-x64", "numpy", "multiply", types="int8,1000").differing["int8", "1000"] == "refused"
+
+
+def test_numbers_can_be_compared_at_the_command_line():
+    done = CliRunner().invoke(
+        app, ["diff", "torch", "jax-x64", "--operation", "multiply", "--types", "float16,131072.0"]
+    )
+    assert done.exit_code == 0, done.output
+    assert "overflows to inf" in " ".join(done.output.split())

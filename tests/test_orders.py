@@ -8,12 +8,23 @@ from supremum.formats import FORMATS
 from supremum.lattice import Counterexample, Lattice, counterexamples
 from supremum.operands import WEAK_NAMES, as_operand
 from supremum.orders import NoLattice, Order, in_words, order_of
-from supremum.rules import rule_names
 from supremum.rules.lattice_rules import LatticeRuleSet
+from supremum.rules.registry import HOMES
 from supremum.tables import ALL_TYPES, STANDARD_TYPES
 
-RULE_SETS = [name for name in rule_names() if name != "jax"]
-LATTICES = ["jax-x64", "jax-x32", "jax-explicit-x64", "jax-strict", "tf-rfc-none", "tf-off", "tf-all", "array-api"]
+RULE_SETS = list(HOMES)
+LATTICES = [
+    "jax-x64",
+    "jax-x32",
+    "jax-explicit-x64",
+    "jax-strict-x64",
+    "jax-strict-x32",
+    "jax-strict-explicit-x64",
+    "tf-rfc-none",
+    "tf-off",
+    "tf-all",
+    "array-api",
+]
 FORMAT_NAMES = [row.name for row in FORMATS]
 
 
@@ -85,7 +96,15 @@ def test_the_edges_of_a_lattice_rule_set_are_those_it_is_made_of(rules):
 
 def test_lattice_rule_sets_are_those_known():
     found = {name for name in RULE_SETS if isinstance(get_rules(name), LatticeRuleSet)}
-    assert {"jax-x64", "jax-x32", "jax-explicit-x64", "jax-strict", "array-api"} <= found
+    assert {
+        "jax-x64",
+        "jax-x32",
+        "jax-explicit-x64",
+        "jax-strict-x64",
+        "jax-strict-x32",
+        "jax-strict-explicit-x64",
+        "array-api",
+    } <= found
     assert {"bcomplex32", "complex32"} == set(order_of("jax-x64").left_out)
 
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from supremum import explain, result_type
+from supremum import PromotionError, explain, result_type
 from supremum.lattice import Lattice
 from supremum.rules import JAX_X64, LatticeRuleSet, rule_names, use_rules
 from supremum.rules.lattice_rules import weak_defaults
@@ -46,10 +46,15 @@ def test_mixed_libraries_and_numbers_are_no_short_way():
 
 
 def test_the_name_jax_stays_free_to_change_its_mind():
-    a, b = np.zeros(2, "uint32"), np.zeros(2, "int8")
+    a, b = jnp.zeros(2, "uint32"), jnp.zeros(2, "int8")
     for x64, expected in ((True, "int64"), (False, "int32"), (True, "int64")):
         with jax.enable_x64(x64):
             assert result_type(a, b) == result_type(a, b, rules="jax") == np.dtype(expected)
+            # What NumPy holds has nothing to do with JAX's flags.
+            assert result_type(np.asarray(a), np.asarray(b)) == np.dtype("int64")
+            for _ in range(2):
+                with jax.numpy_dtype_promotion("strict"), pytest.raises(PromotionError):
+                    result_type(a, b)
 
 
 def test_scopes_do_not_leak_into_each_other():

@@ -15,7 +15,7 @@ from typing import Any
 import supremum
 
 # Not for others to import, or with names that the package itself exports.
-_INNER = {"__main__", "callers", "cli", "files", "linkage", "promotion"}
+_INNER = {"__main__", "blocks", "callers", "cli", "files", "linkage", "promotion"}
 _FOUND = sorted(each.name for each in pkgutil.iter_modules(supremum.__path__) if each.name not in _INNER)
 _FLOORS = [name for name in _FOUND if name in supremum.__all__]
 MODULES: tuple[str, ...] = (

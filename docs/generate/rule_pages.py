@@ -20,7 +20,7 @@ def rule_pages() -> dict[str, str]:
     rows = [(f"[`{name}`]({name}.md)", get_rules(name).summary, get_rules(name).source) for name in HOMES]
     intro = (
         "Each rule set is a value: `supremum.rules` has it under its name, `use_rules` puts it in force. `jax` stands "
-        "for `jax-x64`, `jax-x32` or `jax-explicit-x64`, whichever JAX's own flags say. "
+        "for the one of JAX's that JAX's own flags say, `jax-strict` for the strict one among them. "
         "[How far apart](distances.md) they are is counted on a page of its own."
     )
     tree = "\n".join(["```{toctree}", ":hidden:", *HOMES, "distances", "```"])

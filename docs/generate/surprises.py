@@ -91,7 +91,7 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
             "... like this.",
         ),
     ),
-    "jax-strict": (
+    "jax-strict-x64": (
         Surprise(
             "add", ("float32", "float16"), "refused",
             "Two dtypes never meet, not even where one holds the other.",
@@ -111,6 +111,42 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
         Surprise(
             "divide", ("int32", "int32"), "float32",
             "Division still makes floats of integers without being asked.",
+        ),
+    ),
+    "jax-strict-x32": (
+        Surprise(
+            "add", ("float64", "float32"), "float32",
+            "Two dtypes do meet here: NumPy's float64 is float32 before JAX looks at it, and then both are equal.",
+        ),
+        Surprise(
+            "add", ("int64", "uint64"), "refused",
+            "Held in 32 bits they still differ.",
+        ),
+        Surprise(
+            "divide", ("int64", "int64"), "float32",
+            "Where JAX does not hold 64 bits, neither does a quotient.",
+        ),
+        Surprise(
+            "add", ("int8", 1000), "int8",
+            "Strict about dtypes, not about values: 1000 wraps around to -24.",
+        ),
+    ),
+    "jax-strict-explicit-x64": (
+        Surprise(
+            "add", ("float64", "float32"), "refused",
+            "64 bits that were asked for stay, and so the two differ ...",
+        ),
+        Surprise(
+            "multiply", ("float64", 1.5), "float64",
+            "... while a Python float, which is float32 alone, takes the array's dtype.",
+        ),
+        Surprise(
+            "divide", ("int64", "int64"), "float64",
+            "A quotient has as many bits as its operands.",
+        ),
+        Surprise(
+            "multiply", ("int64", 1.5), "refused",
+            "A Python float is for float arrays, whatever their width.",
         ),
     ),
     "numpy": (

@@ -19,10 +19,8 @@ def attempt(what, compute):
     """Print what comes out, or why nothing does."""
     try:
         print(f"{what}: {compute()!r}")
-    except supremum.PromotionError as refusal:
+    except (supremum.PromotionError, supremum.arrays.InPlaceError) as refusal:
         print(f"{what}: {refusal}")
-    except supremum.arrays.InPlaceError as refusal:
-        print(f"{what}: refused: {refusal}")
 
 
 attempt("weights * 2", lambda: weights * 2)  # a Python number takes the dtype of the tensor

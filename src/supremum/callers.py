@@ -1,4 +1,8 @@
-"""The user's line that led here, past our own frames and those of the libraries that call us."""
+"""The user's line that led here, past our own frames and those of the libraries that call us.
+
+What is installed by Python's package manager is a library, such as one whose `jit` traces the user's function. Where
+nobody else called us, the library is the user.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import warnings
 from types import FrameType
 
 _BETWEEN = frozenset({"supremum", "numpy", "jax", "torch", "array_api_compat", "contextlib", "functools"})
+_INSTALLED = ("site-packages", "dist-packages")
 
 
 def _frame() -> FrameType:
@@ -14,7 +19,10 @@ def _frame() -> FrameType:
     assert frame is not None  # CPython has frames
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
         frame = frame.f_back
-    return frame
+    user: FrameType | None = frame
+    while user is not None and any(folder in user.f_code.co_filename for folder in _INSTALLED):
+        user = user.f_back
+    return user or frame
 
 
 def users_line() -> str:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from supremum.decisions import Decision
+from supremum.decisions import Decision, letter
 from supremum.errors import ArgumentError
 from supremum.formats import CATEGORIES, as_format
 from supremum.lattice import counterexamples
@@ -16,7 +16,7 @@ from supremum.render import Mark, Table
 from supremum.render.side_by_side import Note, SideBySide
 from supremum.rules import RuleSet, get_rules
 from supremum.rules.lattice_rules import weak_defaults
-from supremum.tables import RuleTable, rule_table
+from supremum.tables import RuleTable, is_number, rule_table
 
 WIDEST: dict[str, str] = weak_defaults("int64", "float64", "complex128")
 """The 64-bit dtype of each weak kind, which is how NumPy before version 2 saw Python numbers."""
@@ -42,6 +42,7 @@ DIFFERENCES: dict[str, Difference] = {
     "refused": Difference("✕", "refused by {right}", "accepted"),
     "accepted": Difference("○", "refused by {left}", "refused"),
     "kind": Difference("◆", "another kind of number", "kind"),
+    "value": Difference("≠", "a Python number becomes another one in {right}", "value"),
     "other": Difference("≈", "another format of the same width", "other"),
 }
 """Every way in which decisions differ."""
@@ -54,8 +55,8 @@ class Comparison:
     Args:
         left: the one.
         right: the other.
-        differing: how the right one differs from the left, as a key of `DIFFERENCES`, for the pairs where dtype or
-            refusal do.
+        differing: how the right one differs from the left, as a key of `DIFFERENCES`, for the pairs where dtype,
+            refusal or the value of a Python number do.
     """
 
     left: RuleTable
@@ -120,7 +121,8 @@ class Comparison:
         cells = [
             {"left": a, "right": b, "how": how, self.left.rules: left, self.right.rules: right}
             for (a, b), how in self.differing.items()
-            for left, right in [(_name(self.left.decisions[a, b]), _name(self.right.decisions[a, b]))]
+            for shown in [told if how == "value" else _name]
+            for left, right in [(shown(self.left.decisions[a, b]), shown(self.right.decisions[a, b]))]
         ]
         return {
             "rules": [self.left.rules, self.right.rules],
@@ -137,12 +139,24 @@ def _name(decision: Decision) -> str | None:
     return None if decision.result is None else decision.result.name
 
 
+def told(decision: Decision) -> str:
+    """The dtype of a result, and what becomes of its Python numbers.
+
+    >>> int8, number = as_operand("int8"), as_operand(1000)
+    >>> told(get_rules("torch").decide("add", (int8, number)))
+    'int8, b wraps to -24'
+    """
+    changes = (f"{letter(change.position)} {change}" for change in decision.number_changes)
+    return ", ".join((_name(decision) or "refused", *changes))
+
+
 def difference(left: Decision, right: Decision) -> str | None:
     """How a decision differs from another one, as a key of `DIFFERENCES`; None where it does not.
 
     Args:
         left: the one.
-        right: the other. That one of them is weak is no difference.
+        right: the other. That one of them is weak is no difference. Of one dtype they differ where a Python number
+            becomes another one.
 
     >>> int8 = as_operand("int8")
     >>> difference(*(get_rules(rules).decide("divide", (int8, int8)) for rules in ("torch", "numpy")))
@@ -151,7 +165,9 @@ def difference(left: Decision, right: Decision) -> str | None:
     if left.result is None or right.result is None:
         return None if left.result is right.result else ("refused" if right.result is None else "accepted")
     if left.result.dtype == right.result.dtype:
-        return None
+        # Of NaN all are alike.
+        became = ([(each.position, str(each.becomes)) for each in of.number_changes] for of in (left, right))
+        return None if next(became) == next(became) else "value"
     one, other = as_format(left.result.dtype), as_format(right.result.dtype)
     if CATEGORIES.index(one.category) != CATEGORIES.index(other.category):
         return "kind"
@@ -186,6 +202,8 @@ def compare(
 
     >>> compare("jax-x64", "numpy", types="int32,float16,float32").counts
     {'wider': 4}
+    >>> compare("jax-x64", "torch", "multiply", types="float16,131072.0").counts  # torch rounds the product alone
+    {'value': 2, 'narrower': 1}
     """
     refuse_namesakes(get_rules(left), get_rules(right))
     one = rule_table(left, operation, types)
@@ -259,7 +277,7 @@ def groupings(rules: str | RuleSet, types: Sequence[str]) -> Iterator[tuple[str,
     def join(a: str, b: str) -> str | None:
         return _name(rule_set.decide(None, (as_operand(a), as_operand(b))))
 
-    for found in counterexamples(join, types):
+    for found in counterexamples(join, [name for name in types if not is_number(name)]):
         if found.law == "associative":
             a, b, c = found.nodes
             yield a, b, c

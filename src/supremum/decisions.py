@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from supremum.errors import SupremumError
 from supremum.formats import DType, as_format
+from supremum.number_conversion import NumberChange, Steps, change, converted
 from supremum.operands import Operand, weak_name
 
 if TYPE_CHECKING:
@@ -98,6 +99,9 @@ class Verdict:
         paths: for a lattice, the way each operand climbed, as node names.
         fix: for a refusal, casts that make the call work, if the rules know them at once; else they are looked for.
         overflow: whether it is refused because a Python number is out of range.
+        number_steps: for each operand that is a Python number, the formats it is converted to before the operation
+            runs; none for other operands, and for a number that the operation takes as it is.
+        stored: the dtype that the operation gives, where that is cast to be stored in something of another dtype.
     """
 
     result: ResultType | None
@@ -106,6 +110,8 @@ class Verdict:
     paths: tuple[tuple[str, ...], ...] = ()
     fix: Fix | None = None
     overflow: bool = False
+    number_steps: tuple[Steps, ...] = field(default=(), compare=False)  # of numbers, not of types
+    stored: DType | None = None
 
     @classmethod
     def accept(cls, dtype: DType, count: int, *reason: str, weak: bool = False) -> Verdict:
@@ -140,6 +146,9 @@ class Cast:
         return self.source is not None and not as_format(self.target).holds(as_format(self.source))
 
 
+_LOSS = ", not every value survives"
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What a rule set decided for one call; true exactly if the call is allowed.
@@ -150,6 +159,7 @@ class Decision:
         operands: what was asked about.
         verdict: what the rules said.
         find_fix: looks for a fix; it depends on the very values of Python numbers, and takes longer than deciding.
+        into: what the result is written into, of which it takes the dtype; None for a new array.
     """
 
     rules: str
@@ -157,6 +167,7 @@ class Decision:
     operands: tuple[Operand, ...]
     verdict: Verdict
     find_fix: Callable[[], Fix | None] = field(repr=False, compare=False)
+    into: Operand | None = None
 
     @property
     def result(self) -> ResultType | None:
@@ -186,6 +197,34 @@ class Decision:
         return tuple(Cast(operand.dtype, target) for operand, target in pairs)
 
     @property
+    def number_changes(self) -> tuple[NumberChange, ...]:
+        """The Python numbers that the operation computes with as another number; empty for a refusal.
+
+        It is about the conversion of the numbers alone: a result may overflow where no number does.
+
+        >>> from supremum import explain
+        >>> explain("int8", 1000, operation="add", rules="torch").number_changes
+        (NumberChange(position=1, value=1000, becomes=-24, how='wraps'),)
+        >>> explain("float16", 0.1, operation="add").number_changes  # rounded as every float is
+        ()
+        """
+        return tuple(each for each in map(self._change, range(len(self.operands))) if each is not None)
+
+    def _change(self, position: int) -> NumberChange | None:
+        value, steps = self.operands[position].value, self.verdict.number_steps
+        if value is None or not steps or not steps[position]:
+            return None
+        becomes = converted(value, steps[position])
+        how = change(value, becomes, steps[position][-1])
+        return None if how is None else NumberChange(position, value, becomes, how)
+
+    @property
+    def stored(self) -> Cast | None:
+        """What happens to the result on its way into what it is written into; None where nothing does."""
+        given = self.verdict.stored
+        return None if given is None or self.into is None else Cast(given, self.dtype)
+
+    @property
     def reason(self) -> tuple[str, ...]:
         """Why, one sentence each."""
         return self.verdict.reason
@@ -213,9 +252,12 @@ class Decision:
         """The decision as plain data for `supremum.render`."""
         from supremum.render.document import Document  # only printing pays for it
 
-        call = f"{self.operation}({', '.join(operand.name for operand in self.operands)})"
+        names = [operand.name for operand in self.operands]
+        call = f"{self.operation}({', '.join(names if self.into is None else (*names, f'into={self.into.dtype}'))})"
         outcome = "refused" if self.result is None else str(self.result)
         rows = [(letter(position), self._describe(position)) for position in range(len(self.operands))]
+        if (stored := self.stored) is not None:
+            rows.append(("into", f"{stored.source} -> {stored.target}{_LOSS if stored.lossy else ''}"))
         rows += [("why" if i == 0 else "", sentence) for i, sentence in enumerate(self.reason)]
         if (fix := self.fix) is not None:
             rows.append(("fix", str(fix)))
@@ -228,7 +270,8 @@ class Decision:
         cast = self.casts[position]
         if not cast.changes:
             return f"{operand}, kept"
-        loss = ", not every value survives" if cast.lossy else ""
+        changed = self._change(position)
+        loss = _LOSS if cast.lossy else "" if changed is None else f", {changed}"
         return f"{operand} -> {cast.target}{loss}"
 
     def __str__(self) -> str:

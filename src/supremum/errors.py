@@ -7,6 +7,7 @@ Exception
     │   └── UnknownDtypeError  (also TypeError) a dtype that is no number format known here
     ├── UnsupportedJaxError    (RuntimeError) JAX keeps something differently than in the versions known here
     ├── ForbiddenCastError     (TypeError) in `supremum.tracing`: a program casts what it was not to cast
+    ├── ScopeError             (RuntimeError) JAX traces a function for another scope than that of the task
     ├── OperandError           (TypeError) something that cannot take part in promotion at all
     └── PromotionError         (TypeError) in `supremum.decisions`: the rules refuse
         └── ScalarOverflowError  (also OverflowError) because a Python number does not fit
@@ -68,6 +69,26 @@ class OperandError(SupremumError, TypeError):
 
 class UnsupportedJaxError(SupremumError, RuntimeError):
     """The installed version of JAX keeps something differently than the versions that this library supports."""
+
+
+class ScopeError(SupremumError, RuntimeError):
+    """JAX traces a function for another scope than the one in force in the task or thread that runs.
+
+    JAX keeps what it traces for by thread. It does not follow tasks across `await`, nor into new tasks and threads.
+
+    Args:
+        fix: what is in force, and how a function is traced for it.
+    """
+
+    def __init__(self, fix: str) -> None:
+        self.fix = fix
+        super().__init__(
+            f"JAX traces this function for another scope, which a task entered in this thread and waits in; {fix}, or "
+            "enter it where the function is called, with no `await` in between"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.fix,))
 
 
 def near_names(name: str, choices: Iterable[str]) -> tuple[str, ...]:

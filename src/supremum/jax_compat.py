@@ -158,3 +158,13 @@ def function_name(jaxpr: Jaxpr) -> str:
         jaxpr: the function.
     """
     return str(getattr(jaxpr.debug_info, "func_name", ""))
+
+
+def function_place(jaxpr: Jaxpr) -> str:
+    """Where the Python function that a jaxpr was traced from is written, as `file:line`; empty where JAX does not say.
+
+    Args:
+        jaxpr: the function.
+    """
+    file, line = (getattr(jaxpr.debug_info, name, None) for name in ("func_filename", "func_lineno"))
+    return f"{file}:{line}" if file and line else ""

@@ -132,7 +132,9 @@ def as_operand(value: OperandLike, position: int | None = None) -> Operand:
 
 
 def _item(value: object) -> Scalar | None:
-    """The value of what NumPy holds; other libraries' may be far away, or not computed yet."""
+    """The value of what NumPy holds, in an `Array` too; other libraries' may be far away, or not computed yet."""
+    unwrap = _attribute(value, "unwrap")
+    value = unwrap() if callable(unwrap) else value
     return cast("Any", value).item() if isinstance(value, (np.ndarray, np.generic)) else None
 
 

@@ -103,8 +103,10 @@ _ROWS: tuple[Operation, ...] = (
     ),
 )  # fmt: skip
 OPERATIONS: dict[str, Operation] = {row.name: row for row in _ROWS}
-"""Every operation by its name."""
-_BY_ANY_NAME = OPERATIONS | {alias: row for row in _ROWS for alias in row.aliases}
+"""Every operation that computes, by its name."""
+ASSIGN = Operation("assign", 1, Result.COMMON, _ANY)
+"""Assignment to elements, `array[index] = value`: its operand is the value, and it computes nothing."""
+_BY_ANY_NAME = OPERATIONS | {ASSIGN.name: ASSIGN} | {alias: row for row in _ROWS for alias in row.aliases}
 
 
 def as_operation(operation: Any) -> Operation:

@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import array_api_compat
 from numpy import ndarray
 
 from supremum.decisions import Decision
 from supremum.formats import DType
-from supremum.operands import OperandLike, as_operand
+from supremum.operands import Operand, OperandLike, as_operand
 from supremum.rules import RuleSet, get_rules
-from supremum.rules.pairs import PAIRS, remember
-from supremum.rules.scope import SCOPE
+from supremum.rules.pairs import PAIRS, Following, remember
+from supremum.rules.registry import FOLLOWING
+from supremum.rules.scope import scope_in_force
 
 
-def explain(*operands: OperandLike, operation: str | None = None, rules: str | RuleSet | None = None) -> Decision:
+def explain(
+    *operands: OperandLike,
+    operation: str | None = None,
+    into: OperandLike = None,
+    rules: str | RuleSet | None = None,
+) -> Decision:
     """The decision for a call, with its account; it prints a few plain lines and renders in notebooks.
 
     Args:
         operands: arrays, dtypes or their names, Python scalars, or the types `int`, `float`, `complex`.
         operation: name of the operation, or None where no particular one is meant.
-        rules: a rule set or its name; None for the default, `"jax"`.
+        into: what the result is written into, an array or a dtype, which it keeps: `a` for `a += b`, the argument for
+            `out=`. `array[index] = value` is the operation "assign" of the value, into the array.
+        rules: a rule set or its name; None for the rules in force, `"jax"` unless others are set. `"jax"` stands for
+            what JAX's own flags say, as for JAX's arrays and for dtypes; given arrays of other libraries alone it
+            stands for `"jax-x64"`, as their operators do.
 
     Returns:
         The decision, or the refusal; this function raises only for what is no operand or no name.
@@ -38,9 +52,34 @@ def explain(*operands: OperandLike, operation: str | None = None, rules: str | R
       b    float16
       why  nothing in the lattice is above both float8_e4m3fn and float16
       fix  a.astype('float16')
+    >>> print(explain("float32", "float64", operation="add", into="float32", rules="numpy"))
+    add(float32, float64, into=float32) -> float32   [rules numpy]
+      a     float32 -> float64
+      b     float64, kept
+      into  float64 -> float32, not every value survives
+      why   the common type of float32 and float64 is float64
+            float64 is stored in float32: a result is cast within its kind, and to higher kinds
+            a value that is out of range of float32 is refused
     """
     seen = tuple(as_operand(operand, position) for position, operand in enumerate(operands))
-    return get_rules(rules).decide(operation, seen)
+    target = None if into is None else as_operand(into)
+    asked = scope_in_force().rules if rules is None else rules
+    in_jax = not isinstance(asked, str) or asked not in FOLLOWING or _is_in_jax(operands)
+    return get_rules(asked, in_jax=in_jax).decide(operation, seen, target)
+
+
+def _is_in_jax(operands: Sequence[OperandLike]) -> bool:
+    """Whether JAX would hold what is computed of operands: unless all arrays among them are of other libraries."""
+    arrays = [array for operand in operands if (array := _array(operand)) is not None]
+    compat: Any = array_api_compat  # most of its annotations are unknown where a library is not installed
+    return not arrays or not all(compat.is_array_api_obj(each) and not compat.is_jax_array(each) for each in arrays)
+
+
+def _array(operand: OperandLike) -> Any:
+    """The array that an operand is or wraps; None for a number, a dtype, or an `Operand`, which no library holds."""
+    raw = operand.unwrap() if hasattr(operand, "unwrap") else operand
+    is_description = isinstance(raw, (Operand, type))
+    return raw if not is_description and hasattr(raw, "dtype") and hasattr(raw, "ndim") else None
 
 
 def result_type(*operands: OperandLike, rules: str | RuleSet | None = None) -> DType:
@@ -60,14 +99,15 @@ def result_type(*operands: OperandLike, rules: str | RuleSet | None = None) -> D
     >>> result_type("int8", 1000, rules="jax-x64"), result_type("int8", "uint8", 1.5, rules="jax-x32")
     (dtype('int8'), dtype('float32'))
     """
-    asked = SCOPE.get().rules if rules is None else rules
+    asked = scope_in_force().rules if rules is None else rules
     try:
         a, b = operands
         known = PAIRS[asked]
         if a.__class__ is ndarray is b.__class__:
             return known[a.dtype, b.dtype]
         left, right = a.aval, b.aval
-        return known[left.dtype, right.dtype, left.weak_type, right.weak_type]
+        found = known[left.dtype, right.dtype, left.weak_type, right.weak_type]
+        return found() if found.__class__ is Following else found
     except (ValueError, KeyError, AttributeError, TypeError):
         pass  # not two arrays of one library, or not known yet, or it depends on more
     decision = explain(*operands, rules=asked)

@@ -9,7 +9,7 @@ from typing import Any
 from supremum.decisions import Decision
 from supremum.errors import UnknownNameError
 from supremum.formats import CATEGORIES, FORMATS, as_format, format_names
-from supremum.operands import WEAK_NAMES, as_operand
+from supremum.operands import WEAK_NAMES, parse_operand
 from supremum.operations import OPERATIONS, as_operation
 from supremum.render import Cell, Mark, Table
 from supremum.rules import RuleSet, get_rules
@@ -29,20 +29,32 @@ def type_names(types: str | Sequence[str]) -> tuple[str, ...]:
     """The types to put in a table.
 
     Args:
-        types: `"standard"`, `"all"`, or names of formats and weak kinds, as a list or separated by commas.
+        types: `"standard"`, `"all"`, or names of formats and weak kinds and Python numbers, as a list or separated by
+            commas.
 
     Raises:
         UnknownNameError: for a name that is none.
 
     >>> type_names("int8, f4,float*")
     ('int8', 'float32', 'float*')
+    >>> type_names("float16, 1e6")
+    ('float16', '1e6')
     """
     if types == "standard":
         return STANDARD_TYPES
     if types == "all":
         return ALL_TYPES
     names = [name.strip() for name in (types.split(",") if isinstance(types, str) else types)]
-    return tuple(dict.fromkeys(name if name in WEAK_NAMES else as_format(name).name for name in names))
+    return tuple(dict.fromkeys(name if is_number(name) else parse_operand(name).name for name in names))
+
+
+def is_number(name: str) -> bool:
+    """Whether a type of a table is a Python number."""
+    try:
+        complex(name)
+    except ValueError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +98,7 @@ class RuleTable:
             hints: pairs whose hint is not just their decision, and what it is.
             note: what to add to the title.
         """
-        written = {name: short_name(name) if short else name for name in ALL_TYPES}
+        written = {name: short_name(name) if short else name for name in (*ALL_TYPES, *self.types)}
 
         def cell(a: str, b: str) -> Cell:
             decision = self.decisions[a, b]
@@ -109,6 +121,8 @@ class RuleTable:
 
 def short_name(name: str) -> str:
     """The code of a type for narrow tables, such as `f*` or `u1`; its name where it has none."""
+    if is_number(name):
+        return name
     return f"{name[0]}*" if name in WEAK_NAMES else as_format(name).code or name
 
 
@@ -137,6 +151,6 @@ def rule_table(
     if row.arity not in (None, 2):
         binary = [other.name for other in OPERATIONS.values() if other.arity == 2]
         raise UnknownNameError("operation of two operands", row.name, binary)
-    operands = {name: as_operand((stand_ins or {}).get(name, name)) for name in names}
+    operands = {name: parse_operand((stand_ins or {}).get(name, name)) for name in names}
     decisions = {(a, b): rule_set.decide(row, (operands[a], operands[b])) for a in names for b in names}
     return RuleTable(rule_set.name, row.name, names, decisions)

@@ -14,9 +14,9 @@ from supremum.arrays.losses import LOSSES
 from supremum.arrays.operators import APPLIED
 from supremum.formats import FORMATS, as_format
 from supremum.operands import as_operand
-from supremum.rules import rule_names
+from supremum.rules.registry import HOMES
 
-RULE_SETS = [name for name in rule_names() if name != "jax"]  # which is one of the others
+RULE_SETS = list(HOMES)
 FORMAT_OF = {row.name: row for row in FORMATS}
 CLASSIC = [row.name for row in FORMATS if row.is_builtin or row.name == "bfloat16"]
 BINARY = [name for name, applied in APPLIED.items() if applied.operation.arity == 2]

@@ -161,7 +161,12 @@ def test_texts_differ_where_programs_do():
 GRADIENTS = {
     "mixed product": (lambda a, b: (a * b).unwrap(), lambda a, b: a.astype(f32) * b, (F16, F32)),
     "power": (lambda a, b: (a**2 * b).unwrap(), lambda a, b: (a**2).astype(f32) * b, (F16, F32)),
-    "division": (lambda a, b: (1 / a + b).unwrap(), lambda a, b: (f16(1) / a).astype(f32) + b, (F16, F32)),
+    # PyTorch divides a number by 16 bits in float32.
+    "division": (
+        lambda a, b: (1 / a + b).unwrap(),
+        lambda a, b: (f32(1) / a.astype(f32)).astype(f16).astype(f32) + b,
+        (F16, F32),
+    ),
     "choice": (
         lambda a, b: ops.where(a > 2, a, b).unwrap(),
         lambda a, b: jnp.where(a > f16(2), a.astype(f32), b),

@@ -70,12 +70,15 @@ def _asked(rules, names, tables):
     return cells
 
 
+STANDING_IN = ("jax-x32", "jax-strict-x64", "jax-strict-x32", "jax-strict-explicit-x64")
+
+
 def _known(rules):
     """Formats that the rules take at all: what they refuse next to itself they refuse next to anything.
 
-    Two of JAX's rule sets treat the small formats as the third does, which stands for them there.
+    Some of JAX's rule sets treat the small formats as another does, which stands for them there.
     """
-    names = [*CLASSIC, *SMALL] if rules in ("jax-x32", "jax-strict") else FORMAT_OF
+    names = [*CLASSIC, *SMALL] if rules in STANDING_IN else FORMAT_OF
     return [name for name in names if explain(name, name, rules=rules)]
 
 
@@ -98,10 +101,10 @@ def test_every_rule_set_is_asked_about_every_format():
         assert len(known) > 10
         for name in FORMAT_OF.keys() - known:
             seen = ARRAYS[name].key.operand
-            assert rules in ("jax-x32", "jax-strict") or not any(rule_set.decide(each, (seen, seen)) for each in BINARY)
+            assert rules in STANDING_IN or not any(rule_set.decide(each, (seen, seen)) for each in BINARY)
 
 
-@pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "jax-strict", "tf-rfc-safe"))
+@pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "jax-strict-x64", "tf-rfc-safe"))
 def test_every_pair_of_arrays(rules):
     known = _only(ARRAYS, _known(rules))
     cells = _asked(rules, BINARY, [(known, known)])
@@ -120,7 +123,7 @@ def test_every_pair_with_0d_arrays(rules):
     assert cells.number["given"] > 3000
 
 
-@pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "jax-strict", "tf-rfc-safe"))
+@pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "jax-strict-x64", "tf-rfc-safe"))
 def test_python_numbers_and_weak_arrays_on_either_side(rules):
     known = _only(ARRAYS, _known(rules))
     known.pop("int1", None)  # which has no one

@@ -228,7 +228,7 @@ def test_what_was_prepared_with_x64_on_refuses_with_it_off():
 
 
 def test_the_name_jax_follows_the_flag_when_it_changes():
-    a, b, small = np.ones(2, "uint32"), wrap(np.ones(2, "int32")), wrap(jnp.ones(2, "int8"))
+    a, b, small = np.ones(2, "uint32"), wrap(jnp.ones(2, "int32")), wrap(jnp.ones(2, "int8"))
     traces = []
 
     @jax.jit
@@ -241,9 +241,9 @@ def test_the_name_jax_follows_the_flag_when_it_changes():
             with jax.enable_x64(x64):
                 assert (a + b).dtype == ("int64" if x64 else "int32")
                 assert (b / b).dtype == "float32"
-                assert asarray(2).dtype == ("int64" if x64 else "int32")
+                assert (a + wrap(np.ones(2, "int32"))).dtype == asarray(2).dtype == "int64"  # NumPy holds them
                 assert asarray(2, library="jax").dtype == ("int64" if x64 else "int32")
-                assert (asarray(2) * 2.5).dtype == ("float64" if x64 else "float32")
+                assert (asarray(2) * 2.5).dtype == "float64"
                 assert (True + asarray(2, library="jax")).dtype == ("int64" if x64 else "int32")
                 assert halved(small).dtype == ("float64" if x64 else "float32")
                 assert halved(small).weak_type

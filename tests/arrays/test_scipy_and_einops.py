@@ -48,3 +48,19 @@ def test_the_example_runs_and_keeps_float32():
 @pytest.mark.slow
 def test_values_are_those_of_plain_arrays():
     _run("-c", SAME)
+
+
+@pytest.mark.slow
+def test_minimize_finds_the_minimum_when_jax_is_loaded():
+    # In float32 the step of its finite differences vanishes, and so does the gradient.
+    code = """
+import jax, numpy as np
+from scipy.optimize import minimize
+import supremum
+def squares(x):
+    residual = supremum.Array(x) - np.array([3.0, -1.0])
+    return (residual * residual).sum().item()
+for start in (np.zeros(2), supremum.Array(np.zeros(2))):
+    np.testing.assert_allclose(minimize(squares, start).x, [3, -1], atol=1e-4)
+"""
+    _run("-c", code)

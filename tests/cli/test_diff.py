@@ -62,7 +62,7 @@ def test_all_prints_the_matrix_of_every_pair(run):
     assert [[int(count) for count in counts] for _, _, *counts in rows] == [
         [len(compare(a, b, types=TYPES[1]).differing) for b in found.names] for a in found.names
     ]
-    assert max(map(len, run("--all").stdout.splitlines())) <= 90
+    assert max(map(len, run("--all").stdout.splitlines())) <= 100
 
 
 def test_all_in_every_format_has_the_same_numbers(run):

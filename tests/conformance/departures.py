@@ -57,18 +57,23 @@ class Departure:
         )
 
 
-def departures_of_jax(version: tuple[int, ...]) -> list[Departure]:
+def departures_of_jax(version: tuple[int, ...], rules: str = "jax") -> list[Departure]:
     """Rows about the functions of JAX, as a version of it has them.
 
     Args:
         version: such as `(0, 12)`.
+        rules: the rule set that departs.
     """
-    until = {row: row.form.removeprefix("function before ") for row in DEPARTURES if row.rules == "jax"}
-    return [
-        row
-        for row, limit in until.items()
-        if limit == "function" or (limit != row.form and version < tuple(map(int, limit.split("."))))
-    ]
+    return [row for row in DEPARTURES if row.rules == rules and _is_function_in(row.form, version)]
+
+
+def _is_function_in(form: str, version: tuple[int, ...]) -> bool:
+    """Whether a form is that of functions, in all versions, `"before 0.11"` or `"from 0.12"`."""
+    kind, *limits = form.split()
+    if kind != "function" or not limits:
+        return kind == "function"
+    bound = tuple(map(int, limits[1].split(".")))
+    return version < bound if limits[0] == "before" else version >= bound
 
 
 def _matches(terms: str, operand: str) -> bool:
@@ -407,6 +412,11 @@ DEPARTURES: list[Departure] = [
         _WEAK_INEXACT.replace("*", ""), 80,
         "these rules follow the newest JAX, whose hypot keeps weakness; older ones forget it where only some are weak",
         either_order=True,
+    ),
+    Departure(
+        "jax-strict-explicit-x64", "function from 0.12", "log10", "float64 complex128 int64 uint64", "",
+        "float64 complex128", "refused", 4,
+        "JAX multiplies by a constant that it makes in float32, and then refuses its own product",
     ),
     Departure(
         "jax", "eager", "pow", "int8", "int32[]", "int32", "int8", 0,

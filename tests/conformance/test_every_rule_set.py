@@ -15,6 +15,7 @@ from supremum.lattice import counterexamples
 from supremum.operands import WEAK_NAMES, Operand, as_operand
 from supremum.operations import as_operation
 from supremum.rules import rule_names
+from supremum.rules.registry import FOLLOWING, HOMES
 from supremum.tables import STANDARD_TYPES
 
 FORMAT_NAMES = [row.name for row in FORMATS]
@@ -23,7 +24,7 @@ TYPES = {name: as_operand(name) for name in (*FORMAT_NAMES, *WEAK_NAMES)}
 ZERO_DIMENSIONAL = {f"{row.name}[]": Operand(row.category, row.dtype, ndim=0) for row in FORMATS}
 OPERANDS = TYPES | ZERO_DIMENSIONAL | {name: as_operand(number) for name, number in NUMBERS.items()}
 ASKED = ("result_type", "add", "divide", "equal", "bitwise_and")
-RULE_SETS = [name for name in rule_names() if name != "jax"]  # which is one of the others
+RULE_SETS = list(HOMES)
 every_rule_set = pytest.mark.parametrize("rules", RULE_SETS)
 
 
@@ -58,7 +59,9 @@ NOT_ASSOCIATIVE = {
     "jax-x64": ((0, 0), (0, 0)),
     "jax-x32": ((0, 0), (0, 0)),
     "jax-explicit-x64": ((0, 0), (0, 0)),
-    "jax-strict": ((0, 0), (0, 0)),
+    "jax-strict-x64": ((0, 0), (0, 0)),
+    "jax-strict-x32": ((0, 0), (0, 0)),
+    "jax-strict-explicit-x64": ((0, 0), (0, 0)),
     "numpy": ((184, 28), (508, 290)),
     "numpy-legacy": ((184, 28), (532, 280)),
     "torch": ((432, 0), (874, 148)),
@@ -106,8 +109,8 @@ def test_no_triple_gives_two_dtypes_by_grouping_unless_it_groups_numbers_alone(r
 
 
 def test_jax_is_one_of_the_others():
-    assert rule_names() == ("jax", *RULE_SETS)
-    assert get_rules("jax") in map(get_rules, RULE_SETS)
+    assert rule_names() == ("jax", "jax-strict", *RULE_SETS)
+    assert all(get_rules(name) in map(get_rules, names) for name, names in FOLLOWING.items())
     assert set(NOT_ASSOCIATIVE) == set(RULE_SETS)
 
 
@@ -216,8 +219,7 @@ LACKING = [(rules, name) for rules in RULE_SETS for name in get_rules(rules).sta
 
 def test_rule_sets_with_functions_that_others_stand_in_for():
     assert {rules for rules, _ in LACKING} == {
-        "jax-x64", "jax-x32", "jax-explicit-x64", "jax-strict", "numpy", "numpy-legacy", "keras",
-        "tf-off", "tf-all", "tf-safe", "array-api",
+        *FOLLOWING["jax"], "numpy", "numpy-legacy", "keras", "tf-off", "tf-all", "tf-safe", "array-api",
     }  # fmt: skip
     for rules, name in LACKING:
         assert get_rules(rules).stands_in[name] == STAND_INS.get(name, "divide")

@@ -14,7 +14,7 @@ from generate.surprise import answered
 from generate.surprises import SURPRISES
 from supremum.formats import as_format
 from supremum.operations import as_operation
-from supremum.rules.registry import HOMES
+from supremum.rules.registry import FOLLOWING, HOMES
 
 _CASES = [(rules, surprise) for rules, each in SURPRISES.items() for surprise in each]
 _IDS = [f"{rules}: {each.operation}{each.operands}" for rules, each in _CASES]
@@ -55,19 +55,19 @@ def test_numpy_does_so(rules, surprise):
 @contextmanager
 def _jax_as(rules):
     before = jax.config.jax_explicit_x64_dtypes
-    jax.config.update("jax_explicit_x64_dtypes", "allow" if rules == "jax-explicit-x64" else before)
-    mode = "strict" if rules == "jax-strict" else "standard"
+    jax.config.update("jax_explicit_x64_dtypes", "allow" if "explicit" in rules else before)
+    mode = "strict" if "strict" in rules else "standard"
     try:
-        with jax.enable_x64(rules in ("jax-x64", "jax-strict")), jax.numpy_dtype_promotion(mode):
+        with jax.enable_x64(rules in ("jax-x64", "jax-strict-x64")), jax.numpy_dtype_promotion(mode):
             yield
     finally:
         jax.config.update("jax_explicit_x64_dtypes", before)
 
 
-@_of("jax-x64", "jax-x32", "jax-explicit-x64", "jax-strict")
+@_of(*FOLLOWING["jax"])
 def test_jax_does_so(rules, surprise):
     # With x64 off 64 bits come in as NumPy's arrays do; where they are explicit they are made by JAX.
-    make = np.ones if rules == "jax-x32" else jnp.ones
+    make = np.ones if rules in ("jax-x32", "jax-strict-x32") else jnp.ones
     with _jax_as(rules):
         operands = [make(1, as_format(each).dtype) if isinstance(each, str) else each for each in surprise.operands]
         function = getattr(jnp, surprise.operation)

@@ -36,7 +36,7 @@ def test_one_program_gives_one_dtype_on_every_library(printed):
 def test_a_tensorflow_snippet_shows_its_refusals(printed):
     text = printed("porting_tensorflow")
     assert text.count("refused") == 4
-    assert text.count("  fix  ") == 3
+    assert text.count("  fix  ") == 4
     assert "labels + 1: Array([1, 2, 2], dtype=uint8)" in text
     assert "out of range: b; uint8 goes from 0 to 255" in text
     assert "weights.assign_add(1.5): Variable([2.5, 2.5, 2.5], dtype=float32, name='weights')" in text

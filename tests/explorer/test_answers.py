@@ -15,11 +15,11 @@ from supremum.errors import SupremumError
 from supremum.explorer.numbers import number_classes
 from supremum.formats import format_names
 from supremum.operands import WEAK_NAMES, parse_operand
-from supremum.rules import rule_names
+from supremum.rules.registry import HOMES
 
 pytestmark = pytest.mark.slow
 
-RULES = tuple(name for name in rule_names() if name != "jax")
+RULES = tuple(HOMES)
 NAMED = (*format_names(), *(f"{name}[]" for name in format_names()), *WEAK_NAMES, "True", "False")
 NUMBERS = (
     "0", "1", "-1", "127", "128", "-128", "-129", "255", "256", "32768", "65504", "65535", "65536", "2147483647",

@@ -177,8 +177,8 @@ class TestSequential:
         net = built(nn.Sequential([nn.Dense(3, dtype="float32")], dtype="float16"), data((2, 2)))
         assert net(data((2, 2))).dtype == jnp.float32
 
-    def test_its_policy_is_the_first_layers_unless_given(self):
-        assert self.net().dtype_policy == Policy("mixed_float16")
+    def test_its_policy_is_the_global_one_unless_given(self):
+        assert self.net().dtype_policy == Policy("float32")
         assert nn.Sequential([nn.Dense(1)], dtype="bfloat16").dtype_policy == Policy("bfloat16")
 
     def test_equal_seeds_give_equal_weights_and_layers_differ(self):
@@ -308,7 +308,7 @@ class TestFunctionalCall:
         (
             lambda: built(nn.Dense(2), jnp.ones((1, 2))).bias.assign(jnp.ones(2, "complex64")),
             ValueError,
-            "keeps float32",
+            "complex64 is not stored in float32",
         ),
         (lambda: built(nn.Dense(2), jnp.ones((1, 2))).bias.assign(jnp.ones(3)), ValueError, r"shape \(3,\)"),
     ],

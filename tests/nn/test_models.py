@@ -215,9 +215,8 @@ class TestPolicyMap:
     def test_weights_that_are_there_are_not_converted(self):
         layer = nn.Dense(2)
         nn.initialize(layer, jnp.ones((1, 3)))
-        model = nn.Sequential([layer], dtype=PolicyMap({"dense": "mixed_float16"}))
         with pytest.raises(ValueError, match="has weights of the policy 'float32' already"):
-            nn.initialize(model, jnp.ones((1, 3)))
+            nn.Sequential([layer], dtype=PolicyMap({"dense": "mixed_float16"}))
 
 
 class TestSummary:

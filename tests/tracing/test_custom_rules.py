@@ -130,7 +130,9 @@ def test_a_rule_of_a_rule():
     assert compared(lambda x: jax.grad(lambda y: function(y).sum())(x)) == {"bfloat16"}
 
 
-@pytest.mark.parametrize(("ops", "expected"), [(None, "float32"), ({"function": "inside"}, "bfloat16")])
+@pytest.mark.parametrize(
+    ("ops", "expected"), [({"function": "declared"}, "float32"), ({"function": "inside"}, "bfloat16")]
+)
 def test_a_backward_rule_with_arguments_that_are_not_differentiated_and_cotangents_of_none(ops, expected):
     @partial(jax.custom_vjp, nondiff_argnums=(0,))
     def function(power, x, n, w):

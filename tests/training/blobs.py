@@ -17,8 +17,7 @@ def blobs(count=128, seed=0):
 
 def network(policy="float32", *, units=8):
     """A perceptron with batch statistics."""
-    layers = [nn.Dense(units, dtype=policy), nn.BatchNorm(momentum=0.5, dtype=policy), nn.ReLU(dtype=policy)]
-    return Sequential([*layers, nn.Dense(3, dtype=policy)])
+    return Sequential([nn.Dense(units), nn.BatchNorm(momentum=0.5), nn.ReLU(), nn.Dense(3)], dtype=policy)
 
 
 def values(model):

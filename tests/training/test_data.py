@@ -8,6 +8,7 @@ import pytest
 
 from supremum.errors import ArgumentError, OperandError
 from supremum.mixed_precision import PolicyWarning
+from supremum.training import TrainingWarning
 from supremum.training import data as module
 from supremum.training.batch import Batch
 from supremum.training.data import ArrayData, IterableData, Rows, Selection, as_batch, as_data
@@ -127,8 +128,46 @@ class TestIterables:
 
     def test_with_steps_an_epoch_goes_on_where_the_last_one_ended(self):
         assert [self.numbers(each) for each in [IterableData(PARTS, steps=2)] * 3] == [[0, 1], [2, 0], [1, 2]]
+        exact = IterableData(PARTS, steps=3)
+        assert [self.numbers(exact) for _ in range(3)] == [[0, 1, 2]] * 3
         once = IterableData(iter(PARTS), steps=2)
-        assert [self.numbers(once) for _ in range(3)] == [[0, 1], [2], []]
+        assert self.numbers(once) == [0, 1]
+        with pytest.warns(TrainingWarning, match="2 steps were asked for, but the data ran out after 1"):
+            assert self.numbers(once) == [2]
+        assert self.numbers(once) == []
+
+    def test_fewer_batches_than_steps_are_warned_of_once(self):
+        class Unsized:
+            def __iter__(self):
+                return iter(PARTS)
+
+        class Once:
+            """Can be iterated again, but gives nothing then."""
+
+            def __init__(self):
+                self.parts = iter(PARTS)
+
+            def __iter__(self):
+                yield from self.parts
+
+        repeated = "5 steps were asked for, but the data has only 3 batches, so that some come more than once"
+        ran_out = "5 steps were asked for, but the data ran out after 3"
+        for batches, message, expected in [
+            (PARTS, repeated, [[0, 1, 2, 0, 1], [2, 0, 1, 2, 0]]),
+            (Unsized(), repeated, [[0, 1, 2, 0, 1], [2, 0, 1, 2, 0]]),
+            (Once(), ran_out, [[0, 1, 2], []]),
+            ((part for part in PARTS), ran_out, [[0, 1, 2], []]),
+        ]:
+            data = IterableData(batches, steps=5)
+            with pytest.warns(TrainingWarning, match=message) as caught:
+                assert [self.numbers(data) for _ in range(2)] == expected
+            assert len(caught) == 1
+
+    def test_as_many_batches_as_steps_or_more_are_not_warned_of(self):
+        for steps in (1, 2, 3, None):
+            for batches in (PARTS, [part for part in PARTS], (part for part in PARTS)):  # noqa: C416
+                data = IterableData(batches, steps=steps)
+                assert self.numbers(data) == [0, 1, 2][:steps]
 
     def test_steps_of_arrays_are_the_first_of_the_order(self):
         x = np.arange(10, dtype="float32")

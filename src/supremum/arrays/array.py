@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from supremum.arrays import protocols
-from supremum.arrays.assigning import accepted_value
+from supremum.arrays.assigning import accepted_value, changed
 from supremum.arrays.backends import Backend, Key, Raw, backend_names, backend_of
 from supremum.arrays.methods import Methods
 from supremum.arrays.operators import Operators
@@ -32,8 +32,10 @@ class Array(Operators, Methods):
     `.unwrap()` of its loss. `jnp.add(x, array)` and other functions of `jax.numpy` do not take an `Array`: give them
     `array.unwrap()`, or use `supremum.ops` and `namespace("jax")`.
 
-    Assigning in place (`+=`, `array[0] = ...`) keeps the dtype, and is refused where the rules lead to another. NumPy's
-    and PyTorch's memory is written to; JAX's arrays are never changed: there `+=` gives a new one, and `.at` the rest.
+    Assigning in place (`+=`, `array[0] = ...`) keeps the dtype: what the framework of the rules would not store there
+    is refused, and so is what would lose a fraction, an imaginary part or a range; `explain(a, b, operation="add",
+    into=a)` says which. NumPy's and PyTorch's memory is written to; JAX's arrays are never changed: there `+=` gives a
+    new one, and `.at` the rest.
 
     Args:
         raw: an array of such a library, or another `Array`. For numbers and lists there is `asarray`.
@@ -300,7 +302,7 @@ class At:
 
 
 class Changes:
-    """Changed copies of an array of JAX; values follow the rules, and keep the dtype.
+    """Changed copies of an array of JAX, which keep its dtype: the rules decide as for assignment and `+=`.
 
     Args:
         array: the array.
@@ -315,35 +317,41 @@ class Changes:
 
     def get(self, **options: Any) -> Array:
         """The elements; options as of JAX's own."""
-        return self._do("get", **options)
+        return self._wrapped(self.array.unwrap().at[self.index].get(**options))
 
     def set(self, value: Any, **options: Any) -> Array:
         """With other elements."""
-        return self._do("set", value, **options)
+        accepted = accepted_value(self.array, value)
+        return self._wrapped(self.array.unwrap().at[self.index].set(accepted, **options))
 
     def add(self, value: Any, **options: Any) -> Array:
         """With a value added."""
-        return self._do("add", value, **options)
+        return self._do("add", "add", value, options)
 
     def subtract(self, value: Any, **options: Any) -> Array:
         """With a value subtracted."""
-        return self._do("subtract", value, **options)
+        return self._do("subtract", "subtract", value, options)
 
     def multiply(self, value: Any, **options: Any) -> Array:
         """Multiplied by a value."""
-        return self._do("multiply", value, **options)
+        return self._do("multiply", "multiply", value, options)
 
     def min(self, value: Any, **options: Any) -> Array:
         """With the lesser of both."""
-        return self._do("min", value, **options)
+        return self._do("minimum", "min", value, options)
 
     def max(self, value: Any, **options: Any) -> Array:
         """With the greater of both."""
-        return self._do("max", value, **options)
+        return self._do("maximum", "max", value, options)
 
-    def _do(self, name: str, *values: Any, **options: Any) -> Array:
-        raws = [accepted_value(self.array, value) for value in values]
-        return wrap(getattr(self.array.unwrap().at[self.index], name)(*raws, **options), self.array.weak_type)
+    def _do(self, operation: str, name: str, value: Any, options: dict[str, Any]) -> Array:
+        def change(raw: Raw, given: Raw) -> Raw:
+            return getattr(raw.at[self.index], name)(given, **options)
+
+        return self._wrapped(changed(self.array, operation, value, change))
+
+    def _wrapped(self, raw: Raw) -> Array:
+        return wrap(raw, self.array.weak_type)
 
 
 def wrap(raw: Any, weak: bool = False) -> Array:

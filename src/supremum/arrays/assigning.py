@@ -1,52 +1,62 @@
-"""Assigning to arrays: what the rules bring to the dtype that is there, and nothing else."""
+"""Writing into arrays: results of in-place operators and of `out=`, and values of elements. The dtype stays."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from supremum.arrays.backends import Raw
+from supremum.arrays.backends import Backend, Key, Raw
+from supremum.arrays.backends.base import array_key
 from supremum.arrays.backends.numpy import NUMPY, holds_range
 from supremum.arrays.backends.preparing import caster_of
-from supremum.arrays.dispatch import NUMBERS, accepted, common_backend, operands_of, seen
+from supremum.arrays.dispatch import common_backend, operands_of, seen
 from supremum.arrays.errors import InPlaceError, LibraryError
-from supremum.decisions import Conversion
+from supremum.decisions import Decision, Verdict
 from supremum.errors import ArgumentError, OperandError
-from supremum.formats import as_format
-from supremum.operands import as_operand
-from supremum.rules import get_rules
-from supremum.rules.values import fits, stores
+from supremum.formats import Format, as_format
+from supremum.operations import ASSIGN, OPERATIONS
+from supremum.rules import RuleSet, Storing, get_rules
+from supremum.rules.values import fits
 
 if TYPE_CHECKING:
     from supremum.arrays.array import Array
 
 
-def assigned(array: Array, result: Array, name: str, other: Any) -> Array:
+def assigned(array: Array, result: Array, name: str, inputs: Sequence[Any]) -> Array:
     """What an operator that assigns gives: the array, changed, or a new one where the library never changes its own.
 
     Args:
         array: what stands on the left.
         result: what the operation gave.
         name: of the operation.
-        other: what stands on the right, for the error.
+        inputs: what it was given.
 
     Raises:
-        InPlaceError: if the result has another dtype.
+        InPlaceError: if the rules do not store the result in the dtype of the array, or it is out of range of that.
         ArgumentError: if it has another shape.
     """
     if array.weak_type:
         return result  # it has no dtype of its own that it could keep
-    check_kept(array, result, name, other)
+    raw = stored(array, result, name, inputs)
     if not array.backend.mutable:
-        return result
-    array.unwrap()[...] = result.unwrap()
+        return result if raw is result.unwrap() else array.of(raw, array.backend.key_of(raw))
+    array.unwrap()[...] = raw
     return array
 
 
-def check_kept(array: Array, result: Array, name: str, other: Any) -> None:
-    """Refuse a result that cannot stand in the place of an array.
+def stored(array: Array, result: Array, name: str, inputs: Sequence[Any], storing: Storing | None = None) -> Raw:
+    """The result of an operation as it is stored in an array.
+
+    Args:
+        array: what it is written into.
+        result: what the operation gave.
+        name: of the operation.
+        inputs: what it was given.
+        storing: what may be stored; None for what the rules in force store.
 
     Raises:
-        InPlaceError: if it has another dtype.
+        InPlaceError: if the rules do not store it, or it is out of range.
         LibraryError: if it is from another library.
         ArgumentError: if it has another shape.
     """
@@ -55,58 +65,73 @@ def check_kept(array: Array, result: Array, name: str, other: Any) -> None:
             f"{name} in place gives an array of {result.backend.name}, and what is assigned to is from "
             f"{array.backend.name}: give supremum.namespace({array.backend.name!r}).asarray(b)"
         )
-    if result.dtype != array.dtype:
-        raise in_place_error(array, name, other, f"gives {result.dtype}")
     if result.shape != array.shape:
         raise ArgumentError(
             f"{name} in place gives the shape {result.shape}, and what is assigned to has {array.shape}"
         )
+    if result.dtype == array.dtype:
+        return result.unwrap()
+    if name in OPERATIONS:
+        rules = _rules_of(array)
+        found = [each for each in (seen(value, rules) for value in inputs) if each is not None]
+        decision = _decided(array, name, [key for key, _ in found], [raw for _, raw in found], storing)
+    else:  # a function that is no row of the table is known by its result alone
+        decision = _decided(array, None, [result.key], [result.unwrap()], storing)
+    return _cast(array, result.unwrap(), array.backend, decision, storing)
 
 
-def in_place_error(array: Array, name: str, other: Any, what: str) -> InPlaceError:
-    """The refusal of an assignment, with what would work."""
-    operand = as_operand(other)
-    is_castable = operand.value is None or stores(operand.value, as_format(array.dtype), may_cut=True)
-    cast = f", or cast first, with {Conversion.of(1, operand, array.dtype)}" if is_castable else ""
-    return InPlaceError(
-        f"{name} in place: {array.dtype} with {operand} {what} under the rules {get_rules().name}, and what is "
-        f"assigned to keeps {array.dtype}: give the result a name of its own{cast}"
-    )
-
-
-def accepted_value(array: Array, value: Any) -> Raw:
+def accepted_value(array: Array, value: Any, storing: Storing | None = None) -> Raw:
     """A value to be written into an array, in its dtype and from its library.
 
     Args:
         array: what is assigned to.
         value: an array of the same library or of NumPy, or a Python number.
+        storing: what may be stored; None for what the rules in force store.
 
     Raises:
-        InPlaceError: if the rules lead to another dtype, or a Python number does not fit.
-        PromotionError: if they refuse.
+        InPlaceError: if the rules do not store it, or it is out of range.
         LibraryError: for an array of another library.
     """
-    rules = get_rules()
-    found = seen(value, rules)
-    if found is None:
-        raise OperandError(f"a {type(value).__name__} cannot be assigned to an Array: give an array or a Python number")
-    key, raw = found
-    if key.backend is not None and common_backend((array.key, key), "assign") is not array.backend:
-        raise LibraryError(
-            f"an array of {key.backend.name} cannot be assigned to one of {array.backend.name}: give "
-            f"supremum.namespace({array.backend.name!r}).asarray(b)"
-        )
-    (operand,) = operands_of([key], [raw], rules)
-    # What a runtime would hold the type in makes no difference to an array that is there: this does not look at it.
-    decided = accepted(rules.decide("promote_types", (array.key.operand, operand))).dtype
-    if decided != array.dtype:
-        raise in_place_error(array, "assign", value, f"meets in {decided}")
-    check_fits(array, "assign", value)
+    key, raw = _seen_value(array, value)
+    decision = _decided(array, ASSIGN.name, (key,), (raw,), storing)
     if key.backend is None:
-        return array.backend.asarray(caster_of(decided)(value), device=array.device)
-    if key.backend is not array.backend:
-        return array.backend.asarray(NUMPY.astype(raw, decided), device=array.device)
-    return array.backend.astype(raw, decided, copy=False)
+        return array.backend.asarray(caster_of(array.dtype)(value), device=array.device)
+    cast = _cast(array, raw, key.backend, decision, storing)
+    return cast if key.backend is array.backend else array.backend.asarray(cast, device=array.device)
+
+
+def changed(array: Array, name: str, value: Any, change: Callable[[Raw, Raw], Raw]) -> Raw:
+    """An array of JAX after an operation on some elements and a value.
+
+    Args:
+        array: the array.
+        name: of the operation.
+        value: its other operand: an array of the same library or of NumPy, or a Python number.
+        change: gives the changed array, of an array and the value in the dtype in which it is computed.
+
+    Raises:
+        InPlaceError: if the rules do not store the result, or the value or the result is out of range.
+        LibraryError: for an array of another library.
+    """
+    key, raw = _seen_value(array, value)
+    backend = array.backend
+    own = array_key(backend, array.dtype, False, array.key.zero_d, array.key.device)  # the dtype stays, weak or not
+    decision = _decided(array, name, (own, key), (array.unwrap(), raw), None)
+    computed = decision.verdict.compute[1]
+    if not _is_in_range(key, raw, as_format(computed)):
+        raise InPlaceError(_refused(decision, f"b is out of range of {computed}"))
+    if key.backend is None:
+        given = backend.asarray(caster_of(computed)(value), device=array.device)
+    elif key.backend is backend:
+        given = backend.astype(raw, computed, copy=False)
+    else:
+        given = backend.asarray(NUMPY.astype(raw, computed), device=array.device)
+    result = change(backend.astype(array.unwrap(), decision.verdict.compute[0], copy=False), given)
+    return _cast(array, result, backend, decision, None)
+
+
+def _rules_of(array: Array) -> RuleSet:
+    return get_rules(in_jax=array.backend.in_jax)
 
 
 def check_fits(array: Array, name: str, value: Any) -> None:
@@ -123,14 +148,76 @@ def check_fits(array: Array, name: str, value: Any) -> None:
     Raises:
         InPlaceError: if it is.
     """
-    row = as_format(array.dtype)
-    if type(value) in NUMBERS:
-        is_in_range = fits(value, row)
-    else:
-        found = seen(value, get_rules())
-        backend = None if found is None else found[0].backend
-        if found is None or backend is None or backend.is_traced(found[1]) or row.holds(found[0].operand.format):
-            return
-        is_in_range = holds_range(backend.numpy(found[1]), row)
-    if not is_in_range:
-        raise in_place_error(array, name, value, "is out of range")
+    row, rules = as_format(array.dtype), _rules_of(array)
+    found = seen(value, rules)
+    if found is not None and not _is_in_range(*found, row):
+        key, raw = found
+        operands = operands_of((array.key, key), (array.unwrap(), raw), rules)
+        decision = rules.decide(name, operands, array.key.operand)
+        raise InPlaceError(_refused(decision, f"b is out of range of {row}, which what is assigned to keeps"))
+
+
+def _is_in_range(key: Key, raw: Raw, row: Format) -> bool:
+    """Whether a Python number or the values of an array are; those that JAX is tracing are taken for it."""
+    if key.backend is None:
+        return fits(raw, row)
+    if key.backend.is_traced(raw) or row.holds(key.operand.format):
+        return True
+    return holds_range(key.backend.numpy(raw), row)
+
+
+def _seen_value(array: Array, value: Any) -> tuple[Key, Raw]:
+    found = seen(value, _rules_of(array))
+    if found is None:
+        raise OperandError(f"a {type(value).__name__} cannot be assigned to an Array: give an array or a Python number")
+    key = found[0]
+    if key.backend is not None and common_backend((array.key, key), ASSIGN.name) is not array.backend:
+        raise LibraryError(
+            f"an array of {key.backend.name} cannot be assigned to one of {array.backend.name}: give "
+            f"supremum.namespace({array.backend.name!r}).asarray(b)"
+        )
+    return found
+
+
+def _decided(
+    array: Array, name: str | None, keys: Sequence[Key], raws: Sequence[Raw], storing: Storing | None
+) -> Decision:
+    """The decision to write into an array.
+
+    Raises:
+        InPlaceError: if it is a refusal.
+    """
+    rules = _rules_of(array)
+    decision = rules.decide(name, operands_of(keys, raws, rules), array.key.operand, storing)
+    if not decision:
+        raise InPlaceError(decision)
+    return decision
+
+
+def _cast(array: Array, raw: Raw, library: Backend, decision: Decision, storing: Storing | None) -> Raw:
+    """What a library holds, in the dtype of an array.
+
+    Raises:
+        InPlaceError: for values that are out of range, and for those that cannot be looked at.
+    """
+    source, target = library.key_of(raw).operand.format, as_format(array.dtype)
+    if not target.holds(source):
+        if library.is_traced(raw):
+            is_integer = source.category == target.category == "integer"
+            rules = _rules_of(array)
+            how = storing or (rules.item if decision.operation == ASSIGN.name else rules.in_place)
+            # What the rules promote to narrower integers, their operators do not look at either.
+            if is_integer and how is not Storing.KEPT:
+                raise InPlaceError(_refused(decision, f"JAX is tracing values that may be out of range of {target}"))
+        elif not holds_range(library.numpy(raw), target):
+            raise InPlaceError(_refused(decision, f"it holds values that are out of range of {target}"))
+    return library.astype(raw, target.dtype, copy=False)
+
+
+def _refused(decision: Decision, why: str) -> Decision:
+    """The same decision, refused for the values, of which no cast keeps what they are."""
+    return replace(decision, verdict=Verdict.refuse(*decision.reason, why, overflow=True), find_fix=_no_fix)
+
+
+def _no_fix() -> None:
+    return None

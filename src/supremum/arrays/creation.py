@@ -9,12 +9,12 @@ import numpy as np
 
 from supremum.arrays.array import Array, wrap
 from supremum.arrays.backends import backend_named, backend_of
-from supremum.arrays.backends.numpy import NUMPY
+from supremum.arrays.backends.numpy import NUMPY, narrowed
 from supremum.arrays.dispatch import NUMBERS
 from supremum.errors import OperandError
 from supremum.formats import DType, as_format
 from supremum.operands import TYPE_OF_CATEGORY, as_operand
-from supremum.rules import get_rules
+from supremum.rules import RuleSet, get_rules
 
 
 def asarray(
@@ -26,7 +26,8 @@ def asarray(
         data: an array of any library, an `Array`, a Python number, nested lists of them, or what NumPy makes an array
             of numbers of.
         dtype: its dtype; None for the one it has. A Python number and lists of them have none: they get the rules'
-            default for their kind, such as float32 under `"jax-x32"` and `"torch"`, float64 under `"numpy"`.
+            default for their kind, such as float32 under `"jax-x32"` and `"torch"`, float64 under `"numpy"`. Under
+            `"jax"` an array that JAX holds follows its flags, float32 with x64 off; any other is float64.
         library: `"numpy"`, `"jax"` or `"torch"`; None for the one it is from, NumPy for what is from none.
         device: where to put it, as the library names it; None leaves it.
         copy: True always copies, False never (an error where it must be), None only if it must be.
@@ -53,18 +54,21 @@ def asarray(
     source = backend_of(given)
     backend = backend_named(library) if library is not None else source or NUMPY
     if source is None:
-        given, weak = _host(given, target)
+        given, weak = _host(given, target, get_rules(in_jax=backend.in_jax))
         raw = backend.asarray(given, given.dtype, device, copy)
     elif source is backend:
         raw = backend.asarray(source.plain(given), target, device, copy)
     else:
-        raw = backend.asarray(source.numpy(source.plain(given)), target, device, copy)
+        host = source.numpy(source.plain(given))
+        if weak:  # it has no dtype of its own, and the other library may have another default
+            host = narrowed(default_of(as_operand(host).category, get_rules(in_jax=backend.in_jax))[0], host)
+        raw = backend.asarray(host, target, device, copy)
     if weak and backend.own_weakness:
         raw = backend.astype(raw, backend.key_of(raw).operand.format.dtype, weak=True)
     return wrap(raw, weak)
 
 
-def _host(data: Any, target: DType | None) -> tuple[np.ndarray[Any, Any], bool]:
+def _host(data: Any, target: DType | None, rules: RuleSet) -> tuple[np.ndarray[Any, Any], bool]:
     """A NumPy array of what is from no library, and whether it is weak."""
     is_number = cast("type[object]", type(data)) in NUMBERS
     try:
@@ -75,7 +79,7 @@ def _host(data: Any, target: DType | None) -> tuple[np.ndarray[Any, Any], bool]:
             f"a {type(data).__name__} holds no numbers that an array could be made of: {error}"
         ) from None
     if target is None and kind is not None and (is_number or _is_of_numbers(data)):
-        target, weak = _default_of(data if is_number else kind)
+        target, weak = default_of(data if is_number else kind, rules)
         return np.array(data, target), weak and is_number
     return (found if target is None else np.array(data, target)), False
 
@@ -88,10 +92,15 @@ def _is_of_numbers(data: Any) -> bool:
     return cast("type[object]", type(data)) in NUMBERS
 
 
-def _default_of(number: Any) -> tuple[DType, bool]:
-    """The dtype that a Python number, or any of a category, has alone, and whether it is weak."""
+def default_of(number: Any, rules: RuleSet) -> tuple[DType, bool]:
+    """The dtype that a Python number, or any of a category, has alone, and whether it is weak.
+
+    Args:
+        number: the number, or the category.
+        rules: those that decide.
+    """
     operand = as_operand(number if type(number) in NUMBERS else TYPE_OF_CATEGORY[number])
-    decision = get_rules().decide(None, (operand,))
+    decision = rules.decide(None, (operand,))
     if decision.result is not None:
         return decision.result.dtype, decision.result.weak
     # Rules that define nothing for numbers alone leave it to the library; this is NumPy's choice, and the standard's.

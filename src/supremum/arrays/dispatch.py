@@ -15,7 +15,7 @@ from supremum.errors import OperandError
 from supremum.operands import TYPE_OF_CATEGORY, Operand, Scalar, as_operand
 from supremum.operations import Operation
 from supremum.rules import RuleSet, get_rules
-from supremum.rules.registry import FOLLOWS_JAX, is_x64, name_of_jax
+from supremum.rules.registry import FOLLOWING, question
 from supremum.rules.scope import SCOPE, Scope, Watcher
 
 if TYPE_CHECKING:
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 
 NUMBERS: frozenset[type] = frozenset(TYPE_OF_CATEGORY.values())
 """The types of Python numbers; exactly these, no subclasses."""
-
-_WITHOUT_X64 = ("jax-x32", "jax-explicit-x64")
-_EACH_JAX = ("jax-x64", *_WITHOUT_X64)
-"""What the name `"jax"` may stand for."""
 
 _NUMBER_KEYS: dict[Hashable, Key] = {}
 
@@ -36,7 +32,7 @@ def number_key(rules: str | RuleSet, value: Scalar) -> Key:
     """The key of a Python number: one for all numbers between which these rules see no difference."""
     operand = as_operand(value)
     # All rule sets that "jax" may stand for look at the same of a number.
-    kind = get_rules(rules).key_of(operand)
+    kind = get_rules(rules, in_jax=False).key_of(operand)
     return _NUMBER_KEYS.setdefault((rules, kind), Key(None, operand, None))
 
 
@@ -143,7 +139,8 @@ class Applied:
 
     def find(self, scope: Scope, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared:
         """What is prepared for these operands under the rules in force, prepared now if need be."""
-        rules = get_rules(scope.rules)
+        in_jax = common_backend(keys, self.operation.name).in_jax
+        rules = get_rules(scope.rules, in_jax=in_jax)
         if rules.reads_values and any(map(_holds_value, keys)):
             if scope.watcher is not None:
                 keys = tuple(map(_valued, keys, raws))
@@ -153,8 +150,8 @@ class Applied:
         prepared = self.under(rules, keys, raws)
         if scope.watcher is not None:
             return watched(scope.watcher, prepared, self.plan(rules, keys, raws))
-        if scope.rules == FOLLOWS_JAX and not self.agree(_EACH_JAX, keys, raws):
-            prepared = self.following_jax(keys, is_explicit=not self.agree(_WITHOUT_X64, keys, raws))
+        if in_jax and isinstance(scope.rules, str) and scope.rules in FOLLOWING:
+            prepared = self.following_jax(scope.rules, keys, raws) or prepared
         self.prepared[scope.rules, *keys] = prepared
         return prepared
 
@@ -166,23 +163,21 @@ class Applied:
             prepared = self.prepared[known] = self.prepare(rules, keys, raws)
         return prepared
 
-    def agree(self, names: Sequence[str], keys: Sequence[Key], raws: Sequence[Raw]) -> bool:
-        """Whether some rule sets decide the same."""
+    def following_jax(self, name: str, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared | None:
+        """What asks JAX's flags at every call which rule set a name stands for; None where they make no difference."""
         operands = operands_of(keys, raws)
-        verdicts = [get_rules(each).decide(self.operation, operands).verdict for each in names]
-        return len({(verdict.result, verdict.compute) for verdict in verdicts}) == 1
-
-    def following_jax(self, keys: Sequence[Key], *, is_explicit: bool) -> Prepared:
-        """What asks JAX's flags at every call which rule set it is; both of them only where both matter."""
-        found: dict[str | bool, Prepared] = {}
-        ask = name_of_jax if is_explicit else is_x64
-
+        verdicts = {each: get_rules(each).decide(self.operation, operands).verdict for each in FOLLOWING[name]}
+        asked = question({each: (verdict.result, verdict.compute) for each, verdict in verdicts.items()})
+        if asked is None:
+            return None
+        ask = asked.ask
+        found: dict[Hashable, Prepared] = {}
         array_class = _array_class()
 
         def follow(*raws: Raw) -> Array:
             flags = ask()
             if flags not in found:
-                found[flags] = self.under(get_rules(FOLLOWS_JAX), keys, raws)
+                found[flags] = self.under(get_rules(name), keys, raws)
             function, key = found[flags]
             return array_class.of(function(*raws), key) if key is not None else function(*raws)
 
@@ -212,7 +207,14 @@ class Applied:
         verdict = accepted(rules.decide(self.operation, operands_of(keys, raws))).verdict
         assert verdict.result is not None
         return Plan(
-            self.operation, tuple(keys), verdict.compute, verdict.result, rules.name, self.function, self.options
+            self.operation,
+            tuple(keys),
+            verdict.compute,
+            verdict.result,
+            rules.name,
+            self.function,
+            self.options,
+            verdict.number_steps,
         )
 
     def prepare(self, rules: RuleSet, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared:
@@ -291,7 +293,7 @@ def common_backend(keys: Sequence[Key], name: str) -> Backend:
     return others[0] if others else NUMPY
 
 
-def seen_or_refused(operand: Any, rules: RuleSet, name: str, position: int) -> tuple[Key, Raw]:
+def seen_or_refused(operand: Any, rules: str | RuleSet, name: str, position: int) -> tuple[Key, Raw]:
     """As `seen`, with an error for anything else.
 
     Raises:

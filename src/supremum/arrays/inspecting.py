@@ -16,6 +16,7 @@ from supremum.arrays.making import default_dtype
 from supremum.arrays.wrapping import library_of
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.formats import FORMATS, DType, Format, Kind, as_format
+from supremum.rules import get_rules
 
 _KINDS: dict[str, tuple[Kind, ...]] = {kind.value: (kind,) for kind in Kind} | {
     "integral": (Kind.UNSIGNED, Kind.SIGNED),
@@ -133,8 +134,8 @@ def iinfo(home: Backend, type: Any, /) -> IntegerInfo:  # noqa: A002, ARG001 (th
     return IntegerInfo(row.bits, int(row.max), int(row.min), row.dtype)
 
 
-def result_type(home: Backend, /, *arrays_and_dtypes: Any) -> DType:  # noqa: ARG001
-    """As `supremum.result_type`.
+def result_type(home: Backend, /, *arrays_and_dtypes: Any) -> DType:
+    """As `supremum.result_type`, under the rules that arrays of the library follow.
 
     Args:
         home: the library.
@@ -143,10 +144,10 @@ def result_type(home: Backend, /, *arrays_and_dtypes: Any) -> DType:  # noqa: AR
     Raises:
         PromotionError: if the rules refuse.
     """
-    return promotion.result_type(*arrays_and_dtypes)
+    return promotion.result_type(*arrays_and_dtypes, rules=get_rules(in_jax=home.in_jax))
 
 
-def can_cast(home: Backend, from_: Any, to: Any, /) -> bool:  # noqa: ARG001
+def can_cast(home: Backend, from_: Any, to: Any, /) -> bool:
     """Whether the rules bring one dtype to another.
 
     Args:
@@ -160,7 +161,7 @@ def can_cast(home: Backend, from_: Any, to: Any, /) -> bool:  # noqa: ARG001
     (True, False)
     """
     target = as_format(to).dtype
-    decision = promotion.explain(_row(from_).dtype, target)
+    decision = promotion.explain(_row(from_).dtype, target, rules=get_rules(in_jax=home.in_jax))
     return bool(decision) and decision.dtype == target
 
 
@@ -195,9 +196,9 @@ class NamespaceInfo:
             device: where; it makes no difference.
         """
         return {
-            "real floating": default_dtype("float"),
-            "complex floating": default_dtype("complex"),
-            "integral": default_dtype("integer"),
+            "real floating": default_dtype(self._home, "float"),
+            "complex floating": default_dtype(self._home, "complex"),
+            "integral": default_dtype(self._home, "integer"),
             "indexing": as_format(self._home.xp.__array_namespace_info__().default_dtypes()["indexing"]).dtype,
         }
 

@@ -15,30 +15,34 @@ from supremum.arrays.backends import Backend, Raw
 from supremum.arrays.dispatch import NUMBERS
 from supremum.arrays.wrapping import library_of, native
 from supremum.formats import CATEGORIES, DType
-from supremum.operands import TYPE_OF_CATEGORY, as_operand
+from supremum.operands import as_operand
 from supremum.promotion import explain
+from supremum.rules import get_rules
 
 
-def default_dtype(category: str) -> DType:
+def default_dtype(home: Backend, category: str) -> DType:
     """The dtype that Python numbers of a category have under the rules in force.
 
     Args:
+        home: the library that holds them.
         category: `"bool"`, `"integer"`, `"float"` or `"complex"`.
 
     >>> import supremum
+    >>> from supremum.arrays.backends import backend_named
     >>> with supremum.use_rules("torch"):
-    ...     default_dtype("float"), default_dtype("integer")
-    (dtype('float32'), dtype('int64'))
+    ...     [default_dtype(backend_named("numpy"), category) for category in ("float", "integer")]
+    [dtype('float32'), dtype('int64')]
     """
-    return creation.asarray(TYPE_OF_CATEGORY[category](1)).dtype
+    return creation.default_of(category, get_rules(in_jax=home.in_jax))[0]
 
 
-def _of_numbers(numbers: tuple[Any, ...], lowest: str) -> DType:
+def _of_numbers(home: Backend, numbers: tuple[Any, ...], lowest: str) -> DType:
     """The dtype of what is counted out of numbers: that in which arrays among them meet, else the default."""
     operands = [as_operand(number) for number in numbers]
     if all(type(number) in NUMBERS for number in numbers):
-        return default_dtype(max((lowest, *(each.category for each in operands)), key=CATEGORIES.index))
-    return explain(*operands, operation="divide" if lowest == "float" else None).dtype
+        return default_dtype(home, max((lowest, *(each.category for each in operands)), key=CATEGORIES.index))
+    operation = "divide" if lowest == "float" else None
+    return explain(*operands, operation=operation, rules=get_rules(in_jax=home.in_jax)).dtype
 
 
 def _plain(value: Any) -> Any:
@@ -49,7 +53,7 @@ def _filled(name: str) -> Callable[..., Array]:
     """A function that makes an array of a shape, of floats where no dtype is given."""
 
     def make(home: Backend, shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
-        given = native(home, default_dtype("float") if dtype is None else dtype)
+        given = native(home, default_dtype(home, "float") if dtype is None else dtype)
         return wrap(getattr(home.xp, name)(shape, dtype=given, device=device))
 
     make.__name__ = make.__qualname__ = name
@@ -137,7 +141,7 @@ def arange(
         RuntimeDtypeError: for a dtype that the library does not have.
     """
     numbers = (start, step) if stop is None else (start, stop, step)
-    given = native(home, _of_numbers(numbers, "integer") if dtype is None else dtype)
+    given = native(home, _of_numbers(home, numbers, "integer") if dtype is None else dtype)
     ends = (0, start) if stop is None else (start, stop)
     return wrap(home.xp.arange(*map(_plain, ends), _plain(step), dtype=given, device=device))
 
@@ -159,7 +163,7 @@ def linspace(
     Raises:
         RuntimeDtypeError: for a dtype that the library does not have.
     """
-    given = native(home, _of_numbers((start, stop), "float") if dtype is None else dtype)
+    given = native(home, _of_numbers(home, (start, stop), "float") if dtype is None else dtype)
     ends = map(_plain, (start, stop))
     return wrap(home.xp.linspace(*ends, num, dtype=given, device=device, endpoint=endpoint))
 
@@ -180,7 +184,7 @@ def eye(
     Raises:
         RuntimeDtypeError: for a dtype that the library does not have.
     """
-    given = native(home, default_dtype("float") if dtype is None else dtype)
+    given = native(home, default_dtype(home, "float") if dtype is None else dtype)
     return wrap(home.xp.eye(n_rows, n_cols, k=k, dtype=given, device=device))
 
 
@@ -224,7 +228,7 @@ def _frequencies(name: str) -> Callable[..., Array]:
     """A function of `fft` that makes an array."""
 
     def make(home: Backend, n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
-        given = native(home, default_dtype("float") if dtype is None else dtype)
+        given = native(home, default_dtype(home, "float") if dtype is None else dtype)
         return wrap(getattr(home.xp.fft, name)(n, d=d, dtype=given, device=device))
 
     make.__name__ = make.__qualname__ = name

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from supremum.arrays.array import Array, wrap
 from supremum.arrays.backends import Backend, Key, Plan, Raw
 from supremum.arrays.backends.numpy import NUMPY, narrowed
-from supremum.arrays.backends.preparing import caster_of
+from supremum.arrays.backends.preparing import number_caster
 from supremum.arrays.dispatch import accepted, common_backend, operands_of, seen_or_refused
-from supremum.decisions import ResultType
+from supremum.decisions import Decision, ResultType
 from supremum.errors import ArgumentError
 from supremum.formats import DType
+from supremum.number_conversion import Steps
+from supremum.operands import Operand, as_operand
 from supremum.operations import as_operation
-from supremum.rules import get_rules
+from supremum.rules import RuleSet, get_rules
 from supremum.rules.scope import SCOPE
 
 
@@ -53,21 +55,36 @@ def met(operation: str | None, operands: Sequence[Any], beside: Sequence[Any] = 
         OperandError: for operands that are no arrays of numbers.
         LibraryError: for operands from two libraries.
     """
-    rules = get_rules()
     row = as_operation(operation)
-    name = name or row.name
-    found = [seen_or_refused(operand, rules, name, i) for i, operand in enumerate((*operands, *beside))]
+
+    def decide(rules: RuleSet, seen: Sequence[Operand]) -> Decision:
+        return rules.decide(row, seen)
+
+    return met_as(decide, operands, beside, name or row.name)
+
+
+def met_as(
+    decide: Callable[[RuleSet, Sequence[Operand]], Decision], operands: Sequence[Any], beside: Sequence[Any], name: str
+) -> Met:
+    """The same, given what decides."""
+    asked = SCOPE.get().rules
+    found = [seen_or_refused(operand, asked, name, i) for i, operand in enumerate((*operands, *beside))]
     backend = common_backend([key for key, _ in found], name)
+    rules = get_rules(asked, in_jax=backend.in_jax)
     deciding = found[: len(operands)]
     seen = operands_of([key for key, _ in deciding], [raw for _, raw in deciding], rules)
-    verdict = accepted(replace(rules.decide(row, seen), operation=name)).verdict
+    verdict = accepted(replace(decide(rules, seen), operation=name)).verdict
     assert verdict.result is not None
     if (watcher := SCOPE.get().watcher) is not None:
         keys = tuple(key for key, _ in deciding)
-        plan = Plan(replace(row, name=name), keys, verdict.compute, verdict.result, rules.name)
+        plan = Plan(replace(as_operation(None), name=name), keys, verdict.compute, verdict.result, rules.name)
         watcher.note(plan, [raw for _, raw in deciding])
-    brought = [_brought(backend, *each, dtype) for each, dtype in zip(deciding, verdict.compute, strict=True)]
-    others = [_brought(backend, key, raw, key.operand.format.dtype) for key, raw in found[len(operands) :]]
+    steps = verdict.number_steps or ((),) * len(deciding)
+    brought = [
+        _brought(backend, key, raw, dtype, of_number)
+        for (key, raw), dtype, of_number in zip(deciding, verdict.compute, steps, strict=True)
+    ]
+    others = [_brought(backend, key, raw, key.operand.format.dtype, ()) for key, raw in found[len(operands) :]]
     return Met(backend, brought, others, verdict.result)
 
 
@@ -79,9 +96,9 @@ def typed(backend: Backend, raw: Raw, result: ResultType) -> Array:
     return wrap(raw, result.weak)
 
 
-def _brought(backend: Backend, key: Key, raw: Raw, dtype: DType) -> Raw:
+def _brought(backend: Backend, key: Key, raw: Raw, dtype: DType, steps: Steps) -> Raw:
     if key.backend is None:
-        return backend.asarray(caster_of(dtype)(raw))
+        return backend.asarray(number_caster(key.operand.category, dtype, steps)(raw))
     if key.backend is NUMPY:
         host = raw if key.dtype == dtype else narrowed(dtype, raw)
         return host if backend is NUMPY else backend.asarray(host)
@@ -128,8 +145,8 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Array:  # noqa: A002 (t
     Array([1., 2.], dtype=float32)
     """
     given = {"maximum": min, "minimum": max}
-    bounds = {name: bound for name, bound in given.items() if bound is not None}
-    together = met(None, (x, *bounds.values()), name="clip")
+    bounds = {name: bound for name, bound in given.items() if bound is not None and not _is_ignored(x, name, bound)}
+    together = met_as(RuleSet.decide_clip, (x, *bounds.values()), (), "clip")
     xp = together.backend.xp
     first, *others = together.operands
     # NumPy's own clip does not know the formats of ml_dtypes.
@@ -137,3 +154,12 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Array:  # noqa: A002 (t
     for name, bound in zip(bounds, others, strict=True):
         clipped = getattr(xp, name)(clipped, bound)
     return together.wrapped(clipped)
+
+
+def _is_ignored(x: Any, name: str, bound: Any) -> bool:
+    """Whether the rules leave a bound out of account."""
+    rules = get_rules()
+    array, number = (seen_or_refused(each, rules, "clip", i)[0].operand for i, each in enumerate((x, bound)))
+    if type(bound) is int:
+        number = as_operand(bound)
+    return rules.ignores_bound(array, number, is_lower=name == "maximum")

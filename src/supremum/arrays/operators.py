@@ -136,7 +136,7 @@ class Operators:
 
     def _put(self: Any, result: Array, name: str, other: Any) -> Any:
         """The result of an operator in the place of this array."""
-        return assigned(self, result, name, other)
+        return assigned(self, result, name, (self, other))
 
     __pos__, __neg__, __abs__ = _unary("positive"), _unary("negative"), _unary("abs")
     __invert__ = _unary("bitwise_invert")

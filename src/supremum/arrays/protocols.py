@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from supremum.arrays.assigning import assigned, check_kept
+from supremum.arrays.assigning import assigned, stored
 from supremum.arrays.operators import APPLIED
 from supremum.errors import UnknownNameError
 from supremum.operations import as_operation
@@ -45,8 +45,7 @@ def array_ufunc(self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **optio
     # `array += Array`, and `out=`: what is written to keeps its dtype.
     (output,) = outputs
     kept = wrap(output)
-    check_kept(kept, result, operation, inputs[-1])
-    kept.unwrap()[...] = result.unwrap()
+    kept.unwrap()[...] = stored(kept, result, operation, inputs)
     return output
 
 
@@ -104,5 +103,5 @@ def torch_function(
     if plain == name:
         return found(*args)
     # `tensor += Array`: what is written to keeps its dtype.
-    assigned(wrap(args[0]), found(*args), plain, args[1])
+    assigned(wrap(args[0]), found(*args), found.__name__, args)
     return args[0]

@@ -12,6 +12,7 @@ from typing import Any
 
 from supremum.arrays.array import Array
 from supremum.arrays.backends import backend_of
+from supremum.rules.scope import scope_in_force
 
 
 def register_when_loaded() -> None:
@@ -90,4 +91,5 @@ def _flatten_with_keys(array: Array) -> tuple[tuple[tuple[Any, Any]], bool]:
 def _unflatten(weak: bool, leaves: Iterable[Any]) -> Array:
     """An array of any leaf: JAX puts other things than arrays there while it works on trees."""
     (raw,) = leaves
+    scope_in_force()  # operations on what a traced function is given do not ask again whether JAX knows the rules
     return Array.of_leaf(raw.unwrap() if isinstance(raw, Array) else raw, weak)

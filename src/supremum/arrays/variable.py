@@ -6,9 +6,10 @@ from functools import partial
 from typing import Any
 
 from supremum.arrays.array import Array, plain_index, wrap
-from supremum.arrays.assigning import accepted_value, check_fits, check_kept
+from supremum.arrays.assigning import accepted_value, check_fits, stored
 from supremum.arrays.creation import asarray
 from supremum.errors import ArgumentError, OperandError
+from supremum.rules import Storing
 
 
 class Variable(Array):
@@ -39,7 +40,8 @@ class Variable(Array):
     ...     v += np.array(1.5)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    supremum.arrays.errors.InPlaceError: add in place: int32 with float64[] gives float64 under ... keeps int32: ...
+    supremum.arrays.errors.InPlaceError: add(int32, float64, into=int32) -> refused   [rules tf-rfc-all]
+      ...
     """
 
     __slots__ = ("name",)
@@ -65,11 +67,10 @@ class Variable(Array):
             The Variable.
 
         Raises:
-            InPlaceError: if the rules lead to another dtype, or a Python number does not fit.
-            PromotionError: if the rules refuse.
+            InPlaceError: if the rules refuse or lead to another dtype, or a Python number does not fit.
             ArgumentError: for another shape, or a value that JAX is tracing.
         """
-        raw = accepted_value(self, value)
+        raw = accepted_value(self, value, Storing.KEPT)
         if tuple(raw.shape) != self.shape:
             raise ArgumentError(f"{self!r:.80} has the shape {self.shape}, and what is assigned {tuple(raw.shape)}")
         return self._hold(self.backend.asarray(raw, copy=True))
@@ -93,7 +94,7 @@ class Variable(Array):
         return result
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        accepted, place = accepted_value(self, value), plain_index(index)
+        accepted, place = accepted_value(self, value, Storing.KEPT), plain_index(index)
         if self.backend.mutable:
             raw = self.backend.asarray(self._raw, copy=True)
             raw[place] = accepted
@@ -102,9 +103,9 @@ class Variable(Array):
         self._hold(raw)
 
     def _put(self, result: Array, name: str, other: Any) -> Any:
-        check_kept(self, result, name, other)
+        raw = stored(self, result, name, (self, other), Storing.KEPT)
         check_fits(self, name, other)
-        return self._hold(result.unwrap())
+        return self._hold(raw)
 
     def __reduce__(self) -> Any:
         return partial(Variable, name=self.name), (self.value,)

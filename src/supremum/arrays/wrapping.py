@@ -12,11 +12,13 @@ from supremum.arrays.array import Array, wrap
 from supremum.arrays.backends import Backend, Raw, backend_of
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.creation import asarray
+from supremum.arrays.dispatch import NUMBERS
 from supremum.arrays.errors import LibraryError
 from supremum.arrays.standard import GIVING_LISTS, OF_THE_ELEMENTS
 from supremum.decisions import letter
 from supremum.errors import OperandError
 from supremum.formats import as_format
+from supremum.rules import get_rules
 
 
 def library_of(value: Any) -> Backend | None:
@@ -46,6 +48,8 @@ def check_at_home(home: Backend, name: str, position: int, library: Backend | No
 def at_home(home: Backend, name: str, operands: Sequence[Any]) -> list[Any]:
     """Operands of which one at least is from the library of the namespace, if any is an array at all.
 
+    Of Python numbers alone the first becomes a weak array there, under rules that know such arrays.
+
     Args:
         home: that library.
         name: of the function.
@@ -58,9 +62,12 @@ def at_home(home: Backend, name: str, operands: Sequence[Any]) -> list[Any]:
     for position, library in enumerate(libraries):
         check_at_home(home, name, position, library)
     brought = list(operands)
-    if home not in libraries and NUMPY in libraries:
-        first = libraries.index(NUMPY)
-        brought[first] = asarray(operands[first], library=home)
+    if home not in libraries:
+        found = [i for i, library in enumerate(libraries) if library is NUMPY]
+        if not found and get_rules(in_jax=home.in_jax).weak_arrays:
+            found = [i for i, operand in enumerate(operands) if type(operand) in NUMBERS]
+        for first in found[:1]:
+            brought[first] = asarray(operands[first], library=home)
     return brought
 
 

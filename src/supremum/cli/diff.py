@@ -14,7 +14,7 @@ from rich.table import Table
 from supremum.cli.distances import draw_distances
 from supremum.cli.output import chosen_format, put_drawn, put_text
 from supremum.cli.table import COLOURS
-from supremum.comparisons import Comparison, Groupings, compare, compare_groupings
+from supremum.comparisons import Comparison, Groupings, compare, compare_groupings, told
 from supremum.decisions import Decision
 from supremum.distances import Distances, distances
 from supremum.errors import ArgumentError
@@ -30,7 +30,9 @@ def diff(
     second: Annotated[str | None, typer.Argument(help="Name of another.", show_default=False)] = None,
     every: Annotated[bool, typer.Option("--all", help="Count how far all rule sets are apart instead.")] = False,
     operation: Annotated[str | None, typer.Option(help="Name of an operation of two operands.")] = None,
-    types: Annotated[str, typer.Option(help="'standard', 'all', or names with commas between.")] = "standard",
+    types: Annotated[
+        str, typer.Option(help="'standard', 'all', or names and numbers with commas between.")
+    ] = "standard",
     triples: Annotated[
         int | None, typer.Option(min=0, help=f"How many of the triples to show. Default: {_TRIPLES}.")
     ] = None,
@@ -96,8 +98,8 @@ def _draw(console: Console, compared: Comparison, grouped: Groupings, triples: i
             both = a != b and compared.differing.get((b, a)) == how
             if both and order[a] > order[b]:
                 continue
-            shown = [_shown(rules.decisions[a, b]) for rules in (compared.left, compared.right)]
-            columns.add_row(f"{a}, {b}" + (" and back" if both else ""), *shown, how)
+            both_told = [_shown(rules.decisions[a, b], how) for rules in (compared.left, compared.right)]
+            columns.add_row(f"{a}, {b}" + (" and back" if both else ""), *both_told, how)
         console.print(columns)
     console.print("\nTriples whose dtype depends on the grouping:", style="bold")
     for rules, heading in grouped.headings().items():
@@ -106,7 +108,9 @@ def _draw(console: Console, compared: Comparison, grouped: Groupings, triples: i
             console.print(f"    ({a}, {b}), {c}", highlight=False)
 
 
-def _shown(decision: Decision) -> str:
+def _shown(decision: Decision, how: str) -> str:
     if decision.result is None:
         return f"[{COLOURS['refused']}]refused[/]"
+    if how == "value":
+        return told(decision)
     return f"[{COLOURS[as_format(decision.result.dtype).category]}]{decision.result.name}[/]"

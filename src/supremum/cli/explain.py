@@ -14,6 +14,7 @@ from supremum.cli.output import checked_format
 from supremum.operands import parse_operand
 from supremum.promotion import explain as explain_decision
 from supremum.rules import get_rules, rule_names
+from supremum.rules.registry import HOMES
 
 
 def explain(
@@ -25,14 +26,18 @@ def explain(
         ),
     ],
     operation: Annotated[str | None, typer.Option(help="Name of the operation.")] = None,
+    into: Annotated[
+        str | None, typer.Option(help="What the result is written into, as by +=: an array of this dtype.")
+    ] = None,
     rules: Annotated[
         list[str] | None, typer.Option(help="Name of a rule set; repeat for several, 'all' for all.")
     ] = None,
 ) -> None:
     """Say in which dtype operands meet, and why; or why they do not, and what to do."""
     seen = [parse_operand(text) for text in operands]
-    names = [name for name in rule_names() if name != "jax"] if rules == ["all"] else (rules or [None])
-    decisions = [explain_decision(*seen, operation=operation, rules=name) for name in names]
+    names = list(HOMES) if rules == ["all"] else (rules or [None])
+    target = None if into is None else parse_operand(into)
+    decisions = [explain_decision(*seen, operation=operation, into=target, rules=name) for name in names]
     typer.echo("\n\n".join(map(str, decisions)))
 
 
@@ -50,6 +55,6 @@ def rules(
     table.add_column("whose rules", overflow="fold", ratio=3)
     table.add_column("source", overflow="fold", ratio=2)
     for name, each in sets.items():
-        summary = each.summary if name == each.name else f"whichever JAX's own flag says, now {each.name}"
+        summary = each.summary if name == each.name else f"what JAX's own flags say, now {each.name}"
         table.add_row(name, summary, each.source)
     Console().print(table)

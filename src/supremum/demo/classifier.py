@@ -51,26 +51,27 @@ def network(policy: Policy) -> Sequential:
     """Two blocks of convolution, batch normalisation, ReLU and pooling, and a dense layer on top."""
     return Sequential(
         [
-            nn.Conv(16, (3, 3), use_bias=False, dtype=policy),
-            nn.BatchNorm(momentum=0.9, dtype=policy),
-            nn.ReLU(dtype=policy),
-            nn.MaxPool((2, 2), dtype=policy),
-            nn.Conv(32, (3, 3), use_bias=False, dtype=policy),
-            nn.BatchNorm(momentum=0.9, dtype=policy),
-            nn.ReLU(dtype=policy),
-            nn.MaxPool((2, 2), dtype=policy),
-            nn.Flatten(dtype=policy),
-            nn.Dense(10, dtype=policy),
-        ]
+            nn.Conv(16, (3, 3), use_bias=False),
+            nn.BatchNorm(momentum=0.9),
+            nn.ReLU(),
+            nn.MaxPool((2, 2)),
+            nn.Conv(32, (3, 3), use_bias=False),
+            nn.BatchNorm(momentum=0.9),
+            nn.ReLU(),
+            nn.MaxPool((2, 2)),
+            nn.Flatten(),
+            nn.Dense(10),
+        ],
+        dtype=policy,
     )
 
 
 def perceptron(policy: Policy) -> Sequential:
     """Two dense layers with ReLU, and one on top; without norms, so that what counts is how weights move."""
-    layers: list[nn.Layer] = [nn.Flatten(dtype=policy)]
+    layers: list[nn.Layer] = [nn.Flatten()]
     for _ in range(2):
-        layers += [nn.Dense(256, dtype=policy), nn.ReLU(dtype=policy)]
-    return Sequential([*layers, nn.Dense(10, dtype=policy)])
+        layers += [nn.Dense(256), nn.ReLU()]
+    return Sequential([*layers, nn.Dense(10)], dtype=policy)
 
 
 CASES: dict[str, Case] = {

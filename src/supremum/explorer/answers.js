@@ -47,7 +47,9 @@ class Decided {
       fill[String.fromCharCode(3 + i)] = operand.name;
       fill[String.fromCharCode(7 + i)] = climbed[i].join(" -> ");
     });
-    const filled = this.data.texts[text].replace(/[\x01-\x08]/g, (mark) => fill[mark]);
+    const filled = this.data.texts[text]
+      .replace(/\x0e(\d):([^\x0f]*)\x0f/g, (_, place, steps) => changeText(operands[place].value, steps.split(","), this.data.conversions))
+      .replace(/[\x01-\x08]/g, (mark) => fill[mark]);
     return { rules: rulesName, operation, result, name, dtype, account, category, filled, paths: climbed.filter((path) => path.length > 1) };
   }
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from supremum.decisions import Decision, letter
-from supremum.operands import Operand
 
 WRITTEN = ("\x01", "\x02")
 """Where a text has an operand as it is written, `uint8[]` or `int* (256)`."""
@@ -16,6 +15,9 @@ NAMED = ("\x03", "\x04")
 RESULT, OPERATION = "\x05", "\x06"
 CLIMBED = ("\x07", "\x08")
 """Where it has the way that an operand climbed in a lattice."""
+CHANGED = ("\x0e", "\x0f")
+"""What stands around the formats that a number is converted to, where it says how the number changes."""
+_CHANGED = re.compile(f"{CHANGED[0]}(.*?){CHANGED[1]}")
 Item = TypeVar("Item")
 _WORD = re.compile(r"[A-Za-z]\w*\*?")
 
@@ -90,7 +92,7 @@ def _template(decision: Decision, *, with_fix: bool) -> str:
         rows += [("why" if i == 0 else "", sentence) for i, sentence in enumerate(decision.reason)]
     places = _places(decision)
     lines = [
-        (label, _with_operand(text, i, decision.operands[i], places))
+        (label, _with_operand(text, i, decision, places))
         for i, (label, text) in enumerate(rows[: len(decision.operands)])
     ]
     lines += [(label, _with_places(text, decision, places)) for label, text in rows[len(decision.operands) :]]
@@ -108,10 +110,21 @@ def _places(decision: Decision) -> dict[str, str]:
     return places
 
 
-def _with_operand(text: str, position: int, operand: Operand, places: dict[str, str]) -> str:
+def _with_operand(text: str, position: int, decision: Decision, places: dict[str, str]) -> str:
+    operand = decision.operands[position]
     written = str(operand)
     assert text.startswith(written)
-    return WRITTEN[position] + _WORD.sub(lambda word: places.get(word[0], word[0]), text[len(written) :])
+    rest = text[len(written) :].removesuffix(_note(decision, position))
+    filled_in = WRITTEN[position] + _WORD.sub(lambda word: places.get(word[0], word[0]), rest)
+    steps = decision.verdict.number_steps
+    if operand.value is None or not steps or not steps[position] or rest.endswith("survives"):
+        return filled_in
+    return filled_in + ",".join(row.name for row in steps[position]).join((f"{CHANGED[0]}{position}:", CHANGED[1]))
+
+
+def _note(decision: Decision, position: int) -> str:
+    """What an explanation says of how a number changes."""
+    return next((f", {change}" for change in decision.number_changes if change.position == position), "")
 
 
 def _with_places(text: str, decision: Decision, places: dict[str, str]) -> str:
@@ -140,4 +153,4 @@ def filled(template: str, decision: Decision) -> str:
     values |= dict(zip(CLIMBED, map(" -> ".join, decision.paths), strict=False))
     for mark, value in values.items():
         template = template.replace(mark, value)
-    return template
+    return _CHANGED.sub(lambda found: _note(decision, int(found[1][0])), template)

@@ -79,7 +79,7 @@ class Asker:
         # Most operations say the same of a pair but for their own name.
         told, name = decision.verdict, decision.operation
         reason = tuple(sentence.replace(name, OPERATION) for sentence in told.reason)
-        key = (*map(id, decision.operands), told.result, told.compute, told.paths, reason)
+        key = (*map(id, decision.operands), told.result, told.compute, told.paths, told.number_steps, reason)
         if key not in self._known:
             self._known[key] = self._answers.number(decision, with_fix=False)
         return self._known[key]

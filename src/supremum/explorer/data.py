@@ -17,11 +17,11 @@ from supremum.errors import UnknownDtypeError, UnknownNameError
 from supremum.explorer.answers import Answers
 from supremum.explorer.asking import TYPES, Asker, Question, distinct
 from supremum.explorer.numbers import NumberClasses, number_classes
-from supremum.formats import CATEGORIES, FORMATS, Format, as_format
+from supremum.formats import CATEGORIES, FORMATS, Format, Nan, as_format
 from supremum.operands import WEAK_NAMES
 from supremum.operations import OPERATIONS
 from supremum.rules import get_rules
-from supremum.rules.registry import HOMES
+from supremum.rules.registry import FOLLOWS_JAX, HOMES, canonical_name
 from supremum.tables import ALL_TYPES, STANDARD_TYPES, short_name
 
 QUESTION = "result_type"
@@ -75,6 +75,7 @@ def explorer_data(
     rules = [_rules(name, found[name], answers, tables) for name in HOMES]
     return _names(operations) | {
         "rules": rules,
+        "inForce": canonical_name(FOLLOWS_JAX),
         "tables": tables.all,
         "results": [(*shown, _category(shown[1])) for shown in answers.results],
         "texts": answers.texts,
@@ -156,6 +157,7 @@ def _names(operations: Sequence[str]) -> dict[str, Any]:
         "types": [(name, short_name(name), name in STANDARD_TYPES) for name in ALL_TYPES],
         "aliases": _aliases(),
         "categories": CATEGORIES,
+        "conversions": conversions(),
         "operators": OPERATORS,
         "operations": [(row.name, row.result.value) for row in rows],
     }
@@ -171,6 +173,25 @@ def _aliases() -> dict[str, str]:
 
 def _builtin() -> list[np.dtype[Any]]:
     return [np.dtype(code) for code in np.typecodes["AllInteger"] + "?" + np.typecodes["AllFloat"]]
+
+
+def conversions() -> dict[str, dict[str, Any]]:
+    """All that the conversion of a number depends on, by the name of every real format."""
+    return {row.name: _conversion(row) for row in FORMATS if row.component is row}
+
+
+def _conversion(row: Format) -> dict[str, Any]:
+    if not row.is_inexact:
+        return {"bits": 0 if row.category == "bool" else row.bits, "signed": row.signed}
+    return {
+        "mantissa": row.mantissa,
+        "lowest": row.min_exponent,
+        "highest": row.max_exponent,
+        "max": row.max,
+        "beyond": "inf" if row.inf else "max" if row.nan is Nan.NONE else "nan",
+        "signed": row.signed,
+        "zero": row.zero,
+    }
 
 
 def _format_or_none(name: str) -> Format | None:

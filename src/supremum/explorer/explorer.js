@@ -2,7 +2,7 @@
 "use strict";
 
 const find = (id) => document.getElementById(id);
-const CHOICES = { operation: "result_type", rules: "jax-x64", against: "", types: "standard" };
+const CHOICES = { operation: "result_type", against: "", types: "standard" };
 
 // An element with attributes and children; texts become text and never markup.
 function make(tag, attributes = {}, ...children) {
@@ -46,6 +46,7 @@ function whereFixesAre(decided, { rules, operation, result }, operands) {
 class Page {
   constructor(data) {
     this.decided = new Decided(data);
+    this.choices = { ...CHOICES, rules: data.inForce };
     this.parser = new Parser(data);
     this.grid = new Grid(this.decided, find("table"), find("detail"), (pair) => this.link(pair));
     find("operands").addEventListener("input", () => { this.answer(); this.link(); });
@@ -64,7 +65,7 @@ class Page {
   // Take everything from the link.
   read() {
     const chosen = new URLSearchParams(location.hash.slice(1));
-    for (const [id, usual] of Object.entries(CHOICES)) {
+    for (const [id, usual] of Object.entries(this.choices)) {
       const known = [...find(id).options].some((option) => option.value === chosen.get(id));
       find(id).value = known ? chosen.get(id) : usual;
     }
@@ -76,7 +77,7 @@ class Page {
   // Put everything into the link.
   link(pair = this.grid.pair) {
     const chosen = new URLSearchParams();
-    for (const [id, usual] of Object.entries(CHOICES)) if (find(id).value !== usual) chosen.set(id, find(id).value);
+    for (const [id, usual] of Object.entries(this.choices)) if (find(id).value !== usual) chosen.set(id, find(id).value);
     if (find("operands").value) chosen.set("ask", find("operands").value);
     if (pair) chosen.set("cell", pair.join(","));
     history.replaceState(null, "", `#${chosen}`);

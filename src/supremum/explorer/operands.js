@@ -84,11 +84,11 @@ class Parser {
   parseNumber(text) {
     if (INTEGER_TEXT.test(text)) {
       const value = BigInt(text.replaceAll("_", "").replace(/^\+/, ""));
-      return { sort: "integers", place: classOf(this.integers, value), name: "int*", written: `int* (${integerText(value)})`, typed: text };
+      return { sort: "integers", place: classOf(this.integers, value), name: "int*", written: `int* (${integerText(value)})`, typed: text, value };
     }
     if (FLOAT_TEXT.test(text)) {
       const value = floatOf(text);
-      return { sort: "floats", place: this.floatClass(value), name: "float*", written: `float* (${floatText(value)})`, typed: text };
+      return { sort: "floats", place: this.floatClass(value), name: "float*", written: `float* (${floatText(value)})`, typed: text, value };
     }
     const bare = /^\(.*\)$/.test(text) ? text.slice(1, -1) : text;
     const parts = bare && bare !== "+" && bare !== "-" ? COMPLEX_TEXT.exec(bare) : null;
@@ -97,13 +97,13 @@ class Parser {
     const real = parts[1] === undefined ? 0 : floatOf(parts[1]);
     const imaginary = /j$/i.test(bare) ? floatOf(parts[2] + (parts[3] ?? "1")) : 0;
     const place = [this.floatClass(real), this.floatClass(imaginary)];
-    return { sort: "complex", place, name: "complex*", written: `complex* (${complexText(real, imaginary)})`, typed: text };
+    return { sort: "complex", place, name: "complex*", written: `complex* (${complexText(real, imaginary)})`, typed: text, value: [real, imaginary] };
   }
 
   parseName(text) {
     if (this.kinds.has(text)) {
       const isBool = text === "True" || text === "False";
-      return { sort: "named", place: this.kinds.get(text), name: isBool ? "bool" : text, written: isBool ? `bool (${text})` : text, typed: text };
+      return { sort: "named", place: this.kinds.get(text), name: isBool ? "bool" : text, written: isBool ? `bool (${text})` : text, typed: text, value: BigInt(text === "True") };
     }
     const bare = text.endsWith("[]") ? text.slice(0, -2) : text;
     const name = this.aliases.get(bare) ?? bare;

@@ -6,6 +6,7 @@ from supremum.mixed_precision.autocasting import (
     AutocastFunction,
     AutocastReport,
     AutocastRow,
+    UncastProductsWarning,
     autocast,
     register_operation,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "PolicyMap",
     "PolicyWarning",
     "ScaledGradients",
+    "UncastProductsWarning",
     "UnmatchedPatternWarning",
     "all_finite",
     "all_reduce_gradients",

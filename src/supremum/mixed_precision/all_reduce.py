@@ -16,6 +16,7 @@ from supremum.mixed_precision.loss_scale_state import LossScaleState, as_state
 from supremum.mixed_precision.policy_roles import reducible_formats
 from supremum.mixed_precision.replicas import Axes, bound_axes, in_order, shown, varying_axes
 from supremum.mixed_precision.scaling import rescale, unscale
+from supremum.rules.jax import held_dtype
 
 BUCKET_BYTES = 2**25
 """What one all-reduce carries at most unless asked otherwise: enough to hide its latency, little beside a model."""
@@ -113,7 +114,7 @@ def checked_reduce_dtype(dtype: Any) -> DType | None:
     if row not in reducible_formats():
         *names, last = map(str, reducible_formats())
         raise ArgumentError(f"gradients are reduced in {', '.join(names)} or {last}, not in {row}")
-    if jax.dtypes.canonicalize_dtype(row.dtype) != row.dtype:
+    if held_dtype(row.dtype) != row.dtype:
         raise ArgumentError(f"JAX has no {row} while x64 is off: jax.config.update('jax_enable_x64', True), or float32")
     return row.dtype
 

@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from supremum.formats import FORMATS, Kind, as_format
+from supremum.rules import JAX_X32
+from supremum.rules.jax_flags import is_explicit_x64, is_x64
 
 _DTYPES = frozenset(row.dtype for row in FORMATS)
 _FLOATING = frozenset(row.dtype for row in FORMATS if row.kind is Kind.FLOAT)
@@ -73,6 +75,25 @@ def cast_floating(tree: Any, dtype: Any) -> Any:
         return leaf.astype(target.dtype) if isinstance(leaf, jax.Array) else jnp.asarray(leaf, target.dtype)
 
     return jax.tree.map(cast, tree)
+
+
+def keep_64_bits(tree: Any) -> Any:
+    """A pytree whose arrays of 64 bits JAX does not narrow.
+
+    With x64 off JAX narrows the arrays of NumPy that it is given, also where `jax_explicit_x64_dtypes` allows 64 bits:
+    only what becomes an array of JAX in a dtype given by name keeps them.
+
+    Args:
+        tree: any pytree; what JAX keeps anyway, or does not hold at all, is left as it is.
+    """
+    if is_x64() or not is_explicit_x64():
+        return tree
+
+    def keep(leaf: Any) -> Any:
+        is_wide = isinstance(leaf, (np.ndarray, np.generic)) and str(leaf.dtype) in JAX_X32.held_as
+        return jnp.asarray(leaf, leaf.dtype) if is_wide else leaf
+
+    return jax.tree.map(keep, tree)
 
 
 def at_least_float32(leaf: Any) -> Any:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextvars import ContextVar, Token
-from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
+from supremum.blocks import BlockValue, calls_within
 from supremum.callers import warn_user
 from supremum.errors import ArgumentError
 from supremum.formats import DType, Kind, as_format, format_names
@@ -37,7 +36,15 @@ class _Process:
 
 
 _process = _Process()
-_scope: ContextVar[Policy | None] = ContextVar("policy", default=None)
+
+
+def _fix(policy: Policy | None) -> str:
+    asked = None if policy is None else policy.name
+    return f"another policy is the global one in this task: decorate its coroutine function with @use_policy({asked!r})"
+
+
+# JAX is told: a layer that is made while a function is traced makes the trace one for its policy.
+_scope: BlockValue[Policy | None] = BlockValue("policy", None, _fix)
 
 
 def floatx() -> str:
@@ -71,6 +78,7 @@ def set_floatx(dtype: Any) -> None:
         UnknownDtypeError: for what is no dtype.
     """
     _process.floatx = _floating(dtype)
+    _tell_jax()
 
 
 def _floating(dtype: Any) -> str:
@@ -89,7 +97,7 @@ def global_policy() -> Policy:
     >>> global_policy()
     Policy('float32')
     """
-    scoped = _scope.get()
+    scoped = _scope.value
     if scoped is not None:
         return scoped
     if _process.explicit is not None:
@@ -120,12 +128,18 @@ def set_global_policy(policy: Any) -> None:
     >>> set_global_policy(None)
     """
     _process.explicit = None if policy is None else _usable(policy)
+    _tell_jax()
+
+
+def _tell_jax() -> None:
+    _scope.tell_all_threads(_process.explicit or _process.floatx)
 
 
 class use_policy:  # noqa: N801 (a context manager, named like the verb it is)
     """Make another policy the global one for the time of a block, or of every call of a function.
 
-    It holds in this thread and in what asyncio starts from it; layers that are made in it keep the policy.
+    Tasks of asyncio and threads have it as they have the rules of `supremum.use_rules`. Layers that are made in it keep
+    the policy; a jitted function that makes some is traced again under another policy.
 
     Args:
         policy: as for `set_global_policy`; None for what the process has set, or `floatx`.
@@ -140,33 +154,30 @@ class use_policy:  # noqa: N801 (a context manager, named like the verb it is)
 
     def __init__(self, policy: Any) -> None:
         self.policy = None if policy is None else _usable(policy)
-        self._tokens: list[Token[Policy | None]] = []
 
     def __enter__(self) -> Policy:
         """Put the policy in force, and return it."""
-        self._tokens.append(_scope.set(self.policy))
+        _scope.enter(self, self.policy, self.policy)
         return global_policy()
 
     def __exit__(self, *exception: object) -> None:
-        """Put the outer one in force again."""
-        _scope.reset(self._tokens.pop())
+        """Put the policy in force that is without this one."""
+        _scope.leave(self)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """A function that runs under this policy."""
-
-        @wraps(function)
-        def called(*args: P.args, **kwargs: P.kwargs) -> R:
-            token = _scope.set(self.policy)
-            try:
-                return function(*args, **kwargs)
-            finally:
-                _scope.reset(token)
-
-        return called
+        """A function that runs under this policy; of a coroutine function, one whose awaited body does."""
+        return calls_within(
+            function,
+            "use_policy",
+            lambda: _scope.holding(self.policy, self.policy),
+            lambda awaited: _scope.run(self.policy, self.policy, awaited),
+        )
 
 
 def _usable(policy: Any) -> Policy:
-    made = as_policy(policy)
+    given = as_policy(policy)
+    # An object of its own: a layer that is given the user's policy is told from one that is given none.
+    made = Policy(given.name, given.loss_scale)
     if made.compute_dtype is not None and as_format(made.compute_dtype).kind is not Kind.FLOAT:
         raise ArgumentError(
             f"the global policy computes in a real floating dtype, and {made.name!r} does not: most layers have no "

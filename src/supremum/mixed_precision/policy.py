@@ -23,6 +23,7 @@ from supremum.mixed_precision.loss_scale import (
 )
 from supremum.mixed_precision.policy_roles import Roles, canonical_name, parse_policy
 from supremum.promotion import result_type
+from supremum.rules import get_rules
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -145,7 +146,7 @@ def _cast(tree: Any, dtype: DType | None) -> Any:
 
 def _common_dtype(tree: Any) -> DType | None:
     leaves = [leaf for leaf in jax.tree.leaves(tree) if is_floating(leaf)]
-    return result_type(*leaves, rules="jax") if leaves else None
+    return result_type(*leaves, rules=get_rules("jax")) if leaves else None
 
 
 def as_policy(policy: Any) -> Policy:

@@ -9,7 +9,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from supremum.errors import OperandError
 from supremum.formats import DType
 from supremum.mixed_precision import Policy
 from supremum.mixed_precision.casting import cast_floating, is_floating
@@ -38,12 +40,26 @@ def cast_inputs(tree: Any, dtype: DType) -> Any:
     """
 
     def cast(leaf: Any) -> Any:
-        if not is_floating(leaf):
+        if not is_floating(unmasked(leaf)):
             return leaf
-        return carry(leaf, jnp.asarray(cast_floating(leaf, dtype)))
+        return carry(leaf, jnp.asarray(cast_floating(leaf, dtype), dtype))
 
     # A sparse array is a tree of its data and its indices: integers are left alone there too.
     return jax.tree.map(cast, tree, is_leaf=keeps_dtype)
+
+
+def unmasked(leaf: Any) -> Any:
+    """What is given, unless it is a masked array of NumPy, whose mask JAX would drop.
+
+    Args:
+        leaf: anything.
+
+    Raises:
+        OperandError: for a masked array; a `TypeError`.
+    """
+    if isinstance(leaf, np.ma.MaskedArray):
+        raise OperandError("an input is a masked array, whose mask would be lost: give x.filled(0)")
+    return leaf
 
 
 def cast_outputs(tree: Any, policy: Policy) -> Any:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 import jax
 from jax.extend.core import get_opaque_trace_state
 
+from supremum.blocks import BlockValue
 from supremum.errors import ArgumentError
 
 
@@ -60,9 +60,13 @@ class _Loop:
     """In place of a collector in the step of a loop, which is traced once and runs often."""
 
 
-_collector: ContextVar[Collector | _Loop | None] = ContextVar("collector", default=None)
-# A part of JAX's cache key: what was traced while nobody collected does not stand for what adds a loss.
-_is_collecting: Any = jax.make_user_context(default_value=False)
+def _fix(collector: Collector | _Loop | None) -> str:
+    found = "no losses are collected" if collector is None else "losses are collected"
+    return f"{found} in this task: let nn.collected_losses() end before the `await`"
+
+
+# JAX is told: what was traced while nobody collected does not stand for what adds a loss.
+_collector: BlockValue[Collector | _Loop | None] = BlockValue("collector", None, _fix)
 
 
 @contextmanager
@@ -94,30 +98,23 @@ def collected_losses() -> Generator[list[jax.Array]]:
     True
     """
     terms: list[jax.Array] = []
-    token = _collector.set(Collector(terms))
-    try:
-        with _is_collecting(True):
-            yield terms
-    finally:
-        _collector.reset(token)
+    with _collector.holding(Collector(terms), True):
+        yield terms
 
 
 @contextmanager
 def in_loop() -> Generator[None]:
     """The step of a loop, from which no loss can be taken, for the time of a block."""
-    token = _collector.set(_Loop())
-    try:
+    with _collector.holding(_Loop(), _collector.key):
         yield
-    finally:
-        _collector.reset(token)
 
 
 def current_collector() -> Collector | None:
     """Where losses go; None where nobody collects them."""
-    collector = _collector.get()
+    collector = _collector.value
     return collector if isinstance(collector, Collector) else None
 
 
 def is_in_loop() -> bool:
     """Whether this is the step of a loop."""
-    return isinstance(_collector.get(), _Loop)
+    return isinstance(_collector.value, _Loop)

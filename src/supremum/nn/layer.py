@@ -11,7 +11,6 @@ from typing import Any, ClassVar, TypedDict
 
 import jax
 import numpy as np
-from jax.dtypes import canonicalize_dtype
 
 from supremum.arrays import Variable as EagerVariable
 from supremum.callers import warn_user
@@ -19,7 +18,7 @@ from supremum.errors import ArgumentError, OperandError
 from supremum.formats import DType, Kind, as_format
 from supremum.mixed_precision import Policy, PolicyMap, PolicyWarning, as_policy, global_policy
 from supremum.mixed_precision.hardware import warn_if_it_gains_nothing
-from supremum.nn.casting import cast_inputs, cast_outputs, floating_dtypes
+from supremum.nn.casting import cast_inputs, cast_outputs, floating_dtypes, unmasked
 from supremum.nn.creation import Creation
 from supremum.nn.describing import described
 from supremum.nn.functional.promotion import check_held, is_held
@@ -32,6 +31,7 @@ from supremum.nn.regularizers import RegularizerFunction, as_regularizer
 from supremum.nn.scopes import Running, call_scope, current_declaration, is_declaring, running_layers, running_path
 from supremum.nn.symbolic import call_symbolically, common_spec, is_spec, is_symbolic, spec_of
 from supremum.nn.variables import AutoCastVariable, UninitializedError, Variable, has_value
+from supremum.rules.jax import held_dtype
 
 
 class LayerOptions(TypedDict, total=False):
@@ -52,7 +52,9 @@ class Layer(Creation, LayerLosses, ABC):
     `training`, which a layer that is not told gets from the layer around it.
 
     Args:
-        dtype: the dtype policy: a `Policy`, a name, a dtype, or None for the global policy as it is now.
+        dtype: the dtype policy: a `Policy`, a name, a dtype, or None for the global policy as it is now. A layer that
+            is given None takes the policy of the model that it is put into, if that is given one before the layer has
+            weights.
         param_dtype: the dtype weights are stored in; None for the policy's.
         autocast: whether floating inputs are cast to the compute dtype, and outputs to the policy's output dtype where
             that is another.
@@ -65,6 +67,7 @@ class Layer(Creation, LayerLosses, ABC):
         input_spec: what inputs have to be, checked before they are cast: an `InputSpec` for the first one, a sequence
             of them for the positional ones, or a mapping of them by the names of arguments.
         build_inputs: during `build`, the positional inputs, cast, as `jax.ShapeDtypeStruct`s.
+        policy_map: the policies of the layers inside, for a model that was given any; None for other layers.
 
     Raises:
         UnknownNameError: for a policy or dtype that nobody knows; a `ValueError`.
@@ -83,6 +86,7 @@ class Layer(Creation, LayerLosses, ABC):
     """
 
     _takes_training: ClassVar[bool] = False
+    policy_map: PolicyMap | None = None
     input_spec: InputSpecs | None
     build_inputs: tuple[Any, ...]
 
@@ -129,7 +133,7 @@ class Layer(Creation, LayerLosses, ABC):
 
     @property
     def dtype_policy(self) -> Policy:
-        """The policy, which never changes."""
+        """The policy, which does not change once there are weights."""
         return self._policy
 
     @property
@@ -157,18 +161,22 @@ class Layer(Creation, LayerLosses, ABC):
 
     @property
     def chose_policy(self) -> bool:
-        """Whether it was given a policy, and not the one in force."""
+        """Whether it was given a policy, by itself or by the model it is in, and not the one in force."""
         return self._chose_policy
 
     def adopt_policy(self, policy: Policy) -> None:
-        """Take another policy before there are weights, and be built again; a model's `PolicyMap` does this.
+        """Take the policy of a model before there are weights, and be built again.
 
         Args:
             policy: the policy.
         """
-        if self._built:
+        if self._built and policy != self._policy:
             self._unbuild()
         self._policy = policy
+        self._chose_policy = True
+
+    def trace_again(self) -> None:
+        """Called when layers inside were given other policies; a functional model finds its outputs again."""
 
     @property
     def autocast(self) -> bool:
@@ -250,7 +258,7 @@ class Layer(Creation, LayerLosses, ABC):
         dtype = self._autocast_dtype()
         check_held(dtype, f"the layer computes in {dtype}", "give it another policy")
         # Containers are the layer's own in any case: what it does to them nobody else sees.
-        return jax.tree.map(_same, inputs) if dtype is None else cast_inputs(inputs, dtype)
+        return jax.tree.map(unmasked, inputs) if dtype is None else cast_inputs(inputs, dtype)
 
     def _warn_of_narrowing(self, inputs: Any) -> None:
         dtype = self._autocast_dtype()
@@ -258,7 +266,7 @@ class Layer(Creation, LayerLosses, ABC):
             return
         for found in floating_dtypes(inputs):
             # Under "infer" it is JAX that narrows, arrays of NumPy, and says nothing.
-            target = canonicalize_dtype(found) if self.compute_dtype is None else dtype
+            target = held_dtype(found) if self.compute_dtype is None else dtype
             if target is None or not _is_narrowed(found, target):
                 continue
             self._warned.add("narrowing")
@@ -358,10 +366,6 @@ class Layer(Creation, LayerLosses, ABC):
         return (
             f"{type(self).__name__}(dtype={self._policy.name!r})" if "_policy" in vars(self) else object.__repr__(self)
         )
-
-
-def _same(leaf: Any) -> Any:
-    return leaf
 
 
 def _shape(leaf: Any) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from supremum.errors import ArgumentError
-from supremum.mixed_precision import PolicyMap
+from supremum.mixed_precision import PolicyMap, as_policy, global_policy
 from supremum.nn.holding import Holder
 from supremum.nn.layer import Layer
 from supremum.nn.policy_maps import apply_policy_map
@@ -27,13 +27,15 @@ class Model(Layer):
     Args:
         inputs: a symbolic tensor (`nn.Input`), or a nested structure of them; None in subclasses.
         outputs: what layers gave for them, likewise.
-        dtype: the policy; a training loop takes the loss scale from it. A `PolicyMap` chooses the policies of the
-            layers by path: where a pattern matches it decides, and its default does for layers that were given none.
+        dtype: the policy; None for the global one as it is now. It is handed to those layers of the model that were
+            given none, before they have weights. A `PolicyMap` chooses the policies of the layers by path: where a
+            pattern matches it decides, and its default does for layers that were given none.
         strict: as for layers.
         name: what it is called.
 
     Raises:
-        ArgumentError: if the outputs depend on inputs that are not given.
+        ArgumentError: if the outputs depend on inputs that are not given, or a layer that was given no policy has
+            weights of another one than the model was given.
 
     spec/keras-rfc-293-mixed-precision.md, "A layer's compute dtype": functional models do not cast.
 
@@ -56,12 +58,12 @@ class Model(Layer):
         strict: bool = False,
         name: str | None = None,
     ) -> None:
-        self._policy_map = dtype if isinstance(dtype, PolicyMap) else None
+        self.policy_map = _policies_of_layers(dtype)
         self._nodes: list[Node] = []
         self._layers: dict[str, Layer] = {}
         is_functional = inputs is not None
         super().__init__(
-            dtype=dtype.default if isinstance(dtype, PolicyMap) else dtype,
+            dtype=None if self.policy_map is None else self.policy_map.default,
             param_dtype=param_dtype,
             autocast=not is_functional and type(self).call is not Model.call,
             strict=strict,
@@ -71,17 +73,20 @@ class Model(Layer):
             self._inputs, self._outputs = inputs, outputs
             self._nodes = _sorted_nodes(inputs, outputs)
             self._layers = named_layers([node.layer for node in self._nodes])
-            if self._policy_map is not None:
-                self._retrace()
+            if self.policy_map is not None and apply_policy_map(self, self.policy_map):
+                self.trace_again()
             self.output_spec = jax.tree.map(spec_of, self._outputs)
             self._built = True
         elif outputs is not None or type(self).call is Model.call:
             raise ArgumentError("a Model is described by inputs and outputs, or by a subclass with a method `call`")
 
-    def _retrace(self) -> None:
-        """Find the outputs again, now that layers have the policies of the map."""
-        assert self._policy_map is not None
-        if not apply_policy_map(self, self._policy_map):
+    def _unbuild(self) -> None:
+        if not self._nodes:  # a functional model has nothing to build but its layers
+            super()._unbuild()
+
+    def trace_again(self) -> None:
+        """Find the outputs of a functional model again, now that its layers have other policies."""
+        if not self._nodes:
             return
         found: dict[int, Any] = {}
         nodes: list[Node] = []
@@ -92,6 +97,7 @@ class Model(Layer):
             nodes.append(symbolic_leaves(outputs)[0].node or node)
         self._nodes = nodes
         self._outputs = _filled(self._outputs, found)
+        self.output_spec = jax.tree.map(spec_of, self._outputs)
 
     def children(self) -> Iterator[tuple[str, Holder | Variable]]:
         """The layers and variables, each with its name; those of a functional model are named after their own names."""
@@ -124,14 +130,22 @@ class Model(Layer):
         return {id(tensor): value for tensor, value in zip(jax.tree.leaves(self._inputs), given, strict=True)}
 
     def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], running: Any) -> Any:
-        if self._policy_map is None or not is_declaring() or self._nodes:
+        if self.policy_map is None or self._nodes or (self._built and not is_declaring()):
             return super()._checked_call(args, kwargs, running)
         # Layers that are made in the first call have a path only then.
-        apply_policy_map(self, self._policy_map, warns=False)
+        apply_policy_map(self, self.policy_map, warns=False)
         outputs = super()._checked_call(args, kwargs, running)
-        while apply_policy_map(self, self._policy_map):
+        while apply_policy_map(self, self.policy_map):
             outputs = super()._checked_call(args, kwargs, running)
         return outputs
+
+
+def _policies_of_layers(dtype: Any) -> PolicyMap | None:
+    """What a model hands to its layers: one policy is a map without patterns, and the one in force is not handed."""
+    if dtype is None or isinstance(dtype, PolicyMap):
+        return dtype
+    policy = as_policy(dtype)
+    return None if policy is global_policy() else PolicyMap({}, policy)
 
 
 def _sorted_nodes(inputs: Any, outputs: Any) -> list[Node]:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def apply_policy_map(model: Layer, policy_map: PolicyMap, *, warns: bool = True) -> bool:
     """Give each layer of a model the policy of its path.
 
-    Where a pattern matches it decides; elsewhere the default does, for layers that were given no policy of their own.
-    Layers that were built for another policy are to be built again.
+    Where a pattern matches it decides; elsewhere the default does, for layers that were given no policy, by themselves
+    or by another model that they are in. Layers that were built for another policy are to be built again.
 
     Args:
         model: the model; it has the map's default itself.
@@ -29,19 +29,25 @@ def apply_policy_map(model: Layer, policy_map: PolicyMap, *, warns: bool = True)
         ArgumentError: for a layer that has weights of another policy already.
     """
     layers = {path: layer for path, layer in model.layers_by_path().items() if path}
+    for layer in layers.values():
+        if layer.policy_map is not None:  # a model inside this one has the say over its own layers
+            apply_policy_map(layer, layer.policy_map, warns=False)
     if warns:
         policy_map.check([*layers, *model.variables])
     changed = False
     for path, layer in layers.items():
-        decided = policy_map.pattern_for(path) is not None
-        policy = policy_map.for_path(path)
-        if layer.dtype_policy == policy or not (decided or not layer.chose_policy):
+        if layer.chose_policy and policy_map.pattern_for(path) is None:
             continue
-        if any(variable.is_initialized for variable in layer.variables.values()):
+        policy = policy_map.for_path(path)
+        is_other = layer.dtype_policy != policy
+        if is_other and any(variable.is_initialized for variable in layer.variables.values()):
             raise ArgumentError(
-                f"layer {path!r} has weights of the policy {layer.dtype_policy.name!r} already, and the map asks for "
-                f"{policy.name!r}: make the model with its map before nn.initialize"
+                f"layer {path!r} has weights of the policy {layer.dtype_policy.name!r} already, and the model asks for "
+                f"{policy.name!r}: make the model before nn.initialize, or give it no dtype="
             )
         layer.adopt_policy(policy)
-        changed = True
+        changed = changed or is_other
+    if changed:
+        for layer in reversed(layers.values()):  # the inner ones first
+            layer.trace_again()
     return changed

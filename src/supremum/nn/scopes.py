@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
+from supremum.blocks import BlockValue
 from supremum.errors import ArgumentError
 from supremum.formats import DType
 from supremum.nn.late_rules import keep_scope_in_rules
@@ -152,7 +153,7 @@ def declaring(*, again: bool = False) -> Generator[None]:
         _declaring.reset(token)
 
 
-_keys: ContextVar[Iterator[jax.Array] | None] = ContextVar("keys", default=None)
+_keys: BlockValue[Iterator[jax.Array] | None] = BlockValue("keys", None)
 
 
 @contextmanager
@@ -168,11 +169,8 @@ def random_key(key: Any) -> Generator[None]:
     >>> bool(first == second)
     False
     """
-    token = _keys.set(jax.random.fold_in(key, number) for number in itertools.count())
-    try:
+    with _keys.holding(jax.random.fold_in(key, number) for number in itertools.count()):
         yield
-    finally:
-        _keys.reset(token)
 
 
 def next_random_key() -> jax.Array:
@@ -181,7 +179,7 @@ def next_random_key() -> jax.Array:
     Raises:
         ArgumentError: where no key was given.
     """
-    keys = _keys.get()
+    keys = _keys.value
     if keys is None:
         raise ArgumentError(
             "a layer needs random numbers and was given no key: use nn.functional_call(model, variables, x, "

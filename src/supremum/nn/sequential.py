@@ -8,18 +8,26 @@ from typing import Any
 from supremum.errors import OperandError
 from supremum.nn.layer import Layer
 from supremum.nn.model import Model, named_layers
+from supremum.nn.policy_maps import apply_policy_map
 
 
 class Sequential(Model):
     """Feed each layer's output to the next; casts nothing itself, each layer does.
 
     Args:
-        layers: the layers, each of which brings its own policy. They are named after their classes, `"conv"`,
-            `"conv_1"`, ..., unless they have names.
-        dtype: the policy that a training loop takes the loss scale from, or a `PolicyMap` for the layers; None for the
-            first layer's policy.
+        layers: the layers. They are named after their classes, `"conv"`, `"conv_1"`, ..., unless they have names.
+        dtype: the policy of the layers that were given none, or a `PolicyMap` for the layers, as for `Model`; None for
+            the global policy, which is handed to none of them.
         strict: as for layers.
         name: what it is called.
+
+    Raises:
+        OperandError: for what is not a layer; a `TypeError`.
+        ArgumentError: for a layer that was given no policy and has weights of another one than `dtype`; a `ValueError`.
+
+    >>> from supremum.nn import Dense
+    >>> [layer.dtype_policy.name for layer in Sequential([Dense(4), Dense(2, dtype="float32")], dtype="mixed_bfloat16")]
+    ['mixed_bfloat16', 'float32']
     """
 
     def __init__(
@@ -30,13 +38,13 @@ class Sequential(Model):
             raise OperandError(
                 f"Sequential takes layers, not {strangers[0]!r}: nn.Activation(function) makes one of a function"
             )
-        if dtype is None and layers:
-            dtype = layers[0].dtype_policy
         super().__init__(dtype=dtype, strict=strict, name=name)
         self._autocast = False
         self._layers = named_layers(list(layers))
         names = {id(layer): name for name, layer in self._layers.items()}
         self._order = tuple(names[id(layer)] for layer in layers)
+        if self.policy_map is not None:
+            apply_policy_map(self, self.policy_map, warns=False)
 
     def __len__(self) -> int:
         return len(self._order)

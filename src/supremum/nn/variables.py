@@ -11,7 +11,7 @@ from jax.core import Tracer
 
 from supremum.arrays import asarray
 from supremum.arrays.array import wrap
-from supremum.arrays.assigning import accepted_value, check_fits, check_kept
+from supremum.arrays.assigning import accepted_value, check_fits, stored
 from supremum.arrays.operators import APPLIED
 from supremum.errors import ArgumentError, OperandError, SupremumError
 from supremum.formats import DType, as_format
@@ -21,6 +21,7 @@ from supremum.nn.regularizers import RegularizerFunction
 from supremum.nn.scopes import current_autocast_dtype, current_overlay, is_declaring
 from supremum.nn.shards import Shard
 from supremum.nn.variable_operators import VariableOperators
+from supremum.rules import Storing
 
 
 class UninitializedError(SupremumError, RuntimeError):
@@ -101,7 +102,10 @@ class Variable(VariableOperators):
             return
         with jax.ensure_compile_time_eval():  # a real array also while the model is being traced
             try:
-                value = jnp.asarray(self._initializer(key, self.shape, self._spec.dtype))
+                made = self._initializer(key, self.shape, self._spec.dtype)
+                # Told by name JAX keeps 64 bits also where they are not its default.
+                is_made = getattr(made, "dtype", None) == self._spec.dtype
+                value = jnp.asarray(made, self._spec.dtype if is_made else None)
             except (ValueError, TypeError) as error:
                 raise ArgumentError(
                     f"the initializer of variable {self.name!r} cannot make {self._spec.dtype}{list(self.shape)}: "
@@ -211,14 +215,14 @@ class Variable(VariableOperators):
             The variable.
 
         Raises:
-            InPlaceError: if the rules lead to another dtype than the stored one: nothing is truncated.
-            PromotionError: if they refuse.
+            InPlaceError: if the rules refuse or lead to another dtype than the stored one: nothing is truncated.
             ArgumentError: for another shape, or a value that is traced outside of `functional_call`.
         """
         given = value.read_stored() if isinstance(value, Variable) else value
         if not isinstance(given, jax.Array) or given.dtype != self.true_dtype or given.weak_type:
             # Whether there are dimensions matters to some rules, how many elements along them to none.
-            given = accepted_value(wrap(jnp.zeros((1,) * self.ndim, self.true_dtype)), given)
+            like = wrap(jnp.zeros((1,) * self.ndim, self.true_dtype))
+            given = accepted_value(like, given, Storing.KEPT)
         if given.shape != self.shape:
             raise ArgumentError(f"cannot assign shape {given.shape} to variable {self.name!r} of shape {self.shape}")
         return self._put(given)
@@ -237,13 +241,13 @@ class Variable(VariableOperators):
 
     def _assign(self, name: str, value: Any) -> Any:
         given = value.read_stored() if isinstance(value, Variable) else value
-        stored = wrap(self.read_stored())
-        result = APPLIED[name].apply((stored, given))
+        held = wrap(self.read_stored())
+        result = APPLIED[name].apply((held, given))
         if result is NotImplemented:
             raise OperandError(f"a {type(value).__name__} cannot be assigned: give an array or a Python number")
-        check_kept(stored, result, name, given)
-        check_fits(stored, name, given)
-        return self._put(result.unwrap())
+        raw = stored(held, result, name, (held, given), Storing.KEPT)
+        check_fits(held, name, given)
+        return self._put(raw)
 
     __iadd__, __isub__, __imul__ = assign_add, assign_sub, assign_mul
 

@@ -56,7 +56,7 @@ def _checked(name: str, value: Any, like: jax.Array) -> jax.Array:
     if is_count and not wanted.min <= int(value) <= wanted.max:
         raise ArgumentError(f"{name!r} is {int(value)}, and {wanted} holds up to {wanted.max}")
     # A copy: the step donates what it replaces.
-    return jnp.array(np.asarray(value), wanted.dtype) if is_count else jnp.array(value, copy=True)
+    return jnp.array(np.asarray(value) if is_count else value, wanted.dtype)
 
 
 def _described(array: Any) -> str:

@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Any
 from supremum.rules.registry import HOMES, rule_names
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.scope import get_rules, set_default_rules, use_rules
+from supremum.rules.storing import Storing
 
 if TYPE_CHECKING:
     from supremum.rules.array_api import ARRAY_API
-    from supremum.rules.jax import JAX_EXPLICIT_X64, JAX_STRICT, JAX_X32, JAX_X64
+    from supremum.rules.jax import (
+        JAX_EXPLICIT_X64,
+        JAX_STRICT_EXPLICIT_X64,
+        JAX_STRICT_X32,
+        JAX_STRICT_X64,
+        JAX_X32,
+        JAX_X64,
+    )
     from supremum.rules.keras import KERAS
     from supremum.rules.lattice_rules import LatticeRuleSet
     from supremum.rules.numpy import NUMPY
@@ -24,7 +32,9 @@ if TYPE_CHECKING:
 __all__ = [
     "ARRAY_API",
     "JAX_EXPLICIT_X64",
-    "JAX_STRICT",
+    "JAX_STRICT_EXPLICIT_X64",
+    "JAX_STRICT_X32",
+    "JAX_STRICT_X64",
     "JAX_X32",
     "JAX_X64",
     "KERAS",
@@ -40,6 +50,7 @@ __all__ = [
     "TORCH",
     "LatticeRuleSet",
     "RuleSet",
+    "Storing",
     "get_rules",
     "rule_names",
     "set_default_rules",

@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 from supremum.decisions import ResultType, Verdict, letter
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, Kind, as_format
 from supremum.lattice import Lattice
-from supremum.operands import WEAK_NAMES, Operand
+from supremum.number_conversion import Steps, usual_steps
+from supremum.operands import WEAK_NAMES, Operand, weak_name
 from supremum.operations import OPERATIONS, Operation
+from supremum.rules.jax_flags import holds_64_bits
 from supremum.rules.lattice_rules import LatticeRuleSet, weak_defaults
 from supremum.rules.rule_set import LOSSES_AS_DIVISION
 from supremum.rules.values import fits, interval
@@ -53,7 +55,7 @@ def _with_small_formats(edges: dict[str, tuple[str, ...]]) -> Lattice:
     )
 
 
-def _strict() -> Lattice:
+def _strict_lattice() -> Lattice:
     formats = [as_format(name) for name in (*_X64_EDGES, *_SMALL_FLOATS, *_SMALL_INTEGERS) if name not in WEAK_NAMES]
     of_category = {category: tuple(row.name for row in formats if row.category == category) for category in CATEGORIES}
     return Lattice(
@@ -95,6 +97,8 @@ _STRENGTHENS: dict[str, tuple[str, ...]] = {
 _STRENGTHENS_MIXED: dict[str, tuple[str, ...]] = {"logaddexp": ("complex",)}
 _WIDE_INTEGER_BITS, _NARROWEST_BITS = 64, 4
 _FLOAT_OF_NARROW, _FLOAT_OF_WIDE, _INT32 = (as_format(name).dtype for name in ("float32", "float64", "int32"))
+_INT32_ROW, _FLOAT32_ROW, _FLOAT64_ROW = as_format("int32"), as_format("float32"), as_format("float64")
+_HALVES = (as_format("bfloat16"), as_format("float16"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +115,7 @@ class JaxRuleSet(LatticeRuleSet):
     def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         asks_for_types = operation.name in ("result_type", "promote_types")
         to_known_power = operation.name == "pow" and operands[1].dtype is None and operands[1].category == "integer"
-        default = as_format(self._hold(self.defaults["int*"]))
+        default = as_format(self._as_held("int*", self.held_as))
         converted = () if asks_for_types else operands[:1] if to_known_power else operands
         beyond = [letter(i) for i, operand in enumerate(converted) if not _int_fits(operand, default)]
         if beyond:
@@ -129,6 +133,26 @@ class JaxRuleSet(LatticeRuleSet):
             if as_format(target).category == "integer" and not _int_fits(operand, as_format(target))
         ]
         return replace(verdict, reason=(*verdict.reason, *wrapping))
+
+    def _number_steps(
+        self, operation: Operation, operands: tuple[Operand, ...], position: int, target: Format
+    ) -> Steps:
+        operand = operands[position]
+        if operation.name == "pow" and position == 1 and operand.category == "integer" and operand.dtype is None:
+            return ()  # it is multiplied out
+        usual = usual_steps(operand.category, target)
+        if operand.category not in WEAK_NAMES.values():
+            return usual
+        # Where 64 bits are explicit a number is taken whole, as by compiled JAX; eager JAX holds it in 32 bits first.
+        default = self.defaults[weak_name(operand.category)]
+        first = as_format(self.held_as.get(default, default)).component
+        if operand.category == "integer":
+            # An int32 is the same number in all formats that the usual way goes through.
+            if not _int_fits(operand, first):
+                return ()  # JAX raises; here only types are asked for
+            return usual if _int_fits(operand, _INT32_ROW) or not target.is_inexact else (first, *_from_wide(target))
+        # A float64 is what a Python float is already.
+        return usual if first is target else (*((first,) if first is not _FLOAT64_ROW else ()), *_from_wide(target))
 
     def _to_known_power(self, operation: Operation, base: Operand, exponent: Operand) -> Verdict:
         """A power whose exponent is a Python int: JAX multiplies, and the int itself takes no dtype."""
@@ -166,10 +190,12 @@ class JaxRuleSet(LatticeRuleSet):
         if row.category == "integer" and row.bits < _NARROWEST_BITS:
             return None
         wide = row.bits >= _WIDE_INTEGER_BITS
-        return as_format(self._hold(str(_FLOAT_OF_WIDE if wide else _FLOAT_OF_NARROW))).dtype
+        return as_format(self._as_held(str(_FLOAT_OF_WIDE if wide else _FLOAT_OF_NARROW), self.held_as)).dtype
 
-    def _hold(self, name: str) -> str:
-        return self.held_as.get(name, name)
+
+def _from_wide(target: Format) -> Steps:
+    """How XLA converts what JAX has made of a number: to 16 bits by way of float32."""
+    return (_FLOAT32_ROW, target) if target in _HALVES else (target,)
 
 
 def _int_fits(operand: Operand, row: Format) -> bool:
@@ -189,38 +215,52 @@ JAX_X64 = JaxRuleSet(
     stands_in=LOSSES_AS_DIVISION,
     library=_LIBRARY,
 )
-JAX_X32 = JaxRuleSet(
+JAX_X32 = replace(
+    JAX_X64,
     name="jax-x32",
     summary="JAX as it starts, with jax_enable_x64 off: 64-bit dtypes are held in 32 bits",
-    source="JAX 0.10",
     # No 64-bit type is made from narrower ones: uint32 meets the signed integers in int32.
     lattice=_with_small_formats(_X64_EDGES | {"uint32": ("int32", "uint64")}),
-    defaults=_DEFAULTS,
     held_as={"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"},
-    held_because="JAX's x64 is off",
-    accepts=_ACCEPTS,
-    stands_in=LOSSES_AS_DIVISION,
-    library=_LIBRARY,
+    held_because="these are the rules of JAX with x64 off",
 )
 # A rule set, and no option of the two above: the lattice is that of x64 off, but 64 bits are held as they are.
-JAX_EXPLICIT_X64 = JaxRuleSet(
+JAX_EXPLICIT_X64 = replace(
+    JAX_X64,
     name="jax-explicit-x64",
     summary="JAX with jax_enable_x64 off and jax_explicit_x64_dtypes='allow': 64 bits only where they are asked for",
-    source="JAX 0.10",
-    lattice=_with_small_formats(_X64_EDGES | {"uint32": ("int32", "uint64")}),
-    defaults=weak_defaults("int32", "float32", "complex64"),
-    accepts=_ACCEPTS,
-    stands_in=LOSSES_AS_DIVISION,
-    library=_LIBRARY,
+    lattice=JAX_X32.lattice,
+    held_as=weak_defaults("int32", "float32", "complex64"),
 )
-JAX_STRICT = JaxRuleSet(
-    name="jax-strict",
-    summary="JAX with jax_numpy_dtype_promotion='strict' and x64 on: equal dtypes and Python numbers only",
-    source="JAX 0.10",
-    lattice=_strict(),
-    defaults=_DEFAULTS,
-    joins_defaults=False,
-    accepts=_ACCEPTS,
-    stands_in=LOSSES_AS_DIVISION,
-    library=_LIBRARY,
-)
+
+
+def _strict_twin(rules: JaxRuleSet, setup: str) -> JaxRuleSet:
+    """The same rules under strict promotion."""
+    return replace(
+        rules,
+        name=rules.name.replace("jax-", "jax-strict-", 1),
+        summary=f"JAX with jax_numpy_dtype_promotion='strict' and {setup}: equal dtypes and Python numbers only",
+        lattice=_STRICT,
+        joins_defaults=False,
+    )
+
+
+_STRICT = _strict_lattice()
+JAX_STRICT_X64 = _strict_twin(JAX_X64, "x64 on")
+JAX_STRICT_X32 = _strict_twin(JAX_X32, "x64 off")
+JAX_STRICT_EXPLICIT_X64 = _strict_twin(JAX_EXPLICIT_X64, "jax_explicit_x64_dtypes='allow'")
+
+
+def held_dtype(dtype: DType) -> DType:
+    """The dtype that JAX holds arrays in now where one is asked for by name; JAX does not hold 64 bits at all times.
+
+    Args:
+        dtype: the one asked for.
+
+    >>> import jax
+    >>> with jax.enable_x64(False):
+    ...     held_dtype(as_format("int64").dtype), held_dtype(as_format("int8").dtype)
+    (dtype('int32'), dtype('int8'))
+    """
+    narrower = JAX_X32.held_as.get(as_format(dtype).name)
+    return dtype if narrower is None or holds_64_bits() else as_format(narrower).dtype

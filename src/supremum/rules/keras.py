@@ -12,11 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from supremum.decisions import Verdict
-from supremum.formats import CATEGORIES, DType, as_format
+from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.lattice import Lattice
 from supremum.operands import Operand, weak_name
 from supremum.operations import OPERATIONS, Operation
 from supremum.rules.rule_set import LOSSES_AS_DIVISION, RuleSet
+from supremum.rules.storing import Storing
 
 _ORDER = Lattice(
     {
@@ -105,6 +106,10 @@ class KerasRules(RuleSet):
             return verdict
         return Verdict.accept(target, len(operands), *verdict.reason, f"{name} makes {target} of {dtype}")
 
+    def _objection_to_cast(self, value: Operand, target: Format) -> str:
+        # A float8 is no operand of sums, and is cast like any other.
+        return "" if {value.name, target.name} & {*_FLOAT8} else super()._objection_to_cast(value, target)
+
     def _float_for(self, operation: Operation, dtype: DType) -> DType:  # noqa: ARG002 (one for all)
         return _FLOAT
 
@@ -117,4 +122,7 @@ KERAS = KerasRules(
     | dict.fromkeys(("bitwise_left_shift", "bitwise_right_shift"), CATEGORIES[:2]),
     stands_in={"positive": "negative", "copysign": "atan2"} | LOSSES_AS_DIVISION,
     library="Keras",
+    # `Variable.assign` casts what it is given, `assign_add` assigns a sum (keras/src/backend/common/variables.py).
+    in_place=Storing.CAST,
+    item=Storing.CAST,
 )

@@ -23,7 +23,8 @@ class LatticeRuleSet(RuleSet):
         lattice: the order; nodes are names of formats and of weak kinds.
         defaults: the format a weak kind takes when nothing stronger is around.
         held_as: the format the runtime really holds where it differs from the one named, such as int32 for int64 in
-            JAX with x64 off. Questions about types alone ignore it.
+            JAX with x64 off; under the name of a weak kind where only its default differs. Questions about types alone
+            ignore it.
         held_because: half a sentence on why, for explanations.
         joins_defaults: whether weak operands alone meet as the formats that hold them, rather than as weak kinds.
     """
@@ -38,7 +39,10 @@ class LatticeRuleSet(RuleSet):
 
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         held_as: Mapping[str, str] = {} if operation.types_only else self.held_as
-        held = [self._held(operand, held_as) for operand in operands]
+        held = [
+            self._as_held(operand.name if operand.dtype is None else str(operand.dtype), held_as)
+            for operand in operands
+        ]
         narrowed = [
             f"{operand.name} is held as {name}: {self.held_because}"
             for operand, name in zip(operands, held, strict=True)
@@ -59,15 +63,15 @@ class LatticeRuleSet(RuleSet):
         if met is None:
             return Verdict(None, (), (*narrowed, self._no_join(nodes)))
         weak = all_weak or met in WEAK_NAMES
-        default = self.defaults.get(met, met)
-        dtype = as_format(held_as.get(default, default)).dtype
+        dtype = as_format(self._as_held(met, held_as)).dtype
         paths = tuple(self.lattice.path(node, met) for node in nodes)
         reason = (*narrowed, *self._account(nodes, met, dtype, paths, all_weak))
         return Verdict(ResultType(dtype, weak), (dtype,) * len(operands), reason, paths)
 
-    def _held(self, operand: Operand, held_as: Mapping[str, str]) -> str:
-        name = self.defaults[operand.name] if operand.dtype is None else str(operand.dtype)
-        return held_as.get(name, name)
+    def _as_held(self, name: str, held_as: Mapping[str, str]) -> str:
+        """The format that a format or weak kind is held in."""
+        default = self.defaults.get(name, name)
+        return held_as.get(name, held_as.get(default, default))
 
     def _account(
         self, nodes: list[str], met: str, dtype: DType, paths: tuple[tuple[str, ...], ...], all_weak: bool

@@ -14,12 +14,16 @@ from dataclasses import dataclass
 
 from supremum.decisions import ResultType, Verdict, letter
 from supremum.formats import Format, as_format
+from supremum.number_conversion import Steps, usual_steps
 from supremum.operands import WEAK_NAMES, Operand
 from supremum.operations import Operation
-from supremum.rules.numpy_casts import common_of_all, default_of, has_cast
+from supremum.rules.numpy_casts import casts_same_kind, common_of_all, default_of, has_cast, objection_to_cast
 from supremum.rules.numpy_loops import FUNCTIONS, compares_by_value, find_loop, listed
 from supremum.rules.rule_set import LOSSES_AS_DIVISION, RuleSet, given
-from supremum.rules.values import converts, interval
+from supremum.rules.storing import Storing
+from supremum.rules.values import converts, fits, interval
+
+_INT32, _INT64, _UINT64, _FLOAT32 = (as_format(name) for name in ("int32", "int64", "uint64", "float32"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +74,38 @@ class NumpyRules(RuleSet):
         verdict = given(operation, Verdict(ResultType(compute[0]), compute, (reason,)))
         return verdict if compares_by_value(operation.name, nodes) else _with_numbers_checked(verdict, operands)
 
+    def _number_steps(
+        self, operation: Operation, operands: tuple[Operand, ...], position: int, target: Format
+    ) -> Steps:
+        operand = operands[position]
+        nodes = tuple(each.name for each in operands)
+        if operation.name in FUNCTIONS and len(nodes) > 1 and compares_by_value(operation.name, nodes):
+            return ()
+        if not _is_taken(operand, target.name):
+            return ()  # where a type alone is asked for; every function raises
+        if operation.name == "where" and target is _FLOAT32 and isinstance(operand.value, int):
+            # It moves integers, which rounds them once; functions round twice.
+            wide = next((row for row in (_INT64, _UINT64) if fits(operand.value, row)), None)
+            if wide is not None and not fits(operand.value, _INT32):
+                return (wide, target)
+        return usual_steps(operand.category, target)
+
+    def ignores_bound(self, array: Operand, bound: Operand, *, is_lower: bool) -> bool:
+        """As in the base class: an int that no element of an integer array is beyond (`_clip` in `_methods.py`)."""
+        if array.dtype is None or not array.format.is_builtin or not isinstance(bound.value, int):
+            return False
+        is_integer = array.category == bound.category == "integer"
+        return is_integer and (bound.value <= array.format.min if is_lower else bound.value >= array.format.max)
+
+    def _takes_bound(self, bound: Operand, target: Format) -> bool:
+        return _is_taken(bound, target.name)
+
+    def _is_same_kind(self, source: Format, target: Format) -> bool:
+        return casts_same_kind(source.name, target.name)
+
+    def _objection_to_cast(self, value: Operand, target: Format) -> str:
+        return objection_to_cast(value, target)
+
     def _is_castable(self, operand: Operand, target: Format, *, may_cut: bool) -> bool:
         return has_cast(operand, target) and super()._is_castable(operand, target, may_cut=may_cut)
 
@@ -106,4 +142,6 @@ NUMPY = NumpyRules(
     source="NumPy 2, ml_dtypes 0.6",
     stands_in=LOSSES_AS_DIVISION,
     library="NumPy",
+    in_place=Storing.SAME_KIND,  # the default of `casting` (numpy/_core/src/umath/ufunc_object.c)
+    item=Storing.CAST,  # `array_assign_subscript` casts unsafely (numpy/_core/src/multiarray/mapping.c)
 )

@@ -124,6 +124,45 @@ def has_cast(operand: Operand, target: Format) -> bool:
     return target.is_builtin or operand.format.is_builtin or casts_safely(operand.name, target.name)
 
 
+def _has_any_cast(source: str, target: str) -> bool:
+    """Whether there is a cast between two formats of ml_dtypes, or of NumPy's own, safe or not."""
+    rows = as_format(source), as_format(target)
+    if any(row.is_builtin for row in rows) or casts_safely(source, target) or "bfloat16" in (source, target):
+        return True
+    categories = [row.category for row in rows]
+    if _ALONE in (source, target) or categories == ["integer", "integer"]:
+        return False
+    return not (_LACKS_INT4 in (source, target) and "integer" in categories)
+
+
+def objection_to_cast(value: Operand, target: Format) -> str:
+    """Why NumPy has no cast of a value to a format, safe or not; empty where it has one."""
+    if value.is_python_scalar or _has_any_cast(str(value.dtype), target.name):
+        return ""
+    return f"NumPy has no cast from {value.dtype} to {target}"
+
+
+# The formats of ml_dtypes that it registers fewer casts for.
+_ALONE, _LACKS_INT4 = "float8_e8m0fnu", "float6_e2m3fn"
+# In the order of `dtype_kind_to_simplified_ordering`; the kind of ml_dtypes' complex formats, "W", has no place in it.
+_KINDS = "buifcV"
+
+
+def casts_same_kind(source: str, target: str) -> bool:
+    """Whether NumPy casts one format to another with `casting="same_kind"`, as in-place operators and `out=` do.
+
+    Source: NumPy 2 (`numpy/_core/src/multiarray/convert_datatype.c`, `PyArray_LegacyCanCastTypeTo`).
+
+    >>> casts_same_kind("float64", "float32"), casts_same_kind("int8", "uint8"), casts_same_kind("uint8", "int8")
+    (True, False, True)
+    """
+    if casts_safely(source, target):
+        return True
+    kinds = as_format(source).dtype.kind, as_format(target).dtype.kind
+    is_ordered = all(kind in _KINDS for kind in kinds) and _KINDS.index(kinds[0]) <= _KINDS.index(kinds[1])
+    return is_ordered and _has_any_cast(source, target)
+
+
 def first_for(sources: Iterable[str]) -> str | None:
     """The first of NumPy's own types that all the given formats cast to safely."""
     targets = [_SAFE_CASTS[source] for source in sources]

@@ -24,9 +24,19 @@ from supremum.decisions import ResultType, Verdict, letter
 from supremum.formats import Format, Kind, as_format
 from supremum.operands import WEAK_NAMES, Operand, Scalar
 from supremum.operations import Operation
-from supremum.rules.numpy_casts import asked, casts_safely, common, common_of_all, default_of, has_cast
+from supremum.rules.numpy_casts import (
+    asked,
+    casts_safely,
+    casts_same_kind,
+    common,
+    common_of_all,
+    default_of,
+    has_cast,
+    objection_to_cast,
+)
 from supremum.rules.numpy_loops import FUNCTIONS, Search, candidates, find_loop, listed
 from supremum.rules.rule_set import LOSSES_AS_DIVISION, RuleSet, given
+from supremum.rules.storing import Storing
 from supremum.rules.values import fits
 
 _ROUNDING = ("ceil", "floor", "trunc")
@@ -102,6 +112,12 @@ class NumpyLegacyRules(RuleSet):
 
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         return self._judge(operation, operands)
+
+    def _is_same_kind(self, source: Format, target: Format) -> bool:
+        return casts_same_kind(source.name, target.name)
+
+    def _objection_to_cast(self, value: Operand, target: Format) -> str:
+        return super()._objection_to_cast(value, target) or objection_to_cast(value, target)
 
     def _is_castable(self, operand: Operand, target: Format, *, may_cut: bool) -> bool:
         return has_cast(operand, target) and super()._is_castable(operand, target, may_cut=may_cut)
@@ -275,4 +291,6 @@ NUMPY_LEGACY = NumpyLegacyRules(
     source="NumPy 1.26.4, ml_dtypes 0.5.4",
     stands_in=LOSSES_AS_DIVISION,
     library="NumPy",
+    in_place=Storing.SAME_KIND,  # the default of `casting` since NumPy 1.10
+    item=Storing.CAST,  # a Python int that does not fit is wrapped around, with a DeprecationWarning
 )

@@ -21,6 +21,7 @@ from supremum.lattice import Lattice
 from supremum.operands import Operand
 from supremum.operations import OPERATIONS, Operation
 from supremum.rules.rule_set import RuleSet, given
+from supremum.rules.storing import Storing
 
 _ORDER = Lattice(
     {
@@ -247,4 +248,5 @@ PADDLE = PaddleRuleSet(
     summary="PaddlePaddle 3: tensors with dimensions are promoted only between floats and with complex",
     source="PaddlePaddle 3.3.1, paddle/phi/common/type_promotion.h; spec/paddle-type-promotion.md",
     accepts=_ACCEPTS,
+    item=Storing.CAST,  # in place, `a.add_(b)` changes the dtype of `a`, and `a += b` makes a new tensor
 )

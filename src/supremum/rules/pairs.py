@@ -7,6 +7,7 @@ every rule set keeps for itself are the next best thing.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -14,18 +15,43 @@ import numpy as np
 
 from supremum.formats import DType
 from supremum.operands import Operand, as_operand
-from supremum.rules.registry import FOLLOWS_JAX
+from supremum.rules.registry import FOLLOWING, question
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.scope import get_rules
 
-PAIRS: dict[str | RuleSet, dict[tuple[Any, ...], DType]] = {}
+
+class Following:
+    """An answer that depends on JAX's flags.
+
+    Args:
+        ask: what is asked of them.
+        answers: by what that gives; None for those of rules that refuse.
+    """
+
+    __slots__ = ("answers", "ask")
+
+    def __init__(self, ask: Callable[[], Hashable], answers: Mapping[Hashable, DType | None]) -> None:
+        self.ask = ask
+        self.answers = answers
+
+    def __call__(self) -> DType:
+        """The answer now.
+
+        Raises:
+            KeyError: where it has to be asked of the rules, which refuse.
+        """
+        found = self.answers[self.ask()]
+        if found is None:
+            raise KeyError
+        return found
+
+
+PAIRS: dict[str | RuleSet, dict[tuple[Any, ...], Any]] = {}
 """Per rules asked for, answers by both dtypes (NumPy arrays), or by both dtypes and both weak flags (JAX arrays)."""
 
 
 def remember(rules: str | RuleSet, a: Any, b: Any) -> None:
     """Keep the answer for two arrays; what are not two NumPy or two JAX arrays is passed over.
-
-    Under the name `"jax"`, which may mean another rule set at the next call, an answer is kept only if all agree.
 
     Args:
         rules: what was asked for.
@@ -36,19 +62,28 @@ def remember(rules: str | RuleSet, a: Any, b: Any) -> None:
     kind = cast("type[object]", type(a))
     if kind is not type(b):
         return
-    if kind is np.ndarray:
+    in_jax = kind is not np.ndarray
+    if not in_jax:
         key = (a.dtype, b.dtype)
     elif _is_jax_array(a):
         key = (a.aval.dtype, b.aval.dtype, a.aval.weak_type, b.aval.weak_type)
     else:
         return
-    names = ("jax-x64", "jax-x32", "jax-explicit-x64") if rules == FOLLOWS_JAX else (rules,)
-    answers = {_answer(get_rules(name), as_operand(a), as_operand(b)) for name in names}
-    if len(answers) > 1:
-        return
-    answer = answers.pop()
+    answer: Any
+    if isinstance(rules, str) and rules in FOLLOWING and in_jax:
+        answer = _following({name: _answer(get_rules(name), as_operand(a), as_operand(b)) for name in FOLLOWING[rules]})
+    else:
+        answer = _answer(get_rules(rules, in_jax=in_jax), as_operand(a), as_operand(b))
     if answer is not None:
         PAIRS.setdefault(rules, {})[key] = answer
+
+
+def _following(answers: Mapping[str, DType | None]) -> Following | DType | None:
+    """The answer for a name that may mean another rule set at the next call, from those of all that it may mean."""
+    asked = question(answers)
+    if asked is None:
+        return next(iter(answers.values()))
+    return Following(asked.ask, {asked.told(name): answer for name, answer in answers.items()})
 
 
 def _answer(rules: RuleSet, a: Operand, b: Operand) -> DType | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import sys
-from functools import cache
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 from supremum.errors import UnknownNameError
+from supremum.rules.jax_flags import is_explicit_x64, is_strict, is_x64
 from supremum.rules.rule_set import RuleSet
 
 # Name: module in this package, and the value in it.
@@ -15,7 +16,9 @@ HOMES: dict[str, tuple[str, str]] = {
     "jax-x64": ("jax", "JAX_X64"),
     "jax-x32": ("jax", "JAX_X32"),
     "jax-explicit-x64": ("jax", "JAX_EXPLICIT_X64"),
-    "jax-strict": ("jax", "JAX_STRICT"),
+    "jax-strict-x64": ("jax", "JAX_STRICT_X64"),
+    "jax-strict-x32": ("jax", "JAX_STRICT_X32"),
+    "jax-strict-explicit-x64": ("jax", "JAX_STRICT_EXPLICIT_X64"),
     "numpy": ("numpy", "NUMPY"),
     "numpy-legacy": ("numpy_legacy", "NUMPY_LEGACY"),
     "torch": ("torch", "TORCH"),
@@ -29,56 +32,91 @@ HOMES: dict[str, tuple[str, str]] = {
     "paddle": ("paddle", "PADDLE"),
     "array-api": ("array_api", "ARRAY_API"),
 }
+_WIDTHS = ("x64", "x32", "explicit-x64")
+_STANDARD, _STRICT = (tuple(f"jax-{kind}{width}" for width in _WIDTHS) for kind in ("", "strict-"))
 FOLLOWS_JAX = "jax"
-"""The name that stands for `jax-x64`, `jax-x32` or `jax-explicit-x64`, whichever JAX's own flags say."""
+"""The name of the rules that follow all of JAX's flags."""
+FOLLOWING: dict[str, tuple[str, ...]] = {FOLLOWS_JAX: (*_STANDARD, *_STRICT), "jax-strict": _STRICT}
+"""The names that follow JAX's flags, and the rule sets that each may stand for."""
 
 
 def rule_names() -> tuple[str, ...]:
     """Every name of a rule set."""
-    return (FOLLOWS_JAX, *HOMES)
+    return (*FOLLOWING, *HOMES)
 
 
-def canonical_name(name: Any) -> str:
-    """The name of the rule set itself: `"jax"` becomes the one that JAX's flag says at the time.
+def canonical_name(name: Any, *, in_jax: bool = True) -> str:
+    """The name of the rule set itself: `"jax"` and `"jax-strict"` become the one that JAX's flags say at the time.
+
+    Args:
+        name: the name.
+        in_jax: whether JAX holds the arrays, or there are none. What another library holds has 64 bits whatever JAX's
+            flags say: they become `"jax-x64"` and `"jax-strict-x64"`.
 
     Raises:
         UnknownNameError: for a name that is none; the message has the near ones.
     """
     if not isinstance(name, str):
         raise UnknownNameError("rule set", name, rule_names())
-    if name == FOLLOWS_JAX:
-        return name_of_jax()
+    if name in FOLLOWING:
+        return name_of_jax(strict=name != FOLLOWS_JAX) if in_jax else FOLLOWING[name][0]
     if name not in HOMES:
         raise UnknownNameError("rule set", name, rule_names())
     return name
 
 
-def is_x64() -> bool:
-    """What JAX's flag says; True where JAX has not been imported, which it is not for this.
+def name_of_jax(*, strict: bool = False) -> str:
+    """The rule set that JAX's flags say.
 
-    A program that has not imported it has set no flag of its either.
+    Args:
+        strict: whether it is a strict one whatever the flag for that says.
     """
-    jax = sys.modules.get("jax")
-    return jax is None or not hasattr(jax, "config") or jax.config.jax_enable_x64
+    names = _STRICT if strict or is_strict() else _STANDARD
+    return names[0] if is_x64() else names[2] if is_explicit_x64() else names[1]
 
 
-def name_of_jax() -> str:
-    """The rule set that JAX's flags say."""
-    return "jax-x64" if is_x64() else "jax-explicit-x64" if _allows_explicit_x64() else "jax-x32"
+class Question(NamedTuple):
+    """What tells rule sets of JAX apart.
+
+    Args:
+        ask: a function that asks JAX's flags.
+        told: what it gives when they mean the rule set of a name.
+    """
+
+    ask: Callable[[], Hashable]
+    told: Callable[[str], Hashable]
 
 
-def holds_64_bits() -> bool:
-    """Whether JAX holds 64 bits where they are asked for: with x64 on, or where its other flag allows it."""
-    return is_x64() or _allows_explicit_x64()
+def question(answers: Mapping[str, Hashable]) -> Question | None:
+    """What tells the answers of rule sets apart that a name may stand for; it asks as few flags as will do.
+
+    Args:
+        answers: what each of them says, by name; all of those that one name of `FOLLOWING` may stand for.
+
+    Returns:
+        The question; None where all say the same.
+    """
+    if len(set(answers.values())) == 1:
+        return None
+    questions = (
+        Question(is_strict, _STRICT.__contains__),
+        Question(is_x64, (_STANDARD[0], _STRICT[0]).__contains__),
+        Question(partial(name_of_jax, strict=_STANDARD[0] not in answers), str),
+    )
+    return next(each for each in questions if _tells_apart(each, answers))
 
 
-def _allows_explicit_x64() -> bool:
-    mode: Any = getattr(sys.modules["jax"].config, "jax_explicit_x64_dtypes", None)  # older ones have no such flag
-    return mode is not None and mode is mode.__class__.ALLOW
+def _tells_apart(asked: Question, answers: Mapping[str, Hashable]) -> bool:
+    known: dict[Hashable, Hashable] = {}
+    return all(known.setdefault(asked.told(name), answer) == answer for name, answer in answers.items())
 
 
-def find_rules(name: str) -> RuleSet:
+def find_rules(name: str, *, in_jax: bool = True) -> RuleSet:
     """The rule set of a name.
+
+    Args:
+        name: the name.
+        in_jax: as for `canonical_name`.
 
     Raises:
         UnknownNameError: for a name that is none; the message has the near ones.
@@ -90,7 +128,7 @@ def find_rules(name: str) -> RuleSet:
         ...
     supremum.errors.UnknownNameError: unknown rule set 'jax-64': did you mean 'jax-x64'?
     """
-    return _load(canonical_name(name))
+    return _load(canonical_name(name, in_jax=in_jax))
 
 
 @cache

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from typing import Any, ClassVar
 
-from supremum.decisions import Conversion, Decision, Fix, Verdict
+from supremum.decisions import Conversion, Decision, Fix, ResultType, Verdict, letter
 from supremum.errors import ArgumentError
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
+from supremum.number_conversion import Steps, usual_steps
 from supremum.operands import Operand
-from supremum.operations import Operation, Result, as_operation
-from supremum.rules.values import stores
+from supremum.operations import ASSIGN, Operation, Result, as_operation
+from supremum.rules.storing import Storing, account, find_fix, is_no_higher, objection, objection_to_loss
+from supremum.rules.values import fits, interval, stores
 
 _BOOL = as_format("bool").dtype
 LOSSES_AS_DIVISION: dict[str, str] = dict.fromkeys(("huber_loss", "poisson_nll_loss", "l1_loss", "mse_loss"), "divide")
@@ -32,6 +34,8 @@ class RuleSet(ABC):
         stands_in: for functions that the framework does not have, the one each is decided as. It takes what that one
             takes, but nothing above the categories of its own row.
         library: where the framework does not have them, for explanations.
+        in_place: what in-place operators and `out=` store in an array.
+        item: what assignment to elements stores in it.
     """
 
     weak_arrays: ClassVar[bool] = False
@@ -46,6 +50,8 @@ class RuleSet(ABC):
     accepts: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]], kw_only=True)
     stands_in: Mapping[str, str] = field(default_factory=dict[str, str], kw_only=True)
     library: str = field(default="", kw_only=True)
+    in_place: Storing = field(default=Storing.KEPT, kw_only=True)
+    item: Storing = field(default=Storing.KEPT, kw_only=True)
     _verdicts: dict[Hashable, Verdict] = field(default_factory=dict[Hashable, Verdict], init=False, repr=False)
 
     @staticmethod
@@ -83,12 +89,21 @@ class RuleSet(ABC):
 
         return own_rules(name, edges, defaults or {}, summary)
 
-    def decide(self, operation: str | Operation | None, operands: Sequence[Operand]) -> Decision:
+    def decide(
+        self,
+        operation: str | Operation | None,
+        operands: Sequence[Operand],
+        into: Operand | None = None,
+        storing: Storing | None = None,
+    ) -> Decision:
         """Decide one call: the one place where dtypes come from.
 
         Args:
             operation: a name from `supremum.operations`, or None where no particular operation is meant.
             operands: at least one.
+            into: what the result is written into, as `a += b`, `out=` and `a[0] = b` do: an array, which keeps its
+                dtype; None for a new array. Of the operation "assign" the operand is the value.
+            storing: what may be stored in it; None for what the framework stores in an array. A `Variable` takes less.
 
         Returns:
             The decision, or the refusal, with its account.
@@ -105,11 +120,132 @@ class RuleSet(ABC):
         seen = tuple(operands)
         if not self.weak_arrays:
             seen = tuple(replace(o, weak=False) if o.weak and o.dtype is not None else o for o in seen)
+        if into is not None or row is ASSIGN:
+            return self._decide_into(row, seen, into, storing)
         key = (row.name, *map(self._key, seen))
         verdict = self._verdicts.get(key)
         if verdict is None:
-            verdict = self._verdicts[key] = self._settle(row, seen)
+            verdict = self._verdicts[key] = self._with_number_steps(row, seen, self._settle(row, seen))
         return Decision(self.name, row.name, seen, verdict, partial(self._find_fix, row, seen))
+
+    def decide_clip(self, operands: Sequence[Operand]) -> Decision:
+        """Decide `clip`: all operands meet, and Python numbers must fit where the framework asks for it.
+
+        Args:
+            operands: the array, and its bounds.
+        """
+        decision = replace(self.decide(None, operands), operation="clip")
+        for i, (operand, dtype) in enumerate(zip(operands, decision.verdict.compute, strict=False)):
+            if operand.value is not None and not self._takes_bound(operand, as_format(dtype)):
+                why = f"the Python number {letter(i)} is out of range for {dtype}"
+                refused = Verdict.refuse(*decision.reason, why, overflow=True)
+                return replace(decision, verdict=replace(refused, fix=self._fix_of_clip(operands)))
+        return decision
+
+    def ignores_bound(self, array: Operand, bound: Operand, *, is_lower: bool) -> bool:  # noqa: ARG002
+        """Whether `clip` leaves a bound out because no element is beyond it.
+
+        Args:
+            array: what is clipped.
+            bound: the bound.
+            is_lower: whether it is the lower one.
+        """
+        return False
+
+    def _takes_bound(self, bound: Operand, target: Format) -> bool:  # noqa: ARG002
+        """Whether `clip` converts a Python number to the format it computes in; where not, it raises."""
+        return True
+
+    def _fix_of_clip(self, operands: Sequence[Operand]) -> Fix | None:
+        numbers = [operand for operand in operands[1:] if operand.value is not None]
+        for dtype in _targets(tuple(operands)):
+            row = as_format(dtype)
+            is_wider = row.category == operands[0].category and row.holds(operands[0].format)
+            if is_wider and all(self._takes_bound(number, row) for number in numbers):
+                return Fix((Conversion.of(0, operands[0], dtype),))
+        return None
+
+    def _decide_into(
+        self, operation: Operation, operands: tuple[Operand, ...], into: Operand | None, storing: Storing | None
+    ) -> Decision:
+        if into is None or into.dtype is None:
+            raise ArgumentError(f"{operation.name} needs an array that it writes into: give into=")
+        # Its dtype stays, weak or not.
+        target = replace(into, weak=False, value=None, held=None)
+        how = storing or (self.item if operation is ASSIGN else self.in_place)
+        values = (None if each.value is None else interval(each.value) for each in operands)
+        key = ("into", operation.name, how, self._key(target), *zip(map(self._key, operands), values, strict=True))
+        verdict = self._verdicts.get(key)
+        if verdict is None:
+            settled = self._settle_into(operation, operands, target, how)
+            verdict = self._verdicts[key] = self._with_number_steps(operation, operands, settled)
+        fix = partial(self._find_fix_into, operation, operands, target, how)
+        return Decision(self.name, operation.name, operands, verdict, fix, target)
+
+    def _find_fix_into(
+        self, operation: Operation, operands: tuple[Operand, ...], into: Operand, how: Storing
+    ) -> Fix | None:
+        """Casts after which the result can be stored; nothing is cut off from a number."""
+        return find_fix(
+            operands,
+            into,
+            lambda operand, row: self._is_castable(operand, row, may_cut=False),
+            lambda fixed: self._settle_into(operation, fixed, into, how),
+        )
+
+    def _settle_into(self, operation: Operation, operands: tuple[Operand, ...], into: Operand, how: Storing) -> Verdict:
+        """The verdict on a call whose result is written into something."""
+        if operation is ASSIGN:
+            return self._assigned(operands[0], into, how)
+        met = self._settle(operation, operands)
+        if met.result is None:
+            return met
+        source, target = as_format(met.result.dtype), into.format
+        if why := objection(how, source, target, self._is_same_kind):
+            return Verdict.refuse(*met.reason, why)
+        reason = (*met.reason, *account(how, source, target))
+        stored = None if source is target else source.dtype
+        return replace(met, result=ResultType(target.dtype), reason=reason, stored=stored)
+
+    def _assigned(self, value: Operand, into: Operand, how: Storing) -> Verdict:
+        """The verdict on a value that is assigned to elements of an array."""
+        target = into.format
+        if how is Storing.KEPT:
+            met = self._brought(into, value)
+            if met.result is None:
+                return met
+            if met.result.dtype != target.dtype:
+                why = objection(how, as_format(met.result.dtype), target, self._is_same_kind)
+                return Verdict.refuse(*met.reason, why)
+            reason = met.reason
+        else:
+            if why := self._objection_to_cast(value, target):
+                return Verdict.refuse(why)
+            if why := objection_to_loss(str(value), value.category, target):
+                return Verdict.refuse(why)
+            reason = (how.value,)
+        if value.is_python_scalar and value.value is not None and not fits(value.value, target):
+            return Verdict.refuse(*reason, f"{value} is out of range of {target}", overflow=True)
+        return Verdict.accept(target.dtype, 1, *reason)
+
+    def _is_same_kind(self, source: Format, target: Format) -> bool:
+        """Whether in-place operators cast a format to another, in a framework to which kinds matter."""
+        return is_no_higher(source, target)
+
+    def _brought(self, into: Operand, value: Operand) -> Verdict:
+        """Where a value meets what it is assigned to, by the types, else as the runtime holds them."""
+        by_type = self._judge(as_operation("promote_types"), (into, value))
+        if by_type.result is not None and by_type.result.dtype == into.dtype:
+            return by_type
+        return self._judge(as_operation("result_type"), (into, value))
+
+    def _objection_to_cast(self, value: Operand, target: Format) -> str:
+        """Why the framework has no cast of a value to a format at all; empty where it has one."""
+        for operand in (value, Operand(target.category, target.dtype)):
+            met = self._judge(as_operation("result_type"), (operand,))
+            if met.result is None and not operand.is_python_scalar:
+                return " ".join(met.reason)
+        return ""
 
     def __reduce__(self) -> Any:
         from supremum.rules.registry import HOMES, find_rules  # it imports this module
@@ -126,6 +262,34 @@ class RuleSet(ABC):
     def _key(self, operand: Operand) -> Hashable:
         """All that this rule set's verdict depends on; rule sets that look at more say so by overriding it."""
         return (operand.category, operand.dtype, operand.weak, operand.is_python_scalar)
+
+    def _with_number_steps(self, operation: Operation, operands: tuple[Operand, ...], verdict: Verdict) -> Verdict:
+        if verdict.result is None or not any(operand.is_python_scalar for operand in operands):
+            return verdict
+        steps = tuple(
+            self._number_steps(operation, operands, position, as_format(dtype).component)
+            if operands[position].is_python_scalar
+            else ()
+            for position, dtype in enumerate(verdict.compute)
+        )
+        return replace(verdict, number_steps=steps)
+
+    def _number_steps(
+        self,
+        operation: Operation,  # noqa: ARG002 (rule sets whose operations differ override this)
+        operands: tuple[Operand, ...],
+        position: int,
+        target: Format,
+    ) -> Steps:
+        """The formats that a Python number is converted to, in their order.
+
+        Args:
+            operation: what is computed.
+            operands: of what.
+            position: which of them is the number.
+            target: the format it is computed in, or the components of that.
+        """
+        return usual_steps(operands[position].category, target)
 
     @abstractmethod
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-import sys
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, ParamSpec, Protocol, TypeVar
 
+from supremum.blocks import Block, Blocks, calls_within
 from supremum.rules.registry import FOLLOWS_JAX, canonical_name, find_rules
 from supremum.rules.rule_set import RuleSet
 
@@ -25,48 +23,65 @@ class Watcher(Protocol):
         ...
 
 
-class Scope:
+class Scope(Block):
     """The rules of a `with` block, and the block around it; the outermost one holds the default of the process.
 
     Args:
         rules: the rules.
         outer: the block around it.
         watcher: who watches it; None for who watches the block around it.
+        owner: who takes it away again.
     """
 
-    __slots__ = ("key", "outer", "rules", "watcher")
+    __slots__ = ("_own_watcher", "rules", "watcher")
 
-    def __init__(self, rules: str | RuleSet, outer: Scope | None, watcher: Watcher | None = None) -> None:
+    def __init__(
+        self, rules: str | RuleSet, outer: Scope | None, watcher: Watcher | None = None, owner: object = None
+    ) -> None:
         self.rules = rules
-        self.outer = outer
+        self._own_watcher = watcher
         self.watcher = outer.watcher if watcher is None and outer is not None else watcher
-        # What prepared operations are kept by: nothing that is prepared is found while somebody watches.
-        self.key: Hashable = rules if self.watcher is None else self
+        # Prepared operations are kept by it too: nothing that is prepared is found while somebody watches.
+        super().__init__(owner, outer, rules if self.watcher is None else self)
+
+    def within(self, outer: Any) -> Scope:
+        """The same block inside another one."""
+        return Scope(self.rules, outer, self._own_watcher, self.owner)
+
+
+def _fix(scope: Scope) -> str:
+    rules = repr(scope.rules if isinstance(scope.rules, str) else scope.rules.name)
+    return f"the rules {rules} are in force in this task: decorate its coroutine function with @use_rules({rules})"
 
 
 _PROCESS = Scope(FOLLOWS_JAX, None)
-# A context variable: asyncio tasks inherit it and keep theirs apart, new threads start with the default.
-SCOPE: ContextVar[Scope] = ContextVar("rules", default=_PROCESS)
-_jax_contexts: list[Any] = []
+# Asyncio tasks inherit what is in force and keep theirs apart, new threads start with the default.
+_scopes = Blocks("rules", _PROCESS, _fix)
+SCOPE: ContextVar[Scope] = _scopes.innermost
+"""The scope in force, for who does not trace."""
+scope_in_force = _scopes.current
 
 
-def get_rules(rules: str | RuleSet | None = None) -> RuleSet:
+def get_rules(rules: str | RuleSet | None = None, *, in_jax: bool = True) -> RuleSet:
     """The rule set of a name, or the one in force.
 
     Args:
         rules: a name, a rule set (returned as it is), or None for the rules in force: those of the innermost
-            `use_rules`, else those of `set_default_rules`, else `"jax"`. `"jax"` stands for `jax-x64` or `jax-x32`,
-            whichever JAX's own flag says now; where JAX has not been imported, for `jax-x64`.
+            `use_rules`, else those of `set_default_rules`, else `"jax"`. `"jax"` and `"jax-strict"` stand for the rule
+            set that JAX's own flags say now, or will say once JAX is loaded.
+        in_jax: whether JAX holds the arrays, or there are none; it makes a difference to these two names only. For
+            arrays that another library holds they stand for `jax-x64` and `jax-strict-x64`.
 
     Raises:
         UnknownNameError: for an unknown name; the message has the near ones.
+        ScopeError: if JAX is tracing for other rules than those in force.
 
     >>> with use_rules("tf-rfc-safe"):
     ...     get_rules().name, get_rules("paddle").name
     ('tf-rfc-safe', 'paddle')
     """
-    asked = SCOPE.get().rules if rules is None else rules
-    return asked if isinstance(asked, RuleSet) else find_rules(asked)
+    asked = scope_in_force().rules if rules is None else rules
+    return asked if isinstance(asked, RuleSet) else find_rules(asked, in_jax=in_jax)
 
 
 def set_default_rules(rules: str | RuleSet) -> None:
@@ -81,9 +96,7 @@ def set_default_rules(rules: str | RuleSet) -> None:
     if not isinstance(rules, RuleSet):
         canonical_name(rules)
     _PROCESS.rules = _PROCESS.key = rules
-    context = _jax_context()
-    if context is not None:
-        context.set_global(rules)
+    _scopes.tell_all_threads(rules)
 
 
 class use_rules:  # noqa: N801 (a context manager, named like the verb it is)
@@ -95,9 +108,14 @@ class use_rules:  # noqa: N801 (a context manager, named like the verb it is)
     Raises:
         UnknownNameError: for an unknown name.
 
-    Asyncio tasks inherit the scope they are started in; new threads start from the default. Where JAX is loaded the
-    scope is part of its cache key, so that a function jitted under one rule set is traced again under another. (JAX
-    keeps its key per thread: do not hold a scope open across an `await` while other tasks call jitted functions.)
+    Asyncio tasks inherit the scope they are started in; new threads start from the default. Scopes may end in any
+    order. Where JAX is loaded the scope is part of its cache key, so that a function jitted under one rule set is
+    traced again under another.
+
+    JAX keeps that key for each thread and is not told when another task runs. So decorate a coroutine function that
+    awaits under rules and calls jitted functions: its body has its rules, and all scopes inside of it, whenever it
+    runs, and leaves none while it waits. With a bare `with` block around an `await`, a function that is traced for
+    other rules than those of its task is refused with a `ScopeError`; one that was traced before is not noticed.
 
     >>> import supremum
     >>> with use_rules("numpy"):
@@ -114,38 +132,24 @@ class use_rules:  # noqa: N801 (a context manager, named like the verb it is)
         if not isinstance(rules, RuleSet):
             canonical_name(rules)
         self.rules = rules
-        self._entered: list[Any] = []
 
     def __enter__(self) -> RuleSet:
         """Put the rules in force, and return them."""
-        self._entered.append(_enter(Scope(self.rules, SCOPE.get())))
+        _scopes.enter(Scope(self.rules, SCOPE.get(), owner=self))
         return get_rules(self.rules)
 
     def __exit__(self, *exception: object) -> None:
-        """Put the outer rules in force again."""
-        _leave(self._entered.pop())
+        """Put the rules in force that are without these."""
+        _scopes.leave(self)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """A function that runs under these rules; of a coroutine function, one whose awaited body does."""
-        if inspect.iscoroutinefunction(function):
-
-            @functools.wraps(function)
-            async def awaited(*args: P.args, **kwargs: P.kwargs) -> Any:
-                with use_rules(self.rules):
-                    return await function(*args, **kwargs)
-
-            return awaited  # pyright: ignore[reportReturnType] (it is what R is for a coroutine function)
-
-        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-            name = function.__qualname__
-            raise TypeError(f"use_rules cannot decorate the generator {name}: write `with use_rules(...):` inside it")
-
-        @functools.wraps(function)
-        def called(*args: P.args, **kwargs: P.kwargs) -> R:
-            with use_rules(self.rules):
-                return function(*args, **kwargs)
-
-        return called
+        return calls_within(
+            function,
+            "use_rules",
+            lambda: use_rules(self.rules),
+            lambda awaited: _scopes.run(Scope(self.rules, SCOPE.get(), owner=object()), awaited),
+        )
 
 
 @contextmanager
@@ -157,39 +161,9 @@ def watching(watcher: Watcher) -> Generator[None]:
     Args:
         watcher: who.
     """
-    outer = SCOPE.get()
-    entered = _enter(Scope(outer.rules, outer, watcher))
+    outer, owner = SCOPE.get(), object()
+    _scopes.enter(Scope(outer.rules, outer, watcher, owner))
     try:
         yield
     finally:
-        _leave(entered)
-
-
-def _enter(scope: Scope) -> Any:
-    """Put a scope in force; what it gives is for leaving."""
-    SCOPE.set(scope)
-    context = _jax_context()
-    manager = None if context is None else context(scope.key)
-    if manager is not None:
-        manager.__enter__()
-    return manager
-
-
-def _leave(entered: Any) -> None:
-    outer = SCOPE.get().outer
-    assert outer is not None  # it was entered
-    SCOPE.set(outer)
-    if entered is not None:
-        entered.__exit__(None, None, None)
-    else:
-        _jax_context()  # JAX may have been loaded inside: what it traced there must not be found out here
-
-
-def _jax_context() -> Any:
-    """JAX's side of the scope, made when JAX is first seen to be loaded; None before."""
-    if not _jax_contexts and (jax := sys.modules.get("jax")) is not None and hasattr(jax, "make_user_context"):
-        context: Any = jax.make_user_context(default_value=None)
-        if _PROCESS.rules != FOLLOWS_JAX:
-            context.set_global(_PROCESS.rules)
-        _jax_contexts.append(context)
-    return _jax_contexts[0] if _jax_contexts else None
+        _scopes.leave(owner)

@@ -19,8 +19,9 @@ from dataclasses import dataclass, replace
 from supremum.decisions import ResultType, Verdict, letter
 from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.lattice import Lattice
+from supremum.number_conversion import Steps, usual_steps
 from supremum.operands import Operand
-from supremum.operations import Operation
+from supremum.operations import ASSIGN, Operation
 from supremum.rules.rule_set import LOSSES_AS_DIVISION, RuleSet
 from supremum.rules.values import fits, interval
 
@@ -54,11 +55,13 @@ _NUMBERS = {"bool": "bool", "integer": "int32", "float": "float32", "complex": "
 _INT32, _INT64, _UINT64, _FLOAT64 = (as_format(name) for name in ("int32", "int64", "uint64", "float64"))
 # Into these TensorFlow converts a Python bool; there is no reason to be seen in the list.
 _TAKES_BOOL = ("bool", "uint64", "int32", "int64", "float16", "float32", "float64", "complex128")
+_FLOAT32, _HALVES = as_format("float32"), (as_format("bfloat16"), as_format("float16"))
 _SHORT_FLOAT, _LONG_FLOAT = (as_format(name).dtype for name in ("float32", "float64"))
 _PROMOTES = frozenset(
     [
         "result_type",
         "promote_types",
+        "assign",
         "add",
         "subtract",
         "multiply",
@@ -133,6 +136,22 @@ class TensorFlowRules(RuleSet):
             return Verdict.refuse(*verdict.reason, f"TensorFlow converts no Python bool to {target}")
         is_alone = len(operands) == 1 and operands[0].weak and self.mode is not Mode.OFF
         return replace(verdict, result=ResultType(verdict.compute[0], weak=True)) if is_alone else verdict
+
+    def _number_steps(
+        self,
+        operation: Operation,  # noqa: ARG002 (all of them convert alike)
+        operands: tuple[Operand, ...],
+        position: int,
+        target: Format,
+    ) -> Steps:
+        # A number first takes the dtype of the tensor, also where both are then divided as floats.
+        tensors = [operand.format for operand in operands if not operand.is_python_scalar]
+        if target.is_inexact and tensors and operands[position].category == tensors[0].category == "integer":
+            return (tensors[0], target)
+        return (_FLOAT32, target) if target in _HALVES else usual_steps(operands[position].category, target)
+
+    def _brought(self, into: Operand, value: Operand) -> Verdict:
+        return self._judge(ASSIGN, (into, value))  # unlike the question for types it looks at Python bools
 
     def _promote(self, operands: tuple[Operand, ...]) -> Verdict:
         beyond = [letter(i) for i, o in enumerate(operands) if type(o.value) is int and not fits(o.value, _INT32)]

@@ -17,10 +17,13 @@ from functools import cache
 
 from supremum.decisions import Conversion, Fix, Verdict
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
+from supremum.number_conversion import Steps, usual_steps
 from supremum.operands import Operand, Scalar
 from supremum.operations import OPERATIONS, Operation, Result, as_operation
 from supremum.rules.rule_set import RuleSet
+from supremum.rules.storing import Storing
 from supremum.rules.torch_promotion import COMPLEX_OF, KNOWN, SHELL, Rank, meet
+from supremum.rules.values import fits
 
 _UP_TO_FLOAT = ("bool", "integer", "float")
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
@@ -53,7 +56,9 @@ _NUMBERS_SECOND = ("copysign",)
 # Losses that broadcast their operands first, after which none is 0-d beside one that is not.
 _BROADCASTS_FIRST = ("huber_loss", "l1_loss", "mse_loss")
 
-_INT64, _UINT64 = as_format("int64"), as_format("uint64")
+_INT32, _INT64, _UINT64 = as_format("int32"), as_format("int64"), as_format("uint64")
+_READ_IN_FLOAT32 = ("multiply", "divide", "floor_divide")
+_FLOAT32, _HALVES = as_format("float32"), (as_format("bfloat16"), as_format("float16"))
 _INTEGERS = frozenset(row.name for row in FORMATS if row.category == "integer")
 # Where Python numbers are converted with a check of their range: into which formats, and which operands.
 _CHECKED: dict[str, tuple[frozenset[str], tuple[int, ...]]] = {
@@ -122,7 +127,7 @@ class TorchRules(RuleSet):
             return Verdict.refuse(*met.reason)
         shell = next((name for name in SHELL if name in (met.name, *names)), None)
         if shell is not None and not _takes_shell(operation, operands, names, met.name):
-            return Verdict.refuse(f"{shell} is a shell dtype in torch: it is neither converted nor computed with")
+            return Verdict.refuse(_no_shell(shell))
         return Verdict.accept(
             as_format(met.name).dtype, len(operands), *(met.reason or ("a dtype meets itself in itself",))
         )
@@ -152,7 +157,32 @@ class TorchRules(RuleSet):
             return _as_its_input(operands[0], verdict)
         if operation.name == "l1_loss" and common.category == "complex":
             return verdict.resulting_in(common.component.dtype, "l1_loss of complex numbers is real")
+        if any(_stays_in_float32(operation, operands, i, common) for i in range(len(operands))):
+            return _rounded_once(operation, common, verdict)
         return _within_range(operation, operands, common, verdict)
+
+    def _number_steps(
+        self,
+        operation: Operation,  # noqa: ARG002 (all of them convert alike)
+        operands: tuple[Operand, ...],
+        position: int,
+        target: Format,
+    ) -> Steps:
+        # Through float32 to 16 bits (`c10::Half(float)`), and from int64 at once to float32.
+        operand = operands[position]
+        if target in _HALVES:
+            return (_FLOAT32, target)
+        is_large = operand.category == "integer" and isinstance(operand.value, int) and not fits(operand.value, _INT32)
+        if is_large and target is _FLOAT32:
+            return (as_format(self._name_of(operand)), target)
+        return usual_steps(operand.category, target)
+
+    def _takes_bound(self, bound: Operand, target: Format) -> bool:
+        # `Scalar::to` checks, of negative numbers for unsigned integers only their size.
+        value = bound.value
+        if value is None or (isinstance(value, int) and not _INT64.min <= value <= _UINT64.max):
+            return False
+        return not _overflows(target, value)
 
     def _refusal_of_numbers(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict | None:
         numbers = [i for i, operand in enumerate(operands) if operand.is_python_scalar]
@@ -174,6 +204,10 @@ class TorchRules(RuleSet):
         if any(self._name_of(operand) in SHELL for operand in operands):
             return None  # torch does not convert them on request either
         return super()._find_fix(operation, operands)
+
+    def _objection_to_cast(self, value: Operand, target: Format) -> str:
+        shell = next((name for name in (self._name_of(value), target.name) if name in SHELL), None)
+        return super()._objection_to_cast(value, target) if shell is None else _no_shell(shell)
 
     def _square(self, operands: tuple[Operand, ...]) -> Verdict:
         # pow(x, 2): the square of a bool is an int64.
@@ -205,9 +239,34 @@ def _takes_shell(operation: Operation, operands: tuple[Operand, ...], names: lis
     return operation.name in _TYPES_ONLY or (operation.name in _MOVES and set(names) == {common})
 
 
+def _no_shell(name: str) -> str:
+    return f"{name} is a shell dtype in torch: it is neither converted nor computed with"
+
+
 def _computed(verdict: Verdict, ndim: int | None) -> Operand:
-    dtype = verdict.compute[0]
-    return Operand(as_format(dtype).category, dtype, ndim=ndim)
+    assert verdict.result is not None
+    return Operand(as_format(verdict.result.dtype).category, verdict.result.dtype, ndim=ndim)
+
+
+def _stays_in_float32(operation: Operation, operands: tuple[Operand, ...], position: int, common: Format) -> bool:
+    """Whether an operand is not rounded to the 16 bits that the result has.
+
+    The kernels of these three read a second operand that is a number, or a 0-d tensor of another dtype, in float32
+    (`opmath_t` in BinaryOpsKernel.cpp). Python's operators bring a number on the left of `*` there too, and that of `/`
+    is multiplied with the reciprocal.
+    """
+    operand = operands[position]
+    if common not in _HALVES or operation.name not in _READ_IN_FLOAT32:
+        return False
+    if operand.is_python_scalar:
+        return position == 1 or operation.name != "floor_divide"
+    return position == 1 and operand.ndim == 0 and operand.dtype != common.dtype
+
+
+def _rounded_once(operation: Operation, common: Format, verdict: Verdict) -> Verdict:
+    why = f"torch computes {operation.name} of {common} with a number in float32, and rounds the result alone"
+    compute = (_FLOAT32.dtype,) * len(verdict.compute)
+    return replace(verdict, compute=compute, reason=(*verdict.reason, why))
 
 
 def _as_its_input(operand: Operand, verdict: Verdict) -> Verdict:
@@ -266,6 +325,8 @@ TORCH = TorchRules(
     summary="PyTorch as it starts, with float32 as default dtype",
     source="PyTorch 2.13",
     accepts=_ACCEPTS,
+    in_place=Storing.SAME_KIND,  # `canCast` in c10/core/ScalarType.h, asked by TensorIterator::compute_types
+    item=Storing.CAST,  # `copy_` and `fill_`, which check the range of Python numbers only
 )
 
 

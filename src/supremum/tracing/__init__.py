@@ -6,6 +6,7 @@ from supremum.tracing.cast_report import CastReport, Explanation, Total
 from supremum.tracing.casts import casts, casts_of
 from supremum.tracing.equations import (
     CALLS,
+    CUSTOM_VMAP,
     Callee,
     LoopOperands,
     aval_of,
@@ -16,6 +17,7 @@ from supremum.tracing.equations import (
     scopes_of,
 )
 from supremum.tracing.forbidding import ForbiddenCastError, forbid_casts
+from supremum.tracing.positions import frames_of, user_place
 from supremum.tracing.rewriting import ENTERED, Rewriter
 from supremum.tracing.treatments import Entry, Judge, Rewritten, Treatment, Value
 from supremum.tracing.value_types import Place, ValueType
@@ -24,6 +26,7 @@ from supremum.tracing.weak_types import WeakReport, WeakValue, weak_types
 
 __all__ = [
     "CALLS",
+    "CUSTOM_VMAP",
     "ENTERED",
     "Callee",
     "CarryMismatch",
@@ -50,10 +53,12 @@ __all__ = [
     "casts",
     "casts_of",
     "forbid_casts",
+    "frames_of",
     "line_of",
     "loop_operands",
     "name_of_call",
     "scopes_of",
+    "user_place",
     "walk",
     "weak_types",
 ]

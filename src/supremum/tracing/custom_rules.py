@@ -1,8 +1,9 @@
-"""Derivative rules of `jax.custom_jvp` and `jax.custom_vjp`, rewritten together with their functions.
+"""Rules of `jax.custom_jvp`, `jax.custom_vjp` and `custom_vmap`, rewritten together with their functions.
 
-How JAX keeps those rules in its equations is promised by no document: as traced functions of one flag per operand
-(whether a tangent is zero, or whether a cotangent is wanted), beside the values of their constants. It is the same in
-the versions that `supremum.jax_compat` names, and the tests notice when it moves.
+How JAX keeps those rules in its equations is promised by no document: those of derivatives as traced functions of one
+flag per operand (whether a tangent is zero, or whether a cotangent is wanted), beside the values of their constants;
+those of `custom_vmap` as functions that are called with arrays. It is the same in the versions that
+`supremum.jax_compat` names, and the tests notice when it moves.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from jax.extend.core import ClosedJaxpr, JaxprEqn, jaxpr_as_fun
 
 from supremum.jax_compat import open_jaxpr, parameter, with_constants, without_constants
 from supremum.jax_compat import primitives as p
+from supremum.tracing.equations import CUSTOM_VMAP
 
 if TYPE_CHECKING:
     from supremum.tracing.rewriting import Rewriter
@@ -25,17 +27,19 @@ if TYPE_CHECKING:
 def with_rewritten_rule(
     rewriter: Rewriter, equation: JaxprEqn, values: Sequence[Value], results: Sequence[Value], context: Hashable
 ) -> dict[str, Any]:
-    """The parameters of an equation that hold its derivative rule, rewritten.
+    """The parameters of an equation that hold its rule, rewritten.
 
     Args:
         rewriter: who rewrites.
-        equation: a call of a function with a custom derivative.
+        equation: a call of a function with a rule of its own.
         values: what is known of the operands that it gets.
         results: what is known of its results.
         context: what the judge gets.
     """
     if equation.primitive is p.custom_jvp_call_p:
         return _forward_rule(rewriter, equation, values[parameter(equation, "num_consts") :], results, context)
+    if equation.primitive.name == CUSTOM_VMAP:
+        return {"rule": _of_arrays(parameter(equation, "rule"), rewriter, context)}
     return _backward_rule(rewriter, equation, context)
 
 
@@ -60,35 +64,43 @@ def _forward_rule(
 def _backward_rule(rewriter: Rewriter, equation: JaxprEqn, context: Hashable) -> dict[str, Any]:
     forward, backward = parameter(equation, "fwd_jaxpr_thunk"), parameter(equation, "bwd")
 
-    def inside(function: ClosedJaxpr) -> Any:
-        """The function with everything it takes and gives in the dtypes it declares."""
-        jaxpr = open_jaxpr(function)
-        declared = [rewriter.judge.value(var.aval) for var in jaxpr.invars]
-        ends = [rewriter.judge.value(atom.aval).dtype for atom in jaxpr.outvars]
-        return rewriter.rewrite(function, declared, context, ends).function
-
     def rewritten_forward(*wanted: bool) -> Any:
         jaxpr, consts = forward.call_wrapped(*wanted)
-        return without_constants(inside(with_constants(jaxpr, consts))), consts
+        return without_constants(_inside(with_constants(jaxpr, consts), rewriter, context)), consts
 
-    def rewritten_backward(*residuals_and_cotangents: Any) -> Any:
-        # Not everything that goes in and comes out is an array: a cotangent may be a symbol for zero. What comes out
-        # is a list of cotangents, and from JAX 0.12 on a pair of that and of what the rule logged.
-        given, put = _arrays_of(residuals_and_cotangents)
-        out: Any = None
-
-        def of_arrays(*arrays: Any) -> Any:
-            nonlocal out
-            results, out = _arrays_of(backward.call_wrapped(*put(arrays)))
-            return results
-
-        rewritten = inside(jax.make_jaxpr(of_arrays)(*given))
-        return out(jaxpr_as_fun(rewritten)(*given))
-
+    # Not everything that goes in and comes out is an array: a cotangent may be a symbol for zero. What comes out is a
+    # list of cotangents, and from JAX 0.12 on a pair of that and of what the rule logged.
+    rewritten_backward = _of_arrays(backward.call_wrapped, rewriter, context)
     return {
         "fwd_jaxpr_thunk": linear_util.wrap_init(rewritten_forward, debug_info=forward.debug_info),
         "bwd": linear_util.wrap_init(rewritten_backward, debug_info=backward.debug_info),
     }
+
+
+def _inside(function: ClosedJaxpr, rewriter: Rewriter, context: Hashable) -> Any:
+    """The function with everything it takes and gives in the dtypes it declares."""
+    jaxpr = open_jaxpr(function)
+    declared = [rewriter.judge.value(var.aval) for var in jaxpr.invars]
+    ends = [rewriter.judge.value(atom.aval).dtype for atom in jaxpr.outvars]
+    return rewriter.rewrite(function, declared, context, ends).function
+
+
+def _of_arrays(rule: Callable[..., Any], rewriter: Rewriter, context: Hashable) -> Callable[..., Any]:
+    """A rule that is called with trees of arrays and other things, with the arrays in the dtypes it declares."""
+
+    def rewritten(*args: Any) -> Any:
+        given, put = _arrays_of(args)
+        out: Any = None
+
+        def of_arrays(*arrays: Any) -> Any:
+            nonlocal out
+            results, out = _arrays_of(rule(*put(arrays)))
+            return results
+
+        function = _inside(jax.make_jaxpr(of_arrays)(*given), rewriter, context)
+        return out(jaxpr_as_fun(function)(*given))
+
+    return rewritten
 
 
 def _arrays_of(tree: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:

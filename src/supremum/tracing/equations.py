@@ -12,6 +12,9 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from supremum.jax_compat import function_name, is_transposed, open_jaxpr, parameter, scope_names
 from supremum.jax_compat import primitives as p
 
+CUSTOM_VMAP = "custom_vmap_call"
+"""The primitive that calls a function with a rule of its own for `jax.vmap`; `jax.extend` does not offer it."""
+
 # The parameters that hold the functions which an equation calls. Those of other primitives are found by their type,
 # but nothing is known of how their operands meet the function's arguments.
 CALLS: Mapping[str, str] = {
@@ -59,7 +62,7 @@ def name_of_call(equation: JaxprEqn) -> str:
     """
     if "name" in equation.params and equation.primitive is p.jit_p:
         return str(equation.params["name"])
-    function = equation.params.get("call_jaxpr")
+    function = equation.params.get("call" if equation.primitive.name == CUSTOM_VMAP else "call_jaxpr")
     if function is None:
         return ""
     return function_name(open_jaxpr(function))

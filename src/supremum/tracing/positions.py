@@ -13,7 +13,7 @@ from types import CodeType
 from jax.extend.core import JaxprEqn
 
 from supremum.jax_compat import raw_frames
-from supremum.tracing.owners import BETWEEN, owner_of
+from supremum.tracing.owners import BETWEEN, USER, owner_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,16 @@ def frames_of(equation: JaxprEqn) -> Frames:
         elif not positions and not any(wrapper in code.co_qualname for wrapper in _WRAPPERS):
             entry = code.co_qualname
     return Frames(tuple(positions), entry, bool(positions) and entry in _CUSTOM_RULES)
+
+
+def user_place(equation: JaxprEqn) -> str:
+    """The user's innermost line that led to an equation, as `file:line`; empty where none is known.
+
+    >>> import jax
+    >>> user_place(jax.make_jaxpr(jax.numpy.sin)(1.0).eqns[0])
+    ''
+    """
+    return next((str(position) for position in frames_of(equation).positions if position.owner == USER), "")
 
 
 # By identity: code objects of two files that read alike are equal. They are kept, so that identities stay theirs.

@@ -19,7 +19,7 @@ from supremum.formats import DType
 from supremum.jax_compat import open_jaxpr, parameter, with_constants
 from supremum.jax_compat import primitives as p
 from supremum.tracing.custom_rules import with_rewritten_rule
-from supremum.tracing.equations import CALLS, aval_of, loop_operands
+from supremum.tracing.equations import CALLS, CUSTOM_VMAP, aval_of, loop_operands
 from supremum.tracing.treatments import Entry, Judge, Rewritten, Treatment, Value
 
 
@@ -300,15 +300,16 @@ class _Writer:
         return self.call(equation, values, meet, params, treatment, together)
 
     def enter_custom(self, equation: JaxprEqn, values: Sequence[Value], treatment: Treatment) -> Entry:
-        """A function with a derivative of its own; its rule is rewritten when it is asked for."""
-        function = parameter(equation, "call_jaxpr")
+        """A function with a rule of its own, for derivatives or `vmap`, which is rewritten when it is asked for."""
+        name = "call" if equation.primitive.name == CUSTOM_VMAP else "call_jaxpr"
+        function = parameter(equation, name)
         start = _cast_values(values, treatment.operands)
         ends = None
-        if equation.primitive is p.custom_vjp_call_p:
-            # Its backward function was written for the dtypes that it declares.
+        if equation.primitive is not p.custom_jvp_call_p:
+            # Its rule was written for the dtypes that it declares.
             ends = [self.judge.value(var.aval).dtype for var in open_jaxpr(function).outvars]
         rewritten = self.rewriter.rewrite(function, start, treatment.inside, ends)
-        params = {"call_jaxpr": rewritten.function}
+        params = {name: rewritten.function}
         params |= with_rewritten_rule(self.rewriter, equation, start, rewritten.results, treatment.inside)
         return self.call(equation, start, rewritten.results, params, treatment, [rewritten])
 
@@ -320,6 +321,7 @@ _ENTER: Mapping[str, Callable[[_Writer, JaxprEqn, Sequence[Value], Treatment], E
     p.cond_p.name: _Writer.enter_cond,
     p.custom_jvp_call_p.name: _Writer.enter_custom,
     p.custom_vjp_call_p.name: _Writer.enter_custom,
+    CUSTOM_VMAP: _Writer.enter_custom,
 }
 
 ENTERED: frozenset[str] = frozenset(_ENTER)

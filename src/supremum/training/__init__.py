@@ -37,6 +37,7 @@ from supremum.training.regression import (
 from supremum.training.step import LossFunction, TrainState, TrainStep, init_state, train_step
 from supremum.training.step_log import StepLog
 from supremum.training.stored_arrays import load_arrays, save_arrays
+from supremum.training.training_warning import TrainingWarning
 from supremum.training.weights import LoadReport, MismatchError, load_weights, save_weights
 
 __all__ = [
@@ -84,6 +85,7 @@ __all__ = [
     "TopKCategoricalAccuracy",
     "TrainState",
     "TrainStep",
+    "TrainingWarning",
     "as_loss",
     "as_metric",
     "init_state",

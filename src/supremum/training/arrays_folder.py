@@ -17,6 +17,7 @@ import numpy as np
 
 from supremum.errors import ArgumentError
 from supremum.formats import Format, as_format
+from supremum.mixed_precision.casting import keep_64_bits
 from supremum.training.array_checksums import checksum
 from supremum.training.arrays_record import (
     ENTRY,
@@ -139,7 +140,9 @@ def _by_part(array: Any, change: Callable[[np.ndarray], np.ndarray]) -> Any:
     """An array of NumPy changed, or one of JAX, part by part, where each is."""
     if not isinstance(array, jax.Array):
         return change(array)
-    parts = [jax.device_put(change(np.array(part.data)), part.device) for part in array.addressable_shards]
+    parts = [
+        jax.device_put(keep_64_bits(change(np.array(part.data))), part.device) for part in array.addressable_shards
+    ]
     return jax.make_array_from_single_device_arrays(array.shape, array.sharding, parts)
 
 

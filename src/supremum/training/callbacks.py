@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from supremum.callers import warn_user
 from supremum.errors import ArgumentError, OperandError, UnknownNameError
 from supremum.mixed_precision.checks import whole_number
 from supremum.nn import load_variables, split_variables
 from supremum.nn.functional.checks import positive_int
 from supremum.training.stored_arrays import checked_format
+from supremum.training.training_warning import TrainingWarning
 
 if TYPE_CHECKING:
     from supremum.training.model import Trainable
@@ -84,7 +86,7 @@ class LambdaCallback(Callback):
 
 
 class _Watching(Callback):
-    """Knows whether a number got better.
+    """Knows whether a number got better; inf and NaN never are.
 
     Args:
         monitor: the number's name in the logs.
@@ -102,26 +104,37 @@ class _Watching(Callback):
         self._sign = -1 if mode == "max" or (mode == "auto" and grows) else 1
         self._min_delta = min_delta
         self.best = math.inf * self._sign
+        self._epochs_seen = 0
 
     def _is_better(self, logs: Mapping[str, float]) -> bool:
         if self.monitor not in logs:
             raise UnknownNameError("number to monitor", self.monitor, logs, type(self).__name__)
+        self._epochs_seen += 1
         value = logs[self.monitor]
-        if not self._sign * value < self._sign * self.best - self._min_delta:
+        if not math.isfinite(value) or not self._sign * value < self._sign * self.best - self._min_delta:
             return False
         self.best = value
         return True
 
+    def _warn_if_none_was_finite(self, consequence: str) -> None:
+        if self._epochs_seen and not math.isfinite(self.best):
+            warn_user(
+                f"{type(self).__name__}: {self.monitor} was inf or NaN in every epoch, so that none was the best: "
+                f"{consequence}",
+                TrainingWarning,
+            )
+
 
 class EarlyStopping(_Watching):
-    """Stop when a number has not got better for some epochs.
+    """Stop when a number has not got better for some epochs. A number that is inf or NaN is never better.
 
     Args:
         monitor: the number's name in the logs.
         patience: for how many epochs in a row it may be no better.
         min_delta: by how much it has to be better.
         mode: `"min"` or `"max"`, what is better; `"auto"` goes by the name.
-        restore_best_weights: whether the model gets back the weights of the best epoch.
+        restore_best_weights: whether the model gets back the weights of the best epoch. If the number was inf or NaN
+            in every epoch, the model keeps the weights of the last one, with a warning.
 
     Attributes:
         stopped_epoch: the epoch after which training was stopped; None where it was not.
@@ -146,6 +159,7 @@ class EarlyStopping(_Watching):
     def on_train_begin(self) -> None:
         """Forget what an earlier training came to."""
         self.best, self._waited, self._weights, self.stopped_epoch = math.inf * self._sign, 0, None, None
+        self._epochs_seen = 0
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         """Compare."""
@@ -164,6 +178,8 @@ class EarlyStopping(_Watching):
         """Give back the best weights, if that was asked for."""
         if self._weights is not None:
             load_variables(self.model, self._weights)
+        elif self._restores:
+            self._warn_if_none_was_finite("the model has the weights of the last epoch")
 
 
 class ModelCheckpoint(_Watching):
@@ -173,7 +189,8 @@ class ModelCheckpoint(_Watching):
         path: a file, or a folder of orbax; `{epoch}` and the names of logs in braces are filled in,
             `"weights-{epoch:02d}-{val_loss:.3f}"`.
         monitor: the number that says which epoch is best.
-        save_best_only: whether to save only where it is better than in all epochs before.
+        save_best_only: whether to save only where it is better than in all epochs before. A number that is inf or NaN
+            is never better; if it was so in every epoch, nothing was saved, with a warning.
         save_weights_only: whether to save the weights alone, and not the optimizer, the loss scale and random keys
             that go on with a training.
         mode: `"min"` or `"max"`, what is better; `"auto"` goes by the name.
@@ -208,6 +225,11 @@ class ModelCheckpoint(_Watching):
         except (KeyError, IndexError) as error:
             raise UnknownNameError("number in the path", str(error).strip("'"), ["epoch", *logs], self._path) from None
         (self.model.save_weights if self._weights_only else self.model.save_state)(path, format=self._format)
+
+    def on_train_end(self) -> None:
+        """Warn if there was no best epoch to save."""
+        if self._best_only:
+            self._warn_if_none_was_finite("nothing was saved")
 
 
 class CSVLogger(Callback):

@@ -24,6 +24,7 @@ from supremum.training.cross_entropy_functions import (
     sparse_categorical_cross_entropy,
 )
 from supremum.training.inputs import check_has_axes, check_labels, check_same_shape, one_array
+from supremum.training.left_out import IN_Y_PRED, finite_where_left_out
 from supremum.training.loss import Loss, LossOptions
 from supremum.training.regression import mean_of_each
 
@@ -126,6 +127,10 @@ class CategoricalCrossentropy(Crossentropy):
         """The axis of the classes."""
         return as_axes("axis", self.axis, ndim)
 
+    def reduced_axes(self, ndim: int) -> tuple[int, ...]:
+        """The axis of the classes."""
+        return self.class_axes(ndim)
+
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
         """The loss of each example, in the shape that is left without the axis of the classes."""
         y_true, y_pred = (one_array(self.name, *each) for each in (("y_true", y_true), ("y_pred", y_pred)))
@@ -179,10 +184,12 @@ class SparseCategoricalCrossentropy(Crossentropy):
         y_true, y_pred = (one_array(self.name, *each) for each in (("y_true", y_true), ("y_pred", y_pred)))
         check_has_axes(self.name, y_pred)
         check_labels(self.name, y_true, y_pred)
+        counts = self.counts(y_true)
+        if counts is not None:
+            y_pred = finite_where_left_out(y_pred, counts, IN_Y_PRED)
         values, are_logits = self.logits_or_probabilities(y_pred)
         logs = categorical_log_probabilities(values, -1, from_logits=are_logits, eps=as_format(self.dtype).eps)
         losses = sparse_categorical_cross_entropy(y_true, logs)
-        counts = self.counts(y_true)
         return losses if counts is None else jnp.where(counts, losses, jnp.zeros_like(losses))
 
     def counts(self, y_true: Any) -> jax.Array | None:

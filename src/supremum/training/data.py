@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sized
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -15,10 +15,16 @@ from supremum.callers import warn_user
 from supremum.errors import ArgumentError, OperandError, UnknownDtypeError
 from supremum.formats import as_format
 from supremum.mixed_precision import PolicyWarning
+from supremum.mixed_precision.casting import keep_64_bits
 from supremum.nn.functional.checks import positive_int
+from supremum.rules.jax import held_dtype
 from supremum.training.batch import Batch
+from supremum.training.inputs import refuse_masked
+from supremum.training.training_warning import TrainingWarning
 
 Shuffler: TypeAlias = np.random.Generator
+
+_NO_BATCH: Final = object()
 
 ON_DEVICE_BYTES = 2**31
 """Arrays up to this size in all are put on the device once, larger ones batch by batch."""
@@ -164,7 +170,7 @@ class ArrayData:
             yield from (Rows(data, each) for each in whole)
         elif sum(leaf.nbytes for leaf in jax.tree.leaves(self._batch)) <= ON_DEVICE_BYTES:
             if self._on_device is None:
-                self._on_device = jax.device_put(self._batch)
+                self._on_device = jax.device_put(keep_64_bits(self._batch))
             data = self._on_device
             yield from (Selection(data, jnp.asarray(each), jnp.zeros((), jnp.int32)) for each in whole)
         else:
@@ -176,11 +182,13 @@ class IterableData:
 
     A batch is x alone, or a tuple or list of x, y and sample weights, of which the last ones may be left out; its
     leaves are anything that NumPy or DLPack reads. What can be iterated again is, in every epoch; what cannot, such as
-    a generator, goes on where it was.
+    a generator, goes on where it was. The iterable may use the memory of a batch again for the next one: batches are
+    copied, but for arrays of JAX, which cannot change.
 
     Args:
         batches: the iterable.
-        steps: how many batches make an epoch; None for all there are.
+        steps: how many batches make an epoch; None for all there are. If there are fewer, a `TrainingWarning` says so:
+            an epoch then has those that there are, or, of what can be iterated again, some of them twice.
 
     Raises:
         OperandError: for what cannot be iterated; a `TypeError`.
@@ -191,8 +199,10 @@ class IterableData:
             raise OperandError(f"data are arrays, or an iterable of batches, not {type(batches).__name__}")
         self._batches = batches
         self._steps = steps
-        self._running: Iterator[Batch] | None = None
+        self._running: Iterator[Any] | None = None
+        self._in_pass = 0
         self._peeked: Batch | None = None
+        self._has_warned = False
 
     @property
     def steps(self) -> int | None:
@@ -203,30 +213,56 @@ class IterableData:
     def first(self) -> Batch:
         """The next batch, which stays the next one."""
         if self._peeked is None:
-            self._peeked = next(self._begun(), None)
+            self._peeked = self._next()
         if self._peeked is None:
             raise ArgumentError("the data gave no batch")
         return self._peeked
 
     def epoch(self, shuffler: Shuffler | None, *, on_host: bool = False) -> Iterator[Part]:  # noqa: ARG002 (the data shuffles, or not; what it gives is cut by who takes it)
         """The next batches."""
-        given = in_this_pass = 0
+        if isinstance(self._batches, Sized):
+            self._warn_of_repetition(len(self._batches))
+        given, last_pass = 0, None
         while given != self._steps:
-            batch = next(self._begun(), None) if self._peeked is None else self._peeked
-            self._peeked = None
+            batch, self._peeked = self._next() if self._peeked is None else self._peeked, None
             if batch is not None:
-                given, in_this_pass = given + 1, in_this_pass + 1
+                if last_pass is not None:
+                    self._warn_of_repetition(last_pass)
+                given += 1
                 yield batch
                 continue
-            self._running = None
-            if self._steps is None or not in_this_pass:
+            last_pass, self._in_pass, self._running = self._in_pass, 0, None
+            if self._steps is None:
                 return
-            in_this_pass = 0
+            if not last_pass:
+                if given:
+                    self._warn(
+                        f"{self._steps} steps were asked for, but the data ran out after {given}: let it give a batch "
+                        "for every step of every epoch, or ask for fewer steps"
+                    )
+                return
 
-    def _begun(self) -> Iterator[Batch]:
+    def _next(self) -> Batch | None:
         if self._running is None:
-            self._running = map(as_batch, iter(self._batches))
-        return self._running
+            self._running = iter(self._batches)
+        found = next(self._running, _NO_BATCH)
+        if found is _NO_BATCH:
+            return None
+        self._in_pass += 1
+        return as_batch(found, copies=True)
+
+    def _warn_of_repetition(self, batches: int) -> None:
+        if self._steps is not None and batches < self._steps:
+            number = "1 batch" if batches == 1 else f"{batches} batches"
+            self._warn(
+                f"{self._steps} steps were asked for, but the data has only {number}, so that some come more than "
+                "once: ask for fewer steps"
+            )
+
+    def _warn(self, message: str) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            warn_user(message, TrainingWarning)
 
 
 def host_is_the_device() -> bool:
@@ -285,8 +321,12 @@ def is_tree_of_arrays(x: Any) -> bool:
     return hasattr(x, "shape") and hasattr(x, "dtype")
 
 
-def as_batch(batch: Any) -> Batch:
+def as_batch(batch: Any, *, copies: bool = False) -> Batch:
     """What an iterable gave, as a batch of arrays.
+
+    Args:
+        batch: what it gave.
+        copies: whether arrays that can change are copied.
 
     Raises:
         ArgumentError: for a tuple of more than three; a `ValueError`.
@@ -295,29 +335,45 @@ def as_batch(batch: Any) -> Batch:
     parts = tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)
     if not 1 <= len(parts) <= 3:
         raise ArgumentError(f"a batch is x, (x, y) or (x, y, sample_weight), not {len(parts)} parts")
-    made = Batch(*(as_arrays(name, part) for name, part in zip(Batch._fields, parts, strict=False)))
+    made = Batch(*(as_arrays(name, part, copies=copies) for name, part in zip(Batch._fields, parts, strict=False)))
     _common_length(made)
     return made
 
 
-def as_arrays(name: str, tree: Any) -> Any:
+def as_arrays(name: str, tree: Any, *, copies: bool = False) -> Any:
     """A tree with arrays of NumPy or JAX as leaves, in dtypes that JAX holds.
 
     Floats that JAX narrows, those of 64 bits with its x64 off, are narrowed with a warning; integers have to fit.
+
+    Args:
+        name: what the tree is called, for errors.
+        tree: what is given.
+        copies: whether arrays that can change, and that were not made here, are copied.
     """
     if tree is None:
         return None
+    given = tree
     if isinstance(tree, list):
         tree = _list_as_array(name, tree)
+    is_ours = isinstance(given, list) and tree is not given
 
     def held(leaf: Any) -> Any:
-        return _as_held(name, _as_array(name, leaf))
+        array = _as_array(name, leaf)
+        found = _as_held(name, array)
+        can_change = found is array and not is_ours and not isinstance(leaf, jax.Array)
+        return _copied(found) if copies and can_change else found
 
     return jax.tree.map(held, tree)
 
 
+def _copied(array: Any) -> Any:
+    """A copy that is there when this returns; JAX's own copies may read the memory later."""
+    return jnp.array(array, copy=True).block_until_ready() if isinstance(array, jax.Array) else np.array(array)
+
+
 def _list_as_array(name: str, tree: list[Any]) -> Any:
     """A list of numbers as an array; one of arrays is what a model of several inputs takes."""
+    refuse_masked(name, tree)
     if tree and all(hasattr(part, "shape") and np.ndim(part) > 0 for part in tree):
         return tree
     try:
@@ -332,6 +388,7 @@ def _list_as_array(name: str, tree: list[Any]) -> Any:
 
 
 def _as_array(name: str, leaf: Any) -> Any:
+    refuse_masked(name, leaf)
     if isinstance(leaf, (jax.Array, np.ndarray)):
         array = leaf
     else:
@@ -356,7 +413,7 @@ def _is_number(dtype: Any) -> bool:
 
 
 def _as_held(name: str, array: Any) -> Any:
-    held = canonicalize_dtype(array.dtype)
+    held = held_dtype(array.dtype)
     if held == array.dtype:
         return array
     if as_format(array.dtype).category == "integer":

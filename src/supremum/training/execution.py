@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from supremum.errors import UnknownNameError
+from supremum.mixed_precision.casting import keep_64_bits
 from supremum.nn.functional.checks import positive_int
 from supremum.training.batch import Batch
 from supremum.training.data import Part, Rows, Selection
@@ -114,6 +115,7 @@ class Execution:
                 continue
             if self._distribution is not None:
                 part = self._distribution.batch(part)
+            part = keep_64_bits(part)
             if self.chosen is None:
                 # Batches that come one by one are not waited for unless that was asked for.
                 self.chosen = 1
@@ -157,7 +159,9 @@ class Execution:
             yield count, after, kept
 
     def _block(self, part: Rows, start: int, count: int) -> Batch:
-        return part.block(start, count) if self._distribution is None else self._distribution.rows(part, start, count)
+        if self._distribution is not None:
+            return self._distribution.rows(part, start, count)
+        return keep_64_bits(part.block(start, count))
 
     def _version(self, key: Hashable) -> int:
         """A number for what is compiled in, which jit compares faster than the whole of it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -12,9 +12,10 @@ from supremum.arrays import Array
 from supremum.arrays.backends.numpy import narrowed
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import DType, as_format
-from supremum.mixed_precision.casting import is_array, is_floating
+from supremum.mixed_precision.casting import is_array, is_floating, keep_64_bits
 from supremum.nn import Variable
 from supremum.nn.casting import cast_inputs
+from supremum.rules.jax import held_dtype
 
 
 def as_inputs(tree: Any, dtype: DType | None, what: str) -> Any:
@@ -34,12 +35,16 @@ def as_inputs(tree: Any, dtype: DType | None, what: str) -> Any:
     >>> as_inputs([0.5, 1.0], jnp.dtype("float16"), "y_pred").dtype, as_inputs(np.arange(2), None, "y_true").dtype
     (dtype('float16'), dtype('int32'))
     """
-    if isinstance(tree, (list, tuple)) and _is_of_numbers(tree):
+    of_numbers = isinstance(tree, (list, tuple)) and _is_of_numbers(tree)
+    if of_numbers:
         tree = _from_python(tree, what)
 
     def as_input(leaf: Any) -> jax.Array:
         array = as_array(leaf, what)
-        return jnp.asarray(array) if dtype is None else cast_inputs(array, dtype)
+        if dtype is not None:
+            return cast_inputs(array, dtype)
+        # Python numbers have JAX's default dtypes, arrays their own.
+        return jnp.asarray(array if of_numbers or isinstance(leaf, float) else keep_64_bits(array))
 
     return jax.tree.map(as_input, tree, is_leaf=_is_leaf)
 
@@ -58,6 +63,7 @@ def as_array(value: Any, what: str) -> Any:
     if isinstance(value, Variable):
         return value.value
     found = value.unwrap() if isinstance(value, Array) else value
+    refuse_masked(what, found)
     if isinstance(found, jax.Array):
         if jnp.issubdtype(found.dtype, jax.dtypes.prng_key):
             raise OperandError(f"{what} is made of numbers, not of keys of jax.random")
@@ -71,7 +77,34 @@ def as_array(value: Any, what: str) -> Any:
         raise OperandError(f"{what} is made of numbers, not of {found.dtype}: give an array of numbers")
     if is_floating(found):
         return found
-    return jnp.asarray(narrowed(jax.dtypes.canonicalize_dtype(found.dtype), found))
+    held = held_dtype(found.dtype)
+    return jnp.asarray(narrowed(held, found), held)
+
+
+def refuse_masked(what: str, value: Any) -> None:
+    """Raise if a value is a masked array of NumPy, or a list with one in it, whose mask would be lost.
+
+    Args:
+        what: what it is called.
+        value: anything.
+
+    Raises:
+        OperandError: if it is one; a `TypeError`.
+
+    >>> refuse_masked("x", np.ma.masked_invalid([1.0, np.nan]))
+    Traceback (most recent call last):
+        ...
+    supremum.errors.OperandError: x is a masked array, whose mask would be lost: give x.filled(0), and \
+sample_weight=~np.ma.getmaskarray(x) if masked values must not count
+    """
+    if isinstance(value, (list, tuple)):
+        for each in cast("list[Any]", value):
+            refuse_masked(what, each)
+    elif isinstance(value, np.ma.MaskedArray):
+        raise OperandError(
+            f"{what} is a masked array, whose mask would be lost: give {what}.filled(0), and "
+            f"sample_weight=~np.ma.getmaskarray({what}) if masked values must not count"
+        )
 
 
 def _is_leaf(value: Any) -> bool:
@@ -95,7 +128,8 @@ def _from_python(values: Any, what: str) -> Any:
         return found
     if found.dtype == object:
         raise OperandError(f"{what} has an integer that no format holds: give floats")
-    return jnp.asarray(narrowed(jax.dtypes.canonicalize_dtype(found.dtype), found))
+    held = held_dtype(found.dtype)
+    return jnp.asarray(narrowed(held, found), held)
 
 
 def one_array(name: str, what: str, value: Any) -> jax.Array:

@@ -17,6 +17,7 @@ from supremum.mixed_precision import Policy, PolicyMap
 from supremum.nn.functional.promotion import check_held
 from supremum.nn.holding import snake_case
 from supremum.training.inputs import as_inputs, as_weights
+from supremum.training.left_out import IN_Y_PRED, IN_Y_TRUE, finite_where_left_out
 from supremum.training.weighting import as_reduction, reduced, weighted
 
 
@@ -83,6 +84,21 @@ class Loss(ABC):
         del y_true
         return None
 
+    def reduced_axes(self, ndim: int) -> tuple[int, ...]:
+        """Which axes of an input `call` takes away, where others follow that weights may have; none by default.
+
+        Args:
+            ndim: how many axes the input has.
+        """
+        del ndim
+        return ()
+
+    def _finite_where_left_out(self, tree: Any, weights: jax.Array, value: float) -> Any:
+        def replaced(leaf: jax.Array) -> Any:
+            return finite_where_left_out(leaf, weights, value, self.reduced_axes(leaf.ndim) if leaf.ndim else ())
+
+        return jax.tree.map(replaced, tree)
+
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> jax.Array:
         """The loss, in the loss's dtype.
 
@@ -90,8 +106,8 @@ class Loss(ABC):
             y_true: what should have come out.
             y_pred: what did.
             sample_weight: a weight for each example, shape (batch,), or for each of the losses that `call` gives; None
-                for 1. What has the weight 0 counts as 0, also where it is not finite. As in Keras a mean is over the
-                number of losses, not over the sum of weights.
+                for 1. What has the weight 0 counts as 0, also where it is not finite, and so do its gradients. As in
+                Keras a mean is over the number of losses, not over the sum of weights.
 
         Returns:
             A scalar; with `reduction=None` the losses that `call` gives.
@@ -102,10 +118,14 @@ class Loss(ABC):
             RuntimeDtypeError: for float64 while JAX's x64 is off.
         """
         check_held(self._dtype, f"{self.name} is computed in {self._dtype}", "give dtype='float32'")
-        y_true = as_inputs(y_true, self._dtype, "y_true")
-        losses = jnp.asarray(self.call(y_true, as_inputs(y_pred, self._dtype, "y_pred")), self._dtype)
-        if sample_weight is not None:
-            losses = weighted(losses, as_weights(self.name, sample_weight, self._dtype))
+        y_true, y_pred = as_inputs(y_true, self._dtype, "y_true"), as_inputs(y_pred, self._dtype, "y_pred")
+        weights = None if sample_weight is None else as_weights(self.name, sample_weight, self._dtype)
+        if weights is not None:
+            y_true = self._finite_where_left_out(y_true, weights, IN_Y_TRUE)
+            y_pred = self._finite_where_left_out(y_pred, weights, IN_Y_PRED)
+        losses = jnp.asarray(self.call(y_true, y_pred), self._dtype)
+        if weights is not None:
+            losses = weighted(losses, weights)
         counts = None if self._reduction is None else self.counts(y_true)
         return reduced(losses, self._reduction, counts)
 

@@ -16,6 +16,7 @@ from supremum.training.cross_entropy import (
     SparseCategoricalCrossentropy,
 )
 from supremum.training.inputs import as_inputs, as_weights
+from supremum.training.left_out import IN_Y_PRED, IN_Y_TRUE, finite_where_left_out
 from supremum.training.loss import Loss
 from supremum.training.regression import (
     CosineSimilarity,
@@ -72,12 +73,17 @@ class FunctionLoss:
         Args:
             y_true: what should have come out.
             y_pred: what did.
-            sample_weight: a weight for each of the losses that the function gives; None for 1.
+            sample_weight: a weight for each of the losses that the function gives; None for 1. Where it is 0, the
+                function gets other numbers in place of inf and NaN, so that gradients are 0 too.
 
         Raises:
             OperandError: if the function does not give an array of real floating numbers; a `TypeError`.
             ArgumentError: for weights that do not fit, as of examples where the function gives one number.
         """
+        weights = None if sample_weight is None else as_inputs(sample_weight, None, "sample_weight")
+        if isinstance(weights, jax.Array):
+            y_true = finite_where_left_out(y_true, weights, IN_Y_TRUE)
+            y_pred = finite_where_left_out(y_pred, weights, IN_Y_PRED)
         losses = as_inputs(self.function(y_true, y_pred), None, f"the result of {self.name}")
         if not isinstance(losses, jax.Array) or as_format(losses.dtype).category != "float":
             shown = type(losses).__name__ if not isinstance(losses, jax.Array) else as_format(losses.dtype)

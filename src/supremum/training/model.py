@@ -8,8 +8,7 @@ from typing import Any
 from supremum import nn
 from supremum.errors import ArgumentError, OperandError
 from supremum.nn.functional.checks import positive_int
-from supremum.optimizers import LossScaleOptimizer, Optimizer, as_optimizer, optimizers_within
-from supremum.optimizers.loss_scale_optimizer import is_float16
+from supremum.optimizers import Optimizer, as_optimizer
 from supremum.training.callbacks import as_callbacks
 from supremum.training.compiled_loss import CompiledLoss
 from supremum.training.compiled_metrics import compiled_metrics
@@ -48,12 +47,14 @@ class Trainable(Saving):
         steps_per_execution: int | str = 1,
         seed: int = 0,
         distribution: DataParallel | None = None,
+        warn_after_skipped_steps: int | None = 10,
     ) -> None:
         """Say how to train.
 
-        Where the model's policy has a loss scale, as `"mixed_float16"` has, the optimizer is wrapped in a
-        `LossScaleOptimizer` with a scale of its own, around the very object that is given: what is set on that later,
-        its `learning_rate` say, acts on the next step. One that is wrapped already is taken as it is.
+        If the model or any of its layers computes in float16, the optimizer is wrapped in a `LossScaleOptimizer` with a
+        scale of its own: that of the model's policy, else of the first layer that has one. It is around the very object
+        that is given: what is set on that later, its `learning_rate` say, acts on the next step. An optimizer that is
+        wrapped already is taken as it is. Layers that the model makes in its first call count from then on.
 
         Args:
             optimizer: an `Optimizer`, a name such as `"adam"`, or an optax transformation.
@@ -66,9 +67,13 @@ class Trainable(Saving):
                 first steps, of arrays, whether that is faster.
             seed: where weights, the order of examples and what is random in layers come from.
             distribution: `DataParallel()` or `FullyShardedDataParallel()`, to train on several devices; None for one.
+            warn_after_skipped_steps: how many steps in a row may be skipped with the loss scale at its floor before
+                `fit` warns that the model does not learn; None never to warn. Steps are looked at after each epoch, and
+                within an epoch every 1024 steps or so.
 
         Raises:
             UnknownNameError: for a name nobody knows; a `ValueError`.
+            ArgumentError: for a number of steps below 1; a `ValueError`.
             OperandError: for another distribution; a `TypeError`.
 
         spec/keras-rfc-293-mixed-precision.md, "A policy's loss scale".
@@ -77,19 +82,22 @@ class Trainable(Saving):
             raise OperandError(
                 f"distribution is DataParallel() or FullyShardedDataParallel(), not {distribution!r:.80}"
             )
-        made = as_optimizer(optimizer)
-        scale = self.dtype_policy.loss_scale
-        if scale is not None and not any(isinstance(each, LossScaleOptimizer) for each in optimizers_within(made)):
-            # What gradients travel in the policy says too.
-            made = LossScaleOptimizer(made, scale, aggregate_in_float16=is_float16(self.dtype_policy.reduce_dtype))
-        compiled = CompiledLoss(loss, loss_weights)
+        if warn_after_skipped_steps is not None:
+            positive_int("warn_after_skipped_steps", warn_after_skipped_steps)
         self._trainer = Trainer(
-            self, made, compiled, compiled_metrics(metrics), steps_per_execution, seed, distribution
+            self,
+            as_optimizer(optimizer),
+            CompiledLoss(loss, loss_weights),
+            compiled_metrics(metrics),
+            steps_per_execution,
+            seed,
+            distribution,
+            warn_after_skipped_steps,
         )
 
     @property
     def optimizer(self) -> Optimizer:
-        """The optimizer that trains it, a `LossScaleOptimizer` where the policy has a loss scale."""
+        """The optimizer that trains it, a `LossScaleOptimizer` where a layer computes in float16."""
         return self.compiled().optimizer
 
     def fit(

@@ -13,6 +13,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from supremum.errors import ArgumentError, OperandError, UnknownNameError
+from supremum.mixed_precision.casting import keep_64_bits
 from supremum.training.batch import Batch
 from supremum.training.data import Rows
 
@@ -98,7 +99,7 @@ class Placement:
             if isinstance(leaf, jax.Array) and leaf.sharding.is_equivalent_to(target, leaf.ndim):
                 return leaf
             if jax.process_count() == 1:
-                return jax.device_put(leaf, target)
+                return jax.device_put(keep_64_bits(leaf), target)
             return _from_host(target, np.asarray(leaf))
 
         return jax.tree.map(put, tree)
@@ -140,7 +141,7 @@ class Placement:
 
         def put(leaf: Any) -> jax.Array:
             def part(place: Any) -> Any:
-                return leaf[chosen[place[:2]]]
+                return keep_64_bits(leaf[chosen[place[:2]]])
 
             return jax.make_array_from_callback((*chosen.shape, *leaf.shape[1:]), sharding, part)
 
@@ -232,8 +233,8 @@ def examples_in(batch: Any) -> int:
 
 
 def _from_host(sharding: NamedSharding, leaf: np.ndarray[Any, Any]) -> jax.Array:
-    def part(place: Any) -> np.ndarray[Any, Any]:
-        return leaf[place]
+    def part(place: Any) -> Any:
+        return keep_64_bits(leaf[place])
 
     return jax.make_array_from_callback(leaf.shape, sharding, part)
 

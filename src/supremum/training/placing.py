@@ -8,6 +8,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from supremum.mixed_precision.casting import keep_64_bits
+
 
 def committed(values: Mapping[str, jax.Array]) -> dict[str, jax.ShapeDtypeStruct]:
     """What to place values like, by name: of those that were put onto devices on purpose, not of the others.
@@ -33,8 +35,8 @@ def placed(array: Any, sharding: jax.sharding.Sharding) -> jax.Array:
     # JAX may go on using the memory of what it is given, may_alias=False or not: it gets a copy.
     whole = np.array(array)
     if sharding.is_fully_addressable:
-        return jax.device_put(whole, sharding)
-    return jax.make_array_from_callback(whole.shape, sharding, lambda part: whole[part])
+        return jax.device_put(keep_64_bits(whole), sharding)
+    return jax.make_array_from_callback(whole.shape, sharding, lambda part: keep_64_bits(whole[part]))
 
 
 def placed_alike(tree: Any, like: Any) -> Any:

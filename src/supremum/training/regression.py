@@ -155,6 +155,10 @@ class CosineSimilarity(PairLoss):
         super().__init__(**options)
         self.axis = axis
 
+    def reduced_axes(self, ndim: int) -> tuple[int, ...]:
+        """The axis of the vectors."""
+        return as_axes("axis", self.axis, ndim)
+
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
         """The loss of each vector, in the shape that is left without its axis."""
         y_true, y_pred = self.pair(y_true, y_pred)

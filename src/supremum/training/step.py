@@ -11,12 +11,13 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from supremum.mixed_precision import LossScaleState, select_tree
+from supremum.mixed_precision import LossScaleState
 from supremum.mixed_precision.casting import at_least_float32
 from supremum.nn import Layer, collected_losses, functional_call, split_variables
 from supremum.optimizers import Optimizer
 from supremum.training.batch import Batch
 from supremum.training.distribution import DataParallel
+from supremum.training.left_out import without_left_out
 from supremum.training.metric import Mean, Metric
 from supremum.training.step_log import StepLog
 
@@ -97,8 +98,9 @@ def train_step(
 ) -> TrainStep:
     """The step function of a model; pure, so it can be jitted or scanned.
 
-    A skipped step changes no variable, no running statistic, no metric and nothing in the optimizer, only the loss
-    scale and the count of steps. On several devices forward and backward run on each for its part of the batch; what
+    A skipped step changes no variable, no running statistic and nothing in the optimizer, only the loss scale and the
+    count of steps. Its loss and metrics, inf or NaN where they are, count in the averages like those of any other step.
+    On several devices forward and backward run on each for its part of the batch; what
     follows is of the whole, so that all devices skip, scale and count alike.
 
     Args:
@@ -131,8 +133,6 @@ def train_step(
             before=state.other,
         )
         losses = LOSS_MEAN.update(state.loss, value, examples)
-        # A few numbers are chosen faster than a condition hands them on.
-        losses, gathered = select_tree(updated.skipped, (state.loss, state.metrics), (losses, gathered))
         log = state.log.add(value, scale_of(state.optimizer), updated.skipped)
         after = TrainState(
             updated.values, updated.alongside, updated.state, losses, gathered, log, state.key, state.count + 1
@@ -148,6 +148,7 @@ def _backward(
     """Loss, other values, outputs and gradients of a batch, or of one device's part of it."""
 
     def backward(state: Any, trainable: dict[str, Any], other: dict[str, Any], batch: Batch, key: jax.Array) -> Any:
+        batch = without_left_out(batch)
         shapes = {path: variable.shape for path, variable in model.variables.items()}
         reduce_dtype = optimizer.reduce_dtype(model.dtype_policy.reduce_dtype)
 

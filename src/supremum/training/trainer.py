@@ -21,7 +21,9 @@ from supremum.training.data import Data, Part, Shuffler
 from supremum.training.distribution import DataParallel
 from supremum.training.execution import Execution
 from supremum.training.history import History
+from supremum.training.left_out import without_left_out
 from supremum.training.logs import BatchLogs
+from supremum.training.loss_scaling import SkippedSteps, with_loss_scale
 from supremum.training.metric import Metric
 from supremum.training.step import LOSS_MEAN, TrainState, penalised, placed, scaling_of, train_step
 from supremum.training.step_log import CAPACITY, StepLog
@@ -32,12 +34,14 @@ class Trainer:
 
     Args:
         model: the model.
-        optimizer: what changes its variables.
+        optimizer: what changes its variables; it is wrapped if the model needs a loss scale.
         loss: what is made small.
         metrics: what is gathered over an epoch.
         steps_per_execution: how many steps are sent to the device at once, or `"auto"`.
         seed: where weights, the order of examples and what is random in layers come from.
         distribution: over which devices; None for one.
+        warn_after_skipped_steps: how many steps in a row may be skipped with the loss scale at its floor before there
+            is a warning; None for no warning.
 
     Attributes:
         count: how many steps were taken, skipped ones too.
@@ -54,23 +58,21 @@ class Trainer:
         steps_per_execution: int | str,
         seed: int,
         distribution: DataParallel | None = None,
+        warn_after_skipped_steps: int | None = None,
     ) -> None:
         self._model = model
         self.distribution = distribution
-        self.optimizer = optimizer
+        self.optimizer = with_loss_scale(model, optimizer)
         self._loss = loss
         self._metrics = {metric.name: metric for metric in metrics}
         self.seed = seed
         self._key = jax.random.key_data(jax.random.key(seed))
         self.count = jnp.zeros((), jnp.int32)
         self.epoch = 0
-        step = train_step(model, loss, optimizer, self._metrics, distribution)
-        self._training = Execution(
-            lambda state, _, batch: (step(state, batch), None),
-            steps_per_execution,
-            donate=True,
-            distribution=distribution,
-        )
+        self._steps_per_execution = steps_per_execution
+        self._training = self._compiled_step()
+        self._warn_after = warn_after_skipped_steps
+        self._skipped_steps = SkippedSteps(warn_after_skipped_steps, self.optimizer)
         self._log = self._empty_log()
         self._evaluation = Execution(self._evaluated, 1, distribution=distribution)
         self._prediction = Execution(self._predicted, 1, distribution=distribution)
@@ -80,6 +82,15 @@ class Trainer:
         self._gathered = self._nothing_gathered()
         self._skipped_before = 0
         self._loans: tuple[Loan, Loan] | None = None
+
+    def _compiled_step(self) -> Execution:
+        step = train_step(self._model, self._loss, self.optimizer, self._metrics, self.distribution)
+        return Execution(
+            lambda state, _, batch: (step(state, batch), None),
+            self._steps_per_execution,
+            donate=True,
+            distribution=self.distribution,
+        )
 
     @property
     def steps_per_execution(self) -> int | None:
@@ -105,6 +116,11 @@ class Trainer:
         trainable = self._model.trainable_variables
         if not trainable:
             raise ArgumentError(f"{self._model!r} has no trainable variables: there is nothing to train")
+        scaled = with_loss_scale(self._model, self.optimizer)
+        if scaled is not self.optimizer:  # a layer that was made in the first call computes in float16
+            self.optimizer = scaled
+            self._training = self._compiled_step()
+            self._skipped_steps = SkippedSteps(self._warn_after, scaled)
         self.optimizer.build(trainable)
         if self.distribution is not None:
             self._place(self.distribution)
@@ -166,6 +182,7 @@ class Trainer:
         if self.distribution is not None:
             self.distribution.check_steps(data.steps)
         history = History()
+        self._skipped_steps = SkippedSteps(self._warn_after, self.optimizer)
         loans = self._borrow()
         watching = [each for each in callbacks if type(each).on_train_batch_end is not Callback.on_train_batch_end]
         try:
@@ -273,6 +290,7 @@ class Trainer:
     def _fetch_log(self) -> Any:
         rows = self._log.fetch()
         self._log = self._empty_log()
+        self._skipped_steps.add(rows)
         return rows
 
     def _empty_log(self) -> StepLog:
@@ -339,6 +357,7 @@ class Trainer:
 
     def _evaluated(self, carry: Any, values: dict[str, jax.Array], batch: Batch) -> tuple[Any, None]:
         loss, metrics = carry
+        batch = without_left_out(batch)
         with collected_losses() as penalties:
             outputs, _ = functional_call(self._model, values, batch.x, training=False)
         value = penalised(self._loss(batch.y, outputs, batch.sample_weight), penalties)

@@ -223,4 +223,4 @@ def _placed(path: str, variable: Variable, value: Any) -> jax.Array:
         stored = variable.read_stored()
         if stored.committed:
             return placed(array, stored.sharding)
-    return jnp.array(array)
+    return jnp.array(array, dtype)

@@ -17,7 +17,7 @@ from jax.extend.core import primitives as p
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from supremum.mixed_precision import OPERATIONS, autocast
+from supremum.mixed_precision import OPERATIONS, UncastProductsWarning, autocast
 from supremum.tracing import ENTERED, walk
 
 ROWS = dict(OPERATIONS)  # before a test registers another one
@@ -512,7 +512,8 @@ def test_an_operation_that_takes_what_is_never_cast_is_left_alone(dtype):
 def test_float64_is_never_cast():
     with jax.enable_x64(True):
         large = np.asarray(MATRIX, np.float64)
-        closed = jax.make_jaxpr(autocast(lambda x: jnp.sum(jnp.tanh(x @ x)), "mixed_float16"))(large)
+        with pytest.warns(UncastProductsWarning, match="in float64"):
+            closed = jax.make_jaxpr(autocast(lambda x: jnp.sum(jnp.tanh(x @ x)), "mixed_float16"))(large)
     assert {dtype for site in walk(closed) for dtype in dtypes_of(site.equation.outvars)} == {"float64"}
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from supremum.decisions import ResultType
 from supremum.errors import OperandError, UnknownDtypeError
 from supremum.formats import DType, as_format
+from supremum.number_conversion import Steps
 from supremum.operands import Operand
 from supremum.operations import Operation
 
@@ -72,6 +73,7 @@ class Plan:
         rules: the name of the rule set that decided it.
         function: what is computed instead of the library's function of the operation's name, given the backend.
         options: what `function` is given besides the operands.
+        number_steps: for each operand that is a Python number, the formats it is converted to; as in `Verdict`.
     """
 
     operation: Operation
@@ -81,6 +83,7 @@ class Plan:
     rules: str
     function: Callable[..., Raw] | None = None
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    number_steps: tuple[Steps, ...] = ()
 
     @property
     def casts(self) -> tuple[bool, ...]:
@@ -96,12 +99,14 @@ class Backend(ABC):
         namespace: the module that follows the Python array API standard for it.
         own_weakness: whether its arrays have weakness themselves, so that no flag of ours is needed.
         mutable: whether its arrays can be written to.
+        in_jax: whether JAX's runtime holds its arrays, and so JAX's flags say whether they can have 64 bits.
     """
 
     name: str
     namespace: str
     own_weakness: bool = False
     mutable: bool = True
+    in_jax: bool = False
 
     @cached_property
     def xp(self) -> Any:

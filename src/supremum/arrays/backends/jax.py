@@ -15,15 +15,22 @@ from jax.extend import source_info_util
 
 from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
 from supremum.arrays.backends.numpy import narrowed
-from supremum.arrays.backends.preparing import caster_of, composed, function_of, known_int
+from supremum.arrays.backends.preparing import (
+    caster_of,
+    caster_of_number,
+    composed,
+    function_of,
+    known_comparison,
+    known_int,
+)
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.decisions import ResultType
 from supremum.formats import DType, as_format
 from supremum.jax_compat import INLINE
 from supremum.jax_compat import primitives as p
 from supremum.operands import Operand, as_operand, weak_name
-from supremum.rules.jax import JAX_X32, JAX_X64
-from supremum.rules.registry import holds_64_bits, is_x64
+from supremum.rules.jax import JAX_X32, JAX_X64, held_dtype
+from supremum.rules.jax_flags import holds_64_bits, is_x64
 
 # An operation belongs to the line of the program that asked for it: in profiles, error messages and compiled code.
 source_info_util.register_exclusion(str(Path(__file__).parents[1]))
@@ -36,6 +43,7 @@ class JaxBackend(Backend):
     namespace = "jax.numpy"
     own_weakness = True
     mutable = False
+    in_jax = True
 
     def key_of(self, raw: Raw, weak: bool = False) -> Key:
         """The key of an array, which says itself whether it is weak."""
@@ -45,6 +53,8 @@ class JaxBackend(Backend):
 
     def prepare(self, plan: Plan) -> Callable[..., Raw]:
         """One jitted function per decision."""
+        if (comparison := known_comparison(self, plan)) is not None:
+            return comparison
         dtypes = {*plan.compute, plan.result.dtype}
         wide = self._check_representable(plan, dtypes)
         if plan.function is None:
@@ -64,30 +74,31 @@ class JaxBackend(Backend):
 
         compute.__name__ = compute.__qualname__ = plan.operation.name
         kernel = jax.jit(compute, inline=INLINE, static_argnums=() if known is None else (known,))
-        converters = [
-            None if i == known else self._converter(key, dtype, plan.result.weak)
-            for i, (key, dtype) in enumerate(zip(plan.keys, plan.compute, strict=True))
-        ]
+        converters = [None if i == known else self._converter(plan, i) for i in range(len(plan.keys))]
         run = _with_errors(kernel, plan)
         prepared = composed(run, converters, None)
         if not wide:
             return prepared
         # With x64 off JAX holds the wide dtypes that it is told by name, and narrows those of NumPy.
         explicit = [
-            None if i == known or key.backend is self else partial(_brought, key, dtype)
+            None if i == known or key.backend is self else partial(_brought, self._cast_on_host(plan, i), dtype)
             for i, (key, dtype) in enumerate(zip(plan.keys, plan.compute, strict=True))
         ]
         return _guarded(prepared, composed(run, explicit, None), plan)
 
-    def _converter(self, key: Key, dtype: DType, weak: bool) -> Callable[[Any], Any] | None:
-        if key.backend is self:
-            return None
-        if key.backend is None:
-            # All weak: JAX takes the number for what it is. Else it is rounded here, to the same eager and traced, or
-            # by JAX where that is the same, and sooner done.
-            return None if weak else _sooner(key.operand, dtype) or caster_of(dtype)
-        # On its way to the device JAX would narrow 64 bits without a word.
-        return partial(narrowed, dtype)
+    def _converter(self, plan: Plan, position: int) -> Callable[[Any], Any] | None:
+        key = plan.keys[position]
+        if key.backend is self or (key.backend is None and plan.result.weak):
+            return None  # where all are weak JAX takes a number for what it is
+        # Else it is rounded here, to the same eager and traced, or by JAX where that is the same, and sooner done.
+        sooner = _sooner(key.operand, plan.compute[position]) if key.backend is None else None
+        return sooner or self._cast_on_host(plan, position)
+
+    def _cast_on_host(self, plan: Plan, position: int) -> Callable[[Any], Any]:
+        """What converts a Python number or an array of NumPy: on its way to the device JAX would narrow 64 bits."""
+        if plan.keys[position].backend is None:
+            return caster_of_number(plan, position)
+        return partial(narrowed, plan.compute[position])
 
     def _check_representable(self, plan: Plan, dtypes: set[DType]) -> bool:
         """Whether some of the dtypes are there only with x64 on, or where they are allowed explicitly.
@@ -136,7 +147,7 @@ class JaxBackend(Backend):
         """
         if not _is_known(dtype):
             raise RuntimeDtypeError(f"JAX has no {dtype}")
-        if _is_wide(dtype) and not holds_64_bits():
+        if held_dtype(dtype) != dtype:
             raise RuntimeDtypeError(
                 f"JAX has no {dtype} with its x64 off: jax.config.update('jax_enable_x64', True), or give a dtype of "
                 "at most 32 bits"
@@ -205,11 +216,7 @@ def _is_known(dtype: DType) -> bool:
 
 
 def _is_wide(dtype: DType) -> bool:
-    row = as_format(dtype)
-    return row.component.bits > _WIDEST if row.is_inexact else row.bits > _WIDEST
-
-
-_WIDEST = as_format("float32").bits
+    return as_format(dtype).name in JAX_X32.held_as
 
 
 def _beyond_x32(plan: Plan) -> RuntimeDtypeError:
@@ -221,10 +228,10 @@ def _beyond_x32(plan: Plan) -> RuntimeDtypeError:
     )
 
 
-def _brought(key: Key, dtype: DType, value: Any) -> Any:
+def _brought(cast: Callable[[Any], Any], dtype: DType, value: Any) -> Any:
     """A Python number or NumPy array as one of JAX's, in a dtype that JAX is told by name."""
     # Of arrays only: JAX takes NumPy's scalars for Python numbers, which it holds in 32 bits first.
-    return jnp.asarray(np.asarray(caster_of(dtype)(value)) if key.backend is None else narrowed(dtype, value), dtype)
+    return jnp.asarray(np.asarray(cast(value)), dtype)
 
 
 def _guarded(prepared: Callable[..., Raw], explicit: Callable[..., Raw], plan: Plan) -> Callable[..., Raw]:

@@ -10,9 +10,11 @@ import numpy as np
 
 from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
 from supremum.arrays.backends.preparing import (
-    caster_of,
+    caster_of_number,
+    compares_by_value,
     composed,
     function_of,
+    is_usual,
     multiplied_out,
     numbers_in_range,
     promotes_alike,
@@ -70,12 +72,14 @@ class NumpyBackend(Backend):
             found = _WIDE_COMPLEX.component.dtype
         # Of 0-d arrays NumPy makes scalars.
         zero_d = all(key.zero_d for key in plan.keys) or plan.function is not None
-        if _is_plain(plan) and promotes_alike(plan, RULES):
+        if compares_by_value(plan):
+            return composed(function, [None] * len(plan.keys), np.asarray if zero_d else None)
+        if _is_plain(plan) and is_usual(plan) and promotes_alike(plan, RULES):
             direct = composed(function, numbers_in_range(plan, _itself), np.asarray if zero_d else None)
             return multiplied_out(direct, self, plan)
         converters = [
-            caster_of(dtype, silent=False) if key.backend is None else _checked_caster(key.dtype, dtype)
-            for key, dtype in zip(plan.keys, plan.compute, strict=True)
+            caster_of_number(plan, i, silent=False) if key.backend is None else _checked_caster(key.dtype, dtype)
+            for i, (key, dtype) in enumerate(zip(plan.keys, plan.compute, strict=True))
         ]
         # A result wraps around as those of the library do, also where it was computed wider.
         finish = partial(np.asarray, dtype=target) if zero_d else _caster(found, target)
@@ -178,7 +182,7 @@ def narrowed(dtype: DType, raw: Raw) -> Raw:
             raise NarrowingError(
                 f"the rules compute {raw.dtype} in {dtype}, which does not hold {lost.flat[0]} ({lost.size:,} of "
                 f"{raw.size:,} values are out of range): cast by hand, .astype({str(dtype)!r}), to wrap them around; "
-                "to keep them choose rules that keep the dtype, or turn JAX's x64 on"
+                "to keep them choose rules that keep the dtype, on JAX with its x64 on"
             )
     return cast
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,9 +11,11 @@ import numpy as np
 
 from supremum.arrays.backends.base import Backend, Plan, Raw
 from supremum.formats import DType, as_format
+from supremum.number_conversion import Steps, usual_steps
 from supremum.operands import Scalar
-from supremum.operations import Operation
+from supremum.operations import Operation, as_operation
 from supremum.rules import RuleSet
+from supremum.rules.values import fits
 
 
 def function_of(operation: Operation, module: Any, names: Mapping[str, str]) -> Callable[..., Raw] | None:
@@ -62,6 +65,45 @@ def caster_of(dtype: DType, *, silent: bool = True) -> Callable[[Scalar], Any]:
 def _make_of_ml_dtypes(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """The same, also of an int of more than 64 bits, which ml_dtypes takes for no number."""
     return lambda value: make(float(value) if value.__class__ is int else value)
+
+
+def number_caster(category: str, dtype: DType, steps: Steps, *, silent: bool = True) -> Callable[[Scalar], Any]:
+    """A function that makes a NumPy scalar of a Python number, by way of the formats that the rules say.
+
+    Args:
+        category: of the number.
+        dtype: of the scalar.
+        steps: the formats that a number, or each component of it, is converted to.
+        silent: as for `caster_of`.
+    """
+    cast = caster_of(dtype, silent=silent)
+    if not steps or steps == usual_steps(category, as_format(dtype).component):
+        return cast
+    casts = [caster_of(row.dtype, silent=silent) for row in steps]
+
+    def along(value: Any) -> Any:
+        for each in casts:
+            value = each(value)
+        return value
+
+    if as_format(dtype).category != "complex":
+        return along
+    return lambda value: cast(complex(along(value.real), along(value.imag)))
+
+
+def caster_of_number(plan: Plan, position: int, *, silent: bool = True) -> Callable[[Scalar], Any]:
+    """The same of an operand of a plan."""
+    category, dtype = plan.keys[position].operand.category, plan.compute[position]
+    return number_caster(category, dtype, plan.number_steps[position], silent=silent)
+
+
+def is_usual(plan: Plan) -> bool:
+    """Whether constructing a scalar converts the Python numbers of a plan as the rules say."""
+    operands = zip(plan.keys, plan.compute, plan.number_steps, strict=False)  # without numbers there are no steps
+    return all(
+        not steps or steps == usual_steps(key.operand.category, as_format(dtype).component)
+        for key, dtype, steps in operands
+    )
 
 
 def composed(
@@ -116,6 +158,44 @@ def numbers_in_range(plan: Plan, make: Callable[[Any], Any]) -> list[Callable[[A
         cast = caster_of(dtype)
         converters.append((lambda value, cast=cast: make(cast(value))) if is_integer else None)
     return converters
+
+
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+}
+
+
+def compares_by_value(plan: Plan) -> bool:
+    """Whether integers are compared with a Python int that is not converted to their dtype."""
+    steps = zip(plan.keys, plan.number_steps, strict=False)  # without numbers there are no steps
+    return plan.operation.name in _COMPARISONS and any(key.backend is None and not each for key, each in steps)
+
+
+def known_comparison(backend: Backend, plan: Plan) -> Callable[..., Raw] | None:
+    """A comparison by value with an int beyond the dtype of the integers, which is the same for all of them.
+
+    Args:
+        backend: the library.
+        plan: what is planned.
+
+    Returns:
+        What compares the integers with themselves; None for every other plan.
+    """
+    if not compares_by_value(plan):
+        return None
+    place = 0 if plan.keys[0].backend is not None else 1
+    dtype, number = plan.compute[place], plan.keys[1 - place].operand.value
+    if not isinstance(number, int) or fits(number, as_format(dtype)):
+        return None
+    is_true = _COMPARISONS[plan.operation.name](*((0, number) if place == 0 else (number, 0)))
+    operation, keys = as_operation("equal" if is_true else "not_equal"), (plan.keys[place],) * 2
+    prepared = backend.prepare(replace(plan, operation=operation, keys=keys, compute=(dtype, dtype), number_steps=()))
+    return lambda *operands: prepared(operands[place], operands[place])
 
 
 _KNOWN_INT = {"pow": 1}

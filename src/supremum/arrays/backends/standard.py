@@ -14,7 +14,7 @@ import numpy as np
 
 from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
 from supremum.arrays.backends.numpy import narrowed
-from supremum.arrays.backends.preparing import caster_of, composed, function_of, multiplied_out
+from supremum.arrays.backends.preparing import caster_of_number, composed, function_of, known_comparison, multiplied_out
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.errors import OperandError, UnknownDtypeError
 from supremum.formats import DType, as_format
@@ -44,6 +44,8 @@ class StandardBackend(Backend):
 
     def prepare(self, plan: Plan) -> Callable[..., Raw]:
         """The standard's function, between casts where they are needed."""
+        if (known := known_comparison(self, plan)) is not None:
+            return known
         device = self._device(plan)
         if plan.function is None:
             function = function_of(plan.operation, self.xp, {})
@@ -60,15 +62,16 @@ class StandardBackend(Backend):
                 f"{self.name} has no {plan.operation.name} of {dtypes}: cast first, with .astype('float32')"
             ) from error
         target = plan.result.dtype
-        converters = [self._converter(key, dtype, device) for key, dtype in zip(plan.keys, plan.compute, strict=True)]
+        converters = [self._converter(plan, i, device) for i in range(len(plan.keys))]
         prepared = composed(function, converters, None if found == target else lambda raw: self.astype(raw, target))
         return multiplied_out(prepared, self, plan)
 
-    def _converter(self, key: Key, dtype: DType, device: Any) -> Callable[[Any], Any] | None:
+    def _converter(self, plan: Plan, position: int, device: Any) -> Callable[[Any], Any] | None:
+        key, dtype = plan.keys[position], plan.compute[position]
         if key.backend is self:
             return None if key.dtype == dtype else lambda raw: self.astype(raw, dtype)
         if key.backend is None:
-            cast = caster_of(dtype)
+            cast = caster_of_number(plan, position)
             return lambda value: self.asarray(np.asarray(cast(value)), device=device)
         return lambda raw: self.asarray(narrowed(dtype, raw), device=device)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import operator
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,8 +15,11 @@ from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
 from supremum.arrays.backends.numpy import narrowed
 from supremum.arrays.backends.preparing import (
     caster_of,
+    caster_of_number,
     composed,
     function_of,
+    is_usual,
+    known_comparison,
     multiplied_out,
     numbers_in_range,
     promotes_alike,
@@ -22,7 +27,7 @@ from supremum.arrays.backends.preparing import (
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.formats import FORMATS, DType, Format, as_format
 from supremum.operands import TYPE_OF_CATEGORY
-from supremum.rules.torch import TORCH
+from supremum.rules.torch import TORCH, TorchRules
 
 # It need not be installed where this file is checked.
 torch: Any = importlib.import_module("torch")
@@ -31,6 +36,8 @@ _NATIVE: dict[DType, Any] = {
 }
 _FORMAT: dict[Any, DType] = {native: dtype for dtype, native in _NATIVE.items()}
 # Where torch is left to promote, it must be right whatever `torch.set_default_dtype` says.
+_FLOAT32 = as_format("float32").dtype
+_FLOAT32_BITS = as_format(_FLOAT32).bits
 _RULES = (TORCH, TORCH.with_default("float64"))
 NAMES = {"equal": "eq"}
 """What torch calls operations whose names mean something else there: `torch.equal` compares whole tensors."""
@@ -52,6 +59,8 @@ class TorchBackend(Backend):
 
     def prepare(self, plan: Plan) -> Callable[..., Raw]:
         """Torch's own function, between casts where they are needed."""
+        if (known := known_comparison(self, plan)) is not None:
+            return known
         device = _common_device(plan)
         if plan.function is None:
             function = function_of(plan.operation, torch, NAMES)
@@ -61,16 +70,11 @@ class TorchBackend(Backend):
             raise RuntimeDtypeError(f"torch has no {plan.operation.name}")
         native = [self.native_dtype(dtype) for dtype in plan.compute]
         target = self.native_dtype(plan.result.dtype)
-        if all(promotes_alike(plan, rules) for rules in _RULES) and self._takes(function, plan):
-            numbers = numbers_in_range(plan, int)
-            for i, (key, dtype) in enumerate(zip(plan.keys, plan.compute, strict=True)):
-                if key.backend is None and numbers[i] is None and as_format(dtype).is_inexact:
-                    numbers[i] = _taken(as_format(dtype).component)
-            return multiplied_out(composed(function, numbers, None), self, plan)
-        converters = [
-            self._converter(key, dtype, native_dtype, device)
-            for key, dtype, native_dtype in zip(plan.keys, plan.compute, native, strict=True)
-        ]
+        if plan.operation.name in _AS_OPERATORS and _has_wide_number_on_the_left(plan):
+            function = _AS_OPERATORS[plan.operation.name]
+        if all(_promotes_alike(plan, rules) for rules in _RULES) and self._takes(function, plan):
+            return multiplied_out(composed(function, _numbers(plan), None), self, plan)
+        converters = [self._converter(plan, i, native_dtype, device) for i, native_dtype in enumerate(native)]
         found = self._try(function, plan, [torch.ones(1, dtype=dtype, device=device) for dtype in native])
         prepared = composed(function, converters, None if found == target else lambda raw: raw.to(target))
         return multiplied_out(prepared, self, plan)
@@ -103,11 +107,12 @@ class TorchBackend(Backend):
         zero_d = all(key.zero_d for key in plan.keys)
         return array_key(self, plan.result.dtype, plan.result.weak, zero_d, _common_device(plan))
 
-    def _converter(self, key: Key, dtype: DType, native: Any, device: Any) -> Callable[[Any], Any] | None:
+    def _converter(self, plan: Plan, position: int, native: Any, device: Any) -> Callable[[Any], Any] | None:
+        key, dtype = plan.keys[position], plan.compute[position]
         if key.backend is self:
             return None if key.dtype == dtype else lambda raw: raw.to(native)
         if key.backend is None:
-            cast = caster_of(dtype)
+            cast = caster_of_number(plan, position)
             return lambda value: self.asarray(cast(value), device=device)
         return lambda raw: self.asarray(narrowed(dtype, raw), device=device)
 
@@ -151,6 +156,9 @@ class TorchBackend(Backend):
         return native
 
 
+_AS_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {"multiply": operator.mul, "divide": operator.truediv}
+
+
 def _common_device(plan: Plan) -> Any:
     """Where the result will be. Like torch, 0-d tensors on the CPU go with any device."""
     tensors: list[Any] = [key for key in plan.keys if key.device is not None]
@@ -164,19 +172,51 @@ def _common_device(plan: Plan) -> Any:
     return next(iter(fixed), tensors[0].device)
 
 
+def _has_wide_number_on_the_left(plan: Plan) -> bool:
+    """Whether torch's operator computes with a number on the left in float32, which its function rounds to 16 bits."""
+    return plan.keys[0].backend is None and plan.compute[0] == _FLOAT32 != plan.result.dtype
+
+
+def _promotes_alike(plan: Plan, rules: TorchRules) -> bool:
+    """Whether torch itself does what is planned, once Python numbers are rounded as is planned."""
+    if promotes_alike(plan, rules):
+        return True
+    # Where torch computes with a number in float32, that is the same number after it has been rounded to 16 bits.
+    in_float32 = replace(plan, compute=(_FLOAT32,) * len(plan.compute))
+    return any(key.backend is None for key in plan.keys) and (
+        set(plan.compute) == {plan.result.dtype} and promotes_alike(in_float32, rules)
+    )
+
+
+def _numbers(plan: Plan) -> list[Callable[[Any], Any] | None]:
+    """What makes Python numbers such that torch computes with them as is planned."""
+    numbers = numbers_in_range(plan, int)
+    for i, (key, dtype) in enumerate(zip(plan.keys, plan.compute, strict=True)):
+        if key.backend is not None or numbers[i] is not None or not as_format(dtype).is_inexact:
+            continue
+        row = as_format(dtype)
+        is_rounded_here = row.category == "float" and (row.bits < _FLOAT32_BITS or not is_usual(plan))
+        numbers[i] = _rounded(caster_of_number(plan, i)) if is_rounded_here else _taken(row.component)
+    return numbers
+
+
+def _rounded(cast: Callable[[Any], Any]) -> Callable[[Any], float]:
+    return lambda value: float(cast(value))
+
+
 def _taken(row: Format) -> Callable[[Any], Any]:
-    """Of a Python number the one that torch takes next to floats: none of more than 64 bits, or that overflows."""
+    """Of a Python number the one that torch takes next to floats: no int that it would round otherwise, or not take."""
     low, high, cast = row.min, row.max, caster_of(row.dtype)
 
     def taken(value: Any) -> Any:
-        if value.__class__ is complex or (_LOWEST_INT <= value <= _HIGHEST_INT and low <= value <= high):
+        if value.__class__ is complex or (-_LARGEST_INT <= value <= _LARGEST_INT and low <= value <= high):
             return value
         return float(cast(value))
 
     return taken
 
 
-_LOWEST_INT, _HIGHEST_INT = as_format("int64").min, as_format("int64").max
+_LARGEST_INT = 2 ** (as_format("float64").mantissa + 1)  # torch rounds larger ones once, where others round twice
 
 
 def _sample(key: Key) -> Any:

@@ -1,7 +1,19 @@
 """Autocast: running a JAX function in mixed precision without editing it."""
 
+from supremum.mixed_precision.autocasting.left_products import LeftIn, Products, UncastProductsWarning
 from supremum.mixed_precision.autocasting.operations import OPERATIONS, Row, register_operation
 from supremum.mixed_precision.autocasting.report import AutocastReport, AutocastRow
 from supremum.mixed_precision.autocasting.transform import AutocastFunction, autocast
 
-__all__ = ["OPERATIONS", "AutocastFunction", "AutocastReport", "AutocastRow", "Row", "autocast", "register_operation"]
+__all__ = [
+    "OPERATIONS",
+    "AutocastFunction",
+    "AutocastReport",
+    "AutocastRow",
+    "LeftIn",
+    "Products",
+    "Row",
+    "UncastProductsWarning",
+    "autocast",
+    "register_operation",
+]

@@ -16,6 +16,7 @@ from supremum.jax_compat import primitives as p
 from supremum.mixed_precision.autocasting.castable import CASTABLE, castable, fitting, foreign, join
 from supremum.mixed_precision.autocasting.operations import (
     BIAS,
+    BUILT_IN,
     COMPUTE,
     DECLARED,
     EACH,
@@ -28,7 +29,7 @@ from supremum.mixed_precision.autocasting.operations import (
     Row,
 )
 from supremum.mixed_precision.autocasting.settings import Settings
-from supremum.tracing import ENTERED, Treatment, Value, aval_of, name_of_call, scopes_of
+from supremum.tracing import CUSTOM_VMAP, ENTERED, Treatment, Value, aval_of, name_of_call, scopes_of
 
 _FLOAT32 = as_format("float32").dtype
 
@@ -39,6 +40,13 @@ DECIDED_SCOPE: Final = "supremum.autocast"
 KEEP_CALL: Final = "supremum_autocast_astype"
 
 
+WRITTEN_FOR_DTYPES: Mapping[str, str] = MappingProxyType(
+    {p.custom_vjp_call_p.name: "backward function", CUSTOM_VMAP: "rule for vmap"}
+)
+"""Primitives that call a function with a rule of the user's for given dtypes, so that they are only entered where that
+was asked for."""
+
+
 class Note(NamedTuple):
     """What an equation runs in, and why.
 
@@ -46,11 +54,13 @@ class Note(NamedTuple):
         dtype: the dtype it runs in; None where no castable float takes part.
         reason: why.
         scopes: the named scopes it stands in, within its function.
+        unasked: whether it is left alone though nobody asked for it.
     """
 
     dtype: DType | None
     reason: str
     scopes: tuple[str, ...]
+    unasked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +128,11 @@ class _Case:
         self.scopes = scopes_of(equation)
 
     @property
+    def unasked(self) -> bool:
+        """Whether nobody asked for this equation, or for what it stands in, to be left as it is."""
+        return self.settings.ops.get(self.name) != DECLARED and self.context.rule != FLOAT32
+
+    @property
     def compute(self) -> DType:
         return self.settings.compute_dtype((*self.context.scopes, *self.scopes))
 
@@ -141,11 +156,11 @@ class _Case:
                 return self.left_alone(f"takes or gives {dtype}, which is never cast")
         return self.by_rule()
 
-    def left_alone(self, reason: str) -> Treatment:
+    def left_alone(self, reason: str, *, unasked: bool = False) -> Treatment:
         declared = [castable(atom.aval) for atom in self.equation.invars]
         dtype = next((d for d in declared if d is not None), None)
         results = tuple(Value(castable(var.aval)) for var in self.equation.outvars)
-        return Treatment(tuple(declared), results, self.note(dtype, reason))
+        return Treatment(tuple(declared), results, Note(dtype, reason, self.scopes, unasked))
 
     # Conversions
 
@@ -176,12 +191,12 @@ class _Case:
         asked = self.settings.ops.get(function, "") if function else ""
         if asked == DECLARED:
             return self.left_alone(f"ops leaves {function!r} alone")
-        if self.name == p.custom_vjp_call_p.name and not asked:
-            return self.left_alone("its backward function was written for the dtypes it declares")
+        written_for = WRITTEN_FOR_DTYPES.get(self.name)
+        if written_for and not asked:
+            return self.left_alone(f"its {written_for} was written for the dtypes it declares", unasked=self.unasked)
         rule = self.context.rule or ("" if asked == INSIDE else asked)
         scopes = (*self.context.scopes, *self.scopes) if self.settings.by_path else ()
-        declared = self.name == p.custom_vjp_call_p.name
-        operands = tuple(castable(atom.aval) if declared else None for atom in self.equation.invars)
+        operands = tuple(castable(atom.aval) if written_for else None for atom in self.equation.invars)
         note = self.note(None, f"ops runs {function!r} in {asked}" if asked else "runs what is inside")
         return Treatment(operands, (), note, inside=Context(scopes, rule))
 
@@ -204,7 +219,8 @@ class _Case:
     def by_rule(self) -> Treatment:
         rule, reason = self.rule
         if rule == DECLARED:
-            return self.left_alone(reason)
+            registered = self.row is not None and self.row not in BUILT_IN
+            return self.left_alone(reason, unasked=self.unasked and not registered)
         if rule == EACH:
             return self.each(reason)
         if rule == WIDEST:

@@ -247,6 +247,9 @@ _TABLE: list[Row] = [
 OPERATIONS: dict[str, Row] = {row.name: row for row in _TABLE}
 """The rows by primitive; `register_operation` adds to them."""
 
+BUILT_IN: frozenset[Row] = frozenset(_TABLE)
+"""The rows that nobody registered."""
+
 
 def register_operation(name: str, rule: str, reason: str) -> None:
     """Say how autocast treats a primitive of one's own, or another one than before.

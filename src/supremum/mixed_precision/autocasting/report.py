@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from supremum.mixed_precision.autocasting.castable import castable
+from supremum.mixed_precision.autocasting.left_products import Products
 from supremum.render import aligned
 from supremum.tracing import Entry, Rewritten, callees, line_of
 
@@ -43,24 +44,28 @@ class AutocastReport:
 
     Args:
         rows: what stands in it, in order, operations without castable floats left out.
+        products: how many products it has, and those that were left as they are though nobody asked for it.
     """
 
     rows: tuple[AutocastRow, ...]
+    products: Products
 
     def summary(self) -> str:
-        """One line per dtype, with the operations that run in it."""
+        """One line per dtype, with the operations that run in it, and a last one of products that were left alone."""
         counts: dict[str, Counter[str]] = {}
         for row in self.rows:
             counts.setdefault(row.dtype, Counter())[row.operation] += row.count
         width = max(map(len, counts), default=0)
-        return "\n".join(
+        lines = [
             f"{dtype:{width}}  " + ", ".join(f"{count} x {name}" for name, count in sorted(counts[dtype].items()))
             for dtype in sorted(counts)
-        )
+        ]
+        return "\n".join([*lines, *filter(None, [self.products.describe()])])
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data for JSON."""
-        return {"rows": [asdict(row) for row in self.rows]}
+        left = [asdict(left) | {"count": count} for left, count in self.products.left]
+        return {"rows": [asdict(row) for row in self.rows], "products": {"count": self.products.count, "left": left}}
 
     def __str__(self) -> str:
         titles = ("runs", "operation", "in", "instead of", "path", "line", "why")
@@ -76,10 +81,10 @@ class AutocastReport:
             )
             for row in self.rows
         ]
-        return aligned((titles, *lines))
+        return "\n".join([aligned((titles, *lines)), *filter(None, [self.products.describe()])])
 
 
-def report_of(rewritten: Rewritten) -> AutocastReport:
+def report_of(rewritten: Rewritten, products: Products) -> AutocastReport:
     """The report about a rewritten program."""
     merged: dict[tuple[str, ...], list[tuple[int, int | None]]] = {}
     for entry, scopes, line, trips in _entries(rewritten, (), "", 1):
@@ -93,7 +98,7 @@ def report_of(rewritten: Rewritten) -> AutocastReport:
     rows = (
         AutocastRow(*key, count=len(found), runs=_total([trips for _, trips in found])) for key, found in merged.items()
     )
-    return AutocastReport(tuple(rows))
+    return AutocastReport(tuple(rows), products)
 
 
 def _total(trips: list[int | None]) -> int | None:

@@ -16,6 +16,7 @@ from jax.extend.core import jaxpr_as_fun
 from supremum.errors import ArgumentError
 from supremum.formats import as_format
 from supremum.mixed_precision.autocasting.judge import DECIDED_SCOPE, DISABLED_SCOPE, KEEP_CALL, AutocastJudge, Context
+from supremum.mixed_precision.autocasting.left_products import Products, products_of, warn_of_left
 from supremum.mixed_precision.autocasting.operations import OPERATIONS, Row
 from supremum.mixed_precision.autocasting.report import AutocastReport, report_of
 from supremum.mixed_precision.autocasting.settings import Settings, as_settings
@@ -30,8 +31,9 @@ R = TypeVar("R")
 
 # By the rows too: a primitive registered later is treated as it then says.
 @functools.lru_cache(maxsize=64)
-def _rewriter(settings: Settings, rows: tuple[Row, ...]) -> Rewriter:
-    return Rewriter(AutocastJudge(settings, rows))
+def _rewriter(settings: Settings, rows: tuple[Row, ...]) -> tuple[Rewriter, AutocastJudge]:
+    judge = AutocastJudge(settings, rows)
+    return Rewriter(judge), judge
 
 
 class AutocastFunction(Generic[P, R]):
@@ -48,7 +50,7 @@ class AutocastFunction(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function."""
-        closed, arrays, put, _ = self._rewritten(args, kwargs)
+        closed, arrays, put, *_ = self._rewritten(args, kwargs)
         # The scope tells an autocast around this one that what is in it has been decided.
         with jax.named_scope(DECIDED_SCOPE):
             return put(jaxpr_as_fun(closed)(*arrays))
@@ -60,8 +62,8 @@ class AutocastFunction(Generic[P, R]):
             args: arguments as of a call; `jax.ShapeDtypeStruct` will do for arrays.
             kwargs: likewise.
         """
-        *_, rewritten = self._rewritten(args, kwargs)
-        return report_of(rewritten)
+        *_, rewritten, products = self._rewritten(args, kwargs)
+        return report_of(rewritten, products)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """The method of an instance, where a method was decorated."""
@@ -81,8 +83,10 @@ class AutocastFunction(Generic[P, R]):
     def __repr__(self) -> str:
         return f"autocast({self._function!r}, {str(self._settings.policy)!r})"
 
-    def _rewritten(self, args: Any, kwargs: Any) -> tuple[Any, list[Any], Callable[[Sequence[Any]], Any], Rewritten]:
-        """The function traced and rewritten, its array arguments, and what puts its results together."""
+    def _rewritten(
+        self, args: Any, kwargs: Any
+    ) -> tuple[Any, list[Any], Callable[[Sequence[Any]], Any], Rewritten, Products]:
+        """The function traced and rewritten, its array arguments, what puts its results together, and its products."""
         leaves, tree = jax.tree.flatten((args, kwargs))
         arrays, with_arrays = _split(leaves)
         with_results: Any = None
@@ -98,8 +102,8 @@ class AutocastFunction(Generic[P, R]):
             return found
 
         closed = jax.make_jaxpr(traced)(*arrays)
-        rewriter = _rewriter(self._settings, tuple(OPERATIONS.values()))
-        value = rewriter.judge.value
+        rewriter, judge = _rewriter(self._settings, tuple(OPERATIONS.values()))
+        value = judge.value
         rewritten = rewriter.rewrite(
             closed,
             [replace(value(var.aval), given=True) for var in closed.jaxpr.invars],
@@ -107,11 +111,13 @@ class AutocastFunction(Generic[P, R]):
             [value(atom.aval).dtype for atom in closed.jaxpr.outvars],
         )
         self._settings.check(rewritten)
+        products = products_of(rewritten, judge)
+        warn_of_left(self._function, products)
 
         def put(results: Sequence[Any]) -> Any:
             return jax.tree.unflatten(structure, with_results(results))
 
-        return rewritten.function, arrays, put, rewritten
+        return rewritten.function, arrays, put, rewritten, products
 
 
 def _check_unchanged(call: Any, leaves: Sequence[Any], tree: Any) -> None:
@@ -151,7 +157,8 @@ class _Autocast:
 
     The result takes and returns what the function does, in the same dtypes, and works under `jit`, `grad`, `vmap`,
     `scan` and all other transformations, in either order. It is traced at every call, as with `jax.checkpoint`: put
-    `jax.jit` around it. Functions with a `custom_vjp`, Pallas kernels and callbacks get the dtypes they declare.
+    `jax.jit` around it. Functions with a `custom_vjp` or a `custom_vmap`, Pallas kernels and callbacks get the
+    dtypes they declare.
 
     A dtype given by hand (`astype`, `dtype=`) is honoured: a value keeps it in the operation that takes it, wherever it
     is moved in between. A cast to the dtype that a value already has leaves no trace in a JAX program; there is
@@ -163,7 +170,8 @@ class _Autocast:
             by the `jax.named_scope` blocks that an operation stands in, such as the layers of Flax.
         ops: how to treat a primitive, or everything inside of a jitted or custom function of that name, instead of by
             its row: `"compute"`, `"float32"` or another dtype, `"widest"`, `"each"` or `"declared"`. For a `custom_vjp`
-            function also `"inside"`: operation by operation, with what it takes and gives in the dtypes it declares.
+            or `custom_vmap` function also `"inside"`: operation by operation, with what it takes and gives in the
+            dtypes it declares.
         honour_casts: whether casts written in the function decide what follows them. False treats them like any
             other operation.
 
@@ -174,6 +182,8 @@ class _Autocast:
         ValueError: for policies without such a compute dtype, and unknown rules.
 
     Warns:
+        UncastProductsWarning: once for each function, of products that stay in float32 because they are inside of what
+            autocast does not rewrite unasked; it says what to ask for.
         UnmatchedPatternWarning: when called, of names in `ops` and patterns of a `PolicyMap` that match nothing.
 
     The rules are those of PyTorch's `torch.autocast` on CUDA; rows that depart from it say why.

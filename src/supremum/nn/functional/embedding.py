@@ -14,6 +14,7 @@ from supremum.errors import ArgumentError, OperandError
 from supremum.formats import Format, as_format
 from supremum.nn.functional.promotion import at_least_float32, common_dtype, promote_dtype
 from supremum.promotion import result_type
+from supremum.rules import get_rules
 
 
 def embedding(indices: Any, table: Any, *, dtype: Any = None) -> jax.Array:
@@ -52,7 +53,7 @@ def embedding(indices: Any, table: Any, *, dtype: Any = None) -> jax.Array:
     target = row.dtype if dtype is None else common_dtype(table, dtype=dtype)
     if table.ndim != 2:
         raise ArgumentError(f"a table has shape (rows, features), not {table.shape}")
-    given = as_format(result_type(indices))
+    given = as_format(result_type(indices, rules=get_rules()))
     if given.category != "integer":
         raise OperandError(f"indices are integers, not {given}: give indices.astype('int32')")
     _check_known(indices, given, table.shape[0])

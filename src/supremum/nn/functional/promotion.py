@@ -17,6 +17,8 @@ from supremum.errors import ArgumentError
 from supremum.formats import DType, as_format
 from supremum.operands import as_operand
 from supremum.promotion import promote_types, result_type
+from supremum.rules import get_rules
+from supremum.rules.jax import held_dtype
 
 FLOAT32 = as_format("float32")
 """What values that are not inexact become, and the least that statistics are computed in."""
@@ -61,7 +63,7 @@ def common_dtype(*arrays: Any, dtype: Any = None, inexact: bool = True) -> DType
     given = [array for array in arrays if array is not None]
     operands = [as_operand(array, place) for place, array in enumerate(given)]
     if dtype is None:
-        found = as_format(result_type(*given))
+        found = as_format(result_type(*given, rules=get_rules()))  # JAX computes, whoever holds the arrays
         target = found if found.is_inexact or not inexact else as_format(promote_types(FLOAT32.dtype, found.dtype))
     else:
         target = as_format(dtype)
@@ -93,8 +95,8 @@ def at_least_float32(dtype: Any) -> DType:
 
 
 def is_held(dtype: DType) -> bool:
-    """Whether JAX holds a dtype now; those of 64 bits it does while its x64 is on."""
-    return jax.dtypes.canonicalize_dtype(dtype) == dtype
+    """Whether JAX holds a dtype now; those of 64 bits only with x64 on, or where they are allowed explicitly."""
+    return held_dtype(dtype) == dtype
 
 
 def check_held(dtype: DType | None, what: str, otherwise: str) -> None:

@@ -1,0 +1,312 @@
+"""What `with` blocks put in force, in each task and thread by itself, in whatever order the blocks end.
+
+A context variable of Python restores what it held when a block began, and so does JAX. That is wrong where blocks do
+not nest: of two tasks that take turns, the one that began first may end first; a generator that is closed late ends
+its block inside of others, and perhaps in another thread. So what is in force is a list, from which a block takes what
+it put there and nothing else, and JAX is then told what is in force.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Hashable
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from functools import partial, wraps
+from types import coroutine
+from typing import Any, Generic, ParamSpec, Self, TypeVar
+
+from supremum.errors import ScopeError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class Block:
+    """What one block puts in force.
+
+    Args:
+        owner: whoever takes it away again; one that is entered twice has two blocks.
+        outer: what is in force around it; None for what always is.
+        key: what JAX keeps traced functions by, where it changes them; None for what it is outside of all blocks.
+    """
+
+    __slots__ = ("key", "outer", "owner")
+
+    def __init__(self, owner: object, outer: Any, key: Hashable) -> None:
+        self.owner = owner
+        self.outer: Self | None = outer
+        self.key = key
+
+    def within(self, outer: Any) -> Self:
+        """The same block inside another one."""
+        raise NotImplementedError
+
+
+B = TypeVar("B", bound=Block)
+
+
+def without(block: B, owner: object) -> B:
+    """What is in force when the innermost block of an owner has ended.
+
+    Args:
+        block: what is in force now.
+        owner: whose block ends. A context that has none of the owner's, because it began in another one, stays as it
+            is.
+    """
+    inner: list[B] = []
+    ended = block
+    while ended.owner is not owner:
+        if ended.outer is None:
+            return block
+        inner.append(ended)
+        ended = ended.outer
+    left = ended.outer
+    assert left is not None  # what always is in force has no owner
+    for each in reversed(inner):
+        left = each.within(left)
+    return left
+
+
+class _Thread(threading.local, Generic[B]):
+    """What JAX was told in this thread, and the blocks that were entered in it and have not ended."""
+
+    def __init__(self, told: B) -> None:
+        self.told = told
+        self.open: list[B] = []
+
+
+class Blocks(Generic[B]):
+    """Blocks of one kind, of which the innermost is in force. Where they change what JAX traces, JAX is told.
+
+    JAX keeps its part for each thread, not for each task. A task that waits inside of a block leaves it there, and
+    what is traced meanwhile would be kept for the wrong block: asking what is in force is then an error.
+
+    Args:
+        name: what they are called in a debugger.
+        always: what is in force outside of all blocks.
+        fix: how a function is traced for what a block puts in force, for the error; None where JAX need not know.
+    """
+
+    def __init__(self, name: str, always: B, fix: Callable[[B], str] | None = None) -> None:
+        self.innermost: ContextVar[B] = ContextVar(name, default=always)
+        """What is in force, for who asks often and does not trace."""
+        self._always = always
+        self._thread: _Thread[B] = _Thread(always)
+        self._fix = fix
+        self._context: Any = None
+        self._as_made: Any = None
+
+    def current(self) -> B:
+        """What is in force.
+
+        Raises:
+            ScopeError: if JAX is tracing for something else.
+        """
+        block = self.innermost.get()
+        if self._thread.told is not block and self._thread.told.key != block.key:
+            self._check(block)
+        return block
+
+    def enter(self, block: B) -> None:
+        """Put a block in force."""
+        self.innermost.set(block)
+        self._thread.open.append(block)
+        self._tell(block)
+
+    def leave(self, owner: object) -> None:
+        """Take away the innermost block of an owner, and nothing else."""
+        left = without(self.innermost.get(), owner)
+        self.innermost.set(left)
+        opened = self._thread.open
+        for index in reversed(range(len(opened))):
+            if opened[index].owner is owner:
+                del opened[index]
+                break
+        # Nobody would take back in this thread what a task inherited from a block that has ended since.
+        self._tell(left if any(each.owner is left.owner for each in opened) else self._always)
+
+    @coroutine
+    def run(self, block: B, awaited: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
+        """Await a coroutine with a block in force while it runs, and what was before while it waits.
+
+        Args:
+            block: the block; what the coroutine puts in force inside of it comes and goes with it.
+            awaited: the coroutine.
+        """
+        inside = block
+        step: Callable[[], Any] = partial(awaited.send, None)
+        while True:
+            outside, told = self.innermost.get(), self._thread.told
+            self._thread.open.append(block)
+            self.innermost.set(inside)
+            self._tell(inside)
+            try:
+                wanted = step()
+            except StopIteration as end:
+                return end.value
+            finally:
+                self._thread.open.remove(block)
+                inside = self.innermost.get()
+                self.innermost.set(outside)
+                self._tell(told)
+            try:
+                step = partial(awaited.send, (yield wanted))
+            except BaseException as error:  # whatever is thrown in, being cancelled or closed included
+                step = partial(awaited.throw, error)
+
+    def tell_all_threads(self, key: Hashable) -> None:
+        """Tell JAX what holds outside of all blocks, for all threads."""
+        if self._found_jax():
+            self._context.set_global(key)
+
+    def _tell(self, block: B) -> None:
+        if self._fix is None or not self._found_jax():
+            return
+        self._thread.told = block
+        if block.key is None or block.outer is None:
+            self._as_made.__exit__(None, None, None)
+        else:
+            self._context(block.key).__enter__()
+
+    def _found_jax(self) -> bool:
+        """Whether JAX is loaded. What it traced in a block in which it was loaded is not found afterwards."""
+        if self._context is None and (jax := sys.modules.get("jax")) is not None and hasattr(jax, "make_user_context"):
+            self._context = jax.make_user_context(default_value=None)
+            # What a thread has that was told nothing: it is left instead of what was there when a block began.
+            self._as_made = self._context(None)
+            self._as_made.__enter__()
+            self._as_made.__exit__(None, None, None)
+            self._context.set_global(self._always.key)
+        return self._context is not None
+
+    def _check(self, block: B) -> None:
+        if self._fix is not None and self._context is not None and _is_tracing():
+            raise ScopeError(self._fix(block))
+
+
+def _is_tracing() -> bool:
+    extend = importlib.import_module("jax.extend.core")
+    with importlib.import_module("jax.core").eval_context():
+        outside = extend.get_opaque_trace_state()
+    return not outside == extend.get_opaque_trace_state()  # noqa: SIM201 (it has no other comparison)
+
+
+def calls_within(
+    function: Callable[P, R],
+    scope: str,
+    holding: Callable[[], AbstractContextManager[Any]],
+    run: Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]],
+) -> Callable[P, R]:
+    """A function whose every call is in a block; of a coroutine function, whose every awaited body is.
+
+    Args:
+        function: the function.
+        scope: the name of what decorates it, for the error.
+        holding: makes the block.
+        run: awaits a coroutine in the block.
+
+    Raises:
+        TypeError: for a generator function, whose body runs after the call.
+    """
+    if inspect.iscoroutinefunction(function):
+
+        @wraps(function)
+        async def awaited(*args: P.args, **kwargs: P.kwargs) -> Any:
+            return await run(function(*args, **kwargs))
+
+        return awaited  # pyright: ignore[reportReturnType] (it is what R is for a coroutine function)
+
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        name = function.__qualname__
+        raise TypeError(f"{scope} cannot decorate the generator {name}: write `with {scope}(...):` inside it")
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        with holding():
+            return function(*args, **kwargs)
+
+    return called
+
+
+class _Held(Block, Generic[T]):
+    __slots__ = ("value",)
+
+    def __init__(self, owner: object, outer: Self | None, key: Hashable, value: T) -> None:
+        super().__init__(owner, outer, key)
+        self.value = value
+
+    def within(self, outer: Any) -> Self:
+        return type(self)(self.owner, outer, self.key, self.value)
+
+
+class BlockValue(Generic[T]):
+    """A value that blocks put in force.
+
+    Args:
+        name: what it is called in a debugger.
+        default: what holds outside of all blocks.
+        fix: as for `Blocks`, given the value.
+
+    >>> color = BlockValue("color", "white")
+    >>> color.enter("first", "red"), color.enter("second", "blue")
+    (None, None)
+    >>> color.leave("first"), color.value
+    (None, 'blue')
+    >>> color.leave("second"), color.value
+    (None, 'white')
+    """
+
+    def __init__(self, name: str, default: T, fix: Callable[[T], str] | None = None) -> None:
+        always: _Held[T] = _Held(None, None, None, default)
+        self._blocks = Blocks(name, always, None if fix is None else lambda block: fix(block.value))
+
+    @property
+    def value(self) -> T:
+        """The value in force.
+
+        Raises:
+            ScopeError: if JAX is tracing for another one.
+        """
+        return self._blocks.current().value
+
+    @property
+    def key(self) -> Hashable:
+        """What JAX is told of the value in force."""
+        return self._blocks.innermost.get().key
+
+    def enter(self, owner: object, value: T, key: Hashable = None) -> None:
+        """Put a value in force until its owner leaves.
+
+        Args:
+            owner: whoever leaves.
+            value: the value.
+            key: as for `Block`.
+        """
+        self._blocks.enter(_Held(owner, self._blocks.innermost.get(), key, value))
+
+    def leave(self, owner: object) -> None:
+        """Take away the innermost value of an owner, and nothing else."""
+        self._blocks.leave(owner)
+
+    @contextmanager
+    def holding(self, value: T, key: Hashable = None) -> Generator[None]:
+        """Put a value in force for the time of a block; the arguments are those of `enter`."""
+        owner = object()
+        self.enter(owner, value, key)
+        try:
+            yield
+        finally:
+            self.leave(owner)
+
+    def run(self, value: T, key: Hashable, awaited: Coroutine[Any, Any, Any]) -> Awaitable[Any]:
+        """Await a coroutine with a value in force while it runs; the other arguments are those of `enter`."""
+        return self._blocks.run(_Held(object(), self._blocks.innermost.get(), key, value), awaited)
+
+    def tell_all_threads(self, key: Hashable) -> None:
+        """As for `Blocks`."""
+        self._blocks.tell_all_threads(key)

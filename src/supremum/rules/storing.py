@@ -1,0 +1,102 @@
+"""What frameworks store where: results of in-place operators and of `out=`, and values assigned to elements."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+
+from supremum.decisions import Conversion, Fix, Verdict
+from supremum.formats import CATEGORIES, Format, as_format
+from supremum.operands import Operand
+
+
+class Storing(enum.Enum):
+    """What a framework stores in an array that has a dtype already."""
+
+    KEPT = "only what the rules bring to that dtype is stored in it"
+    SAME_KIND = "a result is cast within its kind, and to higher kinds"
+    CAST = "the framework casts whatever is stored"
+
+
+_LOST = {"integer": "all but whether it is zero", "float": "the fraction", "complex": "the imaginary part"}
+
+
+def is_no_higher(source: Format, target: Format) -> bool:
+    """Whether the category of a format is that of another or a lower one, as PyTorch's `can_cast` has it.
+
+    >>> is_no_higher(as_format("float64"), as_format("float16")), is_no_higher(as_format("int8"), as_format("bool"))
+    (True, False)
+    """
+    return CATEGORIES.index(source.category) <= CATEGORIES.index(target.category)
+
+
+def objection(how: Storing, source: Format, target: Format, is_same_kind: Callable[[Format, Format], bool]) -> str:
+    """Why a result is not stored in an array; empty where it is.
+
+    Supremum stores less than the frameworks do: never what loses a fraction or an imaginary part.
+
+    Args:
+        how: what the framework stores.
+        source: the format of the result.
+        target: the format of the array.
+        is_same_kind: whether the framework casts the one to the other in place, where kinds matter to it.
+
+    >>> float64, float32, int8 = map(as_format, ("float64", "float32", "int8"))
+    >>> objection(Storing.SAME_KIND, float64, float32, is_no_higher)
+    ''
+    >>> objection(Storing.KEPT, float64, float32, is_no_higher)
+    'float64 is not stored in float32: only what the rules bring to that dtype is stored in it'
+    >>> objection(Storing.CAST, float64, int8, is_no_higher)
+    'float64 is not stored in int8: the framework would cast it, and lose the fraction without a word'
+    """
+    refuses = {Storing.KEPT: source is not target, Storing.SAME_KIND: not is_same_kind(source, target)}
+    if refuses.get(how):
+        return f"{source} is not stored in {target}: {how.value}"
+    return objection_to_loss(str(source), source.category, target)
+
+
+def objection_to_loss(source: str, category: str, target: Format) -> str:
+    """Why a cast that the framework makes is refused all the same; empty where it is not.
+
+    Args:
+        source: what is cast, for the text.
+        category: its category.
+        target: the format of the array.
+    """
+    if CATEGORIES.index(category) <= CATEGORIES.index(target.category):
+        return ""
+    lost = _LOST["integer"] if target.category == CATEGORIES[0] else _LOST[category]
+    return f"{source} is not stored in {target}: the framework would cast it, and lose {lost} without a word"
+
+
+def account(how: Storing, source: Format, target: Format) -> tuple[str, ...]:
+    """Why a result is stored in an array, one sentence each; none where both have one format."""
+    if source is target:
+        return ()
+    checked = () if target.holds(source) else (f"a value that is out of range of {target} is refused",)
+    return (f"{source} is stored in {target}: {how.value}", *checked)
+
+
+def find_fix(
+    operands: Sequence[Operand],
+    into: Operand,
+    is_castable: Callable[[Operand, Format], bool],
+    settle: Callable[[tuple[Operand, ...]], Verdict],
+) -> Fix | None:
+    """Casts of operands, but not of what is written into, after which the result can be stored.
+
+    Args:
+        operands: of the operation.
+        into: what its result is written into.
+        is_castable: whether a fix may cast an operand to a format.
+        settle: the verdict on other operands.
+    """
+    row = as_format(into.dtype)
+    others = [i for i, each in enumerate(operands) if each.is_python_scalar or each.dtype != row.dtype]
+    arrays = [i for i in others if not operands[i].is_python_scalar]
+    for positions in (arrays, others):
+        if positions and all(is_castable(operands[i], row) for i in positions):
+            fix = Fix(tuple(Conversion.of(i, operands[i], row.dtype) for i in positions))
+            if settle(fix.apply(operands)).result is not None:
+                return fix
+    return None

@@ -1,0 +1,408 @@
+"""Writing into arrays: `+=`, `out=`, `array[...] = value`, `.at` and `full_like`, which keep the dtype."""
+
+import itertools
+import operator
+import pickle
+import random
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+
+import supremum
+from slowly import mostly_slow
+from supremum import PromotionError, explain, namespace, use_rules
+from supremum.arrays import Array, InPlaceError, RuntimeDtypeError, Variable, asarray
+from supremum.arrays.array import wrap
+from supremum.errors import ArgumentError
+from supremum.formats import CATEGORIES, as_format
+from supremum.rules import Storing, get_rules, rule_names
+
+IN_PLACE = {
+    "add": operator.iadd, "subtract": operator.isub, "multiply": operator.imul, "divide": operator.itruediv,
+    "floor_divide": operator.ifloordiv, "remainder": operator.imod, "bitwise_and": operator.iand,
+    "bitwise_left_shift": operator.ilshift,
+}  # fmt: skip
+CLASSIC = (
+    "bool", "int8", "uint8", "int16", "int32", "int64", "bfloat16", "float16", "float32", "float64", "complex64",
+)  # fmt: skip
+TRACED = ("bool", "int8", "uint8", "int32", "float16", "float32", "complex64")
+LIBRARIES = ("numpy", "torch", "jax")
+every_library = pytest.mark.parametrize("library", LIBRARIES)
+
+
+def _made(values, dtype, library):
+    if library == "torch":
+        pytest.importorskip("torch")
+    return asarray(np.asarray(values).astype(as_format(dtype).dtype), library=library)
+
+
+def _set_all(array, value):
+    if not array.backend.mutable:
+        return array.at[...].set(value)
+    array[...] = value
+    return array
+
+
+# Without 64 bits
+
+
+def test_without_x64_assignment_follows_promotion():
+    """What `x + value` brings to the dtype of x is assigned to x, however it is written."""
+    x, one, ones = asarray(np.zeros(3, "float32"), library="jax"), np.float64(1), np.ones(3)
+    assert jax.config.jax_enable_x64 is False
+    assert (x + one).dtype == (x + ones).dtype == np.float32
+    for changed in (x.at[0].set(one), x.at[0].add(one), x.at[0].max(one), x.at[0].subtract(-one)):
+        assert (changed.dtype, changed.tolist()) == (np.float32, [1, 0, 0])
+    assert x.at[...].set(ones).tolist() == [1, 1, 1]
+    y = x
+    y += ones
+    assert (y.dtype, y.tolist()) == (np.float32, [1, 1, 1])
+    full = namespace("jax").full_like(x, np.float64(2))
+    assert (full.dtype, full.tolist()) == (np.float32, [2, 2, 2])
+    for variable in (Variable(x), Variable(np.zeros(3, "float32"), library="jax")):
+        variable.assign(ones)
+        variable.assign_add(ones)
+        variable[0] = one
+        assert (variable.dtype, variable.tolist()) == (np.float32, [1, 2, 2])
+    assert Variable(x[0]).assign(one).dtype == np.float32
+
+
+def test_rules_of_jax_in_32_bits_assign_to_arrays_of_numpy_of_either_width():
+    with use_rules("jax-x32"):
+        narrow, wide = Array(np.zeros(3, "float32")), Array(np.zeros(3))
+        narrow[:] = np.ones(3)
+        narrow[0] = np.float64(2)
+        narrow += np.ones(3)
+        wide[:] = np.ones(3)
+        wide[0] = np.float32(2)
+        assert (narrow.dtype, narrow.tolist()) == (np.float32, [3, 2, 2])
+        assert (wide.dtype, wide.tolist()) == (np.float64, [2, 1, 1])
+        with pytest.raises(InPlaceError, match="out of range"):
+            narrow[0] = np.float64(1e300)
+
+
+# What is kept and what is refused
+
+
+@every_library
+@pytest.mark.parametrize("rules", ["numpy", "torch"])
+def test_a_wider_result_is_stored_in_a_narrower_array_of_its_kind(rules, library):
+    with use_rules(rules), jax.enable_x64(True):
+        array = before = _made([1, 2], "float32", library)
+        array += np.full(2, 0.1)
+        # Computed in float64 and rounded once.
+        assert (array.dtype, array.tolist()) == (np.float32, np.float32([1 + 0.1, 2 + 0.1]).tolist())
+        assert (array is before) == before.backend.mutable
+        ints = _made([1, 2], "int8", library)
+        ints += np.array([100, 1])
+        assert (ints.dtype, ints.tolist()) == (np.int8, [101, 3])
+        assert _set_all(array, np.full(2, 0.1)).tolist() == [np.float32(0.1)] * 2
+        assert _set_all(ints, np.array([5, -128])).tolist() == [5, -128]
+
+
+@every_library
+@pytest.mark.parametrize("rules", ["numpy", "torch", "keras", "paddle"])
+def test_nothing_is_cut_off_or_wrapped_around(rules, library):
+    with use_rules(rules), jax.enable_x64(True):
+        for dtype, values in {
+            "int8": (np.array([1.0, 2.0]), 1.5, 1j, 128, -129, np.array([1, 128]), np.array([1j, 0])),
+            "uint8": (np.array([1, -1]), -1, 256, np.float32(1)),
+            "float32": (1j, np.array([1j, 0]), 1e39, np.array([0, 1e39])),
+            "float16": (np.array([0, 65536], "int64"), 1e5),
+            "bool": (2, np.array([0, 1]), 1.0),
+        }.items():
+            array = _made([1, 0], dtype, library)
+            for value in values:
+                with pytest.raises(InPlaceError):
+                    _set_all(array, value)
+            assert array.tolist() == [1, 0]
+        array = _made([1, 0], "int8", library)
+        for value in (np.array([1.0, 2.0]), 1.5, np.array([1j, 0])):
+            with pytest.raises((InPlaceError, PromotionError, RuntimeDtypeError)):
+                array += value
+        assert array.tolist() == [1, 0]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of the sum that is then refused
+@every_library
+@pytest.mark.parametrize("rules", ["numpy", "torch"])
+def test_results_that_are_out_of_range_are_refused(rules, library):
+    with use_rules(rules), jax.enable_x64(True):
+        for dtype, value in (
+            ("int8", np.array([1, 127])),
+            ("float32", np.array([1, 1e300])),
+            ("float16", np.float32([7e4] * 2)),
+        ):
+            array = _made([1, 1], dtype, library)
+            with pytest.raises(InPlaceError, match="out of range") as error:
+                array += value
+            assert error.value.fix is None
+            assert "a name of its own" in str(error.value)
+            assert array.tolist() == [1, 1]
+
+
+def test_an_error_says_what_its_decision_says_and_its_fix_works():
+    a, b = wrap(np.ones(2, "int8")), np.ones(2, "float32")
+    with use_rules("torch"):
+        with pytest.raises(InPlaceError) as error:
+            a += b
+        decision = error.value.decision
+        assert str(decision) == str(explain(a, b, operation="add", into=a))
+        assert not decision
+        a += eval(error.value.fix.expressions()["b"])
+        assert a.tolist() == [2, 2]
+        again = pickle.loads(pickle.dumps(error.value))
+        assert (type(again), str(again)) == (InPlaceError, str(error.value))
+
+
+def test_a_cut_number_is_not_advised():
+    for rules in ("numpy", "torch", "jax-x64", "paddle"):
+        decision = explain(1.5, operation="assign", into="int8", rules=rules)
+        assert (bool(decision), decision.fix) == (False, None)
+
+
+def test_decisions_about_what_is_written_into():
+    decision = explain("float32", "float64", operation="add", into="float32", rules="numpy")
+    assert (decision.dtype, decision.stored.source, decision.stored.lossy) == (np.float32, np.float64, True)
+    assert [cast.target for cast in decision.casts] == [np.float64] * 2
+    kept = explain("float32", "float32", operation="add", into="float32", rules="numpy")
+    assert (kept.dtype, kept.stored) == (np.float32, None)
+    assert explain("float32", "float64", operation="less", into="float16", rules="torch").dtype == np.float16
+    assert explain("int8", operation="sqrt", into="float64", rules="numpy").stored.source == np.float16
+    for call in (lambda: explain("int8", operation="assign"), lambda: explain("int8", operation="assign", into=3)):
+        with pytest.raises(ArgumentError, match="into="):
+            call()
+
+
+@pytest.mark.parametrize("rules", [name for name in rule_names() if name != "jax"])
+def test_a_result_of_the_same_dtype_is_always_stored(rules):
+    """In-place operators look no further then."""
+    for name, (a, b) in itertools.product(("add", "divide", "bitwise_and"), itertools.product(CLASSIC, repeat=2)):
+        plain = explain(a, b, operation=name, rules=rules)
+        if plain and plain.dtype == as_format(a).dtype:
+            stored = explain(a, b, operation=name, into=a, rules=rules)
+            assert (bool(stored), stored.stored) == (True, None), (name, a, b)
+        assert bool(explain(a, operation="assign", into=a, rules=rules)) == bool(explain(a, rules=rules))
+
+
+@pytest.mark.parametrize("rules", [name for name in rule_names() if name != "jax"])
+def test_no_rules_store_a_higher_category(rules):
+    for how, (a, b) in itertools.product((None, *Storing), itertools.product(CLASSIC, repeat=2)):
+        decision = get_rules(rules).decide(
+            "assign", [supremum.operands.as_operand(b)], supremum.operands.as_operand(a), how
+        )
+        if CATEGORIES.index(as_format(b).category) > CATEGORIES.index(as_format(a).category):
+            assert not decision, (how, a, b)
+
+
+# out=
+
+
+def test_out_of_functions_of_numpy():
+    a, b = wrap(np.array([1, 2], "float32")), np.array([0.5, 0.25])
+    with use_rules("numpy"):
+        plain, ours = np.zeros(2, "float32"), wrap(np.zeros(2, "float16"))
+        assert np.add(a, b, out=plain) is plain
+        assert np.add(a, b, out=ours) is ours
+        assert plain.tolist() == ours.tolist() == [1.5, 2.25]
+        truth = np.zeros(2, "int8")
+        np.less(a, b, out=truth)
+        assert truth.tolist() == [0, 0]
+        for wrong in (np.zeros(2, "int32"), np.zeros(2, bool)):
+            with pytest.raises(InPlaceError, match="into="):
+                np.add(a, b, out=wrong)
+        with pytest.raises(InPlaceError, match="out of range"):
+            np.multiply(a, 1e5, out=np.zeros(2, "float16"))
+
+
+def test_matrix_products_in_place():
+    with use_rules("numpy"):
+        a = b = wrap(np.eye(2, dtype="float32"))
+        b @= np.full((2, 2), 0.1)
+        assert a is b
+        assert (a.dtype, a.tolist()) == (np.float32, [[np.float32(0.1)] * 2] * 2)
+        ints = wrap(np.ones((2, 2), "int8"))
+        with pytest.raises(InPlaceError):
+            ints @= np.full((2, 2), 0.1)
+
+
+# Traced by JAX
+
+
+@pytest.mark.parametrize("rules", mostly_slow(["numpy", "torch", "jax-x64", "keras"], "torch"))
+@pytest.mark.parametrize("name", mostly_slow(["add", "assign"], "assign"))
+def test_jitted_as_eager(name, rules):
+    """But for wide integers: values that are traced cannot be looked at, and frameworks would wrap them around."""
+
+    def write(array, value):
+        return (array.at[...].set(value) if name == "assign" else IN_PLACE[name](array, value)).unwrap()
+
+    def outcome(run, *operands):
+        try:
+            return run(*operands).dtype
+        except (InPlaceError, PromotionError, RuntimeDtypeError):
+            return None
+
+    different = set()
+    with use_rules(rules), jax.enable_x64(True):
+        for a, b in itertools.product(TRACED, repeat=2):
+            array, value = wrap(jnp.ones(2, a)), wrap(jnp.ones(2, b))
+            eager, traced = outcome(write, array, value), outcome(jax.eval_shape, write, array, value)
+            assert eager in (None, a)
+            if eager != traced:
+                different.add((a, b, traced))
+    narrowed = {(a, b, None) for a, b, _ in different if not as_format(a).holds(as_format(b))}
+    assert different == narrowed
+    assert bool(different) == (rules != "jax-x64")
+    assert all(as_format(a).category == as_format(b).category == "integer" for a, b, _ in different)
+
+
+# Random programs, beside the frameworks themselves
+
+_NEW = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
+    "floor_divide": operator.floordiv, "remainder": operator.mod, "bitwise_and": operator.and_,
+    "bitwise_left_shift": operator.lshift,
+}  # fmt: skip
+VALUES = (0, 1, 2, 3, 7, 100)
+OFTEN = ("int8", "uint8", "int32", "int64", "float16", "float32", "float64", "bool", "complex64")
+
+
+def _exact(name, target, value):
+    """What a step would give in a new array."""
+    if name == "assign":
+        return np.broadcast_to(np.asarray(value), target.shape)
+    return getattr(np, {"bitwise_left_shift": "left_shift"}.get(name, name))(target, value)
+
+
+def _loses(exact, dtype):
+    """Whether a dtype does not hold values: another category, a wrapped integer, a number that becomes infinite."""
+    row, source = as_format(dtype), as_format(exact.dtype)
+    if CATEGORIES.index(source.category) > CATEGORIES.index(row.category):
+        return True
+    cast = exact.astype(dtype)
+    if row.category == "integer":
+        return not np.array_equal(cast.astype(exact.dtype), exact) or not np.array_equal(np.sign(cast), np.sign(exact))
+    return bool(np.any(np.isfinite(exact) & ~np.isfinite(cast)))
+
+
+def _steps(seed):
+    """(operation, which array, which other or a number), and the dtypes and values of four arrays."""
+    draw = random.Random(seed)
+    arrays = [(draw.choice(OFTEN), [draw.choice(VALUES) for _ in range(2)], draw.random() < 0.2) for _ in range(4)]
+    names = [*IN_PLACE, "assign", "assign", "add", "multiply"]
+    steps = [
+        (
+            draw.choice(names),
+            draw.randrange(4),
+            draw.choice([0, 1, 2, 3, 2, 0.5, 1j, 1000]) if draw.random() < 0.3 else None,
+            draw.randrange(4),
+        )
+        for _ in range(12)
+    ]
+    return arrays, steps
+
+
+def _write(name, target, value):
+    if name == "assign":
+        target[...] = value
+        return target
+    return IN_PLACE[name](target, value)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+@pytest.mark.parametrize("seeds", [range(60), pytest.param(range(60, 1500), marks=pytest.mark.slow)])
+def test_random_programs_beside_numpy(seeds):
+    stored = refused = lost = 0
+    with use_rules("numpy"):
+        for seed in seeds:
+            arrays, steps = _steps(seed)
+            theirs = [
+                np.array(values, dtype)[0:1] if single else np.array(values, dtype) for dtype, values, single in arrays
+            ]
+            ours = [wrap(each.copy()) for each in theirs]
+            for name, i, number, j in steps:
+                before = theirs[i].copy()
+                value = theirs[j] if number is None else number
+                try:
+                    _write(name, theirs[i], value)
+                    happened = True
+                except (TypeError, OverflowError, ValueError):
+                    theirs[i][...] = before
+                    happened = False
+                try:
+                    _write(name, ours[i], ours[j] if number is None else number)
+                    assert happened, (seed, name, before, value)
+                    assert theirs[i].tobytes() == ours[i].unwrap().tobytes(), (seed, name, before, value)
+                    stored += 1
+                except (InPlaceError, PromotionError, ArgumentError, ValueError):
+                    assert ours[i].unwrap().tobytes() == before.tobytes()
+                    if happened:
+                        assert _loses(_exact(name, before, value), before.dtype), (seed, name, before, value)
+                        theirs[i][...] = before
+                        lost += 1
+                    refused += 1
+    assert min(stored, refused, lost) > len(seeds) / 4
+
+
+@pytest.mark.parametrize("seeds", [range(40), pytest.param(range(40, 800), marks=pytest.mark.slow)])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_random_programs_beside_torch(seeds):
+    torch = pytest.importorskip("torch")
+    stored = refused = lost = 0
+    with use_rules("torch"):
+        for seed in seeds:
+            arrays, steps = _steps(seed)
+            theirs = [
+                torch.tensor(values[0] if single else values, dtype=getattr(torch, dtype))
+                for dtype, values, single in arrays
+            ]
+            ours = [wrap(each.clone()) for each in theirs]
+            for name, i, number, j in steps:
+                before = theirs[i].clone()
+                value = theirs[j] if number is None else number
+                try:
+                    _write(name, theirs[i], value)
+                    happened = True
+                except (TypeError, RuntimeError, ValueError):
+                    theirs[i].copy_(before)
+                    happened = False
+                try:
+                    _write(name, ours[i], ours[j] if number is None else number)
+                    assert happened, (seed, name, before, value)
+                    same = torch.equal(theirs[i].nan_to_num(), ours[i].unwrap().nan_to_num())
+                    assert same, (seed, name, before, value, theirs[i], ours[i])
+                    stored += 1
+                except (
+                    InPlaceError,
+                    PromotionError,
+                    ArgumentError,
+                    RuntimeError,
+                    RuntimeDtypeError,
+                    supremum.arrays.NarrowingError,
+                ):
+                    assert torch.equal(ours[i].unwrap().nan_to_num(), before.nan_to_num())
+                    if happened:
+                        exact = torch.as_tensor(value) if name == "assign" else _NEW[name](before, value)
+                        kept = before.numpy().dtype
+                        is_lost = _loses(exact.numpy(), kept) or _loses(np.asarray(value), kept)
+                        assert is_lost, (seed, name, before, value)
+                        theirs[i].copy_(before)
+                        lost += 1
+                    refused += 1
+    assert min(stored, refused, lost) > len(seeds) / 4
+
+
+def test_formats_of_ml_dtypes_are_stored_in_as_well():
+    with use_rules("numpy"):
+        array = wrap(np.ones(2, ml_dtypes.bfloat16))
+        array += np.full(2, 0.5, "float32")
+        array[0] = np.float64(2.5)
+        assert (array.dtype, array.tolist()) == (ml_dtypes.bfloat16, [2.5, 1.5])
+        with pytest.raises(InPlaceError, match="fraction"):
+            wrap(np.ones(2, ml_dtypes.int4))[:] = array

@@ -1,0 +1,130 @@
+"""Arrays of JAX under `"jax"` and `"jax-strict"` while JAX's flags change, beside JAX itself, eager and jitted."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import memory
+import supremum
+from rules.test_jax_flags import DISTINCT, flags
+from supremum import Array, PromotionError, asarray, namespace, ops
+from supremum.arrays import RuntimeDtypeError
+
+pytestmark = pytest.mark.filterwarnings("ignore:Explicitly requested dtype:UserWarning")  # JAX's, with x64 off
+NUMBERS = {"1": 1, "1.5": 1.5}
+FUNCTIONS = {"add": jnp.add, "divide": jnp.divide, "equal": jnp.equal}
+
+
+def _operands():
+    arrays = {name: jnp.ones(1, name) for name in ("int8", "uint32", "bfloat16", "float32")}
+    return arrays | {"weak int": jnp.asarray(1), "weak float": jnp.asarray(1.0)}
+
+
+def _said(function, *operands):
+    try:
+        result = function(*operands)
+    except (TypeError, ValueError):  # JAX's refusal is a ValueError, ours a TypeError
+        return "refused"
+    return str(result.dtype), result.weak_type and result.dtype != bool
+
+
+def _ours(name):
+    return lambda *given: getattr(ops, name)(*(Array(x) if isinstance(x, jax.Array) else x for x in given))
+
+
+def _different(name, operands):
+    """Calls in which ours and JAX differ, in a function that JAX traces."""
+    different = {}
+
+    def ask(arrays):
+        known = arrays | NUMBERS
+        for call in itertools.product(known, repeat=2):
+            if NUMBERS.keys() >= set(call):
+                continue
+            given = [known[each] for each in call]
+            ours, theirs = _said(_ours(name), *given), _said(FUNCTIONS[name], *given)
+            if ours != theirs:
+                different[call] = ours, theirs
+        return 0
+
+    jax.eval_shape(ask, operands)
+    return different
+
+
+@pytest.mark.slow
+def test_traced_operations_follow_jax_through_all_its_flags():
+    for combination in [*DISTINCT, *reversed(DISTINCT)]:
+        with flags(*combination):
+            for name in FUNCTIONS:
+                assert _different(name, _operands()) == {}, combination
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scoped", [True, False], ids=["scoped", "global"])
+def test_eager_and_jitted_operations_follow_jax_through_all_its_flags(scoped):
+    both = jax.jit(lambda a, b: (Array(a) + Array(b)).unwrap()), jax.jit(jnp.add)
+    for combination in [*DISTINCT, *reversed(DISTINCT)]:
+        with flags(*combination, scoped=scoped):
+            arrays = _operands()
+            eager = [arrays[each] for each in ("uint32", "bfloat16", "float32", "weak float")]
+            for a, b in itertools.product(eager, repeat=2):
+                assert _said(_ours("add"), a, b) == _said(jnp.add, a, b), (combination, a, b)
+                ours, theirs = (_said(function, a, b) for function in both)
+                assert ours == theirs, (combination, a, b)
+        memory.give_back()
+
+
+def test_numpy_arrays_beside_those_of_jax_follow_jaxs_flags():
+    """Where 64 bits are explicit ours keep those of NumPy's arrays, which JAX narrows."""
+    for combination in [each for each in DISTINCT if each[1] != "allow"]:
+        with flags(*combination):
+            for narrow, wide in itertools.product(("int8", "float32"), ("int64", "float64", "float32")):
+                a, b = jnp.ones(1, narrow), np.ones(1, wide)
+                assert _said(_ours("add"), a, b) == _said(jnp.add, a, b), (combination, narrow, wide)
+
+
+@pytest.mark.parametrize("explicit", ["warn", "allow"])
+def test_strict_rules_work_with_x64_off(explicit):
+    for x64, width in ((False, "32"), (True, "64"), (False, "32")):
+        with flags(x64, explicit, "standard"), supremum.use_rules("jax-strict"):
+            xp = namespace("jax")
+            made = [
+                xp.zeros(3),
+                asarray([1.0, 2.0], library="jax"),
+                asarray(1.0, library="jax") + 1,
+                xp.linspace(0, 1, 3),
+            ]
+            assert [str(each.dtype) for each in made] == [f"float{width}"] * 4
+            assert (asarray(1, library="jax") + 1).dtype == xp.arange(3).dtype == xp.add(1, 2).dtype == f"int{width}"
+            assert asarray([1.0, 2.0]).dtype == "float64"  # NumPy holds it
+            with pytest.raises(PromotionError, match=f"jax-strict-{'explicit-' * (not x64 and explicit == 'allow')}x"):
+                xp.zeros(3, dtype="float16") + xp.zeros(3)
+
+
+def test_rules_by_name_are_not_followed_by_flags():
+    a, b = asarray(jnp.ones(1, "bfloat16")), asarray(jnp.ones(1, "float32"))
+    wide = asarray(np.ones(1))
+    with flags(True, "warn", "strict"):
+        with supremum.use_rules("jax-x32"):
+            assert (a + b).dtype == (wide + wide).dtype == "float32"
+            assert "rules of JAX with x64 off" in str(supremum.explain(wide, wide))
+        with supremum.use_rules("jax-x64"):
+            assert (a + b).dtype == "float32"
+    with flags(False, "warn", "standard"), supremum.use_rules("jax-x64"), pytest.raises(RuntimeDtypeError):
+        b + wide
+
+
+def test_explanations_of_arrays_agree_with_their_operators():
+    jaxs, numpys = Array(jnp.ones(1, "float32")), Array(np.ones(1, "float64"))
+    for combination in DISTINCT:
+        with flags(*combination):
+            for a, b in itertools.product((jaxs, numpys, numpys.unwrap(), jaxs.unwrap(), np.float64(1), 1.5), repeat=2):
+                decision = supremum.explain(a, b, operation="add")
+                if not decision:
+                    with pytest.raises(PromotionError):
+                        ops.add(a, b)
+                elif (a, b) != (1.5, 1.5):  # numbers alone
+                    assert ops.add(a, b).dtype == decision.dtype == supremum.result_type(a, b), (combination, a, b)

@@ -1,0 +1,227 @@
+"""Arrays of every library beside Python numbers, at the limits of dtypes, against NumPy and PyTorch themselves."""
+
+import itertools
+import operator
+
+import hypothesis.strategies as st
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from slowly import mostly_slow
+from supremum import PromotionError, explain, get_rules, use_rules
+from supremum.arrays import asarray, ops
+from supremum.arrays.array import wrap
+from supremum.operands import as_operand
+
+torch = pytest.importorskip("torch")
+COMPARISONS = {
+    "less": operator.lt, "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
+    "equal": operator.eq, "not_equal": operator.ne,
+}  # fmt: skip
+INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+LIBRARIES = ("numpy", "jax", "torch")
+
+
+def _held_by(library, array):
+    return wrap(torch.asarray(array)) if library == "torch" else asarray(array, library=library)
+
+
+@pytest.mark.parametrize(
+    "named",
+    mostly_slow(itertools.product(INTEGERS, LIBRARIES), ("uint8", "numpy"), ("int64", "numpy"), ("uint8", "torch")),
+    ids="-".join,
+)
+def test_integers_are_compared_with_python_ints_by_value(named):
+    name, library = named
+    if library == "torch" and name in ("uint16", "uint32", "uint64"):
+        comparisons = {name: COMPARISONS[name] for name in ("equal", "not_equal")}  # it has no kernels for the others
+    else:
+        comparisons = COMPARISONS
+    ends = np.iinfo(name)
+    values = np.array([ends.min, 0, 7, ends.max], name)
+    numbers = {ends.min - 1, ends.min, 7, ends.max, ends.max + 1, 263, -1, 2**40, 2**70, -(2**70)}
+    with use_rules("numpy"), jax.enable_x64(True):
+        for shape, number in itertools.product(((4,), ()), sorted(numbers)):
+            plain = values if shape else values[-1].reshape(())
+            array = _held_by(library, plain)
+            for operation, compare in comparisons.items():
+                assert explain(array, number, operation=operation)
+                calls = {"right": (compare, (plain, number), (array, number))}
+                calls["left"] = (compare, (number, plain), (number, array))
+                for side, (function, theirs, ours) in calls.items():
+                    expected = np.asarray(function(*theirs))
+                    for found in (function(*ours), ops.FUNCTIONS[operation](*ours)):
+                        assert found.dtype == bool
+                        np.testing.assert_array_equal(np.asarray(found), expected, f"{operation} {number} {side}")
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_integers_are_compared_by_value_in_jitted_functions_too(x64):
+    with jax.enable_x64(x64), use_rules("numpy"):
+        array = asarray(jnp.array([3, 200], "uint8"))
+        for number, compare in itertools.product((256, -1, 2**70, 200), (operator.lt, operator.eq)):
+            expected = compare(np.array([3, 200], "uint8"), number)
+            jitted = jax.jit(lambda x, compare=compare, number=number: compare(x, number))(array)
+            np.testing.assert_array_equal(np.asarray(jitted), expected)
+            np.testing.assert_array_equal(np.asarray(compare(array, number)), expected)
+
+
+def _outcome(function, *operands):
+    try:
+        found = function(*operands)
+    except (OverflowError, RuntimeError, PromotionError):
+        return "refused"
+    return str(found.dtype).removeprefix("torch."), np.asarray(found).astype(float).ravel().tolist()
+
+
+BOUNDS = (None, 0, -1, -129, 5, 127, 255, 256, 2**40, -(2**70), 2**70, 2.5, 1e6, float("inf"))
+
+
+@pytest.mark.parametrize("library", mostly_slow(LIBRARIES, "numpy", "torch"))
+@pytest.mark.parametrize("rules", ["numpy", "torch"])
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+def test_clip_takes_the_numbers_that_the_framework_takes(rules, library):
+    different = {}
+    lows = BOUNDS[:: 2 if library == "jax" else 1]
+    for name, low, high in itertools.product(("uint8", "int32", "float16"), lows, BOUNDS):
+        if low is None and high is None:
+            continue
+        plain = np.array([0, 5, 100], name)
+        judge, judged = (np.clip, plain) if rules == "numpy" else (torch.clamp, torch.asarray(plain))
+        with use_rules(rules), jax.enable_x64(True):
+            found = _outcome(ops.clip, _held_by(library, plain), low, high)
+        expected = _outcome(judge, judged, low, high)
+        if found != expected:
+            different[name, low, high] = (found, expected)
+    assert different == {}
+
+
+def test_a_fix_of_clip_works():
+    for rules, number in (("numpy", 300), ("torch", 300)):
+        with use_rules(rules):
+            a = asarray(np.array([3, 200], "uint8"))
+            with pytest.raises(OverflowError) as refused:
+                ops.clip(a, 300 if rules == "numpy" else 0, number)
+            assert str(refused.value.fix) == "a.astype('uint16')"
+            ops.clip(eval(str(refused.value.fix), {"a": a}), 0, number)
+
+
+HALVES = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+LIMITS = (131072.0, 2, 70000, 1e6, 1e5, 0.1, 1 / 3, 1e-8, 2049, 2**24 + 1, -1e6, 1e39, 2**40)
+VALUES = (0.0, 1.0, 2.0, 0.5, -3.7, 1e-5, 2048.0, 60000.0, 0.377, -0.02)
+
+
+@pytest.mark.parametrize("library", mostly_slow(LIBRARIES, "numpy", "torch"))
+@pytest.mark.parametrize("name", HALVES)
+def test_torch_rounds_16_bits_beside_a_number_once(name, library):
+    tensor = torch.tensor(VALUES).to(HALVES[name])
+    array = (
+        wrap(tensor)
+        if library == "torch"
+        else asarray(np.asarray(tensor.float()).astype(wrap(tensor).dtype), library=library)
+    )
+    calls = {"x * n": operator.mul, "x / n": operator.truediv, "x + n": operator.add, "x - n": operator.sub}
+    calls |= {"n * x": lambda x, n: n * x, "n + x": lambda x, n: n + x}
+    if library == "torch":  # elsewhere these are other functions: a reciprocal, and other ways to divide and round down
+        calls |= {"n / x": lambda x, n: n / x, "x // n": operator.floordiv}
+    different = {}
+    with use_rules("torch"), np.errstate(all="ignore"):
+        for (call, function), number in itertools.product(calls.items(), LIMITS):
+            expected = function(tensor, number).double().numpy()
+            found = np.asarray(function(array, number)).astype(float)
+            if not np.array_equal(found, expected, equal_nan=True):
+                different[call, number] = (found, expected)
+    assert different == {}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_torch_rounds_16_bits_beside_a_0d_array_once(library):
+    array = _held_by(library, np.array([0.25, 3.0], "float16"))
+    with use_rules("torch"), jax.enable_x64(True), np.errstate(all="ignore"):
+        for scale in (np.array(131072.0), np.array(131072.0, "float32"), np.array(2**17)):
+            held = _held_by(library, scale)
+            assert np.asarray(array * held).tolist() == [32768.0, np.inf]
+            assert (array * held).dtype == (array / held).dtype == "float16"
+            # Torch's kernel reads the second operand so, and not the first.
+            tensors = torch.asarray(np.array(held)), torch.asarray(np.array([0.25, 3.0], "float16"))
+            np.testing.assert_array_equal(np.asarray(held * array), (tensors[0] * tensors[1]).numpy())
+
+
+def test_a_number_divided_by_16_bits_does_not_overflow_first():
+    """On other libraries the last digit differs: torch's operator multiplies with a rounded reciprocal."""
+    with use_rules("torch"), np.errstate(all="ignore"):
+        for library in LIBRARIES:
+            found = 131072.0 / _held_by(library, np.array([4.0, 2.0], "float16"))
+            assert np.asarray(found).tolist() == [32768.0, np.inf]
+
+
+def test_other_rules_round_the_number_first_on_torch_too():
+    for rules, name in itertools.product(("numpy", "jax-x64"), ("multiply", "divide", "add")):
+        with use_rules(rules), np.errstate(all="ignore"), jax.enable_x64(True):
+            plain = np.array(VALUES, "float16")
+            for number in LIMITS:
+                ours = ops.FUNCTIONS[name](wrap(torch.asarray(plain)), number)
+                theirs = ops.FUNCTIONS[name](asarray(plain), number)
+                np.testing.assert_array_equal(np.asarray(ours), np.asarray(theirs), f"{rules} {name} {number}")
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["*", "/", "+", "-"]),
+        st.one_of(st.sampled_from(LIMITS), st.integers(-300, 300), st.floats(-1e6, 1e6, width=32)),
+    ),
+    min_size=1,
+    max_size=5,
+)
+SYMBOLS = {"*": operator.mul, "/": operator.truediv, "+": operator.add, "-": operator.sub}
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.sampled_from(("float16", "bfloat16", "float32", "int8", "uint8", "int32")), STEPS)
+def test_chains_beside_numbers_are_those_of_torch(name, steps):
+    tensor = torch.tensor([0, 1, 2, 3, 100]).to(getattr(torch, name))
+    arrays = [wrap(tensor)]
+    if not any(symbol == "/" for symbol, _ in steps) or name not in ("int8", "uint8", "int32"):
+        arrays.append(asarray(arrays[0].numpy() if hasattr(arrays[0], "numpy") else np.asarray(arrays[0])))
+    for symbol, number in steps:
+        try:
+            tensor = SYMBOLS[symbol](tensor, number)
+        except (RuntimeError, OverflowError):
+            return
+        with use_rules("torch"), np.errstate(all="ignore"):
+            arrays = [SYMBOLS[symbol](array, number) for array in arrays]
+        for array in arrays:
+            assert str(array.dtype) == str(tensor.dtype).removeprefix("torch.")
+            found = np.asarray(array).astype(float)
+            assert np.array_equal(found, tensor.double().numpy(), equal_nan=True), (symbol, number, found, tensor)
+
+
+def test_legacy_rules_see_the_value_of_a_0d_array_in_explanations_too():
+    narrow, scalar = asarray(np.ones(3, "int8")), asarray(np.array(300))
+    with use_rules("numpy-legacy"):
+        assert explain(narrow, scalar, operation="add").dtype == (narrow + scalar).dtype == np.int16
+        assert explain(narrow, asarray(np.array(5))).dtype == (narrow + asarray(np.array(5))).dtype == np.int8
+
+
+def test_weak_arrays_meet_as_the_operators_of_jax_have_it():
+    """`jnp.result_type` tells the default dtype of what is weak, which JAX's own operators do not compute in."""
+    names = ("int8", "uint8", "int32", "int64", "bfloat16", "float16", "float32", "float64")
+    tells_default = 0
+    with jax.enable_x64(True):
+        weak = {"int": 1, "float": 1.0}
+        every = [jax.lax.full_like(jnp.ones(2, name), 1) for name in names]
+        # What stays weak in a narrow dtype: an exponent of a weak number, cast by a function that keeps weakness.
+        for name in names:
+            number = weak["int" if "int" in name else "float"]
+            every.append(jax.eval_shape(lambda x=number: jnp.asarray(x)).update(dtype=np.dtype(jnp.dtype(name))))
+        for a, b in itertools.product(every, repeat=2):
+            theirs = jax.eval_shape(lambda x, y: x + y, a, b)
+            for operation in (None, "add"):
+                seen = tuple(map(as_operand, (a, b)))
+                decision = get_rules("jax-x64").decide(operation, seen)
+                assert (decision.dtype, decision.weak) == (theirs.dtype, theirs.weak_type), (a, b)
+            tells_default += jnp.result_type(a, b) != theirs.dtype
+    assert tells_default == 52

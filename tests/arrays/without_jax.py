@@ -1,0 +1,155 @@
+"""Calls of everything on an `Array` that NumPy or PyTorch holds; prints what came out. Run in a process of its own.
+
+The first argument is the library. With a second one, `jax`, JAX is imported first; any more are flags of JAX and their
+values, which are set.
+"""
+
+import itertools
+import json
+import operator
+import sys
+import warnings
+
+import numpy as np
+
+import supremum
+from supremum import Array, Variable, ops
+from supremum.arrays.losses import LOSSES
+from supremum.arrays.operators import APPLIED
+from supremum.arrays.standard import FFT, FUNCTIONS, LINALG
+
+NUMBERS = (True, 3, 2.5, 1e300, 1j)
+VALUES = {
+    "float64": [1e300, 0.1],
+    "int64": [2**40, 3],
+    "uint64": [2**63, 5],
+    "complex128": [1e300 + 1j, 0.1],
+    "float32": [1.5, -2],
+    "int8": [100, -3],
+    "uint32": [2**32 - 1, 7],
+    "bool": [True, False],
+}
+WIDE = ("float64", "int64", "uint64", "complex128")
+BINARY = [
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "and_",
+    "or_",
+    "xor",
+    "lshift",
+    "rshift",
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "matmul",
+    "iadd",
+    "isub",
+    "imul",
+    "itruediv",
+    "ifloordiv",
+    "imod",
+    "ipow",
+    "iand",
+    "ior",
+    "ixor",
+    "ilshift",
+    "irshift",
+    "imatmul",
+]
+UNARY = ["pos", "neg", "abs", "invert"]
+RANDOM = ("empty", "empty_like")
+
+
+def written(result):
+    """A result as JSON has it: dtypes, weakness and values."""
+    if isinstance(result, (tuple, list)):
+        return [written(each) for each in result]
+    if isinstance(result, Array):
+        return [result.backend.name, str(result.dtype), result.weak_type, repr(result.tolist())]
+    return str(result)
+
+
+def said(function, *args):
+    """What a call gives, or the kind of its error."""
+    try:
+        return written(function(*args))
+    except Exception as error:
+        return type(error).__name__
+
+
+def programs(xp):
+    """Every call by name, with its result."""
+
+    def made(name):
+        return xp.asarray(np.array(VALUES[name], name))
+
+    def set_item(name, value):
+        array = made(name)
+        array[0] = value
+        return array
+
+    arrays = {name: made(name) for name in VALUES if hasattr(xp, name)}
+    weak = {f"weak {number!r}": xp.asarray(number) for number in NUMBERS[1:]}
+    operands = arrays | weak | {repr(number): number for number in NUMBERS}
+    wide = [name for name in WIDE if name in arrays]
+    for a, b in itertools.product(operands, repeat=2):
+        if a not in wide and b not in wide and not (a in weak and b in operands):
+            continue
+        for name in BINARY:
+            left = made(a) if a in arrays else operands[a]  # operators that assign change it
+            yield f"{name}({a}, {b})", said(getattr(operator, name), left, operands[b])
+        for name, applied in APPLIED.items():
+            if applied.operation.arity == 2 and name not in LOSSES:
+                yield f"ops.{name}({a}, {b})", said(getattr(ops, name), *(
+                    (True, operands[a], operands[b]) if name == "where" else (operands[a], operands[b])
+                ))  # fmt: skip
+        for name in LOSSES:
+            yield f"ops.{name}({a}, {b})", said(getattr(ops, name), operands[a], operands[b])
+        yield f"result_type({a}, {b})", said(supremum.result_type, *((operands[a], operands[b])))
+        yield f"clip({a}, {b})", said(xp.clip, operands[a], operands[b])
+        if a in arrays:
+            yield f"{a}[0] = {b}", said(set_item, a, operands[b])
+            yield f"full_like({a}, {b})", said(xp.full_like, operands[a], operands[b])
+            yield f"Variable({a}).assign({b})", said(lambda x, y: Variable(x).assign(y), made(a), operands[b])
+    for a in operands:
+        for name in UNARY:
+            yield f"{name}({a})", said(getattr(operator, name), operands[a])
+        for name, applied in APPLIED.items():
+            if applied.operation.arity == 1:
+                yield f"ops.{name}({a})", said(getattr(ops, name), operands[a])
+    spaces = {"": (xp, FUNCTIONS), "linalg.": (xp.linalg, LINALG), "fft.": (xp.fft, FFT)}
+    for where, (space, names) in spaces.items():
+        for name, a in itertools.product(sorted(set(names) - {*RANDOM}), operands):
+            x = operands[a]
+            square = xp.reshape(xp.concat([x, x]), (2, 2)) if a in arrays else x
+            for call in ((x,), (x, x), ([x, x],), (square,), (square, square), (3,), (3, 2.5), ((2,), x)):
+                yield f"{where}{name}({a}, {len(call)})", said(getattr(space, name), *call)
+    for number in NUMBERS:
+        yield f"asarray([{number}])", said(xp.asarray, [number])
+        yield f"full({number})", said(xp.full, (2,), number)
+
+
+def main():
+    library, *given = sys.argv[1:]
+    if given:
+        import jax
+
+        for flag, value in zip(given[1::2], given[2::2], strict=True):
+            jax.config.update(flag, value == "true" if value in ("true", "false") else value)
+    warnings.simplefilter("ignore")
+    np.seterr(all="ignore")
+    xp = supremum.namespace(library)
+    print(json.dumps(list(programs(xp))))
+    assert bool(given) == ("jax" in sys.modules)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Whether results are stored in arrays that keep their dtype: our rules, and comparing them with a framework."""
+
+import collections
+import functools
+import itertools
+import operator
+
+import numpy as np
+
+from conformance.assignment_departures import DEPARTURES
+from supremum.formats import as_format
+from supremum.operands import as_operand
+from supremum.rules import get_rules
+
+STORED, REFUSED, UNKNOWN = "stored", "refused", "unknown"
+NUMBERS = {"bool()": True, "int*": 1, "float*": 1.0, "complex*": 1j}
+IN_PLACE = {
+    "add": operator.iadd, "subtract": operator.isub, "multiply": operator.imul, "divide": operator.itruediv,
+    "floor_divide": operator.ifloordiv, "remainder": operator.imod, "pow": operator.ipow, "bitwise_and": operator.iand,
+    "bitwise_or": operator.ior, "bitwise_xor": operator.ixor, "bitwise_left_shift": operator.ilshift,
+    "bitwise_right_shift": operator.irshift,
+}  # fmt: skip
+
+
+@functools.cache
+def operand(name):
+    """`"int8"` of an array with a dimension, `"int8[]"` of one without, or the name of a Python number."""
+    if name in NUMBERS:
+        return as_operand(NUMBERS[name])
+    return as_operand(np.ones(() if name.endswith("[]") else (1,), as_format(name.removesuffix("[]")).dtype))
+
+
+def decide(rules, operation, into, value):
+    """The decision to store the result of an operation in its first operand, or a value in an array."""
+    target, given = operand(into), operand(value)
+    operands = (given,) if operation == "assign" else (target, given)
+    return get_rules(rules).decide(operation, operands, target)
+
+
+def pairs(names):
+    """(into, value): an array without dimensions is not written into from one with them."""
+    arrays = [*names, *(f"{name}[]" for name in names)]
+    for into, value in itertools.product(arrays, [*arrays, *NUMBERS]):
+        if value in NUMBERS or value.endswith("[]") or not into.endswith("[]"):
+            yield into, value
+
+
+def set_all(target, value):
+    """Assign to all elements."""
+    target[...] = value
+    return target
+
+
+def check(rules, form, cells):
+    """Hold cells, {(operation, into, value): outcome}, against our decisions; what differs against the departures."""
+    listed = [row for row in DEPARTURES if rules in row.rules.split() and row.form == form]
+    covered, unlisted = collections.Counter(), []
+    for (operation, into, value), theirs in cells.items():
+        decision = decide(rules, operation, into, value)
+        ours = STORED if decision else REFUSED
+        if theirs in (ours, UNKNOWN):
+            continue
+        said = " ".join(decision.reason)
+        rows = [i for i, r in enumerate(listed) if operation in r.cells and r.ours == ours and r.says in said]
+        covered.update((i, operation) for i in rows)
+        if len(rows) != 1:
+            unlisted.append((operation, into, value, ours, decision.reason))
+    operations = {operation for operation, _, _ in cells}
+    expected = {
+        (i, name): count for i, row in enumerate(listed) for name, count in row.cells.items() if name in operations
+    }
+    assert not unlisted, (len(unlisted), unlisted[:12])
+    assert dict(covered) == expected, (dict(covered), expected)

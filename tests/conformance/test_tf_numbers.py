@@ -1,0 +1,35 @@
+"""What TensorFlow computes with Python numbers at limits of dtypes, as tools/measure_tensorflow_numbers.py found."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from supremum import use_rules
+from supremum.arrays import asarray, ops
+from supremum.formats import as_format
+
+ORACLE = json.loads((Path(__file__).parent / "oracles/tensorflow-numbers.json").read_text())
+
+
+@pytest.mark.parametrize("mode", ORACLE["modes"])
+def test_numbers_become_what_tensorflow_makes_of_them(mode):
+    different = {}
+    with use_rules(f"tf-{mode}"), np.errstate(all="ignore"):
+        for call, expected in ORACLE["modes"][mode].items():
+            dtype, operation, text = call.split()
+            array = asarray(np.array([3, 10]).astype(as_format(dtype).dtype))
+            try:
+                result = ops.FUNCTIONS[operation](array, json.loads(text))
+                found = [str(result.dtype), *(str(each) for each in np.asarray(result).astype(float).tolist())]
+            except TypeError:
+                found = None
+            if found != expected:
+                different[call] = (found, expected)
+    assert different == {}
+
+
+def test_an_integer_wraps_before_it_divides():
+    with use_rules("tf-off"), np.errstate(all="ignore"):
+        assert np.asarray(asarray(np.array([3, 10], "uint8")) / 256).tolist() == [np.inf, np.inf]

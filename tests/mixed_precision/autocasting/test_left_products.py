@@ -1,0 +1,339 @@
+"""Products that autocast leaves as they are are told of, with an argument that casts them, and only those."""
+
+import ast
+import re
+import warnings
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.custom_batching import custom_vmap, sequential_vmap
+from jax.experimental.ode import odeint
+from jax.extend.core import Primitive, check_jaxpr
+from jax.sharding import PartitionSpec
+
+from mixed_precision.autocasting.found import W, X, products
+from supremum.mixed_precision import PolicyMap, UncastProductsWarning, autocast, register_operation
+from supremum.mixed_precision.autocasting.operations import OPERATIONS
+
+HERE = re.escape(__file__)
+
+
+@jax.custom_vjp
+def layer(x):
+    return jnp.tanh(x @ W)
+
+
+layer.defvjp(lambda x: (jnp.tanh(x @ W), x), lambda x, g: ((g * (1 - jnp.tanh(x @ W) ** 2)) @ W.T,))
+
+
+@jax.custom_vjp
+def outer(x):
+    return layer(x) @ W
+
+
+outer.defvjp(lambda x: (outer(x), x), lambda x, g: (jax.vjp(lambda x: layer(x) @ W, x)[1](g)[0],))
+
+
+@custom_vmap
+def batched(x):
+    return jnp.tanh(x @ W)
+
+
+@batched.def_vmap
+def _(axis_size, in_batched, x):
+    return jnp.tanh((x.reshape(-1, 8) @ W).reshape(x.shape)), in_batched[0]
+
+
+def described(function, *args, **kwargs):
+    """What a report says was left; empty if nothing was."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UncastProductsWarning)
+        return autocast(function, **kwargs).report(*args).products.describe()
+
+
+def typed(text, value):
+    """The argument of autocast that a text offers, with this value."""
+    offered = [ast.literal_eval(each) for each in re.findall(r"ops=(\{.*?\})", text)]
+    return next(ops for ops in offered if set(ops.values()) == {value})
+
+
+# Each with how many products it has, how many are left, and the names that have to be asked for.
+LEFT = {
+    "alone": (layer, 1, 1, {"layer"}),
+    "beside others": (lambda x: layer(x @ W) @ W, 3, 1, {"layer"}),
+    "twice": (lambda x: layer(layer(x)), 2, 2, {"layer"}),
+    "jitted": (jax.jit(lambda x: jax.jit(layer)(x)), 1, 1, {"layer"}),
+    "inside of another": (outer, 2, 2, {"outer", "layer"}),
+    "scanned": (lambda x: lax.scan(lambda c, _: (layer(c), None), x, length=3)[0], 1, 1, {"layer"}),
+    "while": (lambda x: lax.while_loop(lambda c: c.sum() < 0, layer, x), 1, 1, {"layer"}),
+    "cond": (lambda x: lax.cond(x.sum() > 0, layer, lambda x: x @ W, x), 2, 1, {"layer"}),
+    "rematerialised": (jax.checkpoint(lambda x: layer(x)), 1, 1, {"layer"}),
+    "vmap": (jax.vmap(layer), 1, 1, {"layer"}),
+    "custom_vmap": (batched, 1, 1, {"batched"}),
+    "tangent of custom_vmap": (lambda x: jax.jvp(batched, (x,), (x,))[1], 3, 3, {"batched"}),
+    "custom_vjp with a scan inside": (
+        eqx.filter_custom_vjp(lambda x: lax.scan(lambda c, _: (c @ W, None), x, length=3)[0]), 1, 1, {"fn_wrapped"}
+    ),
+    "sequential_vmap": (sequential_vmap(lambda x: x @ W), 1, 1, {"<lambda>"}),
+    "in a jitted function of JAX": (lambda x: jnp.where(x > 0, layer(x), x), 1, 1, {"layer"}),
+}  # fmt: skip
+LEFT["custom_vjp with a scan inside"][0].def_fwd(lambda _, x: (x @ W, x))
+LEFT["custom_vjp with a scan inside"][0].def_bwd(lambda x, g, _p, _x: g @ W.T)
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_what_is_left_is_counted_named_and_cast_by_what_the_warning_says(name):
+    function, count, left, names = LEFT[name]
+    assert name != "alone" or described(lambda x: x @ W, X) == ""
+    text = described(function, X)
+    assert text.startswith(f"autocast left {left} of {count} products in float32, inside ")
+    inside, declared = typed(text, "inside"), typed(text, "declared")
+    assert inside.keys() == names >= declared.keys()
+    assert described(function, X, ops=inside) == described(function, X, ops=declared) == ""
+    cast = autocast(function, ops=inside)
+    check_jaxpr(jax.make_jaxpr(cast)(X).jaxpr)
+    assert len(products(cast, X)) >= count
+    assert set(products(cast, X)) == {"bfloat16"}
+    assert products(autocast(function, ops=declared), X).count("float32") == left
+    np.testing.assert_allclose(jax.jit(cast)(X), jax.jit(function)(X), rtol=0.05, atol=0.05)
+
+
+# Where nothing was left, or what was left was asked for.
+SILENT = {
+    "products": (lambda x: x @ W, {}),
+    "no products": (lambda x: x + 1, {}),
+    "a custom_vjp without products": (lambda x: jax.nn.relu(eqx.internal.nondifferentiable(x)) @ W, {}),
+    "custom_jvp": (lambda x: jax.nn.silu(x) @ W, {}),
+    "float32 asked for": (layer, {"policy": "float32"}),
+    "float32 asked for by path": (
+        jax.named_scope("head")(layer), {"policy": PolicyMap({"head": "float32"}, default="mixed_bfloat16")}
+    ),
+    "a function in float32": (jax.jit(lambda x: layer(x)), {"ops": {"<lambda>": "float32"}}),
+    "a function left": (jax.jit(lambda x: layer(x)), {"ops": {"<lambda>": "declared"}}),
+    "disabled": (autocast.disabled()(layer), {}),
+    "autocast of its own": (lambda x: autocast(layer, ops={"layer": "inside"})(x), {}),
+    "a derivative, in which the rule is dissolved": (jax.grad(lambda x: layer(x).sum()), {}),
+    "integers": (lambda x: (x.astype(int) @ W.astype(int)).astype(float), {}),
+    "complex": (lambda x: ((x + 1j) @ W).real, {}),
+    "float8": (lambda x: (x.astype("float8_e4m3fn") @ W.astype("float8_e4m3fn")).astype(float), {}),
+    "a cast by hand": (lambda x: x.astype("float32") @ W, {}),
+    "a dot algorithm": (lambda x: jnp.matmul(x, W, precision=lax.DotAlgorithmPreset.F32_F32_F32), {}),
+    "linear algebra of JAX": (lambda x: jnp.linalg.solve(W + jnp.eye(8), x.T), {}),
+    "a primitive of which nothing is known": (lambda x: UNKNOWN.bind(x @ W), {}),
+    "a callback": (lambda x: jax.pure_callback(lambda x: x, jax.ShapeDtypeStruct(x.shape, x.dtype), x @ W), {}),
+}  # fmt: skip
+UNKNOWN = Primitive("unknown_to_all")
+UNKNOWN.def_abstract_eval(lambda x: x)
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_nothing_is_said_where_nothing_was_left_or_it_was_asked_for(name):
+    function, kwargs = SILENT[name]
+    jax.make_jaxpr(autocast(function, **kwargs))(X)  # warnings are errors here
+    assert autocast(function, **kwargs).report(X).products.left == ()
+
+
+@jax.custom_vjp
+def narrow(x, w):
+    return x @ w
+
+
+narrow.defvjp(lambda x, w: (x @ w, (x, w)), lambda saved, g: (g @ saved[1].T, saved[0].T @ g))
+
+
+def test_products_that_are_in_16_bits_already_are_not_left():
+    half = X.astype("bfloat16"), W.astype("bfloat16")
+    assert described(narrow, *half) == described(narrow, *half, policy="mixed_float16") == ""
+    assert described(narrow, X, W).startswith("autocast left 1 of 1")
+
+
+MODES = {
+    "eager": lambda f: f,
+    "jitted": jax.jit,
+    "report": lambda f: f.report,
+    "derivative": lambda f: jax.grad(lambda x: f(x).sum()),
+    "jitted derivative": lambda f: jax.jit(jax.value_and_grad(lambda x: f(x).sum())),
+    "vmap": jax.vmap,
+    "rematerialised": jax.checkpoint,
+    "scanned": lambda f: lambda x: lax.scan(lambda c, _: (f(c), None), x, length=2)[0],
+    "jitted by Equinox": eqx.filter_jit,
+    "shard_map": lambda f: jax.shard_map(
+        f,
+        mesh=jax.make_mesh((1,), ("d",), axis_types=(jax.sharding.AxisType.Auto,)),
+        in_specs=PartitionSpec(),
+        out_specs=PartitionSpec(),
+        check_vma=False,
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_it_is_said_once_at_the_users_line_however_the_function_is_called(mode):
+    def program(x):
+        return layer(x) @ W + layer(2 * x) @ W
+
+    program.__code__ = program.__code__.replace(co_firstlineno=10_000 + list(MODES).index(mode))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for shape in (X, X, X[:2]):
+            MODES[mode](autocast(program))(shape)
+    assert [(each.category, each.filename) for each in caught] == [(UncastProductsWarning, __file__)]
+    text = str(caught[0].message)
+    assert re.match(
+        rf"autocast left 2 of 4 products in float32, inside 'layer' \({HERE}:\d+, called at {HERE}:\d+\)", text
+    )
+    line = int(text.partition("called at ")[2].partition(")")[0].rpartition(":")[2])
+    assert line >= 10_000  # within the function, which says that it begins there
+
+
+def test_what_is_new_is_said_again():
+    calls = [layer]
+
+    def program(x):
+        return calls[0](x)
+
+    cast = autocast(program)
+    with pytest.warns(UncastProductsWarning, match="'layer'"):
+        cast(X)
+    calls[0] = outer
+    with pytest.warns(UncastProductsWarning, match="'outer'"):
+        cast(X)
+    cast(X)
+
+
+def test_it_can_be_filtered():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UncastProductsWarning)
+        autocast(lambda x: layer(x) + 0)(X)
+
+
+def test_names_of_libraries_come_with_their_file_and_line():
+    text = described(lambda x: LEFT["custom_vjp with a scan inside"][0](x), X)
+    assert re.search(r"inside 'fn_wrapped' \(\S+equinox\S+\.py:\d+, called at \S+:\d+\)", text)
+
+
+def test_a_report_has_it_as_data_and_as_text():
+    with pytest.warns(UncastProductsWarning):
+        report = autocast(lambda x: outer(x) @ (layer(x).T @ x) * 2).report(X)
+    assert report.products.count == 5
+    assert [(left.function, left.enter, count) for left, count in report.products.left] == [
+        ("outer", ("outer", "layer"), 1), ("outer", ("outer",), 1), ("layer", ("layer",), 1)
+    ]  # fmt: skip
+    text = report.products.describe()
+    assert report.summary().splitlines()[-1] == str(report).splitlines()[-1] == text
+    assert report.to_dict()["products"]["left"][2]["defined"].startswith(__file__)
+    assert report.to_dict()["products"]["count"] == 5
+    assert autocast(lambda x: x @ W).report(X).products.describe() == ""
+
+
+# What autocast does not rewrite at all
+
+
+def solved(matrix_product):
+    return lambda x: jax.scipy.sparse.linalg.cg(lambda v: 4 * v + matrix_product(v), x[0], maxiter=3)[0]
+
+
+def test_solvers_that_are_given_a_function():
+    def symmetric(v):
+        return W.T @ (W @ v)
+
+    text = described(solved(symmetric), X)
+    assert re.match(
+        rf"autocast left \d+ of \d+ products in float32, inside 'custom_linear_solve of .*\({HERE}:\d+", text
+    )
+    assert "put autocast around the function that it is given" in text
+    assert described(solved(symmetric), X, ops=typed(text, "declared")) == ""
+    cast = solved(autocast(symmetric))
+    assert described(cast, X) == ""
+    # What JAX's solver multiplies itself stays in float32, as all linear algebra does.
+    assert products(autocast(cast), X).count("bfloat16") >= 2 * 4
+    np.testing.assert_allclose(jax.jit(autocast(cast))(X), solved(symmetric)(X), rtol=0.05, atol=0.05)
+
+
+def test_kernels():
+    from jax.experimental import pallas as pl
+
+    def kernel(x_ref, w_ref, out_ref):
+        out_ref[...] = jnp.dot(x_ref[...], w_ref[...], preferred_element_type=jnp.float32)
+
+    def program(cast, x):
+        call = pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((4, 8), jnp.float32), interpret=True)
+        return call(cast(x), cast(W))
+
+    as_it_is = partial(program, lambda x: x)
+    text = described(as_it_is, X)
+    assert re.match(rf"autocast left 1 of 1 products in float32, inside 'pallas_call of kernel' \({HERE}:\d+", text)
+    assert described(as_it_is, X, ops=typed(text, "declared")) == ""
+    (how,) = re.findall(r"x\.astype\('(\w+)'\)", text)
+    by_hand = partial(program, lambda x: x.astype(how))
+    assert described(by_hand, X) == ""
+    np.testing.assert_allclose(jax.jit(autocast(by_hand))(X), X @ W, rtol=0.05, atol=0.05)
+
+
+def test_primitives_that_nobody_knows_and_that_call_functions():
+    mine = Primitive("mine_calls")
+    mine.def_abstract_eval(lambda x, function: x)
+
+    def program(x):
+        return mine.bind(x, function=jax.make_jaxpr(lambda x: layer(x @ W))(x))
+
+    text = described(program, X)
+    assert text.startswith("autocast left 2 of 2 products in float32, inside 'mine_calls of ")
+    assert described(program, X, ops=typed(text, "declared")) == ""
+    try:
+        register_operation("mine_calls", "declared", "known to be right in float32")
+        assert described(program, X) == ""
+    finally:
+        del OPERATIONS["mine_calls"]
+
+
+def test_programs_in_float64_are_told_that_nothing_is_cast():
+    with jax.enable_x64(True):
+        x, w = np.ones((4, 8)), np.ones((8, 8))
+        text = described(lambda x, w: x @ w @ w, x, w)
+        assert text.startswith("autocast left 2 of 2 products in float64, which is never cast")
+        assert described(lambda x, w: x @ w @ w, x.astype("float32"), w.astype("float32")) == ""
+        assert described(lambda x: x.astype("float64") @ W.astype("float64"), X) == ""
+
+
+# Rules for vmap, rewritten with their functions
+
+
+@pytest.mark.parametrize("order", ["autocast of vmap", "vmap of autocast", "vmap of vmap of autocast"])
+def test_a_rule_for_vmap_is_cast_with_its_function(order):
+    ops, x = {"batched": "inside"}, jnp.stack([X, 2 * X])
+    cast = autocast(batched, ops=ops)
+    if order == "autocast of vmap":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # ops names a function that vmap has dissolved
+            function, want = autocast(jax.vmap(batched), ops=ops), jax.vmap(batched)
+            assert set(products(function, x)) == {"bfloat16"}
+    elif order == "vmap of autocast":
+        function, want = jax.vmap(cast), jax.vmap(batched)
+    else:
+        function, want, x = jax.vmap(jax.vmap(cast)), jax.vmap(jax.vmap(batched)), x[None]
+    if order != "autocast of vmap":
+        check_jaxpr(jax.make_jaxpr(function)(x).jaxpr)
+        assert set(products(function, x)) == {"bfloat16"}
+        assert jax.eval_shape(function, x) == jax.eval_shape(want, x)
+        np.testing.assert_allclose(jax.jit(function)(x), want(x), rtol=0.05, atol=0.05)
+        gradient = jax.grad(lambda x: function(x).sum())(x)
+        np.testing.assert_allclose(gradient, jax.grad(lambda x: want(x).sum())(x), rtol=0.05, atol=0.05)
+
+
+def test_a_real_solver():
+    def solved(x):
+        return odeint(lambda y, t: jnp.tanh(y @ W), x[0], jnp.array([0.0, 1.0]))[-1]
+
+    text = described(solved, X)
+    assert re.match(
+        r"autocast left (\d+) of \1 products in float32, inside '_odeint' \(\S+ode\.py:\d+, called at", text
+    )
+    assert described(solved, X, ops=typed(text, "inside")) == ""
+    cast = autocast(solved, ops=typed(text, "inside"))
+    assert set(products(cast, X)) == {"bfloat16"}

@@ -1,0 +1,146 @@
+"""Which rules `"jax"` and `"jax-strict"` stand for: what JAX's flags say, and before JAX is loaded its environment."""
+
+import contextlib
+import itertools
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from supremum import PromotionError, explain, get_rules, result_type
+from supremum.arrays import asarray
+from supremum.operands import as_operand
+from supremum.rules.jax_flags import is_strict, is_x64
+from supremum.rules.registry import FOLLOWING, question
+
+FLAGS = list(itertools.product((False, True), ("warn", "error", "allow"), ("standard", "strict")))
+# One for each rule set: with x64 on the second flag makes no difference, and "error" is "warn" to the rules.
+DISTINCT = [each for each in FLAGS if each[:2] in ((True, "warn"), (False, "warn"), (False, "allow"))]
+
+
+@contextlib.contextmanager
+def flags(x64, explicit, promotion, *, scoped=True):
+    """JAX's flags, set by its context managers where it has some, or for the whole process."""
+    config = jax.config
+    before = config.jax_enable_x64, config.jax_explicit_x64_dtypes, config.jax_numpy_dtype_promotion
+    config.update("jax_explicit_x64_dtypes", explicit)
+    try:
+        if scoped:
+            with jax.enable_x64(x64), jax.numpy_dtype_promotion(promotion):
+                yield
+        else:
+            config.update("jax_enable_x64", x64)
+            config.update("jax_numpy_dtype_promotion", promotion)
+            yield
+    finally:
+        names = ("jax_enable_x64", "jax_explicit_x64_dtypes", "jax_numpy_dtype_promotion")
+        for name, value in zip(names, before, strict=True):
+            config.update(name, value)
+
+
+def expected(x64, explicit, promotion):
+    width = "x64" if x64 else "explicit-x64" if explicit == "allow" else "x32"
+    return f"jax-strict-{width}" if promotion == "strict" else f"jax-{width}"
+
+
+@pytest.mark.parametrize("scoped", [True, False], ids=["scoped", "global"])
+def test_the_names_follow_every_combination_of_flags(scoped):
+    for combination in [*FLAGS, *reversed(FLAGS)]:
+        with flags(*combination, scoped=scoped):
+            name = expected(*combination)
+            assert get_rules().name == get_rules("jax").name == explain("int8", "int8").rules == name
+            assert get_rules("jax-strict").name == expected(*combination[:2], "strict")
+            assert explain(jnp.ones(1, "int8"), np.ones(1, "int8")).rules == name
+            # What other libraries hold has 64 bits, and the flags say nothing of it.
+            array = np.ones(1, "int8")
+            for operand in (array, array[0], asarray(array)):
+                assert explain(operand, 1, "int8").rules == "jax-x64"
+                assert explain(operand, rules="jax-strict").rules == "jax-strict-x64"
+                assert explain(operand, rules="jax-x32").rules == "jax-x32"
+
+
+def _asked(name, *operands):
+    """The flags that have to be asked of, under a name."""
+    seen = [as_operand(each) for each in operands]
+    found = question({each: get_rules(each).decide("add", seen).verdict.result for each in FOLLOWING[name]})
+    return None if found is None else found.ask
+
+
+def test_only_the_flags_that_make_a_difference_are_asked_for():
+    for call in [("float32", "float32"), ("bfloat16", 1.5), ("int8", 1)]:
+        assert _asked("jax", *call) is _asked("jax-strict", *call) is None
+    assert _asked("jax", "bfloat16", "float32") is is_strict
+    assert _asked("jax-strict", "bfloat16", "float32") is None
+    assert _asked("jax", 1, 1) is _asked("jax-strict", 1, 1) is is_x64
+    for combination in FLAGS:
+        with flags(*combination):
+            assert _asked("jax", "float64", "float64")() == expected(*combination)
+            assert _asked("jax-strict", "float64", "float64")() == expected(*combination[:2], "strict")
+
+
+def test_answers_for_two_arrays_are_never_stale():
+    a, b, c = jnp.ones(2, "uint32"), jnp.ones(2, "int8"), jnp.ones(2, "int8")
+    for combination in [*FLAGS, *FLAGS]:
+        with flags(*combination):
+            assert result_type(b, c) == "int8"
+            if combination[2] == "strict":
+                with pytest.raises(PromotionError, match="jax-strict"):
+                    result_type(a, b)
+            else:
+                assert result_type(a, b) == ("int64" if combination[0] else "int32")
+
+
+ASK = """
+import os, sys
+from supremum import explain, get_rules
+from supremum.errors import ArgumentError
+def asked():
+    return get_rules().name, get_rules("jax-strict").name, explain("int64", "float32").rules
+try:
+    before = asked()
+except ArgumentError as error:
+    before = None
+    assert os.environ["GIVEN"] in str(error)
+assert "jax" not in sys.modules
+try:
+    import jax
+except ValueError:
+    assert before is None
+else:
+    assert asked() == before
+print(before)
+"""
+
+
+def _environment(variable, value):
+    return pytest.param(variable, value, marks=() if (variable, value) in FAST else pytest.mark.slow)
+
+
+FAST = [("JAX_ENABLE_X64", "True")]
+SETTINGS = [
+    *(("JAX_ENABLE_X64", value) for value in ("True", "1", "yes", "ON", "t", "0", "false", "N", "", "2")),
+    *(("JAX_NUMPY_DTYPE_PROMOTION", value) for value in ("strict", "standard", "STRICT")),
+    *(("JAX_EXPLICIT_X64_DTYPES", value) for value in ("allow", "error", "warn", "Allow")),
+]
+
+
+@pytest.mark.parametrize(("variable", "value"), [_environment(*setting) for setting in SETTINGS])
+def test_the_environment_is_read_as_jax_reads_it(variable, value):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), variable: value}
+    found = subprocess.run(
+        [sys.executable, "-c", ASK],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment | {"GIVEN": repr(value)},
+    )
+    assert found.returncode == 0, found.stderr
+    refused = value in ("", "2", "STRICT", "Allow")
+    assert (found.stdout == "None\n") == refused
+    width = "explicit-x64" if value == "allow" else "x64" if value in ("True", "1", "yes", "ON", "t") else "x32"
+    if not refused:
+        assert f"'jax-{'strict-' * (value == 'strict')}{width}', 'jax-strict-{width}'" in found.stdout

@@ -1,0 +1,327 @@
+"""Measure what frameworks do when a result is written into something that has a dtype already.
+
+    venv/bin/python tools/extract_assignments.py paddle
+
+It writes tests/conformance/oracles/assignment-FRAMEWORK.json, for the frameworks and in the environments that
+`extract_oracles` names: `numpy-legacy`, `paddle`, `tensorflow` and `keras`. The others are asked live by the tests.
+
+The document is one of `extract_oracles`: the rows of a table are what is written into, the columns what is written or
+computed with, and `measured` says with which operations ("add in_place", "assign item"). A cell is the code of the
+dtype afterwards, `x` for a refusal, `n` where only a kernel is missing, `c` where the process was aborted, or `.`
+where nothing was asked. `values` has Python numbers, as {"TYPE,NUMBER": {OPERATION: outcome}}, with what stands there
+afterwards. TensorFlow has tables for each of its modes.
+
+    in_place   the operator or method that writes the result of an operation into its left operand
+    operator   `a += b`, where that is something else
+    item       assignment to elements
+    variable   methods of the framework's variable
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import operator
+import os
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from extract_oracles import PADDLE_CODES, SCALARS, TARGET, dump, tables
+from oracle_keras import CODES as KERAS_CODES
+from oracle_numpy_legacy import CODES as NUMPY_CODES
+from oracle_tensorflow import CODES as TENSORFLOW_CODES
+from oracle_tensorflow import MODES
+
+NUMBERS: tuple[Any, ...] = (True, -1, 1000, 2**40, 1.5, 70000.0, 1e300, float("inf"), 1.5j)
+"""Asked about the value that they have afterwards."""
+TARGETS = ("bool", "uint8", "int8", "int32", "float16", "float32", "complex64")
+REFUSALS = {"x": "refused", "n": "no-kernel", "c": "aborted"}
+NO_KERNEL = re.compile(r"OpKernel|could not find|is not registered|not implemented for|not accept dtype|CPU, ", re.I)
+Write = Callable[[Any, Any], Any]
+"""It writes the second into the first and returns what then holds it."""
+
+IN_PLACE: dict[str, Write] = {
+    "add": operator.iadd, "subtract": operator.isub, "multiply": operator.imul, "divide": operator.itruediv,
+    "floor_divide": operator.ifloordiv, "remainder": operator.imod,
+    "bitwise_and": operator.iand, "bitwise_left_shift": operator.ilshift,
+}  # fmt: skip
+
+
+def written(write: Write, target: Any, value: Any) -> Any:
+    """What holds the result, or the sign of a refusal."""
+    try:
+        return write(target, value)
+    except Exception as error:  # frameworks raise half a dozen kinds for the same reason
+        return "n" if NO_KERNEL.search(str(error)) else "x"
+
+
+def assign_in(method: str) -> Write:
+    """What a method of a variable does."""
+
+    def write(target: Any, value: Any) -> Any:
+        getattr(target, method)(value)
+        return target
+
+    return write
+
+
+def measured(
+    writes: dict[str, Write],
+    keys: list[str],
+    target: Callable[[str], Any],
+    value: Callable[[str], Any],
+    code: Callable[[Any], str],
+    targets: list[str] | None = None,
+) -> dict[str, dict[str, dict[str, str]]]:
+    """{WHAT: {INTO: {VALUE: CELL}}}.
+
+    Args:
+        writes: by operation and form.
+        keys: the operands.
+        target: what is written into, of its key, a new one each time.
+        value: what is written, likewise.
+        code: the code of the dtype of what holds a result.
+        targets: the keys of what is written into; None for all but the Python numbers.
+    """
+    into = [key for key in keys if key not in SCALARS] if targets is None else targets
+
+    def cell(write: Write, left: str, right: str) -> str:
+        found = written(write, target(left), value(right))
+        return found if isinstance(found, str) else code(found)
+
+    return {
+        what: {left: {right: cell(write, left, right) for right in keys} for left in into}
+        for what, write in writes.items()
+    }
+
+
+def numbers(
+    writes: dict[str, Write], make: Callable[[str], Any], show: Callable[[Any], str]
+) -> dict[str, dict[str, dict[str, str]]]:
+    """What becomes of Python numbers, as text.
+
+    Args:
+        writes: by operation and form.
+        make: what is written into, by the name of its dtype.
+        show: the dtype and the value of what holds a result.
+    """
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    for name in TARGETS:
+        for number in NUMBERS:
+            row = found[f"{name},{number}"] = {}
+            for what, write in writes.items():
+                outcome = written(write, make(name), number)
+                row[what] = {"refused": outcome} if isinstance(outcome, str) else {"value": show(outcome)}
+    return found
+
+
+def numpy_legacy() -> dict[str, Any]:
+    """NumPy before NEP 50, which warns of Python ints out of range and wraps them around."""
+    import numpy as np
+
+    warnings.simplefilter("ignore")
+    code_of = {name: code for code, name in NUMPY_CODES.items()}
+    keys = [*NUMPY_CODES, *(f"{code}[]" for code in NUMPY_CODES), *SCALARS]
+
+    def make(key: str) -> Any:
+        if key in SCALARS:
+            return SCALARS[key]
+        return np.ones(() if key.endswith("[]") else (1,), NUMPY_CODES[key.removesuffix("[]")])
+
+    def set_all(target: Any, value: Any) -> Any:
+        target[...] = value
+        return target
+
+    writes = {f"{name} in_place": write for name, write in IN_PLACE.items()} | {"assign item": set_all}
+    cells = measured(writes, keys, make, make, lambda array: code_of[array.dtype.name])
+    return {
+        "framework": "numpy-legacy",
+        "version": np.__version__,
+        "codes": NUMPY_CODES,
+        "refusals": REFUSALS,
+        "columns": " ".join(keys),
+        "tables": tables(cells, keys),
+        "values": numbers({"assign item": set_all}, lambda name: np.ones(1, name), lambda a: f"{a.dtype.name} {a[0]}"),
+    }
+
+
+def paddle() -> dict[str, Any]:
+    """Paddle's CPU build. Its `a.add_(b)` changes the dtype of `a` where the result has another one.
+
+    A Python complex number assigned to items of a real tensor aborts the process: those cells are `c`, unasked.
+    """
+    os.environ["GLOG_minloglevel"] = "2"  # noqa: SIM112  (read at import; silences a warning per promotion)
+    import paddle as pd
+
+    code_of = {name: code for code, name in PADDLE_CODES.items()}
+    keys = [*PADDLE_CODES, *(f"{code}[]" for code in PADDLE_CODES), *SCALARS]
+
+    def make(key: str) -> Any:
+        if key in SCALARS:
+            return SCALARS[key]
+        return pd.full([] if key.endswith("[]") else [1], 1, PADDLE_CODES[key.removesuffix("[]")])
+
+    def code(tensor: Any) -> str:
+        return code_of[str(tensor.dtype).removeprefix("paddle.")]
+
+    def set_items_unless_it_aborts(target: Any, value: Any) -> Any:
+        if isinstance(value, complex) and not target.is_complex():
+            return "c"
+        target[...] = value
+        return target
+
+    methods = {
+        "add": "add_", "subtract": "subtract_", "multiply": "multiply_", "divide": "divide_",
+        "floor_divide": "floor_divide_", "remainder": "remainder_", "bitwise_and": "bitwise_and_",
+        "bitwise_left_shift": "bitwise_left_shift_",
+    }  # fmt: skip
+    writes = {f"{name} in_place": assign_in(method) for name, method in methods.items()}
+    writes |= {"add operator": operator.iadd, "divide operator": operator.itruediv}
+    cells = measured(writes, keys, make, make, code)
+    # A 0-d tensor takes no index, and float8 has no kernel to be assigned to.
+    cells |= measured({"assign item": set_items_unless_it_aborts}, keys, make, make, code, list(PADDLE_CODES))
+    return {
+        "framework": "paddle",
+        "version": pd.__version__,
+        "codes": PADDLE_CODES,
+        "refusals": REFUSALS,
+        "columns": " ".join(keys),
+        "tables": tables(cells, keys),
+        "values": numbers(
+            {"assign item": set_items_unless_it_aborts},
+            lambda name: pd.full([1], 1, name),
+            lambda tensor: f"{str(tensor.dtype).removeprefix('paddle.')} {tensor.astype('complex64').item()}",
+        ),
+    }
+
+
+def keras() -> dict[str, Any]:
+    """Keras' variable on its JAX backend, which holds 64 bits in 32; it has no tensors to be written into."""
+    os.environ["KERAS_BACKEND"] = "jax"
+    import jax.numpy as jnp
+    import keras as k
+
+    warnings.simplefilter("ignore")
+    # What JAX holds in 32 bits has no tensors of its own.
+    codes = {code: name for code, name in KERAS_CODES.items() if jnp.ones((), name).dtype.name == name}
+    code_of = {name: code for code, name in codes.items()}
+    keys = [*codes, *SCALARS]
+
+    def variable(name: str) -> Any:
+        return k.Variable(jnp.ones((), name), dtype=name)
+
+    methods = {"add": "assign_add", "subtract": "assign_sub", "assign": "assign"}
+    writes = {f"{name} variable": assign_in(method) for name, method in methods.items()}
+    cells = measured(
+        writes,
+        keys,
+        lambda key: variable(codes[key]),
+        lambda key: SCALARS[key] if key in SCALARS else jnp.ones((), codes[key]),
+        lambda found: code_of[found.value.dtype.name],
+    )
+    return {
+        "framework": "keras",
+        "version": k.__version__,
+        "codes": codes,
+        "refusals": REFUSALS,
+        "columns": " ".join(keys),
+        "tables": tables(cells, keys),
+        "values": numbers(writes, variable, lambda found: f"{found.value.dtype.name} {found.value.item()}"),
+    }
+
+
+def measure_tensorflow(mode: str) -> dict[str, Any]:
+    """One mode of TensorFlow, in this process; its operators on variables refuse to assign.
+
+    `np.` before a code is an array of NumPy.
+    """
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    import numpy as np
+    import tensorflow as tf
+
+    tf.experimental.numpy.experimental_enable_numpy_behavior(dtype_conversion_mode=mode)
+    code_of = {name: code for code, name in TENSORFLOW_CODES.items()}
+    arrays = [f"np.{code}" for code, name in TENSORFLOW_CODES.items() if name != "bfloat16"]
+    keys = [*TENSORFLOW_CODES, *arrays, *SCALARS]
+
+    def tensor(name: str) -> Any:
+        return tf.cast(tf.ones((), "int32"), name)
+
+    def value(key: str) -> Any:
+        if key in SCALARS:
+            return SCALARS[key]
+        name = TENSORFLOW_CODES[key.removeprefix("np.")]
+        return np.ones((), name) if key.startswith("np.") else tensor(name)
+
+    def variable(name: str) -> Any:
+        return tf.Variable(tensor(name))
+
+    methods = {"add": "assign_add", "subtract": "assign_sub", "assign": "assign"}
+    writes = {f"{name} variable": assign_in(method) for name, method in methods.items()}
+    targets = [key for key in keys if key in TENSORFLOW_CODES]
+    cells = measured(
+        writes,
+        keys,
+        lambda key: variable(TENSORFLOW_CODES[key]),
+        value,
+        lambda found: code_of[found.dtype.name],
+        targets,
+    )
+    cells |= measured(
+        {"assign item": lambda target, what: tf.tensor_scatter_nd_update(target, [[0]], what)},
+        keys,
+        lambda key: tf.reshape(tensor(TENSORFLOW_CODES[key]), [1]),
+        lambda key: (
+            [SCALARS[key]] if key in SCALARS else value(key).reshape(1) if "np." in key else tf.reshape(value(key), [1])
+        ),
+        lambda found: code_of[found.dtype.name],
+        targets,
+    )
+    shown = numbers(writes, variable, lambda found: f"{found.dtype.name} {found.numpy().item()}")
+    return {"columns": " ".join(keys), "tables": tables(cells, keys), "values": shown, "version": tf.__version__}
+
+
+def tensorflow() -> dict[str, Any]:
+    """TensorFlow as shipped: a mode cannot be left, so that each is measured in a process of its own."""
+    modes = {}
+    for mode in MODES:
+        ran = subprocess.run([sys.executable, __file__, mode], stdout=subprocess.PIPE, check=True)
+        modes[mode] = json.loads(ran.stdout.splitlines()[-1])
+    versions = {document.pop("version") for document in modes.values()}
+    return {
+        "framework": "tensorflow",
+        "version": versions.pop(),
+        "codes": TENSORFLOW_CODES,
+        "refusals": REFUSALS,
+        "modes": modes,
+    }
+
+
+FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
+    "keras": keras,
+    "numpy-legacy": numpy_legacy,
+    "paddle": paddle,
+    "tensorflow": tensorflow,
+}
+
+
+def main() -> None:
+    """Measure the framework named on the command line, write the JSON."""
+    parser = argparse.ArgumentParser(description="Measure what a framework does when it writes into arrays.")
+    parser.add_argument("framework", choices=[*sorted(FRAMEWORKS), *MODES])
+    arguments = parser.parse_args()
+    if arguments.framework in MODES:  # as `tensorflow` runs it
+        print(json.dumps(measure_tensorflow(arguments.framework)))
+        return
+    target = TARGET / f"assignment-{arguments.framework}.json"
+    document = FRAMEWORKS[arguments.framework]()
+    target.write_text(dump(document) + "\n", encoding="utf-8")
+    print(f"{document['framework']} {document['version']}: {target}")
+
+
+if __name__ == "__main__":
+    main()
