@@ -77,7 +77,10 @@ def test_numpy_computes_with_what_the_decision_says(row):
     zero = np.zeros(1, row.dtype)
     with np.errstate(all="ignore"):
         assert differing("numpy", "add", row, lambda value: np.add(zero, value)[0].astype(np.float64)) == {}
-        assert differing("numpy", "where", row, lambda value: np.where([True], value, zero)[0].astype(np.float64)) == {}
+        # Before 2.5 NumPy rounds integers to float32 at once there, and not by way of float64.
+        if row.name != "float32" or np.lib.NumpyVersion(np.__version__) >= "2.5.0":
+            chosen = differing("numpy", "where", row, lambda value: np.where([True], value, zero)[0].astype(np.float64))
+            assert chosen == {}
 
 
 @pytest.mark.parametrize("x64", [False, True])

@@ -21,9 +21,7 @@ from supremum.rules.numpy_casts import casts_same_kind, common_of_all, default_o
 from supremum.rules.numpy_loops import FUNCTIONS, compares_by_value, find_loop, listed
 from supremum.rules.rule_set import LOSSES_AS_DIVISION, RuleSet, given
 from supremum.rules.storing import Storing
-from supremum.rules.values import converts, fits, interval
-
-_INT32, _INT64, _UINT64, _FLOAT32 = (as_format(name) for name in ("int32", "int64", "uint64", "float32"))
+from supremum.rules.values import converts, interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,11 +81,6 @@ class NumpyRules(RuleSet):
             return ()
         if not _is_taken(operand, target.name):
             return ()  # where a type alone is asked for; every function raises
-        if operation.name == "where" and target is _FLOAT32 and isinstance(operand.value, int):
-            # It moves integers, which rounds them once; functions round twice.
-            wide = next((row for row in (_INT64, _UINT64) if fits(operand.value, row)), None)
-            if wide is not None and not fits(operand.value, _INT32):
-                return (wide, target)
         return usual_steps(operand.category, target)
 
     def ignores_bound(self, array: Operand, bound: Operand, *, is_lower: bool) -> bool:

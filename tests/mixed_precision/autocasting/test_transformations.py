@@ -29,6 +29,7 @@ ORDERS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:autocast left")
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_order_of_transformations_gives_a_sound_program_with_the_dtypes_it_had(name):
