@@ -17,7 +17,7 @@ from supremum.tracing.equations import (
     scopes_of,
 )
 from supremum.tracing.forbidding import ForbiddenCastError, forbid_casts
-from supremum.tracing.positions import frames_of, user_place
+from supremum.tracing.positions import Frames, Position, frames_of, user_place
 from supremum.tracing.rewriting import ENTERED, Rewriter
 from supremum.tracing.treatments import Entry, Judge, Rewritten, Treatment, Value
 from supremum.tracing.value_types import Place, ValueType
@@ -35,9 +35,11 @@ __all__ = [
     "Entry",
     "Explanation",
     "ForbiddenCastError",
+    "Frames",
     "Judge",
     "LoopOperands",
     "Place",
+    "Position",
     "Rewriter",
     "Rewritten",
     "Site",
