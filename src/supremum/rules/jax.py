@@ -16,6 +16,7 @@ from supremum.lattice import Lattice
 from supremum.operands import WEAK_NAMES, Operand
 from supremum.operations import OPERATIONS, Operation
 from supremum.rules.lattice_rules import LatticeRuleSet, weak_defaults
+from supremum.rules.reductions import REAL_PARTS, TRUTH, Reduction, to, to_default
 from supremum.rules.rule_set import LOSSES_AS_DIVISION
 from supremum.rules.values import fits, interval
 
@@ -73,7 +74,8 @@ _ACCEPTS: dict[str, tuple[str, ...]] = (
     dict.fromkeys(OPERATIONS, CATEGORIES)
     | dict.fromkeys(("subtract", "negative", "round", "sign"), _NO_BOOL)
     | dict.fromkeys(("floor_divide", "remainder", "hypot", "copysign", "nextafter"), _REAL)
-    | dict.fromkeys(("ceil", "floor", "trunc", "signbit"), _REAL)
+    | dict.fromkeys(("ceil", "floor", "trunc", "signbit", "clip"), _REAL)
+    | {"cross": _NO_BOOL}
     | {name: ("bool", "integer") for name in OPERATIONS if name.startswith("bitwise_")}
 )
 _BOOL_COMPUTES_IN_INT32 = (
@@ -90,10 +92,37 @@ _LACKS: dict[str, tuple[str, ...]] = {
 _STRENGTHENS: dict[str, tuple[str, ...]] = {
     "pow": ("integer",),
     "log10": CATEGORIES,
+    "cross": CATEGORIES,
 }
 # The same unless all operands are weak.
 _STRENGTHENS_MIXED: dict[str, tuple[str, ...]] = {"logaddexp": ("complex",)}
 _WIDE_INTEGER_BITS, _NARROWEST_BITS = 64, 4
+_IN_FLOAT32 = to("float32", "float16 bfloat16")
+_UPCAST = "`_upcast_f16` in jax/_src/numpy/reductions.py"
+_BELOW_4_BITS = tuple(name for name in _SMALL_INTEGERS if as_format(name).bits < _NARROWEST_BITS)
+
+
+def _reductions(signed: str, unsigned: str, wide: str) -> dict[str, Reduction]:
+    """What `jax.numpy` reduces to, with these default integers and this float of 64-bit integers."""
+    summed = Reduction(
+        gives=to_default(signed, unsigned, least_bits=8), accumulates=_IN_FLOAT32, lacks=_SMALL_INTEGERS, source=_UPCAST
+    )
+    floats = {
+        row.name: wide if row.bits >= _WIDE_INTEGER_BITS else "float32"
+        for row in FORMATS
+        if row.category in ("bool", "integer")
+    }
+    averaged = Reduction(gives=floats, accumulates=_IN_FLOAT32, lacks=_BELOW_4_BITS, source=_UPCAST)
+    return (
+        dict.fromkeys(("sum", "prod"), summed)
+        | dict.fromkeys(("cumulative_sum", "cumulative_prod"), Reduction(gives={"bool": signed}))
+        | {"mean": averaged}
+        | dict.fromkeys(("var", "std"), replace(averaged, gives=floats | dict(REAL_PARTS)))
+        | dict.fromkeys(("any", "all"), Reduction(gives=TRUTH))
+        | dict.fromkeys(("min", "max"), Reduction())
+    )
+
+
 _FLOAT_OF_NARROW, _FLOAT_OF_WIDE, _INT32 = (as_format(name).dtype for name in ("float32", "float64", "int32"))
 
 
@@ -186,6 +215,7 @@ JAX_X64 = JaxRuleSet(
     lattice=_with_small_formats(_X64_EDGES),
     defaults=_DEFAULTS,
     accepts=_ACCEPTS,
+    reductions=_reductions("int64", "uint64", "float64"),
     stands_in=LOSSES_AS_DIVISION,
     library=_LIBRARY,
 )
@@ -199,6 +229,7 @@ JAX_X32 = JaxRuleSet(
     held_as={"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"},
     held_because="JAX's x64 is off",
     accepts=_ACCEPTS,
+    reductions=_reductions("int32", "uint32", "float32"),
     stands_in=LOSSES_AS_DIVISION,
     library=_LIBRARY,
 )
@@ -210,6 +241,7 @@ JAX_EXPLICIT_X64 = JaxRuleSet(
     lattice=_with_small_formats(_X64_EDGES | {"uint32": ("int32", "uint64")}),
     defaults=weak_defaults("int32", "float32", "complex64"),
     accepts=_ACCEPTS,
+    reductions=_reductions("int32", "uint32", "float64"),
     stands_in=LOSSES_AS_DIVISION,
     library=_LIBRARY,
 )
@@ -221,6 +253,7 @@ JAX_STRICT = JaxRuleSet(
     defaults=_DEFAULTS,
     joins_defaults=False,
     accepts=_ACCEPTS,
+    reductions=_reductions("int64", "uint64", "float64"),
     stands_in=LOSSES_AS_DIVISION,
     library=_LIBRARY,
 )

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from supremum.decisions import ResultType, Verdict, letter
 from supremum.formats import Format, as_format
 from supremum.operands import WEAK_NAMES, Operand
-from supremum.operations import Operation
+from supremum.operations import Family, Operation
 from supremum.rules.numpy_casts import common_of_all, default_of, has_cast
 from supremum.rules.numpy_loops import FUNCTIONS, compares_by_value, find_loop, listed
+from supremum.rules.numpy_whole import FOLLOWS, LACKING_BOOL, REDUCTIONS, as_arrays, solved
 from supremum.rules.rule_set import LOSSES_AS_DIVISION, RuleSet, given
 from supremum.rules.values import converts, interval
 
@@ -31,7 +32,14 @@ class NumpyRules(RuleSet):
         value = interval(operand.value) if isinstance(operand.value, int) else None
         return (operand.category, operand.dtype, operand.ndim is None, value)
 
+    def _follow(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict | None:
+        return super()._follow(operation, as_arrays(operands))
+
     def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+        if operation.family is Family.REDUCTION:
+            return self._reduce(operation, operands)
+        if operation.name == "solve":
+            return solved(operands)
         if operation.name in FUNCTIONS:
             return self._run(operation, operands)
         if operation.name == "where":
@@ -104,6 +112,9 @@ NUMPY = NumpyRules(
     name="numpy",
     summary="NumPy 2 (NEP 50), ml_dtypes formats included",
     source="NumPy 2, ml_dtypes 0.6",
+    accepts=LACKING_BOOL,
     stands_in=LOSSES_AS_DIVISION,
+    follows=FOLLOWS,
+    reductions=REDUCTIONS,
     library="NumPy",
 )

@@ -12,10 +12,14 @@ from supremum.decisions import Conversion, Decision, Fix, Verdict
 from supremum.errors import ArgumentError
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
 from supremum.operands import Operand
-from supremum.operations import Operation, Result, as_operation
+from supremum.operations import Family, Operation, Result, as_operation
+from supremum.rules.reductions import Reduction, standard
 from supremum.rules.values import stores
 
 _BOOL = as_format("bool").dtype
+_PYTHON = {"bool": "bool", "integer": "int", "float": "float", "complex": "complex"}
+STANDARD: dict[str, Reduction] = standard("int64", "uint64")
+"""The reductions of the Python array API standard, with a default integer of 64 bits."""
 LOSSES_AS_DIVISION: dict[str, str] = dict.fromkeys(("huber_loss", "poisson_nll_loss", "l1_loss", "mse_loss"), "divide")
 """What stands in for the losses where a framework has none: like division, they make floats of integers."""
 
@@ -31,6 +35,9 @@ class RuleSet(ABC):
         accepts: the categories an operation takes, where they are not those of its row.
         stands_in: for functions that the framework does not have, the one each is decided as. It takes what that one
             takes, but nothing above the categories of its own row.
+        follows: for functions of several arrays that promote as another operation does, that one.
+        agreeing: functions whose arrays must have one dtype.
+        reductions: what reductions accumulate in and give.
         library: where the framework does not have them, for explanations.
     """
 
@@ -45,6 +52,9 @@ class RuleSet(ABC):
     source: str
     accepts: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]], kw_only=True)
     stands_in: Mapping[str, str] = field(default_factory=dict[str, str], kw_only=True)
+    follows: Mapping[str, str] = field(default_factory=dict[str, str], kw_only=True)
+    agreeing: frozenset[str] = field(default=frozenset(), kw_only=True)
+    reductions: Mapping[str, Reduction] = field(default_factory=lambda: STANDARD, kw_only=True)
     library: str = field(default="", kw_only=True)
     _verdicts: dict[Hashable, Verdict] = field(default_factory=dict[Hashable, Verdict], init=False, repr=False)
 
@@ -145,9 +155,11 @@ class RuleSet(ABC):
 
     def _settle(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         """The verdict on a call; where the framework lacks the function, that on the one that stands in for it."""
+        if operation.name in self.agreeing and (why := _disagreement(operation, operands)):
+            return Verdict.refuse(why)
         stand_in = self.stands_in.get(operation.name)
         if stand_in is None:
-            return self._judge(operation, operands)
+            return self._follow(operation, operands) or self._judge(operation, operands)
         verdict = self._judge(as_operation(stand_in), operands)
         if verdict.result is not None:
             computed = verdict.compute[0]
@@ -157,8 +169,36 @@ class RuleSet(ABC):
         why = f"{self.library} has no {operation.name}: decided as {stand_in} is"
         return replace(verdict, reason=(why, *verdict.reason))
 
+    def _follow(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict | None:
+        """The verdict on a function that promotes as another operation does; None for any other."""
+        followed = self.follows.get(operation.name)
+        if followed is None:
+            return None
+        verdict = self._judge(as_operation(followed), operands)
+        if verdict.result is None:
+            return verdict
+        why = f"{operation.name} promotes as {followed} does"
+        verdict = replace(verdict, reason=(*verdict.reason, why) if followed != "result_type" else verdict.reason)
+        refusal = None
+        if operation.name in self.accepts:
+            refusal = self._refusal_of_category(operation, verdict, verdict.compute[0])
+        return refusal or verdict
+
+    def _reduce(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+        """The verdict on a reduction."""
+        row = self.reductions.get(operation.name)
+        framework = self.library or self.name
+        if row is None:
+            return Verdict.refuse(f"{framework} has no {operation.name}")
+        if operands[0].is_python_scalar and not row.numbers:
+            return Verdict.refuse(f"{operation.name} takes an array, and no Python {_PYTHON[operands[0].category]}")
+        met = self._meet(operation, operands)
+        return met if met.result is None else row.verdict(operation.name, framework, met)
+
     def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         """The verdict on a call. Rule sets whose operations follow no common pattern override it."""
+        if operation.family is Family.REDUCTION:
+            return self._reduce(operation, operands)
         met = self._meet(operation, operands)
         if met.result is None:
             return met
@@ -229,6 +269,12 @@ def given(operation: Operation, verdict: Verdict) -> Verdict:
     return verdict.resulting_in(
         component.dtype, f"{operation.name} of {computed} is {component}", weak=verdict.result.weak
     )
+
+
+def _disagreement(operation: Operation, operands: tuple[Operand, ...]) -> str:
+    """Why arrays of several dtypes are refused where they must have one; empty if they do."""
+    names = list(dict.fromkeys(str(operand.dtype) for operand in operands if not operand.is_python_scalar))
+    return "" if len(names) < 2 else f"{operation.name} wants arrays of one dtype, and these are {' and '.join(names)}"
 
 
 def _takes_no(operation: Operation, met: Verdict, dtype: DType) -> Verdict:

@@ -19,8 +19,9 @@ from supremum.decisions import Conversion, Fix, Verdict
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
 from supremum.operands import Operand, Scalar
 from supremum.operations import OPERATIONS, Operation, Result, as_operation
+from supremum.rules.reductions import BITS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
-from supremum.rules.torch_promotion import COMPLEX_OF, KNOWN, SHELL, Rank, meet
+from supremum.rules.torch_promotion import COMPLEX_OF, FLOAT8, KNOWN, SHELL, Rank, meet
 
 _UP_TO_FLOAT = ("bool", "integer", "float")
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
@@ -37,6 +38,24 @@ _ACCEPTS: dict[str, tuple[str, ...]] = (
     | dict.fromkeys(("maximum", "minimum", "fmax", "fmin", "atan2", "copysign"), _UP_TO_FLOAT)
     | dict.fromkeys(_COMPARISONS[2:], _UP_TO_FLOAT)
     | dict.fromkeys(("logaddexp", "l1_loss"), ("float", "complex"))
+    | dict.fromkeys(("outer", "diff"), CATEGORIES)
+    | {"vecdot": ("float", "complex")}
+)
+# `at::opmath_type` of the two is float32 (aten/src/ATen/OpMathType.h).
+_IN_FLOAT32 = to("float32", "float16 bfloat16")
+_OPMATH = "`at::opmath_type`"
+_SUMMED = Reduction(gives=to("int64", BITS), accumulates=_IN_FLOAT32, source=_OPMATH)
+_INEXACT = ("float", "complex")
+_REDUCTIONS = (
+    dict.fromkeys(("sum", "cumulative_sum", "cumulative_prod"), _SUMMED)
+    | {"prod": replace(_SUMMED, accumulates={})}
+    | {"mean": Reduction(_INEXACT, accumulates=_IN_FLOAT32, source=_OPMATH)}
+    | dict.fromkeys(
+        ("var", "std"),
+        Reduction(_INEXACT, gives=REAL_PARTS, accumulates=_IN_FLOAT32, lacks=FLOAT8, source=_OPMATH),
+    )
+    | dict.fromkeys(("any", "all"), Reduction(gives=dict(TRUTH) | {"uint8": "uint8"}))
+    | dict.fromkeys(("min", "max"), Reduction(_UP_TO_FLOAT))
 )
 _TYPES_ONLY = ("result_type", "promote_types")
 _MOVES = ("where", "positive", "conj", "real")  # what they take they only move
@@ -48,7 +67,7 @@ _NUMBERS_BESIDE_TENSOR = (
     *("remainder", "pow", *_COMPARISONS),
     *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift"),
 )
-_NUMBERS_SECOND = ("copysign",)
+_NUMBERS_SECOND = ("copysign", "clip")
 
 # Losses that broadcast their operands first, after which none is 0-d beside one that is not.
 _BROADCASTS_FIRST = ("huber_loss", "l1_loss", "mse_loss")
@@ -266,6 +285,9 @@ TORCH = TorchRules(
     summary="PyTorch as it starts, with float32 as default dtype",
     source="PyTorch 2.13",
     accepts=_ACCEPTS,
+    agreeing=frozenset(("matmul", "tensordot", "vecdot", "cross", "solve")),
+    reductions=_REDUCTIONS,
+    library="torch",
 )
 
 

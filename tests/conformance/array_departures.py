@@ -1,0 +1,66 @@
+"""Where rule sets depart from their source on purpose in functions of whole arrays; as the rows of `departures`."""
+
+from conformance.departures import Departure
+
+_WHOLE = "concat stack matmul tensordot outer cross clip"
+_ORDER = "decisions do not depend on the order of the operands: what Paddle takes in one order is taken in both"
+
+ARRAY_DEPARTURES: list[Departure] = [
+    *(
+        Departure(
+            rules, "array", "mean", "uint1 uint2 int1 int2", "", "refused", "tensor", 4,
+            "JAX averages integers of one and two bits in themselves, where no average is; sums and variances of them "
+            "it refuses, and so do these rules",
+        )
+        for rules in ("jax-x64", "jax-x32")
+    ),
+    *(
+        Departure(
+            rules, "array", "matmul tensordot vecdot", "bool", "int1", "int1", "refused", 6,
+            "these rules say where operands meet; JAX's product, and none of its other functions, lacks this pair",
+            either_order=True,
+        )
+        for rules in ("jax-x64", "jax-x32")
+    ),
+    Departure(
+        "keras", "array", _WHOLE, "float8_e4m3fn float8_e5m2", "bool integer bool() int*", "refused",
+        "float8_e4m3fn float8_e5m2", 246,
+        "on JAX Keras leaves integers beside a float8 to JAX, which brings them to it; Keras' own result_type, which "
+        "these rules follow, converts no float8",
+        either_order=True,
+    ),
+    Departure(
+        "paddle", "array", "var std", "int32 int64", "", "refused", "int32 int64 float32", 4,
+        "Paddle subtracts a mean that has lost its fraction: the variance of 1 and 2 is 1 there, and not 0.5",
+    ),
+    Departure(
+        "paddle", "array", "matmul tensordot", "int32 int64", "float32", "float32", "refused", 4, _ORDER,
+    ),
+    Departure(
+        "paddle", "array", "stack", "complex", "tensor", "refused", "complex64 complex128", 12,
+        "Paddle takes them only with the complex tensor first, and narrows a float64 beside complex64",
+    ),
+    Departure(
+        "paddle", "array", "clip", "tensor", "complex complex*", "refused", "any", 20,
+        "Paddle reads the real part of a complex bound, and says nothing of the imaginary one",
+    ),
+    Departure(
+        "tf-off", "array", "matmul tensordot", "bfloat16", "float32", "refused", "float32", 4,
+        "TensorFlow finds a product of sparse matrices for this pair alone; its other operators refuse it",
+        either_order=True,
+    ),
+]  # fmt: skip
+
+# By rule set: the sums of a tensor and NumPy's array of another dtype in which it differs from that of two tensors.
+FOREIGN = {
+    "tf-off": 392,
+    "tf-all": 0,
+    "tf-safe": 72,
+    "paddle": 0,
+}
+"""TensorFlow's own operators cast NumPy's array to the tensor's dtype, complex numbers to uint8 too, without a word.
+
+In mode "safe" it forgets to refuse what mode "all" would promote where NumPy's array stands on the right.
+Here NumPy's arrays are tensors like those of any other library, of the dtype that they have, and are refused beside
+others: what would be lost is not guessed.
+"""
