@@ -23,10 +23,10 @@ ARRAY_DEPARTURES: list[Departure] = [
         for rules in ("jax-x64", "jax-x32")
     ),
     Departure(
-        "keras", "array", _WHOLE, "float8_e4m3fn float8_e5m2", "bool integer bool() int*", "refused",
-        "float8_e4m3fn float8_e5m2", 246,
-        "on JAX Keras leaves integers beside a float8 to JAX, which brings them to it; Keras' own result_type, which "
-        "these rules follow, converts no float8",
+        "keras", "array", _WHOLE, "float8_e4m3fn float8_e5m2", "bool integer bool() int* float* float8_e4m3fn float8_e5m2",
+        "refused", "float8_e4m3fn float8_e5m2", 264,
+        "on JAX Keras leaves a float8 beside another one like it, and beside integers, to JAX; its own result_type, "
+        "which these rules follow, gives no dtype for a float8 with anything",
         either_order=True,
     ),
     Departure(

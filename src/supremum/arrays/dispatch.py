@@ -169,8 +169,12 @@ class Applied:
     def agree(self, names: Sequence[str], keys: Sequence[Key], raws: Sequence[Raw]) -> bool:
         """Whether some rule sets decide the same."""
         operands = operands_of(keys, raws)
-        verdicts = [get_rules(each).decide(self.operation, operands).verdict for each in names]
+        verdicts = [self.decide(get_rules(each), operands).verdict for each in names]
         return len({(verdict.result, verdict.compute) for verdict in verdicts}) == 1
+
+    def decide(self, rules: RuleSet, operands: Sequence[Operand]) -> Decision:
+        """What a rule set decides about operands."""
+        return rules.decide(self.operation, operands)
 
     def following_jax(self, keys: Sequence[Key], *, is_explicit: bool) -> Prepared:
         """What asks JAX's flags at every call which rule set it is; both of them only where both matter."""
@@ -209,7 +213,7 @@ class Applied:
         Raises:
             PromotionError: if the rules refuse.
         """
-        verdict = accepted(rules.decide(self.operation, operands_of(keys, raws))).verdict
+        verdict = accepted(self.decide(rules, operands_of(keys, raws))).verdict
         assert verdict.result is not None
         return Plan(
             self.operation, tuple(keys), verdict.compute, verdict.result, rules.name, self.function, self.options

@@ -66,8 +66,8 @@ def met(operation: str | None, operands: Sequence[Any], beside: Sequence[Any] = 
         keys = tuple(key for key, _ in deciding)
         plan = Plan(replace(row, name=name), keys, verdict.compute, verdict.result, rules.name)
         watcher.note(plan, [raw for _, raw in deciding])
-    brought = [_brought(backend, *each, dtype) for each, dtype in zip(deciding, verdict.compute, strict=True)]
-    others = [_brought(backend, key, raw, key.operand.format.dtype) for key, raw in found[len(operands) :]]
+    brought = [brought_to(backend, *each, dtype) for each, dtype in zip(deciding, verdict.compute, strict=True)]
+    others = [brought_to(backend, key, raw, key.operand.format.dtype) for key, raw in found[len(operands) :]]
     return Met(backend, brought, others, verdict.result)
 
 
@@ -79,7 +79,8 @@ def typed(backend: Backend, raw: Raw, result: ResultType) -> Array:
     return wrap(raw, result.weak)
 
 
-def _brought(backend: Backend, key: Key, raw: Raw, dtype: DType) -> Raw:
+def brought_to(backend: Backend, key: Key, raw: Raw, dtype: DType) -> Raw:
+    """An operand as an array of a library, in a dtype."""
     if key.backend is None:
         return backend.asarray(caster_of(dtype)(raw))
     if key.backend is NUMPY:
@@ -129,7 +130,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Array:  # noqa: A002 (t
     """
     given = {"maximum": min, "minimum": max}
     bounds = {name: bound for name, bound in given.items() if bound is not None}
-    together = met(None, (x, *bounds.values()), name="clip")
+    together = met("clip", (x, *bounds.values()))
     xp = together.backend.xp
     first, *others = together.operands
     # NumPy's own clip does not know the formats of ml_dtypes.
