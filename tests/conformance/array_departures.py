@@ -24,7 +24,7 @@ ARRAY_DEPARTURES: list[Departure] = [
     ),
     Departure(
         "keras", "array", _WHOLE, "float8_e4m3fn float8_e5m2", "bool integer bool() int* float* float8_e4m3fn float8_e5m2",
-        "refused", "float8_e4m3fn float8_e5m2", 264,
+        "refused", "float8_e4m3fn float8_e5m2", 246,
         "on JAX Keras leaves a float8 beside another one like it, and beside integers, to JAX; its own result_type, "
         "which these rules follow, gives no dtype for a float8 with anything",
         either_order=True,
@@ -48,6 +48,25 @@ ARRAY_DEPARTURES: list[Departure] = [
         "tf-off", "array", "matmul tensordot", "bfloat16", "float32", "refused", "float32", 4,
         "TensorFlow finds a product of sparse matrices for this pair alone; its other operators refuse it",
         either_order=True,
+    ),
+    Departure(
+        "array-api", "array", "matmul vecdot tensordot cross outer", "integer", "float complex", "refused", "any", 320,
+        "array-api-strict leaves it to NumPy where integers meet floats in a product, which the standard leaves "
+        "undefined",
+        either_order=True,
+    ),
+    Departure(
+        "array-api", "array", "matmul vecdot tensordot cross outer", "uint64", "int8 int16 int32 int64", "refused",
+        "float64", 40, "the same of uint64 with signed integers", either_order=True,
+    ),
+    Departure(
+        "array-api", "array", "diff", "tensor", "tensor", "refused", "any", 144,
+        "the standard wants the ends in the dtype of the array, and leaves others to the library; array-api-strict "
+        "asks nothing of them",
+    ),
+    Departure(
+        "array-api", "array", "clip", "tensor", "tensor scalar", "refused", "any", 116,
+        "the standard leaves bounds of another dtype to the library; array-api-strict gives the dtype of the array",
     ),
 ]  # fmt: skip
 

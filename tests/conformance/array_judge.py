@@ -88,6 +88,23 @@ def jax_asked(x64, names=None):
     )
 
 
+def strict_asked():
+    import array_api_strict as xp
+
+    integers = [f"{sign}int{bits}" for sign in ("u", "") for bits in (8, 16, 32, 64)]
+    names = ["bool", *integers, "float32", "float64", "complex64", "complex128"]
+    return oracle.Asked(
+        codes=dict(zip(names, names, strict=True)),
+        reductions={name: getattr(xp, name) for name in (*_REDUCTIONS, *_CUMULATIVE)},
+        several=_functions(xp, xp.linalg, "concat")
+        | {"cross": xp.linalg.cross, "outer": xp.linalg.outer, "tensordot": lambda a, b: xp.tensordot(a, b, axes=1)}
+        | {"clip": lambda a, b: xp.clip(a, b, b)},
+        make=lambda value, name: xp.astype(xp.asarray(value), getattr(xp, name)),
+        dtype_of=lambda result: str(result.dtype).removeprefix("array_api_strict."),
+        floats=lambda result: np.asarray(result).tolist(),
+    )
+
+
 def live(asked):
     """{(operation, left, right): answer}, and how reductions accumulate, of an installed framework."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):

@@ -16,7 +16,7 @@ from supremum.formats import CATEGORIES, DType, as_format
 from supremum.lattice import Lattice
 from supremum.operands import Operand, weak_name
 from supremum.operations import OPERATIONS, Operation
-from supremum.rules.reductions import BITS, REAL_PARTS, TRUTH, Reduction, to, to_default
+from supremum.rules.reductions import BITS, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to, to_default
 from supremum.rules.rule_set import LOSSES_AS_DIVISION, RuleSet
 
 _ORDER = Lattice(
@@ -136,6 +136,7 @@ KERAS = KerasRules(
     accepts={name: CATEGORIES for name in OPERATIONS if not name.startswith("bitwise_")}
     | dict.fromkeys(("bitwise_left_shift", "bitwise_right_shift"), CATEGORIES[:2])
     | {"clip": CATEGORIES[:3], "cross": CATEGORIES[1:]},
+    lacks={"solve": NARROW_FLOATS},
     reductions=_REDUCTIONS,
     stands_in={"positive": "negative", "copysign": "atan2", "vecdot": "matmul"} | LOSSES_AS_DIVISION,
     library="Keras",

@@ -20,7 +20,7 @@ from supremum.formats import CATEGORIES, DType, as_format
 from supremum.lattice import Lattice
 from supremum.operands import Operand
 from supremum.operations import OPERATIONS, REDUCTIONS, Family, Operation
-from supremum.rules.reductions import BITS, TRUTH, Reduction, to
+from supremum.rules.reductions import BITS, NARROW_FLOATS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet, given
 
 _ORDER = Lattice(
@@ -281,7 +281,7 @@ def _clipped(operands: tuple[Operand, ...]) -> Verdict:
     own, *bounds = operands
     if own.is_python_scalar:
         return Verdict.refuse("Paddle's clip takes a tensor first")
-    if refused := [str(each) for each in operands if str(each.dtype) not in (*_ORDER.nodes, "None")]:
+    if refused := [str(each) for each in operands if str(each.dtype) not in (*_ORDER.nodes, *_UNORDERED, "None")]:
         return Verdict.refuse(f"Paddle's clip takes no {' and '.join(refused)}")
     if any(bound.category == "complex" for bound in bounds):
         return Verdict.refuse("Paddle's clip takes no complex bounds")
@@ -311,5 +311,6 @@ PADDLE = PaddleRuleSet(
     source="PaddlePaddle 3.3.1, paddle/phi/common/type_promotion.h; spec/paddle-type-promotion.md",
     accepts=_ACCEPTS,
     agreeing=frozenset(("concat", "stack", "diff", "solve")),
+    lacks={"solve": NARROW_FLOATS},
     reductions=_REDUCTIONS,
 )

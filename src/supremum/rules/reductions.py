@@ -65,6 +65,8 @@ class Reduction:
         return Verdict(ResultType(gives.dtype, weak), (computes.dtype,), (*met.reason, reason, *how))
 
 
+NARROW_FLOATS: tuple[str, ...] = tuple(row.name for row in FORMATS if row.category == "float" and row.bits < 32)
+"""Those that no solver of linear equations takes."""
 _ACCUMULATING = ("sum", "prod", "cumulative_sum", "cumulative_prod", "mean", "var", "std")
 
 

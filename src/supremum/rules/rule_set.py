@@ -37,6 +37,7 @@ class RuleSet(ABC):
             takes, but nothing above the categories of its own row.
         follows: for functions of several arrays that promote as another operation does, that one.
         agreeing: functions whose arrays must have one dtype.
+        lacks: formats that an operation has no kernel for on any device, so that no fix leads there.
         reductions: what reductions accumulate in and give.
         library: where the framework does not have them, for explanations.
     """
@@ -54,6 +55,7 @@ class RuleSet(ABC):
     stands_in: Mapping[str, str] = field(default_factory=dict[str, str], kw_only=True)
     follows: Mapping[str, str] = field(default_factory=dict[str, str], kw_only=True)
     agreeing: frozenset[str] = field(default=frozenset(), kw_only=True)
+    lacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]], kw_only=True)
     reductions: Mapping[str, Reduction] = field(default_factory=lambda: STANDARD, kw_only=True)
     library: str = field(default="", kw_only=True)
     _verdicts: dict[Hashable, Verdict] = field(default_factory=dict[Hashable, Verdict], init=False, repr=False)
@@ -159,7 +161,11 @@ class RuleSet(ABC):
             return Verdict.refuse(why)
         stand_in = self.stands_in.get(operation.name)
         if stand_in is None:
-            return self._follow(operation, operands) or self._judge(operation, operands)
+            verdict = self._follow(operation, operands) or self._judge(operation, operands)
+            absent = self.lacks.get(operation.name, ()) if verdict.result is not None else ()
+            if absent and (found := str(verdict.compute[0])) in absent:
+                return Verdict.refuse(*verdict.reason, f"{self.library or self.name} has no {operation.name} of {found}")
+            return verdict
         verdict = self._judge(as_operation(stand_in), operands)
         if verdict.result is not None:
             computed = verdict.compute[0]

@@ -21,7 +21,7 @@ from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.lattice import Lattice
 from supremum.operands import Operand
 from supremum.operations import Operation
-from supremum.rules.reductions import REAL_PARTS, TRUTH, Reduction, to
+from supremum.rules.reductions import NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import LOSSES_AS_DIVISION, RuleSet
 from supremum.rules.values import fits, interval
 
@@ -263,6 +263,7 @@ TF_OFF = TensorFlowRules(
     mode=Mode.OFF,
     accepts=_ACCEPTS,
     stands_in=_STANDS_IN,
+    lacks={"solve": NARROW_FLOATS},
     reductions=REDUCTIONS,
     library="tf.math",
 )
@@ -273,6 +274,7 @@ TF_ALL = WeakTensorFlowRules(
     mode=Mode.ALL,
     accepts=_ACCEPTS,
     stands_in=_STANDS_IN,
+    lacks={"solve": NARROW_FLOATS},
     reductions=REDUCTIONS,
     library="tf.math",
 )
@@ -283,6 +285,7 @@ TF_SAFE = WeakTensorFlowRules(
     mode=Mode.SAFE,
     accepts=_ACCEPTS,
     stands_in=_STANDS_IN,
+    lacks={"solve": NARROW_FLOATS},
     reductions=REDUCTIONS,
     library="tf.math",
 )

@@ -19,7 +19,7 @@ from supremum.decisions import Conversion, Fix, Verdict
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
 from supremum.operands import Operand, Scalar
 from supremum.operations import OPERATIONS, Operation, Result, as_operation
-from supremum.rules.reductions import BITS, REAL_PARTS, TRUTH, Reduction, to
+from supremum.rules.reductions import BITS, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.torch_promotion import COMPLEX_OF, FLOAT8, KNOWN, SHELL, Rank, meet
 
@@ -286,6 +286,7 @@ TORCH = TorchRules(
     source="PyTorch 2.13",
     accepts=_ACCEPTS,
     agreeing=frozenset(("matmul", "tensordot", "vecdot", "cross", "solve")),
+    lacks={"solve": (*NARROW_FLOATS, "complex32")},
     reductions=_REDUCTIONS,
     library="torch",
 )
