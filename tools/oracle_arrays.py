@@ -98,15 +98,10 @@ def measured(asked: Asked, numbers: Mapping[str, Any]) -> dict[str, Any]:
         if name in WITH_NUMBERS:
             operands |= zero_d | dict(numbers)
         found[f"{name} function"] = {
-            left: {
-                right: asked.cell(call, value, operands[right])
-                for right in operands
-            }
+            left: {right: asked.cell(call, value, operands[right]) for right in operands}
             for left, value in (matrices if name in MATRICES else vectors).items()
         }
-    accumulates = {
-        name: how for name in PROBED_AS if name in asked.reductions and (how := accumulations(asked, name))
-    }
+    accumulates = {name: how for name in PROBED_AS if name in asked.reductions and (how := accumulations(asked, name))}
     return {
         "columns": " ".join([*vectors, *zero_d, *numbers]),
         "tables": found,

@@ -74,11 +74,15 @@ def _rows(
     return tuple(Operation(name, arity, result, accepts, aliases.get(name, ())) for name in names.split())
 
 
-def _reductions(names: str, result: Result, accepts: tuple[str, ...], **aliases: tuple[str, ...]) -> tuple[Operation, ...]:
+def _reductions(
+    names: str, result: Result, accepts: tuple[str, ...], **aliases: tuple[str, ...]
+) -> tuple[Operation, ...]:
     return tuple(replace(row, family=Family.REDUCTION) for row in _rows(names, 1, result, accepts, **aliases))
 
 
-def _whole(names: str, arity: int | None, result: Result, accepts: tuple[str, ...], **aliases: tuple[str, ...]) -> tuple[Operation, ...]:
+def _whole(
+    names: str, arity: int | None, result: Result, accepts: tuple[str, ...], **aliases: tuple[str, ...]
+) -> tuple[Operation, ...]:
     return tuple(replace(row, family=Family.WHOLE) for row in _rows(names, arity, result, accepts, **aliases))
 
 

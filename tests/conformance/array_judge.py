@@ -80,7 +80,7 @@ def jax_asked(x64, names=None):
     names = [name for name in known if names is None or name in names]
     return oracle.Asked(
         codes=dict(zip(names, names, strict=True)),
-        reductions={name: getattr(jnp, _CUMULATIVE.get(name, name)) for name in (*_REDUCTIONS, *_CUMULATIVE)},
+        reductions={name: getattr(jnp, name) for name in (*_REDUCTIONS, *_CUMULATIVE)},
         several=_functions(jnp, jnp.linalg) | {"cross": jnp.cross, "clip": lambda a, b: jnp.clip(a, b, b)},
         make=lambda value, name: jnp.asarray(value).astype(name),
         dtype_of=lambda result: result.dtype.name + "*" * jax.typeof(result).weak_type,

@@ -20,7 +20,7 @@ from supremum.rules import RuleSet, rule_names
 RULE_SETS = [name for name in rule_names() if name != "jax"]
 WHOLE = [row.name for row in OPERATIONS.values() if row.family is Family.WHOLE]
 VERSIONS = {"keras": "3.15.1", "numpy-legacy": "1.26.4", "paddle": "3.3.1", "tensorflow": "2.21.0"}
-FEW = "bool uint8 uint32 int8 int16 int32 float16 float32 complex64".split()
+FEW = ["bool", "uint8", "uint32", "int8", "int16", "int32", "float16", "float32", "complex64"]
 
 
 def _compared(rules, answers):
@@ -246,3 +246,25 @@ def test_names_of_the_reductions():
     ]  # fmt: skip
     assert len(REDUCTIONS) == 11
     assert len(WHOLE) == 10
+
+
+@pytest.mark.parametrize("x64", [True, False], ids=["x64", "x32"])
+def test_cumsum_of_jax_keeps_the_integers_that_cumulative_sum_widens(x64):
+    """Two functions of one row: the one of the row's name decides, and this counts where the other departs."""
+    asked = judge.jax_asked(x64)
+
+    def ask():
+        differing = set()
+        for name in asked.codes:
+            array = asked.make([1, 1, 1], name)
+            try:
+                if jnp.cumsum(array).dtype != jnp.cumulative_sum(array).dtype:
+                    differing.add(name)
+            except (TypeError, ValueError):  # an integer of fewer than 8 bits
+                differing.add(name)
+        default = 64 if x64 else 32
+        narrow = {row.name for row in map(as_format, asked.codes) if row.category == "integer" and row.bits < default}
+        assert differing == narrow
+
+    with jax.enable_x64(x64):
+        jax.eval_shape(ask)

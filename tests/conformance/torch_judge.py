@@ -40,9 +40,7 @@ _MIRRORED |= {mirrored: name for name, mirrored in _MIRRORED.items()}
 _NAMES = {"bitwise_invert": "bitwise_not", "equal": "eq", "not_equal": "ne"}
 _LOSSES = ("huber_loss", "poisson_nll_loss", "l1_loss", "mse_loss")
 ASKED = {
-    name: getattr(F if name in _LOSSES else torch, _NAMES.get(name, name))
-    for name in ELEMENTWISE
-    if name != "where"
+    name: getattr(F if name in _LOSSES else torch, _NAMES.get(name, name)) for name in ELEMENTWISE if name != "where"
 } | {"where": lambda a, b: torch.where(torch.ones(2, dtype=torch.bool), a, b)}
 
 

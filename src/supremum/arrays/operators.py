@@ -13,9 +13,7 @@ from supremum.rules.scope import SCOPE, Scope
 if TYPE_CHECKING:
     from supremum.arrays.array import Array
 
-APPLIED: dict[str, Applied] = {
-    name: Applied(row) for name, row in ELEMENTWISE.items()
-}
+APPLIED: dict[str, Applied] = {name: Applied(row) for name, row in ELEMENTWISE.items()}
 """Every operation that computes element by element, by name; operators and `supremum.ops` share what is prepared."""
 
 MOST_NUMBERS = 4096

@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 from supremum.arrays.array import Array, wrap
@@ -19,10 +19,10 @@ from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.meeting import brought_to
 from supremum.arrays.wrapping import at_home, brought_home
 from supremum.decisions import Decision, ResultType, Verdict
-from supremum.formats import CATEGORIES, DType, as_format
+from supremum.formats import DType, as_format
 from supremum.operands import Operand
 from supremum.operations import REDUCTIONS, Operation
-from supremum.rules import RuleSet, get_rules
+from supremum.rules import RuleSet
 from supremum.rules.registry import find_rules
 
 _SUMS = ("sum", "prod", "cumulative_sum", "cumulative_prod")
@@ -47,7 +47,9 @@ class _Reduced(Applied):
         if self.dtype is None:
             return super().decide(rules, operands)
         decision = super().decide(rules, [operand.with_dtype(self.dtype) for operand in operands])
-        computes = decision.verdict.compute[0] if decision and _holds(self.dtype, decision) else self.dtype
+        # An integer that wraps around does so to the same result, however wide it was computed.
+        is_wider = decision and as_format(self.dtype).is_inexact and _holds(self.dtype, decision)
+        computes = decision.verdict.compute[0] if is_wider else self.dtype
         asked = f"the result is {self.dtype}, as asked for"
         verdict = Verdict(ResultType(self.dtype), (computes,), (asked, *decision.reason))
         return replace(decision, operands=tuple(operands), verdict=verdict)
@@ -79,7 +81,7 @@ def _between_casts(backend: Backend, plan: Plan, dtype: DType | None) -> Callabl
     (key,), (computes,), name = plan.keys, plan.compute, plan.operation.name
     target = plan.result.dtype
     is_own = dtype is None and key.backend is backend and _decides_alike(backend, plan)
-    options = {**plan.options, "own": is_own}
+    options: dict[str, Any] = {**plan.options, "own": is_own}
 
     def reduced(raw: Raw) -> Raw:
         operand = raw if is_own else brought_to(backend, key, raw, computes)
@@ -163,9 +165,7 @@ def _plain(value: Any) -> Any:
 
 
 def _summing(name: str, what: str) -> Callable[..., Array]:
-    def reduction(
-        home: Backend, x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False
-    ) -> Array:
+    def reduction(home: Backend, x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
         return _applied(home, name, x, dtype, axis=axis, keepdims=keepdims)
 
     return _documented(reduction, name, what, "dtype: what the result has, whatever the rules decide; None for that.")

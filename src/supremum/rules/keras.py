@@ -115,9 +115,9 @@ class KerasRules(RuleSet):
             return verdict
         name, dtype = operation.name, verdict.result.dtype
         target = dtype
-        if name in _INT32_OF_BOOL and dtype == _BOOL:
-            target = _INT32
-        elif name == "matmul" and {operand.name for operand in operands} == {"int8"}:
+        if (name in _INT32_OF_BOOL and dtype == _BOOL) or (
+            name == "matmul" and {operand.name for operand in operands} == {"int8"}
+        ):
             target = _INT32
         elif name in _FLOAT_OF_INTEGERS and not as_format(dtype).is_inexact:
             target = _FLOAT

@@ -10,8 +10,8 @@ from supremum.formats import CATEGORIES, as_format, format_names
 from supremum.lattice import Lattice
 from supremum.operands import WEAK_NAMES, weak_name
 from supremum.rules.lattice_rules import LatticeRuleSet
-from supremum.rules.registry import rule_names
 from supremum.rules.reductions import standard
+from supremum.rules.registry import rule_names
 from supremum.rules.rule_set import LOSSES_AS_DIVISION
 
 _DEFAULTS = {
@@ -58,7 +58,7 @@ def own_rules(
         defaults=held,
         joins_defaults=False,
         stands_in=LOSSES_AS_DIVISION,
-        reductions=standard(integer.name, f"uint{integer.bits}", order.nodes),
+        reductions=standard(integer.name, f"uint{integer.bits}", tuple(order.nodes)),
         library=name,
     )
 

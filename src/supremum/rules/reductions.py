@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cache
 
 from supremum.decisions import ResultType, Verdict
 from supremum.formats import CATEGORIES, FORMATS, as_format
@@ -100,7 +101,8 @@ REAL_PARTS: Mapping[str, str] = _COMPONENTS
 """The complex formats with those of their components, which variances are in."""
 
 
-def standard(signed: str, unsigned: str, known: Iterable[str] | None = None) -> dict[str, Reduction]:
+@cache
+def standard(signed: str, unsigned: str, known: tuple[str, ...] | None = None) -> Mapping[str, Reduction]:
     """The reductions of the Python array API standard.
 
     Args:
@@ -112,22 +114,16 @@ def standard(signed: str, unsigned: str, known: Iterable[str] | None = None) -> 
     """
     targets = to_default(signed, unsigned)
     if known is not None:
-        names = {*known}
-        targets = {name: target for name, target in targets.items() if target in names}
+        targets = {name: target for name, target in targets.items() if target in known}
     summed = Reduction(CATEGORIES[1:], gives=targets)
     inexact, real = Reduction(CATEGORIES[2:]), Reduction(("integer", "float"))
     return (
         dict.fromkeys(("sum", "prod", "cumulative_sum", "cumulative_prod"), summed)
         | {"mean": inexact}
         | dict.fromkeys(("var", "std"), Reduction(("float",)))
-        | dict.fromkeys(("any", "all"), Reduction(gives=to("bool", (row.name for row in FORMATS))))
+        | dict.fromkeys(("any", "all"), Reduction(gives=TRUTH))
         | dict.fromkeys(("min", "max"), real)
     )
-
-
-def without_numbers(rows: Mapping[str, Reduction]) -> dict[str, Reduction]:
-    """The same reductions, of arrays only."""
-    return {name: replace(row, numbers=False) for name, row in rows.items()}
 
 
 TRUTH: Mapping[str, str] = to("bool", (row.name for row in FORMATS))

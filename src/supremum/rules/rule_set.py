@@ -18,8 +18,6 @@ from supremum.rules.values import stores
 
 _BOOL = as_format("bool").dtype
 _PYTHON = {"bool": "bool", "integer": "int", "float": "float", "complex": "complex"}
-STANDARD: dict[str, Reduction] = standard("int64", "uint64")
-"""The reductions of the Python array API standard, with a default integer of 64 bits."""
 LOSSES_AS_DIVISION: dict[str, str] = dict.fromkeys(("huber_loss", "poisson_nll_loss", "l1_loss", "mse_loss"), "divide")
 """What stands in for the losses where a framework has none: like division, they make floats of integers."""
 
@@ -56,7 +54,7 @@ class RuleSet(ABC):
     follows: Mapping[str, str] = field(default_factory=dict[str, str], kw_only=True)
     agreeing: frozenset[str] = field(default=frozenset(), kw_only=True)
     lacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]], kw_only=True)
-    reductions: Mapping[str, Reduction] = field(default_factory=lambda: STANDARD, kw_only=True)
+    reductions: Mapping[str, Reduction] = field(default_factory=partial(standard, "int64", "uint64"), kw_only=True)
     library: str = field(default="", kw_only=True)
     _verdicts: dict[Hashable, Verdict] = field(default_factory=dict[Hashable, Verdict], init=False, repr=False)
 
@@ -164,7 +162,9 @@ class RuleSet(ABC):
             verdict = self._follow(operation, operands) or self._judge(operation, operands)
             absent = self.lacks.get(operation.name, ()) if verdict.result is not None else ()
             if absent and (found := str(verdict.compute[0])) in absent:
-                return Verdict.refuse(*verdict.reason, f"{self.library or self.name} has no {operation.name} of {found}")
+                return Verdict.refuse(
+                    *verdict.reason, f"{self.library or self.name} has no {operation.name} of {found}"
+                )
             return verdict
         verdict = self._judge(as_operation(stand_in), operands)
         if verdict.result is not None:
