@@ -110,6 +110,7 @@ def measured(asked: Asked, numbers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def accumulations(asked: Asked, name: str) -> dict[str, str]:
+    """Whether a reduction accumulates 16-bit floats in their own arithmetic, or wider."""
     call, found = asked.reductions[name], {}
     for code, dtype in asked.codes.items():
         probe, exact = PROBES[PROBED_AS[name]].get(dtype, ((), 0.0))

@@ -4,6 +4,7 @@ import jax
 
 from conformance.departures import Departure
 
+_FLOAT8 = "float8_e4m3fn float8_e5m2"
 _WHOLE = "concat stack matmul tensordot outer cross clip"
 _ORDER = "decisions do not depend on the order of the operands: what Paddle takes in one order is taken in both"
 
@@ -25,8 +26,7 @@ ARRAY_DEPARTURES: list[Departure] = [
         for rules in ("jax-x64", "jax-x32")
     ),
     Departure(
-        "keras", "array", _WHOLE, "float8_e4m3fn float8_e5m2", "bool integer bool() int* float* float8_e4m3fn float8_e5m2",
-        "refused", "float8_e4m3fn float8_e5m2", 246,
+        "keras", "array", _WHOLE, _FLOAT8, f"bool integer bool() int* float* {_FLOAT8}", "refused", _FLOAT8, 246,
         "on JAX Keras leaves a float8 beside another one like it, and beside integers, to JAX; its own result_type, "
         "which these rules follow, gives no dtype for a float8 with anything",
         either_order=True,

@@ -109,7 +109,7 @@ def clip(home: Backend, x: Any, /, min: Any = None, max: Any = None) -> Array:  
 
 
 def matmul(home: Backend, x1: Any, x2: Any, /) -> Array:
-    """The product of two matrices, or of stacks of them, in the dtype that their elements have multiplied.
+    """The product of two matrices, or of stacks of them, in the dtype that the rules decide for `matmul`.
 
     Args:
         home: the library.
@@ -124,7 +124,7 @@ def matmul(home: Backend, x1: Any, x2: Any, /) -> Array:
 
 
 def tensordot(home: Backend, x1: Any, x2: Any, /, *, axes: Any = 2) -> Array:
-    """The sum of products over some dimensions, in the dtype that elements have multiplied.
+    """The sum of products over some dimensions, in the dtype that the rules decide for `tensordot`.
 
     Args:
         home: the library.
@@ -140,7 +140,7 @@ def tensordot(home: Backend, x1: Any, x2: Any, /, *, axes: Any = 2) -> Array:
 
 
 def vecdot(home: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
-    """The dot products of vectors, the first conjugated, in the dtype that elements have multiplied.
+    """The dot products of vectors, the first conjugated, in the dtype that the rules decide for `vecdot`.
 
     Args:
         home: the library.
@@ -156,7 +156,7 @@ def vecdot(home: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
 
 
 def cross(home: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
-    """The cross products of vectors of three elements, in the dtype that elements have multiplied.
+    """The cross products of vectors of three elements, in the dtype that the rules decide for `cross`.
 
     Args:
         home: the library.
@@ -172,7 +172,7 @@ def cross(home: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
 
 
 def outer(home: Backend, x1: Any, x2: Any, /) -> Array:
-    """All products of the elements of two vectors, in the dtype that they have.
+    """All products of the elements of two vectors, in the dtype that the rules decide for `outer`.
 
     Args:
         home: the library.
@@ -187,7 +187,7 @@ def outer(home: Backend, x1: Any, x2: Any, /) -> Array:
 
 
 def solve(home: Backend, x1: Any, x2: Any, /) -> Array:
-    """The solution of linear equations, in the dtype that a quotient of their elements has.
+    """The solution of linear equations, in the dtype that the rules decide for `solve`.
 
     Args:
         home: the library.

@@ -115,9 +115,8 @@ class KerasRules(RuleSet):
             return verdict
         name, dtype = operation.name, verdict.result.dtype
         target = dtype
-        if (name in _INT32_OF_BOOL and dtype == _BOOL) or (
-            name == "matmul" and {operand.name for operand in operands} == {"int8"}
-        ):
+        multiplies_int8 = name == "matmul" and all(operand.name == "int8" for operand in operands)
+        if multiplies_int8 or (name in _INT32_OF_BOOL and dtype == _BOOL):
             target = _INT32
         elif name in _FLOAT_OF_INTEGERS and not as_format(dtype).is_inexact:
             target = _FLOAT
