@@ -1,5 +1,6 @@
 """Reductions of arrays: decided by the rules in force, whatever the library does by itself."""
 
+import importlib.util
 import itertools
 import random
 import warnings
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import supremum
+from slowly import slow
 from supremum import PromotionError, explain, use_rules
 from supremum.arrays import RuntimeDtypeError, namespace
 from supremum.formats import as_format
@@ -18,11 +20,9 @@ from supremum.rules import rule_names
 
 DTYPES = ("bool", "uint8", "int8", "int32", "int64", "bfloat16", "float16", "float32", "float64", "complex64")
 RULES = [name for name in rule_names() if name != "jax"]
-LIBRARIES = [
-    "numpy",
-    "jax",
-    pytest.param("torch", marks=pytest.mark.skipif(not pytest.importorskip("torch"), reason="no torch")),
-]
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+TORCH = pytest.param("torch", marks=pytest.mark.skipif(not HAS_TORCH, reason="PyTorch is not installed"))
+LIBRARIES = ["numpy", "jax", TORCH]
 
 
 def _outcome(call):
@@ -36,7 +36,7 @@ def _outcome(call):
 
 
 @pytest.mark.parametrize("x64", [True, False], ids=["x64", "x32"])
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("library", ["numpy", slow("jax"), TORCH])
 @pytest.mark.parametrize("rules", RULES)
 @pytest.mark.one_in(6)
 def test_every_reduction_has_the_dtype_that_the_rules_decide(rules, library, x64):
@@ -201,7 +201,12 @@ def _concat(module, a, b):
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize(
     ("framework", "rules", "x64"),
-    [("numpy", "numpy", True), ("torch", "torch", True), ("jax", "jax-x64", True), ("jax", "jax-x32", False)],
+    [
+        ("numpy", "numpy", True),
+        ("torch", "torch", True),
+        slow("jax", "jax-x64", True),
+        slow("jax", "jax-x32", False),
+    ],
 )
 @pytest.mark.one_in(4)
 def test_random_chains_beside_the_live_framework(framework, rules, x64, seed):

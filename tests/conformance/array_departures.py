@@ -1,7 +1,5 @@
 """Where rule sets depart from their source on purpose in functions of whole arrays; as the rows of `departures`."""
 
-import jax
-
 from conformance.departures import Departure
 
 _FLOAT8 = "float8_e4m3fn float8_e5m2"
@@ -70,15 +68,6 @@ ARRAY_DEPARTURES: list[Departure] = [
         "array-api", "array", "clip", "tensor", "tensor scalar", "refused", "any", 116,
         "the standard leaves bounds of another dtype to the library; array-api-strict gives the dtype of the array",
     ),
-] + [
-    Departure(
-        rules, "array", "cumulative_prod", f"uint1 uint2 uint4 int1 int2 int4 {narrow}", "", "any", "tensor", count,
-        "jax.numpy.cumulative_prod keeps integers before JAX 0.12, and widens them as cumulative_sum does since",
-    )
-    for rules, narrow, count in (
-        ("jax-x64", "uint8 uint16 uint32 int8 int16 int32", 12), ("jax-x32", "uint8 uint16 int8 int16", 10),
-    )
-    if jax.__version_info__ < (0, 12)
 ]  # fmt: skip
 
 # By rule set: the sums of a tensor and NumPy's array of another dtype in which it differs from that of two tensors.

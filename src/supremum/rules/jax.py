@@ -115,8 +115,9 @@ def _reductions(signed: str, unsigned: str, wide: str) -> dict[str, Reduction]:
     averaged = Reduction(gives=floats, accumulates=_IN_FLOAT32, lacks=_BELOW_4_BITS, source=_UPCAST)
     return (
         dict.fromkeys(("sum", "prod"), summed)
-        # These are `jax.numpy.cumulative_sum` and `cumulative_prod`; its `cumsum` and `cumprod` keep integers.
-        | dict.fromkeys(("cumulative_sum", "cumulative_prod"), replace(summed, accumulates={}, source=""))
+        # The function of that name; `jax.numpy.cumsum` keeps integers, as `cumulative_prod` and `cumprod` do.
+        | {"cumulative_sum": replace(summed, accumulates={}, source="")}
+        | {"cumulative_prod": Reduction(gives={"bool": signed})}
         | {"mean": averaged}
         | dict.fromkeys(("var", "std"), replace(averaged, gives=floats | dict(REAL_PARTS)))
         | dict.fromkeys(("any", "all"), Reduction(gives=TRUTH))
