@@ -7,7 +7,8 @@
 It writes tests/conformance/oracles/FRAMEWORK.json. Each framework is one function in FRAMEWORKS; it needs nothing but
 that framework and the standard library, so every framework can live in a virtual environment of its own. The others
 are `numpy-legacy` ('numpy==1.26.4'), `tensorflow` ('tensorflow-cpu==2.21.0') and `keras` ('keras==3.15.1' with
-'jax'); the files oracle_*.py say what their documents have beyond this:
+'jax'); the files oracle_*.py say what their documents have beyond this. With `-arrays` after its name a framework is
+asked about functions of whole arrays, such as sums:
 
 The document:
 
@@ -39,6 +40,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from oracle_arrays import keras_arrays, numpy_legacy_arrays, paddle_arrays, tensorflow_arrays
 from oracle_keras import keras
 from oracle_numpy_legacy import numpy_legacy
 from oracle_tensorflow import tensorflow
@@ -307,9 +309,13 @@ def paddle() -> dict[str, Any]:
 
 FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
     "keras": keras,
+    "keras-arrays": keras_arrays,
     "numpy-legacy": numpy_legacy,
+    "numpy-legacy-arrays": numpy_legacy_arrays,
     "paddle": paddle,
+    "paddle-arrays": paddle_arrays,
     "tensorflow": tensorflow,
+    "tensorflow-arrays": tensorflow_arrays,
 }
 
 

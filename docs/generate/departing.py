@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from conformance.array_departures import ARRAY_DEPARTURES
 from conformance.autocast_departures import AUTOCAST_COMPOSITIONS, AUTOCAST_ROWS
 from conformance.departures import DEPARTURES, Departure
 from generate.markup import markdown_table
 from supremum.rules.registry import HOMES
 
+_DEPARTURES = (*DEPARTURES, *ARRAY_DEPARTURES)
 _AUTOCAST = (*AUTOCAST_ROWS, *AUTOCAST_COMPOSITIONS)
 _HEAD = ("operations", "operands", "here", "there", "compared with", "cells", "why")
 
@@ -14,7 +16,7 @@ _HEAD = ("operations", "operands", "here", "there", "compared with", "cells", "w
 def departures_of(rules: str) -> list[Departure]:
     """The departures of a rule set; those of `"jax"` are of all of JAX's, where they answer at all."""
     names = {rules, rules.partition("-")[0]}
-    return [row for row in DEPARTURES if row.rules in names]
+    return [row for row in _DEPARTURES if row.rules in names]
 
 
 def departures_section(rules: str) -> str:
@@ -34,7 +36,7 @@ def departures_page() -> str:
         "`[]` after a dtype stands for arrays without dimensions, `[:]` for those with some; *either* for both orders.",
     ]
     for name in ("jax", *HOMES):
-        rows = [row for row in DEPARTURES if row.rules == name]
+        rows = [row for row in _DEPARTURES if row.rules == name]
         if rows:
             parts += [f"## `{name}`", markdown_table(_HEAD, list(map(_written, rows)))]
     parts += ["## autocast", "Its source is the list of functions of `torch.autocast` on CUDA."]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from generate.changes import answer_of
 from supremum.operands import as_operand
-from supremum.operations import OPERATIONS, Operation
+from supremum.operations import OPERATIONS, TABLED, Operation
 from supremum.rules import get_rules
 from supremum.tables import STANDARD_TYPES
 
@@ -45,9 +45,8 @@ def operation_groups(rules: str) -> list[Group]:
 
     common = answers(OPERATIONS["result_type"])
     found: dict[tuple[str, ...], list[str]] = {}
-    for row in OPERATIONS.values():
-        if row.arity == 2 and not row.types_only:
-            found.setdefault(answers(row), []).append(row.name)
+    for row in TABLED.values():
+        found.setdefault(answers(row), []).append(row.name)
     groups = [_group(tuple(names), given, common, pairs) for given, names in found.items()]
     return sorted(groups, key=lambda group: (group.refused + group.accepted + group.otherwise, group.operations))
 

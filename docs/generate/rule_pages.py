@@ -6,6 +6,7 @@ from generate.departing import departures_section
 from generate.markup import kind_table, markdown_table
 from generate.operation_groups import Group, operation_groups
 from generate.pictures import lattice_figure
+from generate.reduction_table import reductions_section
 from generate.surprise import Surprise, answered, written_call
 from generate.surprises import SURPRISES
 from supremum.operations import OPERATIONS, Result
@@ -48,6 +49,7 @@ def rule_page(name: str) -> str:
     parts += ["## The order", lattice_figure(name)]
     parts += ["## Surprises", *(_surprise(name, each) for each in SURPRISES[name])]
     parts += ["## Operations", *_operations(name)]
+    parts += ["## Reductions", *reductions_section(name)]
     parts += ["## Departures", departures_section(name)]
     return "\n\n".join(parts) + "\n"
 

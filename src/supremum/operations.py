@@ -8,7 +8,7 @@ own rule set.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from supremum.errors import UnknownNameError
@@ -21,6 +21,16 @@ class Result(enum.Enum):
     FLOAT = "the dtype the operands meet in, or a float where that is an integer or bool"
     BOOL = "bool; the operation runs in the dtype the operands meet in"
     REAL = "the dtype the operands meet in, or that of its components where it is complex"
+    ACCUMULATED = "the dtype of the operand, or a wider one that it is accumulated in"
+
+
+class Family(enum.Enum):
+    """What kind of function an operation is."""
+
+    QUESTION = "asks for a dtype and computes nothing"
+    ELEMENTWISE = "element by element"
+    REDUCTION = "along the dimensions of one array"
+    WHOLE = "of several arrays as a whole"
 
 
 _ANY = ("bool", "integer", "float", "complex")
@@ -46,6 +56,7 @@ class Operation:
         aliases: what other frameworks call it.
         types_only: whether it is a question about types alone, not about values that a runtime would hold; JAX, for
             one, answers `promote_types("int64", "int8")` with int64 although it cannot hold one with x64 off.
+        family: what kind of function it is.
     """
 
     name: str
@@ -54,6 +65,7 @@ class Operation:
     accepts: tuple[str, ...]
     aliases: tuple[str, ...] = ()
     types_only: bool = False
+    family: Family = Family.ELEMENTWISE
 
 
 def _rows(
@@ -62,9 +74,21 @@ def _rows(
     return tuple(Operation(name, arity, result, accepts, aliases.get(name, ())) for name in names.split())
 
 
+def _reductions(
+    names: str, result: Result, accepts: tuple[str, ...], **aliases: tuple[str, ...]
+) -> tuple[Operation, ...]:
+    return tuple(replace(row, family=Family.REDUCTION) for row in _rows(names, 1, result, accepts, **aliases))
+
+
+def _whole(
+    names: str, arity: int | None, result: Result, accepts: tuple[str, ...], **aliases: tuple[str, ...]
+) -> tuple[Operation, ...]:
+    return tuple(replace(row, family=Family.WHOLE) for row in _rows(names, arity, result, accepts, **aliases))
+
+
 _ROWS: tuple[Operation, ...] = (
-    Operation("result_type", None, Result.COMMON, _ANY),
-    Operation("promote_types", 2, Result.COMMON, _ANY, types_only=True),
+    Operation("result_type", None, Result.COMMON, _ANY, family=Family.QUESTION),
+    Operation("promote_types", 2, Result.COMMON, _ANY, types_only=True, family=Family.QUESTION),
     *_rows("add subtract multiply", 2, Result.COMMON, _NUMERIC, subtract=("sub",), multiply=("mul",)),
     *_rows("divide", 2, Result.FLOAT, _INEXACT, divide=("div", "truediv", "true_divide")),
     *_rows("floor_divide", 2, Result.COMMON, _REAL, floor_divide=("floordiv",)),
@@ -101,11 +125,31 @@ _ROWS: tuple[Operation, ...] = (
         asin=("arcsin",), acos=("arccos",), atan=("arctan",), asinh=("arcsinh",), acosh=("arccosh",),
         atanh=("arctanh",),
     ),
+    *_reductions("sum prod", Result.ACCUMULATED, _NUMERIC),
+    *_reductions(
+        "cumulative_sum cumulative_prod", Result.ACCUMULATED, _NUMERIC,
+        cumulative_sum=("cumsum",), cumulative_prod=("cumprod",),
+    ),
+    *_reductions("mean", Result.FLOAT, _INEXACT),
+    *_reductions("var std", Result.REAL, _FLOAT),
+    *_reductions("any all", Result.BOOL, _ANY),
+    *_reductions("min max", Result.COMMON, _REAL, min=("amin",), max=("amax",)),
+    *_whole("concat stack", None, Result.COMMON, _ANY, concat=("concatenate", "cat")),
+    *_whole("clip", None, Result.COMMON, _REAL, clip=("clamp",)),
+    *_whole("diff", None, Result.COMMON, _NUMERIC),
+    *_whole("matmul tensordot vecdot outer cross", 2, Result.COMMON, _NUMERIC),
+    *_whole("solve", 2, Result.FLOAT, _INEXACT),
 )  # fmt: skip
 OPERATIONS: dict[str, Operation] = {row.name: row for row in _ROWS}
 """Every operation that computes, by its name."""
 ASSIGN = Operation("assign", 1, Result.COMMON, _ANY)
 """Assignment to elements, `array[index] = value`: its operand is the value, and it computes nothing."""
+ELEMENTWISE: dict[str, Operation] = {row.name: row for row in _ROWS if row.family is Family.ELEMENTWISE}
+"""Those that compute element by element."""
+REDUCTIONS: dict[str, Operation] = {row.name: row for row in _ROWS if row.family is Family.REDUCTION}
+"""Those of one array, along its dimensions."""
+TABLED: dict[str, Operation] = {row.name: row for row in _ROWS if row.arity != 1 and row.family is not Family.QUESTION}
+"""Those that can be asked about every pair of types."""
 _BY_ANY_NAME = OPERATIONS | {ASSIGN.name: ASSIGN} | {alias: row for row in _ROWS for alias in row.aliases}
 
 

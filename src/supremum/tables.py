@@ -10,7 +10,7 @@ from supremum.decisions import Decision
 from supremum.errors import UnknownNameError
 from supremum.formats import CATEGORIES, FORMATS, as_format, format_names
 from supremum.operands import WEAK_NAMES, parse_operand
-from supremum.operations import OPERATIONS, as_operation
+from supremum.operations import TABLED, as_operation
 from supremum.render import Cell, Mark, Table
 from supremum.rules import RuleSet, get_rules
 
@@ -149,8 +149,7 @@ def rule_table(
     """
     rule_set, row, names = get_rules(rules), as_operation(operation), type_names(types)
     if row.arity not in (None, 2):
-        binary = [other.name for other in OPERATIONS.values() if other.arity == 2]
-        raise UnknownNameError("operation of two operands", row.name, binary)
+        raise UnknownNameError("operation of two operands", row.name, ["result_type", "promote_types", *TABLED])
     operands = {name: parse_operand((stand_ins or {}).get(name, name)) for name in names}
     decisions = {(a, b): rule_set.decide(row, (operands[a], operands[b])) for a in names for b in names}
     return RuleTable(rule_set.name, row.name, names, decisions)

@@ -13,7 +13,7 @@ from supremum import OperandError, PromotionError, ScalarOverflowError, explain,
 from supremum.formats import FORMATS, as_format
 from supremum.lattice import counterexamples
 from supremum.operands import as_operand
-from supremum.operations import OPERATIONS, Operation, Result
+from supremum.operations import ELEMENTWISE, OPERATIONS, Operation, Result
 from supremum.rules.numpy import NUMPY
 
 NAMES = [row.name for row in FORMATS]
@@ -24,7 +24,7 @@ ARRAYS = {row.name: np.zeros((1,), row.dtype) for row in FORMATS}
 ZERO_DIMENSIONAL = {f"{row.name}[]": np.zeros((), row.dtype) for row in FORMATS}
 VALUES = ARRAYS | ZERO_DIMENSIONAL | NUMBERS | {"True": True}
 OPERANDS = {name: as_operand(value) for name, value in VALUES.items()}
-FUNCTIONS = [name for name in OPERATIONS if name not in {"result_type", "promote_types", *NUMPY.stands_in}]
+FUNCTIONS = [name for name in ELEMENTWISE if name not in NUMPY.stands_in]
 NUMPY_NAMES = {"bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift"}
 UFUNCS = [name for name in FUNCTIONS if isinstance(getattr(np, NUMPY_NAMES.get(name, name)), np.ufunc)]
 BEFORE_2_5 = tuple(map(int, np.__version__.split(".")[:2])) < (2, 5)
@@ -372,7 +372,7 @@ def test_parts_of_complex_numbers_that_numpy_does_not_know_are_not_parts():
 
 
 def test_what_numpy_does_not_have_are_the_functions_that_others_stand_in_for():
-    assert {name for name in OPERATIONS if not hasattr(np, NUMPY_NAMES.get(name, name))} == NUMPY.stands_in.keys()
+    assert {name for name in ELEMENTWISE if not hasattr(np, NUMPY_NAMES.get(name, name))} == NUMPY.stands_in.keys()
     decision = NUMPY.decide(Operation("polygamma", 1, Result.FLOAT, ("float",)), [as_operand("float32")])
     assert (decision.reason, decision.fix) == (("NumPy has no function polygamma",), None)
 

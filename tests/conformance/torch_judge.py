@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from supremum.formats import FORMATS
-from supremum.operations import OPERATIONS
+from supremum.operations import ELEMENTWISE
 
 torch.set_num_threads(1)
 
@@ -40,9 +40,7 @@ _MIRRORED |= {mirrored: name for name, mirrored in _MIRRORED.items()}
 _NAMES = {"bitwise_invert": "bitwise_not", "equal": "eq", "not_equal": "ne"}
 _LOSSES = ("huber_loss", "poisson_nll_loss", "l1_loss", "mse_loss")
 ASKED = {
-    name: getattr(F if name in _LOSSES else torch, _NAMES.get(name, name))
-    for name in OPERATIONS
-    if name not in ("where", "result_type", "promote_types")
+    name: getattr(F if name in _LOSSES else torch, _NAMES.get(name, name)) for name in ELEMENTWISE if name != "where"
 } | {"where": lambda a, b: torch.where(torch.ones(2, dtype=torch.bool), a, b)}
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import supremum
+from conformance.array_departures import ARRAY_DEPARTURES
 from conformance.departures import DEPARTURES
 from generate.changes import answer_of, changes, types_of, with_number, written_pairs
 from generate.coverage import missing_names
@@ -32,7 +33,7 @@ from supremum import rules
 from supremum.comparisons import compare
 from supremum.formats import as_format
 from supremum.operands import WEAK_NAMES
-from supremum.operations import OPERATIONS
+from supremum.operations import TABLED
 from supremum.orders import NoLattice, in_words, order_of
 from supremum.render.table import PALETTE
 from supremum.rules.registry import HOMES
@@ -80,15 +81,24 @@ def test_every_rule_set_has_a_page_with_its_source_table_surprises_and_departure
     assert page.count("<td class=") == len(STANDARD_TYPES) ** 2
     for surprise in SURPRISES[name]:
         assert f"**{answered(surprise.decide(name))}**\n\n{surprise.sentence}" in page
-    expected = [row.reason for row in DEPARTURES if row.rules in (name, name.partition("-")[0])]
+    expected = [row.reason for row in (*DEPARTURES, *ARRAY_DEPARTURES) if row.rules in (name, name.partition("-")[0])]
     assert [reason for reason in expected if reason not in page] == []
     assert ("None: every cell" in page) == (expected == [])
     assert f"\n{name}\n" in site()["rules/index.md"]  # in the table of contents
 
 
+@pytest.mark.parametrize(
+    ("name", "row"), [("torch", "| `int8` | `int64` | `int64` | - |"), ("tf-off", "| `int8` | `int8` |")]
+)
+def test_each_page_has_a_table_of_reductions(name, row):
+    section = site()[f"rules/{name}.md"].split("## Reductions")[1].split("## Departures")[0]
+    assert row in section
+    assert section.count("| `") >= 14
+
+
 def test_every_departure_is_on_the_page_of_all():
     rows = [line for line in site()["departures.md"].splitlines() if line.startswith("| `")]
-    assert len([row for row in rows if row.count("|") == 8]) == len(DEPARTURES)
+    assert len([row for row in rows if row.count("|") == 8]) == len(DEPARTURES) + len(ARRAY_DEPARTURES)
 
 
 def test_the_first_page_has_the_answers_of_every_rule_set():
@@ -305,7 +315,7 @@ def test_the_table_of_counts_is_that_of_the_changes(move):
 def test_operations_are_grouped_by_what_they_answer(name):
     groups = operation_groups(name)
     listed = [operation for group in groups for operation in group.operations]
-    assert sorted(listed) == sorted(row.name for row in OPERATIONS.values() if row.arity == 2 and not row.types_only)
+    assert sorted(listed) == sorted(TABLED)
     common = rule_table(name).decisions
     for group in groups:
         tables = [rule_table(name, operation).decisions for operation in group.operations]

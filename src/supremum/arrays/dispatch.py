@@ -163,10 +163,14 @@ class Applied:
             prepared = self.prepared[known] = self.prepare(rules, keys, raws)
         return prepared
 
+    def decide(self, rules: RuleSet, operands: Sequence[Operand]) -> Decision:
+        """What a rule set decides about operands."""
+        return rules.decide(self.operation, operands)
+
     def following_jax(self, name: str, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared | None:
         """What asks JAX's flags at every call which rule set a name stands for; None where they make no difference."""
         operands = operands_of(keys, raws)
-        verdicts = {each: get_rules(each).decide(self.operation, operands).verdict for each in FOLLOWING[name]}
+        verdicts = {each: self.decide(get_rules(each), operands).verdict for each in FOLLOWING[name]}
         asked = question({each: (verdict.result, verdict.compute) for each, verdict in verdicts.items()})
         if asked is None:
             return None
@@ -204,7 +208,7 @@ class Applied:
         Raises:
             PromotionError: if the rules refuse.
         """
-        verdict = accepted(rules.decide(self.operation, operands_of(keys, raws))).verdict
+        verdict = accepted(self.decide(rules, operands_of(keys, raws))).verdict
         assert verdict.result is not None
         return Plan(
             self.operation,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,13 +11,13 @@ from supremum.arrays.backends import Backend, Key, Plan, Raw
 from supremum.arrays.backends.numpy import NUMPY, narrowed
 from supremum.arrays.backends.preparing import number_caster
 from supremum.arrays.dispatch import accepted, common_backend, operands_of, seen_or_refused
-from supremum.decisions import Decision, ResultType
+from supremum.decisions import ResultType
 from supremum.errors import ArgumentError
 from supremum.formats import DType
 from supremum.number_conversion import Steps
-from supremum.operands import Operand, as_operand
+from supremum.operands import as_operand
 from supremum.operations import as_operation
-from supremum.rules import RuleSet, get_rules
+from supremum.rules import get_rules
 from supremum.rules.scope import SCOPE
 
 
@@ -56,35 +56,25 @@ def met(operation: str | None, operands: Sequence[Any], beside: Sequence[Any] = 
         LibraryError: for operands from two libraries.
     """
     row = as_operation(operation)
-
-    def decide(rules: RuleSet, seen: Sequence[Operand]) -> Decision:
-        return rules.decide(row, seen)
-
-    return met_as(decide, operands, beside, name or row.name)
-
-
-def met_as(
-    decide: Callable[[RuleSet, Sequence[Operand]], Decision], operands: Sequence[Any], beside: Sequence[Any], name: str
-) -> Met:
-    """The same, given what decides."""
+    name = name or row.name
     asked = SCOPE.get().rules
     found = [seen_or_refused(operand, asked, name, i) for i, operand in enumerate((*operands, *beside))]
     backend = common_backend([key for key, _ in found], name)
     rules = get_rules(asked, in_jax=backend.in_jax)
     deciding = found[: len(operands)]
     seen = operands_of([key for key, _ in deciding], [raw for _, raw in deciding], rules)
-    verdict = accepted(replace(decide(rules, seen), operation=name)).verdict
+    verdict = accepted(replace(rules.decide(row, seen), operation=name)).verdict
     assert verdict.result is not None
     if (watcher := SCOPE.get().watcher) is not None:
         keys = tuple(key for key, _ in deciding)
-        plan = Plan(replace(as_operation(None), name=name), keys, verdict.compute, verdict.result, rules.name)
+        plan = Plan(replace(row, name=name), keys, verdict.compute, verdict.result, rules.name)
         watcher.note(plan, [raw for _, raw in deciding])
     steps = verdict.number_steps or ((),) * len(deciding)
     brought = [
-        _brought(backend, key, raw, dtype, of_number)
+        brought_to(backend, key, raw, dtype, of_number)
         for (key, raw), dtype, of_number in zip(deciding, verdict.compute, steps, strict=True)
     ]
-    others = [_brought(backend, key, raw, key.operand.format.dtype, ()) for key, raw in found[len(operands) :]]
+    others = [brought_to(backend, key, raw, key.operand.format.dtype) for key, raw in found[len(operands) :]]
     return Met(backend, brought, others, verdict.result)
 
 
@@ -96,7 +86,16 @@ def typed(backend: Backend, raw: Raw, result: ResultType) -> Array:
     return wrap(raw, result.weak)
 
 
-def _brought(backend: Backend, key: Key, raw: Raw, dtype: DType, steps: Steps) -> Raw:
+def brought_to(backend: Backend, key: Key, raw: Raw, dtype: DType, steps: Steps = ()) -> Raw:
+    """An operand as an array of a library.
+
+    Args:
+        backend: the library.
+        key: of the operand.
+        raw: what it wraps.
+        dtype: what it becomes.
+        steps: for a Python number, the formats that it is converted to on its way.
+    """
     if key.backend is None:
         return backend.asarray(number_caster(key.operand.category, dtype, steps)(raw))
     if key.backend is NUMPY:
@@ -146,7 +145,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Array:  # noqa: A002 (t
     """
     given = {"maximum": min, "minimum": max}
     bounds = {name: bound for name, bound in given.items() if bound is not None and not _is_ignored(x, name, bound)}
-    together = met_as(RuleSet.decide_clip, (x, *bounds.values()), (), "clip")
+    together = met("clip", (x, *bounds.values()))
     xp = together.backend.xp
     first, *others = together.operands
     # NumPy's own clip does not know the formats of ml_dtypes.

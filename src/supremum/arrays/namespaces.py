@@ -17,6 +17,7 @@ from supremum.arrays.inspecting import INSPECTING
 from supremum.arrays.losses import LOSSES
 from supremum.arrays.making import MAKING, MAKING_FFT
 from supremum.arrays.promoting import PROMOTING, PROMOTING_LINALG
+from supremum.arrays.reductions import REDUCING
 from supremum.arrays.standard import CONSTANTS, FFT, FUNCTIONS, LINALG, VERSION, VERSIONS
 from supremum.arrays.wrapping import at_home, brought_home, generic
 from supremum.errors import ArgumentError, near_names
@@ -87,7 +88,7 @@ class Namespace(ModuleType):
     @property
     def _own(self) -> Mapping[str, Callable[..., Any]]:
         """Those of ours, which take the library first."""
-        return _PARTS[self._part][1] if self._part else PROMOTING | MAKING | INSPECTING
+        return _PARTS[self._part][1] if self._part else PROMOTING | REDUCING | MAKING | INSPECTING
 
     def __getattr__(self, name: str) -> Any:
         found = self._found(name)

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from supremum.arrays.assigning import assigned
 from supremum.arrays.dispatch import NUMBERS, Applied, Prepared, number_key
-from supremum.operations import OPERATIONS
+from supremum.operations import ELEMENTWISE
 from supremum.rules.scope import SCOPE, Scope
 
 if TYPE_CHECKING:
     from supremum.arrays.array import Array
 
-APPLIED: dict[str, Applied] = {
-    name: Applied(row) for name, row in OPERATIONS.items() if row.arity is not None and not row.types_only
-}
-"""Every operation that computes, by name; operators and `supremum.ops` share what is prepared."""
+APPLIED: dict[str, Applied] = {name: Applied(row) for name, row in ELEMENTWISE.items()}
+"""Every operation that computes element by element, by name; operators and `supremum.ops` share what is prepared."""
 
 MOST_NUMBERS = 4096
 """How many Python numbers an operator remembers the decision of."""

@@ -1,4 +1,6 @@
-"""Functions of arrays under the rules in force: one for every row of the table of operations, by all its names.
+"""Functions of arrays under the rules in force: one for every elementwise row of the table of operations, by all names.
+
+Reductions and functions of whole arrays, such as `sum` and `matmul`, belong to `supremum.namespace`.
 
 They take an `Array`, an array of NumPy, JAX or PyTorch, a NumPy scalar or a Python number in any place, and give an
 `Array`; a function and the operator of the same meaning are the same thing.

@@ -58,7 +58,7 @@ def concat(home: Backend, arrays: Sequence[Any], /, *, axis: int | None = 0) -> 
     >>> xp.concat([np.ones(1, "int8"), np.ones(1, "uint8")])
     Array([1, 1], dtype=int16)
     """
-    together = _met(home, "concat", None, _some("concat", arrays))
+    together = _met(home, "concat", "concat", _some("concat", arrays))
     return _computed(home, "concat", together, lambda xp, found: xp.concat(found, axis=axis))
 
 
@@ -73,7 +73,7 @@ def stack(home: Backend, arrays: Sequence[Any], /, *, axis: int = 0) -> Array:
     Raises:
         PromotionError: if the rules refuse.
     """
-    together = _met(home, "stack", None, _some("stack", arrays))
+    together = _met(home, "stack", "stack", _some("stack", arrays))
     return _computed(home, "stack", together, lambda xp, found: xp.stack(found, axis=axis))
 
 
@@ -109,7 +109,7 @@ def clip(home: Backend, x: Any, /, min: Any = None, max: Any = None) -> Array:  
 
 
 def matmul(home: Backend, x1: Any, x2: Any, /) -> Array:
-    """The product of two matrices, or of stacks of them, in the dtype that their elements have multiplied.
+    """The product of two matrices, or of stacks of them, in the dtype that the rules decide for `matmul`.
 
     Args:
         home: the library.
@@ -119,12 +119,12 @@ def matmul(home: Backend, x1: Any, x2: Any, /) -> Array:
     Raises:
         PromotionError: if the rules refuse.
     """
-    together = _met(home, "matmul", "multiply", (x1, x2))
+    together = _met(home, "matmul", "matmul", (x1, x2))
     return _computed(home, "matmul", together, lambda xp, found: xp.matmul(*found))
 
 
 def tensordot(home: Backend, x1: Any, x2: Any, /, *, axes: Any = 2) -> Array:
-    """The sum of products over some dimensions, in the dtype that elements have multiplied.
+    """The sum of products over some dimensions, in the dtype that the rules decide for `tensordot`.
 
     Args:
         home: the library.
@@ -135,12 +135,12 @@ def tensordot(home: Backend, x1: Any, x2: Any, /, *, axes: Any = 2) -> Array:
     Raises:
         PromotionError: if the rules refuse.
     """
-    together = _met(home, "tensordot", "multiply", (x1, x2))
+    together = _met(home, "tensordot", "tensordot", (x1, x2))
     return _computed(home, "tensordot", together, lambda xp, found: xp.tensordot(*found, axes=axes))
 
 
 def vecdot(home: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
-    """The dot products of vectors, the first conjugated, in the dtype that elements have multiplied.
+    """The dot products of vectors, the first conjugated, in the dtype that the rules decide for `vecdot`.
 
     Args:
         home: the library.
@@ -151,12 +151,12 @@ def vecdot(home: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
     Raises:
         PromotionError: if the rules refuse.
     """
-    together = _met(home, "vecdot", "multiply", (x1, x2))
+    together = _met(home, "vecdot", "vecdot", (x1, x2))
     return _computed(home, "vecdot", together, lambda xp, found: xp.vecdot(*found, axis=axis))
 
 
 def cross(home: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
-    """The cross products of vectors of three elements, in the dtype that elements have multiplied.
+    """The cross products of vectors of three elements, in the dtype that the rules decide for `cross`.
 
     Args:
         home: the library.
@@ -167,12 +167,12 @@ def cross(home: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
     Raises:
         PromotionError: if the rules refuse.
     """
-    together = _met(home, "cross", "multiply", (x1, x2))
+    together = _met(home, "cross", "cross", (x1, x2))
     return _computed(home, "cross", together, lambda xp, found: xp.linalg.cross(*found, axis=axis))
 
 
 def outer(home: Backend, x1: Any, x2: Any, /) -> Array:
-    """All products of the elements of two vectors, in the dtype that they have.
+    """All products of the elements of two vectors, in the dtype that the rules decide for `outer`.
 
     Args:
         home: the library.
@@ -182,12 +182,12 @@ def outer(home: Backend, x1: Any, x2: Any, /) -> Array:
     Raises:
         PromotionError: if the rules refuse.
     """
-    together = _met(home, "outer", "multiply", (x1, x2))
+    together = _met(home, "outer", "outer", (x1, x2))
     return _computed(home, "outer", together, lambda xp, found: xp.linalg.outer(*found))
 
 
 def solve(home: Backend, x1: Any, x2: Any, /) -> Array:
-    """The solution of linear equations, in the dtype that a quotient of their elements has.
+    """The solution of linear equations, in the dtype that the rules decide for `solve`.
 
     Args:
         home: the library.
@@ -197,7 +197,7 @@ def solve(home: Backend, x1: Any, x2: Any, /) -> Array:
     Raises:
         PromotionError: if the rules refuse.
     """
-    together = _met(home, "solve", "divide", (x1, x2))
+    together = _met(home, "solve", "solve", (x1, x2))
     return _computed(home, "solve", together, lambda xp, found: xp.linalg.solve(*found))
 
 
@@ -251,7 +251,7 @@ def diff(home: Backend, x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any =
     """
     given = {"prepend": prepend, "append": append}
     ends = {name: end for name, end in given.items() if end is not None}
-    together = _met(home, "diff", None, (x, *ends.values()))
+    together = _met(home, "diff", "diff", (x, *ends.values()))
 
     def compute(xp: Any, found: list[Raw]) -> Raw:
         return xp.diff(found[0], axis=axis, n=n, **dict(zip(ends, found[1:], strict=True)))

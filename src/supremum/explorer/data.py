@@ -19,13 +19,13 @@ from supremum.explorer.asking import TYPES, Asker, Question, distinct
 from supremum.explorer.numbers import NumberClasses, number_classes
 from supremum.formats import CATEGORIES, FORMATS, Format, Nan, as_format
 from supremum.operands import WEAK_NAMES
-from supremum.operations import OPERATIONS
+from supremum.operations import OPERATIONS, TABLED
 from supremum.rules import get_rules
 from supremum.rules.registry import FOLLOWS_JAX, HOMES, canonical_name
 from supremum.tables import ALL_TYPES, STANDARD_TYPES, short_name
 
 QUESTION = "result_type"
-BINARY: tuple[str, ...] = tuple(row.name for row in OPERATIONS.values() if row.arity == 2)
+BINARY: tuple[str, ...] = ("promote_types", *TABLED)
 """The operations that have a table."""
 OPERATORS: dict[str, str] = {
     "+": "add",

@@ -68,6 +68,8 @@ ARRAY_API = ArrayApiRules(
     source="https://data-apis.org/array-api/2024.12/API_specification/type_promotion.html",
     lattice=Lattice(_EDGES),
     defaults={"int*": "int64", "float*": "float64", "complex*": "complex128"},
+    # The standard leaves their bounds and ends of another dtype to the library.
+    agreeing=frozenset(("clip", "diff")),
     stands_in={"fmax": "maximum", "fmin": "minimum"} | LOSSES_AS_DIVISION,
     library="the array API standard",
 )

@@ -18,6 +18,7 @@ from supremum.operands import WEAK_NAMES, Operand, weak_name
 from supremum.operations import OPERATIONS, Operation
 from supremum.rules.jax_flags import holds_64_bits
 from supremum.rules.lattice_rules import LatticeRuleSet, weak_defaults
+from supremum.rules.reductions import REAL_PARTS, TRUTH, Reduction, to, to_default
 from supremum.rules.rule_set import LOSSES_AS_DIVISION
 from supremum.rules.values import fits, interval
 
@@ -75,7 +76,8 @@ _ACCEPTS: dict[str, tuple[str, ...]] = (
     dict.fromkeys(OPERATIONS, CATEGORIES)
     | dict.fromkeys(("subtract", "negative", "round", "sign"), _NO_BOOL)
     | dict.fromkeys(("floor_divide", "remainder", "hypot", "copysign", "nextafter"), _REAL)
-    | dict.fromkeys(("ceil", "floor", "trunc", "signbit"), _REAL)
+    | dict.fromkeys(("ceil", "floor", "trunc", "signbit", "clip"), _REAL)
+    | {"cross": _NO_BOOL}
     | {name: ("bool", "integer") for name in OPERATIONS if name.startswith("bitwise_")}
 )
 _BOOL_COMPUTES_IN_INT32 = (
@@ -92,10 +94,39 @@ _LACKS: dict[str, tuple[str, ...]] = {
 _STRENGTHENS: dict[str, tuple[str, ...]] = {
     "pow": ("integer",),
     "log10": CATEGORIES,
+    "cross": CATEGORIES,
 }
 # The same unless all operands are weak.
 _STRENGTHENS_MIXED: dict[str, tuple[str, ...]] = {"logaddexp": ("complex",)}
 _WIDE_INTEGER_BITS, _NARROWEST_BITS = 64, 4
+_IN_FLOAT32 = to("float32", "float16 bfloat16")
+_UPCAST = "`_upcast_f16` in jax/_src/numpy/reductions.py"
+_BELOW_4_BITS = tuple(name for name in _SMALL_INTEGERS if as_format(name).bits < _NARROWEST_BITS)
+
+
+def _reductions(signed: str, unsigned: str, wide: str) -> dict[str, Reduction]:
+    """What `jax.numpy` reduces to, with these default integers and this float of 64-bit integers."""
+    summed = Reduction(
+        gives=to_default(signed, unsigned, least_bits=8), accumulates=_IN_FLOAT32, lacks=_SMALL_INTEGERS, source=_UPCAST
+    )
+    floats = {
+        row.name: wide if row.bits >= _WIDE_INTEGER_BITS else "float32"
+        for row in FORMATS
+        if row.category in ("bool", "integer")
+    }
+    averaged = Reduction(gives=floats, accumulates=_IN_FLOAT32, lacks=_BELOW_4_BITS, source=_UPCAST)
+    return (
+        dict.fromkeys(("sum", "prod"), summed)
+        # The function of that name; `jax.numpy.cumsum` keeps integers, as `cumulative_prod` and `cumprod` do.
+        | {"cumulative_sum": replace(summed, accumulates={}, source="")}
+        | {"cumulative_prod": Reduction(gives={"bool": signed})}
+        | {"mean": averaged}
+        | dict.fromkeys(("var", "std"), replace(averaged, gives=floats | dict(REAL_PARTS)))
+        | dict.fromkeys(("any", "all"), Reduction(gives=TRUTH))
+        | dict.fromkeys(("min", "max"), Reduction())
+    )
+
+
 _FLOAT_OF_NARROW, _FLOAT_OF_WIDE, _INT32 = (as_format(name).dtype for name in ("float32", "float64", "int32"))
 _INT32_ROW, _FLOAT32_ROW, _FLOAT64_ROW = as_format("int32"), as_format("float32"), as_format("float64")
 _HALVES = (as_format("bfloat16"), as_format("float16"))
@@ -212,6 +243,7 @@ JAX_X64 = JaxRuleSet(
     lattice=_with_small_formats(_X64_EDGES),
     defaults=_DEFAULTS,
     accepts=_ACCEPTS,
+    reductions=_reductions("int64", "uint64", "float64"),
     stands_in=LOSSES_AS_DIVISION,
     library=_LIBRARY,
 )
@@ -223,6 +255,7 @@ JAX_X32 = replace(
     lattice=_with_small_formats(_X64_EDGES | {"uint32": ("int32", "uint64")}),
     held_as={"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"},
     held_because="these are the rules of JAX with x64 off",
+    reductions=_reductions("int32", "uint32", "float32"),
 )
 # A rule set, and no option of the two above: the lattice is that of x64 off, but 64 bits are held as they are.
 JAX_EXPLICIT_X64 = replace(
@@ -231,6 +264,7 @@ JAX_EXPLICIT_X64 = replace(
     summary="JAX with jax_enable_x64 off and jax_explicit_x64_dtypes='allow': 64 bits only where they are asked for",
     lattice=JAX_X32.lattice,
     held_as=weak_defaults("int32", "float32", "complex64"),
+    reductions=_reductions("int32", "uint32", "float64"),
 )
 
 

@@ -16,6 +16,7 @@ from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.lattice import Lattice
 from supremum.operands import Operand, weak_name
 from supremum.operations import OPERATIONS, Operation
+from supremum.rules.reductions import BITS, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to, to_default
 from supremum.rules.rule_set import LOSSES_AS_DIVISION, RuleSet
 from supremum.rules.storing import Storing
 
@@ -50,6 +51,21 @@ _FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
 _TAKES_FLOAT8 = (
     *("abs", "negative", "square", "round", "sign", "conj", "trunc", "real", "imag", "exp", "expm1", "reciprocal"),
     *("isfinite", "isinf", "isnan", "logical_not"),
+    *("sum", "prod", "cumulative_sum", "cumulative_prod", "any", "all", "min", "max", "std"),
+)
+_IN_FLOAT32 = to("float32", "float16 bfloat16")
+_UPCAST = "keras/src/backend/jax/numpy.py and what it calls of jax.numpy"
+_FLOATS = to("float32", BITS)
+_AVERAGED = Reduction(gives=_FLOATS, accumulates=_IN_FLOAT32, source=_UPCAST)
+_REDUCTIONS = (
+    dict.fromkeys(
+        ("sum", "prod"), Reduction(gives=to_default("int32", "uint32"), accumulates=_IN_FLOAT32, source=_UPCAST)
+    )
+    | dict.fromkeys(("cumulative_sum", "cumulative_prod"), Reduction(gives={"bool": "int32"}))
+    | dict.fromkeys(("mean", "var"), _AVERAGED)
+    | {"std": Reduction(gives=_FLOATS | dict(REAL_PARTS), accumulates=_IN_FLOAT32, source=_UPCAST)}
+    | dict.fromkeys(("any", "all"), Reduction(gives=TRUTH))
+    | dict.fromkeys(("min", "max"), Reduction())
 )
 
 
@@ -63,6 +79,8 @@ class KerasRules(RuleSet):
 
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         names = [operand.name for operand in operands]
+        if operation.name == "clip" and names[0] == str(_BOOL):
+            names[0] = str(_INT32)  # Keras casts such an array before it looks at the bounds
         if operation.name in _TAKES_FLOAT8 and names[0] in _FLOAT8:
             return Verdict.accept(as_format(names[0]).dtype, 1, f"{operation.name} takes a float8 as it is")
         if narrow := [name for name in dict.fromkeys(names) if name in _FLOAT8]:
@@ -98,7 +116,8 @@ class KerasRules(RuleSet):
             return verdict
         name, dtype = operation.name, verdict.result.dtype
         target = dtype
-        if name in _INT32_OF_BOOL and dtype == _BOOL:
+        multiplies_int8 = name == "matmul" and all(operand.name == "int8" for operand in operands)
+        if multiplies_int8 or (name in _INT32_OF_BOOL and dtype == _BOOL):
             target = _INT32
         elif name in _FLOAT_OF_INTEGERS and not as_format(dtype).is_inexact:
             target = _FLOAT
@@ -119,8 +138,11 @@ KERAS = KerasRules(
     summary="Keras 3's own result_type, with floatx float32: JAX's lattice, and then 64 bits are held in 32",
     source="Keras 3.15.1 on JAX, keras/src/backend/common/dtypes.py",
     accepts={name: CATEGORIES for name in OPERATIONS if not name.startswith("bitwise_")}
-    | dict.fromkeys(("bitwise_left_shift", "bitwise_right_shift"), CATEGORIES[:2]),
-    stands_in={"positive": "negative", "copysign": "atan2"} | LOSSES_AS_DIVISION,
+    | dict.fromkeys(("bitwise_left_shift", "bitwise_right_shift"), CATEGORIES[:2])
+    | {"clip": CATEGORIES[:3], "cross": CATEGORIES[1:]},
+    lacks={"solve": NARROW_FLOATS},
+    reductions=_REDUCTIONS,
+    stands_in={"positive": "negative", "copysign": "atan2", "vecdot": "matmul"} | LOSSES_AS_DIVISION,
     library="Keras",
     # `Variable.assign` casts what it is given, `assign_add` assigns a sum (keras/src/backend/common/variables.py).
     in_place=Storing.CAST,

@@ -16,9 +16,10 @@ from supremum.decisions import ResultType, Verdict, letter
 from supremum.formats import Format, as_format
 from supremum.number_conversion import Steps, usual_steps
 from supremum.operands import WEAK_NAMES, Operand
-from supremum.operations import Operation
+from supremum.operations import Family, Operation
 from supremum.rules.numpy_casts import casts_same_kind, common_of_all, default_of, has_cast, objection_to_cast
 from supremum.rules.numpy_loops import FUNCTIONS, compares_by_value, find_loop, listed
+from supremum.rules.numpy_whole import FOLLOWS, LACKING_BOOL, REDUCTIONS, as_arrays, solved
 from supremum.rules.rule_set import LOSSES_AS_DIVISION, RuleSet, given
 from supremum.rules.storing import Storing
 from supremum.rules.values import converts, interval
@@ -33,7 +34,16 @@ class NumpyRules(RuleSet):
         value = interval(operand.value) if isinstance(operand.value, int) else None
         return (operand.category, operand.dtype, operand.ndim is None, value)
 
+    def _follow(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict | None:
+        return super()._follow(operation, as_arrays(operands))
+
     def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+        if operation.family is Family.REDUCTION:
+            return self._reduce(operation, operands)
+        if operation.name == "solve":
+            return solved(operands)
+        if operation.name == "clip":
+            return self._clip(operation, operands)
         if operation.name in FUNCTIONS:
             return self._run(operation, operands)
         if operation.name == "where":
@@ -90,8 +100,19 @@ class NumpyRules(RuleSet):
         is_integer = array.category == bound.category == "integer"
         return is_integer and (bound.value <= array.format.min if is_lower else bound.value >= array.format.max)
 
-    def _takes_bound(self, bound: Operand, target: Format) -> bool:
-        return _is_taken(bound, target.name)
+    def _clip(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+        array, *bounds = operands
+        ignored = [
+            position
+            for position, bound in enumerate(bounds, 1)
+            if len(bounds) > 1 and self.ignores_bound(array, bound, is_lower=position == 1)
+        ]
+        kept = tuple(each for position, each in enumerate(operands) if position not in ignored)
+        verdict = self._run(operation, kept) if len(kept) > 1 else _alone(array)
+        if verdict.result is None or not ignored:
+            return verdict
+        without = f"no element is beyond {' and '.join(map(letter, ignored))}, which NumPy leaves out"
+        return Verdict.accept(verdict.result.dtype, len(operands), *verdict.reason, without)
 
     def _is_same_kind(self, source: Format, target: Format) -> bool:
         return casts_same_kind(source.name, target.name)
@@ -133,7 +154,10 @@ NUMPY = NumpyRules(
     name="numpy",
     summary="NumPy 2 (NEP 50), ml_dtypes formats included",
     source="NumPy 2, ml_dtypes 0.6",
+    accepts=LACKING_BOOL,
     stands_in=LOSSES_AS_DIVISION,
+    follows=FOLLOWS,
+    reductions=REDUCTIONS,
     library="NumPy",
     in_place=Storing.SAME_KIND,  # the default of `casting` (numpy/_core/src/umath/ufunc_object.c)
     item=Storing.CAST,  # `array_assign_subscript` casts unsafely (numpy/_core/src/multiarray/mapping.c)

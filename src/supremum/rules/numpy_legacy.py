@@ -23,7 +23,7 @@ from typing import NamedTuple
 from supremum.decisions import ResultType, Verdict, letter
 from supremum.formats import Format, Kind, as_format
 from supremum.operands import WEAK_NAMES, Operand, Scalar
-from supremum.operations import Operation
+from supremum.operations import Family, Operation, as_operation
 from supremum.rules.numpy_casts import (
     asked,
     casts_safely,
@@ -35,6 +35,7 @@ from supremum.rules.numpy_casts import (
     objection_to_cast,
 )
 from supremum.rules.numpy_loops import FUNCTIONS, Search, candidates, find_loop, listed
+from supremum.rules.numpy_whole import FOLLOWS, LACKING_BOOL, REDUCTIONS, as_arrays, solved
 from supremum.rules.rule_set import LOSSES_AS_DIVISION, RuleSet, given
 from supremum.rules.storing import Storing
 from supremum.rules.values import fits
@@ -90,7 +91,16 @@ class NumpyLegacyRules(RuleSet):
     def _key(self, operand: Operand) -> Hashable:
         return (operand.is_python_scalar, operand.category, *_ways_to_see(operand))
 
+    def _follow(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict | None:
+        return super()._follow(operation, as_arrays(operands))
+
     def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+        if operation.family is Family.REDUCTION:
+            return self._reduce(operation, operands)
+        if operation.name == "solve":
+            met = self._judge(as_operation("result_type"), as_arrays(operands))  # refuses what it does not know
+            absent = met.result is None and any(o.format.name in _ABSENT for o in as_arrays(operands))
+            return met if absent else solved(operands)
         is_question = operation.name in ("result_type", "promote_types", "where")
         if not is_question and operation.name not in FUNCTIONS:
             return Verdict.refuse(f"NumPy has no function {operation.name}")
@@ -111,7 +121,9 @@ class NumpyLegacyRules(RuleSet):
         )
 
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
-        return self._judge(operation, operands)
+        # A reduction is of an array by itself.
+        is_reduction = operation.family is Family.REDUCTION
+        return self._judge(as_operation("result_type") if is_reduction else operation, operands)
 
     def _is_same_kind(self, source: Format, target: Format) -> bool:
         return casts_same_kind(source.name, target.name)
@@ -289,7 +301,10 @@ NUMPY_LEGACY = NumpyLegacyRules(
     name="numpy-legacy",
     summary="NumPy 1.26: value-based promotion, before NEP 50",
     source="NumPy 1.26.4, ml_dtypes 0.5.4",
+    accepts=LACKING_BOOL,
     stands_in=LOSSES_AS_DIVISION,
+    follows=FOLLOWS,
+    reductions=REDUCTIONS,
     library="NumPy",
     in_place=Storing.SAME_KIND,  # the default of `casting` since NumPy 1.10
     item=Storing.CAST,  # a Python int that does not fit is wrapped around, with a DeprecationWarning

@@ -84,6 +84,8 @@ FUNCTIONS: dict[str, Function] = {
     # and zeros as the other, which is neither.
     **_rows("round", _NUMERIC, _INEXACT, Search.INEXACT),
     **_rows("real imag", _ANY, _UP_TO_FLOAT, Search.OWN),
+    # Of several arrays as a whole; their loops are NumPy's own alone, and `clip` has three operands.
+    **_rows("matmul vecdot clip", _ANY, (), Search.FIRST),
     **_rows("atan2 hypot copysign nextafter logaddexp signbit", _FLOAT, _FLOAT, Search.FIRST),
     **_rows("bitwise_and bitwise_or bitwise_xor bitwise_invert", _BITS, (), Search.FIRST),
     **_rows("bitwise_left_shift bitwise_right_shift", _INTEGER, (), Search.FIRST),

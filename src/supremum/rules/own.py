@@ -10,6 +10,7 @@ from supremum.formats import CATEGORIES, as_format, format_names
 from supremum.lattice import Lattice
 from supremum.operands import WEAK_NAMES, weak_name
 from supremum.rules.lattice_rules import LatticeRuleSet
+from supremum.rules.reductions import standard
 from supremum.rules.registry import rule_names
 from supremum.rules.rule_set import LOSSES_AS_DIVISION
 
@@ -47,14 +48,17 @@ def own_rules(
         if common and order.join(a, b) is None:
             minimal = " and ".join(order.minimal(common))
             raise ArgumentError(f"{name!r} is no lattice: {a} and {b} have {minimal} above them, none least")
+    held = _DEFAULTS | {weak: _default(weak, format_name) for weak, format_name in defaults.items()}
+    integer = as_format(held[weak_name("integer")])
     return LatticeRuleSet(
         name=name,
         summary=summary or "a lattice of one's own",
         source="RuleSet.from_lattice",
         lattice=order,
-        defaults=_DEFAULTS | {weak: _default(weak, format_name) for weak, format_name in defaults.items()},
+        defaults=held,
         joins_defaults=False,
         stands_in=LOSSES_AS_DIVISION,
+        reductions=standard(integer.name, f"uint{integer.bits}", tuple(order.nodes)),
         library=name,
     )
 

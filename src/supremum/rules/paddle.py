@@ -19,7 +19,8 @@ from supremum.decisions import Verdict
 from supremum.formats import CATEGORIES, DType, as_format
 from supremum.lattice import Lattice
 from supremum.operands import Operand
-from supremum.operations import OPERATIONS, Operation
+from supremum.operations import OPERATIONS, REDUCTIONS, Family, Operation
+from supremum.rules.reductions import BITS, NARROW_FLOATS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet, given
 from supremum.rules.storing import Storing
 
@@ -120,6 +121,11 @@ _TABLE: dict[str, _Row] = (
     | _rows("atan2", replace(_TENSORS, computes=_FLOAT64))
     | _rows("positive negative square bitwise_invert logical_not abs", _TENSORS)
     | _rows(_AS_THE_STANDARD, _TENSORS)
+    | _rows(" ".join(REDUCTIONS), _TENSORS)
+    | _rows("concat stack diff solve cross", _TENSORS)
+    | _rows("outer", _COMPOSED)
+    | _rows("vecdot", replace(_COMPOSED, computes={"int32": "int64"}))  # a sum of products
+    | _rows("matmul tensordot clip", _TENSORS)
     | _rows(_OF_FLOATS, replace(_TENSORS, computes=_FLOAT32))
 )
 # What Paddle has kernels for is another question than what it promotes; only where an operation means nothing for a
@@ -132,7 +138,29 @@ _ACCEPTS: dict[str, tuple[str, ...]] = (
     }
     | dict.fromkeys(("positive", "hypot", "logaddexp", *_OF_FLOATS.split()), CATEGORIES[1:])
     | {"poisson_nll_loss": CATEGORIES[2:], "signbit": ("integer", "float")}
+    | {"solve": ("float",), "clip": ("integer", "float")}
+    | dict.fromkeys(("matmul", "tensordot", "vecdot", "cross"), CATEGORIES[1:])
 )
+_IN_FLOAT32 = to("float32", "float16 bfloat16")
+_NUMERIC = Reduction(CATEGORIES[1:], numbers=False)
+_REDUCTIONS = {
+    "sum": Reduction(gives=to("int64", "bool int32"), accumulates=_IN_FLOAT32, numbers=False, source="as measured"),
+    "prod": _NUMERIC,
+    "cumulative_sum": replace(_NUMERIC, gives=to("int64", _INTEGERS)),
+    "cumulative_prod": _NUMERIC,
+    "mean": Reduction(accumulates=to("float32", BITS), numbers=False),
+    # Of integers it subtracts a mean that has lost its fraction: the variance of 1 and 2 is 1 there.
+    **dict.fromkeys(("var", "std"), Reduction(("float",), numbers=False)),
+    **dict.fromkeys(("any", "all"), Reduction(gives=TRUTH, numbers=False)),
+    **dict.fromkeys(("min", "max"), Reduction(("integer", "float"), numbers=False)),
+}
+# Of tensors of two types a product takes these: the other one is brought to the type of the kernel. Paddle finds some
+# of them in one order only.
+_MULTIPLIED: Mapping[str, tuple[str, ...]] = {
+    "float32": ("int32", "int64"),
+    "complex64": ("uint8", "int16", "bfloat16", "float16", "float32"),
+    "complex128": ("uint8", "int16", "bfloat16", "float16", "float32", "float64"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +181,8 @@ class PaddleRuleSet(RuleSet):
         row = _TABLE.get(operation.name)
         if row is None:
             return Verdict.refuse(f"Paddle's {operation.name} has not been measured")
+        if operation.family is Family.REDUCTION:
+            return self._reduce(operation, operands)
         met = self._meet(operation, operands)
         if met.result is None:
             return met
@@ -169,6 +199,10 @@ class PaddleRuleSet(RuleSet):
 
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         row = _TABLE[operation.name]
+        if operation.name == "clip":
+            return _clipped(operands)
+        if operation.name in ("matmul", "tensordot"):
+            return _multiplied(operands)
         tensors = tuple(operand for operand in operands if not operand.is_python_scalar)
         scalars = sorted({operand.category for operand in operands if operand.is_python_scalar}, key=CATEGORIES.index)
         if absent := _names(tensor for tensor in tensors if str(tensor.dtype) not in (*_ORDER.nodes, *_UNORDERED)):
@@ -243,10 +277,42 @@ def _meet_scalar(
     return Verdict.accept(as_format(together).dtype, len(operands), *reason, why)
 
 
+def _clipped(operands: tuple[Operand, ...]) -> Verdict:
+    """Where an array meets its bounds, which Paddle reads as numbers, whatever their type."""
+    own, *bounds = operands
+    if own.is_python_scalar:
+        return Verdict.refuse("Paddle's clip takes a tensor first")
+    if refused := [str(each) for each in operands if str(each.dtype) not in (*_ORDER.nodes, *_UNORDERED, "None")]:
+        return Verdict.refuse(f"Paddle's clip takes no {' and '.join(refused)}")
+    if any(bound.category == "complex" for bound in bounds):
+        return Verdict.refuse("Paddle's clip takes no complex bounds")
+    to_float = own.category == "integer" and any(bound.category == "float" for bound in bounds)
+    target = as_format(_DEFAULTS["float"]).dtype if to_float else own.format.dtype
+    why = f"a float bound makes {target} of {own.dtype}" if to_float else f"the bounds are read as {target}"
+    return Verdict.accept(target, len(operands), why)
+
+
+def _multiplied(operands: tuple[Operand, ...]) -> Verdict:
+    """Where the tensors of a product of matrices meet."""
+    if absent := _names(o for o in operands if str(o.dtype) not in (*_ORDER.nodes, *_UNORDERED)):
+        return Verdict.refuse(f"Paddle has no {absent} tensors")
+    names = dict.fromkeys(str(operand.dtype) for operand in operands)
+    if len(names) == 1:
+        return Verdict.accept(operands[0].format.dtype, len(operands), "a dtype meets itself in itself")
+    for name in names:
+        if all(other in _MULTIPLIED.get(name, ()) for other in names if other != name):
+            why = f"the kernel for {name} takes {_names(operands)}"
+            return Verdict.accept(as_format(name).dtype, len(operands), why)
+    return Verdict.refuse(f"Paddle has no product of {_names(operands)}: tensors must have one type")
+
+
 PADDLE = PaddleRuleSet(
     name="paddle",
     summary="PaddlePaddle 3: tensors with dimensions are promoted only between floats and with complex",
     source="PaddlePaddle 3.3.1, paddle/phi/common/type_promotion.h; spec/paddle-type-promotion.md",
     accepts=_ACCEPTS,
     item=Storing.CAST,  # in place, `a.add_(b)` changes the dtype of `a`, and `a += b` makes a new tensor
+    agreeing=frozenset(("concat", "stack", "diff", "solve")),
+    lacks={"solve": NARROW_FLOATS},
+    reductions=_REDUCTIONS,
 )

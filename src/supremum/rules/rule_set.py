@@ -8,16 +8,18 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from typing import Any, ClassVar
 
-from supremum.decisions import Conversion, Decision, Fix, ResultType, Verdict, letter
+from supremum.decisions import Conversion, Decision, Fix, ResultType, Verdict
 from supremum.errors import ArgumentError
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
 from supremum.number_conversion import Steps, usual_steps
 from supremum.operands import Operand
-from supremum.operations import ASSIGN, Operation, Result, as_operation
+from supremum.operations import ASSIGN, Family, Operation, Result, as_operation
+from supremum.rules.reductions import Reduction, standard
 from supremum.rules.storing import Storing, account, find_fix, is_no_higher, objection, objection_to_loss
 from supremum.rules.values import fits, interval, stores
 
 _BOOL = as_format("bool").dtype
+_PYTHON = {"bool": "bool", "integer": "int", "float": "float", "complex": "complex"}
 LOSSES_AS_DIVISION: dict[str, str] = dict.fromkeys(("huber_loss", "poisson_nll_loss", "l1_loss", "mse_loss"), "divide")
 """What stands in for the losses where a framework has none: like division, they make floats of integers."""
 
@@ -33,6 +35,10 @@ class RuleSet(ABC):
         accepts: the categories an operation takes, where they are not those of its row.
         stands_in: for functions that the framework does not have, the one each is decided as. It takes what that one
             takes, but nothing above the categories of its own row.
+        follows: for functions of several arrays that promote as another operation does, that one.
+        agreeing: functions whose arrays must have one dtype.
+        lacks: formats that an operation has no kernel for on any device, so that no fix leads there.
+        reductions: what reductions accumulate in and give.
         library: where the framework does not have them, for explanations.
         in_place: what in-place operators and `out=` store in an array.
         item: what assignment to elements stores in it.
@@ -49,6 +55,10 @@ class RuleSet(ABC):
     source: str
     accepts: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]], kw_only=True)
     stands_in: Mapping[str, str] = field(default_factory=dict[str, str], kw_only=True)
+    follows: Mapping[str, str] = field(default_factory=dict[str, str], kw_only=True)
+    agreeing: frozenset[str] = field(default=frozenset(), kw_only=True)
+    lacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]], kw_only=True)
+    reductions: Mapping[str, Reduction] = field(default_factory=partial(standard, "int64", "uint64"), kw_only=True)
     library: str = field(default="", kw_only=True)
     in_place: Storing = field(default=Storing.KEPT, kw_only=True)
     item: Storing = field(default=Storing.KEPT, kw_only=True)
@@ -128,20 +138,6 @@ class RuleSet(ABC):
             verdict = self._verdicts[key] = self._with_number_steps(row, seen, self._settle(row, seen))
         return Decision(self.name, row.name, seen, verdict, partial(self._find_fix, row, seen))
 
-    def decide_clip(self, operands: Sequence[Operand]) -> Decision:
-        """Decide `clip`: all operands meet, and Python numbers must fit where the framework asks for it.
-
-        Args:
-            operands: the array, and its bounds.
-        """
-        decision = replace(self.decide(None, operands), operation="clip")
-        for i, (operand, dtype) in enumerate(zip(operands, decision.verdict.compute, strict=False)):
-            if operand.value is not None and not self._takes_bound(operand, as_format(dtype)):
-                why = f"the Python number {letter(i)} is out of range for {dtype}"
-                refused = Verdict.refuse(*decision.reason, why, overflow=True)
-                return replace(decision, verdict=replace(refused, fix=self._fix_of_clip(operands)))
-        return decision
-
     def ignores_bound(self, array: Operand, bound: Operand, *, is_lower: bool) -> bool:  # noqa: ARG002
         """Whether `clip` leaves a bound out because no element is beyond it.
 
@@ -151,19 +147,6 @@ class RuleSet(ABC):
             is_lower: whether it is the lower one.
         """
         return False
-
-    def _takes_bound(self, bound: Operand, target: Format) -> bool:  # noqa: ARG002
-        """Whether `clip` converts a Python number to the format it computes in; where not, it raises."""
-        return True
-
-    def _fix_of_clip(self, operands: Sequence[Operand]) -> Fix | None:
-        numbers = [operand for operand in operands[1:] if operand.value is not None]
-        for dtype in _targets(tuple(operands)):
-            row = as_format(dtype)
-            is_wider = row.category == operands[0].category and row.holds(operands[0].format)
-            if is_wider and all(self._takes_bound(number, row) for number in numbers):
-                return Fix((Conversion.of(0, operands[0], dtype),))
-        return None
 
     def _decide_into(
         self, operation: Operation, operands: tuple[Operand, ...], into: Operand | None, storing: Storing | None
@@ -309,9 +292,17 @@ class RuleSet(ABC):
 
     def _settle(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         """The verdict on a call; where the framework lacks the function, that on the one that stands in for it."""
+        if operation.name in self.agreeing and (why := _disagreement(operation, operands)):
+            return Verdict.refuse(why)
         stand_in = self.stands_in.get(operation.name)
         if stand_in is None:
-            return self._judge(operation, operands)
+            verdict = self._follow(operation, operands) or self._judge(operation, operands)
+            absent = self.lacks.get(operation.name, ()) if verdict.result is not None else ()
+            if absent and (found := str(verdict.compute[0])) in absent:
+                return Verdict.refuse(
+                    *verdict.reason, f"{self.library or self.name} has no {operation.name} of {found}"
+                )
+            return verdict
         verdict = self._judge(as_operation(stand_in), operands)
         if verdict.result is not None:
             computed = verdict.compute[0]
@@ -321,8 +312,36 @@ class RuleSet(ABC):
         why = f"{self.library} has no {operation.name}: decided as {stand_in} is"
         return replace(verdict, reason=(why, *verdict.reason))
 
+    def _follow(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict | None:
+        """The verdict on a function that promotes as another operation does; None for any other."""
+        followed = self.follows.get(operation.name)
+        if followed is None:
+            return None
+        verdict = self._judge(as_operation(followed), operands)
+        if verdict.result is None:
+            return verdict
+        why = f"{operation.name} promotes as {followed} does"
+        verdict = replace(verdict, reason=(*verdict.reason, why) if followed != "result_type" else verdict.reason)
+        refusal = None
+        if operation.name in self.accepts:
+            refusal = self._refusal_of_category(operation, verdict, verdict.compute[0])
+        return refusal or verdict
+
+    def _reduce(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+        """The verdict on a reduction."""
+        row = self.reductions.get(operation.name)
+        framework = self.library or self.name
+        if row is None:
+            return Verdict.refuse(f"{framework} has no {operation.name}")
+        if operands[0].is_python_scalar and not row.numbers:
+            return Verdict.refuse(f"{operation.name} takes an array, and no Python {_PYTHON[operands[0].category]}")
+        met = self._meet(operation, operands)
+        return met if met.result is None else row.verdict(operation.name, framework, met)
+
     def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         """The verdict on a call. Rule sets whose operations follow no common pattern override it."""
+        if operation.family is Family.REDUCTION:
+            return self._reduce(operation, operands)
         met = self._meet(operation, operands)
         if met.result is None:
             return met
@@ -393,6 +412,12 @@ def given(operation: Operation, verdict: Verdict) -> Verdict:
     return verdict.resulting_in(
         component.dtype, f"{operation.name} of {computed} is {component}", weak=verdict.result.weak
     )
+
+
+def _disagreement(operation: Operation, operands: tuple[Operand, ...]) -> str:
+    """Why arrays of several dtypes are refused where they must have one; empty if they do."""
+    names = list(dict.fromkeys(str(operand.dtype) for operand in operands if not operand.is_python_scalar))
+    return "" if len(names) < 2 else f"{operation.name} wants arrays of one dtype, and these are {' and '.join(names)}"
 
 
 def _takes_no(operation: Operation, met: Verdict, dtype: DType) -> Verdict:

@@ -22,6 +22,7 @@ from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, usual_steps
 from supremum.operands import Operand
 from supremum.operations import ASSIGN, Operation
+from supremum.rules.reductions import NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import LOSSES_AS_DIVISION, RuleSet
 from supremum.rules.values import fits, interval
 
@@ -72,10 +73,13 @@ _PROMOTES = frozenset(
         "equal",
         "maximum",
         "minimum",
+        "matmul",
+        "tensordot",
+        "clip",
     ]
 )
 _QUESTIONS = ("result_type", "promote_types")
-_STRENGTHENS = ("maximum", "minimum")
+_STRENGTHENS = ("maximum", "minimum", "clip")
 _NUMERIC, _REAL, _BITS = CATEGORIES[1:], CATEGORIES[1:3], CATEGORIES[:2]
 _FLOAT: tuple[str, ...] = ("float",)
 
@@ -92,7 +96,21 @@ _ACCEPTS: dict[str, tuple[str, ...]] = (
     | _rows("less less_equal greater greater_equal", _REAL)
     | _rows("atan2 nextafter ceil floor isfinite isinf isnan", _FLOAT)
     | _rows("bitwise_and bitwise_or bitwise_xor bitwise_invert", _BITS)
+    | _rows("cross", _REAL)
 )
+_SIGNED, _UNSIGNED = "int8 int16 int32 int64", "uint8 uint16 uint32 uint64"
+_CASTING = "`CASTING_SPECIALIZATION` in tensorflow/core/kernels/reduction_ops.h"
+_KEPT = Reduction(_NUMERIC, keeps_weak=True)
+_SUMMED = replace(_KEPT, accumulates={"bfloat16": "float32"}, source=_CASTING)
+REDUCTIONS: dict[str, Reduction] = (
+    {"sum": _SUMMED}
+    | dict.fromkeys(("prod", "cumulative_sum", "cumulative_prod"), _KEPT)
+    | {"mean": replace(_SUMMED, accumulates={**_SUMMED.accumulates, **to("int64", _SIGNED), **to("uint64", _UNSIGNED)})}
+    | dict.fromkeys(("var", "std"), Reduction(("float", "complex"), gives=REAL_PARTS, keeps_weak=True))
+    | dict.fromkeys(("any", "all"), Reduction(("bool",), gives=TRUTH))
+    | dict.fromkeys(("min", "max"), Reduction(_REAL, keeps_weak=True))
+)
+"""What TensorFlow's reductions give; tensors keep their dtype, and integers wrap around."""
 
 
 class Mode(enum.Enum):
@@ -252,6 +270,9 @@ _STANDS_IN = {
     "signbit": "isnan",
     "log2": "log",
     "log10": "log",
+    "vecdot": "matmul",
+    "outer": "multiply",
+    "diff": "concat",
     **LOSSES_AS_DIVISION,
 }
 TF_OFF = TensorFlowRules(
@@ -261,6 +282,8 @@ TF_OFF = TensorFlowRules(
     mode=Mode.OFF,
     accepts=_ACCEPTS,
     stands_in=_STANDS_IN,
+    lacks={"solve": NARROW_FLOATS},
+    reductions=REDUCTIONS,
     library="tf.math",
 )
 TF_ALL = WeakTensorFlowRules(
@@ -270,6 +293,8 @@ TF_ALL = WeakTensorFlowRules(
     mode=Mode.ALL,
     accepts=_ACCEPTS,
     stands_in=_STANDS_IN,
+    lacks={"solve": NARROW_FLOATS},
+    reductions=REDUCTIONS,
     library="tf.math",
 )
 TF_SAFE = WeakTensorFlowRules(
@@ -279,5 +304,7 @@ TF_SAFE = WeakTensorFlowRules(
     mode=Mode.SAFE,
     accepts=_ACCEPTS,
     stands_in=_STANDS_IN,
+    lacks={"solve": NARROW_FLOATS},
+    reductions=REDUCTIONS,
     library="tf.math",
 )

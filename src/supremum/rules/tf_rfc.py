@@ -21,6 +21,7 @@ from supremum.formats import CATEGORIES, DType, Format, Kind, as_format
 from supremum.operands import Operand, weak_name
 from supremum.operations import Operation, Result
 from supremum.rules.rule_set import RuleSet
+from supremum.rules.tf import REDUCTIONS
 from supremum.rules.values import fits, interval
 
 
@@ -218,6 +219,7 @@ TF_RFC_ALL = TensorFlowRfcRuleSet(
     source=_SOURCE,
     mode=Mode.ALL,
     accepts=_ACCEPTS,
+    reductions=REDUCTIONS,
 )
 TF_RFC_SAFE = TensorFlowRfcRuleSet(
     name="tf-rfc-safe",
@@ -225,6 +227,7 @@ TF_RFC_SAFE = TensorFlowRfcRuleSet(
     source=_SOURCE,
     mode=Mode.SAFE,
     accepts=_ACCEPTS,
+    reductions=REDUCTIONS,
 )
 TF_RFC_NONE = TensorFlowRfcRuleSet(
     name="tf-rfc-none",
@@ -232,4 +235,5 @@ TF_RFC_NONE = TensorFlowRfcRuleSet(
     source=_SOURCE,
     mode=Mode.NONE,
     accepts=_ACCEPTS,
+    reductions=REDUCTIONS,
 )

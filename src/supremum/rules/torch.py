@@ -20,9 +20,10 @@ from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
 from supremum.number_conversion import Steps, usual_steps
 from supremum.operands import Operand, Scalar
 from supremum.operations import OPERATIONS, Operation, Result, as_operation
+from supremum.rules.reductions import BITS, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.storing import Storing
-from supremum.rules.torch_promotion import COMPLEX_OF, KNOWN, SHELL, Rank, meet
+from supremum.rules.torch_promotion import COMPLEX_OF, FLOAT8, KNOWN, SHELL, Rank, meet
 from supremum.rules.values import fits
 
 _UP_TO_FLOAT = ("bool", "integer", "float")
@@ -40,6 +41,24 @@ _ACCEPTS: dict[str, tuple[str, ...]] = (
     | dict.fromkeys(("maximum", "minimum", "fmax", "fmin", "atan2", "copysign"), _UP_TO_FLOAT)
     | dict.fromkeys(_COMPARISONS[2:], _UP_TO_FLOAT)
     | dict.fromkeys(("logaddexp", "l1_loss"), ("float", "complex"))
+    | dict.fromkeys(("outer", "diff"), CATEGORIES)
+    | {"vecdot": ("float", "complex")}
+)
+# `at::opmath_type` of the two is float32 (aten/src/ATen/OpMathType.h).
+_IN_FLOAT32 = to("float32", "float16 bfloat16")
+_OPMATH = "`at::opmath_type`"
+_SUMMED = Reduction(gives=to("int64", BITS), accumulates=_IN_FLOAT32, source=_OPMATH)
+_INEXACT = ("float", "complex")
+_REDUCTIONS = (
+    dict.fromkeys(("sum", "cumulative_sum", "cumulative_prod"), _SUMMED)
+    | {"prod": replace(_SUMMED, accumulates={})}
+    | {"mean": Reduction(_INEXACT, accumulates=_IN_FLOAT32, source=_OPMATH)}
+    | dict.fromkeys(
+        ("var", "std"),
+        Reduction(_INEXACT, gives=REAL_PARTS, accumulates=_IN_FLOAT32, lacks=FLOAT8, source=_OPMATH),
+    )
+    | dict.fromkeys(("any", "all"), Reduction(gives=dict(TRUTH) | {"uint8": "uint8"}))
+    | dict.fromkeys(("min", "max"), Reduction(_UP_TO_FLOAT))
 )
 _TYPES_ONLY = ("result_type", "promote_types")
 _MOVES = ("where", "positive", "conj", "real")  # what they take they only move
@@ -51,7 +70,7 @@ _NUMBERS_BESIDE_TENSOR = (
     *("remainder", "pow", *_COMPARISONS),
     *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift"),
 )
-_NUMBERS_SECOND = ("copysign",)
+_NUMBERS_SECOND = ("copysign", "clip")
 
 # Losses that broadcast their operands first, after which none is 0-d beside one that is not.
 _BROADCASTS_FIRST = ("huber_loss", "l1_loss", "mse_loss")
@@ -64,6 +83,7 @@ _INTEGERS = frozenset(row.name for row in FORMATS if row.category == "integer")
 _CHECKED: dict[str, tuple[frozenset[str], tuple[int, ...]]] = {
     "where": (_INTEGERS | {"float32", "complex32", "complex64"}, (0, 1)),
     "pow": (_INTEGERS | {"float16", "bfloat16"}, (1,)),
+    "clip": (frozenset(KNOWN), (1, 2)),  # `Scalar::to`
 }
 # Between two neighbours of these, all numbers of a category are treated alike.
 _BOUNDS = sorted({bound for row in map(as_format, KNOWN) for bound in (row.min, row.max, -row.max)})
@@ -176,13 +196,6 @@ class TorchRules(RuleSet):
         if is_large and target is _FLOAT32:
             return (as_format(self._name_of(operand)), target)
         return usual_steps(operand.category, target)
-
-    def _takes_bound(self, bound: Operand, target: Format) -> bool:
-        # `Scalar::to` checks, of negative numbers for unsigned integers only their size.
-        value = bound.value
-        if value is None or (isinstance(value, int) and not _INT64.min <= value <= _UINT64.max):
-            return False
-        return not _overflows(target, value)
 
     def _refusal_of_numbers(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict | None:
         numbers = [i for i, operand in enumerate(operands) if operand.is_python_scalar]
@@ -327,6 +340,10 @@ TORCH = TorchRules(
     accepts=_ACCEPTS,
     in_place=Storing.SAME_KIND,  # `canCast` in c10/core/ScalarType.h, asked by TensorIterator::compute_types
     item=Storing.CAST,  # `copy_` and `fill_`, which check the range of Python numbers only
+    agreeing=frozenset(("matmul", "tensordot", "vecdot", "cross", "solve")),
+    lacks={"solve": (*NARROW_FLOATS, "complex32")},
+    reductions=_REDUCTIONS,
+    library="torch",
 )
 
 

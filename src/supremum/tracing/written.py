@@ -11,7 +11,7 @@ from typing import Any
 from supremum.errors import UnknownDtypeError, UnknownNameError
 from supremum.formats import DType, as_format, format_names
 from supremum.operands import Operand, as_operand
-from supremum.operations import as_operation
+from supremum.operations import Family, as_operation
 from supremum.tracing.expressions import UNRESOLVED, Node, Source
 from supremum.tracing.owners import BETWEEN
 
@@ -132,9 +132,11 @@ def _is_of_jax(called: Any) -> bool:
 def _operation(called: Any, name: str) -> str | None:
     known = getattr(called, "__name__", None) if called is not UNRESOLVED and _is_of_jax(called) else name
     try:
-        return as_operation(known).name if known else None
+        row = as_operation(known) if known else None
     except UnknownNameError:
         return None
+    # What a reduction or a product casts is for its accumulation, and no promotion of operands.
+    return row.name if row is not None and row.family in (Family.QUESTION, Family.ELEMENTWISE) else None
 
 
 def _dtype_arguments(node: ast.Call, called: Any, name: str) -> list[ast.expr]:

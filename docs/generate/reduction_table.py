@@ -1,0 +1,41 @@
+"""What the reductions of a rule set give, and what they accumulate in."""
+
+from __future__ import annotations
+
+from generate.markup import markdown_table
+from supremum.decisions import Decision
+from supremum.operands import WEAK_NAMES, as_operand
+from supremum.operations import REDUCTIONS
+from supremum.rules import get_rules
+from supremum.tables import STANDARD_TYPES
+
+
+def reductions_section(rules: str) -> list[str]:
+    """A table with a row per dtype and a column for all reductions that answer alike.
+
+    Args:
+        rules: the name of the rule set.
+
+    >>> "| `int8` | `int64` |" in reductions_section("torch")[1]
+    True
+    """
+    decide = get_rules(rules).decide
+    dtypes = [name for name in STANDARD_TYPES if name not in WEAK_NAMES]
+    columns: dict[tuple[str, ...], list[str]] = {}
+    for name in REDUCTIONS:
+        answers = tuple(_cell(decide(name, (as_operand(dtype),))) for dtype in dtypes)
+        columns.setdefault(answers, []).append(name)
+    head = ("of", *(" ".join(f"`{name}`" for name in names) for names in columns.values()))
+    rows = [(f"`{dtype}`", *(answers[i] for answers in columns)) for i, dtype in enumerate(dtypes)]
+    text = (
+        "The dtype of the result, and after *in* the one it is accumulated in where that is another; `-` is a refusal. "
+        "`supremum.explain` says who has it so."
+    )
+    return [text, markdown_table(head, rows)]
+
+
+def _cell(decision: Decision) -> str:
+    if not decision:
+        return "-"
+    gives, computes = decision.dtype, decision.casts[0].target
+    return f"`{gives}`" if computes == gives or gives.kind == "b" else f"`{gives}` in `{computes}`"

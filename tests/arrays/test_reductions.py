@@ -1,0 +1,249 @@
+"""Reductions of arrays: decided by the rules in force, whatever the library does by itself."""
+
+import importlib.util
+import itertools
+import random
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import supremum
+from slowly import slow
+from supremum import PromotionError, explain, use_rules
+from supremum.arrays import RuntimeDtypeError, namespace
+from supremum.formats import as_format
+from supremum.operations import REDUCTIONS
+from supremum.rules import rule_names
+
+DTYPES = ("bool", "uint8", "int8", "int32", "int64", "bfloat16", "float16", "float32", "float64", "complex64")
+RULES = [name for name in rule_names() if name != "jax"]
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+TORCH = pytest.param("torch", marks=pytest.mark.skipif(not HAS_TORCH, reason="PyTorch is not installed"))
+LIBRARIES = ["numpy", "jax", TORCH]
+
+
+def _outcome(call):
+    """The dtype of a result, or how it is refused."""
+    try:
+        return str(call().dtype)
+    except PromotionError:
+        return "refused"
+    except RuntimeDtypeError:
+        return "absent"
+
+
+@pytest.mark.parametrize("x64", [True, False], ids=["x64", "x32"])
+@pytest.mark.parametrize("library", ["numpy", slow("jax"), TORCH])
+@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.one_in(6)
+def test_every_reduction_has_the_dtype_that_the_rules_decide(rules, library, x64):
+    with jax.enable_x64(x64):
+        xp = namespace(library)
+        for dtype in DTYPES:
+            if library == "jax" and not x64 and dtype.endswith("64") and dtype != "complex64":
+                continue
+            array = xp.asarray([[1, 0], [1, 1]], dtype=dtype)
+            for name in REDUCTIONS:
+                options = {"axis": 1}
+                with use_rules(rules):
+                    found = _outcome(lambda: getattr(xp, name)(array, **options))  # noqa: B023
+                decision = explain(array, operation=name, rules=rules)
+                if found == "absent":  # a dtype that JAX lacks with x64 off, or a kernel that there is not
+                    wide = [each for each in (*decision.verdict.compute, decision.dtype) if _is_wide(each)]
+                    assert wide or library != "jax", (name, dtype)
+                else:
+                    assert found == (str(decision.dtype) if decision else "refused"), (name, dtype)
+
+
+def _is_wide(dtype):
+    row = as_format(dtype)
+    return row.component.bits > 32 if row.is_inexact else row.bits > 32
+
+
+def test_the_framework_of_the_rules_decides_and_not_the_library():
+    array = np.array([100, 100, -7], "int8")
+    with use_rules("tf-off"):
+        assert supremum.asarray(array).sum().dtype == np.int8  # NumPy gives int64
+        assert int(supremum.asarray(array).sum()) == 193 - 256  # as TensorFlow wraps it
+        assert int(supremum.asarray(array).mean()) == 64
+        assert int(supremum.asarray(-array).mean()) == -64  # the fraction is cut off, as in C
+    with use_rules("torch"), pytest.raises(PromotionError, match="torch has no mean of int8"):
+        supremum.asarray(array).mean()
+    with use_rules("paddle"):
+        assert supremum.asarray(array.astype("int32")).sum().dtype == np.int64
+        assert supremum.asarray(array > 0).sum().dtype == np.int64
+    with use_rules("jax-x32"):
+        assert supremum.asarray(array).mean().dtype == np.float32  # NumPy gives float64
+    with use_rules("numpy"):
+        assert np.sum(supremum.asarray(array)).dtype == np.int64
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_dtype_that_is_asked_for_wins(library):
+    xp = namespace(library)
+    array = xp.asarray([100, 100], dtype="int8")
+    for rules in ("numpy", "torch", "tf-off", "paddle", "jax-x32", "array-api"):
+        with use_rules(rules):
+            assert [int(xp.sum(array, dtype=dtype)) for dtype in ("int8", "int16")] == [-56, 200]
+            assert xp.prod(array, dtype="float32").dtype == np.float32
+            assert xp.cumulative_sum(array, dtype="float16").dtype == np.float16
+            assert xp.sum(xp.asarray([True]), dtype="int32").dtype == np.int32  # which TensorFlow refuses to sum
+
+
+def test_sums_of_16_bits_are_accumulated_as_the_rules_say():
+    halves = np.array([2048, 1, -2048], "float16")
+    for library, rules in itertools.product(("numpy", "jax"), ("jax-x32", "numpy", "torch")):
+        with use_rules(rules):
+            assert float(namespace(library).sum(halves)) == 1
+    with use_rules("tf-off"):
+        assert explain("float16", operation="sum").casts[0].target == np.float16
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_eager_and_jitted_agree(name):
+    for rules, dtype in itertools.product(("jax-x32", "torch", "tf-off"), ("int8", "float16", "bool")):
+        array = supremum.asarray(jnp.asarray([1, 0, 1], dtype))
+
+        def call(x):
+            return getattr(x.__array_namespace__(), name)(x)
+
+        with use_rules(rules):
+            try:
+                eager = call(array)
+            except (PromotionError, RuntimeDtypeError) as error:
+                with pytest.raises(type(error)):
+                    jax.jit(call)(array)
+                continue
+            jitted = jax.jit(call)(array)
+        assert (eager.dtype, eager.weak_type) == (jitted.dtype, jitted.weak_type)
+        assert np.array_equal(np.asarray(eager), np.asarray(jitted))
+
+
+def test_a_compiled_reduction_keeps_no_trace_of_the_library():
+    def ours(x):
+        with use_rules("jax-x32"):
+            return supremum.asarray(x).sum(axis=0).unwrap()
+
+    array = jnp.ones((4, 4), "float16")
+    text = [
+        jax.jit(f).lower(array).as_text().replace("jit_ours", "jit__lambda_") for f in (ours, lambda x: x.sum(axis=0))
+    ]
+    assert [each.count("stablehlo.reduce") for each in text] == [1, 1]
+    assert [each.count("stablehlo.convert") for each in text] == [2, 2]
+
+
+def test_jax_follows_its_flag_at_each_call():
+    with jax.enable_x64(False):
+        array = supremum.asarray(jnp.ones(3, "int8"))
+        assert array.sum().dtype == np.int32
+    with jax.enable_x64(True):
+        assert array.sum().dtype == np.int64
+    with jax.enable_x64(False):
+        assert array.sum().dtype == np.int32
+
+
+# --- random programs beside the live framework
+
+
+def _live(framework):
+    if framework == "torch":
+        torch = pytest.importorskip("torch")
+        return torch, lambda x, dtype: torch.asarray(x).to(getattr(torch, dtype)), lambda x: x.to(torch.float64).numpy()
+    module = np if framework == "numpy" else jnp
+    return module, lambda x, dtype: module.asarray(x).astype(dtype), lambda x: np.asarray(x, "float64")
+
+
+_CALLS = {
+    "add": (2, lambda m, a, b: a + b),
+    "multiply": (2, lambda m, a, b: a * b),
+    "divide": (2, lambda m, a, b: a / b),
+    "maximum": (2, lambda m, a, b: m.maximum(a, b)),
+    "double": (1, lambda m, a: a * 2),
+    "halve": (1, lambda m, a: a * 0.5),
+    "less": (2, lambda m, a, b: a < b),
+    "sum": (1, lambda m, a: _along(m, "sum", a)),
+    "mean": (1, lambda m, a: _along(m, "mean", a)),
+    "max": (1, lambda m, a: _along(m, "max", a)),
+    "prod": (1, lambda m, a: _along(m, "prod", a)),
+    "any": (1, lambda m, a: _along(m, "any", a)),
+    "var": (1, lambda m, a: _along(m, "var", a)),
+    "cumulative_sum": (1, lambda m, a: _cumulative(m, a)),
+    "concat": (2, lambda m, a, b: _concat(m, a, b)[:, :3]),
+    "matmul": (2, lambda m, a, b: m.matmul(a, b)),
+    "clip": (1, lambda m, a: m.clip(a, 0, 3)),
+}
+
+
+def _along(module, name, array):
+    """A reduction along the rows, spread over them again."""
+    if module.__name__ == "torch":
+        name = {"max": "amax"}.get(name, name)
+        options = {"correction": 0} if name == "var" else {}
+        return getattr(module, name)(array, dim=1, keepdim=True, **options).expand(3, 3).clone()
+    found = getattr(module, name)(array, axis=1, keepdims=True)
+    return module.broadcast_to(found, (3, 3))
+
+
+def _cumulative(module, array):
+    name = "cumulative_sum" if hasattr(module, "cumulative_sum") else "cumsum"
+    return getattr(module, name)(array, **{"dim" if module.__name__ == "torch" else "axis": 1})
+
+
+def _concat(module, a, b):
+    name = next(each for each in ("concat", "concatenate") if hasattr(module, each))
+    return getattr(module, name)([a, b], **{"dim" if module.__name__ == "torch" else "axis": 1})
+
+
+# A chain of JAX compiles a program for each shape and dtype that it meets.
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    ("framework", "rules", "x64"),
+    [
+        ("numpy", "numpy", True),
+        ("torch", "torch", True),
+        slow("jax", "jax-x64", True),
+        slow("jax", "jax-x32", False),
+    ],
+)
+@pytest.mark.one_in(4)
+def test_random_chains_beside_the_live_framework(framework, rules, x64, seed):
+    chance = random.Random(f"{framework} {seed}")
+    with jax.enable_x64(x64), warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        module, make, plain = _live(framework)
+        xp = namespace(framework)
+        dtypes = ["bool", "uint8", "int8", "int16", "int32", "float16", "float32"] + ["int64", "float64"] * x64
+        taken = refused = 0
+        for _ in range(12):
+            values = [np.array([[chance.randint(0, 3) for _ in range(3)] for _ in range(3)]) for _ in range(3)]
+            theirs = [make(value, chance.choice(dtypes)) for value in values]
+            ours = [xp.asarray(each) for each in theirs]
+            for _ in range(10):
+                name = chance.choice([*_CALLS])
+                count, call = _CALLS[name]
+                picked = [chance.randrange(len(ours)) for _ in range(count)]
+                with use_rules(rules):
+                    try:
+                        found = call(xp, *(ours[i] for i in picked))
+                    except (PromotionError, RuntimeDtypeError):
+                        found = None
+                try:
+                    expected = call(module, *(theirs[i] for i in picked))
+                except (TypeError, RuntimeError, ValueError):
+                    expected = None
+                assert (found is None) == (expected is None), (name, [ours[i].dtype for i in picked])
+                if found is None:
+                    refused += 1
+                    continue
+                taken += 1
+                assert found.dtype == as_format(str(expected.dtype).removeprefix("torch.")).dtype, name
+                tolerance = 0 if framework != "jax" else 2e-3
+                np.testing.assert_allclose(
+                    plain(found.unwrap()), plain(expected), rtol=tolerance, atol=tolerance, err_msg=name
+                )
+                place = chance.randrange(len(ours))
+                ours[place], theirs[place] = found, expected
+    assert taken > 60

@@ -1,0 +1,171 @@
+"""Functions of whole arrays, as NumPy, JAX and PyTorch answer where they are installed and others were measured.
+
+What is asked is what tools/oracle_arrays.py asks; an answer is the name of a dtype, with `*` where it is weak, or
+`"refused"`, or `"no kernel"`.
+"""
+
+import dataclasses
+import importlib.util
+import pathlib
+import sys
+import warnings
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+
+from conformance.measured import cells, document
+from supremum.formats import FORMATS, as_format
+from supremum.operands import as_operand
+from supremum.rules import get_rules
+
+_spec = importlib.util.spec_from_file_location(
+    "oracle_arrays", pathlib.Path(__file__).parents[2] / "tools/oracle_arrays.py"
+)
+oracle = importlib.util.module_from_spec(_spec)
+sys.modules["oracle_arrays"] = oracle  # of its named tuple
+_spec.loader.exec_module(oracle)
+
+NUMBERS = {"bool()": True, "int*": 1, "float*": 1.0, "complex*": 1j}
+REFUSED, NO_KERNEL = "refused", "no kernel"
+_CUMULATIVE = {"cumulative_sum": "cumsum", "cumulative_prod": "cumprod"}
+_REDUCTIONS = ("sum", "prod", "mean", "var", "std", "any", "all", "min", "max")
+
+
+def _functions(module, linalg, cat="concatenate"):
+    found = {name: getattr(module, name) for name in ("matmul", "outer") if hasattr(module, name)}
+    return found | {
+        "vecdot": getattr(module, "vecdot", None) or linalg.vecdot,
+        "concat": lambda a, b: getattr(module, cat)([a, b]),
+        "stack": lambda a, b: module.stack([a, b]),
+        "diff": lambda a, b: module.diff(a, prepend=b),
+        "tensordot": lambda a, b: module.tensordot(a, b, 1),
+        "solve": linalg.solve,
+    }
+
+
+def numpy_asked():
+    return oracle.Asked(
+        codes={row.name: row.name for row in FORMATS},
+        reductions={name: getattr(np, _CUMULATIVE.get(name, name)) for name in (*_REDUCTIONS, *_CUMULATIVE)},
+        several=_functions(np, np.linalg) | {"cross": np.cross, "clip": lambda a, b: np.clip(a, b, b)},
+        make=lambda value, name: np.asarray(value).astype(np.dtype(getattr(ml_dtypes, name, name))),
+        dtype_of=lambda result: np.asarray(result).dtype.name,
+        floats=lambda result: np.asarray(result).astype("float64").tolist(),
+    )
+
+
+def torch_asked():
+    import torch
+
+    names = [row.name for row in FORMATS if isinstance(getattr(torch, row.name, None), torch.dtype)]
+    shell = ("uint1", "uint2", "uint4", "int1", "int2", "int4")
+    return oracle.Asked(
+        codes={name: name for name in names if name not in (*shell, "float4_e2m1fn_x2")},
+        reductions={name: getattr(torch, {"min": "amin", "max": "amax"}.get(name, name)) for name in _REDUCTIONS}
+        | {name: lambda a, theirs=theirs: getattr(torch, theirs)(a, 0) for name, theirs in _CUMULATIVE.items()},
+        several=_functions(torch, torch.linalg, "cat")
+        | {"cross": torch.linalg.cross, "clip": lambda a, b: torch.clamp(a, b, b)},
+        make=lambda value, name: torch.tensor(value).to(getattr(torch, name)),
+        dtype_of=lambda result: str(result.dtype).removeprefix("torch."),
+        floats=lambda result: result.to(torch.float64).tolist(),
+        kernel="not implemented for|not supported for",
+    )
+
+
+def jax_asked(x64, names=None):
+    wide = ("int64", "uint64", "float64", "complex128")
+    known = [row.name for row in FORMATS if "complex32" not in row.name and (x64 or row.name not in wide)]
+    names = [name for name in known if names is None or name in names]
+    return oracle.Asked(
+        codes=dict(zip(names, names, strict=True)),
+        reductions={name: getattr(jnp, name) for name in (*_REDUCTIONS, *_CUMULATIVE)},
+        several=_functions(jnp, jnp.linalg) | {"cross": jnp.cross, "clip": lambda a, b: jnp.clip(a, b, b)},
+        make=lambda value, name: jnp.asarray(value).astype(name),
+        dtype_of=lambda result: result.dtype.name + "*" * jax.typeof(result).weak_type,
+        floats=lambda result: np.asarray(result).astype("float64").tolist(),
+    )
+
+
+def strict_asked():
+    import array_api_strict as xp
+
+    integers = [f"{sign}int{bits}" for sign in ("u", "") for bits in (8, 16, 32, 64)]
+    names = ["bool", *integers, "float32", "float64", "complex64", "complex128"]
+    return oracle.Asked(
+        codes=dict(zip(names, names, strict=True)),
+        reductions={name: getattr(xp, name) for name in (*_REDUCTIONS, *_CUMULATIVE)},
+        several=_functions(xp, xp.linalg, "concat")
+        | {"cross": xp.linalg.cross, "outer": xp.linalg.outer, "tensordot": lambda a, b: xp.tensordot(a, b, axes=1)}
+        | {"clip": lambda a, b: xp.clip(a, b, b)},
+        make=lambda value, name: xp.astype(xp.asarray(value), getattr(xp, name)),
+        dtype_of=lambda result: str(result.dtype).removeprefix("array_api_strict."),
+        floats=lambda result: np.asarray(result).tolist(),
+    )
+
+
+def live(asked):
+    """{(operation, left, right): answer}, and how reductions accumulate, of an installed framework."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        found = oracle.measured(asked, NUMBERS)
+    answers = {}
+    for table, rows in found["tables"].items():
+        name = table.split()[0]
+        for left, row in rows.items():
+            for right, cell in row.items():
+                key = (left, right, "") if name == "unary" else (name, left, right)
+                answers[key] = _answer(cell, asked.codes)
+    return answers, found["accumulates"]
+
+
+def live_jax(x64, names=None):
+    """The same of JAX: of its types alone, in one trace, but for what reductions accumulate in."""
+    asked, answers = jax_asked(x64, names), {}
+    with jax.enable_x64(x64):
+        traced = asked._replace(floats=lambda _: 0.0)
+        jax.eval_shape(lambda: answers.update(live(traced)[0]))
+        accumulates = {name: oracle.accumulations(asked, name) for name in oracle.PROBED_AS}
+    return answers, accumulates
+
+
+def measured(framework, mode=None):
+    """The same of a framework that was measured, and the version."""
+    found = document(f"{framework}-arrays")
+    tables = found if mode is None else found["modes"][mode]
+    answers = {
+        (operation, full(left, found["codes"]), full(right, found["codes"])): _answer(cell, found["codes"])
+        for (operation, _, left, right), cell in cells(tables["tables"], tables["columns"])
+    }
+    accumulates = {
+        name: {found["codes"][code]: how for code, how in row.items()} for name, row in tables["accumulates"].items()
+    }
+    return answers, accumulates, found["version"]
+
+
+def full(code, codes):
+    """`"f4[]"` as `"float32[]"`."""
+    return codes.get(code.removesuffix("[]"), code.removesuffix("[]")) + "[]" * code.endswith("[]")
+
+
+def _answer(cell, codes):
+    if cell in ("-", "n"):
+        return REFUSED if cell == "-" else NO_KERNEL
+    return codes[cell.removesuffix("*")] + "*" * cell.endswith("*")
+
+
+def operand(name):
+    """The operand of a key."""
+    if name in NUMBERS:
+        return as_operand(NUMBERS[name])
+    if name.endswith("[]"):
+        return as_operand(np.ones((), as_format(name.removesuffix("[]")).dtype))
+    return dataclasses.replace(as_operand(name), ndim=1)
+
+
+def ours(rules, operation, left, right):
+    """What a rule set says."""
+    bounds = (right, right) if operation == "clip" else (right,) if right else ()
+    result = get_rules(rules).decide(operation, [operand(name) for name in (left, *bounds)]).result
+    return REFUSED if result is None else str(result.dtype) + "*" * result.weak

@@ -1,0 +1,271 @@
+"""Functions of whole arrays under every rule set: reductions, and those that bring several arrays together."""
+
+import collections
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from conformance import array_judge as judge
+from conformance.array_departures import ARRAY_DEPARTURES, FOREIGN
+from conformance.measured import document
+from slowly import slow
+from supremum import explain, get_rules
+from supremum.formats import as_format
+from supremum.operations import OPERATIONS, REDUCTIONS, Family, as_operation
+from supremum.rules import RuleSet, rule_names
+
+RULE_SETS = [name for name in rule_names() if name != "jax"]
+WHOLE = [row.name for row in OPERATIONS.values() if row.family is Family.WHOLE]
+VERSIONS = {"keras": "3.15.1", "numpy-legacy": "1.26.4", "paddle": "3.3.1", "tensorflow": "2.21.0"}
+FEW = ["bool", "uint8", "uint32", "int8", "int16", "int32", "float16", "float32", "complex64"]
+
+
+def _compared(rules, answers):
+    """How many answers were compared and how many kernels are missing, the departures met, and what none explains."""
+    compared, missing, covered, unexplained = 0, 0, collections.Counter(), {}
+    for (operation, left, right), theirs in answers.items():
+        if theirs == judge.NO_KERNEL:
+            missing += 1
+            continue
+        compared += 1
+        if (found := judge.ours(rules, operation, left, right)) != theirs:
+            rows = [
+                row
+                for row in ARRAY_DEPARTURES
+                if row.rules == rules and row.covers(operation, "array", left, right, found, theirs)
+            ]
+            covered.update(rows)
+            if len(rows) != 1:
+                unexplained[operation, left, right, found, theirs] = len(rows)
+    assert unexplained == {}
+    return compared, missing, covered
+
+
+def _agrees(rules, answers, accumulates, compared):
+    counts = _compared(rules, answers)
+    assert counts[2] == {row: row.cells for row in ARRAY_DEPARTURES if row.rules == rules}
+    assert counts[:2] == compared
+    _accumulates(rules, accumulates)
+
+
+def _accumulates(rules, accumulates):
+    assert accumulates
+    for operation, row in accumulates.items():
+        for dtype, how in row.items():
+            decision = explain(dtype, operation=operation, rules=rules)
+            assert (decision.casts[0].target == as_format(dtype).dtype) == (how == "own"), (operation, dtype)
+
+
+@pytest.mark.parametrize(
+    ("rules", "framework", "mode", "compared"),
+    [
+        ("numpy-legacy", "numpy-legacy", None, (9486, 0)),
+        ("paddle", "paddle", None, (1463, 939)),
+        ("keras", "keras", None, (1625, 127)),
+        ("tf-off", "tensorflow", "off", (1487, 574)),
+        ("tf-all", "tensorflow", "all", (1620, 441)),
+        ("tf-safe", "tensorflow", "safe", (1657, 404)),
+    ],
+)
+def test_every_cell_of_a_measured_framework_but_the_departures(rules, framework, mode, compared):
+    answers, accumulates, version = judge.measured(framework, mode)
+    assert version == VERSIONS[framework]
+    _agrees(rules, answers, accumulates, compared)
+
+
+def test_every_cell_of_the_installed_numpy():
+    answers, accumulates = judge.live(judge.numpy_asked())
+    asked = {operation for operation, *_ in answers}
+    assert asked == {*REDUCTIONS, *WHOLE}
+    _agrees("numpy", answers, accumulates, (13262, 0))
+
+
+def test_every_cell_of_the_standard():
+    answers, _ = judge.live(judge.strict_asked())
+    assert {operation for operation, *_ in answers} == {*REDUCTIONS, *WHOLE}
+    compared, _, covered = _compared("array-api", answers)
+    assert covered == {row: row.cells for row in ARRAY_DEPARTURES if row.rules == "array-api"}
+    assert compared > 1500
+
+
+def test_every_cell_of_the_installed_torch():
+    pytest.importorskip("torch")
+    answers, accumulates = judge.live(judge.torch_asked())
+    assert {operation for operation, *_ in answers} == {*REDUCTIONS, *WHOLE}
+    counts = _compared("torch", answers)
+    assert counts[0] > 4000
+    assert not counts[2]
+    # `at::acc_type` of a cumulative sum is wider still on the CPU; what is probed is that of 16-bit floats.
+    _accumulates("torch", accumulates)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("x64", [True, False], ids=["x64", "x32"])
+def test_every_cell_of_the_installed_jax(x64):
+    answers, accumulates = judge.live_jax(x64)
+    assert {operation for operation, *_ in answers} == {*REDUCTIONS, *WHOLE}
+    rules = "jax-x64" if x64 else "jax-x32"
+    counts = _compared(rules, answers)
+    assert counts[2] == {row: row.cells for row in ARRAY_DEPARTURES if row.rules == rules}
+    _accumulates(rules, accumulates)
+
+
+@pytest.mark.parametrize("x64", [True, False], ids=["x64", "x32"])
+def test_reductions_of_the_installed_jax(x64):
+    asked = judge.jax_asked(x64)
+    rules, compared = "jax-x64" if x64 else "jax-x32", 0
+    weak = {f"{np.dtype(type(number))}*": number for number in (1, 1.0, 1j)}
+
+    def ask():
+        nonlocal compared
+        arrays = {name: asked.make([1, 1, 1], name) for name in asked.codes}
+        for (operation, call), (name, array) in itertools.product(asked.reductions.items(), arrays.items()):
+            theirs = judge._answer(asked.cell(call, array), asked.codes)
+            if (found := judge.ours(rules, operation, name, "")) != theirs:
+                departs = [row for row in ARRAY_DEPARTURES if row.covers(operation, "array", name, "", found, theirs)]
+                assert departs, (operation, name, found, theirs)
+            compared += 1
+        # Nothing that is reduced stays weak.
+        for (operation, call), number in itertools.product(asked.reductions.items(), weak.values()):
+            array = jnp.where(jnp.ones(3, bool), number, number)
+            assert array.weak_type
+            result, decision = call(array), explain(array, operation=operation, rules=rules)
+            assert (result.dtype, result.weak_type) == (decision.dtype, decision.weak), (operation, number)
+
+    with jax.enable_x64(x64):
+        jax.eval_shape(ask)
+    assert compared == len(asked.reductions) * len(asked.codes)
+
+
+@pytest.mark.parametrize("names", [FEW[::2], slow(FEW)], ids=["few", "more"])
+def test_weak_arrays_brought_together_by_jax(names):
+    asked = judge.jax_asked(x64=False)
+
+    def ask():
+        arrays = {name: asked.make([1, 1, 1], name) for name in names}
+        weak = [jnp.where(jnp.ones(3, bool), number, number) for number in (1, 1.0, 1j)]
+        for operation in ("concat", "stack", "diff", "outer", "cross"):
+            for a, b in [*itertools.product(weak, repeat=2), *itertools.product(weak, arrays.values())]:
+                decision = explain(a, b, operation=operation, rules="jax-x32")
+                try:
+                    result = asked.several[operation](a, b)
+                except TypeError:
+                    assert not decision
+                    continue
+                assert (result.dtype, result.weak_type) == (decision.dtype, decision.weak), (operation, a, b)
+
+    with jax.enable_x64(False):
+        jax.eval_shape(ask)
+
+
+@pytest.mark.parametrize("rules", FOREIGN)
+def test_numpy_arrays_beside_tensors(rules):
+    framework, _, mode = rules.partition("-")
+    found = document("tensorflow-arrays" if framework == "tf" else "paddle-arrays")
+    part = found["modes"][mode] if mode else found
+    codes, different = found["codes"], 0
+    for order, rows in part["foreign"].items():
+        columns = part["foreign_columns"].split() if order.endswith("numpy") else [*codes]
+        for left, answers in rows.items():
+            for right, cell in zip(columns, answers.split(), strict=True):
+                if cell == "n":
+                    continue
+                theirs = judge._answer(cell, codes)
+                ours = judge.ours(rules, "add", codes[left], codes[right])
+                different += ours != theirs
+                if rules == "tf-off" and left != right and theirs != judge.REFUSED:
+                    tensor = left if order.startswith("tensor") else right
+                    assert (ours, theirs) == (judge.REFUSED, codes[tensor])
+    assert different == FOREIGN[rules]
+
+
+@pytest.mark.parametrize("rules", RULE_SETS)
+@pytest.mark.parametrize("operation", [*REDUCTIONS, *WHOLE])
+def test_every_rule_set_answers_with_a_reason_and_a_fix(rules, operation):
+    rule_set = get_rules(rules)
+    names = ["bool", "uint8", "int8", "int32", "bfloat16", "float16", "float32", "float64", "complex64"]
+    taken = 0
+    for call in itertools.product(names, repeat=1 if operation in REDUCTIONS else 2):
+        decision = explain(*call, operation=operation, rules=rules)
+        assert decision.reason
+        assert str(decision).startswith(f"{operation}({', '.join(call)}) -> ")
+        taken += bool(decision)
+        if decision:
+            assert len(decision.casts) == len(call)
+        elif decision.fix is not None:
+            assert rule_set.decide(operation, decision.fix.apply(decision.operands)), (call, str(decision.fix))
+        else:
+            # An imaginary part is cut off only where there is no other way, and not at all for bits or truth.
+            assert "complex64" in call, call
+    assert taken >= 1
+
+
+@pytest.mark.parametrize(
+    ("rules", "operation", "operands", "reason"),
+    [
+        ("tf-off", "sum", ("int8",), "it is accumulated in int8, and wraps around beyond 127"),
+        ("tf-off", "mean", ("int8",), "it is accumulated in int64, and what is left of that in int8 is the result"),
+        ("tf-off", "concat", ("int8", "int16"), "concat wants tensors of one dtype, and these are int8 and int16"),
+        ("paddle", "sum", ("bool",), "sum of bool is int64"),
+        ("paddle", "mean", ("int32",), "it is accumulated in float32"),
+        ("paddle", "concat", ("float16", "float32"), "concat wants arrays of one dtype"),
+        ("paddle", "matmul", ("float32", "float64"), "Paddle has no product of float32 and float64"),
+        ("torch", "sum", ("int8",), "sum of int8 is int64"),
+        ("torch", "mean", ("int32",), "torch has no mean of int32"),
+        ("torch", "matmul", ("int32", "float32"), "matmul wants arrays of one dtype, and these are int32 and float32"),
+        ("torch", "any", ("uint8",), "any keeps uint8"),
+        ("torch", "sum", (1,), "torch's sum takes tensors only"),
+        ("jax-x32", "mean", ("int32",), "mean of int32 is float32"),
+        ("jax-x32", "sum", ("float16",), "it is accumulated in float32 and rounded once: `_upcast_f16`"),
+        ("numpy", "sum", ("uint8",), "sum of uint8 is uint64"),
+        ("numpy", "solve", ("float32", "int8"), "solve computes float32 and int8 in float64"),
+        ("numpy", "clip", ("uint8", 0, 256), "no element is beyond b and c, which NumPy leaves out"),
+        ("numpy", "clip", ("uint8", 256, 300), "the Python int b is out of range for uint8"),
+        ("array-api", "mean", ("int8",), "the array API standard has no mean of int8"),
+        ("tf-off", "vecdot", ("int8", "int8"), "tf.math has no vecdot: decided as matmul is"),
+    ],
+)
+def test_reasons(rules, operation, operands, reason):
+    assert reason in str(explain(*operands, operation=operation, rules=rules))
+
+
+def test_rules_of_ones_own_reduce_as_the_standard_does():
+    mine = RuleSet.from_lattice("mine", {"int8": ["int16"], "int16": ["int32"], "float16": ["float32"]})
+    answers = [str(explain(name, operation="sum", rules=mine).dtype) for name in ("int8", "int32", "float16")]
+    assert answers == ["int32", "int32", "float16"]
+    assert not explain("int8", operation="mean", rules=mine)
+    narrow = RuleSet.from_lattice("narrow", {"int8": ["int16"]})  # which has no int32
+    assert str(explain("int8", operation="sum", rules=narrow).dtype) == "int8"
+
+
+def test_names_of_the_reductions():
+    assert [as_operation(name).name for name in ("cumsum", "cumprod", "amin", "amax", "concatenate", "cat")] == [
+        "cumulative_sum", "cumulative_prod", "min", "max", "concat", "concat",
+    ]  # fmt: skip
+    assert len(REDUCTIONS) == 11
+    assert len(WHOLE) == 10
+
+
+@pytest.mark.parametrize("x64", [True, False], ids=["x64", "x32"])
+def test_cumsum_of_jax_keeps_the_integers_that_cumulative_sum_widens(x64):
+    """Two functions of one row: the one of the row's name decides, and this counts where the other departs."""
+    asked = judge.jax_asked(x64)
+
+    def ask():
+        differing = set()
+        for name in asked.codes:
+            array = asked.make([1, 1, 1], name)
+            try:
+                if jnp.cumsum(array).dtype != jnp.cumulative_sum(array).dtype:
+                    differing.add(name)
+            except (TypeError, ValueError):  # an integer of fewer than 8 bits
+                differing.add(name)
+        default = 64 if x64 else 32
+        narrow = {row.name for row in map(as_format, asked.codes) if row.category == "integer" and row.bits < default}
+        assert differing == narrow
+
+    with jax.enable_x64(x64):
+        jax.eval_shape(ask)

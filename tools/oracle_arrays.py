@@ -1,0 +1,321 @@
+"""Measure functions of whole arrays: reductions, and those that bring several arrays together.
+
+`extract_oracles.py keras-arrays`, `numpy-legacy-arrays`, `paddle-arrays` and `tensorflow-arrays` run it. Beside the
+tables of `extract_oracles`, the document has for each reduction and float format
+
+    accumulates  {REDUCTION: {CODE: "own" or "wide"}}: "wide" where three numbers give, in every order, what wider
+                 arithmetic gives once it is rounded
+    foreign      {ORDER: {LEFT: cells}}: the sum of a tensor and NumPy's array, with as many columns as there are codes
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import operator
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+MATRICES = ("matmul", "solve")
+"""Functions of matrices; the others are asked of vectors of three numbers."""
+WITH_NUMBERS = ("clip",)
+"""Functions that are asked of 0-d arrays and Python numbers too."""
+
+# Three numbers that lose something in every order in which two of them are added, or multiplied, first; and what they
+# come to if nothing is lost.
+PROBES: dict[str, dict[str, tuple[tuple[float, ...], float]]] = {
+    "sum": {
+        "float16": ((2048.0, 1.0, -2048.0), 1.0),
+        "bfloat16": ((256.0, 1.0, -256.0), 1.0),
+    },
+    "prod": {
+        "float16": ((256.0, 256.0, 2.0**-8), 256.0),
+        "bfloat16": ((1.0078125, 1.0078125, 1.25), 1.2734375),
+    },
+}
+PROBED_AS = {"sum": "sum", "prod": "prod", "cumulative_sum": "sum", "mean": "sum", "cumulative_prod": "prod"}
+ORDERS = ("tensor numpy", "numpy tensor")
+
+
+class Asked(NamedTuple):
+    """What a framework is asked with.
+
+    Args:
+        codes: short name -> dtype.
+        reductions: by name, of one array.
+        several: by name, of two arrays; `clip` takes the second for both bounds.
+        make: an array of a dtype, of nested lists of numbers.
+        dtype_of: the name of a result's dtype, with `*` where it is weak.
+        floats: the numbers of a result, as Python floats.
+        kernel: the messages, as a pattern, of kernels that are missing.
+    """
+
+    codes: Mapping[str, str]
+    reductions: Mapping[str, Callable[[Any], Any]]
+    several: Mapping[str, Callable[[Any, Any], Any]]
+    make: Callable[[Any, str], Any]
+    dtype_of: Callable[[Any], str]
+    floats: Callable[[Any], Any]
+    kernel: str = "$^"
+
+    def cell(self, call: Callable[..., Any], *operands: Any) -> str:
+        """The cell of a call: the code of its result, `n` where a kernel is missing, `-` for another refusal."""
+        try:
+            name = self.dtype_of(call(*operands))
+        except Exception as error:  # of half a dozen kinds for the same reason
+            return "n" if re.search(self.kernel, str(error)) else "-"
+        found = next((code for code, dtype in self.codes.items() if dtype == name.removesuffix("*")), "-")
+        return found + "*" * name.endswith("*")
+
+
+def measured(asked: Asked, numbers: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables, and how the reductions accumulate.
+
+    Args:
+        asked: the framework.
+        numbers: Python numbers by code, and no such numbers where the framework takes none.
+    """
+    vectors = {code: asked.make([1, 1, 1], name) for code, name in asked.codes.items()}
+    matrices = {code: asked.make([[1, 0], [0, 1]], name) for code, name in asked.codes.items()}
+    zero_d = {f"{code}[]": asked.make(1, name) for code, name in asked.codes.items()}
+    found = {
+        "unary function": {
+            # A cumulative sum of a number would have no dimension to go along.
+            name: {
+                key: asked.cell(call, value)
+                for key, value in (vectors | ({} if name.startswith("cumulative") else dict(numbers))).items()
+            }
+            for name, call in asked.reductions.items()
+        }
+    }
+    for name, call in asked.several.items():
+        operands = dict(matrices if name in MATRICES else vectors)
+        if name in WITH_NUMBERS:
+            operands |= zero_d | dict(numbers)
+        found[f"{name} function"] = {
+            left: {right: asked.cell(call, value, operands[right]) for right in operands}
+            for left, value in (matrices if name in MATRICES else vectors).items()
+        }
+    accumulates = {name: how for name in PROBED_AS if name in asked.reductions and (how := accumulations(asked, name))}
+    return {
+        "columns": " ".join([*vectors, *zero_d, *numbers]),
+        "tables": found,
+        "accumulates": accumulates,
+    }
+
+
+def accumulations(asked: Asked, name: str) -> dict[str, str]:
+    """Whether a reduction accumulates 16-bit floats in their own arithmetic, or wider."""
+    call, found = asked.reductions[name], {}
+    for code, dtype in asked.codes.items():
+        probe, exact = PROBES[PROBED_AS[name]].get(dtype, ((), 0.0))
+        if not probe or len(asked.cell(call, asked.make([1.0], dtype))) < 2:
+            continue
+        outcomes = [asked.floats(call(asked.make([*order], dtype))) for order in itertools.permutations(probe)]
+        last = {float(each[-1] if isinstance(each, list) else each) for each in outcomes}
+        expected = exact / len(probe) if name == "mean" else exact
+        is_exact = len(last) == 1 and math.isclose(*last, expected, rel_tol=0.003)
+        found[code] = "wide" if is_exact else "own"
+    return found
+
+
+def foreign(asked: Asked, arrays: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """The sum of each tensor and each of NumPy's arrays, in both orders."""
+    tensors = {code: asked.make([1, 1, 1], name) for code, name in asked.codes.items()}
+    sides = {"tensor": tensors, "numpy": arrays}
+    return {
+        order: {
+            left: " ".join(asked.cell(operator.add, value, other) for other in sides[order.split()[1]].values())
+            for left, value in sides[order.split()[0]].items()
+        }
+        for order in ORDERS
+    }
+
+
+def _named(module: Any, names: str) -> dict[str, Callable[..., Any]]:
+    """Functions of a module: `row` or `row:theirs`, those left out that it does not have."""
+    pairs = [name.partition(":") for name in names.split()]
+    return {ours: found for ours, _, theirs in pairs if (found := getattr(module, theirs or ours, None)) is not None}
+
+
+_CUMULATIVE = "cumulative_sum:cumsum cumulative_prod:cumprod"
+
+
+def keras_arrays() -> dict[str, Any]:
+    """Keras on JAX with x64 off, asked of arrays: those of 64 bits are not there."""
+    os.environ["KERAS_BACKEND"] = "jax"
+    import jax.numpy as jnp
+    import keras as k
+    from extract_oracles import SCALARS, tables
+    from oracle_keras import CODES, HELD
+
+    ops = k.ops
+    asked = Asked(
+        codes={code: name for code, name in CODES.items() if code not in HELD},
+        reductions=_named(ops, f"sum prod {_CUMULATIVE} mean var std any all min max"),
+        several={
+            **_named(ops, "matmul outer cross solve"),
+            "concat": lambda a, b: ops.concatenate([a, b]),
+            "stack": lambda a, b: ops.stack([a, b]),
+            "tensordot": lambda a, b: ops.tensordot(a, b, 1),
+            "clip": lambda a, b: ops.clip(a, b, b),
+        },
+        make=lambda value, name: jnp.asarray(value).astype(name),
+        dtype_of=lambda result: str(result.dtype),
+        floats=lambda result: jnp.asarray(result, "float32").tolist(),
+        kernel="lu does not accept dtype|sub does not accept dtype|Unsupported dtype|Complex values have no ordering",
+    )
+    return _document("keras", k.__version__, asked, measured(asked, SCALARS), tables)
+
+
+def numpy_legacy_arrays() -> dict[str, Any]:
+    """NumPy before NEP 50."""
+    import warnings
+
+    import ml_dtypes  # noqa: F401  (NumPy finds its dtypes by name)
+    import numpy as np
+    from extract_oracles import SCALARS, tables
+    from oracle_numpy_legacy import CODES, FOREIGN
+
+    warnings.simplefilter("ignore")
+    np.seterr(all="ignore")
+    asked = Asked(
+        codes=CODES | FOREIGN,
+        reductions=_named(np, f"sum prod {_CUMULATIVE} mean var std any all min max"),
+        several={
+            **_named(np, "matmul outer cross"),
+            "concat": lambda a, b: np.concatenate([a, b]),
+            "stack": lambda a, b: np.stack([a, b]),
+            "diff": lambda a, b: np.diff(a, prepend=b),
+            "tensordot": lambda a, b: np.tensordot(a, b, 1),
+            "clip": lambda a, b: np.clip(a, b, b),
+            "solve": np.linalg.solve,
+        },
+        make=lambda value, name: np.asarray(value).astype(name),
+        dtype_of=lambda result: np.asarray(result).dtype.name,
+        floats=lambda result: np.asarray(result).astype("float64").tolist(),
+    )
+    return _document("numpy-legacy", np.__version__, asked, measured(asked, SCALARS), tables)
+
+
+def paddle_arrays() -> dict[str, Any]:
+    """Paddle's CPU build, whose missing kernels are many."""
+    os.environ["GLOG_minloglevel"] = "2"  # noqa: SIM112  (read at import; silences a warning per promotion)
+    import numpy as np
+    import paddle as pd
+    from extract_oracles import PADDLE_CODES, SCALARS, tables
+
+    asked = Asked(
+        codes=PADDLE_CODES,
+        reductions={
+            **_named(pd, "sum prod mean var std any all min max"),
+            "cumulative_sum": lambda a: pd.cumsum(a, 0),
+            "cumulative_prod": lambda a: pd.cumprod(a, 0),
+        },
+        several={
+            **_named(pd, "matmul vecdot outer cross"),
+            "concat": lambda a, b: pd.concat([a, b]),
+            "stack": lambda a, b: pd.stack([a, b]),
+            "diff": lambda a, b: pd.diff(a, prepend=b),
+            "tensordot": lambda a, b: pd.tensordot(a, b, 1),
+            # It takes numbers for bounds, or tensors of one.
+            "clip": lambda a, b: pd.clip(a, *[b[:1] if isinstance(b, pd.Tensor) and b.ndim else b] * 2),
+            "solve": pd.linalg.solve,
+        },
+        make=lambda value, name: pd.to_tensor(value, "float64").astype(name),
+        dtype_of=lambda result: str(result.dtype).removeprefix("paddle."),
+        floats=lambda result: result.astype("float64").tolist(),
+        kernel="is not registered|Unsupported tensor data type|Invalid tensor data type",
+    )
+    own = {code: name for code, name in PADDLE_CODES.items() if hasattr(np, name.replace("bool", "bool_"))}
+    beside = foreign(asked, {code: np.ones(3, name) for code, name in own.items()})
+    return _document("paddle", pd.__version__, asked, measured(asked, SCALARS), tables) | {
+        "foreign_columns": " ".join(own),
+        "foreign": beside,
+    }
+
+
+def measure_tensorflow(mode: str) -> dict[str, Any]:
+    """One of TensorFlow's modes, in this process."""
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    import ml_dtypes
+    import numpy as np
+    import tensorflow as tf
+    from extract_oracles import SCALARS
+    from oracle_tensorflow import CODES, REFUSALS
+    from tensorflow.python.framework.weak_tensor import WeakTensor
+
+    tf.experimental.numpy.experimental_enable_numpy_behavior(dtype_conversion_mode=mode)
+    asked = Asked(
+        codes=CODES,
+        reductions={
+            **_named(tf, "sum:reduce_sum prod:reduce_prod mean:reduce_mean any:reduce_any all:reduce_all"),
+            **_named(tf, "min:reduce_min max:reduce_max"),
+            **_named(tf.math, f"{_CUMULATIVE} var:reduce_variance std:reduce_std"),
+        },
+        several={
+            **_named(tf.linalg, "matmul cross solve"),
+            "concat": lambda a, b: tf.concat([a, b], 0),
+            "stack": lambda a, b: tf.stack([a, b]),
+            "tensordot": lambda a, b: tf.tensordot(a, b, 1),
+            "clip": lambda a, b: tf.clip_by_value(a, b, b),
+        },
+        make=lambda value, name: tf.cast(tf.constant(value, "float64"), name),
+        dtype_of=lambda result: tf.as_dtype(result.dtype).name + "*" * isinstance(result, WeakTensor),
+        floats=lambda result: tf.cast(result, "float64").numpy().tolist(),
+        kernel="|".join(REFUSALS[sign][1] for sign in "na"),
+    )
+    arrays = {code: np.ones(3, getattr(ml_dtypes, name, name)) for code, name in CODES.items()}
+    return measured(asked, SCALARS) | {
+        "foreign_columns": " ".join(arrays),
+        "foreign": foreign(asked, arrays),
+        "version": tf.__version__,
+        "codes": dict(CODES),
+    }
+
+
+def tensorflow_arrays() -> dict[str, Any]:
+    """TensorFlow as shipped, mode by mode; none can be left once it is entered."""
+    from extract_oracles import tables
+    from oracle_tensorflow import MODES
+
+    modes = {}
+    for mode in MODES:
+        ran = subprocess.run([sys.executable, __file__, mode], stdout=subprocess.PIPE, check=True)
+        modes[mode] = json.loads(ran.stdout.splitlines()[-1])
+        modes[mode]["tables"] = tables(modes[mode]["tables"], modes[mode]["columns"].split())
+    versions = {document.pop("version") for document in modes.values()}
+    codes = [document.pop("codes") for document in modes.values()]
+    return {
+        "framework": "tensorflow",
+        "version": versions.pop(),
+        "codes": codes[0],
+        "refusals": REFUSED,
+        "modes": modes,
+    }
+
+
+REFUSED = {"-": "refused", "n": "no-kernel"}
+
+
+def _document(
+    framework: str, version: str, asked: Asked, document: dict[str, Any], tables: Callable[..., Any]
+) -> dict[str, Any]:
+    keys = document["columns"].split()
+    return {
+        "framework": framework,
+        "version": version,
+        "codes": dict(asked.codes),
+        "refusals": REFUSED,
+        **document,
+        "tables": tables(document["tables"], keys),
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure_tensorflow(sys.argv[1])))
