@@ -1,6 +1,9 @@
 """Where rule sets depart from their source on purpose in functions of whole arrays; as the rows of `departures`."""
 
+import jax
+
 from conformance.departures import Departure
+from supremum.rules.registry import FOLLOWING
 
 _FLOAT8 = "float8_e4m3fn float8_e5m2"
 _WHOLE = "concat stack matmul tensordot outer cross clip"
@@ -13,7 +16,20 @@ ARRAY_DEPARTURES: list[Departure] = [
             "JAX averages integers of one and two bits in themselves, where no average is; sums and variances of them "
             "it refuses, and so do these rules",
         )
-        for rules in ("jax-x64", "jax-x32")
+        for rules in FOLLOWING["jax"]
+    ),
+    *(
+        Departure(
+            rules, "array", "min max", "int64 uint64", "", "tensor", "refused", 3,
+            "JAX 0.10 reduces them from a number of 32 bits, which its own reduction refuses; JAX 0.11 does not",
+        )
+        for rules in FOLLOWING["jax"]
+        if "explicit" in rules and jax.__version_info__ < (0, 11)
+    ),
+    Departure(
+        "jax-explicit-x64", "array", "matmul tensordot vecdot", "uint64", "int8 int16 int32 int64", "float32*",
+        "refused", 24, "JAX asks for a product that is narrower than uint64, and its own product refuses that",
+        either_order=True,
     ),
     *(
         Departure(
@@ -21,7 +37,8 @@ ARRAY_DEPARTURES: list[Departure] = [
             "these rules say where operands meet; JAX's product, and none of its other functions, lacks this pair",
             either_order=True,
         )
-        for rules in ("jax-x64", "jax-x32")
+        for rules in FOLLOWING["jax"]
+        if "strict" not in rules
     ),
     Departure(
         "keras", "array", _WHOLE, _FLOAT8, f"bool integer bool() int* float* {_FLOAT8}", "refused", _FLOAT8, 246,

@@ -16,6 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from conformance.measured import cells, document
+from rules.test_jax_flags import flags
 from supremum.formats import FORMATS, as_format
 from supremum.operands import as_operand
 from supremum.rules import get_rules
@@ -74,9 +75,17 @@ def torch_asked():
     )
 
 
-def jax_asked(x64, names=None):
+# What JAX's flags are where each rule set is in force: x64, the dtypes of x64 that are asked for, and promotion.
+JAX_FLAGS = {
+    f"jax-{'strict-' * (promotion == 'strict')}{width}": (*flags, promotion)
+    for promotion in ("standard", "strict")
+    for width, flags in {"x64": (True, "warn"), "x32": (False, "warn"), "explicit-x64": (False, "allow")}.items()
+}
+
+
+def jax_asked(rules, names=None):
     wide = ("int64", "uint64", "float64", "complex128")
-    known = [row.name for row in FORMATS if "complex32" not in row.name and (x64 or row.name not in wide)]
+    known = [row.name for row in FORMATS if "complex32" not in row.name and ("x64" in rules or row.name not in wide)]
     names = [name for name in known if names is None or name in names]
     return oracle.Asked(
         codes=dict(zip(names, names, strict=True)),
@@ -120,10 +129,10 @@ def live(asked):
     return answers, found["accumulates"]
 
 
-def live_jax(x64, names=None):
+def live_jax(rules):
     """The same of JAX: of its types alone, in one trace, but for what reductions accumulate in."""
-    asked, answers = jax_asked(x64, names), {}
-    with jax.enable_x64(x64):
+    asked, answers = jax_asked(rules), {}
+    with flags(*JAX_FLAGS[rules]):
         traced = asked._replace(floats=lambda _: 0.0)
         jax.eval_shape(lambda: answers.update(live(traced)[0]))
         accumulates = {name: oracle.accumulations(asked, name) for name in oracle.PROBED_AS}

@@ -103,20 +103,18 @@ def test_every_cell_of_the_installed_torch():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("x64", [True, False], ids=["x64", "x32"])
-def test_every_cell_of_the_installed_jax(x64):
-    answers, accumulates = judge.live_jax(x64)
+@pytest.mark.parametrize("rules", judge.JAX_FLAGS)
+def test_every_cell_of_the_installed_jax(rules):
+    answers, accumulates = judge.live_jax(rules)
     assert {operation for operation, *_ in answers} == {*REDUCTIONS, *WHOLE}
-    rules = "jax-x64" if x64 else "jax-x32"
     counts = _compared(rules, answers)
     assert counts[2] == {row: row.cells for row in ARRAY_DEPARTURES if row.rules == rules}
     _accumulates(rules, accumulates)
 
 
-@pytest.mark.parametrize("x64", [True, False], ids=["x64", "x32"])
-def test_reductions_of_the_installed_jax(x64):
-    asked = judge.jax_asked(x64)
-    rules, compared = "jax-x64" if x64 else "jax-x32", 0
+@pytest.mark.parametrize("rules", judge.JAX_FLAGS)
+def test_reductions_of_the_installed_jax(rules):
+    asked, compared = judge.jax_asked(rules), 0
     weak = {f"{np.dtype(type(number))}*": number for number in (1, 1.0, 1j)}
 
     def ask():
@@ -135,14 +133,14 @@ def test_reductions_of_the_installed_jax(x64):
             result, decision = call(array), explain(array, operation=operation, rules=rules)
             assert (result.dtype, result.weak_type) == (decision.dtype, decision.weak), (operation, number)
 
-    with jax.enable_x64(x64):
+    with judge.flags(*judge.JAX_FLAGS[rules]):
         jax.eval_shape(ask)
     assert compared == len(asked.reductions) * len(asked.codes)
 
 
 @pytest.mark.parametrize("names", [FEW[::2], slow(FEW)], ids=["few", "more"])
 def test_weak_arrays_brought_together_by_jax(names):
-    asked = judge.jax_asked(x64=False)
+    asked = judge.jax_asked("jax-x32")
 
     def ask():
         arrays = {name: asked.make([1, 1, 1], name) for name in names}
@@ -252,7 +250,7 @@ def test_names_of_the_reductions():
 @pytest.mark.parametrize("x64", [True, False], ids=["x64", "x32"])
 def test_cumsum_of_jax_keeps_the_integers_that_cumulative_sum_widens(x64):
     """Two functions of one row: the one of the row's name decides, and this counts where the other departs."""
-    asked = judge.jax_asked(x64)
+    asked = judge.jax_asked("jax-x64" if x64 else "jax-x32")
 
     def ask():
         differing = set()
