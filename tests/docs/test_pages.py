@@ -72,6 +72,7 @@ def test_another_process_writes_the_same():
     assert {path for path, text in pages.items() if site()[path] != text} == set()
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("name", HOMES)
 def test_every_rule_set_has_a_page_with_its_source_table_surprises_and_departures(name):
     page = site()[f"rules/{name}.md"]

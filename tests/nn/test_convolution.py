@@ -94,6 +94,7 @@ def test_conv_is_what_its_definition_says(name, dtype):
         np.testing.assert_allclose(wide(got), want, atol=2 * eps * np.abs(want).max())
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("window", [1, 2, 3, 4])
 @pytest.mark.parametrize("dilation", [1, 2])
@@ -207,6 +208,7 @@ def test_conv_transpose_is_a_convolution_of_spread_inputs(name, dtype):
     np.testing.assert_allclose(wide(got), want, atol=2 * as_format(dtype).eps * np.abs(want).max())
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("window", [1, 2, 3, 5, 9])
 @pytest.mark.parametrize("transposed", [False, True])

@@ -49,6 +49,7 @@ EXTREMES = {
 
 
 class TestMoments:
+    @pytest.mark.one_in(7)
     @either_mode
     @pytest.mark.parametrize("axes", [-1, (0, 2), (-3, 1, -1), ()])
     @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64", "int8"])
@@ -158,6 +159,7 @@ def test_float16_is_a_few_ulp_from_float64_at_its_extremes(name, values, jitted)
     assert jnp.all(jnp.isfinite(slope)) or x.size > 16
 
 
+@pytest.mark.one_in(5)
 @every_form
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32", "complex64"])
 def test_values_are_numpys(name, dtype):
@@ -217,6 +219,7 @@ def test_scale_and_offset_run_over_the_axes_in_the_order_of_x():
     np.testing.assert_allclose(got, (normed(x, (0, 2), 1e-6) + 1) * np.asarray(channels)[:, None], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     ("x", "scale", "asked", "want"),
     [

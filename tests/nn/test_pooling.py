@@ -48,6 +48,7 @@ GEOMETRIES = {
 }
 
 
+@pytest.mark.one_in(7)
 @pytest.mark.parametrize("name", GEOMETRIES)
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS])
 def test_extremes_keep_the_dtype(name, dtype):
@@ -59,6 +60,7 @@ def test_extremes_keep_the_dtype(name, dtype):
         np.testing.assert_array_equal(np.asarray(got, "float64"), pooled(x, window, steps, pads, function))
 
 
+@pytest.mark.one_in(7)
 @pytest.mark.parametrize("name", GEOMETRIES)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int8", "bool", "complex64"])
 @pytest.mark.parametrize("include", [True, False])

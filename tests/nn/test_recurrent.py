@@ -32,6 +32,7 @@ from supremum.nn.scopes import next_random_key
 
 
 class TestSequences:
+    @pytest.mark.one_in(5)
     @every_cell
     @either_mode
     @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
@@ -172,6 +173,7 @@ class TestPadding:
 
 
 class TestDtypeOfTheState:
+    @pytest.mark.one_in(5)
     @every_cell
     @pytest.mark.parametrize(
         ("given", "params", "state", "want"),

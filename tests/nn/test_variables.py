@@ -230,6 +230,7 @@ class TestScope:
         assert products
         assert all("f16" in line and "f32" not in line.partition("=")[0] for line in products)
 
+    @pytest.mark.one_in(5)
     @pytest.mark.parametrize("around", AROUND)
     @pytest.mark.parametrize(
         "outside", ["grad", "jit(grad)", "grad(jit)", "grad(scan)", "grad(remat)", "jit(grad(scan))", "vjp(jit)"]

@@ -95,6 +95,7 @@ def as_given(array, dtype):
     return given, given.astype(np.float64)
 
 
+@pytest.mark.one_in(3)
 @every_case
 @pytest.mark.filterwarnings("ignore:.*do not come from a")  # probabilities in float16 are meant here
 def test_every_loss_agrees_with_its_formula_in_float64(case):
