@@ -4,7 +4,6 @@ Casts whose results nothing uses are not lowered, and run 0 times in the report.
 """
 
 from collections import Counter
-from contextlib import nullcontext
 
 import equinox as eqx
 import flax.linen as nn
@@ -15,7 +14,8 @@ import pytest
 from flax import nnx
 
 from mixed_precision.autocasting.programs import PROGRAMS as AUTOCAST_PROGRAMS
-from supremum.mixed_precision import UncastProductsWarning, autocast
+from mixed_precision.autocasting.programs import warns_of_left
+from supremum.mixed_precision import autocast
 from supremum.tracing import casts
 from tracing.lowered import converts
 
@@ -126,18 +126,14 @@ def test_the_report_has_the_casts_of_the_lowered_text(name):
 
 # What is written otherwise than as a conversion: numbers made complex or real; random bits; LAPACK's names.
 UNLIKE = {"transformed", "complexes", "random", "linear_algebra"}
-# Autocast warns of the products that it leaves in functions with a derivative rule.
-LEFT = {"with_backward_rule": "autocast left 1 of 2 products in float32, inside 'backward_rule'"}
 
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", sorted(AUTOCAST_PROGRAMS.keys() - UNLIKE))
 def test_programs_of_every_corner_of_jax_in_mixed_precision(name):
-    program = AUTOCAST_PROGRAMS[name]
-    # A function of this test, as autocast warns of each function once.
-    function = jax.grad(autocast(lambda w, x: program(w, x), "mixed_bfloat16"))
+    function = jax.grad(autocast(AUTOCAST_PROGRAMS[name], "mixed_bfloat16"))
     arguments = jax.ShapeDtypeStruct((8, 8), jnp.float32), jax.ShapeDtypeStruct((4, 8), jnp.float32)
-    with pytest.warns(UncastProductsWarning, match=LEFT[name]) if name in LEFT else nullcontext():
+    with warns_of_left(name):
         report = casts(function)(*arguments)
     found = Counter((str(cast.source), str(cast.target)) for cast in report if cast.times != 0)
     assert found == converts(jax.jit(function).lower(*arguments).as_text())
