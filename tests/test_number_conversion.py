@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 
 import supremum
+from conformance.departures import departures_of_version
 from slowly import mostly_slow
 from supremum import explain, use_rules
 from supremum.arrays import asarray
@@ -77,10 +78,11 @@ def test_numpy_computes_with_what_the_decision_says(row):
     zero = np.zeros(1, row.dtype)
     with np.errstate(all="ignore"):
         assert differing("numpy", "add", row, lambda value: np.add(zero, value)[0].astype(np.float64)) == {}
-        # Before 2.5 NumPy rounds integers to float32 at once there, and not by way of float64.
-        if row.name != "float32" or np.lib.NumpyVersion(np.__version__) >= "2.5.0":
-            chosen = differing("numpy", "where", row, lambda value: np.where([True], value, zero)[0].astype(np.float64))
-            assert chosen == {}
+        chosen = differing("numpy", "where", row, lambda value: np.where([True], value, zero)[0].astype(np.float64))
+    # Where it departs, NumPy rounds once.
+    assert [value for value, (found, _) in chosen.items() if found != converted(value, [row])] == []
+    listed = departures_of_version("numpy", tuple(map(int, np.__version__.split(".")[:2])), "number")
+    assert len(chosen) == sum(each.cells for each in listed if (each.operations, each.left) == ("where", row.name))
 
 
 @pytest.mark.parametrize("x64", [False, True])
