@@ -29,7 +29,8 @@ class Departure:
             is empty.
         ours, theirs: the dtypes either side says, or `"refused"`; `"tensor"` for the dtype of the only tensor among the
             operands, `"n-d"` for that of the only one with dimensions, `"any"` for any answer.
-        cells: how many cells it covers, or numbers of `tests/test_number_conversion.py`; 0 where it is about values, for which a test of its own asks.
+        cells: how many cells it covers, or of form `"number"` how many numbers of `tests/test_number_conversion.py`; 0
+            where it is about values, for which a test of its own asks.
         reason: why ours is as it is.
         either_order: whether left and right may change places.
     """
