@@ -16,6 +16,7 @@ from hypothesis import given, settings
 
 import supremum
 from conformance.departures import departures_of_version
+from optional_packages import import_or_skip
 from slowly import mostly_slow
 from supremum import explain, use_rules
 from supremum.arrays import asarray
@@ -111,7 +112,7 @@ def test_jax_computes_with_what_the_decision_says(row, x64):
 
 @pytest.mark.parametrize("name", [*TORCH_FLOATS, "uint8", "int8", "int16", "int32", "int64"])
 def test_torch_computes_with_what_the_decision_says(name):
-    torch = pytest.importorskip("torch")
+    torch = import_or_skip("torch")
     row, zero = as_format(name), torch.zeros(1, dtype=getattr(torch, name))
     wrong = differing("torch", "add", row, lambda value: (zero + value).double()[0])
     assert {value for value in wrong if wrong[value][0] is None} <= {2**64 + d for d in (-1, 0, 1)}
@@ -122,7 +123,7 @@ def test_torch_computes_with_what_the_decision_says(name):
 @pytest.mark.parametrize("rules", ["numpy", "jax-x32", "jax-x64", "torch"])
 def test_arrays_compute_with_what_the_decision_says(library, rules):
     if library == "torch":
-        pytest.importorskip("torch")
+        import_or_skip("torch")
     wrong = {}
     with jax.enable_x64(True), use_rules(rules), np.errstate(all="ignore"):
         for name in ("float16", "bfloat16", "float8_e4m3fn", "float32", "int8", "uint8"):

@@ -8,6 +8,7 @@ import numpy as np
 import optax
 import pytest
 
+from optional_packages import import_or_skip
 from supremum.mixed_precision import DynamicLossScale, loss_scaled, scale_loss
 
 SCALE = DynamicLossScale(2.0**15, increment_period=3, hysteresis=2)
@@ -46,7 +47,7 @@ def _by_state_dict(run, directory):
 
 
 def _by_orbax(run, directory):
-    checkpoint = pytest.importorskip("orbax.checkpoint")
+    checkpoint = import_or_skip("orbax.checkpoint")
     with checkpoint.StandardCheckpointer() as checkpointer:
         checkpointer.save(directory / "run", run)
         checkpointer.wait_until_finished()
@@ -54,7 +55,7 @@ def _by_orbax(run, directory):
 
 
 def _by_flax(run, directory):
-    serialization = pytest.importorskip("flax.serialization")
+    serialization = import_or_skip("flax.serialization")
     return serialization.from_bytes(START, serialization.to_bytes(run))
 
 
