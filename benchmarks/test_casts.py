@@ -11,8 +11,8 @@ os.environ.setdefault("KERAS_BACKEND", "jax")
 
 import jax
 import jax.numpy as jnp
-import pytest
 
+from optional_packages import import_or_skip
 from supremum.tracing import casts, casts_of
 from tracing.lowered import converts
 
@@ -57,7 +57,7 @@ def test_the_time_grows_with_the_size():
 
 
 def test_a_model_of_keras():
-    keras = pytest.importorskip("keras")
+    keras = import_or_skip("keras")
     keras.config.set_dtype_policy("mixed_bfloat16")
     inputs = keras.Input((5, 16))
     hidden = keras.layers.LayerNormalization()(keras.layers.Dense(16, activation="gelu")(inputs))

@@ -14,11 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from optional_packages import import_or_skip
 from supremum import nn
 from supremum.mixed_precision import use_policy
 
-keras = pytest.importorskip("keras")
-nnx = pytest.importorskip("flax.nnx")
+keras = import_or_skip("keras")
+nnx = import_or_skip("flax.nnx")
 
 WIDTH, HEADS, LENGTH, BATCH = 256, 4, 64, 16
 DTYPES = {"float32": "float32", "mixed_bfloat16": "bfloat16"}

@@ -15,12 +15,13 @@ import numpy as np
 import optax
 import pytest
 
+from optional_packages import import_or_skip
 from supremum import nn
 from supremum.mixed_precision import use_policy
 from supremum.optimizers import Adam
 from supremum.training import Sequential, SparseCategoricalCrossentropy
 
-keras = pytest.importorskip("keras")
+keras = import_or_skip("keras")
 
 BATCH, CLASSES = 128, 10
 WIDTH, HEADS, LENGTH = 64, 4, 32

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from optional_packages import import_or_skip
+
 CHROMIUM = which("chromium")
 
 
@@ -15,7 +17,7 @@ def open_browser() -> Generator[Any]:
     """Chromium without a window, as Playwright's `Browser`; skips the test where it is not installed."""
     if CHROMIUM is None:
         pytest.skip("Chromium is not installed: make browser")
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    sync_api = import_or_skip("playwright.sync_api")
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         try:

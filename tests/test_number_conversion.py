@@ -15,6 +15,8 @@ import pytest
 from hypothesis import given, settings
 
 import supremum
+from conformance.departures import departures_of_version
+from optional_packages import import_or_skip
 from slowly import mostly_slow
 from supremum import explain, use_rules
 from supremum.arrays import asarray
@@ -77,10 +79,11 @@ def test_numpy_computes_with_what_the_decision_says(row):
     zero = np.zeros(1, row.dtype)
     with np.errstate(all="ignore"):
         assert differing("numpy", "add", row, lambda value: np.add(zero, value)[0].astype(np.float64)) == {}
-        # Before 2.5 NumPy rounds integers to float32 at once there, and not by way of float64.
-        if row.name != "float32" or np.lib.NumpyVersion(np.__version__) >= "2.5.0":
-            chosen = differing("numpy", "where", row, lambda value: np.where([True], value, zero)[0].astype(np.float64))
-            assert chosen == {}
+        chosen = differing("numpy", "where", row, lambda value: np.where([True], value, zero)[0].astype(np.float64))
+    # Where it departs, NumPy rounds once.
+    assert [value for value, (found, _) in chosen.items() if found != converted(value, [row])] == []
+    listed = departures_of_version("numpy", tuple(map(int, np.__version__.split(".")[:2])), "number")
+    assert len(chosen) == sum(each.cells for each in listed if (each.operations, each.left) == ("where", row.name))
 
 
 @pytest.mark.parametrize("x64", [False, True])
@@ -109,7 +112,7 @@ def test_jax_computes_with_what_the_decision_says(row, x64):
 
 @pytest.mark.parametrize("name", [*TORCH_FLOATS, "uint8", "int8", "int16", "int32", "int64"])
 def test_torch_computes_with_what_the_decision_says(name):
-    torch = pytest.importorskip("torch")
+    torch = import_or_skip("torch")
     row, zero = as_format(name), torch.zeros(1, dtype=getattr(torch, name))
     wrong = differing("torch", "add", row, lambda value: (zero + value).double()[0])
     assert {value for value in wrong if wrong[value][0] is None} <= {2**64 + d for d in (-1, 0, 1)}
@@ -120,7 +123,7 @@ def test_torch_computes_with_what_the_decision_says(name):
 @pytest.mark.parametrize("rules", ["numpy", "jax-x32", "jax-x64", "torch"])
 def test_arrays_compute_with_what_the_decision_says(library, rules):
     if library == "torch":
-        pytest.importorskip("torch")
+        import_or_skip("torch")
     wrong = {}
     with jax.enable_x64(True), use_rules(rules), np.errstate(all="ignore"):
         for name in ("float16", "bfloat16", "float8_e4m3fn", "float32", "int8", "uint8"):

@@ -3,9 +3,9 @@
 import contextlib
 
 import jax
-import pytest
 
 import supremum
+from optional_packages import import_or_skip
 
 NAMES = ("numpy", "jax", "torch")
 
@@ -14,6 +14,6 @@ NAMES = ("numpy", "jax", "torch")
 def library(name):
     """The namespace of a library, with all dtypes it has."""
     if name == "torch":
-        pytest.importorskip("torch", reason="PyTorch is not installed; its namespace is tested where it is")
+        import_or_skip("torch")
     with jax.enable_x64(True):
         yield supremum.namespace(name)

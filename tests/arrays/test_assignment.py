@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import supremum
+from optional_packages import import_or_skip
 from slowly import mostly_slow
 from supremum import PromotionError, explain, namespace, use_rules
 from supremum.arrays import Array, InPlaceError, RuntimeDtypeError, Variable, asarray
@@ -35,7 +36,7 @@ every_library = pytest.mark.parametrize("library", LIBRARIES)
 
 def _made(values, dtype, library):
     if library == "torch":
-        pytest.importorskip("torch")
+        import_or_skip("torch")
     return asarray(np.asarray(values).astype(as_format(dtype).dtype), library=library)
 
 
@@ -353,7 +354,7 @@ def test_random_programs_beside_numpy(seeds):
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_random_programs_beside_torch(seeds):
-    torch = pytest.importorskip("torch")
+    torch = import_or_skip("torch")
     stored = refused = lost = 0
     with use_rules("torch"):
         for seed in seeds:

@@ -11,6 +11,7 @@ from numpy.testing.overrides import get_overridable_numpy_array_functions
 
 import supremum
 from arrays.libraries import NAMES, library
+from optional_packages import import_or_skip
 from supremum import Array, PromotionError, namespace, use_rules
 from supremum.arrays import LibraryError, routing
 from supremum.errors import OperandError
@@ -255,6 +256,6 @@ def test_the_library_is_that_of_the_arrays():
     assert np.concatenate([np.ones((1, 2), "float32"), jax_array]).backend.name == "jax"
     assert np.concatenate([plain, np.ones((1, 2), "float32")]).backend.name == "numpy"
     assert np.dot(plain, jax_array).backend.name == "jax"
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed; two libraries meet where it is")
+    torch = import_or_skip("torch")
     with pytest.raises(LibraryError, match="this is the namespace of"):
         np.concatenate([jax_array, supremum.asarray(torch.ones(2, 2))])

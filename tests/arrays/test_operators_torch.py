@@ -3,6 +3,7 @@
 import itertools
 import operator
 
+import jax
 import numpy as np
 import pytest
 
@@ -228,7 +229,6 @@ def test_functions_of_torch_that_are_no_operations():
 
 
 def test_jax_and_torch_do_not_mix_and_the_fix_works():
-    jax = pytest.importorskip("jax")
     a, b = wrap(jax.numpy.ones(2)), wrap(torch.ones(2, dtype=torch.float16))
     with use_rules("torch"):
         for call in (
@@ -310,7 +310,6 @@ def test_copies_of_tensors_are_as_weak():
 
 
 def test_tensors_are_leaves_of_trees():
-    jax = pytest.importorskip("jax")
     with use_rules("jax"):
         weak = asarray(2.0, library="torch")
         made = jax.tree.map(lambda x: x, weak)

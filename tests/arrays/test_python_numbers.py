@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from optional_packages import import_or_skip
 from slowly import mostly_slow
 from supremum import PromotionError, explain, get_rules, use_rules
 from supremum.arrays import asarray, ops
 from supremum.arrays.array import wrap
 from supremum.operands import as_operand
 
-torch = pytest.importorskip("torch")
+torch = import_or_skip("torch")
 COMPARISONS = {
     "less": operator.lt, "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
     "equal": operator.eq, "not_equal": operator.ne,

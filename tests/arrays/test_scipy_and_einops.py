@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("scipy", reason="SciPy is not installed")
-pytest.importorskip("einops", reason="einops is not installed")
+from optional_packages import import_or_skip
+
+import_or_skip("scipy")
+import_or_skip("einops")
 
 EXAMPLE = Path(__file__).parents[2] / "examples/arrays/scipy_and_einops.py"
 SAME = """

@@ -10,7 +10,7 @@ import pytest
 
 from arrays import calls
 from arrays.calls import BINARY, RULE_SETS, UNARY
-from conformance.departures import departures_of_jax
+from conformance.departures import departures_of_version
 from supremum import PromotionError, get_rules, use_rules
 from supremum.arrays import RuntimeDtypeError, asarray, ops
 from supremum.arrays.array import wrap
@@ -66,7 +66,8 @@ def _departs(name, call, ours, theirs):
     """Whether a difference is listed for the version of JAX that is installed."""
     written = [f"{dtype}{'*' * weak}" for dtype, weak in ((ours.dtype, ours.weak_type), theirs)]
     return any(
-        row.covers(name, row.form, *(*call, "")[:2], *written) for row in departures_of_jax(jax.__version_info__)
+        row.covers(name, row.form, *(*call, "")[:2], *written)
+        for row in departures_of_version("jax", jax.__version_info__)
     )
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from optional_packages import import_or_skip
+
 PROGRAM = Path(__file__).parent / "without_jax.py"
 FLAGS = ["jax_enable_x64", "true", "jax_explicit_x64_dtypes", "allow", "jax_numpy_dtype_promotion", "strict"]
 
@@ -27,7 +29,7 @@ def _called(*arguments):
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 def test_everything_is_the_same_before_and_after_jax_is_imported(library):
     if library == "torch":
-        pytest.importorskip("torch", reason="PyTorch is not installed")
+        import_or_skip("torch")
     before, after = _called(library), _called(library, "jax")
     assert [(name, one, other) for (name, one), (_, other) in zip(before, after, strict=True) if one != other] == []
     assert len(before) > 10_000

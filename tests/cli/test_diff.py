@@ -56,13 +56,19 @@ def test_all_prints_the_matrix_of_every_pair(run):
     lines = run("--all", *TYPES).stdout.splitlines()
     found = distances(types=TYPES[1])
     assert lines[0] == "How far rule sets are apart: how many of 25 cells differ, result_type"
-    assert lines[2].split() == [str(number) for number in range(1, len(HOMES) + 1)]
     rows = [line.split() for line in lines[3:]]
-    assert [(int(place), name) for place, name, *_ in rows] == [*enumerate(found.names, 1)]
-    assert [[int(count) for count in counts] for _, _, *counts in rows] == [
-        [len(compare(a, b, types=TYPES[1]).differing) for b in found.names] for a in found.names
+    assert tuple(name for *_, name in rows) == found.names
+    assert len(found.names) == len(HOMES)
+    for place, (*counts, name) in enumerate(rows):
+        before = found.names[:place]
+        for pairs in ([(name, other) for other in before], [(other, name) for other in before]):
+            assert list(map(int, counts)) == [len(compare(*pair, types=TYPES[1]).differing) for pair in pairs]
+    lines = run("--all").stdout.splitlines()
+    assert max(map(len, lines)) <= 90
+    # Each name begins where its column does.
+    assert [line.index(name) for name, line in zip(distances().names, lines[3:], strict=True)] == [
+        4 * place for place in range(len(HOMES))
     ]
-    assert max(map(len, run("--all").stdout.splitlines())) <= 100
 
 
 def test_all_in_every_format_has_the_same_numbers(run):

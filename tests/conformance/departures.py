@@ -29,7 +29,8 @@ class Departure:
             is empty.
         ours, theirs: the dtypes either side says, or `"refused"`; `"tensor"` for the dtype of the only tensor among the
             operands, `"n-d"` for that of the only one with dimensions, `"any"` for any answer.
-        cells: how many cells it covers; 0 where it is about values, for which a test of its own asks.
+        cells: how many cells it covers, or of form `"number"` how many numbers of `tests/test_number_conversion.py`; 0
+            where it is about values, for which a test of its own asks.
         reason: why ours is as it is.
         either_order: whether left and right may change places.
     """
@@ -57,21 +58,22 @@ class Departure:
         )
 
 
-def departures_of_jax(version: tuple[int, ...], rules: str = "jax") -> list[Departure]:
-    """Rows about the functions of JAX, as a version of it has them.
+def departures_of_version(rules: str, version: tuple[int, ...], kind: str = "function") -> list[Departure]:
+    """Rows about the functions of a library, or about what numbers become, as a version of it has them.
 
     Args:
-        version: such as `(0, 12)`.
         rules: the rule set that departs.
+        version: the library's, such as `(0, 12)`.
+        kind: `"function"` or `"number"`.
     """
-    return [row for row in DEPARTURES if row.rules == rules and _is_function_in(row.form, version)]
+    return [row for row in DEPARTURES if row.rules == rules and _is_in(row.form, kind, version)]
 
 
-def _is_function_in(form: str, version: tuple[int, ...]) -> bool:
-    """Whether a form is that of functions, in all versions, `"before 0.11"` or `"from 0.12"`."""
-    kind, *limits = form.split()
-    if kind != "function" or not limits:
-        return kind == "function"
+def _is_in(form: str, kind: str, version: tuple[int, ...]) -> bool:
+    """Whether a form is of this kind, in all versions, `"before 0.11"` or `"from 0.12"`."""
+    its_kind, *limits = form.split()
+    if its_kind != kind or not limits:
+        return its_kind == kind
     bound = tuple(map(int, limits[1].split(".")))
     return version < bound if limits[0] == "before" else version >= bound
 
@@ -376,6 +378,11 @@ DEPARTURES: list[Departure] = [
         "numpy", "function", "where", "uint8", "int*", "refused", "uint8", 0,
         "before 2.5 NumPy wraps an int that is out of range in silence; 2.5 raises OverflowError "
         "(numpy/_core/src/multiarray/multiarraymodule.c, PyArray_Where), and nothing here is ever silently wrong",
+    ),
+    Departure(
+        "numpy", "number before 2.5", "where", "float32", "int*", "float32", "float32", 4,
+        "these rules follow the newest NumPy, which converts an int by way of float64 there, as in all its functions; "
+        "older ones round it once, from int64",
     ),
     Departure(
         "numpy", "function", "real", "complex32 bcomplex32", "", "refused", "tensor", 4,

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from conformance.departures import DEPARTURES, departures_of_jax
+from conformance.departures import DEPARTURES, departures_of_version
 from supremum import PromotionError, ScalarOverflowError, explain, get_rules, result_type
 from supremum.formats import FORMATS, as_format
 from supremum.lattice import counterexamples
@@ -24,7 +24,7 @@ JAX_NAMES = {
     "bitwise_right_shift": "right_shift",
 }  # fmt: skip
 # What departs in the installed version of JAX.
-LISTED = departures_of_jax(jax.__version_info__)
+LISTED = departures_of_version("jax", jax.__version_info__)
 ASKED = [name for name in ELEMENTWISE if name not in JAX_X64.stands_in]
 # Each of these goes its own way; of the rest, all pairs with these partners are asked.
 IN_FULL = [
@@ -318,7 +318,7 @@ def test_every_call_of_one_operand_under_strict_jax(width):
                 assert why, (name, written, ours, theirs)
                 covered.update(why)
 
-    own = departures_of_jax(jax.__version_info__, f"jax-strict-{width}")
+    own = departures_of_version(f"jax-strict-{width}", jax.__version_info__)
     listed, covered = [*LISTED, *own], collections.Counter()
     with _strict_jax(width) as (rules, formats):
         arrays = {each: jax.ShapeDtypeStruct((2,), np.dtype(each)) for each in formats}

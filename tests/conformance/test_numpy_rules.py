@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from conformance.departures import DEPARTURES
+from conformance.departures import DEPARTURES, departures_of_version
 from supremum import OperandError, PromotionError, ScalarOverflowError, explain, promote_types, result_type
 from supremum.formats import FORMATS, as_format
 from supremum.lattice import counterexamples
@@ -27,7 +27,8 @@ OPERANDS = {name: as_operand(value) for name, value in VALUES.items()}
 FUNCTIONS = [name for name in ELEMENTWISE if name not in NUMPY.stands_in]
 NUMPY_NAMES = {"bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift"}
 UFUNCS = [name for name in FUNCTIONS if isinstance(getattr(np, NUMPY_NAMES.get(name, name)), np.ufunc)]
-BEFORE_2_5 = tuple(map(int, np.__version__.split(".")[:2])) < (2, 5)
+VERSION = tuple(map(int, np.__version__.split(".")[:2]))
+BEFORE_2_5 = VERSION < (2, 5)
 
 # What becomes of the zeros is not what is tested here.
 pytestmark = [
@@ -126,7 +127,7 @@ def test_every_call_of_a_function(name):
         ours = _we_say(name, *(OPERANDS[operand] for operand in operands))
         if ours != theirs:
             different[operands] = (ours or "refused", theirs or "refused")
-    listed = [row for row in DEPARTURES if row.rules == "numpy" and row.cells and name == row.operations]
+    listed = [row for row in departures_of_version("numpy", VERSION) if row.cells and name == row.operations]
     covered = collections.Counter()
     for (left, *right), answers in different.items():
         covered.update(row for row in listed if row.covers(name, "function", left, "".join(right), *answers))

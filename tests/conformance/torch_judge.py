@@ -1,20 +1,15 @@
 """The installed PyTorch, asked what it does, and our rules, asked fast; no rule of its own."""
 
 import contextlib
-import os
 import re
 import warnings
 
-import pytest
-
-if not os.environ.get("CI"):  # there a missing PyTorch is a failure
-    pytest.importorskip("torch", reason="PyTorch is not installed; its rules are compared with it where it is")
-import torch
-import torch.nn.functional as F  # noqa: N812
-
+from optional_packages import import_or_skip
 from supremum.formats import FORMATS
 from supremum.operations import ELEMENTWISE
 
+torch = import_or_skip("torch")
+F = torch.nn.functional
 torch.set_num_threads(1)
 
 DTYPES = {row.name: dtype for row in FORMATS if isinstance(dtype := getattr(torch, row.name, None), torch.dtype)}

@@ -12,6 +12,7 @@ import pytest
 from conformance.measured import ORACLES, cells, document
 from generate.surprise import answered
 from generate.surprises import SURPRISES
+from optional_packages import import_or_skip
 from supremum.formats import as_format
 from supremum.operations import as_operation
 from supremum.rules.registry import FOLLOWING, HOMES
@@ -77,7 +78,7 @@ def test_jax_does_so(rules, surprise):
 
 @_of("torch")
 def test_torch_does_so(rules, surprise):
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    torch = import_or_skip("torch")
     operands = [torch.ones(1, dtype=getattr(torch, x)) if isinstance(x, str) else x for x in surprise.operands]
     names = {"equal": "eq", "not_equal": "ne", "less": "lt"}
     function = getattr(torch, names.get(surprise.operation, surprise.operation))
@@ -88,7 +89,7 @@ def test_torch_does_so(rules, surprise):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # what becomes of the ones
 @_of("array-api")
 def test_the_strict_namespace_does_so(rules, surprise):
-    xp = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
+    xp = import_or_skip("array_api_strict")
     xp.set_array_api_strict_flags(api_version="2024.12")
     try:
         operands = [xp.ones((1,), dtype=getattr(xp, x)) if isinstance(x, str) else x for x in surprise.operands]

@@ -4,6 +4,7 @@ import numpy as np
 import optax
 import pytest
 
+from optional_packages import import_or_skip
 from supremum.mixed_precision import (
     DynamicLossScale,
     FixedLossScale,
@@ -228,7 +229,7 @@ def test_what_cannot_be_wrapped_is_refused():
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_by_one")
 def test_two_lines_with_flaxs_train_state():
-    train_state = pytest.importorskip("flax.training.train_state")
+    train_state = import_or_skip("flax.training.train_state")
     params = params_of()
     scaled = train_state.TrainState.create(apply_fn=None, params=params, tx=loss_scaled(optax.adam(1e-2), RISING))
     plain = train_state.TrainState.create(apply_fn=None, params=params, tx=optax.adam(1e-2))
@@ -241,7 +242,7 @@ def test_two_lines_with_flaxs_train_state():
 
 
 def test_two_lines_with_flaxs_nnx_optimizer():
-    nnx = pytest.importorskip("flax.nnx")
+    nnx = import_or_skip("flax.nnx")
     model = nnx.Linear(4, 3, rngs=nnx.Rngs(0))
     optimizer = nnx.Optimizer(model, loss_scaled(optax.adam(1e-2), RISING), wrt=nnx.Param)
 

@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from optional_packages import import_or_skip
 from supremum.errors import ArgumentError, OperandError
 from supremum.mixed_precision import PolicyWarning
 from supremum.training import TrainingWarning
@@ -224,7 +225,7 @@ class TestIterables:
 
 
 def test_torch_loaders_and_tensors_give_batches():
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed; its loaders are read where it is")
+    torch = import_or_skip("torch")
     loader = torch.utils.data.DataLoader(
         torch.utils.data.TensorDataset(torch.arange(6.0).reshape(6, 1), torch.arange(6)), batch_size=4
     )

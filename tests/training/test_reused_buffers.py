@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from optional_packages import import_or_skip
 from slowly import mostly_slow
 from supremum import nn
 from supremum.optimizers import SGD
@@ -39,12 +40,12 @@ KEPT = {}
 
 
 def from_torch(**options):
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed; its tensors are read where it is")
+    torch = import_or_skip("torch")
     return Buffers(make=lambda shape, dtype: torch.zeros(shape, dtype=getattr(torch, dtype)), **options)
 
 
 def bfloat16_from_torch():
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed; its tensors are read where it is")
+    torch = import_or_skip("torch")
     return Buffers(make=lambda shape, dtype: torch.zeros(shape, dtype=torch.bfloat16))
 
 

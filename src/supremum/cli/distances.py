@@ -12,22 +12,21 @@ _COLOURS = {"step0": "dim", "step1": "", "step2": "cyan", "step3": "green", "ste
 
 
 def draw_distances(found: Distances, console: Console) -> None:
-    """Draw the matrix on a console; the columns have numbers for names.
+    """Draw the matrix on a console as a triangle, like the distances between towns on a map.
+
+    Each count stands there once: a name ends its row and heads its column, so that all names have room.
 
     Args:
         found: the distances.
         console: where to.
     """
     drawn = found.drawing()
-    labels = [f"{place:2} {name}" for place, name in enumerate(found.names, 1)]
-    label = max(map(len, labels))
-    width = max(len(cell.text) for _, cells in drawn.rows for cell in cells) + 1
-    head = "".join(f"{place:>{width}}" for place in range(1, len(labels) + 1))
-    lines = [Text(drawn.title, style="bold"), Text(), Text(f"{'':{label}}{head}", style="bold")]
-    for name, (_, cells) in zip(labels, drawn.rows, strict=True):
-        line = Text(f"{name:{label}}", style="bold")
-        for cell in cells:
-            line.append(f"{cell.text:>{width}}", style=f"not bold {_COLOURS[cell.style]}".strip())
-        lines.append(line)
+    width = max(len(cell.text) for _, cells in drawn.rows for cell in cells)
+    lines = [Text(drawn.title, style="bold"), Text("Each name ends its row and heads its column."), Text()]
+    for place, (name, (_, cells)) in enumerate(zip(found.names, drawn.rows, strict=True)):
+        line = Text()
+        for cell in cells[:place]:
+            line.append(f"{cell.text:>{width}} ", style=_COLOURS[cell.style])
+        lines.append(line.append(name, style="bold"))
     for line in lines:
         console.print(line, soft_wrap=True, highlight=False)

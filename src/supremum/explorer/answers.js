@@ -1,9 +1,17 @@
 // Looking up what was decided. No rule is here: every answer and every sentence is a place in the data.
 "use strict";
 
+// Numbers that are stored as steps from each to the next.
+function summed(steps) {
+  let sum = 0;
+  return steps.map((step) => (sum += step));
+}
+
 class Decided {
   constructor(data) {
     this.data = data;
+    this.tables = data.tables.map((table) => table.map(summed));
+    this.columns = data.cells.map(summed); // of each cell the result, the text and the paths of two operands
     this.rules = new Map(data.rules.map((rules) => [rules.name, rules]));
     this.operations = new Map(data.operations.map(([name], place) => [name, place]));
     this.question = data.operations[0][0];
@@ -30,15 +38,16 @@ class Decided {
     if (this.isWhole(operation)) {
       const question = questions[operation];
       const [a, b] = operands.map((operand) => this.row(question, operand));
-      return operands.length === 1 ? question.alone[a] : this.data.tables[question.table][a][b];
+      return operands.length === 1 ? question.alone[a] : this.tables[question.table][a][b];
     }
     const [a, b] = operands.map(({ place }) => sorts[place]);
-    return this.data.tables[operations[this.operations.get(operation) - 1]][a][b];
+    return this.tables[operations[this.operations.get(operation) - 1]][a][b];
   }
 
   answer(rulesName, operation, operands) {
     const rules = this.rules.get(rulesName);
-    const [result, text, ...paths] = this.data.cells[this.cell(rules, operation, operands)];
+    const cell = this.cell(rules, operation, operands);
+    const [result, text, ...paths] = this.columns.map((column) => column[cell]);
     const [name, dtype, account, category] = this.data.results[result];
     const climbed = paths.map((path) => this.data.paths[path]);
     const fill = { "\x05": dtype, "\x06": operation };

@@ -6,6 +6,7 @@ import gc
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
+from itertools import pairwise
 from multiprocessing import get_context
 from typing import Any, NamedTuple
 
@@ -76,11 +77,11 @@ def explorer_data(
     return _names(operations) | {
         "rules": rules,
         "inForce": canonical_name(FOLLOWS_JAX),
-        "tables": tables.all,
+        "tables": [[_steps(row) for row in table] for table in tables.all],
         "results": [(*shown, _category(shown[1])) for shown in answers.results],
         "texts": answers.texts,
         "paths": answers.paths,
-        "cells": answers.cells,
+        "cells": [_steps(column) for column in zip(*answers.cells, strict=True)],
         "numbers": _cuts(classes),
         "differences": {name: tuple(each)[:2] for name, each in DIFFERENCES.items()},
         "differing": _differing([shown[1] for shown in answers.results]),
@@ -147,6 +148,11 @@ def _rules(name: str, asked: _Asked, answers: Answers, tables: _Tables) -> dict[
         "sorts": distinct(rules, TYPES)[1],
         "operations": [tables.place(table, cells) for table in asked.tables],
     }
+
+
+def _steps(numbers: Sequence[int]) -> list[int]:
+    """Numbers as steps from each to the next, the first from 0: neighbours are alike, and steps pack to two thirds."""
+    return [after - before for before, after in pairwise((0, *numbers))]
 
 
 def _names(operations: Sequence[str]) -> dict[str, Any]:

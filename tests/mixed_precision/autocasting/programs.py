@@ -1,10 +1,22 @@
 """Programs of two float32 matrices, `w` of 8 x 8 and `x` of 4 x 8, that give a scalar: one per corner of JAX."""
 
+from contextlib import nullcontext
+
 import jax
 import jax.numpy as jnp
+import pytest
 from jax import lax
 
+from supremum.mixed_precision import UncastProductsWarning
+
 PROGRAMS = {}
+LEFT = {"with_backward_rule": "^autocast left 1 of 2 products in float32, inside 'backward_rule'"}
+"""What autocast warns of, by the program: it leaves the products of functions with a derivative rule of their own."""
+
+
+def warns_of_left(name):
+    """A context in which autocast must warn if it leaves products of this program."""
+    return pytest.warns(UncastProductsWarning, match=LEFT[name]) if name in LEFT else nullcontext()
 
 
 def program(function):
