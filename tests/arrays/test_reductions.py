@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import supremum
+from optional_packages import import_or_skip
 from slowly import slow
 from supremum import PromotionError, explain, use_rules
 from supremum.arrays import RuntimeDtypeError, namespace
@@ -150,7 +151,7 @@ def test_jax_follows_its_flag_at_each_call():
 
 def _live(framework):
     if framework == "torch":
-        torch = pytest.importorskip("torch")
+        torch = import_or_skip("torch")
         return torch, lambda x, dtype: torch.asarray(x).to(getattr(torch, dtype)), lambda x: x.to(torch.float64).numpy()
     module = np if framework == "numpy" else jnp
     return module, lambda x, dtype: module.asarray(x).astype(dtype), lambda x: np.asarray(x, "float64")

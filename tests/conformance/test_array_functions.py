@@ -11,6 +11,7 @@ import pytest
 from conformance import array_judge as judge
 from conformance.array_departures import ARRAY_DEPARTURES, FOREIGN
 from conformance.measured import document
+from optional_packages import import_or_skip
 from slowly import slow
 from supremum import explain, get_rules
 from supremum.formats import as_format
@@ -92,7 +93,7 @@ def test_every_cell_of_the_standard():
 
 
 def test_every_cell_of_the_installed_torch():
-    pytest.importorskip("torch")
+    import_or_skip("torch")
     answers, accumulates = judge.live(judge.torch_asked())
     assert {operation for operation, *_ in answers} == {*REDUCTIONS, *WHOLE}
     counts = _compared("torch", answers)
