@@ -12,6 +12,7 @@ import importlib
 import inspect
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Hashable
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -26,7 +27,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
-class Block:
+class Block(ABC):
     """What one block puts in force.
 
     Args:
@@ -42,9 +43,9 @@ class Block:
         self.outer: Self | None = outer
         self.key = key
 
+    @abstractmethod
     def within(self, outer: Any) -> Self:
         """The same block inside another one."""
-        raise NotImplementedError
 
 
 B = TypeVar("B", bound=Block)
