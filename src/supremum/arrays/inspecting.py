@@ -29,7 +29,7 @@ def _row(value: Any) -> Format:
     return as_format(value.dtype if library_of(value) is not None else value)
 
 
-def isdtype(home: Backend, dtype: Any, kind: Any) -> bool:  # noqa: ARG001
+def isdtype(home: Backend, dtype: Any, kind: Any) -> bool:  # noqa: ARG001 (a function of a namespace)
     """Whether a dtype is of a kind.
 
     Args:
@@ -189,7 +189,7 @@ class NamespaceInfo:
         """All places they can be put in."""
         return list(self._home.xp.__array_namespace_info__().devices())
 
-    def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:  # noqa: ARG002
+    def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:  # noqa: ARG002 (the standard's signature)
         """The dtypes that arrays have where none is given, by the rules in force.
 
         Args:
@@ -202,7 +202,7 @@ class NamespaceInfo:
             "indexing": as_format(self._home.xp.__array_namespace_info__().default_dtypes()["indexing"]).dtype,
         }
 
-    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:  # noqa: ARG002
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:  # noqa: ARG002 (likewise)
         """The dtypes of the standard that arrays can have now, by name.
 
         Args:

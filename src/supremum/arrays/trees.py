@@ -29,7 +29,7 @@ class _AfterJax(importlib.abc.MetaPathFinder):
     Without it an array made before JAX was imported would be no argument of the first jitted function.
     """
 
-    def find_spec(self, fullname: str, *others: Any) -> importlib.machinery.ModuleSpec | None:  # noqa: ARG002
+    def find_spec(self, fullname: str, *_: Any) -> importlib.machinery.ModuleSpec | None:
         """The spec of JAX; None for any other module."""
         if fullname != "jax":
             return None

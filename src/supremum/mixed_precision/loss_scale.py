@@ -152,7 +152,7 @@ class FixedLossScale(LossScale):
         """The state before the first step."""
         return initial_state(self.loss_scale_value)
 
-    def update(self, state: LossScaleState, finite: jax.Array) -> LossScaleState:  # noqa: ARG002
+    def update(self, state: LossScaleState, finite: jax.Array) -> LossScaleState:  # noqa: ARG002 (this scale is fixed)
         """The same state."""
         return as_state(state)
 

@@ -218,7 +218,7 @@ class IterableData:
             raise ArgumentError("the data gave no batch")
         return self._peeked
 
-    def epoch(self, shuffler: Shuffler | None, *, on_host: bool = False) -> Iterator[Part]:  # noqa: ARG002 (the data shuffles, or not; what it gives is cut by who takes it)
+    def epoch(self, shuffler: Shuffler | None, *, on_host: bool = False) -> Iterator[Part]:  # noqa: ARG002 (the data shuffles itself)
         """The next batches."""
         if isinstance(self._batches, Sized):
             self._warn_of_repetition(len(self._batches))
