@@ -13,18 +13,8 @@ from supremum.rules.registry import HOMES
 from supremum.tables import ALL_TYPES, STANDARD_TYPES
 
 RULE_SETS = list(HOMES)
-LATTICES = [
-    "jax-x64",
-    "jax-x32",
-    "jax-explicit-x64",
-    "jax-strict-x64",
-    "jax-strict-x32",
-    "jax-strict-explicit-x64",
-    "tf-rfc-none",
-    "tf-off",
-    "tf-all",
-    "array-api",
-]
+OF_JAX = ("jax-x64", "jax-x32", "jax-explicit-x64", "jax-strict-x64", "jax-strict-x32", "jax-strict-explicit-x64")
+LATTICES = [*OF_JAX, "tf-rfc-none", "tf-off", "tf-all", "array-api"]
 FORMAT_NAMES = [row.name for row in FORMATS]
 
 
@@ -96,15 +86,7 @@ def test_the_edges_of_a_lattice_rule_set_are_those_it_is_made_of(rules):
 
 def test_lattice_rule_sets_are_those_known():
     found = {name for name in RULE_SETS if isinstance(get_rules(name), LatticeRuleSet)}
-    assert {
-        "jax-x64",
-        "jax-x32",
-        "jax-explicit-x64",
-        "jax-strict-x64",
-        "jax-strict-x32",
-        "jax-strict-explicit-x64",
-        "array-api",
-    } <= found
+    assert {*OF_JAX, "array-api"} <= found
     assert {"bcomplex32", "complex32"} == set(order_of("jax-x64").left_out)
 
 

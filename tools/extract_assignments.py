@@ -24,8 +24,6 @@ import json
 import operator
 import os
 import re
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -34,7 +32,7 @@ from extract_oracles import PADDLE_CODES, SCALARS, TARGET, dump, tables
 from oracle_keras import CODES as KERAS_CODES
 from oracle_numpy_legacy import CODES as NUMPY_CODES
 from oracle_tensorflow import CODES as TENSORFLOW_CODES
-from oracle_tensorflow import MODES
+from oracle_tensorflow import MODES, by_mode
 
 NUMBERS: tuple[Any, ...] = (True, -1, 1000, 2**40, 1.5, 70000.0, 1e300, float("inf"), 1.5j)
 """Asked about the value that they have afterwards."""
@@ -286,15 +284,11 @@ def measure_tensorflow(mode: str) -> dict[str, Any]:
 
 
 def tensorflow() -> dict[str, Any]:
-    """TensorFlow as shipped: a mode cannot be left, so that each is measured in a process of its own."""
-    modes = {}
-    for mode in MODES:
-        ran = subprocess.run([sys.executable, __file__, mode], stdout=subprocess.PIPE, check=True)
-        modes[mode] = json.loads(ran.stdout.splitlines()[-1])
-    versions = {document.pop("version") for document in modes.values()}
+    """TensorFlow as shipped, mode by mode."""
+    version, modes = by_mode(__file__)
     return {
         "framework": "tensorflow",
-        "version": versions.pop(),
+        "version": version,
         "codes": TENSORFLOW_CODES,
         "refusals": REFUSALS,
         "modes": modes,

@@ -175,20 +175,30 @@ def measure(mode: str) -> dict[str, Any]:
     }
 
 
+def by_mode(program: str) -> tuple[str, dict[str, Any]]:
+    """What a program prints for each mode, and TensorFlow's version: a mode cannot be left, so each has a process.
+
+    Args:
+        program: a file of Python, which is given the name of the mode and prints JSON with the version.
+    """
+    modes = {}
+    for mode in MODES:
+        ran = subprocess.run([sys.executable, program, mode], stdout=subprocess.PIPE, check=True)
+        modes[mode] = json.loads(ran.stdout.splitlines()[-1])
+    (version,) = {document.pop("version") for document in modes.values()}
+    return version, modes
+
+
 def tensorflow() -> dict[str, Any]:
     """TensorFlow as shipped, mode by mode.
 
     Forms: "operator" and "function" are eager, and so is "numpy", for what only `tf.experimental.numpy` has;
     "result_type" is the function that the modes "all" and "safe" are made of, also asked about every triple.
     """
-    modes = {}
-    for mode in MODES:
-        ran = subprocess.run([sys.executable, __file__, mode], stdout=subprocess.PIPE, check=True)
-        modes[mode] = json.loads(ran.stdout.splitlines()[-1])
-    versions = {document.pop("version") for document in modes.values()}
+    version, modes = by_mode(__file__)
     return {
         "framework": "tensorflow",
-        "version": versions.pop(),
+        "version": version,
         "codes": CODES,
         "refusals": {sign: reason for sign, (reason, _) in REFUSALS.items()} | {"p": "python"},
         "modes": modes,

@@ -4,6 +4,8 @@ import itertools
 import operator
 import pickle
 import random
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,20 +14,19 @@ import numpy as np
 import pytest
 
 import supremum
+from conformance.assignment_judge import IN_PLACE
 from optional_packages import import_or_skip
-from slowly import mostly_slow
+from slowly import mostly_slow, slow
 from supremum import PromotionError, explain, namespace, use_rules
-from supremum.arrays import Array, InPlaceError, RuntimeDtypeError, Variable, asarray
+from supremum.arrays import Array, InPlaceError, NarrowingError, RuntimeDtypeError, Variable, asarray
 from supremum.arrays.array import wrap
 from supremum.errors import ArgumentError
 from supremum.formats import CATEGORIES, as_format
 from supremum.rules import Storing, get_rules, rule_names
 
-IN_PLACE = {
-    "add": operator.iadd, "subtract": operator.isub, "multiply": operator.imul, "divide": operator.itruediv,
-    "floor_divide": operator.ifloordiv, "remainder": operator.imod, "bitwise_and": operator.iand,
-    "bitwise_left_shift": operator.ilshift,
-}  # fmt: skip
+_IN_PLACE = (
+    "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "bitwise_and", "bitwise_left_shift",
+)  # fmt: skip
 CLASSIC = (
     "bool", "int8", "uint8", "int16", "int32", "int64", "bfloat16", "float16", "float32", "float64", "complex64",
 )  # fmt: skip
@@ -294,7 +295,7 @@ def _steps(seed):
     """(operation, which array, which other or a number), and the dtypes and values of four arrays."""
     draw = random.Random(seed)
     arrays = [(draw.choice(OFTEN), [draw.choice(VALUES) for _ in range(2)], draw.random() < 0.2) for _ in range(4)]
-    names = [*IN_PLACE, "assign", "assign", "add", "multiply"]
+    names = [*_IN_PLACE, "assign", "assign", "add", "multiply"]
     steps = [
         (
             draw.choice(names),
@@ -314,89 +315,98 @@ def _write(name, target, value):
     return IN_PLACE[name](target, value)
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
-@pytest.mark.parametrize("seeds", [range(60), pytest.param(range(60, 1500), marks=pytest.mark.slow)])
-def test_random_programs_beside_numpy(seeds):
+class Beside(NamedTuple):
+    """A library beside which programs run, as tests ask it.
+
+    Args:
+        made: an array of values in a dtype.
+        copy: a copy of an array.
+        raised: what it raises where it does not store.
+        refused: what is raised of our arrays there.
+        same: whether two arrays are.
+        loses: whether storing what a step gives, in an array with these values, changes it.
+    """
+
+    made: Callable[..., object]
+    copy: Callable[..., object]
+    raised: tuple[type[Exception], ...]
+    refused: tuple[type[Exception], ...]
+    same: Callable[..., bool]
+    loses: Callable[..., bool]
+
+
+def _beside_numpy():
+    return Beside(
+        made=lambda dtype, values, single: np.array(values, dtype)[0:1] if single else np.array(values, dtype),
+        copy=np.copy,
+        raised=(TypeError, OverflowError, ValueError),
+        refused=(InPlaceError, PromotionError, ArgumentError, ValueError),
+        same=lambda a, b: a.tobytes() == b.tobytes(),
+        loses=lambda name, before, value: _loses(_exact(name, before, value), before.dtype),
+    )
+
+
+def _beside_torch():
+    torch = import_or_skip("torch")
+
+    def loses(name, before, value):
+        exact = torch.as_tensor(value) if name == "assign" else _NEW[name](before, value)
+        kept = before.numpy().dtype
+        return _loses(exact.numpy(), kept) or _loses(np.asarray(value), kept)
+
+    return Beside(
+        made=lambda dtype, values, single: torch.tensor(values[0] if single else values, dtype=getattr(torch, dtype)),
+        copy=torch.clone,
+        raised=(TypeError, RuntimeError, ValueError),
+        refused=(InPlaceError, PromotionError, ArgumentError, RuntimeError, RuntimeDtypeError, NarrowingError),
+        same=lambda a, b: torch.equal(a.nan_to_num(), b.nan_to_num()),
+        loses=loses,
+    )
+
+
+def _check_programs(rules, library, seeds):
     stored = refused = lost = 0
-    with use_rules("numpy"):
+    with use_rules(rules):
         for seed in seeds:
             arrays, steps = _steps(seed)
-            theirs = [
-                np.array(values, dtype)[0:1] if single else np.array(values, dtype) for dtype, values, single in arrays
-            ]
-            ours = [wrap(each.copy()) for each in theirs]
+            theirs = [library.made(*each) for each in arrays]
+            ours = [wrap(library.copy(each)) for each in theirs]
             for name, i, number, j in steps:
-                before = theirs[i].copy()
+                before = library.copy(theirs[i])
                 value = theirs[j] if number is None else number
                 try:
                     _write(name, theirs[i], value)
                     happened = True
-                except (TypeError, OverflowError, ValueError):
+                except library.raised:
                     theirs[i][...] = before
                     happened = False
                 try:
                     _write(name, ours[i], ours[j] if number is None else number)
                     assert happened, (seed, name, before, value)
-                    assert theirs[i].tobytes() == ours[i].unwrap().tobytes(), (seed, name, before, value)
+                    assert library.same(theirs[i], ours[i].unwrap()), (seed, name, before, value, theirs[i], ours[i])
                     stored += 1
-                except (InPlaceError, PromotionError, ArgumentError, ValueError):
-                    assert ours[i].unwrap().tobytes() == before.tobytes()
+                except library.refused:
+                    assert library.same(ours[i].unwrap(), before)
                     if happened:
-                        assert _loses(_exact(name, before, value), before.dtype), (seed, name, before, value)
+                        assert library.loses(name, before, value), (seed, name, before, value)
                         theirs[i][...] = before
                         lost += 1
                     refused += 1
     assert min(stored, refused, lost) > len(seeds) / 4
 
 
-@pytest.mark.parametrize("seeds", [range(40), pytest.param(range(40, 800), marks=pytest.mark.slow)])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+@pytest.mark.parametrize("seeds", [range(60), slow(range(60, 1500))])
+def test_random_programs_beside_numpy(seeds):
+    _check_programs("numpy", _beside_numpy(), seeds)
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("seeds", [range(40), slow(range(40, 800))])
 def test_random_programs_beside_torch(seeds):
-    torch = import_or_skip("torch")
-    stored = refused = lost = 0
-    with use_rules("torch"):
-        for seed in seeds:
-            arrays, steps = _steps(seed)
-            theirs = [
-                torch.tensor(values[0] if single else values, dtype=getattr(torch, dtype))
-                for dtype, values, single in arrays
-            ]
-            ours = [wrap(each.clone()) for each in theirs]
-            for name, i, number, j in steps:
-                before = theirs[i].clone()
-                value = theirs[j] if number is None else number
-                try:
-                    _write(name, theirs[i], value)
-                    happened = True
-                except (TypeError, RuntimeError, ValueError):
-                    theirs[i].copy_(before)
-                    happened = False
-                try:
-                    _write(name, ours[i], ours[j] if number is None else number)
-                    assert happened, (seed, name, before, value)
-                    same = torch.equal(theirs[i].nan_to_num(), ours[i].unwrap().nan_to_num())
-                    assert same, (seed, name, before, value, theirs[i], ours[i])
-                    stored += 1
-                except (
-                    InPlaceError,
-                    PromotionError,
-                    ArgumentError,
-                    RuntimeError,
-                    RuntimeDtypeError,
-                    supremum.arrays.NarrowingError,
-                ):
-                    assert torch.equal(ours[i].unwrap().nan_to_num(), before.nan_to_num())
-                    if happened:
-                        exact = torch.as_tensor(value) if name == "assign" else _NEW[name](before, value)
-                        kept = before.numpy().dtype
-                        is_lost = _loses(exact.numpy(), kept) or _loses(np.asarray(value), kept)
-                        assert is_lost, (seed, name, before, value)
-                        theirs[i].copy_(before)
-                        lost += 1
-                    refused += 1
-    assert min(stored, refused, lost) > len(seeds) / 4
+    _check_programs("torch", _beside_torch(), seeds)
 
 
 def test_formats_of_ml_dtypes_are_stored_in_as_well():

@@ -12,6 +12,7 @@ import pytest
 
 from arrays import calls
 from arrays.calls import BINARY, CLASSIC, OPERATORS, REFUSED
+from conformance.assignment_judge import IN_PLACE
 from supremum import OperandError, PromotionError, explain, get_rules, use_rules
 from supremum.arrays import Array, InPlaceError, RuntimeDtypeError, asarray, ops
 from supremum.arrays.array import wrap
@@ -22,12 +23,6 @@ from supremum.operands import as_operand
 RULES = ("numpy", "jax-x64", "torch", "tf-rfc-safe")
 IN_FULL = ("add", "divide", "pow", "less", "bitwise_and")
 SYMBOLS = {name: function for name, function in OPERATORS.items() if name in BINARY}
-IN_PLACE = {
-    "add": operator.iadd, "subtract": operator.isub, "multiply": operator.imul, "divide": operator.itruediv,
-    "floor_divide": operator.ifloordiv, "remainder": operator.imod, "pow": operator.ipow, "bitwise_and": operator.iand,
-    "bitwise_or": operator.ior, "bitwise_xor": operator.ixor, "bitwise_left_shift": operator.ilshift,
-    "bitwise_right_shift": operator.irshift,
-}  # fmt: skip
 every_rule_set = pytest.mark.parametrize("rules", RULES)
 
 

@@ -1,7 +1,6 @@
 """What every operation gives for every pair of PyTorch's tensors, and tensors on either side of an `Array`."""
 
 import itertools
-import operator
 
 import jax
 import numpy as np
@@ -20,6 +19,7 @@ from arrays.calls import (
     UNARY,
 )
 from arrays.departures import TORCH_LACKS
+from conformance import assignment_judge
 from conformance import torch_judge as judge
 from slowly import mostly_slow
 from supremum import OperandError, PromotionError, explain, get_rules, use_rules
@@ -35,9 +35,7 @@ ARRAYS = {name: wrap(torch.ones(1, dtype=judge.DTYPES[name])) for name in NAMES}
 ZERO_D = {name: wrap(torch.ones((), dtype=judge.DTYPES[name])) for name in NAMES}
 RULES = ("torch", "numpy", "jax-x64", "tf-rfc-safe")
 IN_FULL = ("add", "divide", "pow", "less", "bitwise_and")
-IN_PLACE = {
-    "add": operator.iadd, "multiply": operator.imul, "divide": operator.itruediv, "bitwise_and": operator.iand
-}  # fmt: skip
+IN_PLACE = ("add", "multiply", "divide", "bitwise_and")
 SYMBOLS = {name: function for name, function in OPERATORS.items() if name in BINARY}
 
 
@@ -181,7 +179,7 @@ def test_assigning_to_tensors_keeps_their_dtype_or_raises(rules):
             for target, value in ((plain, other), (array, other), (array, other.unwrap())):
                 keeps = said != LACKING and bool(explain(ARRAYS[a], other, operation=name, into=ARRAYS[a]))
                 try:
-                    result = IN_PLACE[name](target, value)
+                    result = assignment_judge.IN_PLACE[name](target, value)
                 except (PromotionError, InPlaceError, RuntimeDtypeError):
                     refused += 1
                     if keeps:
