@@ -1,6 +1,6 @@
 """Autocast: running a JAX function in mixed precision without editing it."""
 
-from supremum.mixed_precision.autocasting.left_products import LeftIn, Products, UncastProductsWarning
+from supremum.mixed_precision.autocasting.left_products import ProductCounts, UncastFunction, UncastProductsWarning
 from supremum.mixed_precision.autocasting.operations import OPERATIONS, Row, register_operation
 from supremum.mixed_precision.autocasting.report import AutocastReport, AutocastRow
 from supremum.mixed_precision.autocasting.transform import AutocastFunction, autocast
@@ -10,9 +10,9 @@ __all__ = [
     "AutocastFunction",
     "AutocastReport",
     "AutocastRow",
-    "LeftIn",
-    "Products",
+    "ProductCounts",
     "Row",
+    "UncastFunction",
     "UncastProductsWarning",
     "autocast",
     "register_operation",

@@ -28,7 +28,7 @@ class UncastProductsWarning(PolicyWarning):
 
 
 @dataclass(frozen=True, slots=True)
-class LeftIn:
+class UncastFunction:
     """A function in which autocast left products.
 
     Args:
@@ -56,8 +56,8 @@ class LeftIn:
 
 
 @dataclass(frozen=True, slots=True)
-class Products:
-    """The products of a program.
+class ProductCounts:
+    """How many products a program has, and how many autocast left in which functions.
 
     Args:
         count: how many there are, on floats that autocast casts.
@@ -66,7 +66,7 @@ class Products:
     """
 
     count: int
-    left: tuple[tuple[LeftIn, int], ...]
+    left: tuple[tuple[UncastFunction, int], ...]
     compute_dtype: str
 
     def describe(self) -> str:
@@ -103,11 +103,11 @@ class Products:
             )
 
 
-def _leaving(left: Iterable[LeftIn]) -> dict[str, str]:
+def _leaving(left: Iterable[UncastFunction]) -> dict[str, str]:
     return {each.leave: DECLARED for each in left}
 
 
-def products_of(rewritten: Rewritten, judge: AutocastJudge) -> Products:
+def count_products(rewritten: Rewritten, judge: AutocastJudge) -> ProductCounts:
     """The products of a rewritten program.
 
     Args:
@@ -118,15 +118,15 @@ def products_of(rewritten: Rewritten, judge: AutocastJudge) -> Products:
     compute = str(judge.settings.compute_dtype(()))
     given = open_jaxpr(rewritten.function).invars
     if not found.count and found.wide and any(_is_wide(foreign(var.aval)) for var in given):
-        left = [(LeftIn("", "", "", dtype, (), "", ""), count) for dtype, count in found.wide.items()]
-        return Products(found.wide.total(), tuple(left), compute)
-    return Products(found.count, tuple(found.left.items()), compute)
+        left = [(UncastFunction("", "", "", dtype, (), "", ""), count) for dtype, count in found.wide.items()]
+        return ProductCounts(found.wide.total(), tuple(left), compute)
+    return ProductCounts(found.count, tuple(found.left.items()), compute)
 
 
 _said: set[tuple[object, str]] = set()
 
 
-def warn_of_left(function: Callable[..., Any], products: Products) -> None:
+def warn_of_left(function: Callable[..., Any], products: ProductCounts) -> None:
     """Warn of products that were left, once for each function that is written somewhere and what is said about it.
 
     Args:
@@ -148,7 +148,7 @@ class _Found:
     """How many products there are, how many of them were left in which functions, and those of wider floats."""
 
     count: int
-    left: Counter[LeftIn]
+    left: Counter[UncastFunction]
     wide: Counter[str]
 
 
@@ -216,7 +216,7 @@ class _Search:
             if self._is_product(equation):
                 product = _product(equation)
                 if self._is_left(equation, inner) and not (closed is not None and made_by_jax):
-                    left = _left_in(outermost, closed, enter, equation)
+                    left = _uncast_function(outermost, closed, enter, equation)
                     product = replace(product, left=Counter({left: 1}))
                 found.append(product)
             elif self._asked(equation) == DECLARED:
@@ -254,7 +254,7 @@ class _Search:
         return tuple(dict.fromkeys(each for each in (*outer, *scopes) if each in marks))
 
     def _sum(self, found: Sequence[_Found]) -> _Found:
-        left, wide = Counter[LeftIn](), Counter[str]()
+        left, wide = Counter[UncastFunction](), Counter[str]()
         for each in found:
             left.update(each.left)
             wide.update(each.wide)
@@ -276,13 +276,15 @@ def _is_wide(dtype: DType | None) -> bool:
     return row is not None and row.kind is Kind.FLOAT and row.bits > _FLOAT32.bits
 
 
-def _left_in(outermost: JaxprEqn, closed: JaxprEqn | None, enter: tuple[str, ...], product: JaxprEqn) -> LeftIn:
+def _uncast_function(
+    outermost: JaxprEqn, closed: JaxprEqn | None, enter: tuple[str, ...], product: JaxprEqn
+) -> UncastFunction:
     call = closed or outermost
     primitive = call.primitive.name
     function = callees(call)[0].jaxpr
     name = name_of_call(call) or function_name(function)
     known = outermost.primitive.name in WRITTEN_FOR_DTYPES
-    return LeftIn(
+    return UncastFunction(
         function=name if closed is None else f"{primitive} of {name}",
         defined=function_place(function),
         called=user_place(call),

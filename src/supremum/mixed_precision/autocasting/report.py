@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from supremum.mixed_precision.autocasting.castable import castable
-from supremum.mixed_precision.autocasting.left_products import Products
+from supremum.mixed_precision.autocasting.left_products import ProductCounts
 from supremum.render import aligned
 from supremum.tracing import Entry, Rewritten, callees, line_of
 
@@ -48,7 +48,7 @@ class AutocastReport:
     """
 
     rows: tuple[AutocastRow, ...]
-    products: Products
+    products: ProductCounts
 
     def summary(self) -> str:
         """One line per dtype, with the operations that run in it, and a last one of products that were left alone."""
@@ -84,7 +84,7 @@ class AutocastReport:
         return "\n".join([aligned((titles, *lines)), *filter(None, [self.products.describe()])])
 
 
-def report_of(rewritten: Rewritten, products: Products) -> AutocastReport:
+def report_of(rewritten: Rewritten, products: ProductCounts) -> AutocastReport:
     """The report about a rewritten program."""
     merged: dict[tuple[str, ...], list[tuple[int, int | None]]] = {}
     for entry, scopes, line, trips in _entries(rewritten, (), "", 1):

@@ -16,7 +16,7 @@ from jax.extend.core import jaxpr_as_fun
 from supremum.errors import ArgumentError
 from supremum.formats import as_format
 from supremum.mixed_precision.autocasting.judge import DECIDED_SCOPE, DISABLED_SCOPE, KEEP_CALL, AutocastJudge, Context
-from supremum.mixed_precision.autocasting.left_products import Products, products_of, warn_of_left
+from supremum.mixed_precision.autocasting.left_products import ProductCounts, count_products, warn_of_left
 from supremum.mixed_precision.autocasting.operations import OPERATIONS, Row
 from supremum.mixed_precision.autocasting.report import AutocastReport, report_of
 from supremum.mixed_precision.autocasting.settings import Settings, as_settings
@@ -85,7 +85,7 @@ class AutocastFunction(Generic[P, R]):
 
     def _rewritten(
         self, args: Any, kwargs: Any
-    ) -> tuple[Any, list[Any], Callable[[Sequence[Any]], Any], Rewritten, Products]:
+    ) -> tuple[Any, list[Any], Callable[[Sequence[Any]], Any], Rewritten, ProductCounts]:
         """The function traced and rewritten, its array arguments, what puts its results together, and its products."""
         leaves, tree = jax.tree.flatten((args, kwargs))
         arrays, with_arrays = _split(leaves)
@@ -111,7 +111,7 @@ class AutocastFunction(Generic[P, R]):
             [value(atom.aval).dtype for atom in closed.jaxpr.outvars],
         )
         self._settings.check(rewritten)
-        products = products_of(rewritten, judge)
+        products = count_products(rewritten, judge)
         warn_of_left(self._function, products)
 
         def put(results: Sequence[Any]) -> Any:
