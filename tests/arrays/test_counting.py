@@ -11,6 +11,7 @@ import supremum
 from supremum import asarray, count_conversions, ops
 from supremum.arrays import Total
 from supremum.decisions import PromotionError
+from turns import ORDERS, take_turns
 
 
 def _a(dtype, count=10, library="numpy"):
@@ -125,3 +126,22 @@ def test_results_are_the_same_while_counted():
     with count_conversions():
         counted = a + b
     assert repr(plain) == repr(counted)
+
+
+def test_conversions_are_counted_by_the_task_that_counts_in_any_order():
+    a, b = supremum.asarray(np.ones(2, "int8")), supremum.asarray(np.ones(2, "float32"))
+    for order in ORDERS:
+
+        def task(number):
+            async def run(step):
+                with count_conversions() as counts:
+                    for _ in range(3):
+                        for _ in range(number):
+                            _ = a + b
+                        await step()
+                _ = a + b
+                assert [total.count for _, total in counts] == [3 * number]
+
+            return run
+
+        take_turns(order, [task(1), task(2)])
