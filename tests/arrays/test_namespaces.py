@@ -73,7 +73,6 @@ VECTORS = {
     "outer": lambda xp, a, b: xp.linalg.outer(a, b),
     "cross": lambda xp, a, b: xp.linalg.cross(a, b),
 }
-DECIDES = dict.fromkeys(["tensordot", "vecdot", "matmul", "@", "outer", "cross"], "multiply") | {"where": "where"}
 WITHOUT_KERNEL = (RuntimeDtypeError, RuntimeError, TypeError, ValueError)
 
 
@@ -91,14 +90,15 @@ def test_every_pair_of_dtypes_is_brought_together_as_the_rules_decide(xp, rules)
 def _check_pairs(xp, name, rules, step):
     pairs = list(itertools.product(CLASSIC, repeat=2))[::step]
     vectors = {dtype: xp.asarray(np.ones(3), dtype=dtype) for dtype in CLASSIC}
-    computed = 0
+    accepted = computed = 0
     with use_rules(rules):
         for a, b in pairs:
-            decision = explain(vectors[a], vectors[b], operation=DECIDES.get(name))
+            decision = explain(vectors[a], vectors[b], operation=name.replace("@", "matmul"))
             if not decision:
                 with pytest.raises(PromotionError, match=re.escape(f"{name.replace('@', 'matmul')}({a}, {b})")):
                     VECTORS[name](xp, vectors[a], vectors[b])
                 continue
+            accepted += 1
             try:
                 result = VECTORS[name](xp, vectors[a], vectors[b])
             except WITHOUT_KERNEL:  # bool and unsigned products of torch, bools subtracted
@@ -110,7 +110,7 @@ def _check_pairs(xp, name, rules, step):
             assert (result.dtype, result.weak_type) == (decision.dtype, decision.weak), (a, b)
             expected = VECTORS[name](namespace("numpy"), *(np.ones(3, decision.dtype),) * 2)
             np.testing.assert_array_equal(np.asarray(result, np.complex128), np.asarray(expected, np.complex128))
-    assert computed > len(pairs) / 8
+    assert computed > accepted / 2 > 1 / 2
 
 
 def test_what_is_searched_solved_and_clipped_is_brought_together(xp):
