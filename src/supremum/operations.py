@@ -55,6 +55,14 @@ class Operation:
     aliases: tuple[str, ...] = ()
     types_only: bool = False
 
+    @property
+    def gives_negative(self) -> bool:
+        """Whether operands that are never negative may have a negative result, which unsigned integers wrap around."""
+        return self.name in _GIVING_NEGATIVE
+
+
+_GIVING_NEGATIVE = ("subtract", "negative", "bitwise_invert")
+
 
 def _rows(
     names: str, arity: int | None, result: Result, accepts: tuple[str, ...], **aliases: tuple[str, ...]

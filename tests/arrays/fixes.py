@@ -1,0 +1,193 @@
+"""Refused calls, their fixes typed as a user would, and what should come out; no rule of its own."""
+
+import collections
+import itertools
+
+import jax.numpy as jnp
+import numpy as np
+
+import supremum
+from arrays import calls
+from supremum import PromotionError
+from supremum.arrays import RuntimeDtypeError
+from supremum.arrays.array import wrap
+from supremum.arrays.backends import backend_named
+from supremum.arrays.operators import APPLIED
+from supremum.errors import SupremumError
+from supremum.formats import FORMATS, as_format
+from supremum.operands import as_operand
+
+NUMBERS = {"True": True, "1": 1, "-1": -1, "2.5": 2.5, "1j": 1j, "300": 300, "2**40": 2**40, "1e300": 1e300}
+
+
+def values(row, position):
+    """Small numbers that a format holds, as one of its NumPy arrays: others on the left than on the right."""
+    left = position == 0
+    if not row.zero:
+        return np.array([1, 2, 4, 2] if left else [2, 1, 2, 4], "float32").astype(row.dtype)
+    real = np.clip(np.array([0, 1, 2, 3] if left else [1, 2, 0, 3], "float64"), float(row.min), float(row.max))
+    if row.category != "complex":
+        return real.astype("float32").astype(row.dtype)
+    return (real + 1j * np.array([1, 0, 2, 1] if left else [0, 1, 1, 2])).astype("complex64").astype(row.dtype)
+
+
+def arrays_of(library, position, *, zero_d=False, names=None):
+    """By name, arrays of a library in every format that it holds now."""
+    backend, found = backend_named(library), {}
+    for row in FORMATS:
+        if names is None or row.name in names:
+            host = values(row, position)
+            try:
+                raw = backend.asarray(np.asarray(host[2]) if zero_d else host)
+            except SupremumError:
+                continue
+            found[row.name + ("[]" if zero_d else "")] = raw
+    return found
+
+
+def exactly(value):
+    """What an array or number holds, in float64 or complex128."""
+    if isinstance(value, (bool, int, float, complex)):
+        return np.asarray(value, complex if isinstance(value, complex) else float)
+    array = wrap(value)
+    host = np.asarray(array.backend.numpy(array.unwrap()))
+    if as_format(host.dtype).category == "complex":
+        return host.astype("complex64" if not as_format(host.dtype).is_builtin else host.dtype).astype("complex128")
+    return (host if as_format(host.dtype).is_builtin else host.astype("float32")).astype("float64")
+
+
+LOSSES = {
+    "l1_loss": lambda a, b: abs(a - b),
+    "mse_loss": lambda a, b: (a - b) ** 2,
+    "huber_loss": lambda a, b: np.where(abs(a - b) <= 1, (a - b) ** 2 / 2, abs(a - b) - 0.5),
+    "poisson_nll_loss": lambda a, b: np.exp(a) - b * a,
+    "where": lambda a, b: a,
+}
+
+
+def meant(name, operands):
+    """The result in the numbers of mathematics; NaN where it has none."""
+    function = LOSSES.get(name)
+    if function is None:
+        row = APPLIED[name].operation
+        function = next(getattr(np, each) for each in (name, *row.aliases) if hasattr(np, each))
+    if name.startswith("bitwise"):
+        operands = [np.asarray(each.real).astype("int64") for each in operands]
+    try:
+        return np.asarray(function(*operands))
+    except TypeError:  # of complex numbers without an order, and others that NumPy has no function of
+        return np.nan + operands[0]
+
+
+class Typed:
+    """A fix, typed.
+
+    Args:
+        name: of the operation.
+        bound: what the user has, by letter.
+        fix: the fix.
+    """
+
+    def __init__(self, name, bound, fix):
+        self.name = name
+        self.bound = bound
+        self.written = fix.expressions()
+        torch = __import__("torch") if any(".to(torch" in text for text in self.written.values()) else None
+        known = {"np": np, "jnp": jnp, "supremum": supremum, "torch": torch} | bound
+        self.operands = [eval(self.written[x], known) if x in self.written else bound[x] for x in bound]
+
+    def wrong(self, result):
+        """The first value that is not the one that is meant: it, and what is meant; None where all are right."""
+        was = [
+            exactly(value).real if ".real" in self.written.get(letter, "") else exactly(value)
+            for letter, value in self.bound.items()
+        ]
+        row = as_format(result.dtype)
+        with np.errstate(all="ignore"):
+            right, found = meant(self.name, was), exactly(result)
+            compared = np.broadcast_to(np.isfinite(right) & self._held(was), found.shape)
+            parts = (np.asarray(right, complex).real, np.asarray(right, complex).imag)
+            compared = compared & np.logical_and(*(abs(part) <= float(row.component.max) for part in parts))
+            if row.category == "integer" and not row.signed and self._is_own(row):
+                compared = compared & (parts[0] >= 0)  # it is the arithmetic of the user's own unsigned integers
+            short = row.component.bits
+            near = 0.6 if short <= 8 else 0.15 if short <= 16 else 1e-5
+            different = compared & ~(abs(found - right) <= (near * (1 + abs(right)) if row.is_inexact else 0))
+        at = np.flatnonzero(different)[:1]
+        return [(np.ravel(found)[i], np.broadcast_to(right, found.shape).ravel()[i]) for i in at] or None
+
+    def _held(self, was):
+        """Where the casts hold the values, and no number is so large that libraries differ in its powers."""
+        if self.name.startswith("logical"):
+            return True
+        near = [abs(exactly(now) - then) <= 0.1 * abs(then) for now, then in zip(self.operands, was, strict=True)]
+        is_steep = self.name.endswith("_shift") or (self.name == "pow" and any(map(np.iscomplexobj, was)))
+        return np.logical_and.reduce(np.broadcast_arrays(*near, abs(was[-1]) < 10 if is_steep else True))
+
+    def _is_own(self, row):
+        return any(hasattr(each, "dtype") and as_format(each.dtype) is row for each in self.bound.values())
+
+
+class Refusals:
+    """What became of refusals: how many, how many have a fix, and what is wrong with those that are not right.
+
+    Args:
+        rules: the rule set in force.
+        typed_once: whether what is computed alike is computed once, for libraries that compile.
+    """
+
+    def __init__(self, rules, *, typed_once=False):
+        self.rules = rules
+        self.typed_once = {} if typed_once else None
+        self.number = collections.Counter()
+        self.wrong = {}
+
+    def ask(self, name, call, wrapped):
+        """Call an operation; where it is refused, type its fix and call it again."""
+        bound = {
+            x: wrap(each) if wrapped and hasattr(each, "dtype") else each for x, each in zip("ab", call, strict=False)
+        }
+        function = calls.function_of(name)
+        try:
+            function(*bound.values())
+            return
+        except (PromotionError, RuntimeDtypeError) as error:
+            kind, fix, refusal = type(error).__name__, error.fix, error
+        except (ValueError, ArithmeticError, RuntimeError):
+            return  # of values: a negative power of integers, or a number that no dtype holds
+        self.number["refused" if isinstance(refusal, PromotionError) else "lacking"] += 1
+        if fix is None:
+            self.number["without fix"] += isinstance(refusal, PromotionError)
+            return
+        shown = (self.rules.name, name, *(str(as_operand(each)) for each in call), str(fix), kind)
+        if self.typed_once is not None:
+            after = self.rules.decide(name, fix.apply(refusal.decision.operands))
+            alike = (name, *map(str, after.operands), after.verdict.compute, after.verdict.result, str(fix))
+            if alike in self.typed_once:
+                return
+            self.typed_once[alike] = shown
+        try:
+            typed = Typed(name, bound, fix)
+            wrong = typed.wrong(function(*typed.operands))
+        except Exception as error:
+            wrong = f"{type(error).__name__}: {str(error)[:200]}"
+        if wrong:
+            self.wrong[shown] = wrong
+
+    def check(self):
+        """Fail with the first fixes that do not work."""
+        text = "\n".join(f"{call}: {wrong}" for call, wrong in list(self.wrong.items())[:40])
+        assert not self.wrong, f"{len(self.wrong)} fixes do not work:\n{text}"
+
+
+def calls_of(library, name, formats=None):
+    """Calls of an operation: every pair of arrays, of a few 0-d ones, and of Python numbers."""
+    sides = [arrays_of(library, i, names=formats) for i in (0, 1)]
+    zero_d = [arrays_of(library, i, zero_d=True, names=formats) for i in (0, 1)]
+    numbers = NUMBERS.values()
+    if APPLIED[name].operation.arity == 1:
+        return [(each,) for each in (*sides[0].values(), *zero_d[0].values(), *numbers)]
+    left, right = ([*each.values()] for each in sides)
+    pairs = [(left, right), (left, [*zero_d[1].values()]), ([*zero_d[0].values()], right)]
+    pairs += [(left, numbers), (numbers, right), (numbers, numbers)]
+    return list(itertools.chain(*(itertools.product(*pair) for pair in pairs)))
