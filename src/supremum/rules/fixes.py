@@ -78,6 +78,8 @@ def find_fix(
     is_castable: Callable[[Operand, Format, bool], bool],
     settle: Callable[[tuple[Operand, ...]], Verdict],
     runtime: Runtime,
+    *,
+    into: Operand | None = None,
 ) -> Fix | None:
     """Casts of some operands to one format.
 
@@ -92,13 +94,17 @@ def find_fix(
         is_castable: whether an operand may be cast to a format; the last argument is whether values may be cut.
         settle: the verdict of the rules on operands of the operation.
         runtime: what has to carry it out.
+        into: what the result is written into, which keeps its dtype; operands of that dtype are not cast.
     """
+    kept = None if into is None else as_format(into.dtype)
     rows = [as_format(target) for target in targets]
     rows = [row for row in rows if gives_what_is_meant(operation, operands, row)]
     for care in _CARES:
         for row in rows:
             is_truth = _is_truth(operation, row)
-            needed = [i for i, o in enumerate(operands) if o.is_python_scalar or o.name != row.name]
+            needed = [
+                i for i, o in enumerate(operands) if o.is_python_scalar or o.name not in (row.name, kept and kept.name)
+            ]
             arrays = [i for i in needed if not operands[i].is_python_scalar]
             for positions in (arrays, needed) if arrays != needed else (needed,):
                 if not positions or not all(

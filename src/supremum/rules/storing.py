@@ -9,7 +9,7 @@ from supremum.decisions import Conversion, Fix, Verdict
 from supremum.formats import CATEGORIES, Format, as_format
 from supremum.operands import Operand
 from supremum.operations import ASSIGN, Operation
-from supremum.rules.fixes import Runtime, gives_what_is_meant
+from supremum.rules.fixes import Runtime, find_fix, gives_what_is_meant, targets_for
 
 
 class Storing(enum.Enum):
@@ -98,21 +98,23 @@ def find_fix_into(
         runtime: what has to carry it out.
     """
     row = as_format(into.dtype)
-    if operation is not ASSIGN and not gives_what_is_meant(operation, operands, row):
+    if operation is ASSIGN or gives_what_is_meant(operation, (*operands, into), row):
+        others = [i for i, each in enumerate(operands) if each.is_python_scalar or each.dtype != row.dtype]
+        arrays = [i for i in others if not operands[i].is_python_scalar]
+        for positions in (arrays, others):
+            # Of arrays the real part is taken, which a fix spells out; nothing is cut off from a number.
+            if positions and all(
+                may_cast(operands[i], row, False) or _has_parts(operands[i], row, may_cast) for i in positions
+            ):
+                fix = Fix(tuple(Conversion.of(i, operands[i], row.dtype) for i in positions))
+                verdict = settle(fix.apply(operands))
+                tried = None if verdict.result is None else runtime.tried(operation, operands, fix, verdict)
+                if tried is not None:
+                    return tried
+    if operation is ASSIGN:
         return None
-    others = [i for i, each in enumerate(operands) if each.is_python_scalar or each.dtype != row.dtype]
-    arrays = [i for i in others if not operands[i].is_python_scalar]
-    for positions in (arrays, others):
-        # Of arrays the real part is taken, which a fix spells out; nothing is cut off from a number.
-        if positions and all(
-            may_cast(operands[i], row, False) or _has_parts(operands[i], row, may_cast) for i in positions
-        ):
-            fix = Fix(tuple(Conversion.of(i, operands[i], row.dtype) for i in positions))
-            verdict = settle(fix.apply(operands))
-            tried = None if verdict.result is None else runtime.tried(operation, operands, fix, verdict)
-            if tried is not None:
-                return tried
-    return None
+    # What is computed in another format may be stored in this one, as truth values of numbers are.
+    return find_fix(operation, operands, targets_for(operands), may_cast, settle, runtime, into=into)
 
 
 def _has_parts(operand: Operand, row: Format, may_cast: Callable[[Operand, Format, bool], bool]) -> bool:
