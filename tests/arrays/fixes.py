@@ -1,6 +1,7 @@
 """Refused calls, their fixes typed as a user would, and what should come out; no rule of its own."""
 
 import collections
+import functools
 import itertools
 
 import jax.numpy as jnp
@@ -16,33 +17,47 @@ from supremum.arrays.operators import APPLIED
 from supremum.errors import SupremumError
 from supremum.formats import FORMATS, as_format
 from supremum.operands import as_operand
+from supremum.rules.jax_flags import holds_64_bits
 
 NUMBERS = {"True": True, "1": 1, "-1": -1, "2.5": 2.5, "1j": 1j, "300": 300, "2**40": 2**40, "1e300": 1e300}
 
 
-def values(row, position):
+DIVIDING = ("floor_divide", "remainder")
+"""Of integers PyTorch raises an error for a zero on the right."""
+
+
+def values(row, position, name=""):
     """Small numbers that a format holds, as one of its NumPy arrays: others on the left than on the right."""
     left = position == 0
     if not row.zero:
         return np.array([1, 2, 4, 2] if left else [2, 1, 2, 4], "float32").astype(row.dtype)
-    real = np.clip(np.array([0, 1, 2, 3] if left else [1, 2, 0, 3], "float64"), float(row.min), float(row.max))
+    right = [1, 2, 1, 3] if name in DIVIDING else [1, 2, 0, 3]
+    real = np.clip(np.array([0, 1, 2, 3] if left else right, "float64"), float(row.min), float(row.max))
+    if name in DIVIDING and not left:
+        real = np.where(real == 0, float(row.min), real)  # those of one bit with a sign have no 1
     if row.category != "complex":
         return real.astype("float32").astype(row.dtype)
     return (real + 1j * np.array([1, 0, 2, 1] if left else [0, 1, 1, 2])).astype("complex64").astype(row.dtype)
 
 
-def arrays_of(library, position, *, zero_d=False, names=None):
+def arrays_of(library, position, *, zero_d=False, names=None, name=""):
     """By name, arrays of a library in every format that it holds now."""
-    backend, found = backend_named(library), {}
+    found = {}
     for row in FORMATS:
         if names is None or row.name in names:
-            host = values(row, position)
-            try:
-                raw = backend.asarray(np.asarray(host[2]) if zero_d else host)
-            except SupremumError:
-                continue
-            found[row.name + ("[]" if zero_d else "")] = raw
+            raw = _array_of(library, row.name, position, zero_d, name in DIVIDING and name, holds_64_bits())
+            if raw is not None:
+                found[row.name + ("[]" if zero_d else "")] = raw
     return found
+
+
+@functools.cache
+def _array_of(library, kind, position, zero_d, name, wide):
+    host = values(as_format(kind), position, name)
+    try:
+        return backend_named(library).asarray(np.asarray(host[2]) if zero_d else host)
+    except SupremumError:
+        return None
 
 
 def exactly(value):
@@ -68,6 +83,8 @@ LOSSES = {
 def meant(name, operands):
     """The result in the numbers of mathematics; NaN where it has none."""
     function = LOSSES.get(name)
+    if function is not None and name != "where" and any(map(np.iscomplexobj, operands)):
+        return np.nan + operands[0]  # a loss is of real numbers; what libraries make of complex ones differs
     if function is None:
         row = APPLIED[name].operation
         function = next(getattr(np, each) for each in (name, *row.aliases) if hasattr(np, each))
@@ -131,14 +148,20 @@ class Typed:
 class Refusals:
     """What became of refusals: how many, how many have a fix, and what is wrong with those that are not right.
 
+    Calls that compute alike are made once, whatever rules lead to them: libraries compile, and there are many rules.
+
     Args:
         rules: the rule set in force.
-        typed_once: whether what is computed alike is computed once, for libraries that compile.
+        library: the library, with the flags it has.
     """
 
-    def __init__(self, rules, *, typed_once=False):
+    computed = set()
+    cast = set()
+    typed = {}
+
+    def __init__(self, rules, library):
         self.rules = rules
-        self.typed_once = {} if typed_once else None
+        self.library = library
         self.number = collections.Counter()
         self.wrong = {}
 
@@ -148,29 +171,41 @@ class Refusals:
             x: wrap(each) if wrapped and hasattr(each, "dtype") else each for x, each in zip("ab", call, strict=False)
         }
         function = calls.function_of(name)
+        decision = self.rules.decide(name, [as_operand(each) for each in bound.values()])
+        how = (self.library, name, decision.verdict.compute, decision.verdict.result)
+        if decision and how in self.computed:
+            return
         try:
             function(*bound.values())
-            return
         except (PromotionError, RuntimeDtypeError) as error:
             kind, fix, refusal = type(error).__name__, error.fix, error
         except (ValueError, ArithmeticError, RuntimeError):
             return  # of values: a negative power of integers, or a number that no dtype holds
+        else:
+            self.computed.add(how)  # the library has it
+            return
         self.number["refused" if isinstance(refusal, PromotionError) else "lacking"] += 1
         if fix is None:
             self.number["without fix"] += isinstance(refusal, PromotionError)
             return
         shown = (self.rules.name, name, *(str(as_operand(each)) for each in call), str(fix), kind)
-        if self.typed_once is not None:
-            after = self.rules.decide(name, fix.apply(refusal.decision.operands))
-            alike = (name, *map(str, after.operands), after.verdict.compute, after.verdict.result, str(fix))
-            if alike in self.typed_once:
-                return
-            self.typed_once[alike] = shown
+        after = self.rules.decide(name, fix.apply(refusal.decision.operands))
+        if not after:
+            self.wrong[shown] = f"refused: {after.reason}"
+            return
+        text = str(fix)
+        alike = (self.library, wrapped, name, *map(str, after.operands), *after.verdict.compute, after.result, text)
+        casts = {(self.library, wrapped, str(as_operand(each)), text) for each in call}
+        if alike in self.typed and casts <= self.cast:
+            self.wrong |= {shown: wrong for wrong in [self.typed[alike]] if wrong}
+            return
         try:
             typed = Typed(name, bound, fix)
-            wrong = typed.wrong(function(*typed.operands))
+            self.cast |= casts
+            wrong = typed.wrong(function(*typed.operands)) if alike not in self.typed else self.typed[alike]
         except Exception as error:
             wrong = f"{type(error).__name__}: {str(error)[:200]}"
+        self.typed[alike] = wrong
         if wrong:
             self.wrong[shown] = wrong
 
@@ -182,8 +217,8 @@ class Refusals:
 
 def calls_of(library, name, formats=None):
     """Calls of an operation: every pair of arrays, of a few 0-d ones, and of Python numbers."""
-    sides = [arrays_of(library, i, names=formats) for i in (0, 1)]
-    zero_d = [arrays_of(library, i, zero_d=True, names=formats) for i in (0, 1)]
+    sides = [arrays_of(library, i, names=formats, name=name) for i in (0, 1)]
+    zero_d = [arrays_of(library, i, zero_d=True, names=formats, name=name) for i in (0, 1)]
     numbers = NUMBERS.values()
     if APPLIED[name].operation.arity == 1:
         return [(each,) for each in (*sides[0].values(), *zero_d[0].values(), *numbers)]
@@ -191,3 +226,48 @@ def calls_of(library, name, formats=None):
     pairs = [(left, right), (left, [*zero_d[1].values()]), ([*zero_d[0].values()], right)]
     pairs += [(left, numbers), (numbers, right), (numbers, numbers)]
     return list(itertools.chain(*(itertools.product(*pair) for pair in pairs)))
+
+
+def _kin(row):
+    """What refusals and fixes know of a format: of its category, not its width, but whether all libraries have it."""
+    is_wide, is_narrow = row.component.bits > 32, row.component.bits < 16 and row.is_inexact
+    return row.category, row.signed, row.is_builtin, row.zero, is_wide, is_narrow
+
+
+def alike_calls(library, turn):
+    """Operations with calls of each kind: one operation of those of a kind, of one format of each kind of formats.
+
+    Of which it is the turn: over all turns every operation meets every format, 0-d and not. Of the kinds of two
+    operands a quarter is asked of each kind of operations, and each of them in each turn: whether two formats meet at
+    all, and what they are cast to, hardly depends on the operation.
+
+    Args:
+        library: the library.
+        turn: which of them.
+    """
+    operations, formats = collections.defaultdict(list), collections.defaultdict(list)
+    for name, applied in APPLIED.items():
+        row = applied.operation
+        operations[row.arity, row.result, row.accepts, row.gives_negative, name == "pow"].append(name)
+    for row in FORMATS:
+        if row.name in arrays_of(library, 0):
+            formats[_kin(row)].append(row.name)
+    for at, names in enumerate(operations.values()):
+        name = names[turn % len(names)]
+        sides = [
+            [arrays_of(library, i, names=kin, zero_d=zero_d, name=name) for kin in formats.values()]
+            for zero_d in (False, True) for i in (0, 1)
+        ]  # fmt: skip
+        left, right, left_0d, right_0d = (
+            [[*each.values()][(turn + at + i // 2) % len(each)] for each in side] for i, side in enumerate(sides)
+        )
+        numbers = [*NUMBERS.values()]
+        if APPLIED[name].operation.arity == 1:
+            yield name, [(each,) for each in (*left, *left_0d, *numbers)]
+            continue
+        forms = itertools.cycle([(left, right), (left, right_0d), (left_0d, right)])
+        pairs = itertools.product(range(len(left)), repeat=2)
+        asked = [(a[i], b[j]) for (a, b), (i, j) in zip(itertools.islice(forms, turn % 3, None), pairs)]
+        asked += [*itertools.product(left, numbers), *itertools.product(numbers, right)]
+        asked += itertools.product(numbers, repeat=2)
+        yield name, [call for i, call in enumerate(asked) if (i + i // 16 + at + turn) % 4 == 0]

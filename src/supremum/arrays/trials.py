@@ -62,6 +62,8 @@ class Trial:
                 elif key.backend is not None and not self._converts(key.backend, key, cast):
                     if self._converts(key.backend, key, Conversion.of(i, operands[i], _PROBE)):
                         return None
+                    if not is_typed(replace(operands[i], library=NUMPY.name), cast):
+                        return None
                     casts[at] = cast._replace(on_host=True)  # it converts arrays of this dtype to no other
                 library = NUMPY if key.backend is None or casts[at].on_host else key.backend
                 keys[i] = array_key(library, cast.dtype, False, key.zero_d, None if library is NUMPY else key.device)

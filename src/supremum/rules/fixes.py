@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import NamedTuple, Protocol
 
 from supremum.decisions import Conversion, Fix, Verdict
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
 from supremum.operands import Operand, Scalar
-from supremum.operations import Operation
+from supremum.operations import Operation, Result
 from supremum.rules.values import fits
 
 
@@ -52,22 +54,19 @@ class Care(NamedTuple):
 
     Args:
         arrays: whether the values of arrays must stay in range.
-        numbers: whether Python numbers must be in the range of what they are computed in.
         parts: whether numbers keep their fractions, and arrays their imaginary parts.
     """
 
     arrays: bool
-    numbers: bool
     parts: bool
 
 
 # The first fix that is found is taken.
 _CARES = (
-    Care(arrays=True, numbers=True, parts=True),
-    Care(arrays=False, numbers=True, parts=True),
-    Care(arrays=True, numbers=True, parts=False),
-    Care(arrays=False, numbers=True, parts=False),
-    Care(arrays=False, numbers=False, parts=False),
+    Care(arrays=True, parts=True),
+    Care(arrays=False, parts=True),
+    Care(arrays=True, parts=False),
+    Care(arrays=False, parts=False),
 )
 
 
@@ -96,35 +95,87 @@ def find_fix(
         runtime: what has to carry it out.
         into: what the result is written into, which keeps its dtype; operands of that dtype are not cast.
     """
-    kept = None if into is None else as_format(into.dtype)
-    rows = [as_format(target) for target in targets]
-    rows = [row for row in rows if gives_what_is_meant(operation, operands, row)]
+    kept = None if into is None else as_format(into.dtype).name
+    attempts: list[_Attempt] = []
+    for row in map(as_format, targets):
+        if not row.zero or not gives_what_is_meant(operation, operands, row):
+            continue  # what has no zero is for scales, and holds few results
+        is_truth = _is_truth(operation, row)
+        needed = [i for i, o in enumerate(operands) if o.is_python_scalar or o.name not in (row.name, kept)]
+        arrays = [i for i in needed if not operands[i].is_python_scalar]
+        for positions in (arrays, needed) if arrays != needed else (needed,):
+            if positions:
+                attempts.append(_Attempt(operation, operands, row, positions, is_truth, is_castable, settle))
     for care in _CARES:
-        for row in rows:
-            is_truth = _is_truth(operation, row)
-            needed = [
-                i for i, o in enumerate(operands) if o.is_python_scalar or o.name not in (row.name, kept and kept.name)
-            ]
-            arrays = [i for i in needed if not operands[i].is_python_scalar]
-            for positions in (arrays, needed) if arrays != needed else (needed,):
-                if not positions or not all(
-                    is_truth or is_castable(operands[i], row, not care.parts) for i in positions
-                ):
-                    continue
-                if care.arrays and not all(_covers(row, operands[i]) for i in positions):
-                    continue
-                fix = Fix(tuple(Conversion.of(i, operands[i], row.dtype) for i in positions))
-                fixed = fix.apply(operands)
-                verdict = settle(fixed)
-                if verdict.result is None or not (is_truth or _computes_ints(verdict, operands, positions)):
-                    continue
-                if care.arrays and not _computes_casts(verdict, fixed, positions):
-                    continue
-                if care.numbers and not _computes_numbers(verdict, fixed):
-                    continue
-                if (tried := runtime.tried(operation, operands, fix, verdict)) is not None:
-                    return tried
+        for attempt in attempts:
+            if attempt.takes(care) and (tried := attempt.tried(runtime)) is not None:
+                return tried
     return None
+
+
+@dataclass(eq=False)
+class _Attempt:
+    """Casts of some operands to one format; what is known of them is found once, whatever care is taken."""
+
+    operation: Operation
+    operands: tuple[Operand, ...]
+    row: Format
+    positions: list[int]
+    is_truth: bool
+    is_castable: Callable[[Operand, Format, bool], bool]
+    settle: Callable[[tuple[Operand, ...]], Verdict]
+    has_failed: bool = False
+
+    def takes(self, care: Care) -> bool:
+        """Whether the rules accept the casts, and they keep what is asked for."""
+        if self.has_failed or (care.arrays and not self.keeps_ranges):
+            return False
+        if not (self.keeps_parts if care.parts else self.may_cut):
+            return False
+        if not self.is_right:
+            self.has_failed = True
+            return False
+        return not care.arrays or _computes_casts(self.verdict, self.fixed, self.positions)
+
+    def tried(self, runtime: Runtime) -> Fix | None:
+        """The fix as it has to be typed, if the runtime carries it out."""
+        found = runtime.tried(self.operation, self.operands, self.fix, self.verdict)
+        self.has_failed = found is None
+        return found
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the rules accept it, and compute what is meant."""
+        if self.verdict.result is None or not is_computed_as_meant(self.operation, self.verdict):
+            return False
+        if self.is_truth:
+            return True
+        are_computed = _computes_cast_numbers(self.verdict, self.operands, self.positions)
+        return are_computed and _computes_numbers(self.verdict, self.fixed)
+
+    @cached_property
+    def keeps_parts(self) -> bool:
+        return self.is_truth or all(self.is_castable(self.operands[i], self.row, False) for i in self.positions)
+
+    @cached_property
+    def may_cut(self) -> bool:
+        return self.is_truth or all(self.is_castable(self.operands[i], self.row, True) for i in self.positions)
+
+    @cached_property
+    def keeps_ranges(self) -> bool:
+        return all(_covers(self.row, self.operands[i]) for i in self.positions)
+
+    @cached_property
+    def fix(self) -> Fix:
+        return Fix(tuple(Conversion.of(i, self.operands[i], self.row.dtype) for i in self.positions))
+
+    @cached_property
+    def fixed(self) -> tuple[Operand, ...]:
+        return self.fix.apply(self.operands)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        return self.settle(self.fixed)
 
 
 def gives_what_is_meant(operation: Operation, operands: Sequence[Operand], row: Format) -> bool:
@@ -153,10 +204,25 @@ def _covers(row: Format, operand: Operand) -> bool:
     return row.covers(operand.format if row.category == "complex" else operand.format.component)
 
 
-def _computes_ints(verdict: Verdict, operands: Sequence[Operand], cast: Sequence[int]) -> bool:
-    """Whether the integers among Python numbers that are cast are computed in formats that hold them."""
-    ints = [(value, as_format(verdict.compute[i])) for i in cast if isinstance(value := operands[i].value, int)]
-    return all(row.is_inexact or fits(value, row) for value, row in ints)
+def _computes_cast_numbers(verdict: Verdict, operands: Sequence[Operand], cast: Sequence[int]) -> bool:
+    """Whether Python numbers that are cast are in the range of what they are then computed in."""
+    numbers = [(operands[i].value, as_format(verdict.compute[i])) for i in cast]
+    return all(
+        fits(part, row) for value, row in numbers if value is not None for part in _parts_in(value, row)
+    )  # fmt: skip
+
+
+def _parts_in(value: Scalar, row: Format) -> tuple[Scalar, ...]:
+    """What of a number is in the range of a format or not: of its whole part, where the fraction has been cut."""
+    real = value.real
+    if not row.is_inexact:
+        return (int(real),) if math.isfinite(real) else ()
+    return (real, value.imag) if row.category == "complex" else (real,)
+
+
+def is_computed_as_meant(operation: Operation, verdict: Verdict) -> bool:
+    """Whether the rules compute in floats what has fractions; some compute even angles of integers in integers."""
+    return operation.result is not Result.FLOAT or all(as_format(dtype).is_inexact for dtype in verdict.compute)
 
 
 def _computes_casts(verdict: Verdict, operands: Sequence[Operand], cast: Sequence[int]) -> bool:

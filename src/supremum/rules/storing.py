@@ -9,7 +9,7 @@ from supremum.decisions import Conversion, Fix, Verdict
 from supremum.formats import CATEGORIES, Format, as_format
 from supremum.operands import Operand
 from supremum.operations import ASSIGN, Operation
-from supremum.rules.fixes import Runtime, find_fix, gives_what_is_meant, targets_for
+from supremum.rules.fixes import Runtime, find_fix, gives_what_is_meant, is_computed_as_meant, targets_for
 
 
 class Storing(enum.Enum):
@@ -108,7 +108,8 @@ def find_fix_into(
             ):
                 fix = Fix(tuple(Conversion.of(i, operands[i], row.dtype) for i in positions))
                 verdict = settle(fix.apply(operands))
-                tried = None if verdict.result is None else runtime.tried(operation, operands, fix, verdict)
+                is_right = verdict.result is not None and is_computed_as_meant(operation, verdict)
+                tried = runtime.tried(operation, operands, fix, verdict) if is_right else None
                 if tried is not None:
                     return tried
     if operation is ASSIGN:
