@@ -65,8 +65,12 @@ def test_fixes_of_every_kind_of_refusal_work_on_arrays_that_are_not_wrapped(rule
 
 
 COUNTED = ("bool", "uint8", "int32", "float16", "float32", "complex64")
-# Complex numbers have no order, and the RFC's modes drop no imaginary part.
+# Refusals without a fix. Of the RFC's modes: complex numbers have no order, and no imaginary part is dropped. Beside
+# those 1e300 in 32 bits: no format that JAX holds then, or that the rules compute in, holds it.
 WITHOUT_FIX = dict.fromkeys(("tf-rfc-all", "tf-rfc-safe", "tf-rfc-none"), 74)
+BEYOND_32_BITS = {}
+
+
 FEW = ("subtract", "pow", "negative", "logical_and", "less")
 
 
@@ -77,7 +81,8 @@ def test_fixes_of_common_formats_work(rules, library):
         return [(each, fixes.calls_of(name, each, COUNTED)) for each in names]
 
     number = _asked(library, rules, asked)
-    assert number["without fix"] == WITHOUT_FIX.get(rules, 0)
+    beyond = BEYOND_32_BITS.get((rules, library), BEYOND_32_BITS.get(rules, 0))
+    assert number["without fix"] == WITHOUT_FIX.get(rules, 0) + beyond
     _asked(library, rules, lambda name: asked(name, FEW[:2]), wrapped=False)
 
 

@@ -68,6 +68,8 @@ _CARES = (
     Care(arrays=True, parts=False),
     Care(arrays=False, parts=False),
 )
+# What is written into says itself what is cut off.
+_CARES_OF_STORES = tuple(care for care in _CARES if care.parts)
 
 
 def find_fix(
@@ -106,7 +108,7 @@ def find_fix(
         for positions in (arrays, needed) if arrays != needed else (needed,):
             if positions:
                 attempts.append(_Attempt(operation, operands, row, positions, is_truth, is_castable, settle))
-    for care in _CARES:
+    for care in _CARES if into is None else _CARES_OF_STORES:
         for attempt in attempts:
             if attempt.takes(care) and (tried := attempt.tried(runtime)) is not None:
                 return tried
@@ -264,7 +266,8 @@ def _targets_for(formats: tuple[Format, ...]) -> tuple[DType, ...]:
         return row.category != "bool" and row.bits < (float_bits if row.is_inexact else 8)
 
     holding = [row for row in sorted(FORMATS, key=lambda row: row.bits) if all(map(row.holds, own))]
-    others = sorted(FORMATS, key=lambda row: abs(row.bits - width))
+    is_complex = any(row.category == "complex" for row in own)
+    others = sorted(FORMATS, key=lambda row: (not is_complex and row.category == "complex", abs(row.bits - width)))
     components = [row.component for row in own]
     ordered = [*holding, *own, *components, *others]
     kept = [row for row in holding if row in own]
