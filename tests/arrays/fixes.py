@@ -300,7 +300,7 @@ def alike_calls(library, turn):
             continue
         forms = itertools.cycle([(left, right), (left, right_0d), (left_0d, right)])
         pairs = itertools.product(range(len(left)), repeat=2)
-        asked = [(a[i], b[j]) for (a, b), (i, j) in zip(itertools.islice(forms, turn % 3, None), pairs)]
+        asked = [(a[i], b[j]) for (a, b), (i, j) in zip(itertools.islice(forms, turn % 3, None), pairs, strict=False)]
         asked += [*itertools.product(left, numbers), *itertools.product(numbers, right)]
         asked += itertools.product(numbers, repeat=2)
         yield name, [call for i, call in enumerate(asked) if (i + i // 16 + at + turn) % 4 == 0]

@@ -108,7 +108,10 @@ def _has_none(rules, name, operands, into, *, is_first):
         return True  # whatever is computed is not of that dtype, or the rules have no such dtype
     if as_format(into).category == "complex" and "complex" not in OPERATIONS[name].accepts:
         return True  # some rules take complex numbers that libraries have no function for
-    if any(each.is_python_scalar and each.category == "float" for each in given) and as_format(into).category == "integer":
+    if (
+        any(each.is_python_scalar and each.category == "float" for each in given)
+        and as_format(into).category == "integer"
+    ):
         return True  # nothing is cut off from a number
     return rules.name.startswith("tf-rfc") and any(each.category == "complex" for each in given)  # nor from arrays
 

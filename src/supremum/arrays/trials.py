@@ -76,14 +76,17 @@ class Trial:
                 return None
             if _common(keys) is not self.backend:
                 # What is not decided about, as the condition of `where`, may bring the others back to this library.
-                back = [key if key.backend is None else self._brought(key, each) for key, each in zip(keys, self.keys, strict=True)]
+                back = [
+                    key if key.backend is None else self._brought(key, each)
+                    for key, each in zip(keys, self.keys, strict=True)
+                ]
                 if not self._computes(replace(plan, keys=tuple(back))):
                     return None
             return Fix(tuple(casts))
 
     def _brought(self, key: Key, own: Key) -> Key:
         """The key of an array on the host once it is in the library that the operands were in."""
-        return array_key(self.backend, key.dtype, False, key.zero_d, own.device)
+        return array_key(self.backend, key.operand.format.dtype, False, key.zero_d, own.device)
 
     def _converts(self, backend: Backend, key: Key, cast: Conversion) -> bool:
         """Whether a library converts one of its arrays itself."""

@@ -105,9 +105,11 @@ def find_fix(
         is_truth = _is_truth(operation, row)
         needed = [i for i, o in enumerate(operands) if o.is_python_scalar or o.name not in (row.name, kept)]
         arrays = [i for i in needed if not operands[i].is_python_scalar]
-        for positions in (arrays, needed) if arrays != needed else (needed,):
-            if positions:
-                attempts.append(_Attempt(operation, operands, row, positions, is_truth, is_castable, settle))
+        attempts += [
+            _Attempt(operation, operands, row, positions, is_truth, is_castable, settle)
+            for positions in ((arrays, needed) if arrays != needed else (needed,))
+            if positions
+        ]
     for care in _CARES if into is None else _CARES_OF_STORES:
         for attempt in attempts:
             if attempt.takes(care) and (tried := attempt.tried(runtime)) is not None:
