@@ -18,6 +18,7 @@ from supremum.arrays.array import wrap
 pytestmark = [
     pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning"),
     pytest.mark.filterwarnings("ignore:Casting complex values:Warning"),
+    pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental:UserWarning"),
 ]
 LIBRARIES = ("numpy", "jax-x32", "jax-x64", "torch")
 COMMON = ("bool", "uint8", "int32", "uint64", "float16", "bfloat16", "float32", "complex64", "int4", "float8_e4m3fn")

@@ -19,6 +19,7 @@ from supremum.operations import OPERATIONS
 pytestmark = [
     pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning"),
     pytest.mark.filterwarnings("ignore:Casting complex values:Warning"),
+    pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental:UserWarning"),
 ]
 KINDS = ("bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "complex64")
 LEFT, RIGHT = np.array([[3, 2], [1, 2]]), np.array([[1, 2], [1, 1]])
