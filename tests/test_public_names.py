@@ -41,7 +41,9 @@ def test_no_rule_set_is_read_and_no_table_built_before_it_is_asked_for():
     script = "import sys, supremum; print(*sorted(m for m in sys.modules if m.startswith('supremum.rules.')))"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = {name.removeprefix("supremum.rules.") for name in result.stdout.split()}
-    assert loaded == {"jax_flags", "pairs", "reductions", "registry", "rule_set", "scope", "storing", "values"}
+    assert loaded == {
+        "fixes", "jax_flags", "pairs", "reductions", "registry", "rule_set", "scope", "storing", "unwrapped", "values",
+    }  # fmt: skip
 
 
 def test_the_check_above_can_fail():

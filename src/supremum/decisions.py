@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from supremum.errors import SupremumError
-from supremum.formats import DType, as_format
+from supremum.formats import FORMATS, DType, Format, as_format
 from supremum.number_conversion import NumberChange, Steps, change, converted
 from supremum.operands import Operand, weak_name
 
@@ -43,22 +46,42 @@ class Conversion(NamedTuple):
         dtype: what to cast it to.
         is_number: whether it is a Python number, which has no `astype`.
         drops_imaginary: whether only its real part is kept, which has to be asked for.
+        through: the dtype it is cast to before its real part is taken, where NumPy does not know the parts of its own.
+        library: the library of an array that is not wrapped; tensors of PyTorch have no `astype`.
+        on_host: whether NumPy makes it, because the library does not convert its own dtype.
     """
 
     position: int
     dtype: DType
     is_number: bool = False
     drops_imaginary: bool = False
+    through: DType | None = None
+    library: str = ""
+    on_host: bool = False
 
     @classmethod
     def of(cls, position: int, operand: Operand, dtype: DType) -> Conversion:
-        """The cast of a given operand."""
-        drops_imaginary = operand.category == "complex" and as_format(dtype).category != "complex"
-        return cls(position, dtype, operand.is_python_scalar, drops_imaginary)
+        """The cast of a given operand. A truth value is that of both parts of a complex number."""
+        is_number, category = operand.is_python_scalar, as_format(dtype).category
+        is_split = operand.category == "complex" and category != "complex"
+        through = None if is_number or not is_split or operand.format.is_builtin else _split_as(operand.format).dtype
+        return cls(position, dtype, is_number, is_split and category != "bool", through, operand.library)
 
     def __str__(self) -> str:
-        value = letter(self.position) + (".real" if self.drops_imaginary else "")
-        return f"np.asarray({value}, {str(self.dtype)!r})" if self.is_number else f"{value}.astype({str(self.dtype)!r})"
+        value = letter(self.position)
+        if self.is_number:
+            return f"np.asarray({value}{'.real' if self.drops_imaginary else ''}, {str(self.dtype)!r})"
+        value = f"np.asarray({value})" if self.on_host else value
+        value += "" if self.through is None else self._cast(self.through)
+        return f"{value}{'.real' if self.drops_imaginary else ''}{self._cast(self.dtype)}"
+
+    def _cast(self, dtype: DType) -> str:
+        return f".to(torch.{dtype})" if self.library == "torch" else f".astype({str(dtype)!r})"
+
+
+def _split_as(row: Format) -> Format:
+    """The narrowest complex format that holds another and whose parts NumPy knows."""
+    return next(each for each in FORMATS if each.category == "complex" and each.is_builtin and each.holds(row))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +100,8 @@ class Fix:
 
     def apply(self, operands: Sequence[Operand]) -> tuple[Operand, ...]:
         """The operands after the casts, which the same rules accept."""
-        target = {cast.position: cast.dtype for cast in self.casts}
-        return tuple(op.with_dtype(target[i]) if i in target else op for i, op in enumerate(operands))
+        casts = {cast.position: cast for cast in self.casts}
+        return tuple(_cast(op, casts[i]) if i in casts else op for i, op in enumerate(operands))
 
     def expressions(self) -> dict[str, str]:
         """What to write instead of each operand that is cast, by the operand's letter."""
@@ -86,6 +109,17 @@ class Fix:
 
     def __str__(self) -> str:
         return " and ".join(self.expressions().values())
+
+
+def _cast(operand: Operand, conversion: Conversion) -> Operand:
+    """An operand after a cast, with the value that it then holds, for the rules that look at it."""
+    value = operand.held if operand.value is None else operand.value
+    cast = operand.with_dtype(conversion.dtype)
+    if value is None or operand.ndim != 0 or not as_format(conversion.dtype).is_builtin:
+        return cast
+    with np.errstate(all="ignore"):
+        held = np.asarray(value.real if conversion.drops_imaginary else value).astype(conversion.dtype)
+    return replace(cast, held=held.item())
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +131,6 @@ class Verdict:
         compute: the dtype each operand is cast to before the operation runs; empty for a refusal.
         reason: why, one sentence each.
         paths: for a lattice, the way each operand climbed, as node names.
-        fix: for a refusal, casts that make the call work, if the rules know them at once; else they are looked for.
         overflow: whether it is refused because a Python number is out of range.
         number_steps: for each operand that is a Python number, the formats it is converted to before the operation
             runs; none for other operands, and for a number that the operation takes as it is.
@@ -108,7 +141,6 @@ class Verdict:
     compute: tuple[DType, ...]
     reason: tuple[str, ...]
     paths: tuple[tuple[str, ...], ...] = ()
-    fix: Fix | None = None
     overflow: bool = False
     number_steps: tuple[Steps, ...] = field(default=(), compare=False)  # of numbers, not of types
     stored: DType | None = None
@@ -158,7 +190,8 @@ class Decision:
         operation: name of the operation.
         operands: what was asked about.
         verdict: what the rules said.
-        find_fix: looks for a fix; it depends on the very values of Python numbers, and takes longer than deciding.
+        find_fix: looks for a fix of a call with some operands; it depends on the very values of Python numbers, and
+            takes longer than deciding.
         into: what the result is written into, of which it takes the dtype; None for a new array.
     """
 
@@ -166,7 +199,7 @@ class Decision:
     operation: str
     operands: tuple[Operand, ...]
     verdict: Verdict
-    find_fix: Callable[[], Fix | None] = field(repr=False, compare=False)
+    find_fix: Callable[[tuple[Operand, ...]], Fix | None] = field(repr=False, compare=False)
     into: Operand | None = None
 
     @property
@@ -237,12 +270,15 @@ class Decision:
     @property
     def fix(self) -> Fix | None:
         """For a refusal, casts that make the call work; None where none does."""
-        if self or self.verdict.fix is not None:
-            return self.verdict.fix
-        return self.find_fix()
+        return None if self else self.find_fix(self.operands)
 
     def __bool__(self) -> bool:
         return self.verdict.result is not None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # What a runtime would be tried on does not travel: the fix that was found does.
+        known = partial(_known, self.fix)
+        return (type(self), (self.rules, self.operation, self.operands, self.verdict, known, self.into))
 
     def error(self) -> PromotionError:
         """The exception that a refusal is raised as."""
@@ -283,6 +319,10 @@ class Decision:
         from supremum.render.document import to_html
 
         return to_html(self.document())
+
+
+def _known(fix: Fix | None, _operands: tuple[Operand, ...]) -> Fix | None:
+    return fix
 
 
 class PromotionError(SupremumError, TypeError):

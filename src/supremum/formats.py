@@ -193,6 +193,19 @@ class Format:
         value_bits = other.bits - (other.kind is Kind.SIGNED)
         return self.mantissa + 1 >= value_bits and self.max >= max(other.max, -other.min)
 
+    def covers(self, other: Format) -> bool:
+        """Whether every finite value of `other` is in the range of this format: it is rounded at most.
+
+        >>> as_format("float32").covers(as_format("int64")), as_format("float16").covers(as_format("bfloat16"))
+        (True, False)
+        """
+        if self.holds(other):
+            return True
+        if not self.is_inexact or CATEGORIES.index(other.category) > CATEGORIES.index(self.category):
+            return False
+        is_signed_alike = self.signed or not other.signed
+        return is_signed_alike and (self.zero or not other.zero) and self.max >= max(other.max, -other.min)
+
     def __str__(self) -> str:
         return self.name
 

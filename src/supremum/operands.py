@@ -35,6 +35,7 @@ class Operand:
         ndim: number of dimensions; None where only a dtype is known, which counts as an array.
         value: the value of a Python scalar, where it is known.
         held: the value of a 0-d NumPy array or NumPy scalar, for the rules of old that look at it.
+        library: the library of an array that is not wrapped, such as `"torch"`, for what explanations tell to type.
     """
 
     category: str
@@ -43,6 +44,7 @@ class Operand:
     ndim: int | None = None
     value: Scalar | None = None
     held: Scalar | None = field(default=None, repr=False, compare=False)
+    library: str = field(default="", repr=False, compare=False)
 
     @property
     def is_python_scalar(self) -> bool:
@@ -123,12 +125,25 @@ def as_operand(value: OperandLike, position: int | None = None) -> Operand:
             # Only bool has no weak form: JAX marks some bool arrays weak and then ignores the mark.
             weak = bool(_attribute(value, "weak_type")) and target.category in _WEAK_NAME_OF_CATEGORY
             held = _item(value) if ndim == 0 and target.is_builtin else None
-            return Operand(target.category, target.dtype, weak=weak, ndim=ndim, held=held)
+            return Operand(target.category, target.dtype, weak=weak, ndim=ndim, held=held, library=library_of(value))
         return _of_format(as_format(value))
     except UnknownDtypeError as error:
         if isinstance(value, str):
             raise UnknownDtypeError(error.what, error.name, error.choices, which) from None
         raise OperandError(_not_an_operand(value, dtype, which)) from error
+
+
+_LIBRARIES = {"numpy": "numpy", "jax": "jax", "jaxlib": "jax", "torch": "torch"}
+"""By the package that the class of an array is from."""
+
+
+def library_of(value: object) -> str:
+    """The library of an array that is not wrapped; empty for others, and for what wraps arrays."""
+    return next((_LIBRARIES[kind] for kind in map(_package, type(value).__mro__) if kind in _LIBRARIES), "")
+
+
+def _package(kind: type[object]) -> str:
+    return kind.__module__.partition(".")[0]
 
 
 def _item(value: object) -> Scalar | None:

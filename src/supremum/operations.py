@@ -67,6 +67,14 @@ class Operation:
     types_only: bool = False
     family: Family = Family.ELEMENTWISE
 
+    @property
+    def gives_negative(self) -> bool:
+        """Whether operands that are never negative may have a negative result, which unsigned integers wrap around."""
+        return self.name in _GIVING_NEGATIVE
+
+
+_GIVING_NEGATIVE = ("subtract", "negative", "bitwise_invert")
+
 
 def _rows(
     names: str, arity: int | None, result: Result, accepts: tuple[str, ...], **aliases: tuple[str, ...]

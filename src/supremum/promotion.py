@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import array_api_compat
 from numpy import ndarray
@@ -12,9 +12,11 @@ from supremum.decisions import Decision
 from supremum.formats import DType
 from supremum.operands import Operand, OperandLike, as_operand
 from supremum.rules import RuleSet, get_rules
+from supremum.rules.fixes import Runtime
 from supremum.rules.pairs import PAIRS, Following, remember
 from supremum.rules.registry import FOLLOWING
 from supremum.rules.scope import scope_in_force
+from supremum.rules.unwrapped import UNWRAPPED
 
 
 def explain(
@@ -65,7 +67,7 @@ def explain(
     target = None if into is None else as_operand(into)
     asked = scope_in_force().rules if rules is None else rules
     in_jax = not isinstance(asked, str) or asked not in FOLLOWING or _is_in_jax(operands)
-    return get_rules(asked, in_jax=in_jax).decide(operation, seen, target)
+    return get_rules(asked, in_jax=in_jax).decide(operation, seen, target, runtime=_runtime(operands))
 
 
 def _is_in_jax(operands: Sequence[OperandLike]) -> bool:
@@ -80,6 +82,13 @@ def _array(operand: OperandLike) -> Any:
     raw = operand.unwrap() if hasattr(operand, "unwrap") else operand
     is_description = isinstance(raw, (Operand, type))
     return raw if not is_description and hasattr(raw, "dtype") and hasattr(raw, "ndim") else None
+
+
+def _runtime(operands: Sequence[OperandLike]) -> Runtime:
+    """What a fix is tried on: an `Array` says so itself."""
+    classes = [cast("type[Any]", type(each)) for each in operands]
+    found = next((each for each in classes if hasattr(each, "runtime_beside")), None)
+    return UNWRAPPED if found is None else found.runtime_beside(operands)
 
 
 def result_type(*operands: OperandLike, rules: str | RuleSet | None = None) -> DType:

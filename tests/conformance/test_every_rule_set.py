@@ -158,11 +158,6 @@ def _computes_with_shell(a, b, operation):
     return any(name in ("uint1", "uint2", "uint4", "int1", "int2", "int4") for name in (a, b))
 
 
-def _has_no_real_part(a, b, operation):
-    """Of complex numbers bits are taken only after `.real`, which NumPy does not know of those of ml_dtypes."""
-    return operation == "bitwise_and" and any(name in ("complex32", "bcomplex32") for name in (a, b))
-
-
 def _would_cut(a, b, operation):
     """A fix cuts neither an imaginary part nor the fraction of a Python number, and bits need both."""
     return operation == "bitwise_and" and any(
@@ -172,8 +167,6 @@ def _would_cut(a, b, operation):
 
 
 WITHOUT_FIX = {
-    "numpy": (160, _has_no_real_part),
-    "numpy-legacy": (160, _has_no_real_part),
     "torch": (2178, _computes_with_shell),
     "tf-rfc-all": (592, _would_cut),
     "tf-rfc-safe": (592, _would_cut),

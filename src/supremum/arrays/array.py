@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,15 @@ import numpy as np
 from supremum.arrays import protocols
 from supremum.arrays.assigning import accepted_value, changed
 from supremum.arrays.backends import Backend, Key, Raw, backend_names, backend_of
+from supremum.arrays.dispatch import seen
 from supremum.arrays.methods import Methods
 from supremum.arrays.operators import Operators
+from supremum.arrays.trials import Trial
 from supremum.errors import OperandError
 from supremum.formats import DType, as_format
+from supremum.rules.fixes import Runtime
+from supremum.rules.scope import SCOPE
+from supremum.rules.unwrapped import UNWRAPPED
 
 
 class Array(Operators, Methods):
@@ -84,6 +89,13 @@ class Array(Operators, Methods):
     def unwrap(self) -> Raw:
         """The array of the library, which shares memory with this one: the way into functions of `jax.numpy`."""
         return self._raw
+
+    @staticmethod
+    def runtime_beside(operands: Sequence[Any]) -> Runtime:
+        """What would carry out an operation of these operands, so that `explain` tries its fixes on it."""
+        rules = SCOPE.get().rules
+        keys = [found[0] for operand in operands if (found := seen(operand, rules)) is not None]
+        return Trial(keys) if len(keys) == len(operands) else UNWRAPPED
 
     # What is known of it
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +12,12 @@ from supremum.arrays.backends.base import array_key
 from supremum.arrays.backends.numpy import NUMPY, holds_range
 from supremum.arrays.backends.preparing import caster_of
 from supremum.arrays.dispatch import common_backend, operands_of, seen
-from supremum.arrays.errors import InPlaceError, LibraryError
-from supremum.decisions import Decision, Verdict
+from supremum.arrays.errors import InPlaceError, LibraryError, RuntimeDtypeError
+from supremum.arrays.trials import Trial, retyped
+from supremum.decisions import Decision, Fix, PromotionError, Verdict
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import Format, as_format
+from supremum.operands import Operand
 from supremum.operations import ASSIGN, OPERATIONS
 from supremum.rules import RuleSet, Storing, get_rules
 from supremum.rules.values import fits
@@ -72,12 +75,40 @@ def stored(array: Array, result: Array, name: str, inputs: Sequence[Any], storin
     if result.dtype == array.dtype:
         return result.unwrap()
     if name in OPERATIONS:
-        rules = _rules_of(array)
-        found = [each for each in (seen(value, rules) for value in inputs) if each is not None]
-        decision = _decided(array, name, [key for key, _ in found], [raw for _, raw in found], storing)
-    else:  # a function that is no row of the table is known by its result alone
-        decision = _decided(array, None, [result.key], [result.unwrap()], storing)
+        decision = _accepted(in_place(array, name, inputs, storing))
+    else:  # a function that is no row of the table is known by its result alone, which nobody can cast
+        decision = _accepted(replace(_decided(array, None, (result,), storing), find_fix=_no_fix))
     return _cast(array, result.unwrap(), array.backend, decision, storing)
+
+
+def in_place(array: Array, name: str, inputs: Sequence[Any], storing: Storing | None = None) -> Decision:
+    """The decision on an operation whose result is written into an array; its fix casts no such array.
+
+    Args:
+        array: what it is written into.
+        name: of the operation.
+        inputs: what it is given.
+        storing: what may be stored; None for what the rules in force store.
+    """
+    return _decided(array, name, inputs, storing)
+
+
+@contextmanager
+def refused_in_place(array: Array, name: str, inputs: Sequence[Any], storing: Storing | None = None) -> Generator[None]:
+    """A block whose refusals name casts of other operands, and not of what is written into, which keeps its dtype.
+
+    Args:
+        array: what is written into.
+        name: of the operation.
+        inputs: what it is given.
+        storing: what may be stored; None for what the rules in force store.
+    """
+    try:
+        yield
+    except (PromotionError, RuntimeDtypeError) as error:
+        if error.decision is not None:
+            error.decision = in_place(array, name, inputs, storing)
+        raise
 
 
 def accepted_value(array: Array, value: Any, storing: Storing | None = None) -> Raw:
@@ -93,7 +124,7 @@ def accepted_value(array: Array, value: Any, storing: Storing | None = None) -> 
         LibraryError: for an array of another library.
     """
     key, raw = _seen_value(array, value)
-    decision = _decided(array, ASSIGN.name, (key,), (raw,), storing)
+    decision = _accepted(_decided(array, ASSIGN.name, (value,), storing))
     if key.backend is None:
         return array.backend.asarray(caster_of(array.dtype)(value), device=array.device)
     cast = _cast(array, raw, key.backend, decision, storing)
@@ -116,7 +147,7 @@ def changed(array: Array, name: str, value: Any, change: Callable[[Raw, Raw], Ra
     key, raw = _seen_value(array, value)
     backend = array.backend
     own = array_key(backend, array.dtype, False, array.key.zero_d, array.key.device)  # the dtype stays, weak or not
-    decision = _decided(array, name, (own, key), (array.unwrap(), raw), None)
+    decision = _accepted(_decided(array, name, (array, value), None, own))
     computed = decision.verdict.compute[1]
     if not _is_in_range(key, raw, as_format(computed)):
         raise InPlaceError(_refused(decision, f"b is out of range of {computed}"))
@@ -180,15 +211,33 @@ def _seen_value(array: Array, value: Any) -> tuple[Key, Raw]:
 
 
 def _decided(
-    array: Array, name: str | None, keys: Sequence[Key], raws: Sequence[Raw], storing: Storing | None
+    array: Array, name: str | None, values: Sequence[Any], storing: Storing | None, own: Key | None = None
 ) -> Decision:
     """The decision to write into an array.
 
-    Raises:
-        InPlaceError: if it is a refusal.
+    Args:
+        array: the array.
+        name: of the operation.
+        values: its operands; what is no array and no number takes no part.
+        storing: what may be stored; None for what the rules in force store.
+        own: the key of the first of them, if it is not its own.
     """
     rules = _rules_of(array)
-    decision = rules.decide(name, operands_of(keys, raws, rules), array.key.operand, storing)
+    given = [(value, *found) for value in values if (found := seen(value, rules)) is not None]
+    keys, raws = [key for _, key, _ in given], [raw for _, _, raw in given]
+    if own is not None:
+        keys[0] = own
+    operands = operands_of(keys, raws, rules)
+    decision = rules.decide(name, operands, array.key.operand, storing, runtime=Trial(keys))
+    return retyped(decision, [value for value, _, _ in given])
+
+
+def _accepted(decision: Decision) -> Decision:
+    """The decision, unless it is a refusal.
+
+    Raises:
+        InPlaceError: if it is.
+    """
     if not decision:
         raise InPlaceError(decision)
     return decision
@@ -219,5 +268,5 @@ def _refused(decision: Decision, why: str) -> Decision:
     return replace(decision, verdict=Verdict.refuse(*decision.reason, why, overflow=True), find_fix=_no_fix)
 
 
-def _no_fix() -> None:
+def _no_fix(_operands: tuple[Operand, ...]) -> Fix | None:
     return None

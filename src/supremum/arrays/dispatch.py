@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from supremum.arrays.backends import Backend, Key, Plan, Raw, backend_of
 from supremum.arrays.backends.numpy import NUMPY
-from supremum.arrays.errors import LibraryError
-from supremum.decisions import Decision, letter
+from supremum.arrays.errors import LibraryError, RuntimeDtypeError
+from supremum.arrays.trials import Trial, retyped
+from supremum.decisions import Decision, PromotionError, letter
 from supremum.errors import OperandError
 from supremum.operands import TYPE_OF_CATEGORY, Operand, Scalar, as_operand
 from supremum.operations import Operation
 from supremum.rules import RuleSet, get_rules
+from supremum.rules.fixes import EVERYTHING, Runtime
 from supremum.rules.registry import FOLLOWING, question
 from supremum.rules.scope import SCOPE, Scope, Watcher
 
@@ -134,8 +136,13 @@ class Applied:
                 return NotImplemented
             keys.append(found[0])
             raws.append(found[1])
-        prepared = self.prepared.get((scope.key, *keys)) or self.find(scope, keys, raws)
-        return prepared(*raws)
+        try:
+            prepared = self.prepared.get((scope.key, *keys)) or self.find(scope, keys, raws)
+            return prepared(*raws)
+        except (PromotionError, RuntimeDtypeError) as error:
+            if error.decision is not None:
+                error.decision = retyped(error.decision, operands)
+            raise
 
     def find(self, scope: Scope, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared:
         """What is prepared for these operands under the rules in force, prepared now if need be."""
@@ -163,9 +170,9 @@ class Applied:
             prepared = self.prepared[known] = self.prepare(rules, keys, raws)
         return prepared
 
-    def decide(self, rules: RuleSet, operands: Sequence[Operand]) -> Decision:
-        """What a rule set decides about operands."""
-        return rules.decide(self.operation, operands)
+    def decide(self, rules: RuleSet, operands: Sequence[Operand], runtime: Runtime = EVERYTHING) -> Decision:
+        """What a rule set decides about operands, with fixes that a runtime carries out."""
+        return rules.decide(self.operation, operands, runtime=runtime)
 
     def following_jax(self, name: str, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared | None:
         """What asks JAX's flags at every call which rule set a name stands for; None where they make no difference."""
@@ -208,24 +215,24 @@ class Applied:
         Raises:
             PromotionError: if the rules refuse.
         """
-        verdict = accepted(self.decide(rules, operands_of(keys, raws))).verdict
+        trial = Trial(keys, self.function, self.options)
+        decision = accepted(self.decide(rules, operands_of(keys, raws), trial))
+        verdict = decision.verdict
         assert verdict.result is not None
         return Plan(
-            self.operation,
-            tuple(keys),
-            verdict.compute,
-            verdict.result,
-            rules.name,
-            self.function,
-            self.options,
-            verdict.number_steps,
-        )
+            self.operation, tuple(keys), verdict.compute, verdict.result, rules.name, self.function, self.options,
+            verdict.number_steps, decision,
+        )  # fmt: skip
 
     def prepare(self, rules: RuleSet, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared:
         """The decision of a rule set, ready to be carried out."""
         backend = common_backend(keys, self.operation.name)
         plan = self.plan(rules, keys, raws)
-        function = backend.prepare(plan)
+        try:
+            function = backend.prepare(plan)
+        except RuntimeDtypeError as error:
+            error.decision = plan.decision
+            raise
         if self.function is None:
             return Prepared(function, backend.key_of_result(plan))
         from supremum.arrays.array import wrap  # it imports this module

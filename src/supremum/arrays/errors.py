@@ -25,7 +25,30 @@ class DeviceError(SupremumError, ValueError):
 
 
 class RuntimeDtypeError(SupremumError, TypeError):
-    """The rules ask for what the library underneath cannot represent or compute."""
+    """The rules ask for what the library underneath cannot represent or compute.
+
+    Args:
+        what: it.
+        remedy: what to do about it, if that is not to cast first.
+        decision: what the rules decided; it knows which casts lead to what the library computes.
+    """
+
+    def __init__(self, what: str, remedy: str = "", decision: Decision | None = None) -> None:
+        super().__init__(what, remedy)
+        self.what, self.remedy, self.decision = what, remedy, decision
+
+    @property
+    def fix(self) -> Fix | None:
+        """Casts that lead to what the library computes, tried on it; None where none do, or something else is to do."""
+        decision = None if self.remedy else self.decision
+        return None if decision is None else decision.find_fix(decision.operands)
+
+    def __str__(self) -> str:
+        remedy = self.remedy or (f"cast first, with {fix}" if (fix := self.fix) is not None else "")
+        return f"{self.what}: {remedy}" if remedy else self.what
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (str(self),))
 
 
 class NarrowingError(SupremumError, OverflowError):

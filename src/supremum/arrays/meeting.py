@@ -11,7 +11,8 @@ from supremum.arrays.backends import Backend, Key, Plan, Raw
 from supremum.arrays.backends.numpy import NUMPY, narrowed
 from supremum.arrays.backends.preparing import number_caster
 from supremum.arrays.dispatch import accepted, common_backend, operands_of, seen_or_refused
-from supremum.decisions import ResultType
+from supremum.arrays.trials import Trial, in_library, retyped
+from supremum.decisions import Decision, ResultType
 from supremum.errors import ArgumentError
 from supremum.formats import DType
 from supremum.number_conversion import Steps
@@ -29,12 +30,14 @@ class Met(NamedTuple):
         operands: its arrays, in the dtype they are computed in; of a number a 0-d one.
         beside: arrays of that library that were asked for only not to stay in another one, in the dtype they had.
         result: the type of the result.
+        decision: what was decided.
     """
 
     backend: Backend
     operands: list[Raw]
     beside: list[Raw]
     result: ResultType
+    decision: Decision
 
     def wrapped(self, raw: Raw) -> Array:
         """A result of the library, in the dtype that was decided."""
@@ -63,7 +66,9 @@ def met(operation: str | None, operands: Sequence[Any], beside: Sequence[Any] = 
     rules = get_rules(asked, in_jax=backend.in_jax)
     deciding = found[: len(operands)]
     seen = operands_of([key for key, _ in deciding], [raw for _, raw in deciding], rules)
-    verdict = accepted(replace(rules.decide(row, seen), operation=name)).verdict
+    trial = Trial([key for key, _ in deciding], in_library(name))
+    decision = retyped(replace(rules.decide(row, seen, runtime=trial), operation=name), operands)
+    verdict = accepted(decision).verdict
     assert verdict.result is not None
     if (watcher := SCOPE.get().watcher) is not None:
         keys = tuple(key for key, _ in deciding)
@@ -75,7 +80,7 @@ def met(operation: str | None, operands: Sequence[Any], beside: Sequence[Any] = 
         for (key, raw), dtype, of_number in zip(deciding, verdict.compute, steps, strict=True)
     ]
     others = [brought_to(backend, key, raw, key.operand.format.dtype) for key, raw in found[len(operands) :]]
-    return Met(backend, brought, others, verdict.result)
+    return Met(backend, brought, others, verdict.result, decision)
 
 
 def typed(backend: Backend, raw: Raw, result: ResultType) -> Array:

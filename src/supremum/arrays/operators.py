@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from supremum.arrays.assigning import assigned
+from supremum.arrays.assigning import assigned, refused_in_place
 from supremum.arrays.dispatch import NUMBERS, Applied, Prepared, number_key
+from supremum.arrays.errors import RuntimeDtypeError
+from supremum.arrays.trials import retyped
 from supremum.operations import ELEMENTWISE
 from supremum.rules.scope import SCOPE, Scope
+from supremum.rules.storing import Storing
 
 if TYPE_CHECKING:
     from supremum.arrays.array import Array
@@ -59,11 +62,15 @@ def _binary(name: str) -> Callable[[Any, Any], Array]:
                 return applied.apply((self, other))
         except (KeyError, AttributeError):  # nothing is prepared, or JAX has just put a tree together
             return applied.apply((self, other))
-        if key is None:
-            return function(self._raw, raw)
-        made = self._made
-        array = made.__new__(made)
-        array._raw = function(self._raw, raw)
+        try:
+            if key is None:
+                return function(self._raw, raw)
+            made = self._made
+            array = made.__new__(made)
+            array._raw = function(self._raw, raw)
+        except RuntimeDtypeError as error:  # it is of the first number that this was prepared for
+            error.decision = error.decision and retyped(error.decision, (self, other))
+            raise
         array._key = key
         return array
 
@@ -103,7 +110,8 @@ def _reflected_matmul(self: Any, other: Any) -> Array:
 
 
 def _matmul_in_place(self: Any, other: Any) -> Array:
-    result = _matmul(self, other)
+    with refused_in_place(self, "matmul", (self, other), self._storing):
+        result = _matmul(self, other)
     return NotImplemented if result is NotImplemented else self._put(result, "matmul", other)
 
 
@@ -123,18 +131,23 @@ class Operators:
     __slots__ = ()
     _made: ClassVar[Any] = None
     """`Array`: what operators give, of subclasses too."""
+    _storing: ClassVar[Storing | None] = None
+    """What operators that assign store; None for what the rules in force store."""
 
     def __init_subclass__(cls) -> None:
         Operators._made = Operators._made or cls  # `Array` is the first
 
     def _assign(self: Any, name: str, other: Any) -> Any:
         """What an operator that assigns does: the result in the place of this array."""
-        result = APPLIED[name].apply((self, other))
+        with refused_in_place(self, name, (self, other), self._storing):
+            result = APPLIED[name].apply((self, other))
         return NotImplemented if result is NotImplemented else self._put(result, name, other)
 
     def _put(self: Any, result: Array, name: str, other: Any) -> Any:
         """The result of an operator in the place of this array."""
         return assigned(self, result, name, (self, other))
+
+    real, imag = property(_unary("real")), property(_unary("imag"))
 
     __pos__, __neg__, __abs__ = _unary("positive"), _unary("negative"), _unary("abs")
     __invert__ = _unary("bitwise_invert")

@@ -36,9 +36,7 @@ def _computed(home: Backend, name: str, together: meeting.Met, compute: Callable
         if type(error) is TypeError:  # of an argument; a missing loop or kernel has an error of its own
             raise
         dtype = together.backend.key_of(together.operands[0]).dtype
-        raise RuntimeDtypeError(
-            f"{home.name} has no {name} of {dtype}: cast first, with a.astype('float32')"
-        ) from error
+        raise RuntimeDtypeError(f"{home.name} has no {name} of {dtype}", decision=together.decision) from error
     return brought_home(home, together.wrapped(raw))
 
 

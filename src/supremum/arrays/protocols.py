@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from supremum.arrays.assigning import assigned, stored
+from supremum.arrays.assigning import assigned, refused_in_place, stored
 from supremum.arrays.operators import APPLIED
 from supremum.errors import UnknownNameError
 from supremum.operations import as_operation
@@ -39,12 +39,15 @@ def array_ufunc(self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **optio
             f"{what}{options_given} of an Array follows no rules: there are supremum.ops and the functions of "
             f"supremum.namespace, or give NumPy's own array, np.{ufunc.__name__}(x.unwrap())"
         )
-    result = APPLIED[operation].apply(inputs)
-    if result is NotImplemented or not outputs:
-        return result
+    if not outputs:
+        return APPLIED[operation].apply(inputs)
     # `array += Array`, and `out=`: what is written to keeps its dtype.
     (output,) = outputs
     kept = wrap(output)
+    with refused_in_place(kept, operation, inputs):
+        result = APPLIED[operation].apply(inputs)
+    if result is NotImplemented:
+        return result
     kept.unwrap()[...] = stored(kept, result, operation, inputs)
     return output
 

@@ -17,16 +17,15 @@ from supremum.arrays.backends.preparing import promotes_alike
 from supremum.arrays.dispatch import Applied, Prepared, common_backend
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.meeting import brought_to
+from supremum.arrays.reduction_kernels import reduce
 from supremum.arrays.wrapping import at_home, brought_home
-from supremum.decisions import Decision, ResultType, Verdict
+from supremum.decisions import Decision, Fix, ResultType, Verdict
 from supremum.formats import DType, as_format
 from supremum.operands import Operand
 from supremum.operations import REDUCTIONS, Operation
 from supremum.rules import RuleSet
+from supremum.rules.fixes import EVERYTHING, Runtime
 from supremum.rules.registry import find_rules
-
-_SUMS = ("sum", "prod", "cumulative_sum", "cumulative_prod")
-"""Those that a library is told what to accumulate in; others compute in what they are given."""
 
 
 class _Reduced(Applied):
@@ -39,20 +38,21 @@ class _Reduced(Applied):
     """
 
     def __init__(self, operation: Operation, options: Mapping[str, Any], dtype: DType | None) -> None:
-        super().__init__(operation, _compute, {"name": operation.name, **options})
+        super().__init__(operation, reduce, {"name": operation.name, **options})
         self.dtype = dtype
 
-    def decide(self, rules: RuleSet, operands: Sequence[Operand]) -> Decision:
+    def decide(self, rules: RuleSet, operands: Sequence[Operand], runtime: Runtime = EVERYTHING) -> Decision:
         """What a rule set decides; of a dtype that was asked for, only what it is accumulated in."""
         if self.dtype is None:
-            return super().decide(rules, operands)
+            return super().decide(rules, operands, runtime)
         decision = super().decide(rules, [operand.with_dtype(self.dtype) for operand in operands])
         # An integer that wraps around does so to the same result, however wide it was computed.
         is_wider = decision and as_format(self.dtype).is_inexact and _holds(self.dtype, decision)
         computes = decision.verdict.compute[0] if is_wider else self.dtype
         asked = f"the result is {self.dtype}, as asked for"
         verdict = Verdict(ResultType(self.dtype), (computes,), (asked, *decision.reason))
-        return replace(decision, operands=tuple(operands), verdict=verdict)
+        # Casts of the operand change nothing: what was asked for is what the library lacks.
+        return replace(decision, operands=tuple(operands), verdict=verdict, find_fix=_no_fix)
 
     def prepare(self, rules: RuleSet, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared:
         """The decision of a rule set, ready to be carried out."""
@@ -64,6 +64,10 @@ class _Reduced(Applied):
             return wrap(function(raw), plan.result.weak)
 
         return Prepared(reduced, None)
+
+
+def _no_fix(_operands: tuple[Operand, ...]) -> Fix | None:
+    return None
 
 
 def _holds(dtype: DType, decision: Decision) -> bool:
@@ -86,13 +90,11 @@ def _between_casts(backend: Backend, plan: Plan, dtype: DType | None) -> Callabl
     def reduced(raw: Raw) -> Raw:
         operand = raw if is_own else brought_to(backend, key, raw, computes)
         try:
-            result = _compute(backend, operand, **options)
+            result = reduce(backend, operand, **options)
         except (NotImplementedError, TypeError, RuntimeError) as error:
             if type(error) in (TypeError, RuntimeError) and "not implemented" not in str(error):
                 raise  # of an argument or of values; a missing loop or kernel has an error of its own
-            raise RuntimeDtypeError(
-                f"{backend.name} has no {name} of {computes}: cast first, with a.astype('float32')"
-            ) from error
+            raise RuntimeDtypeError(f"{backend.name} has no {name} of {computes}", decision=plan.decision) from error
         return result if backend.dtype_of(result) == target else backend.astype(result, target)
 
     return reduced
@@ -106,41 +108,6 @@ def _decides_alike(backend: Backend, plan: Plan) -> bool:
 
 
 _RULES_OF = {"numpy": "numpy", "torch": "torch"}
-
-
-def _compute(backend: Backend, x: Raw, *, name: str, own: bool = False, **options: Any) -> Raw:
-    """The library's function of an array in the dtype that it is accumulated in.
-
-    Args:
-        backend: the library.
-        x: the array.
-        name: of the reduction.
-        own: whether the library decides as the rules do, so that nothing has to be told.
-        options: of the function.
-    """
-    dtype = backend.dtype_of(x)
-    if name == "mean" and not as_format(dtype).is_inexact and not own:
-        return _mean_of_integers(backend, x, **options)
-    if name in _SUMS and not own:
-        options["dtype"] = backend.native_dtype(dtype)
-    return getattr(backend.xp, name)(x, **options)
-
-
-def _mean_of_integers(backend: Backend, x: Raw, *, axis: Any, keepdims: bool) -> Raw:
-    """A sum, divided by the number of elements, whose fraction is cut off as C does it."""
-    xp = backend.xp
-    total = xp.sum(x, axis=axis, keepdims=keepdims, dtype=backend.native_dtype(backend.dtype_of(x)))
-    count = max(1, x.size if isinstance(x.size, int) else x.numel()) // max(1, _size(total))
-    quotient = xp.floor_divide(total, count)
-    is_cut = (total < 0) & (quotient * count != total)
-    return xp.where(is_cut, quotient + 1, quotient)
-
-
-def _size(raw: Raw) -> int:
-    size = 1
-    for length in raw.shape:
-        size *= length
-    return size
 
 
 @lru_cache(maxsize=4096)

@@ -45,6 +45,7 @@ class Variable(Array):
     """
 
     __slots__ = ("name",)
+    _storing = Storing.KEPT
 
     def __init__(self, value: Any, dtype: Any = None, *, library: Any = None, name: str = "") -> None:
         found = asarray(value, dtype, library=library, copy=True)
@@ -70,7 +71,7 @@ class Variable(Array):
             InPlaceError: if the rules refuse or lead to another dtype, or a Python number does not fit.
             ArgumentError: for another shape, or a value that JAX is tracing.
         """
-        raw = accepted_value(self, value, Storing.KEPT)
+        raw = accepted_value(self, value, self._storing)
         if tuple(raw.shape) != self.shape:
             raise ArgumentError(f"{self!r:.80} has the shape {self.shape}, and what is assigned {tuple(raw.shape)}")
         return self._hold(self.backend.asarray(raw, copy=True))
@@ -94,7 +95,7 @@ class Variable(Array):
         return result
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        accepted, place = accepted_value(self, value, Storing.KEPT), plain_index(index)
+        accepted, place = accepted_value(self, value, self._storing), plain_index(index)
         if self.backend.mutable:
             raw = self.backend.asarray(self._raw, copy=True)
             raw[place] = accepted
@@ -103,7 +104,7 @@ class Variable(Array):
         self._hold(raw)
 
     def _put(self, result: Array, name: str, other: Any) -> Any:
-        raw = stored(self, result, name, (self, other), Storing.KEPT)
+        raw = stored(self, result, name, (self, other), self._storing)
         check_fits(self, name, other)
         return self._hold(raw)
 

@@ -230,4 +230,4 @@ def _differing(dtypes: list[str]) -> list[list[int]]:
 
 def _decision(dtype: str) -> Decision:
     verdict = Verdict.accept(as_format(dtype).dtype, 1) if dtype else Verdict.refuse()
-    return Decision("", QUESTION, (), verdict, lambda: None)
+    return Decision("", QUESTION, (), verdict, lambda _: None)

@@ -46,6 +46,21 @@ def is_floating_dtype(dtype: Any) -> bool:
     return isinstance(dtype, np.dtype) and dtype.newbyteorder("=") in _FLOATING
 
 
+def as_real_floating(name: str, value: Any) -> str:
+    """What to type to make a value real floating, for errors: of a complex array its real part, which `astype` drops.
+
+    Args:
+        name: what the user calls the value.
+        value: an array that is not real floating, or a Python number.
+
+    >>> as_real_floating("loss", jnp.ones((), "complex64")), as_real_floating("loss", 3)
+    ('loss.real', "jnp.asarray(loss, 'float32')")
+    """
+    if not is_array(value):
+        return f"jnp.asarray({name}, 'float32')"
+    return f"{name}.real" if value.dtype in _INEXACT - _FLOATING else f"{name}.astype('float32')"
+
+
 def cast_floating(tree: Any, dtype: Any) -> Any:
     """A pytree with its real floating leaves cast to one dtype and everything else as it was.
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
 from supremum.errors import ArgumentError
-from supremum.mixed_precision.casting import at_least_float32, is_floating, is_floating_dtype
+from supremum.mixed_precision.casting import as_real_floating, at_least_float32, is_floating, is_floating_dtype
 from supremum.mixed_precision.finite import all_finite
 from supremum.mixed_precision.loss_scale import LossScale, as_loss_scale
 from supremum.mixed_precision.loss_scale_state import LossScaleState, as_state
@@ -140,7 +140,7 @@ def scale_loss(loss: Any, opt_state: Any) -> jax.Array:
     """
     if not is_floating(loss) and type(loss) is not float:
         shown = loss.dtype if hasattr(loss, "dtype") else type(loss).__name__
-        raise TypeError(f"the loss is a real floating scalar, not {shown}: use loss.astype('float32')")
+        raise TypeError(f"the loss is a real floating scalar, not {shown}: use {as_real_floating('loss', loss)}")
     wide = at_least_float32(jnp.float32(loss) if type(loss) is float else jnp.asarray(loss))
     return wide * find_loss_scale_state(opt_state).loss_scale.astype(wide.dtype)
 

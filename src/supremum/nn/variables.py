@@ -11,7 +11,7 @@ from jax.core import Tracer
 
 from supremum.arrays import asarray
 from supremum.arrays.array import wrap
-from supremum.arrays.assigning import accepted_value, check_fits, stored
+from supremum.arrays.assigning import accepted_value, check_fits, refused_in_place, stored
 from supremum.arrays.operators import APPLIED
 from supremum.errors import ArgumentError, OperandError, SupremumError
 from supremum.formats import DType, as_format
@@ -242,7 +242,8 @@ class Variable(VariableOperators):
     def _assign(self, name: str, value: Any) -> Any:
         given = value.read_stored() if isinstance(value, Variable) else value
         held = wrap(self.read_stored())
-        result = APPLIED[name].apply((held, given))
+        with refused_in_place(held, name, (held, given), Storing.KEPT):
+            result = APPLIED[name].apply((held, given))
         if result is NotImplemented:
             raise OperandError(f"a {type(value).__name__} cannot be assigned: give an array or a Python number")
         raw = stored(held, result, name, (held, given), Storing.KEPT)

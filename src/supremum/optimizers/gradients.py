@@ -12,7 +12,7 @@ import numpy as np
 
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
-from supremum.mixed_precision.casting import at_least_float32, is_array, is_floating
+from supremum.mixed_precision.casting import as_real_floating, at_least_float32, is_array, is_floating
 from supremum.nn import Variable
 from supremum.nn.scopes import overlay
 from supremum.optimizers.registry import check_variable
@@ -61,9 +61,8 @@ def _checked_scalar(loss: Any) -> jax.Array:
     if type(loss) is float:  # a constant: as in JAX its gradients are zero
         return jnp.float32(loss)
     if not is_floating(loss) or np.shape(loss) != ():
-        raise OperandError(
-            f"the loss is a real floating scalar, not {_kind(loss)}: return loss.mean() or loss.astype('float32')"
-        )
+        fixed = "loss.mean()" if is_floating(loss) else as_real_floating("loss", loss)
+        raise OperandError(f"the loss is a real floating scalar, not {_kind(loss)}: return {fixed}")
     return jnp.asarray(loss)
 
 
@@ -100,9 +99,11 @@ def checked_pairs(
             raise OperandError(f"the gradient of {variable!r} is an array, not {gradient!r:.80}: use jax.grad")
         allowed = dtypes_of(variable)
         if gradient.dtype not in allowed:
+            found, wanted = as_format(gradient.dtype), as_format(allowed[0])
+            part = ".real" if found.category == "complex" != wanted.category else ""
             raise OperandError(
-                f"the gradient of {variable!r} is {as_format(gradient.dtype)}, and has to be "
-                f"{as_format(allowed[0])} as the variable: use gradient.astype('{as_format(allowed[0])}')"
+                f"the gradient of {variable!r} is {found}, and has to be {wanted} as the variable: use "
+                f"gradient{part}.astype('{wanted}')"
             )
         if gradient.shape != (*devices, *variable.shape):
             averaged = ", or, if they are averaged already, aggregate_gradients=False" if devices else ""

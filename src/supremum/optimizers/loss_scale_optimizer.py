@@ -16,7 +16,7 @@ from jax.core import Tracer
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import DType, as_format
 from supremum.mixed_precision import FixedLossScale, LossScale, LossScaledState, all_finite, all_reduce_gradients
-from supremum.mixed_precision.casting import is_floating
+from supremum.mixed_precision.casting import as_real_floating, is_floating
 from supremum.mixed_precision.gradients import differentiate_scaled, unscale
 from supremum.nn import Variable
 from supremum.nn.functional.promotion import at_least_float32
@@ -220,7 +220,7 @@ class LossScaleOptimizer(OptimizerWrapper):
             return scaled
         if not is_floating(loss) and type(loss) is not float:
             shown = loss.dtype if hasattr(loss, "dtype") else type(loss).__name__
-            raise OperandError(f"the loss is real floating, not {shown}: use loss.astype('float32')")
+            raise OperandError(f"the loss is real floating, not {shown}: use {as_real_floating('loss', loss)}")
         return jnp.asarray(loss).astype(jnp.float32) * self._scale_here()
 
     def get_unscaled_gradients(self, gradients: Any) -> Any:

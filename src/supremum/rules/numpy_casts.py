@@ -118,8 +118,8 @@ def has_cast(operand: Operand, target: Format) -> bool:
     """
     if operand.dtype is None or (target.is_builtin and operand.format.is_builtin):
         return True
-    if operand.category == "complex" and target.category != "complex" and not operand.format.is_builtin:
-        return False  # NumPy's `real` does not know the complex formats of ml_dtypes
+    if operand.category == "complex" and target.category != "complex":
+        return True  # by way of a complex format whose parts NumPy knows
     # Between two formats of ml_dtypes there are casts where they are safe, and only some others.
     return target.is_builtin or operand.format.is_builtin or casts_safely(operand.name, target.name)
 

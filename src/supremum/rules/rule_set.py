@@ -5,20 +5,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, partial
+from functools import partial
 from typing import Any, ClassVar
 
 from supremum.decisions import Conversion, Decision, Fix, ResultType, Verdict
 from supremum.errors import ArgumentError
-from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
+from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.number_conversion import Steps, usual_steps
 from supremum.operands import Operand
 from supremum.operations import ASSIGN, Family, Operation, Result, as_operation
+from supremum.rules.fixes import EVERYTHING, Runtime, find_fix, targets_for
 from supremum.rules.reductions import Reduction, standard
-from supremum.rules.storing import Storing, account, find_fix, is_no_higher, objection, objection_to_loss
+from supremum.rules.storing import Storing, account, find_fix_into, is_no_higher, objection, objection_to_loss
 from supremum.rules.values import fits, interval, stores
 
 _BOOL = as_format("bool").dtype
+_REAL = as_operation("real")
 _PYTHON = {"bool": "bool", "integer": "int", "float": "float", "complex": "complex"}
 LOSSES_AS_DIVISION: dict[str, str] = dict.fromkeys(("huber_loss", "poisson_nll_loss", "l1_loss", "mse_loss"), "divide")
 """What stands in for the losses where a framework has none: like division, they make floats of integers."""
@@ -105,6 +107,8 @@ class RuleSet(ABC):
         operands: Sequence[Operand],
         into: Operand | None = None,
         storing: Storing | None = None,
+        *,
+        runtime: Runtime = EVERYTHING,
     ) -> Decision:
         """Decide one call: the one place where dtypes come from.
 
@@ -114,6 +118,7 @@ class RuleSet(ABC):
             into: what the result is written into, as `a += b`, `out=` and `a[0] = b` do: an array, which keeps its
                 dtype; None for a new array. Of the operation "assign" the operand is the value.
             storing: what may be stored in it; None for what the framework stores in an array. A `Variable` takes less.
+            runtime: what has to carry out the fix of a refusal; it has no part in the decision.
 
         Returns:
             The decision, or the refusal, with its account.
@@ -131,12 +136,18 @@ class RuleSet(ABC):
         if not self.weak_arrays:
             seen = tuple(replace(o, weak=False) if o.weak and o.dtype is not None else o for o in seen)
         if into is not None or row is ASSIGN:
-            return self._decide_into(row, seen, into, storing)
-        key = (row.name, *map(self._key, seen))
+            return self._decide_into(row, seen, into, storing, runtime)
+        verdict = self._verdict(row, seen)
+        return Decision(self.name, row.name, seen, verdict, partial(self._find_fix, row, runtime))
+
+    def _verdict(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+        """The verdict on a call, settled once for all that it depends on."""
+        key = (operation.name, *map(self._key, operands))
         verdict = self._verdicts.get(key)
         if verdict is None:
-            verdict = self._verdicts[key] = self._with_number_steps(row, seen, self._settle(row, seen))
-        return Decision(self.name, row.name, seen, verdict, partial(self._find_fix, row, seen))
+            settled = self._settle(operation, operands)
+            verdict = self._verdicts[key] = self._with_number_steps(operation, operands, settled)
+        return verdict
 
     def ignores_bound(self, array: Operand, bound: Operand, *, is_lower: bool) -> bool:  # noqa: ARG002
         """Whether `clip` leaves a bound out because no element is beyond it.
@@ -149,32 +160,43 @@ class RuleSet(ABC):
         return False
 
     def _decide_into(
-        self, operation: Operation, operands: tuple[Operand, ...], into: Operand | None, storing: Storing | None
+        self,
+        operation: Operation,
+        operands: tuple[Operand, ...],
+        into: Operand | None,
+        storing: Storing | None,
+        runtime: Runtime,
     ) -> Decision:
         if into is None or into.dtype is None:
             raise ArgumentError(f"{operation.name} needs an array that it writes into: give into=")
         # Its dtype stays, weak or not.
         target = replace(into, weak=False, value=None, held=None)
         how = storing or (self.item if operation is ASSIGN else self.in_place)
-        values = (None if each.value is None else interval(each.value) for each in operands)
-        key = ("into", operation.name, how, self._key(target), *zip(map(self._key, operands), values, strict=True))
-        verdict = self._verdicts.get(key)
-        if verdict is None:
-            settled = self._settle_into(operation, operands, target, how)
-            verdict = self._verdicts[key] = self._with_number_steps(operation, operands, settled)
-        fix = partial(self._find_fix_into, operation, operands, target, how)
+        verdict = self._verdict_into(operation, operands, target, how)
+        fix = partial(self._find_fix_into, operation, target, how, runtime)
         return Decision(self.name, operation.name, operands, verdict, fix, target)
 
-    def _find_fix_into(
+    def _verdict_into(
         self, operation: Operation, operands: tuple[Operand, ...], into: Operand, how: Storing
+    ) -> Verdict:
+        """The verdict on a call whose result is written into something, settled once for all that it depends on."""
+        values = (None if each.value is None else interval(each.value) for each in operands)
+        key = ("into", operation.name, how, self._key(into), *zip(map(self._key, operands), values, strict=True))
+        verdict = self._verdicts.get(key)
+        if verdict is None:
+            settled = self._settle_into(operation, operands, into, how)
+            verdict = self._verdicts[key] = self._with_number_steps(operation, operands, settled)
+        return verdict
+
+    def _find_fix_into(
+        self, operation: Operation, into: Operand, how: Storing, runtime: Runtime, operands: tuple[Operand, ...]
     ) -> Fix | None:
         """Casts after which the result can be stored; nothing is cut off from a number."""
-        return find_fix(
-            operands,
-            into,
-            lambda operand, row: self._is_castable(operand, row, may_cut=False),
-            lambda fixed: self._settle_into(operation, fixed, into, how),
-        )
+
+        def settle(fixed: tuple[Operand, ...]) -> Verdict:
+            return self._verdict_into(operation, fixed, into, how)
+
+        return find_fix_into(operation, operands, into, self._may_cast, settle, runtime)
 
     def _settle_into(self, operation: Operation, operands: tuple[Operand, ...], into: Operand, how: Storing) -> Verdict:
         """The verdict on a call whose result is written into something."""
@@ -356,26 +378,26 @@ class RuleSet(ABC):
             return Verdict.accept(target, len(operands), *reason, weak=met.result.weak)
         return given(operation, met)
 
-    def _find_fix(self, operation: Operation, operands: tuple[Operand, ...]) -> Fix | None:
-        """Casts to one format that these rules accept.
+    def _find_fix(self, operation: Operation, runtime: Runtime, operands: tuple[Operand, ...]) -> Fix | None:
+        """Casts that these rules accept and the runtime carries out; None where there are none."""
 
-        Python numbers are left as they are where that is enough, and nothing is cut off from a number, nor the
-        imaginary part from an array, unless there is no other way.
-        """
-        for may_cut in (False, True):
-            for target in _targets(operands):
-                row = as_format(target)
-                needed = [i for i, o in enumerate(operands) if o.is_python_scalar or o.name != row.name]
-                arrays = [i for i in needed if not operands[i].is_python_scalar]
-                for positions in (arrays, needed) if arrays != needed else (needed,):
-                    if not positions or not all(
-                        self._is_castable(operands[i], row, may_cut=may_cut) for i in positions
-                    ):
-                        continue
-                    fix = Fix(tuple(Conversion.of(i, operands[i], target) for i in positions))
-                    if self._settle(operation, fix.apply(operands)).result is not None:
-                        return fix
-        return None
+        def settle(fixed: tuple[Operand, ...]) -> Verdict:
+            return self._verdict(operation, fixed)
+
+        return find_fix(operation, operands, self._targets(operands), self._may_cast, settle, runtime)
+
+    def _targets(self, operands: tuple[Operand, ...]) -> Iterable[DType]:
+        """Formats that a fix may cast operands to, best first."""
+        return targets_for(operands)
+
+    def _may_cast(self, operand: Operand, target: Format, may_cut: bool) -> bool:
+        """Whether a fix may cast an operand, and the rules give it a real part if that is what is kept."""
+        if not self._is_castable(operand, target, may_cut=may_cut):
+            return False
+        cast = Conversion.of(0, operand, target.dtype)
+        if not cast.drops_imaginary or cast.is_number or operand.library:
+            return True
+        return self._verdict(_REAL, (operand.with_dtype(cast.through or operand.dtype),)).result is not None
 
     def _is_castable(self, operand: Operand, target: Format, *, may_cut: bool) -> bool:
         """Whether a fix may cast an operand to a format.
@@ -391,7 +413,8 @@ class RuleSet(ABC):
         if operand.dtype is None and value is not None and not stores(value, target, may_cut=may_cut):
             return False
         is_higher = CATEGORIES.index(operand.category) > CATEGORIES.index(target.category)
-        return may_cut or not is_higher or (not operand.is_python_scalar and operand.category != "complex")
+        keeps_parts = operand.category != "complex" or target.category == "bool"
+        return may_cut or not is_higher or (not operand.is_python_scalar and keeps_parts)
 
 
 def given(operation: Operation, verdict: Verdict) -> Verdict:
@@ -423,23 +446,3 @@ def _disagreement(operation: Operation, operands: tuple[Operand, ...]) -> str:
 def _takes_no(operation: Operation, met: Verdict, dtype: DType) -> Verdict:
     category = as_format(dtype).category
     return Verdict.refuse(*met.reason, f"{operation.name} takes no {category} operands, and these are {dtype}")
-
-
-def _targets(operands: tuple[Operand, ...]) -> list[DType]:
-    """Formats to cast everything to, best first.
-
-    First those that hold every operand exactly, an operand's own before others; then, where none is accepted, an
-    operand's own although it holds less, and that of its components; then anything else, nearest in width first.
-    """
-    return _targets_for(tuple(dict.fromkeys(operand.format for operand in operands if operand.dtype is not None)))
-
-
-@cache
-def _targets_for(formats: tuple[Format, ...]) -> list[DType]:
-    own = sorted(formats, key=lambda row: (CATEGORIES.index(row.category), row.bits), reverse=True)
-    width = max((row.bits for row in own), default=0)
-    holding = [row for row in sorted(FORMATS, key=lambda row: row.bits) if all(map(row.holds, own))]
-    others = sorted(FORMATS, key=lambda row: abs(row.bits - width))
-    components = [row.component for row in own]
-    ordered = [*(row for row in holding if row in own), *holding, *own, *components, *others]
-    return [row.dtype for row in dict.fromkeys(ordered)]

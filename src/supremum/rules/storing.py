@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from supremum.decisions import Conversion, Fix, Verdict
 from supremum.formats import CATEGORIES, Format, as_format
 from supremum.operands import Operand
+from supremum.operations import ASSIGN, Operation
+from supremum.rules.fixes import Runtime, find_fix, gives_what_is_meant, is_computed_as_meant, targets_for
 
 
 class Storing(enum.Enum):
@@ -77,26 +79,44 @@ def account(how: Storing, source: Format, target: Format) -> tuple[str, ...]:
     return (f"{source} is stored in {target}: {how.value}", *checked)
 
 
-def find_fix(
-    operands: Sequence[Operand],
+def find_fix_into(
+    operation: Operation,
+    operands: tuple[Operand, ...],
     into: Operand,
-    is_castable: Callable[[Operand, Format], bool],
+    may_cast: Callable[[Operand, Format, bool], bool],
     settle: Callable[[tuple[Operand, ...]], Verdict],
+    runtime: Runtime,
 ) -> Fix | None:
     """Casts of operands, but not of what is written into, after which the result can be stored.
 
     Args:
+        operation: its row.
         operands: of the operation.
         into: what its result is written into.
-        is_castable: whether a fix may cast an operand to a format.
+        may_cast: whether a fix may cast an operand to a format; the last argument is whether values may be cut.
         settle: the verdict on other operands.
+        runtime: what has to carry it out.
     """
     row = as_format(into.dtype)
-    others = [i for i, each in enumerate(operands) if each.is_python_scalar or each.dtype != row.dtype]
-    arrays = [i for i in others if not operands[i].is_python_scalar]
-    for positions in (arrays, others):
-        if positions and all(is_castable(operands[i], row) for i in positions):
-            fix = Fix(tuple(Conversion.of(i, operands[i], row.dtype) for i in positions))
-            if settle(fix.apply(operands)).result is not None:
-                return fix
-    return None
+    if operation is ASSIGN or gives_what_is_meant(operation, (*operands, into), row):
+        others = [i for i, each in enumerate(operands) if each.is_python_scalar or each.dtype != row.dtype]
+        arrays = [i for i in others if not operands[i].is_python_scalar]
+        for positions in (arrays, others):
+            # Of arrays the real part is taken, which a fix spells out; nothing is cut off from a number.
+            if positions and all(
+                may_cast(operands[i], row, False) or _has_parts(operands[i], row, may_cast) for i in positions
+            ):
+                fix = Fix(tuple(Conversion.of(i, operands[i], row.dtype) for i in positions))
+                verdict = settle(fix.apply(operands))
+                is_right = verdict.result is not None and is_computed_as_meant(operation, verdict)
+                tried = runtime.tried(operation, operands, fix, verdict) if is_right else None
+                if tried is not None:
+                    return tried
+    if operation is ASSIGN:
+        return None
+    # What is computed in another format may be stored in this one, as truth values of numbers are.
+    return find_fix(operation, operands, targets_for(operands), may_cast, settle, runtime, into=into)
+
+
+def _has_parts(operand: Operand, row: Format, may_cast: Callable[[Operand, Format, bool], bool]) -> bool:
+    return not operand.is_python_scalar and may_cast(operand, row, True)

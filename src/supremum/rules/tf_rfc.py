@@ -16,7 +16,7 @@ import itertools
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
-from supremum.decisions import Conversion, Fix, Verdict, letter
+from supremum.decisions import Verdict, letter
 from supremum.formats import CATEGORIES, DType, Format, Kind, as_format
 from supremum.operands import Operand, weak_name
 from supremum.operations import Operation, Result
@@ -151,25 +151,14 @@ class TensorFlowRfcRuleSet(RuleSet):
         # No bool: which float bool / bool would be is not in the text.
         return ("integer", *accepted) if operation.result is Result.FLOAT else accepted
 
-    def _find_fix(self, operation: Operation, operands: tuple[Operand, ...]) -> Fix | None:
-        """The casts that mode ALL would make, or wider ones where a Python number or the operation asks for them.
+    def _targets(self, operands: tuple[Operand, ...]) -> list[DType]:
+        """What mode ALL would cast to, or wider where a Python number or the operation asks for it."""
+        first = [row.dtype for row in _fix_targets(operands)]
+        return list(dict.fromkeys([*first, *super()._targets(operands)]))
 
-        Python numbers beside tensors stay as they are; alone, they are given a dtype that holds them.
-        """
-        scalars = [operand for operand in operands if operand.dtype is None]
-        alone = len(scalars) == len(operands)
-        for target in _fix_targets(operands):
-            if alone and not all(_could_be(scalar, target) for scalar in scalars):
-                continue
-            casts = [
-                Conversion.of(i, operand, target.dtype)
-                for i, operand in enumerate(operands)
-                if (alone if operand.dtype is None else operand.dtype != target.dtype)
-            ]
-            fix = Fix(tuple(casts))
-            if casts and self._settle(operation, fix.apply(operands)).result is not None:
-                return fix
-        return None
+    def _is_castable(self, operand: Operand, target: Format, *, may_cut: bool) -> bool:
+        """Nothing is cut off: the RFC says of imaginary parts and of fractions that they are not dropped."""
+        return not may_cut and super()._is_castable(operand, target, may_cut=may_cut)
 
 
 def _fix_targets(operands: Sequence[Operand]) -> Iterator[Format]:
@@ -180,11 +169,6 @@ def _fix_targets(operands: Sequence[Operand]) -> Iterator[Format]:
     # An operation on integers or bools needs a cast down; imaginary parts are never dropped.
     if start.kind is not Kind.COMPLEX:
         yield from sorted(_REAL_FORMATS, key=lambda row: (abs(row.bits - start.bits), not row.signed))
-
-
-def _could_be(scalar: Operand, target: Format) -> bool:
-    in_range = scalar.value is None or fits(scalar.value, target)
-    return in_range and _rank(target) >= CATEGORIES.index(scalar.category)
 
 
 def _account(tensors: Sequence[Format], met: Format) -> str:

@@ -15,11 +15,12 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import cache
 
-from supremum.decisions import Conversion, Fix, Verdict
+from supremum.decisions import Fix, Verdict
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
 from supremum.number_conversion import Steps, usual_steps
 from supremum.operands import Operand, Scalar
 from supremum.operations import OPERATIONS, Operation, Result, as_operation
+from supremum.rules.fixes import Runtime
 from supremum.rules.reductions import BITS, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.storing import Storing
@@ -209,14 +210,19 @@ class TorchRules(RuleSet):
             asked = "tensors only"
         if not numbers or asked is None:
             return _refusal_of_values(operation, operands)
-        fix = Fix(tuple(Conversion.of(i, operands[i], as_format(self._name_of(operands[i])).dtype) for i in numbers))
-        works = self._judge(operation, fix.apply(operands)).result is not None
-        return replace(Verdict.refuse(f"torch's {operation.name} takes {asked}"), fix=fix if works else None)
+        return Verdict.refuse(f"torch's {operation.name} takes {asked}")
 
-    def _find_fix(self, operation: Operation, operands: tuple[Operand, ...]) -> Fix | None:
-        if any(self._name_of(operand) in SHELL for operand in operands):
+    def _find_fix(self, operation: Operation, runtime: Runtime, operands: tuple[Operand, ...]) -> Fix | None:
+        if any(self._name_of(operand) in SHELL and not runtime.holds(operand) for operand in operands):
             return None  # torch does not convert them on request either
-        return super()._find_fix(operation, operands)
+        return super()._find_fix(operation, runtime, operands)
+
+    def _find_fix_into(
+        self, operation: Operation, into: Operand, how: Storing, runtime: Runtime, operands: tuple[Operand, ...]
+    ) -> Fix | None:
+        if any(self._name_of(operand) in SHELL and not runtime.holds(operand) for operand in operands):
+            return None
+        return super()._find_fix_into(operation, into, how, runtime, operands)
 
     def _objection_to_cast(self, value: Operand, target: Format) -> str:
         shell = next((name for name in (self._name_of(value), target.name) if name in SHELL), None)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from supremum.decisions import ResultType
+from supremum.decisions import Decision, ResultType
 from supremum.errors import OperandError, UnknownDtypeError
 from supremum.formats import DType, as_format
 from supremum.number_conversion import Steps
@@ -74,6 +75,7 @@ class Plan:
         function: what is computed instead of the library's function of the operation's name, given the backend.
         options: what `function` is given besides the operands.
         number_steps: for each operand that is a Python number, the formats it is converted to; as in `Verdict`.
+        decision: what was decided, for errors: it knows what to cast where the library has no function.
     """
 
     operation: Operation
@@ -84,6 +86,7 @@ class Plan:
     function: Callable[..., Raw] | None = None
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     number_steps: tuple[Steps, ...] = ()
+    decision: Decision | None = None
 
     @property
     def casts(self) -> tuple[bool, ...]:
@@ -167,6 +170,27 @@ class Backend(ABC):
     @abstractmethod
     def native_dtype(self, dtype: DType) -> Any:
         """What the library itself calls a dtype."""
+
+    def flags(self) -> Hashable:
+        """The state of the library that decides which dtypes it has; None where there is none."""
+        return None
+
+    def under(self, flags: Hashable) -> AbstractContextManager[Any]:
+        """A block in which the library has the flags that it had then."""
+        return nullcontext()
+
+    def try_out(self, function: Callable[..., Raw], samples: Sequence[Any], dtypes: Sequence[DType]) -> bool:
+        """Whether the library computes a function of some arrays.
+
+        Args:
+            function: of as many arrays or Python numbers as there are samples.
+            samples: arrays of one element of any library, and Python numbers.
+            dtypes: those that it computes in; the last is that of the result.
+
+        Raises:
+            Exception: whatever the library raises if it does not.
+        """
+        return self.dtype_of(function(*samples)) == dtypes[-1]
 
     def is_traced(self, raw: Raw) -> bool:
         """Whether an array stands for values that are not there yet."""

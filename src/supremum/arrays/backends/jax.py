@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -133,7 +134,7 @@ class JaxBackend(Backend):
         try:
             return jnp.asarray(host, target, device=device, copy=copy)
         except jax.errors.JaxRuntimeError as error:
-            raise RuntimeDtypeError(f"JAX has {target}, but not on this device: give another dtype") from error
+            raise RuntimeDtypeError(f"JAX has {target}, but not on this device", "give another dtype") from error
 
     def numpy(self, raw: Raw) -> np.ndarray[Any, Any]:
         """The array on the host."""
@@ -149,10 +150,23 @@ class JaxBackend(Backend):
             raise RuntimeDtypeError(f"JAX has no {dtype}")
         if held_dtype(dtype) != dtype:
             raise RuntimeDtypeError(
-                f"JAX has no {dtype} with its x64 off: jax.config.update('jax_enable_x64', True), or give a dtype of "
-                "at most 32 bits"
+                f"JAX has no {dtype} with its x64 off",
+                "jax.config.update('jax_enable_x64', True), or give a dtype of at most 32 bits",
             )
         return dtype
+
+    def flags(self) -> Hashable:
+        """Whether its x64 is on, and whether it holds 64 bits that are asked for."""
+        return is_x64(), holds_64_bits()
+
+    def under(self, flags: Any) -> AbstractContextManager[Any]:
+        """A block with x64 on or off, as it was."""
+        return nullcontext() if flags == self.flags() else jax.enable_x64(flags[0])
+
+    def try_out(self, function: Callable[..., Raw], samples: Sequence[Any], dtypes: Sequence[DType]) -> bool:
+        """Whether JAX traces a function, and XLA compiles anything in the dtypes: that is known without running it."""
+        found = jax.eval_shape(lambda: function(*samples))
+        return found.dtype == dtypes[-1] and all(map(_computes_in, dtypes))
 
     def is_traced(self, raw: Raw) -> bool:
         """Whether JAX is tracing it."""
@@ -223,8 +237,8 @@ def _beyond_x32(plan: Plan) -> RuntimeDtypeError:
     operands = ", ".join(str(key.operand) for key in plan.keys)
     return RuntimeDtypeError(
         f"{plan.operation.name}({operands}): the rules decide {plan.result.dtype}, computed in {plan.compute[0]}, "
-        "which JAX does not have with its x64 off: jax.config.update('jax_enable_x64', True), or "
-        "supremum.use_rules('jax-x32')"
+        "which JAX does not have with its x64 off",
+        "jax.config.update('jax_enable_x64', True), or supremum.use_rules('jax-x32')",
     )
 
 
@@ -271,15 +285,14 @@ def _with_errors(kernel: Callable[..., Raw], plan: Plan) -> Callable[..., Raw]:
                 raise  # it is about their shapes or values
             dtypes = " and ".join(dict.fromkeys(map(str, plan.compute)))
             raise RuntimeDtypeError(
-                f"jax.numpy has no {plan.operation.name} of {dtypes}: cast first, with .astype('float32')"
+                f"jax.numpy has no {plan.operation.name} of {dtypes}", decision=plan.decision
             ) from error
         except jax.errors.JaxRuntimeError as error:
             lacking = [str(dtype) for dtype in dict.fromkeys(plan.compute) if not _computes_in(dtype)]
             if not lacking:
                 raise
             raise RuntimeDtypeError(
-                f"JAX has {' and '.join(lacking)}, but does not compute in it on this device: cast first, with "
-                ".astype('float32')"
+                f"JAX has {' and '.join(lacking)}, but does not compute in it on this device", decision=plan.decision
             ) from error
 
     return run
@@ -287,10 +300,12 @@ def _with_errors(kernel: Callable[..., Raw], plan: Plan) -> Callable[..., Raw]:
 
 @cache
 def _computes_in(dtype: DType) -> bool:
-    """Whether XLA compiles anything in a dtype for the device that JAX computes on."""
+    """Whether XLA computes in a dtype, and converts it, on the device that JAX computes on."""
     try:
-        jax.jit(lambda x: x + x)(jnp.zeros((), dtype))
-    except jax.errors.JaxRuntimeError:
+        # Brought from the host and of several elements, which formats of a bit are the first to fail at.
+        with jax.ensure_compile_time_eval():
+            jax.jit(lambda x: jnp.real(x + x).astype("float32"))(jnp.asarray(np.ones(4, dtype))).block_until_ready()
+    except (jax.errors.JaxRuntimeError, ValueError):
         return False
     return True
 

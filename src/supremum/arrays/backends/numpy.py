@@ -65,7 +65,7 @@ class NumpyBackend(Backend):
                 found = function(*(np.ones(size, dtype) for dtype in plan.compute)).dtype
         except (TypeError, AssertionError) as error:
             dtypes = " and ".join(dict.fromkeys(map(str, plan.compute)))
-            raise RuntimeDtypeError(f"NumPy has no {name} of {dtypes}: cast first, with .astype('float32')") from error
+            raise RuntimeDtypeError(f"NumPy has no {name} of {dtypes}", decision=plan.decision) from error
         if _is_foreign_complex(found) and as_format(target).category != "complex":
             # NumPy's real and imag do not know the complex formats of ml_dtypes.
             function = composed(function, [partial(_cast, _WIDE_COMPLEX.dtype)], None)

@@ -128,7 +128,8 @@ def composed(
         case [first, second] if first is not None and second is not None:
             return lambda a, b: function(first(a), second(b))
         case _:
-            raise AssertionError("operations have one operand or two")
+            pairs = (*enumerate(converters),)
+            return lambda *given: function(*(given[i] if to is None else to(given[i]) for i, to in pairs))
 
 
 def promotes_alike(plan: Plan, rules: RuleSet) -> bool:
@@ -226,13 +227,14 @@ def multiplied_out(prepared: Callable[..., Raw], backend: Backend, plan: Plan) -
         if exponent <= highest:
             return prepared(base, exponent)
         # Squares wrap around as products do; those of 0-d arrays would be NumPy's scalars, which warn of it.
-        square = xp.reshape(backend.astype(base, dtype), (-1,))
+        held = backend.asarray(caster_of(dtype)(base)) if plan.keys[0].backend is None else base
+        square = xp.reshape(backend.astype(held, dtype), (-1,))
         result = xp.ones_like(square)
         while exponent:
             if exponent & 1:
                 result = result * square
             square = square * square
             exponent >>= 1
-        return xp.reshape(result, tuple(base.shape))
+        return xp.reshape(result, tuple(held.shape))
 
     return power

@@ -59,7 +59,7 @@ class StandardBackend(Backend):
         except (TypeError, ValueError) as error:
             dtypes = " and ".join(dict.fromkeys(map(str, plan.compute)))
             raise RuntimeDtypeError(
-                f"{self.name} has no {plan.operation.name} of {dtypes}: cast first, with .astype('float32')"
+                f"{self.name} has no {plan.operation.name} of {dtypes}", decision=plan.decision
             ) from error
         target = plan.result.dtype
         converters = [self._converter(plan, i, device) for i in range(len(plan.keys))]

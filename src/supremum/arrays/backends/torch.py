@@ -98,8 +98,7 @@ class TorchBackend(Backend):
         except (RuntimeError, TypeError) as error:  # a missing kernel is a RuntimeError or its NotImplementedError
             dtypes = " and ".join(dict.fromkeys(map(str, plan.compute)))
             raise RuntimeDtypeError(
-                f"torch has no {plan.operation.name} of {dtypes} on {_common_device(plan)}: cast first, with "
-                ".astype('float32')"
+                f"torch has no {plan.operation.name} of {dtypes} on {_common_device(plan)}", decision=plan.decision
             ) from error
 
     def key_of_result(self, plan: Plan) -> Key:

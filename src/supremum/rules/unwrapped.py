@@ -1,0 +1,82 @@
+"""Casts of arrays that are not wrapped, tried on arrays of one element, as a user would type them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from supremum.decisions import Conversion, Fix, Verdict
+from supremum.errors import UnknownDtypeError
+from supremum.formats import DType, as_format
+from supremum.operands import Operand
+from supremum.operations import Operation
+from supremum.rules.jax_flags import holds_64_bits
+
+
+def is_typed(operand: Operand, conversion: Conversion) -> bool:
+    """Whether the library of an array does what a conversion says, in the dtype that it says.
+
+    Args:
+        operand: the array; anything but an array of NumPy, JAX or PyTorch is taken to be cast.
+        conversion: the cast.
+    """
+    if operand.library not in sys.modules or operand.dtype is None:
+        return True
+    return _tried(operand.dtype, conversion._replace(position=0), holds_64_bits())
+
+
+@cache
+def _tried(source: DType, conversion: Conversion, wide: bool) -> bool:
+    """The cast of an array of ones, once for each state of JAX's flags."""
+    try:
+        if conversion.library == "jax":
+            # JAX narrows 64 bits with no more than a warning.
+            if not wide and as_format(conversion.dtype).component.bits > _HELD_BITS:
+                return False
+            # It is run: some formats of a bit XLA traces and does not convert.
+            found = _converted(conversion, sys.modules["jax"].numpy.asarray(np.ones(4, source)))
+        elif conversion.library == "torch":
+            found = _converted(conversion, sys.modules["torch"].ones(1, dtype=_native(source)))
+        else:
+            with np.errstate(all="ignore"):
+                found = _converted(conversion, np.ones(1, source))
+        return as_format(found.dtype).dtype == conversion.dtype
+    except (TypeError, ValueError, AttributeError, RuntimeError, UnknownDtypeError):
+        return False
+
+
+_HELD_BITS = as_format("float32").bits
+
+
+def _converted(conversion: Conversion, array: Any) -> Any:
+    """What the text of a conversion gives, of an array."""
+    if conversion.through is not None:
+        array = _cast(array, conversion.through, conversion.library)
+    return _cast(array.real if conversion.drops_imaginary else array, conversion.dtype, conversion.library)
+
+
+def _cast(array: Any, dtype: DType, library: str) -> Any:
+    return array.to(_native(dtype)) if library == "torch" else array.astype(dtype)
+
+
+def _native(dtype: DType) -> Any:
+    return getattr(sys.modules["torch"], str(dtype))
+
+
+class Unwrapped:
+    """The runtime of arrays that are not wrapped: their own libraries cast them, and who computes is not known."""
+
+    def holds(self, operand: Operand) -> bool:
+        """Whether the library of an array is known."""
+        return operand.library in sys.modules
+
+    def tried(self, operation: Operation, operands: Sequence[Operand], fix: Fix, verdict: Verdict) -> Fix | None:  # noqa: ARG002
+        """The fix, if all its casts work."""
+        return fix if all(is_typed(operands[cast.position], cast) for cast in fix.casts) else None
+
+
+UNWRAPPED = Unwrapped()

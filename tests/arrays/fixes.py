@@ -1,0 +1,306 @@
+"""Refused calls, their fixes typed as a user would, and what should come out; no rule of its own."""
+
+import collections
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import supremum
+from arrays import calls
+from supremum import PromotionError
+from supremum.arrays import RuntimeDtypeError
+from supremum.arrays.array import wrap
+from supremum.arrays.backends import backend_named
+from supremum.arrays.operators import APPLIED
+from supremum.errors import SupremumError
+from supremum.formats import FORMATS, as_format
+from supremum.operands import as_operand
+from supremum.rules.jax_flags import holds_64_bits
+
+NUMBERS = {"True": True, "1": 1, "-1": -1, "2.5": 2.5, "1j": 1j, "300": 300, "2**40": 2**40, "1e300": 1e300}
+
+
+DIVIDING = ("floor_divide", "remainder")
+"""Of integers PyTorch raises an error for a zero on the right."""
+
+
+def values(row, position, name=""):
+    """Small numbers that a format holds, as one of its NumPy arrays: others on the left than on the right."""
+    left = position == 0
+    if not row.zero:
+        return np.array([1, 2, 4, 2] if left else [2, 1, 2, 4], "float32").astype(row.dtype)
+    right = [1, 2, 1, 3] if name in DIVIDING else [1, 2, 0, 3]
+    real = np.clip(np.array([0, 1, 2, 3] if left else right, "float64"), float(row.min), float(row.max))
+    if name in DIVIDING and not left:
+        real = np.where(real == 0, float(row.min), real)  # those of one bit with a sign have no 1
+    if row.category != "complex":
+        return real.astype("float32").astype(row.dtype)
+    return (real + 1j * np.array([1, 0, 2, 1] if left else [0, 1, 1, 2])).astype("complex64").astype(row.dtype)
+
+
+def arrays_of(library, position, *, zero_d=False, names=None, name=""):
+    """By name, arrays of a library in every format that it holds now."""
+    found = {}
+    for row in FORMATS:
+        if names is None or row.name in names:
+            raw = _array_of(library, row.name, position, zero_d, name in DIVIDING and name, holds_64_bits())
+            if raw is not None:
+                found[row.name + ("[]" if zero_d else "")] = raw
+    return found
+
+
+@functools.cache
+def _array_of(library, kind, position, zero_d, name, wide):
+    host = values(as_format(kind), position, name)
+    try:
+        return backend_named(library).asarray(np.asarray(host[2]) if zero_d else host)
+    except SupremumError:
+        return None
+
+
+def exactly(value):
+    """What an array or number holds, in float64 or complex128."""
+    if isinstance(value, (bool, int, float, complex)):
+        return np.asarray(value, complex if isinstance(value, complex) else float)
+    array = wrap(value)
+    host = np.asarray(array.backend.numpy(array.unwrap()))
+    if as_format(host.dtype).category == "complex":
+        return host.astype("complex64" if not as_format(host.dtype).is_builtin else host.dtype).astype("complex128")
+    return (host if as_format(host.dtype).is_builtin else host.astype("float32")).astype("float64")
+
+
+LOSSES = {
+    "l1_loss": lambda a, b: abs(a - b),
+    "mse_loss": lambda a, b: (a - b) ** 2,
+    "huber_loss": lambda a, b: np.where(abs(a - b) <= 1, (a - b) ** 2 / 2, abs(a - b) - 0.5),
+    "poisson_nll_loss": lambda a, b: np.exp(a) - b * a,
+    "where": lambda a, b: a,
+}
+
+
+def meant(name, operands):
+    """The result in the numbers of mathematics; NaN where it has none."""
+    function = LOSSES.get(name)
+    if function is not None and name != "where" and any(map(np.iscomplexobj, operands)):
+        return np.nan + operands[0]  # a loss is of real numbers; what libraries make of complex ones differs
+    if function is None:
+        row = APPLIED[name].operation
+        function = next(getattr(np, each) for each in (name, *row.aliases) if hasattr(np, each))
+    if name.startswith("bitwise"):
+        operands = [np.asarray(each.real).astype("int64") for each in operands]
+    try:
+        return np.asarray(function(*operands))
+    except TypeError:  # of complex numbers without an order, and others that NumPy has no function of
+        return np.nan + operands[0]
+
+
+class Typed:
+    """A fix, typed.
+
+    Args:
+        name: of the operation.
+        bound: what the user has, by letter.
+        fix: the fix.
+    """
+
+    def __init__(self, name, bound, fix):
+        self.name = name
+        self.bound = bound
+        self.written = fix.expressions()
+        torch = __import__("torch") if any(".to(torch" in text for text in self.written.values()) else None
+        known = {"np": np, "jnp": jnp, "supremum": supremum, "torch": torch} | bound
+        self.operands = [eval(self.written[x], known) if x in self.written else bound[x] for x in bound]
+
+    def wrong(self, result):
+        """The first value that is not the one that is meant: it, and what is meant; None where all are right."""
+        if self.name == "bitwise_right_shift" and as_format(result.dtype).bits == 2:
+            return None  # XLA shifts uint2 as though it had a sign: jnp.uint2(3) >> 1 is 3
+        was = [
+            exactly(value).real if ".real" in self.written.get(letter, "") else exactly(value)
+            for letter, value in self.bound.items()
+        ]
+        row = as_format(result.dtype)
+        with np.errstate(all="ignore"):
+            right, found = meant(self.name, was), exactly(result)
+            compared = np.broadcast_to(np.isfinite(right) & self._held(was), found.shape)
+            parts = (np.asarray(right, complex).real, np.asarray(right, complex).imag)
+            compared = compared & np.logical_and(*(abs(part) <= float(row.component.max) for part in parts))
+            if row.category == "integer" and not row.signed and self._is_own(row):
+                compared = compared & (parts[0] >= 0)  # it is the arithmetic of the user's own unsigned integers
+            short = row.component.bits
+            near = 0.6 if short <= 8 else 0.15 if short <= 16 else 1e-5
+            different = compared & ~(abs(found - right) <= (near * (1 + abs(right)) if row.is_inexact else 0))
+        at = np.flatnonzero(different)[:1]
+        return [(np.ravel(found)[i], np.broadcast_to(right, found.shape).ravel()[i]) for i in at] or None
+
+    def _held(self, was):
+        """Where the casts hold the values, and no number is so large that libraries differ in its powers."""
+        if self.name.startswith("logical"):
+            return True
+        near = [abs(exactly(now) - then) <= 0.1 * abs(then) for now, then in zip(self.operands, was, strict=True)]
+        is_steep = self.name.endswith("_shift") or (self.name == "pow" and any(map(np.iscomplexobj, was)))
+        if self.name == "pow" and any(map(np.iscomplexobj, map(exactly, self.operands))):
+            near.append(was[0] != 0)  # libraries differ in complex powers of zero
+        return np.logical_and.reduce(np.broadcast_arrays(*near, abs(was[-1]) < 10 if is_steep else True))
+
+    def _is_own(self, row):
+        return any(hasattr(each, "dtype") and as_format(each.dtype) is row for each in self.bound.values())
+
+
+def _traced(call):
+    """Make a call without compiling it."""
+    jax.eval_shape(lambda: [call()][:0])
+
+
+@functools.cache
+def _computes_in(dtype):
+    """Whether XLA compiles anything in a dtype."""
+    try:
+        jax.jit(lambda x: jnp.real(x + x).astype("float32"))(jnp.asarray(np.ones(4, dtype))).block_until_ready()
+    except (jax.errors.JaxRuntimeError, ValueError, TypeError):
+        return False
+    return True
+
+
+class Refusals:
+    """What became of refusals: how many, how many have a fix, and what is wrong with those that are not right.
+
+    Calls that compute alike are made once, whatever rules lead to them: libraries compile, and there are many rules.
+
+    Args:
+        rules: the rule set in force.
+        library: the library, with the flags it has.
+    """
+
+    computed, cores, cast, typed = set(), set(), set(), {}
+
+    def __init__(self, rules, library):
+        self.rules = rules
+        self.library = library
+        self.in_jax = library.startswith("jax")
+        self.number = collections.Counter()
+        self.wrong = {}
+
+    def ask(self, name, call, wrapped):
+        """Call an operation; where it is refused, type its fix and call it again."""
+        bound = {
+            x: wrap(each) if wrapped and hasattr(each, "dtype") else each for x, each in zip("ab", call, strict=False)
+        }
+        function = calls.function_of(name)
+        decision = self.rules.decide(name, [as_operand(each) for each in bound.values()])
+        verdict = decision.verdict
+        how = (self.library, name, verdict.compute, verdict.result)
+        if decision and how in self.computed:
+            return
+        is_traced = self.in_jax and all(map(_computes_in, verdict.compute))
+        try:
+            _traced(lambda: function(*bound.values())) if is_traced else function(*bound.values())
+        except (PromotionError, RuntimeDtypeError) as error:
+            kind, fix, refusal = type(error).__name__, error.fix, error
+        except (ValueError, ArithmeticError, RuntimeError):
+            return  # of values: a negative power of integers, or a number that no dtype holds
+        else:
+            self.computed.add(how)  # the library has it
+            return
+        self.number["refused" if isinstance(refusal, PromotionError) else "lacking"] += 1
+        if fix is None:
+            self.number["without fix"] += isinstance(refusal, PromotionError)
+            return
+        shown = (self.rules.name, name, *(str(as_operand(each)) for each in call), str(fix), kind)
+        after = self.rules.decide(name, fix.apply(refusal.decision.operands))
+        if not after:
+            self.wrong[shown] = f"refused: {after.reason}"
+            return
+        core = (self.library, name, after.verdict.compute, after.result)
+        alike = (*core, wrapped, *map(str, after.operands), str(fix))
+        casts = {(self.library, wrapped, str(as_operand(bound[x])), text) for x, text in fix.expressions().items()}
+        if alike not in self.typed or not casts <= self.cast:
+            self.typed[alike] = self.try_out(name, bound, fix, core, casts)
+        if self.typed[alike]:
+            self.wrong[shown] = self.typed[alike]
+
+    def try_out(self, name, bound, fix, core, casts):
+        """What is wrong with a fix that is typed, if anything.
+
+        JAX compiles each cast once, and each operation once in each dtype; all else it traces.
+        """
+        function = calls.function_of(name)
+        try:
+            typed = Typed(name, bound, fix) if not (self.in_jax and casts <= self.cast) else None
+            self.cast |= casts
+            if self.in_jax and core in self.cores:
+                _traced(lambda: function(*(typed or Typed(name, bound, fix)).operands))
+                return None
+            self.cores.add(core)
+            typed = typed or Typed(name, bound, fix)
+            return typed.wrong(function(*typed.operands))
+        except Exception as error:
+            if name in DIVIDING and "ZeroDivisionError" in str(error):
+                return None  # the number 1j has no real part
+            return f"{type(error).__name__}: {str(error)[:200]}"
+
+    def check(self):
+        """Fail with the first fixes that do not work."""
+        text = "\n".join(f"{call}: {wrong}" for call, wrong in list(self.wrong.items())[:40])
+        assert not self.wrong, f"{len(self.wrong)} fixes do not work:\n{text}"
+
+
+def calls_of(library, name, formats=None):
+    """Calls of an operation: every pair of arrays, of a few 0-d ones, and of Python numbers."""
+    sides = [arrays_of(library, i, names=formats, name=name) for i in (0, 1)]
+    zero_d = [arrays_of(library, i, zero_d=True, names=formats, name=name) for i in (0, 1)]
+    numbers = NUMBERS.values()
+    if APPLIED[name].operation.arity == 1:
+        return [(each,) for each in (*sides[0].values(), *zero_d[0].values(), *numbers)]
+    left, right = ([*each.values()] for each in sides)
+    pairs = [(left, right), (left, [*zero_d[1].values()]), ([*zero_d[0].values()], right)]
+    pairs += [(left, numbers), (numbers, right), (numbers, numbers)]
+    return list(itertools.chain(*(itertools.product(*pair) for pair in pairs)))
+
+
+def _kin(row):
+    """What refusals and fixes know of a format: of its category, not its width, but whether all libraries have it."""
+    is_wide, is_narrow = row.component.bits > 32, row.component.bits < 16 and row.is_inexact
+    return row.category, row.signed, row.is_builtin, row.zero, is_wide, is_narrow
+
+
+def alike_calls(library, turn):
+    """Operations with calls of each kind: one operation of those of a kind, of one format of each kind of formats.
+
+    Of which it is the turn: over all turns every operation meets every format, 0-d and not. Of the kinds of two
+    operands a quarter is asked of each kind of operations, and each of them in each turn: whether two formats meet at
+    all, and what they are cast to, hardly depends on the operation.
+
+    Args:
+        library: the library.
+        turn: which of them.
+    """
+    operations, formats = collections.defaultdict(list), collections.defaultdict(list)
+    for name, applied in APPLIED.items():
+        row = applied.operation
+        operations[row.arity, row.result, row.accepts, row.gives_negative, name == "pow"].append(name)
+    for row in FORMATS:
+        if row.name in arrays_of(library, 0):
+            formats[_kin(row)].append(row.name)
+    for at, names in enumerate(operations.values()):
+        name = names[turn % len(names)]
+        sides = [
+            [arrays_of(library, i, names=kin, zero_d=zero_d, name=name) for kin in formats.values()]
+            for zero_d in (False, True) for i in (0, 1)
+        ]  # fmt: skip
+        left, right, left_0d, right_0d = (
+            [[*each.values()][(turn + at + i // 2) % len(each)] for each in side] for i, side in enumerate(sides)
+        )
+        numbers = [*NUMBERS.values()]
+        if APPLIED[name].operation.arity == 1:
+            yield name, [(each,) for each in (*left, *left_0d, *numbers)]
+            continue
+        forms = itertools.cycle([(left, right), (left, right_0d), (left_0d, right)])
+        pairs = itertools.product(range(len(left)), repeat=2)
+        asked = [(a[i], b[j]) for (a, b), (i, j) in zip(itertools.islice(forms, turn % 3, None), pairs, strict=False)]
+        asked += [*itertools.product(left, numbers), *itertools.product(numbers, right)]
+        asked += itertools.product(numbers, repeat=2)
+        yield name, [call for i, call in enumerate(asked) if (i + i // 16 + at + turn) % 4 == 0]

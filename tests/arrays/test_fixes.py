@@ -1,0 +1,227 @@
+"""Every fix of every refusal is typed, on every library, wrapped and not: it works, and gives what is meant."""
+
+import contextlib
+import itertools
+
+import jax
+import numpy as np
+import pytest
+
+import supremum
+from arrays import fixes
+from arrays.calls import RULE_SETS
+from slowly import mostly_slow
+from supremum import PromotionError, explain, get_rules, use_rules
+from supremum.arrays import InPlaceError, RuntimeDtypeError, ops
+from supremum.arrays.array import wrap
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore:Casting complex values:Warning"),
+    pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental:UserWarning"),
+]
+LIBRARIES = ("numpy", "jax-x32", "jax-x64", "torch")
+COMMON = ("bool", "uint8", "int32", "uint64", "float16", "bfloat16", "float32", "complex64", "int4", "float8_e4m3fn")
+
+
+@contextlib.contextmanager
+def _library(name):
+    if name == "torch":
+        pytest.importorskip("torch", reason="PyTorch is not installed")
+    with jax.enable_x64(name != "jax-x32"), np.errstate(all="ignore"):
+        yield name.partition("-")[0]
+
+
+def _asked(library, rules, asked, wrapped=True):
+    found = fixes.Refusals(get_rules(rules), library)
+    with _library(library) as name, use_rules(rules):
+        for operation, calls in asked(name):
+            for call in calls:
+                found.ask(operation, call, wrapped)
+    found.check()
+    return found.number
+
+
+def _turn(rules, library):
+    return RULE_SETS.index(rules) * len(LIBRARIES) + LIBRARIES.index(library)
+
+
+# Refusals are of kinds: operations that take and give the same categories, formats of a category that are of NumPy or
+# not, and wide or not. Each kind is asked of each rule set on each library, in turn by each of those that are of it.
+@pytest.mark.slow
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("rules", RULE_SETS)
+def test_fixes_of_every_kind_of_refusal_work_on_arrays(rules, library):
+    number = _asked(library, rules, lambda name: fixes.alike_calls(name, _turn(rules, library)))
+    assert number["refused"] + number["lacking"] > 50
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("rules", RULE_SETS)
+def test_fixes_of_every_kind_of_refusal_work_on_arrays_that_are_not_wrapped(rules, library):
+    turn = _turn(rules, library)
+    _asked(library, rules, lambda name: itertools.islice(fixes.alike_calls(name, turn), turn % 3, None, 3), False)
+
+
+COUNTED = ("bool", "uint8", "int32", "float16", "float32", "complex64")
+# Refusals without a fix. Of the RFC's modes: complex numbers have no order, and no imaginary part is dropped.
+WITHOUT_FIX = dict.fromkeys(("tf-rfc-all", "tf-rfc-safe", "tf-rfc-none"), 74)
+# Beside those all are of the number 1e300, which no format holds that the rules compute in, or that JAX has then.
+BEYOND_32_BITS = {"jax-x32": 5, "jax-strict-x32": 29}
+BEYOND_32_BITS_OF_JAX = BEYOND_32_BITS | {
+    "jax-strict-x64": 18, "jax-strict-explicit-x64": 18, "torch": 5, "tf-rfc-all": 22, "tf-rfc-safe": 34,
+    "tf-rfc-none": 34, "tf-off": 20, "tf-all": 8, "tf-safe": 16, "array-api": 26,
+}  # fmt: skip
+
+
+FEW = ("subtract", "pow", "negative", "logical_and", "less")
+
+
+@pytest.mark.parametrize("library", mostly_slow(LIBRARIES, "numpy"))
+@pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "jax-x32"))
+def test_fixes_of_common_formats_work(rules, library):
+    def asked(name, names=FEW):
+        return [(each, fixes.calls_of(name, each, COUNTED)) for each in names]
+
+    number = _asked(library, rules, asked)
+    beyond = BEYOND_32_BITS_OF_JAX if library == "jax-x32" else BEYOND_32_BITS
+    assert number["without fix"] == WITHOUT_FIX.get(rules, 0) + beyond.get(rules, 0)
+    _asked(library, rules, lambda name: asked(name, FEW[:2]), wrapped=False)
+
+
+def _array(library, dtype, *elements):
+    return supremum.namespace(library).asarray(list(elements), dtype=dtype)
+
+
+def _typed(text, **bound):
+    return eval(text, {"np": np, "supremum": supremum} | bound)
+
+
+@pytest.mark.parametrize("library", mostly_slow(("numpy", "jax", "torch"), "numpy", "jax"))
+def test_real_and_imag_are_the_functions_of_the_namespace(library):
+    with _library("jax-x64" if library == "jax" else library):
+        array = _array(library, "complex64", 1 + 2j, 3 - 4j)
+        assert (array.real.dtype, array.real.tolist()) == (np.dtype("float32"), [1, 3])
+        assert (array.imag.dtype, array.imag.tolist()) == (np.dtype("float32"), [2, -4])
+        with use_rules("array-api"), pytest.raises(PromotionError, match="imag"):
+            _ = array.real.imag
+
+
+@pytest.mark.parametrize(("a", "b", "operation", "fixed", "value"), [
+    (True, None, "negative", "int8", -1),
+    (False, True, "subtract", "int8", -1),
+    (4, -1, "pow", "float32", 0.25),
+])  # fmt: skip
+def test_fixes_give_what_is_meant(a, b, operation, fixed, value):
+    kinds = ["bool" if isinstance(a, bool) else "int32", *([] if b is None else ["bool"] if b is True else [b])]
+    with jax.enable_x64(False):
+        decision = explain(*kinds, operation=operation, rules="jax-x32")
+        assert all(f"'{fixed}'" in text for text in decision.fix.expressions().values())
+        array = _array("jax", kinds[0], a)
+        others = () if b is None else (_array("jax", "bool", b),) if b is True else (b,)
+        with use_rules("jax-x32"), pytest.raises(PromotionError) as caught:
+            getattr(ops, operation)(array, *others)
+        bound = dict(zip("ab", (array, *others), strict=False))
+        typed = bound | {x: _typed(text, **bound) for x, text in caught.value.fix.expressions().items()}
+        with use_rules("jax-x32"):
+            result = getattr(ops, operation)(*typed.values())
+    assert (result.dtype, result.tolist()) == (np.dtype(fixed), [value])
+
+
+def test_a_fix_names_no_64_bits_where_jax_holds_none():
+    with jax.enable_x64(False):
+        a, b = _array("jax", "int32", 1), _array("jax", "float32", 1)
+        with use_rules("tf-rfc-safe"), pytest.raises(PromotionError) as caught:
+            _ = a + b
+    with jax.enable_x64(True):  # it is that of the time of the call
+        assert str(caught.value.fix) == "a.astype('float32')"
+        assert str(explain("int32", "float32", operation="add", rules="tf-rfc-safe").fix).count("float64") == 2
+
+
+def test_explain_of_arrays_offers_what_the_operation_offers():
+    with jax.enable_x64(False), use_rules("tf-rfc-safe"):
+        a, b = _array("jax", "int32", 1), _array("jax", "float32", 1)
+        assert str(explain(a, b, operation="add").fix) == "a.astype('float32')"
+        assert str(explain(a.unwrap(), b.unwrap(), operation="add").fix) == "a.astype('float32')"
+        assert explain(a, "float32", operation="add").fix is not None
+
+
+def test_a_missing_kernel_names_a_cast_that_leads_to_one():
+    torch = pytest.importorskip("torch")
+    a = wrap(torch.ones(2, dtype=torch.uint16))
+    with use_rules("numpy"), pytest.raises(RuntimeDtypeError, match="torch has no bitwise_left_shift") as caught:
+        _ = a << a
+    assert str(caught.value).endswith("cast first, with a.astype('int32') and b.astype('int32')")
+    with use_rules("numpy"), pytest.raises(RuntimeDtypeError) as caught:
+        ops.bitwise_left_shift(a.unwrap(), a.unwrap())
+    text = caught.value.fix.expressions()["a"]
+    assert eval(text, {"a": a.unwrap(), "torch": torch}).dtype == torch.int32
+
+
+@pytest.mark.parametrize("library", mostly_slow(("numpy", "jax", "torch"), "numpy", "jax"))
+def test_fixes_of_three_operands_work(library):
+    with _library("jax-x64" if library == "jax" else library), use_rules("tf-rfc-none"):
+        bound = dict(zip("abc", (_array(library, kind, 1, 2) for kind in ("int32", "float32", "float16")), strict=True))
+        xp = supremum.namespace(library)
+        for question in (lambda *each: xp.concat(list(each)), xp.clip, lambda *each: explain(*each).dtype):
+            with pytest.raises(PromotionError) as caught:
+                question(*bound.values())
+            written = caught.value.fix.expressions()
+            question(*(_typed(written[x], **bound) if x in written else bound[x] for x in bound))
+
+
+@pytest.mark.parametrize("library", mostly_slow(("numpy", "jax", "torch"), "numpy"))
+@pytest.mark.parametrize("rules", ["numpy", "torch", "tf-rfc-safe", "jax-x32"])
+def test_fixes_of_assignments_work(rules, library):
+    signs, found = ("+=", "/=", "*=", "&="), 0
+    with _library("jax-x64" if library == "jax" else library), use_rules(rules):
+        for kind, other in [(a, b) for a in COMMON[:8] for b in (*COMMON[:8], 2, 2.5)]:
+            for sign in signs:
+                v = supremum.arrays.Variable(_array(library, kind, 1, 1), library=library)
+                b = _array(library, other, 1, 1) if isinstance(other, str) else other
+                try:
+                    exec(f"v {sign} b", {"v": v, "b": b})
+                except InPlaceError as error:
+                    cast = str(error).partition("cast first, with ")[2]
+                except PromotionError as error:
+                    written = error.fix and error.fix.expressions()
+                    cast = written["b"] if written and list(written) == ["b"] else ""
+                except (RuntimeDtypeError, ValueError, TypeError):
+                    continue
+                else:
+                    continue
+                if cast:
+                    found += 1
+                    exec(f"v {sign} {cast}", {"v": v, "b": b, "np": np})
+                    assert str(v.dtype) == kind
+    assert found > 5
+
+
+def test_dividing_a_variable_of_integers_in_place_names_no_cast():
+    v = supremum.arrays.Variable(4, dtype="int32", library="numpy")
+    with pytest.raises(InPlaceError) as caught:
+        v /= 2
+    assert "cast" not in str(caught.value)
+
+
+def test_refusals_travel_with_their_fixes():
+    import pickle
+
+    a, b = _array("numpy", "bool", True), _array("numpy", "bool", False)
+    with use_rules("jax-x64"), pytest.raises(PromotionError) as caught:
+        _ = a - b
+    assert str(pickle.loads(pickle.dumps(caught.value)).fix) == str(caught.value.fix)
+
+
+def test_a_refusal_while_jax_traces_has_a_fix_that_works_there():
+    @jax.jit
+    def less(a, b):
+        with use_rules("array-api"), pytest.raises(PromotionError) as caught:
+            ops.less(a, b)
+        typed = {x: _typed(text, a=a, b=b) for x, text in caught.value.fix.expressions().items()}
+        with use_rules("array-api"):
+            return ops.less(*({"a": a, "b": b} | typed).values())
+
+    with jax.enable_x64(False):
+        assert less(_array("jax", "complex64", 1 + 2j), _array("jax", "int32", 3)).tolist() == [True]

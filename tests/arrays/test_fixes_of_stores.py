@@ -1,0 +1,157 @@
+"""Every fix of a refused store is typed and run: operators that assign, `@=`, `out=` and elements, of held arrays."""
+
+import itertools
+
+import jax
+import numpy as np
+import pytest
+
+import supremum
+from arrays.fixes import exactly, meant
+from slowly import mostly_slow
+from supremum import PromotionError, get_rules, use_rules
+from supremum.arrays import InPlaceError, RuntimeDtypeError, Variable
+from supremum.arrays.array import wrap
+from supremum.formats import as_format
+from supremum.operands import as_operand
+from supremum.operations import OPERATIONS
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore:Casting complex values:Warning"),
+    pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental:UserWarning"),
+]
+KINDS = ("bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "complex64")
+LEFT, RIGHT = np.array([[3, 2], [1, 2]]), np.array([[1, 2], [1, 1]])
+OPERATORS = {
+    "a += b": "add", "a -= b": "subtract", "a *= b": "multiply", "a /= b": "divide", "a //= b": "floor_divide",
+    "a **= b": "pow", "a &= b": "bitwise_and", "a @= b": "matmul",
+}  # fmt: skip
+OUTPUTS = {f"np.{name}(a, b, out=c)": name for name in ("add", "subtract", "divide", "logical_and", "less", "maximum")}
+
+
+def _made(library, value, kind):
+    """An array of a kind, or the number that it is."""
+    if not isinstance(kind, str):
+        return kind
+    return wrap(supremum.namespace(library).asarray(value.astype("float32").astype(kind)))
+
+
+def _kinds(library):
+    return [kind for kind in KINDS if library != "jax" or kind not in ("int64", "bfloat16")]
+
+
+def _asked(library, statement, name, bound, target):
+    """Whether it is refused with a fix, without, or not at all; the fix is typed."""
+    kept = bound[target]
+    before = {letter: exactly(each) for letter, each in bound.items()}
+    names = {"np": np} | bound
+    try:
+        exec(statement, names)
+    except (PromotionError, InPlaceError, RuntimeDtypeError) as error:
+        fix = error.fix
+        if getattr(error, "remedy", ""):
+            return "remedy"  # of JAX's flags
+        if error.decision.verdict.overflow:
+            return "of its values"
+    except (ValueError, ArithmeticError):
+        return "of its values"
+    else:
+        return "done"
+    if fix is None:
+        return "no fix"
+    written = fix.expressions()
+    assert target not in written, (statement, str(fix))
+    assert exactly(bound[target]).tolist() == before[target].tolist()  # what was refused has written nothing
+    letters = [letter for letter in bound if letter != "c"]
+    kinds = {letter: str(getattr(each, "dtype", each)) for letter, each in bound.items()}
+    shown = (library, statement, kinds, str(fix))
+    torch = __import__("torch") if library == "torch" else None
+    known = {"np": np, "torch": torch} | bound
+    typed = {letter: eval(written[letter], known) if letter in written else bound[letter] for letter in letters}
+    names = {"np": np} | bound | typed
+    try:
+        exec(statement, names)
+    except Exception as error:
+        raise AssertionError((*shown, str(error))) from error
+    result = names[target]
+    assert result.dtype == kept.dtype, shown
+    was = [before[letter].real if ".real" in written.get(letter, "") else before[letter] for letter in letters]
+    right = was[0] @ was[1] if name == "matmul" else meant(name, was)
+    found, right = exactly(result), np.asarray(right)
+    own = right.real >= 0 if str(result.dtype) == "uint8" else True  # unsigned integers that wrap are the user's own
+    assert np.all(np.isclose(found, right, rtol=0.02) | np.logical_not(own)), (*shown, found, right)
+    return "fixed"
+
+
+def _libraries(*fast):
+    return pytest.mark.parametrize("library", mostly_slow(("numpy", "jax", "torch"), *fast))
+
+
+@pytest.fixture(autouse=True)
+def _wide_or_not(library):
+    if library == "torch":
+        pytest.importorskip("torch", reason="PyTorch is not installed")
+    with jax.enable_x64(False), np.errstate(all="ignore"):
+        yield
+
+
+RULES = ("numpy", "torch", "jax-x32", "tf-rfc-safe", "paddle", "array-api")
+
+
+def _has_none(rules, name, operands, into, *, is_first):
+    """Whether no fix is to be had: the reasons for which a refused store has none; the first may be written into."""
+    name, given = ("multiply" if name == "matmul" else name), [as_operand(each) for each in operands]
+    if into == "bool" and OPERATIONS[name].accepts != ("bool",):
+        return True  # a number is not made a truth value in order to be computed with
+    pairs = [(as_operand(into if is_first else kind), as_operand(kind)) for kind in KINDS]
+    if not any(rules.decide(name, pair, as_operand(into)) for pair in pairs):
+        return True  # whatever is computed is not of that dtype, or the rules have no such dtype
+    if as_format(into).category == "complex" and "complex" not in OPERATIONS[name].accepts:
+        return True  # some rules take complex numbers that libraries have no function for
+    if (
+        any(each.is_python_scalar and each.category == "float" for each in given)
+        and as_format(into).category == "integer"
+    ):
+        return True  # nothing is cut off from a number
+    return rules.name.startswith("tf-rfc") and any(each.category == "complex" for each in given)  # nor from arrays
+
+
+@_libraries("numpy")
+@pytest.mark.parametrize("rules", mostly_slow(RULES, "numpy", "tf-rfc-safe"))
+@pytest.mark.parametrize("holder", [wrap, Variable])
+def test_fixes_of_operators_that_assign_work(holder, rules, library):
+    number, without = 0, []
+    with use_rules(rules):
+        for statement, name in OPERATORS.items():
+            kinds = _kinds(library)
+            for into, other in itertools.product(kinds, (*kinds, 2, 2.5)):
+                if name == "matmul" and not isinstance(other, str):
+                    continue
+                bound = {"a": _made(library, LEFT, into), "b": _made(library, RIGHT, other)}
+                bound["a"] = holder(bound["a"])
+                became = _asked(library, statement, name, bound, "a")
+                number += became == "fixed"
+                if became == "no fix" and not _has_none(get_rules(rules), name, (into, other), into, is_first=True):
+                    without.append((statement, into, other))
+    assert number > 20
+    assert without == []
+
+
+@_libraries("numpy")
+@pytest.mark.parametrize("rules", mostly_slow(RULES, "numpy", "tf-rfc-safe"))
+def test_fixes_of_functions_that_write_into_an_array_work(rules, library):
+    if library == "jax":
+        pytest.skip("JAX's arrays are not written into")
+    number, without = 0, []
+    with use_rules(rules):
+        for statement, name in OUTPUTS.items():
+            for kinds in itertools.product(KINDS[::2], (*KINDS[::2], 2, 2.5), KINDS):
+                sides = zip((LEFT, RIGHT, LEFT), kinds, strict=True)
+                bound = dict(zip("abc", (_made(library, *side) for side in sides), strict=True))
+                became = _asked(library, statement, name, bound, "c")
+                number += became == "fixed"
+                if became == "no fix" and not _has_none(get_rules(rules), name, kinds[:2], kinds[2], is_first=False):
+                    without.append((statement, *kinds))
+    assert number > 20
+    assert without == []
