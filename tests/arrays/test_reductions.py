@@ -94,6 +94,19 @@ def test_a_dtype_that_is_asked_for_wins(library):
             assert xp.sum(xp.asarray([True]), dtype="int32").dtype == np.int32  # which TensorFlow refuses to sum
 
 
+def test_a_dtype_that_is_asked_for_and_jax_lacks_is_refused_whatever_its_flags_were():
+    with use_rules("jax-x64"):
+        array = supremum.asarray(jnp.ones(3, "int8"))
+        for x64 in (False, True, False):
+            with jax.enable_x64(x64):
+                if x64:
+                    assert array.sum(dtype="int64").dtype == np.int64
+                    continue
+                with pytest.raises(RuntimeDtypeError, match="no int64 with its x64 off: .* at most 32 bits$"):
+                    array.sum(dtype="int64")
+                assert array.sum(dtype="int32").dtype == np.int32
+
+
 def test_sums_of_16_bits_are_accumulated_as_the_rules_say():
     halves = np.array([2048, 1, -2048], "float16")
     for library, rules in itertools.product(("numpy", "jax"), ("jax-x32", "numpy", "torch")):

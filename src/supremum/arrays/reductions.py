@@ -61,6 +61,8 @@ class _Reduced(Applied):
         function = backend.prepare(plan) if _compiles(backend) else _between_casts(backend, plan, self.dtype)
 
         def reduced(raw: Raw) -> Array:
+            if self.dtype is not None:
+                backend.native_dtype(self.dtype)  # JAX's flags may have changed, and this error says what to do
             return wrap(function(raw), plan.result.weak)
 
         return Prepared(reduced, None)

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 from supremum.decisions import Conversion, Fix, Verdict
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
 from supremum.operands import Operand, Scalar
-from supremum.operations import Operation, Result
+from supremum.operations import Family, Operation, Result
 from supremum.rules.values import fits
 
 
@@ -198,7 +198,11 @@ def gives_what_is_meant(operation: Operation, operands: Sequence[Operand], row: 
 
 def _is_truth(operation: Operation, row: Format) -> bool:
     """Whether casting to a format asks whether numbers are zero, as the operation does."""
-    return operation.accepts == (row.category,) == ("bool",)
+    asks_truth = operation.accepts == ("bool",) or (operation.family, operation.result) == _ANY_OR_ALL
+    return row.category == "bool" and asks_truth
+
+
+_ANY_OR_ALL = (Family.REDUCTION, Result.BOOL)
 
 
 def _covers(row: Format, operand: Operand) -> bool:
