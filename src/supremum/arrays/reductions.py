@@ -58,11 +58,14 @@ class _Reduced(Applied):
         """The decision of a rule set, ready to be carried out."""
         backend = common_backend(keys, self.operation.name)
         plan = self.plan(rules, keys, raws)
+        asked = self.dtype
+        if asked is not None:
+            backend.native_dtype(asked)  # its error says what to do
         function = backend.prepare(plan) if _compiles(backend) else _between_casts(backend, plan, self.dtype)
 
         def reduced(raw: Raw) -> Array:
-            if self.dtype is not None:
-                backend.native_dtype(self.dtype)  # JAX's flags may have changed, and this error says what to do
+            if asked is not None:
+                backend.native_dtype(asked)  # JAX's flags may have changed
             return wrap(function(raw), plan.result.weak)
 
         return Prepared(reduced, None)
