@@ -8,7 +8,7 @@
 # make coverage  the share of lines that make test runs, beside that of make test-all
 # make bench     ratios against the peers
 # make docs      the documentation, out/docs/index.html; warnings are errors
-# make conformance  gradients of layers beside Flax's in every combination of dtypes too
+# make conformance  gradients of layers in every combination of dtypes, and the fix of every refusal; takes hours
 
 PYTHON ?= python3
 VENV := .venv
@@ -94,9 +94,10 @@ test-xla: $(DEVELOPED)
 test-newest:
 	CI= $(MAKE) tests VENV=.venv-newest PYTHON="$$($(PYTHON) tools/newest_python.py)"
 
-# make test compares outputs and dtypes of layers with Flax's in every combination of dtypes, and gradients in some.
+# make test-all compares gradients of layers with Flax's in some combinations of dtypes, and types the fixes of some
+# refusals of each kind; here it is all of them, for hours.
 conformance: $(DEVELOPED)
-	SUPREMUM_EVERY_GRADIENT=1 $(PYTEST) tests/conformance
+	SUPREMUM_EVERY_GRADIENT=1 SUPREMUM_EVERY_FIX=1 $(PYTEST) tests/conformance tests/arrays/test_fixes.py
 
 coverage: $(DEVELOPED)
 	mkdir -p out

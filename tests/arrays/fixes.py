@@ -270,9 +270,9 @@ def _kin(row):
 def alike_calls(library, turn):
     """Operations with calls of each kind: one operation of those of a kind, of one format of each kind of formats.
 
-    Of which it is the turn: over all turns every operation meets every format, 0-d and not. Of the kinds of two
-    operands a quarter is asked of each kind of operations, and each of them in each turn: whether two formats meet at
-    all, and what they are cast to, hardly depends on the operation.
+    Of which it is the turn: over all turns every operation meets every format, on either side. Of the kinds of two
+    operands a quarter is asked of each kind of operations: whether two formats meet at all, and what they are cast to,
+    hardly depends on the operation.
 
     Args:
         library: the library.
@@ -286,21 +286,30 @@ def alike_calls(library, turn):
         if row.name in arrays_of(library, 0):
             formats[_kin(row)].append(row.name)
     for at, names in enumerate(operations.values()):
-        name = names[turn % len(names)]
+        name, round_of = names[turn % len(names)], turn // len(names)
         sides = [
             [arrays_of(library, i, names=kin, zero_d=zero_d, name=name) for kin in formats.values()]
             for zero_d in (False, True) for i in (0, 1)
         ]  # fmt: skip
-        left, right, left_0d, right_0d = (
-            [[*each.values()][(turn + at + i // 2) % len(each)] for each in side] for i, side in enumerate(sides)
-        )
         numbers = [*NUMBERS.values()]
         if APPLIED[name].operation.arity == 1:
-            yield name, [(each,) for each in (*left, *left_0d, *numbers)]
+            yield name, [*((each,) for kin in (*sides[0], *sides[2]) for each in kin.values()), *zip(numbers)]
             continue
+        left, right, left_0d, right_0d = ([[*kin.values()] for kin in side] for side in sides)
+        kinds = len(formats)
+
+        # Of a kind that format which its partner says, so that a turn has several of each.
+        def chosen(side, kind, partner, first=7 * round_of + at):
+            return side[kind][(first + partner) % len(side[kind])]
+
         forms = itertools.cycle([(left, right), (left, right_0d), (left_0d, right)])
-        pairs = itertools.product(range(len(left)), repeat=2)
-        asked = [(a[i], b[j]) for (a, b), (i, j) in zip(itertools.islice(forms, turn % 3, None), pairs, strict=False)]
-        asked += [*itertools.product(left, numbers), *itertools.product(numbers, right)]
+        pairs = itertools.product(range(kinds), repeat=2)
+        asked = [
+            (chosen(a, i, j), chosen(b, j, i))
+            for (a, b), (i, j) in zip(itertools.islice(forms, turn % 3, None), pairs, strict=False)
+        ]
+        with_number = [*itertools.product(range(kinds), enumerate(numbers))]
+        asked += [(chosen(left, kind, k), number) for kind, (k, number) in with_number]
+        asked += [(number, chosen(right, kind, k)) for kind, (k, number) in with_number]
         asked += itertools.product(numbers, repeat=2)
         yield name, [call for i, call in enumerate(asked) if (i + i // 16 + at + turn) % 4 == 0]

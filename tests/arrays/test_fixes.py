@@ -1,7 +1,9 @@
 """Every fix of every refusal is typed, on every library, wrapped and not: it works, and gives what is meant."""
 
+import collections
 import contextlib
 import itertools
+import os
 
 import jax
 import numpy as np
@@ -10,10 +12,14 @@ import pytest
 import supremum
 from arrays import fixes
 from arrays.calls import RULE_SETS
+from optional_packages import import_or_skip
 from slowly import mostly_slow
 from supremum import PromotionError, explain, get_rules, use_rules
 from supremum.arrays import InPlaceError, RuntimeDtypeError, ops
 from supremum.arrays.array import wrap
+from supremum.arrays.operators import APPLIED
+from supremum.formats import FORMATS
+from supremum.operands import as_operand
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning"),
@@ -27,7 +33,7 @@ COMMON = ("bool", "uint8", "int32", "uint64", "float16", "bfloat16", "float32", 
 @contextlib.contextmanager
 def _library(name):
     if name == "torch":
-        pytest.importorskip("torch", reason="PyTorch is not installed")
+        import_or_skip("torch")
     with jax.enable_x64(name != "jax-x32"), np.errstate(all="ignore"):
         yield name.partition("-")[0]
 
@@ -46,13 +52,31 @@ def _turn(rules, library):
     return RULE_SETS.index(rules) * len(LIBRARIES) + LIBRARIES.index(library)
 
 
+def _every_or_alike(library, turn):
+    """Every call of every operation, where that is asked for, else one of each kind in turn."""
+    if os.environ.get("SUPREMUM_EVERY_FIX") == "1":
+        return ((name, fixes.calls_of(library, name)) for name in APPLIED)
+    return fixes.alike_calls(library, turn)
+
+
+def test_over_all_turns_every_operation_meets_every_format_on_either_side():
+    met = collections.defaultdict(set)
+    for turn in range(len(RULE_SETS) * len(LIBRARIES)):
+        for name, asked in fixes.alike_calls("numpy", turn):
+            for side, operand in ((i, each) for call in asked for i, each in enumerate(call)):
+                met[name, side].add(str(as_operand(operand).dtype))
+    every = {str(row) for row in FORMATS}
+    assert {key: every - names for key, names in met.items() if every - names} == {}
+    assert {name for name, _ in met} == APPLIED.keys()
+
+
 # Refusals are of kinds: operations that take and give the same categories, formats of a category that are of NumPy or
 # not, and wide or not. Each kind is asked of each rule set on each library, in turn by each of those that are of it.
 @pytest.mark.slow
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("rules", RULE_SETS)
 def test_fixes_of_every_kind_of_refusal_work_on_arrays(rules, library):
-    number = _asked(library, rules, lambda name: fixes.alike_calls(name, _turn(rules, library)))
+    number = _asked(library, rules, lambda name: _every_or_alike(name, _turn(rules, library)))
     assert number["refused"] + number["lacking"] > 50
 
 
@@ -61,7 +85,7 @@ def test_fixes_of_every_kind_of_refusal_work_on_arrays(rules, library):
 @pytest.mark.parametrize("rules", RULE_SETS)
 def test_fixes_of_every_kind_of_refusal_work_on_arrays_that_are_not_wrapped(rules, library):
     turn = _turn(rules, library)
-    _asked(library, rules, lambda name: itertools.islice(fixes.alike_calls(name, turn), turn % 3, None, 3), False)
+    _asked(library, rules, lambda name: itertools.islice(_every_or_alike(name, turn), turn % 3, None, 3), False)
 
 
 COUNTED = ("bool", "uint8", "int32", "float16", "float32", "complex64")
@@ -148,7 +172,7 @@ def test_explain_of_arrays_offers_what_the_operation_offers():
 
 
 def test_a_missing_kernel_names_a_cast_that_leads_to_one():
-    torch = pytest.importorskip("torch")
+    torch = import_or_skip("torch")
     a = wrap(torch.ones(2, dtype=torch.uint16))
     with use_rules("numpy"), pytest.raises(RuntimeDtypeError, match="torch has no bitwise_left_shift") as caught:
         _ = a << a
