@@ -73,7 +73,7 @@ _UNNAMED = (
 )
 nitpick_ignore = [("py:class", name) for name in _UNNAMED]
 # A default that is made for each object is written `<factory>`, and what Sphinx cannot read it cuts at commas.
-nitpick_ignore += [("py:class", "tuple[int | None"), ("py:class", "dict[str")]
+nitpick_ignore += [("py:class", "tuple[int | None"), ("py:class", "tuple[str"), ("py:class", "dict[str")]
 autodoc_default_options = {"members": True}
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from supremum.rules.fixes import Runtime
+from supremum.rules.reductions import Reduction
 from supremum.rules.registry import HOMES, rule_names
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.scope import get_rules, set_default_rules, use_rules
@@ -49,7 +51,9 @@ __all__ = [
     "TF_SAFE",
     "TORCH",
     "LatticeRuleSet",
+    "Reduction",
     "RuleSet",
+    "Runtime",
     "Storing",
     "get_rules",
     "rule_names",
