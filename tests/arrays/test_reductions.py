@@ -116,6 +116,7 @@ def test_sums_of_16_bits_are_accumulated_as_the_rules_say():
         assert explain("float16", operation="sum").casts[0].target == np.float16
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_eager_and_jitted_agree(name):
     for rules, dtype in itertools.product(("jax-x32", "torch", "tf-off"), ("int8", "float16", "bool")):

@@ -121,7 +121,7 @@ def test_every_format_of_ml_dtypes_is_known():
     assert {as_operand(scalar) for scalar in scalars} < set(TYPES.values())
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(9)
 @every_rule_set
 def test_every_decision_has_a_reason_and_prints(rules):
     rule_set = get_rules(rules)

@@ -115,6 +115,7 @@ def test_formats_the_rfc_does_not_speak_of_are_refused_with_that_reason(mode, na
 
 @pytest.mark.one_in(3)
 @every_mode
+@pytest.mark.slow
 def test_every_pair_commutes_refusals_included(mode):
     values = [300, -1, 2**40, 10**400, 70000.0, 1e300, math.inf, 1e39j, True]
     arrays = [np.zeros(shape, dtype) for shape in ((), (2,)) for dtype in DTYPES]
@@ -355,6 +356,7 @@ def _after_fix(decision, operands):
     return list((named | typed).values())
 
 
+@pytest.mark.one_in(5)
 @every_mode
 @pytest.mark.parametrize("operation", ["add", "divide"])
 def test_the_fix_of_every_refused_pair_works_when_typed_in(mode, operation):

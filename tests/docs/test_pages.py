@@ -72,7 +72,7 @@ def test_another_process_writes_the_same():
     assert {path for path, text in pages.items() if site()[path] != text} == set()
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOMES)
 def test_every_rule_set_has_a_page_with_its_source_table_surprises_and_departures(name):
     page = site()[f"rules/{name}.md"]
@@ -88,6 +88,7 @@ def test_every_rule_set_has_a_page_with_its_source_table_surprises_and_departure
     assert f"\n{name}\n" in site()["rules/index.md"]  # in the table of contents
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "row"), [("torch", "| `int8` | `int64` | `int64` | - |"), ("tf-off", "| `int8` | `int8` |")]
 )
@@ -97,11 +98,13 @@ def test_each_page_has_a_table_of_reductions(name, row):
     assert section.count("| `") >= 14
 
 
+@pytest.mark.slow
 def test_every_departure_is_on_the_page_of_all():
     rows = [line for line in site()["departures.md"].splitlines() if line.startswith("| `")]
     assert len([row for row in rows if row.count("|") == 8]) == len(DEPARTURES) + len(ARRAY_DEPARTURES)
 
 
+@pytest.mark.slow
 def test_the_first_page_has_the_answers_of_every_rule_set():
     page = site()["parts/question.md"]
     for name in HOMES:
@@ -113,6 +116,7 @@ def test_the_first_page_has_the_answers_of_every_rule_set():
             assert style == (shown if shown == "refused" else as_format(shown).category)
 
 
+@pytest.mark.slow
 def test_every_kind_has_a_colour_in_light_and_in_dark():
     sheet = kinds_css()
     for style, (light, dark) in PALETTE.items():
@@ -131,6 +135,7 @@ def _links():
                 yield page, link
 
 
+@pytest.mark.slow
 def test_every_link_leads_to_a_page():
     links = list(_links())
     assert len(links) > 60
@@ -152,6 +157,7 @@ def test_a_link_to_what_the_site_lacks_is_kept_and_so_found():
     assert relinked("[x](../src/x.py)", "docs", "casts.md") == "[x](../src/x.py)"
 
 
+@pytest.mark.slow
 def test_every_public_name_has_a_page():
     assert set(FLOORS) <= set(MODULES)
     described = {
@@ -174,6 +180,7 @@ def test_a_name_without_a_page_is_missed():
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_every_constant_has_a_docstring():
     page = "\n".join(text for path, text in site().items() if path.startswith("api/"))
     assert re.findall(r"\.\. data:: (\w+)\n\n *\n", page) == []
@@ -205,6 +212,7 @@ def test_migrations_count_what_the_comparison_counts(move):
                 assert (each.before, each.after) == tuple(map(answered, answers))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("move", MIGRATIONS, ids=lambda move: move.page)
 def test_migrations_show_what_the_program_prints(move):
     page = site()[f"migration/{move.page}.md"]
@@ -266,6 +274,7 @@ def test_writing_leaves_what_is_there_and_removes_what_is_not_meant(tmp_path):
     assert (tmp_path / "c.md").stat().st_mtime_ns == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOMES)
 def test_a_lattice_is_drawn_in_light_and_in_dark_and_another_rule_set_says_why_it_is_none(name):
     page, drawn = site()[f"rules/{name}.md"], [path for path in site() if f"lattices/{name}-" in path]
@@ -282,6 +291,7 @@ def test_a_lattice_is_drawn_in_light_and_in_dark_and_another_rule_set_says_why_i
         assert found.lattice.join(*lit) not in (None, *lit)
 
 
+@pytest.mark.slow
 def test_the_matrix_has_every_distance():
     cells = re.findall(r'title="([\w-]+) and ([\w-]+)">(\d+)<', site()["rules/distances.md"])
     assert len(cells) == len(HOMES) * (len(HOMES) - 1)
@@ -289,6 +299,7 @@ def test_the_matrix_has_every_distance():
         assert int(count) == len(compare(a, b).differing)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("move", MIGRATIONS, ids=lambda move: move.page)
 def test_a_move_leads_to_both_tables(move):
     path = f"tables/{move.before}-{move.after}.html"
@@ -296,6 +307,7 @@ def test_a_move_leads_to_both_tables(move):
     assert site()[f"static/{path}"].startswith("<!doctype html>")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("move", MIGRATIONS, ids=lambda move: move.page)
 def test_the_table_of_counts_is_that_of_the_changes(move):
     section = site()[f"migration/{move.page}.md"].split("## How much changes")[1]

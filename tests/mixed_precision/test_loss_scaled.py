@@ -138,6 +138,7 @@ OPTIMIZERS = {
 }
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_dtypes_are_the_optimizers_own_and_the_second_step_is_not_traced_again(name, dtype):

@@ -32,6 +32,7 @@ SMOOTH = {
 }
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("name", SMOOTH)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])

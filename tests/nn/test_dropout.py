@@ -16,6 +16,7 @@ def data(*shape, dtype="float32", seed=0):
     return jnp.asarray(np.random.default_rng(seed).normal(size=shape), dtype)
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64"])
 @pytest.mark.parametrize("rate", [0.1, 0.25, 0.9])
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])

@@ -21,6 +21,7 @@ def built(layer, *inputs):
     return layer
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("rows", [8, 300])
 def test_integers_of_any_width_are_indices(dtype, rows):
@@ -155,6 +156,7 @@ class LanguageModel(nn.Layer):
         return self.embedding.attend(x)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
 def test_layer(policy, jitted):

@@ -42,7 +42,7 @@ LAYERS = {
 }
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(7)
 @pytest.mark.parametrize("name", LAYERS)
 @every_policy
 @either_mode

@@ -24,6 +24,7 @@ LAYERS = {
 }
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
 @pytest.mark.parametrize("count", [2, 3])

@@ -64,7 +64,7 @@ def test_a_policy_decides_the_result_and_at_least_float32_is_stored(name, policy
         )
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(11)
 @every_layer
 @pytest.mark.parametrize(
     ("given", "param_dtype", "want"),
@@ -102,6 +102,7 @@ def test_a_fixed_policy_leaves_complex_inputs_complex(name):
     assert call(layer, x, training=True)[0].dtype == "complex64"
 
 
+@pytest.mark.one_in(3)
 @every_layer
 def test_scale_and_offset_are_used_trained_and_left_out(name):
     x = data()

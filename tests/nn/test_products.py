@@ -124,6 +124,7 @@ class TestSparse:
         dense_form = data(4, 6, dtype=dtype) * (np.arange(24).reshape(4, 6) % 3 == 0).astype(dtype)
         return dense_form, sparse.BCOO.fromdense(dense_form)
 
+    @pytest.mark.one_in(5)
     @pytest.mark.parametrize("asked", [None, "float16", "complex64"])
     @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
     def test_values_and_gradients_are_those_of_dense_inputs(self, asked, jitted):

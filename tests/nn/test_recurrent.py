@@ -47,6 +47,7 @@ class TestSequences:
         hidden = jax.tree.leaves(state)[0]
         assert jnp.array_equal(hidden, outputs[:, -1])
 
+    @pytest.mark.one_in(5)
     @every_cell
     @pytest.mark.parametrize("unroll", [1, 2])
     def test_directions_and_layouts(self, name, unroll):

@@ -42,6 +42,7 @@ PARAMETERS = FEATURES * 32 + 32 + 32 * CLASSES + CLASSES
 
 
 class TestWhatTravels:
+    @pytest.mark.one_in(5)
     @pytest.mark.parametrize(
         ("policy", "flag", "dtype"),
         [

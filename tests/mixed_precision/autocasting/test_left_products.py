@@ -172,6 +172,7 @@ MODES = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("mode", MODES)
 def test_it_is_said_once_at_the_users_line_however_the_function_is_called(mode):
     def program(x):

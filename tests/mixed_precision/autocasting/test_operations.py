@@ -403,6 +403,7 @@ NOT_RUN = {
 RUN = [name for name in PROGRAMS if ROWS[name].rule != "declared" and name not in NOT_RUN]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", RUN)
 def test_values_are_those_of_the_program(name):
     """What runs in float32 or only moves values gives the very same: the operands are exact in every dtype."""
