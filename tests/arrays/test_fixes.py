@@ -6,6 +6,7 @@ import itertools
 import os
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -18,8 +19,11 @@ from supremum import PromotionError, explain, get_rules, use_rules
 from supremum.arrays import InPlaceError, RuntimeDtypeError, ops
 from supremum.arrays.array import wrap
 from supremum.arrays.operators import APPLIED
-from supremum.formats import FORMATS
+from supremum.decisions import Conversion
+from supremum.formats import FORMATS, as_format
 from supremum.operands import as_operand
+from supremum.rules import unwrapped
+from supremum.rules.unwrapped import is_typed
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning"),
@@ -161,6 +165,20 @@ def test_a_fix_names_no_64_bits_where_jax_holds_none():
     with jax.enable_x64(True):  # it is that of the time of the call
         assert str(caught.value.fix) == "a.astype('float32')"
         assert str(explain("int32", "float32", operation="add", rules="tf-rfc-safe").fix).count("float64") == 2
+
+
+def test_casts_that_xla_does_not_make_are_tried_without_ending_the_process():
+    """With the flags of the tests XLA aborts where it converts to these formats, and raises no error."""
+
+    def tried(x):
+        operand = as_operand(x)
+        for target in ("float6_e2m3fn", "float6_e3m2fn"):
+            assert not is_typed(operand, Conversion.of(0, operand, as_format(target).dtype))
+        return x
+
+    for call in (jax.jit(tried), tried):
+        unwrapped._tried.cache_clear()
+        call(jnp.ones(4))
 
 
 def test_explain_of_arrays_offers_what_the_operation_offers():

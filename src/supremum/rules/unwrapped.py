@@ -37,8 +37,7 @@ def _tried(source: DType, conversion: Conversion, wide: bool) -> bool:
             # JAX narrows 64 bits with no more than a warning.
             if not wide and as_format(conversion.dtype).component.bits > _HELD_BITS:
                 return False
-            # It is run: some formats of a bit XLA traces and does not convert.
-            found = _converted(conversion, sys.modules["jax"].numpy.asarray(np.ones(4, source)))
+            found = _converted_by_jax(conversion, source)
         elif conversion.library == "torch":
             found = _converted(conversion, sys.modules["torch"].ones(1, dtype=_native(source)))
         else:
@@ -50,6 +49,17 @@ def _tried(source: DType, conversion: Conversion, wide: bool) -> bool:
 
 
 _HELD_BITS = as_format("float32").bits
+
+
+def _converted_by_jax(conversion: Conversion, source: DType) -> Any:
+    """The same of JAX. It is run, also while JAX traces: XLA traces some formats that it does not convert."""
+    jax = sys.modules["jax"]
+    with jax.ensure_compile_time_eval():
+        for target in (conversion.through, conversion.dtype):
+            if target is not None:
+                # A format that no device takes is an error here; XLA may end the process when it converts to one.
+                jax.numpy.asarray(np.ones(1, target))
+        return _converted(conversion, jax.numpy.asarray(np.ones(4, source)))
 
 
 def _converted(conversion: Conversion, array: Any) -> Any:
