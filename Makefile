@@ -2,7 +2,7 @@
 # make test      installs everything, then lint, types, layering and the tests but the slow ones: five minutes on two cores
 # make test-all  make test, then the documentation, the slow tests, and the tests that depend on XLA's optimizations
 # make test-rest what make test-all adds to make test
-# make test-newest  the tests but the slow ones on the newest Python there is, with the newest JAX, Flax and the like
+# make test-newest  those of make test that JAX touches, on the newest Python there is, with the newest JAX, Flax and the like
 # make torch     adds PyTorch, whose rules the tests then compare with it live
 # make browser   adds Chromium (Debian's), in which the slow tests then look at the pages that are drawn
 # make coverage  the share of lines that make test runs, beside that of make test-all
@@ -26,6 +26,8 @@ TORCH := torch==2.13.0
 JAX_TESTS := tests/mixed_precision tests/nn tests/optimizers tests/tracing tests/training src docs README.md
 ARRAY_TESTS := tests/arrays tests/conformance
 OTHER_TESTS := $(filter-out $(JAX_TESTS) tests/__pycache__,$(wildcard tests/*))
+# Of the other tests those that JAX's version touches most; a weekly workflow runs them all with the newest JAX.
+NEWEST_TESTS := tests/arrays tests/test_jax_compat.py
 # Tests whose results depend on how XLA compiles: see tests/conftest.py.
 COMPILED := tests/mixed_precision tests/nn tests/optimizers tests/training tests/conformance
 
@@ -92,7 +94,7 @@ test-xla: $(DEVELOPED)
 
 # An environment of its own, so that the other one stays as it is. PyTorch is compared with in the other one.
 test-newest:
-	CI= $(MAKE) tests VENV=.venv-newest PYTHON="$$($(PYTHON) tools/newest_python.py)"
+	CI= $(MAKE) tests VENV=.venv-newest PYTHON="$$($(PYTHON) tools/newest_python.py)" OTHER_TESTS="$(NEWEST_TESTS)"
 
 # make test-all compares gradients of layers with Flax's in some combinations of dtypes, and types the fixes of some
 # refusals of each kind; here it is all of them, for hours.

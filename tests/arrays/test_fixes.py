@@ -60,7 +60,9 @@ def _every_or_alike(library, turn):
     """Every call of every operation, where that is asked for, else one of each kind in turn."""
     if os.environ.get("SUPREMUM_EVERY_FIX") == "1":
         return ((name, fixes.calls_of(library, name)) for name in APPLIED)
-    return fixes.alike_calls(library, turn)
+    asked = fixes.alike_calls(library, turn)
+    # JAX compiles what is tried: in each turn it is asked of a third of the kinds of operations.
+    return itertools.islice(asked, turn // len(LIBRARIES) % 3, None, 3) if library == "jax" else asked
 
 
 def test_over_all_turns_every_operation_meets_every_format_on_either_side():

@@ -106,7 +106,9 @@ class Trial:
 
         def compute() -> bool:
             prepared = backend.prepare(plan)
-            return backend.try_out(prepared, [*map(_sample, plan.keys)], [*plan.compute, plan.result.dtype])
+            held = [key.operand.format.dtype for key in plan.keys if key.backend is not None]
+            dtypes = [*held, *plan.compute, plan.result.dtype]
+            return backend.try_out(prepared, [*map(_sample, plan.keys)], dtypes)
 
         return _once((*known, self.flags), compute)
 

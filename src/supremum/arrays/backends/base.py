@@ -185,7 +185,7 @@ class Backend(ABC):
         Args:
             function: of as many arrays or Python numbers as there are samples.
             samples: arrays of one element of any library, and Python numbers.
-            dtypes: those that it computes in; the last is that of the result.
+            dtypes: those of the arrays, and those that it computes in; the last is that of the result.
 
         Raises:
             Exception: whatever the library raises if it does not.
