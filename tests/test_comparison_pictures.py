@@ -112,6 +112,7 @@ def test_rule_sets_of_ones_own_are_drawn():
     ]
 
 
+@pytest.mark.slow
 def test_large_tables_stand_below_each_other_in_a_picture():
     def shape(types):
         box = ET.fromstring(side_by_side.to_svg(compare("torch", "numpy", types=types).side_by_side())).get("viewBox")

@@ -65,6 +65,7 @@ def _every_or_alike(library, turn):
     return itertools.islice(asked, turn // len(LIBRARIES) % 3, None, 3) if library == "jax" else asked
 
 
+@pytest.mark.slow
 def test_over_all_turns_every_operation_meets_every_format_on_either_side():
     met = collections.defaultdict(set)
     for turn in range(len(RULE_SETS) * len(LIBRARIES)):
@@ -170,12 +171,20 @@ def test_a_fix_names_no_64_bits_where_jax_holds_none():
 
 
 def test_casts_that_xla_does_not_make_are_tried_without_ending_the_process():
-    """With the flags of the tests XLA aborts where it converts to these formats, and raises no error."""
+    """With the flags of the tests XLA of JAX 0.10 aborts where it converts to these formats, and raises no error."""
+    expected = {}
+    for target in ("float6_e2m3fn", "float6_e3m2fn"):
+        try:
+            jnp.asarray(np.ones(1, as_format(target).dtype))
+        except jax.errors.JaxRuntimeError:
+            expected[target] = False
+        else:
+            expected[target] = True  # the XLA of JAX 0.12 has them
 
     def tried(x):
         operand = as_operand(x)
-        for target in ("float6_e2m3fn", "float6_e3m2fn"):
-            assert not is_typed(operand, Conversion.of(0, operand, as_format(target).dtype))
+        found = {each: is_typed(operand, Conversion.of(0, operand, as_format(each).dtype)) for each in expected}
+        assert found == expected
         return x
 
     for call in (jax.jit(tried), tried):

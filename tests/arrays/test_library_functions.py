@@ -88,6 +88,7 @@ def test_results_of_several_arrays_keep_their_type(xp):
     assert (a.dtype, b.dtype, b.shape) == (np.float32, np.int8, (2, 2))
 
 
+@pytest.mark.slow
 def test_elements_of_weak_arrays_are_weak_on_every_library(xp):
     reference = jnp.broadcast_to(jnp.asarray(1.0), (2, 2))
     x = xp.broadcast_to(xp.asarray(1.0), (2, 2))

@@ -44,6 +44,7 @@ def xp(request):
 # What is decided
 
 
+@pytest.mark.slow
 def test_the_table_of_the_standards_own_suite(xp):
     table = ORACLE["table"]
     arrays = {name: xp.asarray(np.ones(1), dtype=name) for name in STANDARD}

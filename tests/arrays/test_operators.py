@@ -183,6 +183,7 @@ def test_operators_are_the_functions(rules):
     assert different == {}
 
 
+@pytest.mark.slow
 def test_what_numpy_lacks():
     """Written down, so that it is noticed when more of it is refused. All rule sets ask it together."""
     missing = collections.defaultdict(set)

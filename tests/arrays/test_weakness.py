@@ -95,6 +95,7 @@ def test_every_operation_gives_what_jax_gives(library, answers):
     assert lacking < len(answers) / 8
 
 
+@pytest.mark.slow
 def test_arrays_of_jax_keep_jaxs_own_flag(answers):
     """Concrete ones: the flag is the array's, not one of ours."""
     with jax.enable_x64(True), use_rules("jax-x64"):

@@ -190,6 +190,7 @@ def test_a_missing_package_is_named(run, monkeypatch):
     assert result.stderr.strip() == "supremum: this command needs sklearn: pip install 'supremum[all]'"
 
 
+@pytest.mark.slow
 def test_a_demo_writes_its_picture_and_figures(run, tmp_path):
     result = run(
         "demo", "--epochs", "2", "--policy", "float32", "--policy", "mixed_float16", "--seed", "3", "--json", "f/d.json"

@@ -181,7 +181,6 @@ def test_numpy_arrays_beside_tensors(rules):
     assert different == FOREIGN[rules]
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("rules", RULE_SETS)
 @pytest.mark.parametrize("operation", [*REDUCTIONS, *WHOLE])
 def test_every_rule_set_answers_with_a_reason_and_a_fix(rules, operation):

@@ -59,6 +59,7 @@ def test_complex_numbers_are_refused_where_flax_computes_something(cell):
             ours(*args)
 
 
+@pytest.mark.slow
 def test_queries_without_keys_get_zeros_where_flax_averages_all_values():
     """A departure: there is nothing to average, and padding would not stay zero."""
     x, none = random_like((1, 2, 1, 2), "float32"), jnp.zeros((2, 2), bool)

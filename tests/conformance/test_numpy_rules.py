@@ -294,6 +294,7 @@ def test_verdicts_are_kept_by_interval_and_not_by_value():
     assert len({id(NUMPY.decide("add", [array, as_operand(v)]).verdict) for v in range(256, 65_000)}) < 10
 
 
+@pytest.mark.slow
 def test_calls_are_the_same_both_ways_round_exactly_where_numpy_makes_them_so():
     names = [*NAMES, *NUMBERS]
     one_way = {}

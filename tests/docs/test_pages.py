@@ -231,6 +231,7 @@ _JAX = {
 _TO_JAX = [move.before for move in MIGRATIONS if move.after == "jax-x64"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", _TO_JAX)
 def test_what_to_type_gives_in_jax_what_it_gave_before(before):
     numbers = {"int*": 1, "float*": 1.0, "complex*": 1j}

@@ -50,6 +50,7 @@ class TestTracking:
         assert global_policy().loss_scale is not None
         assert global_policy() != named
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("value", "code", "said"),
         [

@@ -93,6 +93,7 @@ def test_clipping_outside_clips_gradients_that_are_still_scaled():
     assert float(moved[1]) < 1e-4  # every step was clipped to 0.1 and then divided by 2**15
 
 
+@pytest.mark.slow
 def test_accumulating_outside_keeps_one_overflow_for_ever():
     bads = np.ones(len(INPUTS))
     bads[1] = np.inf

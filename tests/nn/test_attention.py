@@ -55,7 +55,7 @@ def test_every_chunk_agrees_with_float64(dtype, chunk, jitted):
     assert got[0][0, 2].tolist() == np.zeros((HEADS, VALUE_DIM)).tolist()
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(), (KEYS,), (QUERIES, 1), (HEADS, 1, 1), SCORES, (BATCH, 1, 1, KEYS)])
 @pytest.mark.parametrize("chunk", [None, 3])
 def test_gradients_of_biases_of_every_shape(shape, chunk):
@@ -68,7 +68,7 @@ def test_gradients_of_biases_of_every_shape(shape, chunk):
     np.testing.assert_allclose(gradient, of_scores.sum(axes).reshape(shape), atol=1e-5)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [2, 3])
 def test_dropout_does_not_depend_on_chunks(chunk):
     args, cotangent = operands(), normal(BATCH, QUERIES, HEADS, VALUE_DIM)
@@ -173,7 +173,7 @@ def test_memory_is_bounded_for_65536_keys(heads):
     assert analysis.temp_size_in_bytes < 2.5 * 2**30
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.slow
 @every_format
 def test_scores_beyond_float16_single_out_a_key(dtype):
     x = jnp.asarray(rng.choice([-6e4, 6e4], (64, 1, 16)), dtype)

@@ -142,7 +142,7 @@ class TestRoom:
         with pytest.raises(ArgumentError, match="6 positions do not fit a cache of 4"):
             jax.jit(layer)(x, cache=layer.init_cache(BATCH, 4))
 
-    @pytest.mark.one_in(6)
+    @pytest.mark.slow
     @every_policy
     def test_and_gives_nan_where_it_is_traced_then_and_ever_after(self, policy):
         x, layer = data(), made(policy)

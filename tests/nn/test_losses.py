@@ -161,6 +161,7 @@ def test_gradients_of_penalties_reach_the_variables():
     assert not np.any(gradients["dense/bias"])
 
 
+@pytest.mark.slow
 def test_shared_weights_count_once():
     shared = nn.Dense(3, kernel_regularizer=nn.L2(1.0))
     model = built(nn.Sequential([shared, nn.ReLU(), shared]))

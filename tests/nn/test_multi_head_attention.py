@@ -55,6 +55,7 @@ def test_projections_get_its_policy_and_the_dtype_of_its_weights():
     assert set(layer.variables) == {"query/kernel", "key/kernel", "value/kernel", "output/kernel"}
 
 
+@pytest.mark.slow
 def test_kernels_start_as_matrices_do():
     layer = made(normal(1, 2, 512))
     assert float(layer.query.kernel.value.std()) == pytest.approx(512**-0.5, rel=0.02)
@@ -76,6 +77,7 @@ def test_self_attention_masks_and_a_mask_of_float32_in_a_layer_of_float16():
     assert not np.array_equal(wide(x, mask=slight * 1024), wide(x, mask=ones * 1024))
 
 
+@pytest.mark.slow
 def test_dropout_happens_in_training_only():
     x = normal(2, 5, 8)
     layer = made(x, dropout_rate=0.5)

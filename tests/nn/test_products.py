@@ -151,6 +151,7 @@ class TestSparse:
         np.testing.assert_allclose(wide(layer(entries)), wide(layer(x)), atol=4 * eps)
         assert layer.kernel.shape == (6, 3)
 
+    @pytest.mark.slow
     def test_no_dense_axes(self):
         entries = sparse.BCOO.fromdense(jnp.ones((2, 3)), n_dense=1)
         with pytest.raises(ArgumentError, match=r"give x\.todense\(\)"):

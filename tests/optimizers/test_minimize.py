@@ -68,7 +68,7 @@ def by_pure_step(model, optimizer, batches):
 WAYS = {"minimize": by_minimize, "get_gradients and apply_gradients": by_hand, "the pure step": by_pure_step}
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
 def test_all_ways_train_bit_for_bit_alike(policy):
     batches = [(X * (1 + n), Y) for n in range(6)]

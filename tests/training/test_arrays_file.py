@@ -201,6 +201,7 @@ def test_a_traced_array_is_refused(path):
     assert names(path.parent) == []
 
 
+@pytest.mark.slow
 def test_a_header_that_safetensors_could_not_read_is_not_written(path):
     with pytest.raises(ArgumentError, match="header"):
         save_arrays(path, {}, {"k": "x" * 100_000_001})

@@ -59,6 +59,7 @@ def test_a_file_cut_short_anywhere_is_refused(path):
     assert "empty" in refusal(path, b"")
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_anywhere_is_found(path):
     data, _ = small()
     flipped = [(place, bytes([data[place] ^ 1 << bit])) for place in range(len(data)) for bit in range(8)]

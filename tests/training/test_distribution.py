@@ -177,6 +177,7 @@ class TestNormalisation:
 
 
 class TestWhereThingsLie:
+    @pytest.mark.slow
     def test_each_device_has_a_piece_of_variables_and_of_what_the_optimizer_keeps(self):
         model = trained(FullyShardedDataParallel(devices(8), smallest=16), optimizer=Adam(0.01))
         kernel = model.variables["dense/kernel"].value

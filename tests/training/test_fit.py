@@ -33,7 +33,7 @@ def compiled(policy="float32", optimizer=None, **options):
 
 
 class TestLearning:
-    @pytest.mark.one_in(3)
+    @pytest.mark.slow
     @pytest.mark.parametrize("policy", POLICIES)
     def test_every_policy_learns(self, policy):
         x, y = blobs(512)
@@ -154,6 +154,7 @@ class TestOrder:
         jax.effects_barrier()
         return np.concatenate(order).tolist()
 
+    @pytest.mark.slow
     def test_every_example_comes_once_an_epoch_in_an_order_of_the_seed(self):
         first, again, other = self.seen(0, 2), self.seen(0, 2), self.seen(1, 2)
         assert sorted(first[:10]) == sorted(first[10:]) == list(range(10))
@@ -324,6 +325,7 @@ class TestHandles:
         assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(kept[3::4]))
         assert all(float(each) == pytest.approx(0.02) for each in kept[1::4])
 
+    @pytest.mark.slow
     def test_nesterov_acts_on_the_next_step(self):
         x, y = blobs(64)
         made = {}
@@ -358,7 +360,7 @@ class TestHandles:
 
 
 class TestStepsPerExecution:
-    @pytest.mark.one_in(6)
+    @pytest.mark.slow
     @pytest.mark.parametrize("steps", [2, 3, 7, "auto"])
     @pytest.mark.parametrize("kind", ["arrays", "arrays on the device", "batches"])
     def test_several_steps_at_once_train_alike(self, steps, kind, monkeypatch):
@@ -374,7 +376,7 @@ class TestStepsPerExecution:
         assert int(several.optimizer.iterations) == int(one.optimizer.iterations)
         assert several.history.loss_scale == one.history.loss_scale
 
-    @pytest.mark.one_in(2)
+    @pytest.mark.slow
     @pytest.mark.parametrize("steps", [1, 3])
     def test_rows_taken_by_the_host_and_by_the_device_train_to_the_same_bits(self, steps, monkeypatch):
         x, y = blobs(7 * 16 + 5)
@@ -386,6 +388,7 @@ class TestStepsPerExecution:
             trained.append(values(model))
         equal(*trained)
 
+    @pytest.mark.slow
     def test_auto_measures_over_short_epochs_too(self):
         x, y = blobs(18 * 4 + 1)
         model = compiled(steps_per_execution="auto")
@@ -393,6 +396,7 @@ class TestStepsPerExecution:
         assert model.compiled().steps_per_execution in (1, 16)
         assert len(model.history.loss) == 5 * 19
 
+    @pytest.mark.slow
     def test_callbacks_are_told_of_the_last_step_of_each_dispatch(self):
         class Recording(Callback):
             batches: list[int] = []  # noqa: RUF012

@@ -124,6 +124,7 @@ def test_the_logits_of_a_softmax_are_still_found(activation, jitted):
     np.testing.assert_allclose(gradient, [[-0.5, 0.5], [0, 0]])
 
 
+@pytest.mark.slow
 def test_labels_that_are_ignored_have_no_gradient_either():
     loss = SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)
     logits = jnp.asarray([[0.0, 0.0], [np.nan, 1.0]])
@@ -180,7 +181,7 @@ MODEL_LOSSES = [
 ]  # fmt: skip
 
 
-@pytest.mark.one_in(1000)
+@pytest.mark.slow
 @JITTED
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
 @pytest.mark.parametrize("loss", MODEL_LOSSES, ids=lambda loss: getattr(loss, "name", "function"))

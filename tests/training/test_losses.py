@@ -116,6 +116,7 @@ def test_every_loss_agrees_with_its_formula_in_float64(case):
     np.testing.assert_allclose(loss(y, x), found[0], rtol=3e-6)
 
 
+@pytest.mark.slow
 def test_cross_entropies_agree_with_optax():
     logits, labels = jnp.asarray(NUMBERS, "float32"), jnp.asarray(LABELS, "float32")
     classes, bits = jnp.asarray([0, 4, 2, 2]), jnp.asarray(BITS)
@@ -264,6 +265,7 @@ def test_a_label_without_a_class_gives_nan_and_an_ignored_one_does_not_count():
     assert not np.any(gradient)
 
 
+@pytest.mark.slow
 def test_infinite_logits_that_rule_a_class_out_cost_nothing_where_it_is_not_the_label():
     logits = jnp.asarray([[0.0, 0.0, -jnp.inf]])
     loss = training.CategoricalCrossentropy(from_logits=True)

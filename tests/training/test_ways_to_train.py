@@ -91,7 +91,7 @@ def by_gradients(policy, optimizer):
     return model
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_every_way_to_train_gives_the_same_bits(policy):
     made = {}
@@ -117,7 +117,7 @@ def test_every_way_to_train_gives_the_same_bits(policy):
 
 
 class TestGoingOn:
-    @pytest.mark.one_in(6)
+    @pytest.mark.slow
     @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
     @pytest.mark.parametrize("wrapped", [False, True], ids=["", "averaged"])
     def test_bit_for_bit(self, policy, wrapped, tmp_path):

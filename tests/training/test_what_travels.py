@@ -74,6 +74,7 @@ class TestWhatTravels:
             model.compile("sgd", "mse")
             assert model.optimizer.aggregate_in_float16 is flag
 
+    @pytest.mark.slow
     def test_a_flag_set_in_mid_training_acts_on_the_next_step(self):
         model = trained(DataParallel(devices(2)), "mixed_float16", epochs=1)
         before = model.optimizer.trace_key
