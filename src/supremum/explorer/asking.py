@@ -9,7 +9,7 @@ from functools import cache
 from supremum.decisions import Decision
 from supremum.explorer.answers import OPERATION, Answers
 from supremum.explorer.numbers import SPECIAL, NumberClasses
-from supremum.formats import format_names
+from supremum.formats import FORMATS, format_names
 from supremum.operands import WEAK_NAMES, Operand, as_operand
 from supremum.rules import RuleSet, get_rules
 
@@ -19,6 +19,7 @@ TYPES: tuple[Operand, ...] = (*_ARRAYS, *_KINDS)
 """What every operation is decided for: arrays of each format, the weak kinds, and Python's two bools."""
 NAMED: tuple[Operand, ...] = (*TYPES, *(replace(operand, ndim=0) for operand in _ARRAYS))
 """What has a name to type: those, and the 0-d arrays."""
+_LARGEST = max(map(float, (row.max for row in FORMATS if row.is_inexact)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +108,14 @@ class Asker:
 
         integers, floats, partners = self._integers, self._floats, self._partners
         parts = self._classes.floats
-        reals, imaginaries = [self._complex(x, 0.0) for x in parts], [self._complex(0.0, x) for x in parts]
+        # Beside a part that fits nothing, another fix is found than beside one that fits all.
+        besides = (0.0, _LARGEST) if operation is None else (0.0,)
+        reals = [[self._complex(x, beside) for x in parts] for beside in besides]
+        imaginaries = [[self._complex(beside, x) for x in parts] for beside in besides]
         runs = _float_runs(self._classes)
         numbers = [
             _Alike(integers, _runs(self._classes.integers.examples)),
-            *(_Alike(x, runs) for x in (floats, reals, imaginaries)),
+            *(_Alike(x, runs) for x in (floats, *reals, *imaginaries)),
         ]
         # What differs beside none of these may differ beside a number that was not among them: until none is new.
         asked_about, news = set[int](), partners
@@ -120,7 +124,8 @@ class Asker:
                 each.ask_beside(news, answer)
             asked_about.update(map(id, news))
             news = [operand for each in numbers for operand in each.firsts() if id(operand) not in asked_about]
-        of_integer, of_float, of_real, of_imaginary = (each.first_of_each() for each in numbers)
+        of_integer, of_float, *of_parts = (each.first_of_each() for each in numbers)
+        of_real, of_imaginary = _together(*of_parts[: len(besides)]), _together(*of_parts[len(besides) :])
         lines, columns = list(dict.fromkeys(of_real)), list(dict.fromkeys(of_imaginary))
         pairs = [self._complex(parts[x], parts[y]) for x in lines for y in columns]
         sorts_of_numbers = ((integers, of_integer), (floats, of_float), (pairs, list(range(len(pairs)))))
@@ -188,6 +193,12 @@ class _Alike:
     def firsts(self) -> list[Operand]:
         """One number of each kind that differs."""
         return [self._operands[place] for place in dict.fromkeys(self.first_of_each())]
+
+
+def _together(*firsts: Sequence[int]) -> list[int]:
+    """For each number the place of the first that is alike in every way."""
+    known: dict[tuple[int, ...], int] = {}
+    return [known.setdefault(ways, place) for place, ways in enumerate(zip(*firsts, strict=True))]
 
 
 def _along(operands: Sequence[Operand], ask_of: Callable[[Operand], int]) -> list[int]:

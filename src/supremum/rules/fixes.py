@@ -61,14 +61,14 @@ class Care(NamedTuple):
     parts: bool
 
 
-# The first fix that is found is taken.
+# What a fix keeps, in the order in which fixes are looked for: the first that is found is taken.
 _CARES = (
     Care(arrays=True, parts=True),
     Care(arrays=False, parts=True),
     Care(arrays=True, parts=False),
     Care(arrays=False, parts=False),
 )
-# What is written into says itself what is cut off.
+# A store that would cut a part off is refused for that: no fix of it does.
 _CARES_OF_STORES = tuple(care for care in _CARES if care.parts)
 
 
@@ -221,7 +221,7 @@ def _computes_cast_numbers(verdict: Verdict, operands: Sequence[Operand], cast: 
 
 
 def _parts_in(value: Scalar, row: Format) -> tuple[Scalar, ...]:
-    """What of a number is in the range of a format or not: of its whole part, where the fraction has been cut."""
+    """The parts of a number that a format has to hold: its whole part alone, where the fraction has been cut off."""
     real = value.real
     if not row.is_inexact:
         return (int(real),) if math.isfinite(real) else ()

@@ -440,7 +440,7 @@ def given(operation: Operation, verdict: Verdict) -> Verdict:
 def _disagreement(operation: Operation, operands: tuple[Operand, ...]) -> str:
     """Why arrays of several dtypes are refused where they must have one; empty if they do."""
     names = list(dict.fromkeys(str(operand.dtype) for operand in operands if not operand.is_python_scalar))
-    return "" if len(names) < 2 else f"{operation.name} wants arrays of one dtype, and these are {' and '.join(names)}"
+    return "" if len(names) < 2 else f"{operation.name} needs arrays of one dtype, and these are {' and '.join(names)}"
 
 
 def _takes_no(operation: Operation, met: Verdict, dtype: DType) -> Verdict:

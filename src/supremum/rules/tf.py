@@ -230,7 +230,7 @@ def _agree(operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
     row = tensors[0]
     if others := [str(each) for each in dict.fromkeys(tensors) if each is not row]:
         return Verdict.refuse(
-            f"{operation.name} wants tensors of one dtype, and these are {row} and {' and '.join(others)}"
+            f"{operation.name} needs tensors of one dtype, and these are {row} and {' and '.join(others)}"
         )
     has_bool = any(operand.is_python_scalar and operand.category == CATEGORIES[0] for operand in operands)
     is_bool = row.category == CATEGORIES[0]
