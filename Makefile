@@ -18,6 +18,7 @@ INSTALLED := $(VENV)/.installed
 DEVELOPED := $(VENV)/.developed
 # A worker that has run out of tests takes some of another's.
 PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
+COVERED := --cov=supremum --cov-append --cov-report=
 
 # PyTorch is compared with live where it is installed; continuous integration installs it, and first, so that nothing
 # that depends on it brings another build.
@@ -103,8 +104,11 @@ conformance: $(DEVELOPED)
 
 coverage: $(DEVELOPED)
 	mkdir -p out
-	COVERAGE_FILE=out/coverage-all $(PYTEST) --quiet --cov=supremum --cov-report=term:skip-covered
-	COVERAGE_FILE=out/coverage $(PYTEST) --quiet -m "not slow" --cov=supremum --cov-report=term:skip-covered
+	rm -f out/coverage out/coverage-all
+	COVERAGE_FILE=$(CURDIR)/out/coverage $(MAKE) tests PYTEST="$(PYTEST) $(COVERED)"
+	cp out/coverage out/coverage-all
+	COVERAGE_FILE=$(CURDIR)/out/coverage-all $(MAKE) test-slow PYTEST="$(PYTEST) $(COVERED)"
+	for file in out/coverage out/coverage-all; do $(BIN)/python -m coverage report --data-file=$$file --skip-covered; done
 
 bench: $(DEVELOPED)
 	$(BIN)/python -m pip install --quiet --group bench
