@@ -133,10 +133,18 @@ def test_a_process_that_is_killed_is_named_with_its_signal(script):
     assert "react" not in ended.message
 
 
-def test_of_those_that_failed_together_the_aborted_one_is_not_the_cause():
+def test_of_those_that_failed_together_the_killed_one_is_the_cause_and_the_aborted_one_is_not():
     assert cause({0: -signal.SIGABRT, 1: -signal.SIGKILL}) == 1
-    assert cause({0: -signal.SIGABRT, 1: 1, 2: -signal.SIGKILL}) == 1
+    assert cause({0: -signal.SIGABRT, 1: 1, 2: -signal.SIGKILL}) == 2
+    assert cause({0: -signal.SIGABRT, 1: 1}) == 1
     assert cause({1: -signal.SIGABRT, 2: -signal.SIGABRT}) == 1
+
+
+def test_a_killed_process_that_is_seen_after_those_that_lost_it_is_named(script):
+    # The system closes the connections of a killed process first, and others may fail of that before it has ended.
+    path = script("if me == 0: sys.exit(3)\ntime.sleep(0.2)\nos.kill(os.getpid(), signal.SIGKILL)")
+    ended, _ = run_here(path, processes=2)
+    assert ended.message.startswith("process 1 of 2 was ended by SIGKILL ")
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ __all__ = ["launch"]
 
 _GRACE_SECONDS = 5.0
 _LOOK_SECONDS = 0.02
+_SETTLING_SECONDS = 0.5
 
 Show = Callable[[int, int, str], None]
 """What is called with each line: the id of its process, 1 for standard output or 2 for standard error, and the line."""
@@ -114,8 +115,11 @@ class _Run:
             codes = {child.process_id: child.returncode() for child in self._children}
             failed = {process_id: code for process_id, code in codes.items() if code}
             if failed:
+                seconds = self._seconds()
+                if None in codes.values() and not any(map(report.is_killed, failed.values())):
+                    failed = self._killed_meanwhile() or failed
                 first = report.cause(failed)
-                return self._after_failure(self._children[first - self._children[0].process_id], failed[first])
+                return self._after_failure(self._children[first - self._children[0].process_id], failed[first], seconds)
             if self.signals:
                 self._end_all()
                 return report.by_signal(self.signals[0])
@@ -125,8 +129,21 @@ class _Run:
             if self._timeout is not None and self._seconds() > self._timeout:
                 return report.by_timeout(self._timeout, self._end_all())
 
-    def _after_failure(self, child: Child, code: int) -> Ended:
-        seconds = self._seconds()
+    def _killed_meanwhile(self) -> dict[int, int]:
+        """The exit codes of processes that turn out to have been killed, a moment after others have failed.
+
+        The system closes the connections of a process that it kills before it says that the process has ended: others
+        that fail because of that are seen first.
+        """
+        until = time.monotonic() + _SETTLING_SECONDS
+        while time.monotonic() < until:
+            self._pass_on()
+            codes = {child.process_id: child.returncode() for child in self._children}
+            if killed := {process_id: code for process_id, code in codes.items() if code and report.is_killed(code)}:
+                return killed
+        return {}
+
+    def _after_failure(self, child: Child, code: int, seconds: float) -> Ended:
         self._pass_on_the_rest(child)
         last_lines = child.last_errors
         hung = self._end_all()

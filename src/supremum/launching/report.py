@@ -28,15 +28,25 @@ class Ended:
 def cause(failed: Mapping[int, int]) -> int:
     """Which of several processes that were found failed at one look failed first.
 
-    JAX aborts the others when one fails, so those that aborted are hardly the cause.
+    JAX aborts the others when one fails, so those that aborted are hardly the cause; and nobody but the system kills
+    one, while the others raise an error when they lose the connection to it.
 
     Args:
         failed: exit code by process id, negative for a signal.
 
-    >>> cause({0: -6, 1: -6, 2: -9})
+    >>> cause({0: -6, 1: 1, 2: -9})
     2
     """
-    return min(failed, key=lambda process_id: failed[process_id] == -signal.SIGABRT)
+    return min(failed, key=lambda process_id: (failed[process_id] == -signal.SIGABRT, failed[process_id] > 0))
+
+
+def is_killed(code: int) -> bool:
+    """Whether a signal ended a process that was not sent by the process itself, as SIGABRT is.
+
+    Args:
+        code: its exit code, negative for a signal.
+    """
+    return code < 0 and code != -signal.SIGABRT
 
 
 def by_success() -> Ended:
