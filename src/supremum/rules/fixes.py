@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import tee
 from typing import NamedTuple, Protocol
 
 from supremum.decisions import Conversion, Fix, Verdict
@@ -97,24 +98,33 @@ def find_fix(
         runtime: what has to carry it out.
         into: what the result is written into, which keeps its dtype; operands of that dtype are not cast.
     """
+    attempts = _attempts(operation, operands, targets, is_castable, settle, into)
+    for care in _CARES if into is None else _CARES_OF_STORES:
+        attempts, these = tee(attempts)  # they are made as they are needed, and once
+        for attempt in these:
+            if attempt.takes(care) and (tried := attempt.tried(runtime)) is not None:
+                return tried
+    return None
+
+
+def _attempts(
+    operation: Operation,
+    operands: tuple[Operand, ...],
+    targets: Iterable[DType],
+    is_castable: Callable[[Operand, Format, bool], bool],
+    settle: Callable[[tuple[Operand, ...]], Verdict],
+    into: Operand | None,
+) -> Iterator[_Attempt]:
     kept = None if into is None else as_format(into.dtype).name
-    attempts: list[_Attempt] = []
     for row in map(as_format, targets):
         if not row.zero or not gives_what_is_meant(operation, operands, row):
             continue  # what has no zero is for scales, and holds few results
         is_truth = _is_truth(operation, row)
         needed = [i for i, o in enumerate(operands) if o.is_python_scalar or o.name not in (row.name, kept)]
         arrays = [i for i in needed if not operands[i].is_python_scalar]
-        attempts += [
-            _Attempt(operation, operands, row, positions, is_truth, is_castable, settle)
-            for positions in ((arrays, needed) if arrays != needed else (needed,))
-            if positions
-        ]
-    for care in _CARES if into is None else _CARES_OF_STORES:
-        for attempt in attempts:
-            if attempt.takes(care) and (tried := attempt.tried(runtime)) is not None:
-                return tried
-    return None
+        for positions in (arrays, needed) if arrays != needed else (needed,):
+            if positions:
+                yield _Attempt(operation, operands, row, positions, is_truth, is_castable, settle)
 
 
 @dataclass(eq=False)
