@@ -110,6 +110,9 @@ class JaxBackend(Backend):
         absent = sorted(str(dtype) for dtype in dtypes if not _is_known(dtype))
         if absent:
             raise RuntimeDtypeError(f"{plan.operation.name}: the rules decide {', '.join(absent)}, which JAX lacks")
+        # From JAX 0.12 on XLA ends the process when it compiles some operations of what it does not compute in.
+        if lacking := [dtype for dtype in dtypes if as_format(dtype).bits < _LEAST_BITS and not _computes_in(dtype)]:
+            raise _not_computed(lacking, plan)
         wide = {dtype for dtype in dtypes if _is_wide(dtype)}
         if wide and not holds_64_bits():
             raise _beyond_x32(plan)
@@ -233,6 +236,16 @@ def _is_wide(dtype: DType) -> bool:
     return as_format(dtype).name in JAX_X32.held_as
 
 
+_LEAST_BITS = 8
+"""Of formats that XLA computes in for certain, where JAX has them."""
+
+
+def _not_computed(dtypes: Sequence[DType], plan: Plan) -> RuntimeDtypeError:
+    return RuntimeDtypeError(
+        f"JAX has {' and '.join(map(str, dtypes))}, but does not compute in it on this device", decision=plan.decision
+    )
+
+
 def _beyond_x32(plan: Plan) -> RuntimeDtypeError:
     operands = ", ".join(str(key.operand) for key in plan.keys)
     return RuntimeDtypeError(
@@ -288,12 +301,10 @@ def _with_errors(kernel: Callable[..., Raw], plan: Plan) -> Callable[..., Raw]:
                 f"jax.numpy has no {plan.operation.name} of {dtypes}", decision=plan.decision
             ) from error
         except jax.errors.JaxRuntimeError as error:
-            lacking = [str(dtype) for dtype in dict.fromkeys(plan.compute) if not _computes_in(dtype)]
+            lacking = [dtype for dtype in dict.fromkeys(plan.compute) if not _computes_in(dtype)]
             if not lacking:
                 raise
-            raise RuntimeDtypeError(
-                f"JAX has {' and '.join(lacking)}, but does not compute in it on this device", decision=plan.decision
-            ) from error
+            raise _not_computed(lacking, plan) from error
 
     return run
 
