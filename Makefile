@@ -18,7 +18,6 @@ INSTALLED := $(VENV)/.installed
 DEVELOPED := $(VENV)/.developed
 # A worker that has run out of tests takes some of another's.
 PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
-COVERED := --cov=supremum --cov-append --cov-report=
 
 # PyTorch is compared with live where it is installed; continuous integration installs it, and first, so that nothing
 # that depends on it brings another build.
@@ -102,13 +101,15 @@ test-newest:
 conformance: $(DEVELOPED)
 	SUPREMUM_EVERY_GRADIENT=1 SUPREMUM_EVERY_FIX=1 $(PYTEST) tests/conformance tests/arrays/test_fixes.py
 
+# Of all processes that tests start as well, from their first import on: pyproject.toml says so.
 coverage: $(DEVELOPED)
 	mkdir -p out
-	rm -f out/coverage out/coverage-all
-	COVERAGE_FILE=$(CURDIR)/out/coverage $(MAKE) tests PYTEST="$(PYTEST) $(COVERED)"
-	cp out/coverage out/coverage-all
-	COVERAGE_FILE=$(CURDIR)/out/coverage-all $(MAKE) test-slow PYTEST="$(PYTEST) $(COVERED)"
-	for file in out/coverage out/coverage-all; do $(BIN)/python -m coverage report --data-file=$$file --skip-covered; done
+	rm -f out/coverage*
+	COVERAGE_FILE=$(CURDIR)/out/coverage $(MAKE) tests PYTEST="$(subst -m pytest,-m coverage run -m pytest,$(PYTEST))"
+	$(BIN)/python -m coverage combine --data-file=out/coverage-fast --keep out/coverage.*
+	COVERAGE_FILE=$(CURDIR)/out/coverage $(MAKE) test-slow PYTEST="$(subst -m pytest,-m coverage run -m pytest,$(PYTEST))"
+	$(BIN)/python -m coverage combine --data-file=out/coverage-all out/coverage.*
+	for which in fast all; do $(BIN)/python -m coverage report --data-file=out/coverage-$$which --skip-covered; done
 
 bench: $(DEVELOPED)
 	$(BIN)/python -m pip install --quiet --group bench
