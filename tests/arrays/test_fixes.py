@@ -12,7 +12,7 @@ import pytest
 
 import supremum
 from arrays import fixes
-from arrays.calls import RULE_SETS
+from arrays.calls import RULE_SETS, function_of
 from optional_packages import import_or_skip
 from slowly import mostly_slow
 from supremum import PromotionError, explain, get_rules, use_rules
@@ -278,3 +278,17 @@ def test_a_refusal_while_jax_traces_has_a_fix_that_works_there():
 
     with jax.enable_x64(False):
         assert less(_array("jax", "complex64", 1 + 2j), _array("jax", "int32", 3)).tolist() == [True]
+
+
+@pytest.mark.parametrize("kind", ["float6_e2m3fn", "float6_e3m2fn"])
+def test_what_xla_does_not_compute_in_is_refused_before_it_is_compiled(kind):
+    """From JAX 0.12 on XLA ends the process when it compiles some operations of these formats."""
+    try:
+        a = _array("jax", kind, 1.0, 2.0)
+    except RuntimeDtypeError:
+        return  # JAX 0.10 brings them to no device
+    for name, applied in APPLIED.items():
+        if name == "where":
+            continue  # it selects, and computes nothing
+        with use_rules("jax-x32"), pytest.raises((RuntimeDtypeError, PromotionError)):
+            function_of(name)(*[a] * applied.operation.arity)
