@@ -290,5 +290,8 @@ def test_what_xla_does_not_compute_in_is_refused_before_it_is_compiled(kind):
     for name, applied in APPLIED.items():
         if name == "where":
             continue  # it selects, and computes nothing
-        with use_rules("jax-x32"), pytest.raises((RuntimeDtypeError, PromotionError)):
+        with use_rules("jax-x32"), pytest.raises((RuntimeDtypeError, PromotionError)) as caught:
             function_of(name)(*[a] * applied.operation.arity)
+        str(caught.value)  # its fix is looked for, and tried
+    with pytest.raises(RuntimeDtypeError, match="does not compute in it"):
+        a.astype("bool")

@@ -59,7 +59,12 @@ def _converted_by_jax(conversion: Conversion, source: DType) -> Any:
             if target is not None:
                 # A format that no device takes is an error here; XLA may end the process when it converts to one.
                 jax.numpy.asarray(np.ones(1, target))
-        return _converted(conversion, jax.numpy.asarray(np.ones(4, source)))
+        array = jax.numpy.asarray(np.ones(4, source))
+        if as_format(conversion.dtype).category == "bool":
+            # Whether a number is zero is computed: of formats that XLA does not compute in a sum is an error, and the
+            # comparison ends the process from JAX 0.12 on.
+            (array + array).block_until_ready()
+        return _converted(conversion, array)
 
 
 def _converted(conversion: Conversion, array: Any) -> Any:

@@ -112,7 +112,7 @@ class JaxBackend(Backend):
             raise RuntimeDtypeError(f"{plan.operation.name}: the rules decide {', '.join(absent)}, which JAX lacks")
         # From JAX 0.12 on XLA ends the process when it compiles some operations of what it does not compute in.
         if lacking := [dtype for dtype in dtypes if as_format(dtype).bits < _LEAST_BITS and not _computes_in(dtype)]:
-            raise _not_computed(lacking, plan)
+            raise RuntimeDtypeError(_not_computed(lacking), decision=plan.decision)
         wide = {dtype for dtype in dtypes if _is_wide(dtype)}
         if wide and not holds_64_bits():
             raise _beyond_x32(plan)
@@ -121,6 +121,8 @@ class JaxBackend(Backend):
     def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
         """An array in another dtype."""
         native = self.native_dtype(dtype)
+        if native == _BOOL and as_format(raw.dtype).bits < _LEAST_BITS and not _computes_in(raw.dtype):
+            raise RuntimeDtypeError(_not_computed([raw.dtype]))  # whether a number is zero is computed
         if weak:
             return p.convert_element_type_p.bind(raw, new_dtype=native, weak_type=True, sharding=None)
         return jnp.astype(raw, native)
@@ -240,10 +242,8 @@ _LEAST_BITS = 8
 """Of formats that XLA computes in for certain, where JAX has them."""
 
 
-def _not_computed(dtypes: Sequence[DType], plan: Plan) -> RuntimeDtypeError:
-    return RuntimeDtypeError(
-        f"JAX has {' and '.join(map(str, dtypes))}, but does not compute in it on this device", decision=plan.decision
-    )
+def _not_computed(dtypes: Sequence[DType]) -> str:
+    return f"JAX has {' and '.join(map(str, dtypes))}, but does not compute in it on this device"
 
 
 def _beyond_x32(plan: Plan) -> RuntimeDtypeError:
@@ -304,7 +304,7 @@ def _with_errors(kernel: Callable[..., Raw], plan: Plan) -> Callable[..., Raw]:
             lacking = [dtype for dtype in dict.fromkeys(plan.compute) if not _computes_in(dtype)]
             if not lacking:
                 raise
-            raise _not_computed(lacking, plan) from error
+            raise RuntimeDtypeError(_not_computed(lacking), decision=plan.decision) from error
 
     return run
 
