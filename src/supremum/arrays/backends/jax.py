@@ -77,6 +77,8 @@ class JaxBackend(Backend):
         kernel = jax.jit(compute, inline=INLINE, static_argnums=() if known is None else (known,))
         converters = [None if i == known else self._converter(plan, i) for i in range(len(plan.keys))]
         run = _with_errors(kernel, plan)
+        if lacking := [dtype for dtype in dtypes if as_format(dtype).bits < _LEAST_BITS and not _computes_in(dtype)]:
+            run = _only_traced(run, lacking, plan)
         prepared = composed(run, converters, None)
         if not wide:
             return prepared
@@ -110,9 +112,6 @@ class JaxBackend(Backend):
         absent = sorted(str(dtype) for dtype in dtypes if not _is_known(dtype))
         if absent:
             raise RuntimeDtypeError(f"{plan.operation.name}: the rules decide {', '.join(absent)}, which JAX lacks")
-        # From JAX 0.12 on XLA ends the process when it compiles some operations of what it does not compute in.
-        if lacking := [dtype for dtype in dtypes if as_format(dtype).bits < _LEAST_BITS and not _computes_in(dtype)]:
-            raise RuntimeDtypeError(_not_computed(lacking), decision=plan.decision)
         wide = {dtype for dtype in dtypes if _is_wide(dtype)}
         if wide and not holds_64_bits():
             raise _beyond_x32(plan)
@@ -278,6 +277,20 @@ def _guarded(prepared: Callable[..., Raw], explicit: Callable[..., Raw], plan: P
         return explicit(*operands)
 
     return guarded
+
+
+def _only_traced(run: Callable[..., Raw], lacking: Sequence[DType], plan: Plan) -> Callable[..., Raw]:
+    """What is traced in formats that XLA does not compute in, and not compiled.
+
+    From JAX 0.12 on XLA ends the process when it compiles some operations of them.
+    """
+
+    def traced(*operands: Any) -> Raw:
+        if any(isinstance(each, Tracer) for each in operands):
+            return run(*operands)
+        raise RuntimeDtypeError(_not_computed(lacking), decision=plan.decision)
+
+    return traced
 
 
 def _with_errors(kernel: Callable[..., Raw], plan: Plan) -> Callable[..., Raw]:
