@@ -94,7 +94,7 @@ def jax_asked(rules, names=None):
         make=lambda value, name: jnp.asarray(value).astype(name),
         dtype_of=lambda result: result.dtype.name + "*" * jax.typeof(result).weak_type,
         floats=lambda result: np.asarray(result).astype("float64").tolist(),
-        # Until JAX 0.10 that was said only when it was compiled.
+        # JAX 0.10 says so only when it compiles.
         kernel="lu does not accept dtype",
     )
 

@@ -19,7 +19,7 @@ TYPES: tuple[Operand, ...] = (*_ARRAYS, *_KINDS)
 """What every operation is decided for: arrays of each format, the weak kinds, and Python's two bools."""
 NAMED: tuple[Operand, ...] = (*TYPES, *(replace(operand, ndim=0) for operand in _ARRAYS))
 """What has a name to type: those, and the 0-d arrays."""
-_LARGEST = max(map(float, (row.max for row in FORMATS if row.is_inexact)))
+_LARGEST = max(float(row.max) for row in FORMATS if row.is_inexact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +108,10 @@ class Asker:
 
         integers, floats, partners = self._integers, self._floats, self._partners
         parts = self._classes.floats
-        # Beside a part that fits nothing, another fix is found than beside one that fits all.
-        besides = (0.0, _LARGEST) if operation is None else (0.0,)
-        reals = [[self._complex(x, beside) for x in parts] for beside in besides]
-        imaginaries = [[self._complex(beside, x) for x in parts] for beside in besides]
+        # The fix of a number of which one part is out of range depends on its other part.
+        other_parts = (0.0, _LARGEST) if operation is None else (0.0,)
+        reals = [[self._complex(x, other) for x in parts] for other in other_parts]
+        imaginaries = [[self._complex(other, x) for x in parts] for other in other_parts]
         runs = _float_runs(self._classes)
         numbers = [
             _Alike(integers, _runs(self._classes.integers.examples)),
@@ -125,7 +125,8 @@ class Asker:
             asked_about.update(map(id, news))
             news = [operand for each in numbers for operand in each.firsts() if id(operand) not in asked_about]
         of_integer, of_float, *of_parts = (each.first_of_each() for each in numbers)
-        of_real, of_imaginary = _together(*of_parts[: len(besides)]), _together(*of_parts[len(besides) :])
+        half = len(other_parts)
+        of_real, of_imaginary = _first_of_each(of_parts[:half]), _first_of_each(of_parts[half:])
         lines, columns = list(dict.fromkeys(of_real)), list(dict.fromkeys(of_imaginary))
         pairs = [self._complex(parts[x], parts[y]) for x in lines for y in columns]
         sorts_of_numbers = ((integers, of_integer), (floats, of_float), (pairs, list(range(len(pairs)))))
@@ -186,7 +187,7 @@ class _Alike:
                         self._rows[place].append(each)
 
     def first_of_each(self) -> list[int]:
-        """For each number the place of the first that has all its answers."""
+        """For each number the place of the first one that has the same answers."""
         first: dict[tuple[int, ...], int] = {}
         return [first.setdefault(tuple(row), place) for place, row in enumerate(self._rows)]
 
@@ -195,10 +196,14 @@ class _Alike:
         return [self._operands[place] for place in dict.fromkeys(self.first_of_each())]
 
 
-def _together(*firsts: Sequence[int]) -> list[int]:
-    """For each number the place of the first that is alike in every way."""
-    known: dict[tuple[int, ...], int] = {}
-    return [known.setdefault(ways, place) for place, ways in enumerate(zip(*firsts, strict=True))]
+def _first_of_each(answers: Iterable[Sequence[int]]) -> list[int]:
+    """For each number the place of the first one that has the same answers.
+
+    Args:
+        answers: one sequence for each question, with an answer for each number.
+    """
+    first: dict[tuple[int, ...], int] = {}
+    return [first.setdefault(each, place) for place, each in enumerate(zip(*answers, strict=True))]
 
 
 def _along(operands: Sequence[Operand], ask_of: Callable[[Operand], int]) -> list[int]:

@@ -130,10 +130,10 @@ class _Run:
                 return report.by_timeout(self._timeout, self._end_all())
 
     def _killed_meanwhile(self) -> dict[int, int]:
-        """The exit codes of processes that turn out to have been killed, a moment after others have failed.
+        """The exit codes of processes that are found killed within a moment after others have failed.
 
-        The system closes the connections of a process that it kills before it says that the process has ended: others
-        that fail because of that are seen first.
+        The system closes the connections of a process that it kills before it says that the process has ended, so that
+        others, which fail when they lose the connection, may be seen first.
         """
         until = time.monotonic() + _SETTLING_SECONDS
         while time.monotonic() < until:

@@ -28,8 +28,8 @@ class Ended:
 def cause(failed: Mapping[int, int]) -> int:
     """Which of several processes that were found failed at one look failed first.
 
-    JAX aborts the others when one fails, so those that aborted are hardly the cause; and nobody but the system kills
-    one, while the others raise an error when they lose the connection to it.
+    JAX aborts the others when one fails, so those that aborted are hardly the cause. A process that was killed is: the
+    others raise an error when they lose the connection to it.
 
     Args:
         failed: exit code by process id, negative for a signal.
@@ -41,7 +41,7 @@ def cause(failed: Mapping[int, int]) -> int:
 
 
 def is_killed(code: int) -> bool:
-    """Whether a signal ended a process that was not sent by the process itself, as SIGABRT is.
+    """Whether a process was ended by a signal, but for SIGABRT, which it sends to itself.
 
     Args:
         code: its exit code, negative for a signal.

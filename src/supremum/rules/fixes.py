@@ -62,14 +62,14 @@ class Care(NamedTuple):
     parts: bool
 
 
-# What a fix keeps, in the order in which fixes are looked for: the first that is found is taken.
+# What a fix keeps: the first of these under which there is a fix decides.
 _CARES = (
     Care(arrays=True, parts=True),
     Care(arrays=False, parts=True),
     Care(arrays=True, parts=False),
     Care(arrays=False, parts=False),
 )
-# A store that would cut a part off is refused for that: no fix of it does.
+# A store that would cut a part off is refused for that reason, so its fixes cut nothing off.
 _CARES_OF_STORES = tuple(care for care in _CARES if care.parts)
 
 
@@ -98,33 +98,26 @@ def find_fix(
         runtime: what has to carry it out.
         into: what the result is written into, which keeps its dtype; operands of that dtype are not cast.
     """
-    attempts = _attempts(operation, operands, targets, is_castable, settle, into)
+    kept = None if into is None else as_format(into.dtype).name
+
+    def in_order() -> Iterator[_Attempt]:
+        for row in map(as_format, targets):
+            if not row.zero or not gives_what_is_meant(operation, operands, row):
+                continue  # what has no zero is for scales, and holds few results
+            is_truth = _is_truth(operation, row)
+            needed = [i for i, o in enumerate(operands) if o.is_python_scalar or o.name not in (row.name, kept)]
+            arrays = [i for i in needed if not operands[i].is_python_scalar]
+            for positions in (arrays, needed) if arrays != needed else (needed,):
+                if positions:
+                    yield _Attempt(operation, operands, row, positions, is_truth, is_castable, settle)
+
+    attempts = in_order()
     for care in _CARES if into is None else _CARES_OF_STORES:
-        attempts, these = tee(attempts)  # they are made as they are needed, and once
+        attempts, these = tee(attempts)  # each is made once, and only when it is looked at
         for attempt in these:
             if attempt.takes(care) and (tried := attempt.tried(runtime)) is not None:
                 return tried
     return None
-
-
-def _attempts(
-    operation: Operation,
-    operands: tuple[Operand, ...],
-    targets: Iterable[DType],
-    is_castable: Callable[[Operand, Format, bool], bool],
-    settle: Callable[[tuple[Operand, ...]], Verdict],
-    into: Operand | None,
-) -> Iterator[_Attempt]:
-    kept = None if into is None else as_format(into.dtype).name
-    for row in map(as_format, targets):
-        if not row.zero or not gives_what_is_meant(operation, operands, row):
-            continue  # what has no zero is for scales, and holds few results
-        is_truth = _is_truth(operation, row)
-        needed = [i for i, o in enumerate(operands) if o.is_python_scalar or o.name not in (row.name, kept)]
-        arrays = [i for i in needed if not operands[i].is_python_scalar]
-        for positions in (arrays, needed) if arrays != needed else (needed,):
-            if positions:
-                yield _Attempt(operation, operands, row, positions, is_truth, is_castable, settle)
 
 
 @dataclass(eq=False)

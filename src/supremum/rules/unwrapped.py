@@ -61,7 +61,7 @@ def _converted_by_jax(conversion: Conversion, source: DType) -> Any:
                 jax.numpy.asarray(np.ones(1, target))
         array = jax.numpy.asarray(np.ones(4, source))
         if as_format(conversion.dtype).category == "bool":
-            # Whether a number is zero is computed: of formats that XLA does not compute in a sum is an error, and the
+            # The cast compares with zero. In a format that XLA does not compute in, a sum is an error, while the
             # comparison ends the process from JAX 0.12 on.
             (array + array).block_until_ready()
         return _converted(conversion, array)

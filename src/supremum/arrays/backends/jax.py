@@ -121,7 +121,7 @@ class JaxBackend(Backend):
         """An array in another dtype."""
         native = self.native_dtype(dtype)
         if native == _BOOL and as_format(raw.dtype).bits < _LEAST_BITS and not _computes_in(raw.dtype):
-            raise RuntimeDtypeError(_not_computed([raw.dtype]))  # whether a number is zero is computed
+            raise RuntimeDtypeError(_not_computed([raw.dtype]))  # the cast compares with zero, which is computed
         if weak:
             return p.convert_element_type_p.bind(raw, new_dtype=native, weak_type=True, sharding=None)
         return jnp.astype(raw, native)
@@ -238,7 +238,7 @@ def _is_wide(dtype: DType) -> bool:
 
 
 _LEAST_BITS = 8
-"""Of formats that XLA computes in for certain, where JAX has them."""
+"""XLA computes in every format of JAX's that has at least so many bits; of the others it is found out."""
 
 
 def _not_computed(dtypes: Sequence[DType]) -> str:
@@ -280,9 +280,9 @@ def _guarded(prepared: Callable[..., Raw], explicit: Callable[..., Raw], plan: P
 
 
 def _only_traced(run: Callable[..., Raw], lacking: Sequence[DType], plan: Plan) -> Callable[..., Raw]:
-    """What is traced in formats that XLA does not compute in, and not compiled.
+    """A function of formats that XLA does not compute in: it can be traced, and is refused where it would be compiled.
 
-    From JAX 0.12 on XLA ends the process when it compiles some operations of them.
+    From JAX 0.12 on XLA ends the process when it compiles some operations of such formats, where it raised an error.
     """
 
     def traced(*operands: Any) -> Raw:
