@@ -119,6 +119,10 @@ class Variable(VariableOperators):
             )
         self._stored = value
 
+    def forget(self) -> None:
+        """Have no value, as before `initialize`."""
+        self._stored = None
+
     @property
     def dtype(self) -> DType:
         """The dtype that reading it gives here."""

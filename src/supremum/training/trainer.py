@@ -13,7 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from supremum.errors import ArgumentError, ModelInUseError
-from supremum.nn import Layer, collected_losses, functional_call, initialize, split_variables
+from supremum.nn import (
+    Layer,
+    UninitializedError,
+    collected_losses,
+    functional_call,
+    initialize,
+    split_variables,
+)
+from supremum.nn.first_call import has_weights
 from supremum.nn.lending import Loan
 from supremum.optimizers import Optimizer
 from supremum.training.batch import Batch
@@ -158,6 +166,11 @@ class Trainer:
         """
         if data is not None:
             self.initialize(data)
+        elif not has_weights(self._model):
+            raise UninitializedError(
+                f"{self._model!r} has no weights yet: call it first, model(x), or make them with "
+                "nn.initialize(model, x, seed=0)"
+            )
         trainable = self._model.trainable_variables
         if not trainable:
             raise ArgumentError(f"{self._model!r} has no trainable variables: there is nothing to train")
@@ -186,7 +199,7 @@ class Trainer:
         Args:
             data: whose first batch the model is made for.
         """
-        if self._model.built and all(each.is_initialized for each in self._model.variables.values()):
+        if has_weights(self._model):
             return
         initialize(self._model, jax.tree.map(_spec, data.first.x), seed=self.seed)
 
