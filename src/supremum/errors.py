@@ -71,6 +71,10 @@ class UnsupportedJaxError(SupremumError, RuntimeError):
     """The installed version of JAX keeps something differently than the versions that this library supports."""
 
 
+class ModelInUseError(SupremumError, RuntimeError):
+    """A model is to be changed while another thread trains it."""
+
+
 class ScopeError(SupremumError, RuntimeError):
     """JAX traces a function for another scope than the one in force in the task or thread that runs.
 

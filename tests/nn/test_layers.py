@@ -302,7 +302,11 @@ class TestFunctionalCall:
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: nn.Dense(2)(jnp.ones((1, 2))), RuntimeError, r"dense \(.*float32\[1,2\]: there are no weights yet"),
+        (
+            lambda: nn.functional_call(nn.Dense(2), {}, jnp.ones((1, 2))),
+            RuntimeError,
+            r"dense \(.*float32\[1,2\]: there are no weights yet",
+        ),
         (lambda: built(nn.Conv(2, (3, 3)), jnp.ones((1, 2))), ValueError, "takes inputs of shape"),
         (lambda: nn.Dense(2, dtype="flaot16"), ValueError, "did you mean 'float16'"),
         (

@@ -338,7 +338,7 @@ class ForgetfulCell(RecurrentCell):
         (lambda x: rnn("gru")(x, initial_state=jnp.ones((3, 5))), ArgumentError, "state has shape"),
         (lambda x: rnn("lstm")(x, initial_state=jnp.ones((3, 4))), ArgumentError, "a pair of hidden and cell state"),
         (lambda x: built(RNN(ForgetfulCell()), x), ArgumentError, "does not keep the dtypes of its state"),
-        (lambda x: RNN(GRUCell(2))(x), RuntimeError, "no weights yet"),
+        (lambda x: nn.functional_call(RNN(GRUCell(2)), {}, x), RuntimeError, "no weights yet"),
         (lambda x: lstm_step(x, (x, x), jnp.ones((2, 8)), jnp.ones((2, 6))), ArgumentError, r"units, 4·units"),
         (lambda x: gru_step(x, x, jnp.ones((2, 6)), jnp.ones((2, 6)), jnp.ones(2)), ArgumentError, "bias has shape"),
         (lambda x: simple_rnn_step(x, x, jnp.ones((3, 2)), jnp.ones((2, 2))), ArgumentError, "kernel has shape"),

@@ -272,3 +272,33 @@ class TestHistory:
         history.plot().savefig(file, format="svg")
         with pytest.raises(ArgumentError, match="nothing to plot"):
             History().plot()
+
+
+class Ending(Callback):
+    def __init__(self, failure=None):
+        self.failure, self.ended = failure, 0
+
+    def on_train_end(self):
+        self.ended += 1
+        if self.failure:
+            raise self.failure
+
+
+def test_every_callback_is_told_of_the_end_and_the_first_error_is_raised():
+    model = compiled()
+    callbacks = [Ending(), Ending(OSError("the first")), Ending(ValueError("the second")), Ending()]
+    with pytest.raises(OSError, match="the first") as caught:
+        model.fit(X, Y, verbose=0, callbacks=callbacks)
+    assert [each.ended for each in callbacks] == [1, 1, 1, 1]
+    assert caught.value.__notes__ == ["Ending.on_train_end failed as well: ValueError('the second')"]
+
+
+def test_an_error_in_training_is_not_hidden_by_one_at_its_end():
+    model = compiled()
+
+    def stop(epoch, logs):
+        raise RuntimeError("in training")
+
+    with pytest.raises(RuntimeError, match="in training") as caught:
+        model.fit(X, Y, verbose=0, callbacks=[stop, Ending(OSError("at the end"))])
+    assert caught.value.__notes__ == ["Ending.on_train_end failed as well: OSError('at the end')"]

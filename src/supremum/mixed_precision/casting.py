@@ -111,6 +111,20 @@ def keep_64_bits(tree: Any) -> Any:
     return jax.tree.map(keep, tree)
 
 
+def native(leaf: Any) -> Any:
+    """What is given; an array of NumPy in the byte order of the machine, since JAX takes no other.
+
+    Args:
+        leaf: anything.
+
+    >>> native(np.ones(2, ">f4")).dtype
+    dtype('float32')
+    """
+    if isinstance(leaf, (np.ndarray, np.generic)) and not leaf.dtype.isnative:
+        return leaf.astype(leaf.dtype.newbyteorder("="))
+    return leaf
+
+
 def at_least_float32(leaf: Any) -> Any:
     """A floating leaf narrower than float32 in float32, anything else as it is."""
     if is_floating(leaf) and as_format(leaf.dtype).bits < as_format(jnp.float32).bits:

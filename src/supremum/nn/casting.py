@@ -14,7 +14,7 @@ import numpy as np
 from supremum.errors import OperandError
 from supremum.formats import DType
 from supremum.mixed_precision import Policy
-from supremum.mixed_precision.casting import cast_floating, is_floating
+from supremum.mixed_precision.casting import cast_floating, is_floating, native
 from supremum.nn.provenance import carry
 
 
@@ -40,8 +40,9 @@ def cast_inputs(tree: Any, dtype: DType) -> Any:
     """
 
     def cast(leaf: Any) -> Any:
-        if not is_floating(unmasked(leaf)):
-            return leaf
+        plain = unmasked(leaf)
+        if not is_floating(plain):
+            return plain
         return carry(leaf, jnp.asarray(cast_floating(leaf, dtype), dtype))
 
     # A sparse array is a tree of its data and its indices: integers are left alone there too.
@@ -49,7 +50,7 @@ def cast_inputs(tree: Any, dtype: DType) -> Any:
 
 
 def unmasked(leaf: Any) -> Any:
-    """What is given, unless it is a masked array of NumPy, whose mask JAX would drop.
+    """What is given, as JAX takes it, unless it is a masked array of NumPy, whose mask JAX would drop.
 
     Args:
         leaf: anything.
@@ -59,7 +60,7 @@ def unmasked(leaf: Any) -> Any:
     """
     if isinstance(leaf, np.ma.MaskedArray):
         raise OperandError("an input is a masked array, whose mask would be lost: give x.filled(0)")
-    return leaf
+    return native(leaf)
 
 
 def cast_outputs(tree: Any, policy: Policy) -> Any:

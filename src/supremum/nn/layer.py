@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypedDict
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from supremum.arrays import Variable as EagerVariable
 from supremum.callers import warn_user
@@ -21,6 +22,7 @@ from supremum.mixed_precision.hardware import warn_if_it_gains_nothing
 from supremum.nn.casting import cast_inputs, cast_outputs, floating_dtypes, unmasked
 from supremum.nn.creation import Creation
 from supremum.nn.describing import described
+from supremum.nn.first_call import has_weights, make_weights, unchanged_on_error
 from supremum.nn.functional.promotion import check_held, is_held
 from supremum.nn.holding import snake_case
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
@@ -28,7 +30,17 @@ from supremum.nn.input_spec import InputSpecs, check_inputs
 from supremum.nn.layer_losses import LayerLosses
 from supremum.nn.mixing import check_output_dtype
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
-from supremum.nn.scopes import Running, call_scope, current_declaration, is_declaring, running_layers, running_path
+from supremum.nn.scopes import (
+    Running,
+    call_scope,
+    current_declaration,
+    current_overlay,
+    has_random_key,
+    is_declaring,
+    next_random_key,
+    running_layers,
+    running_path,
+)
 from supremum.nn.symbolic import call_symbolically, common_spec, is_spec, is_symbolic, spec_of
 from supremum.nn.variables import AutoCastVariable, UninitializedError, Variable, has_value
 from supremum.rules.jax import held_dtype
@@ -86,6 +98,7 @@ class Layer(Creation, LayerLosses, ABC):
     """
 
     _takes_training: ClassVar[bool] = False
+    _has_weights = False
     policy_map: PolicyMap | None = None
     input_spec: InputSpecs | None
     build_inputs: tuple[Any, ...]
@@ -202,6 +215,9 @@ class Layer(Creation, LayerLosses, ABC):
     def __call__(self, *args: Any, training: bool | None = None, **kwargs: Any) -> Any:
         """Check and cast the inputs, build if needed, and compute.
 
+        The first call makes the weights, from the next key of `nn.random_key`, or from the seed 0; `nn.initialize`
+        takes another seed. A first call that fails leaves nothing behind.
+
         Args:
             args: inputs, arrays or nested structures of them; those of `nn.Input` make a part of a functional model.
             training: whether this is a training step; None for what the layer around says, which is no by default.
@@ -209,12 +225,24 @@ class Layer(Creation, LayerLosses, ABC):
 
         Raises:
             ArgumentError: for inputs that do not fit `input_spec`.
-            UninitializedError: if there are no weights yet.
+            UninitializedError: if there are no weights yet, and `functional_call` or a traced key leaves none to make.
         """
         if "_policy" not in vars(self):
             raise ArgumentError(f"{type(self).__name__}.__init__ has to begin with super().__init__()")
         if is_symbolic((args, kwargs)):
             return call_symbolically(self, args, kwargs if training is None else {**kwargs, "training": training})
+        outer = running_layers()
+        if self._has_weights or outer or is_declaring() or current_overlay() is not None:
+            return self._call(args, kwargs, training)
+        with unchanged_on_error(self):
+            if not has_weights(self):
+                named = kwargs if training is None else {**kwargs, "training": training}
+                make_weights(self, args, named, _first_key())
+            outputs = self._call(args, kwargs, training)
+        self._has_weights = True
+        return outputs
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:
         outer = running_layers()
         if training is None:
             training = bool(outer) and outer[-1].training
@@ -366,6 +394,17 @@ class Layer(Creation, LayerLosses, ABC):
         return (
             f"{type(self).__name__}(dtype={self._policy.name!r})" if "_policy" in vars(self) else object.__repr__(self)
         )
+
+
+def _first_key() -> jax.Array:
+    """What a first call makes weights from."""
+    with jax.ensure_compile_time_eval():  # a real key also while the model is being traced
+        key = next_random_key() if has_random_key() else jax.random.key(0)
+    if isinstance(key, Tracer):
+        raise UninitializedError(
+            "there are no weights yet, and a key that JAX is tracing makes none: nn.initialize(model, *inputs, seed=0)"
+        )
+    return key
 
 
 def _shape(leaf: Any) -> tuple[int, ...]:

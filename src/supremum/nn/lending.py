@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from supremum.nn.variables import Variable
+from supremum.nn.variables import UninitializedError, Variable
 
 
 class Loan:
@@ -21,6 +23,7 @@ class Loan:
 
     Args:
         variables: the variables by path.
+        lock: held while values are read or handed back; whoever has it has the values to itself, other threads wait.
 
     >>> import jax.numpy as jnp
     >>> variable = Variable(jnp.zeros(2), name="x")
@@ -30,8 +33,9 @@ class Loan:
     Array([1., 1.], dtype=float32)
     """
 
-    def __init__(self, variables: Mapping[str, Variable]) -> None:
+    def __init__(self, variables: Mapping[str, Variable], lock: threading.RLock | None = None) -> None:
         self._variables = dict(variables)
+        self._lock = threading.RLock() if lock is None else lock
         self._values: dict[str, jax.Array] = {}
         # What the variables were last given, in which they hold it; None while they hold nothing.
         self._handed: dict[str, jax.Array] | None = {}
@@ -43,8 +47,8 @@ class Loan:
             held = {path: variable.read_stored() for path, variable in self._variables.items()}
             changed = {path: value for path, value in held.items() if value is not handed.get(path)}
             self._values |= _copied(changed)
-            for variable in self._variables.values():
-                variable.lend(self._hand)
+            for path, variable in self._variables.items():
+                variable.lend(partial(self._hand, path))
             self._handed = None
         return self._values
 
@@ -63,12 +67,22 @@ class Loan:
                 variable.take_back(self._values[path])
         self._handed, self._values = {}, {}
 
-    def _hand(self) -> None:
-        with jax.ensure_compile_time_eval():  # real arrays also for who reads them while JAX is tracing something
-            handed = _copied(self._values)
-        self._handed = handed
-        for path, variable in self._variables.items():
-            variable.take_back(handed[path])
+    def _hand(self, path: str) -> jax.Array | None:
+        with self._lock:
+            handed = self._handed
+            if handed is None:
+                if any(value.is_deleted() for value in self._values.values()):
+                    raise UninitializedError(
+                        f"variable {self._variables[path].name!r} lost its value in a training step that failed: "
+                        "model.load_state(path) brings the model's values back"
+                    )
+                # Real arrays also for who reads them while JAX is tracing something.
+                with jax.ensure_compile_time_eval():
+                    handed = _copied(self._values)
+                self._handed = handed
+                for name, variable in self._variables.items():
+                    variable.take_back(handed[name])
+            return handed.get(path)  # none where another thread ended the loan meanwhile: the variable has it
 
 
 @jax.jit

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any
@@ -11,8 +10,9 @@ import jax
 import numpy as np
 
 from supremum.errors import ArgumentError, UnknownNameError
+from supremum.nn.first_call import make_weights, unchanged_on_error
 from supremum.nn.layer import Layer
-from supremum.nn.scopes import declaring, overlay, random_key
+from supremum.nn.scopes import overlay, random_key
 from supremum.nn.shards import Shard
 from supremum.nn.variables import Variable
 
@@ -28,39 +28,16 @@ def initialize(layer: Layer, *inputs: Any, seed: int | jax.Array = 0, **kwargs: 
         inputs: example inputs; `jax.ShapeDtypeStruct` is enough. A functional model needs none.
         seed: where the random weights come from, a number or a key of `jax.random`; the same gives the same weights.
         kwargs: more example inputs.
+
+    Raises:
+        ArgumentError: for a layer that is given no inputs and does not know them; a `ValueError`. After any error the
+            layer is as it was.
     """
-    if inputs or kwargs:
-        output_spec(layer, *inputs, **kwargs)
-    elif not layer.built:
+    if not (inputs or kwargs or layer.built):
         raise ArgumentError(f"{layer!r} does not know its inputs yet: nn.initialize(layer, x, seed=0)")
-    root = jax.random.key(seed) if isinstance(seed, (int, np.integer)) else seed
-    for path, variable in layer.variables.items():
-        variable.initialize(jax.random.fold_in(root, zlib.crc32(path.encode()) & 0x7FFFFFFF))
-
-
-def output_spec(layer: Layer, *inputs: Any, **kwargs: Any) -> Any:
-    """The shapes and dtypes of a layer's outputs; computes nothing, but builds the layer.
-
-    Args:
-        layer: the layer.
-        inputs: what to call it with; `jax.ShapeDtypeStruct` is enough.
-        kwargs: likewise.
-
-    Returns:
-        A tree of `jax.ShapeDtypeStruct`.
-    """
-    leaves, structure = jax.tree.flatten((inputs, kwargs))
-    places = [place for place, leaf in enumerate(leaves) if hasattr(leaf, "shape") and hasattr(leaf, "dtype")]
-
-    def call(arrays: list[Any]) -> Any:
-        given = list(leaves)
-        for place, array in zip(places, arrays, strict=True):
-            given[place] = array
-        args, named = jax.tree.unflatten(structure, given)
-        return layer(*args, **named)
-
-    with declaring():
-        return jax.eval_shape(call, [leaves[place] for place in places])
+    key = jax.random.key(seed) if isinstance(seed, (int, np.integer)) else seed
+    with unchanged_on_error(layer):
+        make_weights(layer, inputs, kwargs, key)
 
 
 def split_variables(layer: Layer) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:

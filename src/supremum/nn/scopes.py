@@ -173,6 +173,11 @@ def random_key(key: Any) -> Generator[None]:
         yield
 
 
+def has_random_key() -> bool:
+    """Whether layers are given random numbers here."""
+    return _keys.value is not None
+
+
 def next_random_key() -> jax.Array:
     """A key that no other layer of the running call gets.
 

@@ -57,7 +57,7 @@ class Variable(VariableOperators):
         self._spec = spec
         self._initializer: Initializer | None = None
         self._stored = None
-        self._lender: Callable[[], None] | None = None
+        self._lender: Callable[[], jax.Array | None] | None = None
         self.name = name
         self.trainable = trainable
         self.is_of_layer = False
@@ -87,7 +87,8 @@ class Variable(VariableOperators):
     @property
     def is_initialized(self) -> bool:
         """Whether it has a value of its own."""
-        return self._stored is not None or self._lender is not None
+        # The first once more: another thread may take it back between the two.
+        return self._stored is not None or self._lender is not None or self._stored is not None
 
     def initialize(self, key: jax.Array) -> None:
         """Make the first value, unless there is one.
@@ -117,6 +118,10 @@ class Variable(VariableOperators):
                 f"{self._spec.dtype}{list(self.shape)} was asked for"
             )
         self._stored = value
+
+    def forget(self) -> None:
+        """Have no value, as before `initialize`."""
+        self._stored = None
 
     @property
     def dtype(self) -> DType:
@@ -194,10 +199,14 @@ class Variable(VariableOperators):
         values = current_overlay()
         if values is not None and self in values:
             return values[self]
-        if self._lender is not None:
-            self._lender()
-        if self._stored is not None:
-            return self._stored
+        # Another thread may lend the variable, or take it back, between any two lines.
+        lender, stored = self._lender, self._stored
+        if stored is None and lender is not None:
+            stored = lender()
+        if stored is None:
+            stored = self._stored
+        if stored is not None:
+            return stored
         if is_declaring():
             return jnp.zeros(self.shape, self._spec.dtype)
         raise UninitializedError(
@@ -267,13 +276,14 @@ class Variable(VariableOperators):
             self._stored = array
         return self
 
-    def lend(self, lender: Callable[[], None]) -> None:
+    def lend(self, lender: Callable[[], jax.Array | None]) -> None:
         """Hold no value for a time; `Loan` does this.
 
         Args:
-            lender: gives the value back, by `take_back`, as soon as somebody asks for it.
+            lender: gives the value, and gives it back by `take_back`, as soon as somebody asks for it.
         """
-        self._stored, self._lender = None, lender
+        self._lender = lender
+        self._stored = None
 
     def take_back(self, array: jax.Array) -> None:
         """Hold a value again.
@@ -281,7 +291,8 @@ class Variable(VariableOperators):
         Args:
             array: the value, in shape and dtype of the variable.
         """
-        self._stored, self._lender = array, None
+        self._stored = array
+        self._lender = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, shape={self.shape}, dtype={as_format(self.true_dtype)})"

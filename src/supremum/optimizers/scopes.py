@@ -29,8 +29,14 @@ def state_in_force(owner: object, own: S) -> S:
 
 
 def handed_out(tree: T) -> T:
-    """Arrays of a state for somebody to keep: copies, for a step uses the memory of the state again."""
-    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree)):
+    """Arrays of a state for somebody to keep: copies, for a step uses the memory of the state again.
+
+    What a step that failed has left without memory is given as it is: its shape and dtype are known still.
+    """
+    leaves = jax.tree.leaves(tree)
+    if any(isinstance(leaf, Tracer) for leaf in leaves):
+        return tree
+    if any(isinstance(leaf, jax.Array) and leaf.is_deleted() for leaf in leaves):
         return tree
     with jax.ensure_compile_time_eval():  # real arrays also for who asks while JAX is tracing something
         return _copied(tree)

@@ -15,7 +15,7 @@ from supremum.callers import warn_user
 from supremum.errors import ArgumentError, OperandError, UnknownDtypeError
 from supremum.formats import as_format
 from supremum.mixed_precision import PolicyWarning
-from supremum.mixed_precision.casting import keep_64_bits
+from supremum.mixed_precision.casting import keep_64_bits, native
 from supremum.nn.functional.checks import positive_int
 from supremum.rules.jax import held_dtype
 from supremum.training.batch import Batch
@@ -401,7 +401,7 @@ def _as_array(name: str, leaf: Any) -> Any:
         raise OperandError(f"{name} holds a {type(leaf).__name__}, which is no array of numbers: give np.asarray(...)")
     if array.ndim == 0:
         raise ArgumentError(f"{name} holds a single number, and its first axis has to be that of the examples")
-    return array
+    return native(array)
 
 
 def _is_number(dtype: Any) -> bool:

@@ -14,6 +14,7 @@ from supremum.errors import UnknownNameError
 from supremum.mixed_precision.casting import keep_64_bits
 from supremum.nn.functional.checks import positive_int
 from supremum.training.batch import Batch
+from supremum.training.carry import Carry
 from supremum.training.data import Part, Rows, Selection
 from supremum.training.distribution import DataParallel
 
@@ -95,20 +96,25 @@ class Execution:
         return carry, selection.position + count, kept
 
     def over(
-        self, parts: Iterator[Part], carry: Callable[[], Any], constant: Any, key: Callable[[], Hashable]
-    ) -> Iterator[tuple[int, Any, Any]]:
+        self, parts: Iterator[Part], carry: Carry, constant: Any, key: Callable[[], Hashable]
+    ) -> Iterator[tuple[int, Any]]:
         """Run the step over all batches.
 
         Args:
             parts: the batches.
-            carry: gives the carry to go on from, before each dispatch.
+            carry: what one step hands to the next.
             constant: what does not change.
             key: gives what else is compiled in, before each dispatch.
 
         Yields:
-            How many steps were sent at once, the carry after them, and what was kept of each, stacked.
+            How many steps were sent at once, and what was kept of each, stacked.
         """
         waiting: list[Batch] = []
+
+        def one_by_one() -> Iterator[tuple[int, Any]]:
+            while waiting:
+                yield 1, _sent(carry, self._one, constant, waiting.pop(0), self._version(key()))[1]
+
         for part in parts:
             if isinstance(part, (Selection, Rows)):
                 yield from self._over_many(part, carry, constant, key)
@@ -120,26 +126,20 @@ class Execution:
                 # Batches that come one by one are not waited for unless that was asked for.
                 self.chosen = 1
             if waiting and _shapes(waiting[-1]) != _shapes(part):
-                yield from self._one_by_one(waiting, carry, constant, key)
+                yield from one_by_one()
             waiting.append(part)
             if len(waiting) < self.chosen:
                 continue
             if self.chosen == 1:
-                yield from self._one_by_one(waiting, carry, constant, key)
+                yield from one_by_one()
             else:
-                yield self.chosen, *self._stacked(carry(), constant, waiting, self._version(key()))
-                waiting = []
-        yield from self._one_by_one(waiting, carry, constant, key)
-
-    def _one_by_one(
-        self, waiting: list[Batch], carry: Callable[[], Any], constant: Any, key: Callable[[], Hashable]
-    ) -> Iterator[tuple[int, Any, Any]]:
-        while waiting:
-            yield 1, *self._one(carry(), constant, waiting.pop(0), self._version(key()))
+                yield self.chosen, _sent(carry, self._stacked, constant, waiting, self._version(key()))[1]
+                waiting.clear()
+        yield from one_by_one()
 
     def _over_many(
-        self, part: Selection | Rows, carry: Callable[[], Any], constant: Any, key: Callable[[], Hashable]
-    ) -> Iterator[tuple[int, Any, Any]]:
+        self, part: Selection | Rows, carry: Carry, constant: Any, key: Callable[[], Hashable]
+    ) -> Iterator[tuple[int, Any]]:
         steps, done = part.order.shape[0], 0
         # What is left over at the end of an epoch, a batch of another size, is compiled apart and says nothing.
         is_measured = self.chosen is None and steps > 1
@@ -148,15 +148,15 @@ class Execution:
             start = time.perf_counter()
             if isinstance(part, Rows):
                 block = self._block(part, done, count)
-                after, kept = self._in_rows(carry(), constant, block, self._version(key()))
+                results = _sent(carry, self._in_rows, constant, block, self._version(key()))
             else:
-                after, position, kept = self._selected(carry(), constant, part, count, self._version(key()))
-                part = part._replace(position=position)
+                results = _sent(carry, self._selected, constant, part, count, self._version(key()))
+                part = part._replace(position=results[1])
             if is_measured and self.chosen is None:
-                jax.block_until_ready((after, kept))
+                jax.block_until_ready(results)
                 self._times[count].append((time.perf_counter() - start) / count)
             done += count
-            yield count, after, kept
+            yield count, results[-1]
 
     def _block(self, part: Rows, start: int, count: int) -> Batch:
         if self._distribution is not None:
@@ -183,6 +183,10 @@ class Execution:
             self.chosen = SEVERAL if times[SEVERAL][1] < single else 1
         count = self.chosen or 1
         return count if left >= count else 1
+
+
+def _sent(carry: Carry, compiled: Callable[..., Any], *args: Any) -> tuple[Any, ...]:
+    return carry.step(lambda value: compiled(value, *args))
 
 
 def _stacked_once(kept: Any) -> Any:

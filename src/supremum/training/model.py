@@ -144,6 +144,10 @@ class Trainable(Saving):
         Raises:
             ArgumentError: for data that do not fit together, options that make no sense, or before `compile`; a
                 `ValueError`.
+            ModelInUseError: while another thread trains the model; a `RuntimeError`.
+
+        Ctrl-C ends the training after the step that is running, and the model has that step's weights. Callbacks are
+        told that training ends. `evaluate`, `predict` and reading variables work from other threads meanwhile.
         """
         trainer = self.compiled()
         if validation_split:
@@ -155,25 +159,28 @@ class Trainable(Saving):
         positive_int("epochs", epochs)
         positive_int("validation_freq", validation_freq)
         looking = [*as_callbacks(callbacks), *progress_of(verbose, epochs, data.steps)]
-        for callback in looking:
-            callback.set_model(self)
-        trainer.prepare(data)
 
         def validate(epoch: int) -> Mapping[str, float]:
             if validation is None or (epoch + 1) % validation_freq:
                 return {}
             return {f"val_{name}": value for name, value in trainer.evaluate(validation).items()}
 
-        self.stop_training = False
-        self.history = trainer.train(
-            data,
-            range(initial_epoch, epochs),
-            shuffle=shuffle,
-            callbacks=looking,
-            validate=validate,
-            should_stop=lambda: self.stop_training,
-        )
-        return self.history
+        with trainer.alone("fit"):
+            for callback in looking:
+                callback.set_model(self)
+            trainer.prepare(data)
+            self.stop_training = False
+            self.history = History()
+            trainer.train(
+                data,
+                range(initial_epoch, epochs),
+                self.history,
+                shuffle=shuffle,
+                callbacks=looking,
+                validate=validate,
+                should_stop=lambda: self.stop_training,
+            )
+            return self.history
 
     def _validation(self, given: Any, batch_size: int | None) -> Data | None:
         if given is None:
@@ -242,7 +249,9 @@ class Trainable(Saving):
         Returns:
             Loss and metrics of the batch, from before the step; with a loss scale that too, and whether it was skipped.
         """
-        return self.compiled().train_on_batch(_one_batch(x, y, sample_weight))
+        trainer = self.compiled()
+        with trainer.alone("train_on_batch"):
+            return trainer.train_on_batch(_one_batch(x, y, sample_weight))
 
     def test_on_batch(self, x: Any, y: Any = None, *, sample_weight: Any = None) -> dict[str, float]:
         """Loss and metrics on one batch.
@@ -261,6 +270,11 @@ class Trainable(Saving):
             x: inputs, shape (batch, ...), or a tuple or dict of them.
         """
         return self.predict(_one_batch(x, None, None), verbose=0)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether it knows how to train."""
+        return self._trainer is not None
 
     def compiled(self) -> Trainer:
         """What trains the model.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from supremum.nn import Layer
@@ -52,7 +53,8 @@ class Saving(Layer):
             CheckpointError: for a file that is damaged or not ours.
             UninitializedError: if the model does not know its variables yet.
         """
-        return load_weights(self, path, strict=strict, cast=cast)
+        with self.compiled().loading("load_weights") if self.is_compiled else nullcontext():
+            return load_weights(self, path, strict=strict, cast=cast)
 
     def save_state(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
         """Write all that training needs to go on bit for bit: weights, optimizer, loss scale, random keys, counts.
@@ -70,16 +72,17 @@ class Saving(Layer):
             CheckpointFileError: where it cannot be written; an `OSError`.
         """
         trainer = self.compiled()
-        trainer.prepare()
-        Checkpoint(
-            model=self.variables,
-            optimizer=trainer.optimizer.variables,
-            rng=trainer.key,
-            step=int(trainer.count),
-            policy=self.dtype_policy.get_config(),
-            optimizer_config=trainer.optimizer.get_config(),
-            extra={"epoch": trainer.epoch, "seed": trainer.seed},
-        ).save(path, format=format)
+        with trainer.alone("save_state"):
+            trainer.prepare()
+            Checkpoint(
+                model=self.variables,
+                optimizer=trainer.optimizer.variables,
+                rng=trainer.key,
+                step=int(trainer.count),
+                policy=self.dtype_policy.get_config(),
+                optimizer_config=trainer.optimizer.get_config(),
+                extra={"epoch": trainer.epoch, "seed": trainer.seed},
+            ).save(path, format=format)
 
     def load_state(self, path: str | os.PathLike[str]) -> int:
         """Read what `save_state` wrote, into a model that was built and compiled alike.
@@ -98,6 +101,10 @@ class Saving(Layer):
             CheckpointError: for a file that is damaged, or holds no training state.
         """
         trainer = self.compiled()
+        with trainer.loading("load_state"):
+            return self._load_state(path, trainer)
+
+    def _load_state(self, path: str | os.PathLike[str], trainer: Trainer) -> int:
         trainer.prepare()
         before = specs(trainer.optimizer.state)
         like = committed(named_arrays(self.variables, trainer.optimizer.variables))
@@ -108,13 +115,19 @@ class Saving(Layer):
             raise CheckpointError(
                 f"{path} is no state of a model's training: model.load_weights({str(path)!r}) takes it"
             )
-        trainer.optimizer.load_variables(found.optimizer)
-        trainer.optimizer.state = placed_alike(trainer.optimizer.state, before)
-        named = self.variables
-        for name, value in values.items():
-            named[name].assign(value)
-        trainer.resume(found.rng, found.step, extra["epoch"], extra["seed"])
+        with trainer.interrupts.held_back():
+            trainer.optimizer.load_variables(found.optimizer)
+            trainer.optimizer.state = placed_alike(trainer.optimizer.state, before)
+            named = self.variables
+            for name, value in values.items():
+                named[name].assign(value)
+            trainer.resume(found.rng, found.step, extra["epoch"], extra["seed"])
         return trainer.epoch
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether it knows how to train."""
+        raise NotImplementedError
 
     def compiled(self) -> Trainer:
         """What trains the model.

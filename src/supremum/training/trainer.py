@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.errors import ArgumentError
-from supremum.nn import Layer, collected_losses, functional_call, initialize, split_variables
+from supremum.errors import ArgumentError, ModelInUseError
+from supremum.nn import (
+    Layer,
+    UninitializedError,
+    collected_losses,
+    functional_call,
+    initialize,
+    split_variables,
+)
+from supremum.nn.first_call import has_weights
 from supremum.nn.lending import Loan
 from supremum.optimizers import Optimizer
 from supremum.training.batch import Batch
 from supremum.training.callbacks import Callback
+from supremum.training.carry import DonatedCarry, KeptCarry
 from supremum.training.compiled_loss import CompiledLoss
 from supremum.training.data import Data, Part, Shuffler
 from supremum.training.distribution import DataParallel
 from supremum.training.execution import Execution
 from supremum.training.history import History
+from supremum.training.interrupts import Interrupts
 from supremum.training.left_out import without_left_out
 from supremum.training.logs import BatchLogs
 from supremum.training.loss_scaling import SkippedSteps, with_loss_scale
@@ -47,6 +59,7 @@ class Trainer:
         count: how many steps were taken, skipped ones too.
         epoch: the number of the next epoch.
         seed: as given.
+        interrupts: what holds Ctrl-C back where the model must not be torn apart.
     """
 
     def __init__(
@@ -82,6 +95,11 @@ class Trainer:
         self._gathered = self._nothing_gathered()
         self._skipped_before = 0
         self._loans: tuple[Loan, Loan] | None = None
+        self.interrupts = Interrupts()
+        # Who changes the model has the first until that is done, who reads or hands on values the second for a moment.
+        self._changing, self._values_lock = threading.RLock(), threading.RLock()
+        self._changed_by = ""
+        self._carry = DonatedCarry(self._state, self._keep, self.interrupts, self._values_lock)
 
     def _compiled_step(self) -> Execution:
         step = train_step(self._model, self._loss, self.optimizer, self._metrics, self.distribution)
@@ -102,6 +120,41 @@ class Trainer:
         """Where random numbers come from, a key of `jax.random`."""
         return jax.random.wrap_key_data(jnp.copy(self._key))
 
+    @contextmanager
+    def alone(self, doing: str) -> Generator[None]:
+        """Change the model, for a block, in no other thread meanwhile.
+
+        Args:
+            doing: what is done, for the error.
+
+        Raises:
+            ModelInUseError: while another thread does so; a `RuntimeError`.
+        """
+        if not self._changing.acquire(blocking=False):
+            raise ModelInUseError(
+                f"{doing}: the model is in {self._changed_by} now; wait until that has ended, or end it with "
+                "model.stop_training = True"
+            )
+        try:
+            self._changed_by = f"{doing} in thread {threading.current_thread().name!r}"
+            yield
+        finally:
+            self._changing.release()
+
+    @contextmanager
+    def loading(self, doing: str) -> Generator[None]:
+        """Give the variables other values, for a block, whatever became of those that they were lent for.
+
+        Args:
+            doing: what is done, for the error.
+
+        Raises:
+            ModelInUseError: while another thread changes the model; a `RuntimeError`.
+        """
+        with self.alone(doing), self.interrupts.watched():
+            self._end_loans()
+            yield
+
     def prepare(self, data: Data | None = None) -> None:
         """Make the model's weights and the optimizer's state where there are none.
 
@@ -113,6 +166,11 @@ class Trainer:
         """
         if data is not None:
             self.initialize(data)
+        elif not has_weights(self._model):
+            raise UninitializedError(
+                f"{self._model!r} has no weights yet: call it first, model(x), or make them with "
+                "nn.initialize(model, x, seed=0)"
+            )
         trainable = self._model.trainable_variables
         if not trainable:
             raise ArgumentError(f"{self._model!r} has no trainable variables: there is nothing to train")
@@ -121,9 +179,10 @@ class Trainer:
             self.optimizer = scaled
             self._training = self._compiled_step()
             self._skipped_steps = SkippedSteps(self._warn_after, scaled)
-        self.optimizer.build(trainable)
-        if self.distribution is not None:
-            self._place(self.distribution)
+        with self.interrupts.watched(), self.interrupts.held_back():
+            self.optimizer.build(trainable)
+            if self.distribution is not None:
+                self._place(self.distribution)
 
     def _place(self, distribution: DataParallel) -> None:
         """Put variables and what the optimizer keeps where their devices are to have them; `load_state` looks there."""
@@ -140,7 +199,7 @@ class Trainer:
         Args:
             data: whose first batch the model is made for.
         """
-        if self._model.built and all(each.is_initialized for each in self._model.variables.values()):
+        if has_weights(self._model):
             return
         initialize(self._model, jax.tree.map(_spec, data.first.x), seed=self.seed)
 
@@ -155,61 +214,67 @@ class Trainer:
         """
         self._key, self.count = jnp.array(jax.random.key_data(key)), jnp.array(count, jnp.int32)
         self.epoch, self.seed = epoch, seed
+        self._log, self._gathered = self._empty_log(), self._nothing_gathered()
 
     def train(
         self,
         data: Data,
         epochs: range,
+        history: History,
         *,
         shuffle: bool = False,
         callbacks: Sequence[Callback] = (),
         validate: Callable[[int], Mapping[str, float]] | None = None,
         should_stop: Callable[[], bool] = lambda: False,
-    ) -> History:
+    ) -> None:
         """Train over epochs.
 
         Args:
             data: the batches.
             epochs: the numbers of the epochs.
+            history: gets what happens.
             shuffle: whether arrays are put into another order in every epoch.
             callbacks: what looks on.
             validate: a function of the epoch's number that gives what validation came to.
             should_stop: asked after each dispatch.
-
-        Returns:
-            What happened.
         """
         if self.distribution is not None:
             self.distribution.check_steps(data.steps)
-        history = History()
         self._skipped_steps = SkippedSteps(self._warn_after, self.optimizer)
-        loans = self._borrow()
         watching = [each for each in callbacks if type(each).on_train_batch_end is not Callback.on_train_batch_end]
-        try:
-            for callback in callbacks:
-                callback.on_train_begin()
-            for epoch in epochs:
-                if should_stop():
-                    break
+        failure: BaseException | None = None
+        with self.interrupts.watched():
+            try:
+                self._end_loans()  # what `train_on_batch` left
                 for callback in callbacks:
-                    callback.on_epoch_begin(epoch)
-                start = time.perf_counter()
-                _record(history, self._train_epoch(data, epoch, shuffle, watching, should_stop))
-                logs = self._logs()
-                history.seconds.append(time.perf_counter() - start)
-                if validate is not None:
-                    logs |= validate(epoch)
-                history.add(epoch, logs)
-                self.epoch = epoch + 1
-                for callback in callbacks:
-                    callback.on_epoch_end(epoch, logs)
-        finally:
-            for loan in loans:
+                    callback.on_train_begin()
+                for epoch in epochs:
+                    if should_stop():
+                        break
+                    for callback in callbacks:
+                        callback.on_epoch_begin(epoch)
+                    start = time.perf_counter()
+                    _record(history, self._train_epoch(data, epoch, shuffle, watching, should_stop))
+                    logs = self._logs()
+                    history.seconds.append(time.perf_counter() - start)
+                    if validate is not None:
+                        logs |= validate(epoch)
+                    history.add(epoch, logs)
+                    self.epoch = epoch + 1
+                    for callback in callbacks:
+                        callback.on_epoch_end(epoch, logs)
+            except BaseException as error:
+                failure = error
+                raise
+            finally:
+                self._end_loans()
+                _end(callbacks, failure)
+
+    def _end_loans(self) -> None:
+        with self.interrupts.held_back(), self._values_lock:
+            for loan in self._loans or ():
                 loan.end()
             self._loans = None
-            for callback in callbacks:
-                callback.on_train_end()
-        return history
 
     def train_on_batch(self, data: Data) -> dict[str, float]:
         """Train for one epoch of data; the variables stay lent until somebody reads them.
@@ -220,21 +285,22 @@ class Trainer:
         Returns:
             What it came to.
         """
-        if self._loans is None:
-            self.prepare(data)
-            self._borrow()
-        self._train_epoch(data, 0)
-        return self._logs()
+        with self.interrupts.watched():
+            if self._loans is None:
+                self.prepare(data)
+            self._train_epoch(data, 0)
+            return self._logs()
 
     def _borrow(self) -> tuple[Loan, Loan]:
         named = self._model.variables
-        trainable = Loan({path: each for path, each in named.items() if each.trainable})
-        self._loans = trainable, Loan({path: each for path, each in named.items() if not each.trainable})
-        return self._loans
+        trainable = Loan({path: each for path, each in named.items() if each.trainable}, self._values_lock)
+        other = Loan({path: each for path, each in named.items() if not each.trainable}, self._values_lock)
+        return trainable, other
 
     def _state(self) -> TrainState:
-        assert self._loans is not None
         loss, metrics = self._gathered
+        if self._loans is None:
+            self._loans = self._borrow()
         trainable, other = self._loans
         values = trainable.take(), other.take()
         state = TrainState(*values, self.optimizer.state, loss, metrics, self._log, self._key, self.count)
@@ -264,8 +330,7 @@ class Trainer:
         scaling = scaling_of(self.optimizer.state)
         self._skipped_before = 0 if scaling is None else int(scaling.num_skipped_steps)
         parts = self._parts(data, self._shuffler(epoch) if shuffle else None)
-        for steps, after, _ in self._training.over(parts, self._state, None, lambda: self.optimizer.trace_key):
-            self._keep(after)
+        for steps, _ in self._training.over(parts, self._carry, None, lambda: self.optimizer.trace_key):
             taken += steps
             if taken - fetched + self._training.most_at_once > len(self._log.rows):
                 parts_of_log.append(self._fetch_log())
@@ -321,15 +386,14 @@ class Trainer:
             callback: called after each batch with its number.
         """
         self.initialize(data)
-        latest: list[Any] = [self._nothing_gathered()]
+        gathered = KeptCarry(self._nothing_gathered())
         batches = 0
-        for _, after, _ in self._evaluation.over(self._parts(data), lambda: latest[0], self._values(), lambda: None):
-            latest[0] = after
+        for _ in self._evaluation.over(self._parts(data), gathered, self._values(), lambda: None):
             callback(batches)
             batches += 1
         if not batches:
             raise ArgumentError("the data gave no batch to evaluate on")
-        return self._fetched(latest[0])
+        return self._fetched(gathered.value)
 
     def predict(self, data: Data, callback: Callable[[int], None] = lambda _: None) -> Any:
         """The outputs for all batches, one after the other, as NumPy arrays.
@@ -340,7 +404,7 @@ class Trainer:
         """
         self.initialize(data)
         made: list[Any] = []
-        for _, _, outputs in self._prediction.over(self._parts(data), lambda: None, self._values(), lambda: None):
+        for _, outputs in self._prediction.over(self._parts(data), KeptCarry(None), self._values(), lambda: None):
             made.append(outputs)
             callback(len(made) - 1)
         if not made:
@@ -380,6 +444,26 @@ class Trainer:
         loss, metrics = gathered
         found = {"loss": LOSS_MEAN.result_of(loss)}
         return found | {name: metric.result_of(metrics[name]) for name, metric in self._metrics.items()}
+
+
+def _end(callbacks: Sequence[Callback], failure: BaseException | None) -> None:
+    """Tell every callback that training has ended, whatever the others make of it.
+
+    Args:
+        callbacks: all of them.
+        failure: why training ended, if it failed; errors of callbacks are noted on it.
+    """
+    first = failure
+    for callback in callbacks:
+        try:
+            callback.on_train_end()
+        except BaseException as error:  # it is raised once all were told
+            if first is None:
+                first = error
+            else:
+                first.add_note(f"{type(callback).__name__}.on_train_end failed as well: {error!r}")
+    if first is not failure and first is not None:
+        raise first
 
 
 def _spec(leaf: Any) -> jax.ShapeDtypeStruct:

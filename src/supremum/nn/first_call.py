@@ -1,0 +1,83 @@
+"""Before the first call: which weights a layer has, and their values."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import jax
+
+from supremum.nn.casting import unmasked
+from supremum.nn.scopes import declaring
+
+if TYPE_CHECKING:
+    from supremum.nn.layer import Layer
+
+
+def output_spec(layer: Layer, *inputs: Any, **kwargs: Any) -> Any:
+    """The shapes and dtypes of a layer's outputs; computes nothing, but builds the layer.
+
+    Args:
+        layer: the layer.
+        inputs: what to call it with; `jax.ShapeDtypeStruct` is enough.
+        kwargs: likewise.
+
+    Returns:
+        A tree of `jax.ShapeDtypeStruct`.
+    """
+    leaves, structure = jax.tree.flatten(jax.tree.map(unmasked, (inputs, kwargs)))
+    places = [place for place, leaf in enumerate(leaves) if hasattr(leaf, "shape") and hasattr(leaf, "dtype")]
+
+    def call(arrays: list[Any]) -> Any:
+        given = list(leaves)
+        for place, array in zip(places, arrays, strict=True):
+            given[place] = array
+        args, named = jax.tree.unflatten(structure, given)
+        return layer(*args, **named)
+
+    with declaring():
+        return jax.eval_shape(call, [leaves[place] for place in places])
+
+
+def make_weights(layer: Layer, inputs: tuple[Any, ...], kwargs: Mapping[str, Any], key: jax.Array) -> None:
+    """Build a layer and all it holds, and make the values of the variables that have none.
+
+    Args:
+        layer: the layer.
+        inputs: what to call it with; none where it is built.
+        kwargs: likewise.
+        key: where the values come from, each from this key and its path.
+    """
+    if inputs or kwargs:
+        output_spec(layer, *inputs, **kwargs)
+    for path, variable in layer.variables.items():
+        with jax.ensure_compile_time_eval():
+            own = jax.random.fold_in(key, zlib.crc32(path.encode()) & 0x7FFFFFFF)
+        variable.initialize(own)
+
+
+def has_weights(layer: Layer) -> bool:
+    """Whether a layer is built, and all its variables have values."""
+    return layer.built and all(each.is_initialized for each in layer.variables.values())
+
+
+@contextmanager
+def unchanged_on_error(layer: Layer) -> Generator[None]:
+    """Have a layer, and all it holds, as they were if a block fails.
+
+    Args:
+        layer: the layer.
+    """
+    attributes = [(each, dict(vars(each))) for each in layer.layers_by_path().values()]
+    without_value = [each for each in layer.variables.values() if not each.is_initialized]
+    try:
+        yield
+    except BaseException:
+        for each, before in attributes:
+            vars(each).clear()
+            vars(each).update(before)
+        for variable in without_value:
+            variable.forget()
+        raise

@@ -1,0 +1,99 @@
+"""What one step hands to the next."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import jax
+
+from supremum.training.interrupts import Interrupts
+
+
+class Carry(Protocol):
+    """What one step hands to the next."""
+
+    def step(self, run: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
+        """Run a step, and keep what it hands on.
+
+        Args:
+            run: a function of what the step before handed on; what it hands on itself comes first in its results.
+
+        Returns:
+            The results.
+        """
+        ...
+
+
+class KeptCarry:
+    """A carry whose memory stays its own.
+
+    Args:
+        value: what the first step gets.
+
+    >>> carry = KeptCarry(1)
+    >>> carry.step(lambda value: (value + 1, "other results"))
+    (2, 'other results')
+    >>> carry.value
+    2
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def step(self, run: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
+        """Run a step, and keep what it hands on."""
+        results = run(self.value)
+        self.value = results[0]
+        return results
+
+
+class DonatedCarry:
+    """A carry whose memory each step may use again.
+
+    Once it does, there are no values but those that the step hands on: Ctrl-C waits until they are kept, and so do
+    other threads that take the lock. Before that, while a step is traced and compiled, Ctrl-C acts at once.
+
+    Args:
+        take: gives the values, which nobody else has.
+        keep: keeps the next ones.
+        interrupts: what holds Ctrl-C back.
+        lock: what others take who read the values.
+    """
+
+    def __init__(
+        self, take: Callable[[], Any], keep: Callable[[Any], None], interrupts: Interrupts, lock: threading.RLock
+    ) -> None:
+        self._take, self._keep = take, keep
+        self._interrupts, self._lock = interrupts, lock
+        self._handed: Any = None
+        self._is_running = False
+
+    def step(self, run: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
+        """Run a step, and keep what it hands on."""
+        self._interrupts.enter(self._has_to_wait)
+        try:
+            with self._lock:
+                self._handed = self._take()
+                self._is_running = True
+                results = run(self._handed)
+                self._is_running = False
+                self._keep(results[0])
+            return results
+        except Exception as error:
+            if self._is_lost():
+                error.add_note(
+                    "The step failed after it had been given the memory of the model's values, and they are lost: "
+                    "model.load_state(path) brings them back, or model.compile(...) and model.load_weights(path)."
+                )
+            raise
+        finally:
+            self._is_running, self._handed = False, None
+            self._interrupts.leave()
+
+    def _has_to_wait(self) -> bool:
+        return not self._is_running or self._is_lost()
+
+    def _is_lost(self) -> bool:
+        return any(leaf.is_deleted() for leaf in jax.tree.leaves(self._handed))

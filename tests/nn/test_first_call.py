@@ -1,0 +1,137 @@
+"""The first call makes the weights, and leaves nothing behind if it fails."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from supremum import nn, training
+from supremum.nn import UninitializedError
+
+X = np.random.default_rng(0).normal(size=(4, 3)).astype("float32")
+
+
+def made(**options):
+    return training.Sequential(
+        [nn.Dense(5), nn.BatchNorm(), nn.Dropout(0.5), nn.Sequential([nn.Dense(6, name="last")])], **options
+    )
+
+
+def values(layer):
+    return {path: np.asarray(each.value) for path, each in layer.variables.items()}
+
+
+def test_it_makes_the_weights_that_initialize_makes():
+    called, initialized = made(), made()
+    outputs = called(X)
+    nn.initialize(initialized, X, seed=0)
+    for path, value in values(initialized).items():
+        np.testing.assert_array_equal(values(called)[path], value)
+    np.testing.assert_array_equal(outputs, initialized(X))
+
+
+def test_its_weights_come_from_the_key_of_the_block():
+    with nn.random_key(jax.random.key(3)):
+        first, second = nn.Dense(3), nn.Dense(3)
+        second(first(X))
+    assert not np.array_equal(first.kernel.value, second.kernel.value)
+    again = nn.Dense(3)
+    with nn.random_key(jax.random.key(3)):
+        again(X)
+    np.testing.assert_array_equal(again.kernel.value, first.kernel.value)
+
+
+def test_it_may_be_a_training_step():
+    model = made()
+    with nn.random_key(jax.random.key(0)):
+        model(X, training=True)
+    assert not np.array_equal(values(model)["batch_norm/moving_mean"], np.zeros(5))
+
+
+def test_it_may_be_traced():
+    model, plain = made(), made()
+    outputs = jax.jit(model)(X)
+    np.testing.assert_allclose(outputs, plain(X), rtol=1e-6)
+    assert all(isinstance(each, np.ndarray) for each in values(model).values())
+
+
+def test_a_traced_key_makes_no_weights():
+    model = made()
+
+    @jax.jit
+    def call(key):
+        with nn.random_key(key):
+            return model(X)
+
+    with pytest.raises(UninitializedError, match=r"a key that JAX is tracing makes none: nn.initialize"):
+        call(jax.random.key(0))
+    assert not model.variables
+
+
+class Fails(nn.Layer):
+    def __init__(self, where):
+        super().__init__()
+        self.where, self.inner = where, nn.Dense(2)
+
+    def build(self, input_shape):
+        self.scale = self.add_weight("scale", (2,))
+        if self.where == "build":
+            raise ValueError("here")
+
+    def call(self, x):
+        x = self.inner(x) + self.scale
+        if self.where == "call" or (self.where == "values" and not nn.scopes.is_declaring()):
+            raise ValueError("here")
+        return x
+
+
+@pytest.mark.parametrize("where", ["build", "call", "values"])
+@pytest.mark.parametrize("fails", ["call", "initialize", "fit"])
+def test_what_fails_leaves_nothing_behind(where, fails):
+    model = training.Sequential([nn.Dense(5), nn.Sequential([Fails(where)])])
+    model.compile("sgd", "mse")
+    if fails == "initialize" and where == "values":
+        return  # it computes nothing
+    with pytest.raises(ValueError, match="here"):
+        {
+            "call": lambda: model(X),
+            "initialize": lambda: nn.initialize(model, X),
+            "fit": lambda: model.fit(X, X[:, :2], verbose=0),
+        }[fails]()
+    if fails == "fit" and where == "values":
+        return  # a step failed, of a model that has weights
+    assert not model.built
+    assert not model.variables
+    inner = model[1][0]
+    inner.where = ""
+    wider = np.ones((4, 9), "float32")
+    model.fit(wider, wider[:, :2], verbose=0)
+    assert model.variables["dense/kernel"].shape == (9, 5)
+    assert model.predict(wider, verbose=0).shape == (4, 2)
+
+
+def test_a_state_is_saved_and_loaded_once_there_are_weights(tmp_path):
+    model = made()
+    model.compile("adam", "mse")
+    for call in (model.save_state, model.load_state):
+        with pytest.raises(
+            UninitializedError, match=r"call it first, model\(x\), or .*nn.initialize\(model, x, seed=0\)"
+        ):
+            call(tmp_path / "state")
+    model(X)
+    model.save_state(tmp_path / "state")
+    fresh = made()
+    fresh.compile("adam", "mse")
+    fresh(X + 1)
+    assert fresh.load_state(tmp_path / "state") == 0
+    np.testing.assert_array_equal(fresh.predict(X, verbose=0), model.predict(X, verbose=0))
+
+
+def test_a_layer_that_declared_its_weights_gets_their_values():
+    layer = nn.Dense(2)
+    nn.output_spec(layer, X)
+    assert not layer.kernel.is_initialized
+    with pytest.raises(Exception, match="axis"):
+        layer(jnp.ones((4, 8)))
+    assert not layer.kernel.is_initialized
+    assert layer(X).shape == (4, 2)

@@ -1,0 +1,65 @@
+"""A step that fails after it was given the model's memory."""
+
+import jax
+import numpy as np
+import pytest
+
+from supremum import nn, training
+from supremum.nn import UninitializedError
+
+X = np.random.default_rng(0).normal(size=(64, 4)).astype("float32")
+Y = X.sum(axis=1, keepdims=True)
+
+
+class FifthStepError(Exception):
+    pass
+
+
+@pytest.fixture
+def failing():
+    """A loss that fails in its fifth step, inside of the compiled program."""
+    calls = []
+
+    def count(x):
+        calls.append(1)
+        if len(calls) == 5:
+            raise FifthStepError("the fifth")
+        return x
+
+    def loss(y, found):
+        held = jax.lax.stop_gradient(found)
+        counted = jax.pure_callback(count, jax.ShapeDtypeStruct(found.shape, found.dtype), held)
+        return ((y - found) ** 2).mean() + 0 * counted.sum()
+
+    return loss
+
+
+@pytest.mark.parametrize("saved", ["state", "weights"])
+def test_a_model_whose_step_failed_is_repaired_by_what_was_saved(failing, saved, tmp_path):
+    model = training.Sequential([nn.Dense(8), nn.BatchNorm(), nn.Dense(1)])
+    model.compile("adam", loss=failing)
+    model.fit(X[:8], Y[:8], epochs=1, batch_size=8, verbose=0)
+    model.save_state(tmp_path / "state")
+    before = {path: np.asarray(each.value) for path, each in model.variables.items()}
+    with pytest.raises(Exception, match="the fifth") as caught:
+        model.fit(X, Y, batch_size=8, verbose=0)
+    assert any("model.load_state(path) brings them back" in note for note in caught.value.__notes__)
+    if saved == "state":
+        assert model.load_state(tmp_path / "state") == 1
+    else:
+        model.compile("adam", loss=failing)
+        model.load_weights(tmp_path / "state")
+    for path, each in model.variables.items():
+        np.testing.assert_array_equal(np.asarray(each.value), before[path])
+    model.fit(X, Y, batch_size=8, verbose=0)
+
+
+def test_what_was_lost_says_so_until_it_is_there_again(failing):
+    model = training.Sequential([nn.Dense(1)])
+    model.compile("adam", loss=failing)
+    for _ in range(4):
+        model.train_on_batch(X, Y)
+    with pytest.raises(Exception, match="the fifth"):
+        model.train_on_batch(X, Y)
+    with pytest.raises(UninitializedError, match="lost its value in a training step that failed"):
+        model.predict(X, verbose=0)

@@ -1,0 +1,100 @@
+"""One model and several threads: reading works while it trains, and whatever else would change it is refused."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from supremum import nn, training
+from supremum.errors import ModelInUseError
+
+X = np.random.default_rng(0).normal(size=(64, 4)).astype("float32")
+Y = X.sum(axis=1, keepdims=True)
+
+
+@pytest.fixture
+def model():
+    model = training.Sequential([nn.Dense(8), nn.BatchNorm(), nn.Dense(1)])
+    model.compile("adam", loss="mse")
+    model.fit(X, Y, epochs=1, verbose=0)
+    return model
+
+
+class Training:
+    """A `fit` in another thread, which goes on until it is told to end."""
+
+    def __init__(self, model):
+        self.steps, self.model, self.failure = threading.Semaphore(0), model, None
+        self.thread = threading.Thread(target=self.run, name="trainer")
+
+    def run(self):
+        callback = training.Callback()
+        callback.on_train_batch_end = lambda batch, logs: None
+        try:
+            self.model.fit(X, Y, epochs=10**6, batch_size=8, verbose=0, callbacks=[Released(self.steps)])
+        except BaseException as error:
+            self.failure = error
+
+    def __enter__(self):
+        self.thread.start()
+        assert self.steps.acquire(timeout=60)
+        return self
+
+    def __exit__(self, *_):
+        self.model.stop_training = True
+        self.thread.join(60)
+        assert not self.thread.is_alive()
+
+
+class Released(training.Callback):
+    def __init__(self, steps):
+        self.steps = steps
+
+    def on_train_batch_end(self, batch, logs):
+        self.steps.release()
+
+
+def test_a_model_is_read_in_one_thread_while_another_trains_it(model, tmp_path):
+    with Training(model) as running:
+        for number in range(60):
+            assert np.isfinite(model.predict(X, verbose=0)).all()
+            assert np.isfinite(model.evaluate(X, Y, verbose=0)["loss"])
+            assert np.isfinite(np.asarray(model(X))).all()
+            assert all(np.isfinite(np.asarray(each.value)).all() for each in model.variables.values())
+            model.save_weights(tmp_path / str(number % 3))
+    assert running.failure is None
+
+
+def test_a_model_is_changed_by_one_thread_at_a_time(model, tmp_path):
+    model.save_state(tmp_path / "state")
+    with Training(model) as running:
+        for call in (
+            lambda: model.fit(X, Y, verbose=0),
+            lambda: model.train_on_batch(X[:8], Y[:8]),
+            lambda: model.save_state(tmp_path / "other"),
+            lambda: model.load_state(tmp_path / "state"),
+            lambda: model.load_weights(tmp_path / "state"),
+        ):
+            with pytest.raises(ModelInUseError, match="in fit in thread 'trainer' now"):
+                call()
+    assert running.failure is None
+    model.fit(X, Y, verbose=0)
+    assert model.load_state(tmp_path / "state") == 1
+
+
+def test_models_are_read_by_many_threads(model):
+    right, failures = model.predict(X, verbose=0), []
+
+    def predict():
+        try:
+            for _ in range(20):
+                np.testing.assert_array_equal(model.predict(X, verbose=0), right)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=predict) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(60)
+    assert failures == []
