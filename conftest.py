@@ -1,5 +1,6 @@
 """What all tests have in common, the doctests of the sources included."""
 
+import signal
 from importlib.util import find_spec
 
 import pytest
@@ -10,6 +11,9 @@ import memory
 collect_ignore = [] if find_spec("torch") else ["src/supremum/arrays/backends/torch.py"]
 # Sphinx's settings, and pages that are made of what is tested where it lies.
 collect_ignore += ["docs/conf.py", "docs/generated"]
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and with them the programs that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
