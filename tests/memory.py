@@ -13,8 +13,7 @@ from pathlib import Path
 
 import jax
 
-from supremum.arrays.operators import APPLIED
-from supremum.rules.registry import HOMES, find_rules
+from supremum.rules.registry import HOMES, find_rules, memory_of, rule_names
 
 MIB = 2**20
 GROWTH_BEFORE_TRIM, GROWTH_BEFORE_FORGETTING = 80 * MIB, 120 * MIB
@@ -41,14 +40,14 @@ def give_back():
     _after_trim = resident_bytes()
     if _after_trim > max(MUCH, _after_forgetting + GROWTH_BEFORE_FORGETTING):
         jax.clear_caches()
-        _forget_decisions()
+        forget_decisions()
         gc.collect()
         _LIBC.malloc_trim(0)
         _after_trim = _after_forgetting = resident_bytes()
 
 
-def _forget_decisions():
-    for applied in APPLIED.values():
-        applied.prepared.clear()
-    for name in HOMES:
-        find_rules(name)._verdicts.clear()
+def forget_decisions():
+    """Forget what was found out under every rule set that has a name."""
+    for memory in (*map(memory_of, rule_names()), *(find_rules(name).memory for name in HOMES)):
+        for table in (memory.verdicts, memory.pairs, memory.prepared, memory.numbers, memory.by_number):
+            table.clear()

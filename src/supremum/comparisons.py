@@ -225,7 +225,7 @@ def refuse_namesakes(*rule_sets: RuleSet) -> None:
     """
     named: dict[str, RuleSet] = {}
     for rules in rule_sets:
-        if named.setdefault(rules.name, rules) is not rules:
+        if named.setdefault(rules.name, rules) != rules:
             raise ArgumentError(f"two rule sets are called {rules.name!r}: give one of them another name")
 
 

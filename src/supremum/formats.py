@@ -12,7 +12,7 @@ from __future__ import annotations
 import enum
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
 import ml_dtypes
@@ -279,7 +279,7 @@ def format_names() -> tuple[str, ...]:
     return tuple(_BY_NAME)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _format_of_name(name: str) -> Format | None:
     if name in _BY_NAME:
         return _BY_NAME[name]

@@ -46,6 +46,16 @@ class Lattice:
             self._bounds[node] = frozenset({node}).union(*above)
         return self._bounds[node]
 
+    def __eq__(self, other: object) -> bool:
+        """Whether it has the same edges, in whatever order they were given."""
+        return self._edges() == other._edges() if isinstance(other, Lattice) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._edges())
+
+    def _edges(self) -> frozenset[tuple[str, frozenset[str]]]:
+        return frozenset((node, frozenset(above)) for node, above in self.edges.items())
+
     @property
     def nodes(self) -> tuple[str, ...]:
         """The nodes, in the order in which the edges name them."""

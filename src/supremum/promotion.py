@@ -13,8 +13,8 @@ from supremum.formats import DType
 from supremum.operands import Operand, OperandLike, as_operand
 from supremum.rules import RuleSet, get_rules
 from supremum.rules.fixes import Runtime
-from supremum.rules.pairs import PAIRS, Following, remember
-from supremum.rules.registry import FOLLOWING
+from supremum.rules.pairs import Following, remember
+from supremum.rules.registry import FOLLOWING, memory_of
 from supremum.rules.scope import scope_in_force
 from supremum.rules.unwrapped import UNWRAPPED
 
@@ -111,7 +111,7 @@ def result_type(*operands: OperandLike, rules: str | RuleSet | None = None) -> D
     asked = scope_in_force().rules if rules is None else rules
     try:
         a, b = operands
-        known = PAIRS[asked]
+        known = memory_of(asked).pairs
         if a.__class__ is ndarray is b.__class__:
             return known[a.dtype, b.dtype]
         left, right = a.aval, b.aval

@@ -11,10 +11,10 @@ import pytest
 
 from arrays import calls
 from arrays.calls import CLASSIC, LACKING, REFUSED, RULE_SETS
+from memory import forget_decisions
 from supremum import get_rules, use_rules
 from supremum.arrays.array import wrap
 from supremum.arrays.backends import base
-from supremum.arrays.operators import APPLIED
 
 THREADS = 8
 SYMBOLS = ("add", "multiply", "divide", "less", "bitwise_and", "pow")
@@ -62,11 +62,6 @@ def _asked(rules, arrays, expected, failures, repeats):
                     failures.append((rules, name, a, b, said, found))
 
 
-def _emptied():
-    for applied in APPLIED.values():
-        applied.prepared.clear()
-
-
 @pytest.mark.slow
 def test_arrays_of_numpy_under_rules_of_each_threads_own():
     arrays = {name: wrap(np.ones(1, name)) for name in CLASSIC}
@@ -74,7 +69,7 @@ def test_arrays_of_numpy_under_rules_of_each_threads_own():
     expected = {name: _expected(name, arrays) for name in rules}
     assert len({tuple(map(str, each.values())) for each in expected.values()}) > 5
     repeats = 1 + 100_000 // (THREADS * len(SYMBOLS) * len(CLASSIC) ** 2)
-    _emptied()
+    forget_decisions()
     failures = _run_together(lambda i, failed: _asked(rules[i], arrays, expected[rules[i]], failed, repeats))
     assert failures == []
 
@@ -86,7 +81,7 @@ def test_arrays_of_jax_under_rules_of_each_threads_own():
     rules = [("torch", "jax-x32")[i % 2] for i in range(THREADS)]
     expected = {name: {k: v for k, v in _expected(name, arrays).items() if k[0] == "add"} for name in set(rules)}
     assert [len(each) for each in expected.values()] == [16, 16]
-    _emptied()
+    forget_decisions()
     failures = _run_together(lambda i, failed: _asked(rules[i], arrays, expected[rules[i]], failed, 20))
     assert failures == []
 

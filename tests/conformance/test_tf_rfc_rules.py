@@ -292,10 +292,10 @@ def test_verdicts_are_cached_by_interval_and_never_by_value(mode):
     assert verdict("int8", 130) is verdict("int8", 200)
     assert verdict("float32", 3.5) is verdict("float32", 3.25)
     assert verdict("int8", 127) is not verdict("int8", 128)
-    before = len(RULES[mode]._verdicts)
+    before = len(RULES[mode].memory.verdicts)
     for value in range(500, 30_000):
         explain("int16", value, rules=RULES[mode])
-    assert len(RULES[mode]._verdicts) <= before + 1
+    assert len(RULES[mode].memory.verdicts) <= before + 1
 
 
 # --- other operations

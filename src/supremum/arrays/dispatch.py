@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from supremum.arrays.backends import Backend, Key, Plan, Raw, backend_of
@@ -17,7 +17,7 @@ from supremum.operands import TYPE_OF_CATEGORY, Operand, Scalar, as_operand
 from supremum.operations import Operation
 from supremum.rules import RuleSet, get_rules
 from supremum.rules.fixes import EVERYTHING, Runtime
-from supremum.rules.registry import FOLLOWING, question
+from supremum.rules.registry import FOLLOWING, memory_of, question
 from supremum.rules.scope import SCOPE, Scope, Watcher
 
 if TYPE_CHECKING:
@@ -26,16 +26,18 @@ if TYPE_CHECKING:
 NUMBERS: frozenset[type] = frozenset(TYPE_OF_CATEGORY.values())
 """The types of Python numbers; exactly these, no subclasses."""
 
-_NUMBER_KEYS: dict[Hashable, Key] = {}
 
-
-@lru_cache(maxsize=8192, typed=True)
 def number_key(rules: str | RuleSet, value: Scalar) -> Key:
     """The key of a Python number: one for all numbers between which these rules see no difference."""
-    operand = as_operand(value)
-    # All rule sets that "jax" may stand for look at the same of a number.
-    kind = get_rules(rules, in_jax=False).key_of(operand)
-    return _NUMBER_KEYS.setdefault((rules, kind), Key(None, operand, None))
+    numbers = memory_of(rules).numbers
+    kind = value.__class__, value
+    found = numbers.get(kind)
+    if found is None:
+        operand = as_operand(value)
+        # All rule sets that "jax" may stand for look at the same of a number.
+        seen_of_it = get_rules(rules, in_jax=False).key_of(operand)
+        found = numbers[kind] = numbers.setdefault(seen_of_it, Key(None, operand, None))
+    return found
 
 
 def seen(value: Any, rules: str | RuleSet) -> tuple[Key, Raw] | None:
@@ -108,8 +110,6 @@ class Applied:
         self.operation = operation
         self.function = function
         self.options = dict(options or {})
-        self.prepared: dict[Hashable, Prepared] = {}
-        """By the rules in force and the keys of the operands."""
 
     def __call__(self, *operands: Any) -> Array:
         """Decide, cast, compute and wrap; what `__add__` and `ops.add` both come to.
@@ -137,7 +137,7 @@ class Applied:
             keys.append(found[0])
             raws.append(found[1])
         try:
-            prepared = self.prepared.get((scope.key, *keys)) or self.find(scope, keys, raws)
+            prepared = scope.memory.prepared.get((self, *keys)) or self.find(scope, keys, raws)
             return prepared(*raws)
         except (PromotionError, RuntimeDtypeError) as error:
             if error.decision is not None:
@@ -152,22 +152,22 @@ class Applied:
             if scope.watcher is not None:
                 keys = tuple(map(_valued, keys, raws))
                 return watched(scope.watcher, self.prepare(rules, keys, raws), self.plan(rules, keys, raws))
-            prepared = self.prepared[scope.rules, *keys] = self.reading(rules, keys)
+            prepared = scope.memory.prepared[self, *keys] = self.reading(rules, keys)
             return prepared
         prepared = self.under(rules, keys, raws)
         if scope.watcher is not None:
             return watched(scope.watcher, prepared, self.plan(rules, keys, raws))
         if in_jax and isinstance(scope.rules, str) and scope.rules in FOLLOWING:
             prepared = self.following_jax(scope.rules, keys, raws) or prepared
-        self.prepared[scope.rules, *keys] = prepared
+        scope.memory.prepared[self, *keys] = prepared
         return prepared
 
     def under(self, rules: RuleSet, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared:
         """What is prepared under a rule set."""
-        known = (rules, *keys)
-        prepared = self.prepared.get(known)
+        known, kept = (self, *keys), rules.memory.prepared
+        prepared = kept.get(known)
         if prepared is None:
-            prepared = self.prepared[known] = self.prepare(rules, keys, raws)
+            prepared = kept[known] = self.prepare(rules, keys, raws)
         return prepared
 
     def decide(self, rules: RuleSet, operands: Sequence[Operand], runtime: Runtime = EVERYTHING) -> Decision:

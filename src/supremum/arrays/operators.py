@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from supremum.arrays.assigning import assigned, refused_in_place
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 APPLIED: dict[str, Applied] = {name: Applied(row) for name, row in ELEMENTWISE.items()}
 """Every operation that computes element by element, by name; operators and `supremum.ops` share what is prepared."""
 
-MOST_NUMBERS = 4096
-"""How many Python numbers an operator remembers the decision of."""
-
 
 def _unary(name: str) -> Callable[[Any], Array]:
     """The method of an operator of one operand."""
@@ -36,28 +33,26 @@ def _unary(name: str) -> Callable[[Any], Array]:
 def _binary(name: str) -> Callable[[Any, Any], Array]:
     """The method of an operator of two operands, for the left one."""
     applied = APPLIED[name]
-    prepared, scope_of = applied.prepared, SCOPE.get
-    by_number: dict[Hashable, Prepared] = {}  # a number itself is found sooner than its key
+    scope_of = SCOPE.get
 
     def with_number(self: Any, other: Any, scope: Scope) -> Prepared:
-        found = prepared[scope.key, self._key, number_key(scope.rules, other)]
-        if len(by_number) >= MOST_NUMBERS:
-            by_number.clear()
-        by_number[scope.key, self._key, other.__class__, other] = found
+        found = scope.memory.prepared[applied, self._key, number_key(scope.rules, other)]
+        scope.memory.by_number[applied, self._key, other.__class__, other] = found
         return found
 
     def method(self: Any, other: Any) -> Array:
         # What `applied.apply` does, in fewer steps, for two arrays and for an array and a number.
         kind = other.__class__
         scope = scope_of()
+        memory = scope.memory
         try:
             if kind is self.__class__:
                 raw = other._raw
-                function, key = prepared[scope.key, self._key, other._key]
+                function, key = memory.prepared[applied, self._key, other._key]
             elif kind in NUMBERS:
                 raw = other
-                known = scope.key, self._key, kind, other
-                function, key = by_number.get(known) or with_number(self, other, scope)
+                known = applied, self._key, kind, other
+                function, key = memory.by_number.get(known) or with_number(self, other, scope)
             else:
                 return applied.apply((self, other))
         except (KeyError, AttributeError):  # nothing is prepared, or JAX has just put a tree together

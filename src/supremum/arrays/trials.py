@@ -13,6 +13,7 @@ import numpy as np
 from supremum.arrays.backends import Backend, Key, Plan, Raw, array_key
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.reduction_kernels import reduce
+from supremum.bounded import Bounded
 from supremum.decisions import Conversion, Decision, Fix, ResultType, Verdict
 from supremum.errors import SupremumError
 from supremum.formats import as_format
@@ -23,7 +24,7 @@ from supremum.rules.unwrapped import is_typed
 _FAILURES = (SupremumError, TypeError, ValueError, RuntimeError, AttributeError, ArithmeticError)
 """What libraries raise for a dtype or a kernel that they do not have."""
 _PROBE = as_format("float32").dtype
-_KNOWN: dict[Hashable, bool] = {}
+_KNOWN: Bounded[Hashable, bool] = Bounded(16_384)
 
 
 class Trial:
@@ -132,14 +133,16 @@ def _common(keys: Sequence[Key]) -> Backend:
 
 
 def _once(known: Hashable, attempt: Callable[[], bool]) -> bool:
-    if known not in _KNOWN:
+    found = _KNOWN.get(known)
+    if found is None:
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # they are about what was tried, which the user never asked for
-                _KNOWN[known] = attempt()
+                found = attempt()
         except _FAILURES:
-            _KNOWN[known] = False
-    return _KNOWN[known]
+            found = False
+        _KNOWN[known] = found
+    return found
 
 
 def _sample(key: Key) -> Any:

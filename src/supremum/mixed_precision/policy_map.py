@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Any, cast
 
 import jax
@@ -150,7 +150,7 @@ def _is_entry(pair: Any) -> bool:
     return isinstance(pair[0], str) and isinstance(pair[1], Mapping)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _compiled(pattern: str) -> re.Pattern[str]:
     if not isinstance(cast("Any", pattern), str):
         raise TypeError(f"a pattern of a PolicyMap is a string, not {pattern!r}")

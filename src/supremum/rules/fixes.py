@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from itertools import tee
 from typing import NamedTuple, Protocol
 
@@ -265,7 +265,7 @@ def targets_for(operands: Iterable[Operand]) -> tuple[DType, ...]:
     return _targets_for(tuple(dict.fromkeys(operand.format for operand in operands if operand.dtype is not None)))
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _targets_for(formats: tuple[Format, ...]) -> tuple[DType, ...]:
     own = sorted(formats, key=lambda row: (CATEGORIES.index(row.category), row.bits), reverse=True)
     width = max((row.bits for row in own), default=0)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 
 from supremum.formats import CATEGORIES, Kind, as_format
 from supremum.operands import WEAK_NAMES
@@ -100,7 +100,7 @@ FUNCTIONS: dict[str, Function] = {
 _COMPARED_AS_THEY_ARE: tuple[Loop, ...] = (("int64", "uint64"), ("uint64", "int64"))
 
 
-@cache  # the search for a fix asks about the same few loops again and again
+@lru_cache(maxsize=16_384)  # the search for a fix asks about the same few loops again and again
 def find_loop(operation: str, nodes: tuple[str, ...]) -> tuple[Loop | None, str]:
     """The loop that a NumPy function runs for a call, and why; None where it has none.
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from supremum.formats import DType
 from supremum.operands import Operand, as_operand
-from supremum.rules.registry import FOLLOWING, question
+from supremum.rules.registry import FOLLOWING, memory_of, question
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.scope import get_rules
 
@@ -46,12 +46,10 @@ class Following:
         return found
 
 
-PAIRS: dict[str | RuleSet, dict[tuple[Any, ...], Any]] = {}
-"""Per rules asked for, answers by both dtypes (NumPy arrays), or by both dtypes and both weak flags (JAX arrays)."""
-
-
 def remember(rules: str | RuleSet, a: Any, b: Any) -> None:
-    """Keep the answer for two arrays; what are not two NumPy or two JAX arrays is passed over.
+    """Keep the answer for two arrays: two of NumPy by both dtypes, two of JAX by both dtypes and both weak flags.
+
+    What is neither is passed over.
 
     Args:
         rules: what was asked for.
@@ -75,7 +73,7 @@ def remember(rules: str | RuleSet, a: Any, b: Any) -> None:
     else:
         answer = _answer(get_rules(rules, in_jax=in_jax), as_operand(a), as_operand(b))
     if answer is not None:
-        PAIRS.setdefault(rules, {})[key] = answer
+        memory_of(rules).pairs[key] = answer
 
 
 def _following(answers: Mapping[str, DType | None]) -> Following | DType | None:

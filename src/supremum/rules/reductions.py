@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 
 from supremum.decisions import ResultType, Verdict
 from supremum.formats import CATEGORIES, FORMATS, as_format
@@ -101,7 +101,7 @@ REAL_PARTS: Mapping[str, str] = _COMPONENTS
 """The complex formats with those of their components, which variances are in."""
 
 
-@cache
+@lru_cache(maxsize=128)
 def standard(signed: str, unsigned: str, known: tuple[str, ...] | None = None) -> Mapping[str, Reduction]:
     """The reductions of the Python array API standard.
 

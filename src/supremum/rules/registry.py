@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from supremum.errors import UnknownNameError
 from supremum.rules.jax_flags import is_explicit_x64, is_strict, is_x64
+from supremum.rules.memory import Memory
 from supremum.rules.rule_set import RuleSet
 
 # Name: module in this package, and the value in it.
@@ -38,6 +39,21 @@ FOLLOWS_JAX = "jax"
 """The name of the rules that follow all of JAX's flags."""
 FOLLOWING: dict[str, tuple[str, ...]] = {FOLLOWS_JAX: (*_STANDARD, *_STRICT), "jax-strict": _STRICT}
 """The names that follow JAX's flags, and the rule sets that each may stand for."""
+
+
+_MEMORIES: dict[str, Memory] = {name: Memory(name) for name in (*FOLLOWING, *HOMES)}
+
+
+def memory_of(rules: str | RuleSet) -> Memory:
+    """What was found out under a rule set, or under a name, which may stand for several.
+
+    Args:
+        rules: the rule set or its name.
+
+    Raises:
+        KeyError: for a name that is none.
+    """
+    return _MEMORIES[rules] if isinstance(rules, str) else rules.memory
 
 
 def rule_names() -> tuple[str, ...]:

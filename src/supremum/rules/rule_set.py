@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 from supremum.decisions import Conversion, Decision, Fix, ResultType, Verdict
@@ -15,6 +15,7 @@ from supremum.number_conversion import Steps, usual_steps
 from supremum.operands import Operand
 from supremum.operations import ASSIGN, Family, Operation, Result, as_operation
 from supremum.rules.fixes import EVERYTHING, Runtime, find_fix, targets_for
+from supremum.rules.memory import Memory, hashable, memory_of_value
 from supremum.rules.reductions import Reduction, standard
 from supremum.rules.storing import Storing, account, find_fix_into, is_no_higher, objection, objection_to_loss
 from supremum.rules.values import fits, interval, stores
@@ -28,7 +29,7 @@ LOSSES_AS_DIVISION: dict[str, str] = dict.fromkeys(("huber_loss", "poisson_nll_l
 
 @dataclass(frozen=True, eq=False)
 class RuleSet(ABC):
-    """A framework's promotion rules, as a value.
+    """A framework's promotion rules, as a value: two with the same fields are equal.
 
     Args:
         name: what users call it.
@@ -64,7 +65,18 @@ class RuleSet(ABC):
     library: str = field(default="", kw_only=True)
     in_place: Storing = field(default=Storing.KEPT, kw_only=True)
     item: Storing = field(default=Storing.KEPT, kw_only=True)
-    _verdicts: dict[Hashable, Verdict] = field(default_factory=dict[Hashable, Verdict], init=False, repr=False)
+
+    @cached_property
+    def memory(self) -> Memory:
+        """What was found out under these rules, which equal rule sets share."""
+        return memory_of_value((type(self), *(hashable(each) for each in self._values().values())))
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same in all its fields."""
+        return self.memory is other.memory if isinstance(other, RuleSet) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.memory)
 
     @staticmethod
     def from_lattice(
@@ -81,7 +93,8 @@ class RuleSet(ABC):
             summary: one line on them.
 
         Returns:
-            The rule set. It takes what the operations' rows take; division and sines, for two, take no integers.
+            The rule set, which equals any other of that name, those edges and defaults. It takes what the operations'
+            rows take; division and sines, for two, take no integers.
 
         Raises:
             ArgumentError: for a circle, for an order that is no lattice, in which two have common upper bounds and no
@@ -143,10 +156,10 @@ class RuleSet(ABC):
     def _verdict(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         """The verdict on a call, settled once for all that it depends on."""
         key = (operation.name, *map(self._key, operands))
-        verdict = self._verdicts.get(key)
+        verdict = self.memory.verdicts.get(key)
         if verdict is None:
             settled = self._settle(operation, operands)
-            verdict = self._verdicts[key] = self._with_number_steps(operation, operands, settled)
+            verdict = self.memory.verdicts[key] = self._with_number_steps(operation, operands, settled)
         return verdict
 
     def ignores_bound(self, array: Operand, bound: Operand, *, is_lower: bool) -> bool:  # noqa: ARG002
@@ -182,10 +195,10 @@ class RuleSet(ABC):
         """The verdict on a call whose result is written into something, settled once for all that it depends on."""
         values = (None if each.value is None else interval(each.value) for each in operands)
         key = ("into", operation.name, how, self._key(into), *zip(map(self._key, operands), values, strict=True))
-        verdict = self._verdicts.get(key)
+        verdict = self.memory.verdicts.get(key)
         if verdict is None:
             settled = self._settle_into(operation, operands, into, how)
-            verdict = self._verdicts[key] = self._with_number_steps(operation, operands, settled)
+            verdict = self.memory.verdicts[key] = self._with_number_steps(operation, operands, settled)
         return verdict
 
     def _find_fix_into(
@@ -255,10 +268,13 @@ class RuleSet(ABC):
     def __reduce__(self) -> Any:
         from supremum.rules.registry import HOMES, find_rules  # it imports this module
 
-        if self.name in HOMES and find_rules(self.name) is self:
+        if self.name in HOMES and find_rules(self.name) == self:
             return find_rules, (self.name,)
-        values = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
-        return partial(type(self), **values), ()
+        return partial(type(self), **self._values()), ()
+
+    def _values(self) -> dict[str, Any]:
+        """Its fields, by name."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def key_of(self, operand: Operand) -> Hashable:
         """All of an operand that verdicts depend on: what else is prepared for it can be kept by this."""

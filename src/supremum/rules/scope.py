@@ -8,7 +8,8 @@ from contextvars import ContextVar
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from supremum.blocks import Block, Blocks, calls_within
-from supremum.rules.registry import FOLLOWS_JAX, canonical_name, find_rules
+from supremum.rules.memory import Memory
+from supremum.rules.registry import FOLLOWS_JAX, canonical_name, find_rules, memory_of
 from supremum.rules.rule_set import RuleSet
 
 P = ParamSpec("P")
@@ -33,7 +34,7 @@ class Scope(Block):
         owner: who takes it away again.
     """
 
-    __slots__ = ("_own_watcher", "rules", "watcher")
+    __slots__ = ("_own_watcher", "memory", "rules", "watcher")
 
     def __init__(
         self, rules: str | RuleSet, outer: Scope | None, watcher: Watcher | None = None, owner: object = None
@@ -41,8 +42,9 @@ class Scope(Block):
         self.rules = rules
         self._own_watcher = watcher
         self.watcher = outer.watcher if watcher is None and outer is not None else watcher
-        # Prepared operations are kept by it too: nothing that is prepared is found while somebody watches.
-        super().__init__(owner, outer, rules if self.watcher is None else self)
+        # Nothing that is prepared is found while somebody watches, and functions are traced again.
+        self.memory = memory_of(rules) if self.watcher is None else Memory(self)
+        super().__init__(owner, outer, self.memory.key)
 
     def within(self, outer: Any) -> Scope:
         """The same block inside another one."""
@@ -95,8 +97,9 @@ def set_default_rules(rules: str | RuleSet) -> None:
     """
     if not isinstance(rules, RuleSet):
         canonical_name(rules)
-    _PROCESS.rules = _PROCESS.key = rules
-    _scopes.tell_all_threads(rules)
+    _PROCESS.rules, _PROCESS.memory = rules, memory_of(rules)
+    _PROCESS.key = _PROCESS.memory.key
+    _scopes.tell_all_threads(_PROCESS.key)
 
 
 class use_rules:  # noqa: N801 (a context manager, named like the verb it is)

@@ -13,7 +13,6 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from functools import cache
 
 from supremum.decisions import Fix, Verdict
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
@@ -120,7 +119,10 @@ class TorchRules(RuleSet):
         default = as_format(dtype).name
         if default not in COMPLEX_OF:
             raise ValueError(f"torch's default dtype is one of {', '.join(COMPLEX_OF)}, not {default}")
-        return self if default == self.default_dtype else _with_default(default)
+        if default == TORCH.default_dtype:
+            return TORCH
+        summary = f"PyTorch after torch.set_default_dtype(torch.{default})"
+        return replace(TORCH, name=f"{TORCH.name}[{default}]", summary=summary, default_dtype=default)
 
     def _key(self, operand: Operand) -> Hashable:
         return (operand.category, operand.dtype, operand.ndim == 0, _interval(operand.value))
@@ -351,11 +353,3 @@ TORCH = TorchRules(
     reductions=_REDUCTIONS,
     library="torch",
 )
-
-
-@cache
-def _with_default(default: str) -> TorchRules:
-    if default == TORCH.default_dtype:
-        return TORCH
-    summary = f"PyTorch after torch.set_default_dtype(torch.{default})"
-    return replace(TORCH, name=f"{TORCH.name}[{default}]", summary=summary, default_dtype=default)

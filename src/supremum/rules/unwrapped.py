@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ def is_typed(operand: Operand, conversion: Conversion) -> bool:
     return _tried(operand.dtype, conversion._replace(position=0), holds_64_bits())
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _tried(source: DType, conversion: Conversion, wide: bool) -> bool:
     """The cast of an array of ones, once for each state of JAX's flags."""
     try:

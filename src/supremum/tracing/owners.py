@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import site
 import sysconfig
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 
 import jax
@@ -25,7 +25,7 @@ _PYTHON = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
 _SITES = tuple({*site.getsitepackages(), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
 
 
-@cache
+@lru_cache(maxsize=4096)
 def owner_of(file: str) -> str:
     """Who wrote a file: `USER`, `BETWEEN`, or the name of an installed package.
 

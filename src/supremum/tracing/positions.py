@@ -12,6 +12,7 @@ from types import CodeType
 
 from jax.extend.core import JaxprEqn
 
+from supremum.bounded import Bounded
 from supremum.jax_compat import raw_frames
 from supremum.tracing.owners import BETWEEN, USER, owner_of
 
@@ -110,25 +111,24 @@ def user_place(equation: JaxprEqn) -> str:
     return next((str(position) for position in frames_of(equation).positions if position.owner == USER), "")
 
 
-# By identity: code objects of two files that read alike are equal. They are kept, so that identities stay theirs.
-_known: dict[tuple[int, int], tuple[CodeType, Position]] = {}
+# By identity: code objects of two files that read alike are equal. They are kept too, so that identities stay theirs.
+_known: Bounded[tuple[int, int], tuple[CodeType, Position]] = Bounded(16_384)
 
 
 def position_of(code: CodeType, offset: int) -> Position:
     """The position that an offset in a code object stands for."""
     key = id(code), offset
-    if key not in _known:
+    found = _known.get(key)
+    if found is None:
         # Two bytes for each instruction.
         line, end_line, column, end_column = next(islice(code.co_positions(), offset // 2, None), (None,) * 4)
-        _known[key] = (
-            code,
-            Position(
-                code.co_filename,
-                code.co_qualname,
-                line or 0,
-                end_line or line or 0,
-                column or 0,
-                end_column or column or 0,
-            ),
+        position = Position(
+            code.co_filename,
+            code.co_qualname,
+            line or 0,
+            end_line or line or 0,
+            column or 0,
+            end_column or column or 0,
         )
-    return _known[key][1]
+        found = _known[key] = code, position
+    return found[1]

@@ -14,6 +14,7 @@ import numpy as np
 
 from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
 from supremum.arrays.backends.standard import standard_backend
+from supremum.bounded import Bounded
 from supremum.errors import UnknownNameError
 
 __all__ = ["Backend", "Key", "Plan", "Raw", "array_key", "backend_named", "backend_names", "backend_of"]
@@ -25,7 +26,7 @@ _HOMES = {
     "torch": ("torch", "TORCH_BACKEND"),
 }
 _STANDARD = "__array_namespace_info__"
-_BY_TYPE: dict[type, Backend] = {}
+_BY_TYPE: Bounded[type, Backend] = Bounded(1024)
 
 
 def backend_names() -> tuple[str, ...]:

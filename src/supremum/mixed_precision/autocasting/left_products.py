@@ -10,6 +10,7 @@ from typing import Any
 
 from jax.extend.core import Jaxpr, JaxprEqn
 
+from supremum.bounded import Bounded
 from supremum.callers import warn_user
 from supremum.formats import DType, Kind, as_format
 from supremum.jax_compat import function_name, function_place, open_jaxpr
@@ -123,7 +124,7 @@ def count_products(rewritten: Rewritten, judge: AutocastJudge) -> ProductCounts:
     return ProductCounts(found.count, tuple(found.left.items()), compute)
 
 
-_said: set[tuple[object, str]] = set()
+_said: Bounded[tuple[object, str], None] = Bounded(1024)
 
 
 def warn_of_left(function: Callable[..., Any], products: ProductCounts) -> None:
@@ -139,7 +140,7 @@ def warn_of_left(function: Callable[..., Any], products: ProductCounts) -> None:
     # By code, of which there is one for all the functions and methods that are made of it in a loop.
     code = getattr(inspect.unwrap(function), "__code__", type(function))
     if (code, message) not in _said:
-        _said.add((code, message))
+        _said[code, message] = None
         warn_user(message, UncastProductsWarning)
 
 

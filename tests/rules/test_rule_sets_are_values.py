@@ -1,0 +1,158 @@
+"""Rule sets are compared by what they hold, share what was found out under them, and are freed."""
+
+import copy
+import gc
+import pickle
+import threading
+import weakref
+from dataclasses import fields, replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import supremum
+from supremum import RuleSet, asarray, explain, get_rules, result_type, use_rules
+from supremum.rules import TORCH
+from supremum.rules.memory import _KEYS, hashable
+from supremum.rules.registry import HOMES, find_rules
+from supremum.rules.rule_set import RuleSet as Base
+
+EDGES = {
+    "int*": ["int8"],
+    "int8": ["int16", "float*"],
+    "int16": ["float32"],
+    "float*": ["float16"],
+    "float16": ["float32"],
+}
+
+
+def mine(name="mine", **changed):
+    return RuleSet.from_lattice(name, EDGES, **changed)
+
+
+COPIES = {
+    "made again": lambda rules: mine(rules.name),
+    "in another order": lambda rules: RuleSet.from_lattice(
+        rules.name, {node: list(reversed(above)) for node, above in reversed(EDGES.items())}
+    ),
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda rules: pickle.loads(pickle.dumps(rules)),
+    "replace": replace,
+}
+
+
+@pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
+def test_equal_rule_sets_are_one_key(copied):
+    rules = mine()
+    same = copied(rules)
+    assert rules == same
+    assert hash(rules) == hash(same)
+    assert {rules: 1}[same] == 1
+    assert explain("int8", "int16", rules=rules).verdict is explain("int8", "int16", rules=same).verdict
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, replace, lambda rules: pickle.loads(pickle.dumps(rules))])
+@pytest.mark.parametrize("name", HOMES)
+def test_copies_of_every_rule_set_are_equal(name, copied):
+    rules = find_rules(name)
+    assert copied(rules) == rules
+    assert hash(copied(rules)) == hash(rules)
+    assert [other for other in HOMES if find_rules(other) == rules] == [name]
+    assert rules not in (name, None, 1)
+
+
+def test_every_field_counts():
+    different = {
+        "name": "other", "summary": "other", "source": "other", "accepts": {"add": ("float",)}, "stands_in": {},
+        "follows": {"clip": "add"}, "agreeing": frozenset({"add"}), "lacks": {"add": ("int8",)}, "reductions": {},
+        "library": "other", "in_place": TORCH.in_place, "item": TORCH.item, "lattice": find_rules("jax-x64").lattice,
+        "defaults": find_rules("jax-x64").defaults, "held_as": {"int8": "int16"}, "held_because": "why",
+        "joins_defaults": True,
+    }  # fmt: skip
+    rules = mine()
+    assert different.keys() == {each.name for each in fields(rules)}
+    for name, value in different.items():
+        assert replace(rules, **{name: value}) != rules, name
+
+
+def test_torch_with_a_default():
+    assert TORCH.with_default("float64") == TORCH.with_default("float64") != TORCH
+    assert TORCH.with_default("float64").with_default("float32") is TORCH
+    assert TORCH.with_default("float32") is TORCH
+
+
+def test_a_class_of_ones_own_is_another_value():
+    class Loud(type(TORCH)):
+        pass
+
+    assert Loud(**TORCH._values()) != TORCH
+
+
+def test_what_jax_traced_for_an_equal_rule_set_serves_again():
+    traced = []
+
+    @jax.jit
+    def add(a, b):
+        traced.append(get_rules().name)
+        return a + b
+
+    a, b = asarray(jnp.ones(2, "int8")), asarray(jnp.ones(2, "float16"))
+    for _ in range(3):
+        with use_rules(mine()):  # the one before is gone by now
+            assert add(a, b).dtype == "float16"
+    assert traced == ["mine"]
+    with use_rules(mine("yours")):
+        add(a, b)
+    assert traced == ["mine", "yours"]
+
+
+def test_equal_rule_sets_that_threads_make_together_are_one():
+    barrier, found = threading.Barrier(8), []
+
+    def make():
+        barrier.wait()
+        found.extend(mine(f"together {number}").memory for number in range(200))
+
+    threads = [threading.Thread(target=make) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(map(id, found))) == 200
+
+
+def test_thousands_of_rule_sets_are_freed():
+    """After all that keeps something by them: verdicts, fixes, pairs, operators, numbers, and what JAX traced."""
+    a, b = asarray(np.ones(2, "int8")), asarray(np.ones(2, "float16"))
+    jitted = jax.jit(lambda a, b: a * b)
+    gc.collect()
+    before = len(_KEYS)
+    alive = []
+    for number in range(5000):
+        rules = RuleSet.from_lattice(f"number {number}", EDGES)
+        alive.append(weakref.ref(rules))
+        assert result_type(a.unwrap(), b.unwrap(), rules=rules) == "float16"
+        assert not explain("int8", "float64", rules=rules)
+        if number % 10 == 0:
+            with use_rules(rules):
+                assert (a + b).dtype == "float16"
+                assert (a * 2).dtype == "int8"
+                with pytest.raises(supremum.PromotionError):
+                    _ = a + np.ones(2, "int64")
+        if number % 500 == 0:
+            with use_rules(rules):
+                jitted(asarray(jnp.ones(2, "int8")), asarray(jnp.ones(2, "float16")))
+    del rules
+    gc.collect()
+    assert sum(each() is not None for each in alive) == 0
+    assert len(_KEYS) - before <= 10  # JAX knows those that it traced for
+
+
+def test_fields_are_looked_up_by_value():
+    assert hashable({"a": {1, 2}, "b": [("c", {})]}) == hashable({"b": [("c", {})], "a": frozenset((2, 1))})
+    assert hash(hashable(TORCH._values()))
+    assert hashable(["a", "b"]) != hashable(["b", "a"])
+    assert isinstance(TORCH, Base)
