@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -14,6 +14,10 @@ from supremum.nn.scopes import declaring
 
 if TYPE_CHECKING:
     from supremum.nn.layer import Layer
+
+
+class _FailedError(Exception):
+    """What JAX sees of an error in a layer: to the error itself it would add that it has left out lines of its own."""
 
 
 def output_spec(layer: Layer, *inputs: Any, **kwargs: Any) -> Any:
@@ -29,16 +33,22 @@ def output_spec(layer: Layer, *inputs: Any, **kwargs: Any) -> Any:
     """
     leaves, structure = jax.tree.flatten(jax.tree.map(unmasked, (inputs, kwargs)))
     places = [place for place, leaf in enumerate(leaves) if hasattr(leaf, "shape") and hasattr(leaf, "dtype")]
+    failed: list[Exception] = []
 
     def call(arrays: list[Any]) -> Any:
         given = list(leaves)
         for place, array in zip(places, arrays, strict=True):
             given[place] = array
         args, named = jax.tree.unflatten(structure, given)
-        return layer(*args, **named)
+        try:
+            return layer(*args, **named)
+        except Exception as error:
+            failed.append(error)
+            raise _FailedError from None
 
-    with declaring():
+    with declaring(), suppress(_FailedError):
         return jax.eval_shape(call, [leaves[place] for place in places])
+    raise failed[0]
 
 
 def make_weights(layer: Layer, inputs: tuple[Any, ...], kwargs: Mapping[str, Any], key: jax.Array) -> None:
