@@ -1,6 +1,8 @@
+import contextlib
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -11,7 +13,8 @@ from typer.testing import CliRunner
 
 from supremum.cli.app import app
 from supremum.errors import ArgumentError
-from supremum.launching import Place, launch, launcher
+from supremum.launching import Place, guard, launch, launcher
+from supremum.launching.guard import Guard
 from supremum.launching.report import cause
 
 LAUNCH = [sys.executable, "-m", "supremum", "launch"]
@@ -52,6 +55,22 @@ def is_running(pid):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def processes_of(text):
+    """The ids of processes that have a text among their arguments."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            if text in path.read_text(errors="replace") and is_running(path.parent.name):
+                found.append(path.parent.name)
+    return found
+
+
+def guards_of(pid):
+    """The ids of a process' children that guard a run."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return sorted(set(children) & set(processes_of(guard.__file__)))
 
 
 def wait_until(condition, seconds=20):
@@ -197,13 +216,78 @@ def test_asking_the_launcher_to_stop_ends_everything(script, number, exit_code):
     wait_until(lambda: not any(map(is_running, pids)))
 
 
-def test_processes_end_with_a_launcher_that_is_killed(script):
+def test_whole_families_end_with_a_launcher_that_is_killed(script):
     running, pids = started_family(script(FAMILY))
+    guards = guards_of(running.pid)
+    assert len(guards) == 1
     running.kill()
-    wait_until(lambda: not any(map(is_running, pids[::2])))
-    for pid in pids[1::2]:  # what they started themselves is theirs to watch
-        os.kill(int(pid), signal.SIGKILL)
+    wait_until(lambda: not any(map(is_running, [*pids, *guards])))
     running.communicate(timeout=HARD_TIMEOUT)
+
+
+def test_a_launcher_that_is_killed_while_it_starts_leaves_nothing(script):
+    """Whenever it comes: there is no moment in which nobody watches a process."""
+    path = script(FAMILY)
+    for milliseconds in range(0, 300, 20):
+        running = subprocess.Popen(
+            [sys.executable, "-c", f"from supremum.launching import launch\nprint(flush=True)\n"
+             f"launch({str(path)!r}, show=print, processes=4)"], stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        running.stdout.readline()
+        time.sleep(milliseconds / 1000)
+        running.kill()
+        running.wait()
+        wait_until(lambda: not processes_of(str(path)))
+        running.stdout.close()
+
+
+def test_what_has_ended_is_not_killed_later(script):
+    """Its process id may be another's by then."""
+    told = []
+
+    class Noting(Guard):
+        def forget(self, pid):
+            told.append(pid)
+            super().forget(pid)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launcher, "Guard", Noting)
+        _, lines = run_here(script("print(os.getpid())"), processes=3)
+    assert sorted(told) == sorted(int(line) for _, _, line in lines)
+    assert guards_of(os.getpid()) == []
+
+
+def test_a_run_goes_on_without_its_guard(script):
+    running = subprocess.Popen(
+        [*LAUNCH, "-n", "2", str(script("print('up', flush=True)\ntime.sleep(2)\nprint('done')"))],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    running.stdout.readline()
+    for pid in guards_of(running.pid):
+        os.kill(int(pid), signal.SIGKILL)
+    output, _ = running.communicate(timeout=HARD_TIMEOUT)
+    assert output.count("done") == 2
+    assert running.returncode == 0
+
+
+def test_a_port_in_use_is_named(script):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = run("-n", 2, "--coordinator", f"127.0.0.1:{port}", script("print('started')"))
+        assert done.returncode == 2
+        assert done.stdout == ""
+        assert done.stderr == (
+            f"supremum: coordinator '127.0.0.1:{port}': port {port} of this machine is in use: give another port\n"
+        )
+        others = run_here(script("print('started')"), processes=1, first_id=1, total=2, coordinator=f"127.0.0.1:{port}")
+        assert others[0].exit_code == 0  # process 0 may be listening already
+        code = f"import supremum.training as t; t.initialize_processes('127.0.0.1:{port}', 2, 0)"
+        alone = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert f"port {port} of this machine is in use" in alone.stderr
+    again = run_here(script("print('started')"), processes=1, coordinator=f"127.0.0.1:{port}")
+    assert again[0].exit_code == 0
 
 
 def test_what_a_process_leaves_behind_ends_with_it_and_holds_nothing_up(script):

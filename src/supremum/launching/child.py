@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO
 
 from supremum.launching import follow
+from supremum.launching.guard import Guard, kill_group
 
 __all__ = ["Child"]
 
@@ -36,19 +37,20 @@ class _Lines:
 class Child:
     """A process of the run, in a process group of its own.
 
-    Where the system is Linux the kernel kills it when the launcher is gone, however that came about.
-
     Args:
         process_id: its id in the run.
         command: program and arguments.
         environment: all its variables.
+        guard: who ends it, and what it has started, when the launcher is gone.
     """
 
-    def __init__(self, process_id: int, command: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(self, process_id: int, command: Sequence[str], environment: Mapping[str, str], guard: Guard) -> None:
         self.process_id = process_id
+        self._guard = guard
         self._process = subprocess.Popen(
-            _following(command),
+            [sys.executable, "-I", "-S", follow.__file__, str(os.getpid()), str(guard.pipe), *command],
             env=environment,
+            pass_fds=(guard.pipe,),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -105,39 +107,30 @@ class Child:
         running = self._process.returncode is None
         code = self._process.poll()
         if running and code is not None:
-            self._signal(signal.SIGKILL)
+            kill_group(self._process.pid, signal.SIGKILL)
+            self._guard.forget(self._process.pid)
         return code
 
     def terminate(self) -> None:
         """Ask it to end."""
         if self.returncode() is None:
-            self._signal(signal.SIGTERM)
+            kill_group(self._process.pid, signal.SIGTERM)
 
     def kill(self) -> None:
         """End it, also where it is stopped."""
         if self.returncode() is None:
-            self._signal(signal.SIGKILL)
+            kill_group(self._process.pid, signal.SIGKILL)
             self._process.wait()
+            self._guard.forget(self._process.pid)
 
     def close(self) -> None:
         """Give its pipes back."""
         for stream in self.streams:
             stream.close()
 
-    def _signal(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS says the latter of a group of dead ones
-            os.killpg(self._process.pid, number)
-
 
 def _is_native_frame(line: str) -> bool:
     return line.startswith(("    @ ", "*** Check failure stack trace"))
-
-
-def _following(command: Sequence[str]) -> list[str]:
-    if sys.platform != "linux":
-        return [*command]
-    # Isolated and without site-packages it starts in a few milliseconds.
-    return [sys.executable, "-I", "-S", follow.__file__, str(os.getpid()), *command]
 
 
 def end_all(children: Iterable[Child], pause: Callable[[list[Child]], None]) -> list[int]:

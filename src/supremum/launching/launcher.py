@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import selectors
 import signal
-import socket
 import sys
 import threading
 import time
@@ -17,7 +16,9 @@ from typing import Any
 from supremum.errors import ArgumentError
 from supremum.launching import report
 from supremum.launching.child import Child, end_all
+from supremum.launching.guard import Guard
 from supremum.launching.place import HEARTBEATS, Place
+from supremum.launching.port import check_port, free_port
 from supremum.launching.report import Ended
 
 __all__ = ["launch"]
@@ -63,7 +64,7 @@ def launch(
         How it ended.
 
     Raises:
-        ArgumentError: for a script that is no file, or numbers that do not fit together.
+        ArgumentError: for a script that is no file, numbers that do not fit together, or a port that is in use.
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
@@ -77,8 +78,10 @@ def launch(
     total = first_id + processes if total is None and first_id == 0 else total
     _check(script, processes, devices_per_process, coordinator, first_id, total, timeout)
     assert total is not None
-    address = coordinator or f"127.0.0.1:{_free_port()}"
+    address = coordinator or f"127.0.0.1:{free_port()}"
     places = [Place(address, total, process_id, heartbeat) for process_id in range(first_id, first_id + processes)]
+    if first_id == 0:
+        check_port(places[0])
     command = [sys.executable, os.fspath(script), *arguments]
     run = _Run(show, timeout)
     with _signals_noted(run.signals):
@@ -101,9 +104,10 @@ class _Run:
         self._timeout = timeout
         self._started = time.monotonic()
         self._pipes = selectors.DefaultSelector()
+        self._guard = Guard()
 
     def start(self, place: Place, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        child = Child(place.process_id, command, environment)
+        child = Child(place.process_id, command, environment, self._guard)
         self._children.append(child)
         self._places.append(place)
         for number, stream in enumerate(child.streams):
@@ -188,6 +192,7 @@ class _Run:
         for child in self._children:
             child.kill()
             child.close()
+        self._guard.close()
         self._pipes.close()
 
 
@@ -230,12 +235,6 @@ def _check(
             f"{processes} of {total} processes are here: the others need --coordinator host:port, "
             "with the address of the machine of process 0"
         )
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import jax
 
 from supremum.errors import ArgumentError
 from supremum.launching.place import HEARTBEATS, Place, checked_heartbeat
+from supremum.launching.port import check_port
 
 __all__ = ["initialize_processes"]
 
@@ -41,7 +42,7 @@ def initialize_processes(
             None is what the launcher says, or 10.
 
     Raises:
-        ArgumentError: for arguments that do not fit together, or after JAX has been used.
+        ArgumentError: for arguments that do not fit together, after JAX has been used, or for a port that is in use.
 
     >>> initialize_processes(processes=2, process_id=0)
     Traceback (most recent call last):
@@ -82,6 +83,8 @@ def _given(coordinator: str | None, processes: int | None, process_id: int | Non
 
 
 def _join(place: Place) -> bool:
+    if place.process_id == 0:
+        check_port(place)
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(
         place.coordinator,
