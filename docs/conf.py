@@ -65,6 +65,7 @@ _UNNAMED = (
     "supremum.optimizers.moving_average.AveragedState",
     "supremum.optimizers.scalars.Scalar",
     "supremum.render.side_by_side.SideBySide",
+    "supremum.rules.memory.Memory",
     "supremum.tracing.positions.Position",
     "supremum.training.data.Rows",
     "supremum.training.data.Selection",
