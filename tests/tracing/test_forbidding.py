@@ -1,6 +1,7 @@
 """Programs that may not cast fail with the lines that do and a fix that works when typed; others run."""
 
 import pickle
+import types
 
 import jax
 import jax.numpy as jnp
@@ -135,25 +136,83 @@ def test_what_never_runs_is_not_forbidden():
     assert forbid_casts()(function)(X, Y).dtype == jnp.bfloat16
 
 
+def add_in_place(x, y):
+    x += y
+    return x
+
+
+HOLDER = {"w": [types.SimpleNamespace(value=Y)]}
+
+
 @pytest.mark.parametrize(
-    "run",
+    ("run", "operands"),
     [
-        mix,
-        jax.jit(mix),
-        lambda x, y: jnp.where(x > 0, x, y),
-        lambda x, y: lax.scan(lambda c, s: (c, s * c), y[0], x),
+        (mix, "x: bfloat16, y: float32"),
+        (jax.jit(mix), "x: bfloat16, y: float32"),
+        (lambda x, y: jnp.where(x > 0, x, y), "x: bfloat16, y: float32"),
+        (lambda x, y: x < y, "x: bfloat16, y: float32"),
+        (lambda x, y: add_in_place(x, y), "x: bfloat16, y: float32"),
+        (lambda x, y: jnp.hypot(x, {"w": [y]}["w"][0]), None),
+        (lambda x, y: x + HOLDER["w"][0].value, 'x: bfloat16, HOLDER["w"][0].value: float32'),
+        (lambda x, y: lax.scan(lambda c, s: (c, s * c), y[0], x), "s: bfloat16[], c: float32[]"),
     ],
 )
-def test_a_block_refuses_promotions(run):
+def test_a_block_refuses_promotions(run, operands):
     run(X, Y)  # what is compiled already is refused too
     with pytest.raises(ForbiddenCastError, match=f"{__file__}:") as caught, forbid_casts():
         run(X, Y)
-    assert "operands: bfloat16, float32" in str(caught.value)
-    assert "fix: " in str(caught.value)
+    if operands is None:
+        assert "no available implicit dtype promotion path" in str(caught.value)
+    else:
+        assert f"operands: {operands}\n    fix: " in str(caught.value)
+        assert ".astype('float32') to compute in float32, or " in str(caught.value)
     assert run(X, Y) is not None
     with forbid_casts():
         run(Y, Y)
         mix_on_purpose(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        (lambda: jnp.arange(3) * 1.5, "implicit dtype promotion path"),  # only running it again would say the operands
+        (lambda: Z * 1.5, "operands: Z: int32, 1.5\n    fix: Z.astype('float32') to compute in float32"),
+        (lambda: Z**0.5, "operands: Z: int32, 0.5\n    fix: Z.astype('float32') to compute in float32"),
+        (lambda: jnp.add(Z, np.float16(1)), "implicit dtype promotion path"),
+    ],
+)
+def test_a_block_tells_of_numbers(run, said):
+    with pytest.raises(ForbiddenCastError) as caught, forbid_casts():
+        run()
+    assert said in str(caught.value)
+
+
+OPTIMIZERS = (
+    "adam",
+    "adamw",
+    "lamb",
+    "yogi",
+    "radam",
+    "sgd",
+    "lion",
+    "rmsprop",
+    "adagrad",
+    "adafactor",
+    "novograd",
+    "sm3",
+)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_block_around_an_optimizer_names_the_line_or_passes(name):
+    import optax
+
+    optimizer, values = getattr(optax, name)(1e-3), {"w": jnp.ones((3, 3))}
+    try:
+        with forbid_casts():
+            optimizer.update(values, optimizer.init(values), values)
+    except ForbiddenCastError as error:
+        assert "    in optax, at " in str(error)  # noqa: PT017 (whether it promotes is optax' business)
 
 
 def test_a_block_leaves_other_errors_alone():

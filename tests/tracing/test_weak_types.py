@@ -122,3 +122,25 @@ def test_while_loops_and_scans_through_nothing():
 def test_a_scan_gives_a_pair():
     with pytest.raises(OperandError, match="return carry, None"):
         carry_mismatches(lambda c, x: c, X[0], X)
+
+
+@pytest.mark.parametrize(
+    ("xs", "where"),
+    [
+        ([1.0, 2.0], "xs[0] is 1.0"),
+        ({"a": (1, 2)}, "xs['a'][0] is 1"),
+        (3, "xs is 3"),
+        (jnp.float32(3), "xs is Array(3."),
+    ],
+)
+def test_what_has_no_leading_axis_is_refused_as_jax_does(xs, where):
+    def body(carry, x):
+        return carry, x
+
+    with pytest.raises(OperandError) as caught:
+        carry_mismatches(body, X, xs)
+    assert str(caught.value).startswith(where)
+    assert "jnp.asarray([1.0, 2.0])" in str(caught.value)
+    with pytest.raises((ValueError, IndexError)):
+        jax.lax.scan(body, X, xs)
+    assert carry_mismatches(body, X, jnp.asarray([1.0, 2.0])) == ()

@@ -43,7 +43,7 @@ class Forbidden:
             UnknownNameError: for a name that is none of these.
 
         >>> sorted(Forbidden.of(["all"], ["explicit", "*/layers/*.py"]).kinds)
-        ['library', 'promotion', 'unknown']
+        ['autocast', 'library', 'promotion', 'unknown']
         """
         wanted = set[str]()
         for kind in kinds:

@@ -48,7 +48,7 @@ def carry_mismatches(body: Callable[..., Any], init: Any, *xs: Any) -> tuple[Car
         *xs: for a `scan` what it goes through, with the leading axis; None where it goes through nothing.
 
     Raises:
-        OperandError: for the body of a `scan` that gives no pair.
+        OperandError: for the body of a `scan` that gives no pair, and for `xs` without a leading axis.
         Exception: whatever the body raises, as it raises it.
 
     >>> import jax.numpy as jnp
@@ -56,7 +56,7 @@ def carry_mismatches(body: Callable[..., Any], init: Any, *xs: Any) -> tuple[Car
     >>> str(found.before), str(found.after), found.place.expression
     ('bfloat16[2]', 'float32[2]', 'c + x')
     """
-    rows = [jax.tree.map(_row, x) for x in xs]
+    rows = [jax.tree_util.tree_map_with_path(_row, x) for x in xs]
     program, given = jax.make_jaxpr(body, return_shape=True)(init, *rows)
     if xs:
         if not isinstance(given, tuple) or len(given) != 2:
@@ -71,7 +71,13 @@ def carry_mismatches(body: Callable[..., Any], init: Any, *xs: Any) -> tuple[Car
     )
 
 
-def _row(leaf: Any) -> Any:
+def _row(path: Any, leaf: Any) -> Any:
+    if not getattr(leaf, "shape", ()):
+        where = f"xs{jax.tree_util.keystr(path)}"
+        raise OperandError(
+            f"{where} is {leaf!r:.80}, which has no leading axis to go through: JAX takes lists for containers, so "
+            "make one array of a list of numbers, jnp.asarray([1.0, 2.0])"
+        )
     return jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype)
 
 

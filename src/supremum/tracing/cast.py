@@ -10,6 +10,7 @@ from supremum.decisions import Decision
 from supremum.formats import DType, as_format
 from supremum.tracing.judging import CastClass
 from supremum.tracing.positions import Position
+from supremum.tracing.sizes import plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +20,12 @@ class Cast:
     Args:
         source: the dtype before.
         target: the dtype after.
-        shape: the shape of the value.
+        shape: the shape of the value; expressions for sizes that are symbolic.
         weak: whether the value before had no dtype of its own, as numbers of Python have none.
         times: how often it runs when the program runs once: 0 where nothing depends on it, for JAX drops it then; None
             where only the run can say.
         kind: `"promotion"`, where the user's expression mixed dtypes; `"explicit"`, where it asks for the cast;
-            `"library"`, inside JAX or an installed package; `"unknown"`.
+            `"library"`, inside JAX or an installed package; `"autocast"`, put there by `autocast`; `"unknown"`.
         reason: why it is of that class.
         file: the file of the user's expression; a library's where no line of the user's led there, or empty.
         line: its line.
@@ -87,10 +88,10 @@ class Cast:
         return {
             "from": str(self.source),
             "to": str(self.target),
-            "shape": list(self.shape),
+            "shape": [plain(length) for length in self.shape],
             "weak": self.weak,
-            "bytes": self.bytes,
-            "times": self.times,
+            "bytes": plain(self.bytes),
+            "times": None if self.times is None else plain(self.times),
             "class": self.kind,
             "reason": self.reason,
             "file": self.file,

@@ -14,6 +14,7 @@ from supremum.render.document import Document, to_html, to_text
 from supremum.tracing.cast import Cast
 from supremum.tracing.cast_table import HEADINGS, RIGHT, TOTALS, WIDTH, cut, lines_of, places_of, rich_tables
 from supremum.tracing.judging import CLASSES
+from supremum.tracing.sizes import largest_first, plain, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,8 @@ class Total:
 
     Args:
         casts: how many there are.
-        bytes: what they read and write when the program runs once; loops of unknown length count as one round.
+        bytes: what they read and write when the program runs once; loops of unknown length count as one round. With
+            symbolic sizes an expression.
     """
 
     casts: int
@@ -63,7 +65,7 @@ class CastReport:
     def by_line(self) -> dict[str, Total]:
         """What the casts of each of the user's lines, `"file:line"`, sum up to; most bytes first."""
         totals = _totals(self.casts, lambda cast: cast.where)
-        return dict(sorted(totals.items(), key=lambda item: -item[1].bytes))
+        return dict(sorted(totals.items(), key=lambda item: largest_first(item[1].bytes)))
 
     @property
     def promotion(self) -> CastReport:
@@ -136,7 +138,7 @@ class CastReport:
             return "0 casts"
         classes = ", ".join(f"{total.casts} {kind}" for kind, total in self.by_class.items())
         total = self.total
-        return f"{total.casts} cast{'' if total.casts == 1 else 's'}, {total.bytes:,} bytes ({classes})"
+        return f"{total.casts} cast{'' if total.casts == 1 else 's'}, {shown(total.bytes)} bytes ({classes})"
 
     def to_html(self) -> str:
         """The report as an HTML fragment that needs no style sheet."""
@@ -162,8 +164,8 @@ class CastReport:
     def _totals(self) -> list[list[tuple[str, ...]]]:
         """The totals for each class and each line, with their headings."""
         places = places_of(self.casts)
-        kinds = [(kind, str(total.casts), f"{total.bytes:,}") for kind, total in self.by_class.items()]
-        lines = [(places[at], str(total.casts), f"{total.bytes:,}") for at, total in self.by_line.items()]
+        kinds = [(kind, str(total.casts), shown(total.bytes)) for kind, total in self.by_class.items()]
+        lines = [(places[at], str(total.casts), shown(total.bytes)) for at, total in self.by_line.items()]
         return [[("class", "casts", "bytes"), *kinds], [("line", "casts", "bytes"), *lines]]
 
 
@@ -188,7 +190,7 @@ class Explanation:
         rows += [("operands" if number == 0 else "", text) for number, text in enumerate(cast.operands)]
         rows += [("scope", cast.scope)] if cast.scope else []
         times = "?" if cast.times is None else str(cast.times)
-        rows += [("bytes", f"{cast.bytes:,} x {times}"), ("reason", cast.reason)]
+        rows += [("bytes", f"{shown(cast.bytes)} x {times}"), ("reason", cast.reason)]
         rows += [("fix", cast.fix)] if cast.fix else []
         if cast.decision is not None:
             rows += [
@@ -217,5 +219,5 @@ def _totals(casts: Sequence[Cast], key: Callable[[Cast], str]) -> dict[str, Tota
     return {name: Total(counts[name], sizes[name]) for name in counts}
 
 
-def _data(total: Total) -> dict[str, int]:
-    return {"casts": total.casts, "bytes": total.bytes}
+def _data(total: Total) -> dict[str, int | str]:
+    return {"casts": total.casts, "bytes": plain(total.bytes)}

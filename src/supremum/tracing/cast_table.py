@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from supremum.tracing.cast import Cast
+from supremum.tracing.sizes import shown
 
 HEADINGS = ("#", "bytes", "times", "from", "to", "shape", "class", "line", "expression")
 RIGHT = frozenset({0, 1, 2})
@@ -18,7 +19,7 @@ WIDTH = 60
 """How much of an expression plain text shows."""
 _SHOWN = 40
 # ANSI names, which follow the reader's own theme.
-_COLOURS = {"promotion": "red", "explicit": "green", "library": "dim", "unknown": "yellow"}
+_COLOURS = {"promotion": "red", "explicit": "green", "library": "dim", "autocast": "blue", "unknown": "yellow"}
 
 
 def places_of(casts: Sequence[Cast]) -> dict[str, str]:
@@ -46,7 +47,7 @@ def lines_of(casts: Sequence[Cast], width: int | None = None) -> list[tuple[str,
         key = (times, str(cast.source), str(cast.target), shape, cast.kind, places[cast.where], text)
         merged.setdefault(key, []).append((index, cast))
     return [
-        (str(found[0][0]), f"{sum(cast.total_bytes for _, cast in found):,}", _runs(key[0], len(found)), *key[1:])
+        (str(found[0][0]), shown(sum(cast.total_bytes for _, cast in found)), _runs(key[0], len(found)), *key[1:])
         for key, found in merged.items()
     ]
 

@@ -22,6 +22,7 @@ from supremum.tracing.liveness import Liveness
 from supremum.tracing.meeting import Functions
 from supremum.tracing.origins import Origins
 from supremum.tracing.programs import program_of
+from supremum.tracing.sizes import largest_first
 from supremum.tracing.walk import walk
 
 
@@ -66,7 +67,7 @@ def casts_of(program: ClosedJaxpr | Jaxpr) -> CastReport:
         used = liveness.used(site)
         for operand, source, target in _conversions(site.equation):
             origin = origins.of(site)
-            judged = judge.judge(origin, source, target)
+            judged = judge.judge(site, origin, source, target)
             place = origin.user or origin.maker
             found.append(
                 Cast(
@@ -89,7 +90,7 @@ def casts_of(program: ClosedJaxpr | Jaxpr) -> CastReport:
                 )
             )
     # Sorting keeps the order of the program among those that move as much.
-    return CastReport(tuple(sorted(found, key=lambda cast: -cast.total_bytes)))
+    return CastReport(tuple(sorted(found, key=lambda cast: largest_first(cast.total_bytes))))
 
 
 def _conversions(equation: JaxprEqn) -> Iterator[tuple[Any, DType, DType]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from jax.extend import source_info_util
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
@@ -12,6 +12,8 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from supremum.jax_compat import function_name, is_transposed, open_jaxpr, parameter, scope_names
 from supremum.jax_compat import primitives as p
 
+CAST_SCOPE: Final = "supremum.autocast.cast"
+"""The `jax.named_scope` of the casts that autocast has put into a program; their gradients stand in it too."""
 CUSTOM_VMAP = "custom_vmap_call"
 """The primitive that calls a function with a rule of its own for `jax.vmap`; `jax.extend` does not offer it."""
 
@@ -51,6 +53,11 @@ def is_backward(equation: JaxprEqn) -> bool:
     [False, False, True]
     """
     return is_transposed(equation.source_info.name_stack)
+
+
+def is_of_autocast(equation: JaxprEqn) -> bool:
+    """Whether autocast has put an equation into the program."""
+    return CAST_SCOPE in scopes_of(equation)
 
 
 def name_of_call(equation: JaxprEqn) -> str:
@@ -107,7 +114,7 @@ def callees(equation: JaxprEqn) -> tuple[Callee, ...]:
 
 def _trips(equation: JaxprEqn) -> int | None:
     if equation.primitive is p.scan_p:
-        return int(parameter(equation, "length"))
+        return parameter(equation, "length")  # an expression where the size of the axis is one
     return None if equation.primitive is p.while_p else 1
 
 

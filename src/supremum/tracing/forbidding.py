@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import jax
 
+from supremum.bounded import Bounded
 from supremum.errors import ArgumentError, SupremumError
 from supremum.tracing.allowing import Allowed, Forbidden
 from supremum.tracing.cast import Cast
@@ -50,8 +51,8 @@ def forbid_casts(*kinds: str, allow: Allowed | Iterable[Allowed] = ()) -> Forbid
     runs there, libraries included, so that only promotions can be forbidden and none allowed.
 
     Args:
-        kinds: the classes of casts to forbid, `"promotion"`, `"explicit"`, `"library"`, `"unknown"`, or `"all"`;
-            promotions, where none is given.
+        kinds: the classes of casts to forbid, `"promotion"`, `"explicit"`, `"library"`, `"autocast"`, `"unknown"`, or
+            `"all"`; promotions, where none is given.
         allow: what is allowed of them: a rule set or its name, whose promotions are; classes; patterns of file names.
 
     Raises:
@@ -85,14 +86,14 @@ class Forbidding(AbstractContextManager["Forbidding"]):
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """A function that fails before it runs if its program has forbidden casts."""
-        seen: set[Any] = set()
+        seen: Bounded[Any, None] = Bounded(4096)
 
         @functools.wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> R:
             key = _key(args, kwargs)
             if key is None or key not in seen:
                 self.check(casts(function)(*args, **kwargs))
-                seen.add(key)
+                seen[key] = None
             return function(*args, **kwargs)
 
         return checked

@@ -19,18 +19,33 @@ from supremum.formats import DType
 from supremum.jax_compat import primitives as p
 from supremum.operands import Operand, as_operand
 from supremum.rules import get_rules
-from supremum.tracing.equations import aval_of
+from supremum.tracing.equations import aval_of, is_of_autocast
 from supremum.tracing.expressions import Sources
 from supremum.tracing.fixes import fix_of
 from supremum.tracing.meeting import Functions
 from supremum.tracing.origins import Origin
-from supremum.tracing.owners import USER
+from supremum.tracing.owners import OURS, USER
 from supremum.tracing.positions import EXPLICIT_ENTRIES, Position
+from supremum.tracing.walk import Site
 from supremum.tracing.written import NOTHING, Written, written
 
-CastClass: TypeAlias = Literal["promotion", "explicit", "library", "unknown"]
-CLASSES: tuple[CastClass, ...] = ("promotion", "explicit", "library", "unknown")
-"""The user's expression mixed dtypes; it asks for the cast; it is in JAX or a library; none of these can be told."""
+CastClass: TypeAlias = Literal["promotion", "explicit", "library", "autocast", "unknown"]
+CLASSES: tuple[CastClass, ...] = ("promotion", "explicit", "library", "autocast", "unknown")
+"""The user's expression mixed dtypes; it asks for the cast; it is in JAX or a library; autocast has put it there; none
+of these can be told."""
+
+
+_BINARY = (
+    *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
+    *("and", "or", "xor", "lshift", "rshift"),
+)
+_METHODS = frozenset(
+    f"__{name}__"
+    for name in (
+        *(f"{side}{name}" for name in _BINARY for side in ("", "r", "i")),
+        *("lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "invert"),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,32 +81,51 @@ class Judge:
         self._written: dict[Position, Written] = {}
         self._forward: dict[Position, CastClass] = {}
 
-    def judge(self, origin: Origin, source: DType, target: DType) -> Judgement:
+    def judge(self, site: Site, origin: Origin, source: DType, target: DType) -> Judgement:
         """Why there is a cast from one dtype to another.
 
         Args:
+            site: the equation that casts.
             origin: where it comes from.
             source: the dtype before.
             target: the dtype after.
         """
+        if is_of_autocast(site.equation):
+            reason = "the gradient of a cast by autocast" if origin.backward else f"autocast brings it to {target} here"
+            return Judgement("autocast", reason, ())
         atoms = self._functions.of(origin.site).operands(origin.site.index)
         maker, said = origin.maker, NOTHING
         if origin.user is not None and maker is not None and maker.owner != USER:
             # An operator is the user's, whatever container forwards it to its array.
             said = self._said(origin.user)
-            maker, said = (origin.user, said) if said.kind == "operator" else (maker, NOTHING)
+            maker, said = (origin.user, said) if self._is_forwarded(said, origin) else (maker, NOTHING)
             origin = replace(origin, maker=maker)
         elif maker is not None:
             said = self._said(maker)
         called = origin.site.equation.primitive is p.jit_p
         decision = _decision(said, atoms, source, target, literals=called)
-        kind, reason = self._class(origin, said, decision, source, target)
+        number = any(
+            isinstance(atom, Number) and aval_of(atom).weak_type and _dtype_of(atom) == source for atom in atoms
+        )
+        kind, reason = self._class(origin, said, decision, source, target, number=number)
         if not origin.backward and origin.maker is not None and self._forward.get(origin.maker) != "promotion":
             self._forward[origin.maker] = kind
         if kind != "promotion":
             return Judgement(kind, reason, _shown(said, atoms))
         fix = fix_of(decision, said.operands, source, target)
         return Judgement(kind, reason, _shown(said, atoms), fix, decision)
+
+    def _is_forwarded(self, said: Written, origin: Origin) -> bool:
+        """Whether what casts is the user's operator, which the operands' own methods only hand on.
+
+        What an operator of a library's object computes in itself, such as the product of two poses, has operands of
+        its own. It is called an operator here only where all calls on the way are methods of operators, and the last of
+        them writes no other operator.
+        """
+        if said.kind != "operator" or not all(map(_hands_on, origin.between)):
+            return False
+        inner = self._said(origin.between[0]) if origin.between else said
+        return inner.kind != "operator" or inner.operation == said.operation
 
     def _said(self, position: Position) -> Written:
         if position not in self._written:
@@ -106,6 +140,8 @@ class Judge:
         decision: Decision | None,
         source: DType,
         target: DType,
+        *,
+        number: bool,
     ) -> tuple[CastClass, str]:
         maker = origin.maker
         if maker is not None and maker.owner != USER:
@@ -121,14 +157,18 @@ class Judge:
             return "promotion", "; ".join(decision.reason)
         if origin.backward and maker is not None and maker in self._forward:
             return self._forward[maker], f"the backward pass of a cast there: its gradient goes back to {target}"
+        if said.kind == "operator" and number:
+            return "library", f"JAX hands on the number as {source}, and gives it there the dtype of the other operand"
         if said.kind == "operator":
-            return (
-                "unknown",
-                "its operands do not explain it: a transformation, such as autocast, may have put it there",
-            )
+            return "unknown", "its operands do not explain it: a transformation may have put it there"
         if said.kind == "index":
             return "library", "JAX casts indices to the dtype it indexes with"
         return _inside(origin, said)
+
+
+def _hands_on(position: Position) -> bool:
+    """Whether it stands in a method of an operator, or in this package, whose arrays have none of their own."""
+    return position.owner == OURS or position.function.rpartition(".")[2] in _METHODS
 
 
 def _inside(origin: Origin, said: Written) -> tuple[CastClass, str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from supremum.tracing.equations import is_backward
 from supremum.tracing.meeting import Functions
@@ -22,6 +23,7 @@ class Origin:
         path: the user's calls that led there, outermost first; the last of them is the user's own expression.
         entry: the function of JAX that was called there; empty where it is not known.
         backward: whether it belongs to a backward pass.
+        between: the calls of libraries from the user's own expression to `maker`, innermost first.
         in_custom_rule: whether it belongs to a derivative rule of a function of the user's, of which only the call of
             that function is known.
     """
@@ -31,6 +33,7 @@ class Origin:
     path: tuple[Position, ...]
     entry: str
     backward: bool
+    between: tuple[Position, ...] = ()
     in_custom_rule: bool = False
 
     @property
@@ -59,10 +62,13 @@ class Origins:
             if outer is None:
                 return Origin(site, None, (), frames.entry, backward)
             # Of the functions that JAX calls in itself the outermost one is what was called.
-            return Origin(outer.site, outer.maker, outer.path, outer.entry, backward, outer.in_custom_rule)
+            return replace(outer, backward=backward)
         own = tuple(position for position in reversed(frames.positions) if position.owner == USER)
         path = (*(() if outer is None else outer.path), *own)
-        return Origin(site, frames.positions[0], path, frames.entry, backward, frames.in_custom_rule)
+        between = tuple(takewhile(lambda position: position.owner != USER, frames.positions))
+        if not own and outer is not None:
+            between += outer.between
+        return Origin(site, frames.positions[0], path, frames.entry, backward, between, frames.in_custom_rule)
 
     def _of_caller(self, site: Site) -> Origin:
         # Programs nest deeper than Python recurses: what is not known yet is asked for from the outside in.

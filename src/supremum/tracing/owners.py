@@ -14,6 +14,9 @@ USER = ""
 BETWEEN = "jax"
 """The owner of frames that stand between a library and what it calls: JAX's own, Python's, and this package's."""
 
+OURS = "supremum"
+"""The owner of this package's files, but for those that stand between."""
+
 _INSTALLED = ("site-packages", "dist-packages")
 _TYPED_IN = ("<stdin>", "<string>", "<ipython-input", "<doctest")
 _HERE = str(Path(__file__).parent)
@@ -41,7 +44,7 @@ def owner_of(file: str) -> str:
     if _under(file, _JAX) or _under(file, _HERE) or file == _HOOK:
         return BETWEEN
     if _under(file, _OURS):
-        return "supremum"
+        return OURS
     for root in _SITES:
         if _under(file, root):
             return _package(file[len(root) + 1 :])

@@ -13,13 +13,14 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from jax.extend import source_info_util
 from jax.extend.core import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, new_jaxpr_eqn
 
 from supremum.formats import DType
 from supremum.jax_compat import open_jaxpr, parameter, with_constants
 from supremum.jax_compat import primitives as p
 from supremum.tracing.custom_rules import with_rewritten_rule
-from supremum.tracing.equations import CALLS, CUSTOM_VMAP, aval_of, loop_operands
+from supremum.tracing.equations import CALLS, CAST_SCOPE, CUSTOM_VMAP, aval_of, loop_operands
 from supremum.tracing.treatments import Entry, Judge, Rewritten, Treatment, Value
 
 
@@ -144,7 +145,7 @@ class _Writer:
                     p.convert_element_type_p,
                     params,
                     set(),
-                    None if equation is None else equation.source_info,
+                    _marked(source_info_util.new_source_info() if equation is None else equation.source_info),
                     None if equation is None else equation.ctx,
                 )
             )
@@ -326,6 +327,11 @@ _ENTER: Mapping[str, Callable[[_Writer, JaxprEqn, Sequence[Value], Treatment], E
 
 ENTERED: frozenset[str] = frozenset(_ENTER)
 """Primitives that call functions which can be rewritten with them: `Treatment.inside` is for these only."""
+
+
+def _marked(place: source_info_util.SourceInfo) -> source_info_util.SourceInfo:
+    """The place of an equation, for a cast that was put before or behind it."""
+    return place.replace(name_stack=place.name_stack.extend(CAST_SCOPE))
 
 
 def _cast_values(values: Sequence[Value], dtypes: Sequence[DType | None]) -> list[Value]:

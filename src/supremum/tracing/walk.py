@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 
 from supremum.jax_compat import open_jaxpr
-from supremum.tracing.equations import callees, scopes_of
+from supremum.tracing.equations import CAST_SCOPE, callees, scopes_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Site:
     @property
     def path(self) -> str:
         """The scopes as one path, such as `"encoder/0/norm"`."""
-        return "/".join(self.scopes)
+        return "/".join(scope for scope in self.scopes if scope != CAST_SCOPE)
 
 
 def walk(function: Jaxpr | ClosedJaxpr) -> Iterator[Site]:

@@ -11,7 +11,7 @@ from jax import lax
 from jax.extend.core import JaxprEqn, Literal
 
 from supremum.formats import DType, as_format
-from supremum.jax_compat import parameter
+from supremum.jax_compat import function_place, parameter
 from supremum.jax_compat import primitives as p
 from supremum.mixed_precision.autocasting.castable import CASTABLE, castable, fitting, foreign, join
 from supremum.mixed_precision.autocasting.operations import (
@@ -22,6 +22,7 @@ from supremum.mixed_precision.autocasting.operations import (
     EACH,
     EXCEPTIONS,
     FLOAT32,
+    FUNCTIONS,
     INSIDE,
     RECIPROCAL,
     SQUARE,
@@ -29,7 +30,8 @@ from supremum.mixed_precision.autocasting.operations import (
     Row,
 )
 from supremum.mixed_precision.autocasting.settings import Settings
-from supremum.tracing import CUSTOM_VMAP, ENTERED, Treatment, Value, aval_of, name_of_call, scopes_of
+from supremum.tracing import CUSTOM_VMAP, ENTERED, Treatment, Value, aval_of, callees, name_of_call, scopes_of
+from supremum.tracing.owners import BETWEEN, owner_of
 
 _FLOAT32 = as_format("float32").dtype
 
@@ -191,14 +193,23 @@ class _Case:
         asked = self.settings.ops.get(function, "") if function else ""
         if asked == DECLARED:
             return self.left_alone(f"ops leaves {function!r} alone")
+        row = None if asked or self.context.rule else self.function_row(function)
         written_for = WRITTEN_FOR_DTYPES.get(self.name)
         if written_for and not asked:
             return self.left_alone(f"its {written_for} was written for the dtypes it declares", unasked=self.unasked)
-        rule = self.context.rule or ("" if asked == INSIDE else asked)
+        rule = self.context.rule or ("" if asked == INSIDE else asked) or ("" if row is None else row.rule)
         scopes = (*self.context.scopes, *self.scopes) if self.settings.by_path else ()
         operands = tuple(castable(atom.aval) if written_for else None for atom in self.equation.invars)
-        note = self.note(None, f"ops runs {function!r} in {asked}" if asked else "runs what is inside")
-        return Treatment(operands, (), note, inside=Context(scopes, rule))
+        why = f"ops runs {function!r} in {asked}" if asked else "runs what is inside" if row is None else row.reason
+        return Treatment(operands, (), self.note(None, why), inside=Context(scopes, rule))
+
+    def function_row(self, name: str) -> Row | None:
+        """The row of a function that JAX has jitted; None for one of that name that is the user's."""
+        row = FUNCTIONS.get(name)
+        if row is None:
+            return None
+        file = function_place(callees(self.equation)[0].jaxpr).rpartition(":")[0]
+        return row if owner_of(file) == BETWEEN else None
 
     # Everything else
 

@@ -247,6 +247,24 @@ _TABLE: list[Row] = [
 OPERATIONS: dict[str, Row] = {row.name: row for row in _TABLE}
 """The rows by primitive; `register_operation` adds to them."""
 
+_REPEATED = "products of products: rounded to 16 bits they are soon out of range, or all error"
+_MADE_FOR = "what it solves for multiplies the errors of its products"
+_STATISTIC = "a statistic, as variances are; its product is a mean over the examples"
+_EXACT = "its products with ones and zeros only move values, and shall not round them"
+FUNCTIONS: dict[str, Row] = {
+    row.name: row
+    for row in (
+        *_rows(FLOAT32, _REPEATED, "expm expm_frechet qdwh"),
+        *_rows(FLOAT32, _MADE_FOR, "_lstsq _pinv"),
+        *_rows(FLOAT32, _STATISTIC, "cov corrcoef"),
+        *_rows(FLOAT32, "a series, evaluated by a product", "_owens_t_impl"),
+        *_rows(FLOAT32, _EXACT, "lu _rsf2csf_2d convolution_matrix"),
+    )
+}
+"""The rows of functions that JAX has jitted, by their names: everything inside of them is treated so.
+
+torch lists none of these: there they are single operations, inside of which autocast does not look."""
+
 BUILT_IN: frozenset[Row] = frozenset(_TABLE)
 """The rows that nobody registered."""
 

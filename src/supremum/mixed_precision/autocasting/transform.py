@@ -11,10 +11,10 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import jaxpr_as_fun
 
 from supremum.errors import ArgumentError
 from supremum.formats import as_format
+from supremum.mixed_precision.autocasting.evaluating import evaluated
 from supremum.mixed_precision.autocasting.judge import DECIDED_SCOPE, DISABLED_SCOPE, KEEP_CALL, AutocastJudge, Context
 from supremum.mixed_precision.autocasting.left_products import ProductCounts, count_products, warn_of_left
 from supremum.mixed_precision.autocasting.operations import OPERATIONS, Row
@@ -53,7 +53,7 @@ class AutocastFunction(Generic[P, R]):
         closed, arrays, put, *_ = self._rewritten(args, kwargs)
         # The scope tells an autocast around this one that what is in it has been decided.
         with jax.named_scope(DECIDED_SCOPE):
-            return put(jaxpr_as_fun(closed)(*arrays))
+            return put(evaluated(closed, arrays))
 
     def report(self, *args: P.args, **kwargs: P.kwargs) -> AutocastReport:
         """What runs in which dtype, and why; nothing is computed.
@@ -135,9 +135,11 @@ def _split(leaves: Sequence[Any]) -> tuple[list[Any], Callable[[Sequence[Any]], 
     # Shapes without values stand for arrays where nothing is computed.
     given = [is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves]
 
+    others = [None if array else leaf for leaf, array in zip(leaves, given, strict=True)]  # keeps no tracer alive
+
     def put(arrays: Sequence[Any]) -> list[Any]:
         rest = iter(arrays)
-        return [next(rest) if array else leaf for leaf, array in zip(leaves, given, strict=True)]
+        return [next(rest) if array else other for other, array in zip(others, given, strict=True)]
 
     return [_canonical(leaf) for leaf, array in zip(leaves, given, strict=True) if array], put
 

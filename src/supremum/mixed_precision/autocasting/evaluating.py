@@ -1,0 +1,80 @@
+"""Running a program that was rewritten, with JAX's search for NaNs where it is switched on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.core import Tracer, eval_jaxpr
+from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal, jaxpr_as_fun
+
+from supremum.jax_compat import parameter
+from supremum.jax_compat import primitives as p
+from supremum.tracing import line_of
+
+
+def evaluated(program: ClosedJaxpr, arrays: Sequence[Any]) -> list[Any]:
+    """The results of a program.
+
+    JAX does not look for NaNs in what it evaluates from a program, because functions such as `jnp.var` switch the
+    search off where they write one, and a program does not tell that. Here the search passes over what such a NaN is
+    moved into, and finds what it finds without autocast.
+
+    Args:
+        program: the program.
+        arrays: what it is given.
+
+    Raises:
+        FloatingPointError: with `jax_debug_nans` on, for the operation that gives a NaN, with its line.
+    """
+    config: Any = jax.config
+    if not config.jax_debug_nans:
+        return jaxpr_as_fun(program)(*arrays)
+    return [value for value, _ in _looked_at(program, [(value, False) for value in arrays])]
+
+
+_Known = tuple[Any, bool]
+"""A value, and whether it has NaNs that the program itself wrote as numbers."""
+
+
+def _looked_at(program: ClosedJaxpr, given: Sequence[_Known]) -> list[_Known]:
+    jaxpr = program.jaxpr
+    known: dict[Any, _Known] = dict(zip(jaxpr.invars, given, strict=True))
+    known.update((var, (value, _has_nan(value))) for var, value in zip(jaxpr.constvars, program.consts, strict=True))
+
+    def read(atom: Any) -> _Known:
+        return (atom.val, _has_nan(atom.val)) if isinstance(atom, Literal) else known[atom]
+
+    for equation in jaxpr.eqns:
+        operands = [read(atom) for atom in equation.invars]
+        if equation.primitive is p.jit_p:
+            results = _looked_at(parameter(equation, "jaxpr"), operands)
+        else:
+            results = _of_one(program, equation, operands)
+        known.update(zip(equation.outvars, results, strict=True))
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def _of_one(program: ClosedJaxpr, equation: JaxprEqn, operands: Sequence[_Known]) -> list[_Known]:
+    """What one equation gives."""
+    values = {
+        atom: value for atom, (value, _) in zip(equation.invars, operands, strict=True) if not isinstance(atom, Literal)
+    }
+    alone = program.jaxpr.replace(constvars=[], invars=[*values], outvars=equation.outvars, eqns=[equation])
+    written = any(each for _, each in operands)
+    with jax.debug_nans(not written):
+        try:
+            results = eval_jaxpr(alone, [], *values.values())
+        except FloatingPointError as error:
+            raise FloatingPointError(f"{error}, at {line_of(equation)}, under autocast") from None
+    return [(result, written and _has_nan(result)) for result in results]
+
+
+def _has_nan(value: Any) -> bool:
+    """Whether a value has a NaN; of one that is traced it is not known."""
+    if isinstance(value, Tracer) or not jax.numpy.issubdtype(getattr(value, "dtype", type(value)), np.inexact):
+        return False
+    array = np.asarray(value)
+    return bool((array != array).any())
