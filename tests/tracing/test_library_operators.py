@@ -23,6 +23,9 @@ class Pose:
     def __add__(self, other):
         return Pose(self.value + other.value * jnp.arange(3, dtype=jnp.int32))
 
+    def __mul__(self, other):
+        return jnp.stack([self.value, other * 1.0, jnp.arange(3, dtype=jnp.int32)])
+
     def __neg__(self):
         return Pose(self.value * jnp.arange(3, dtype=jnp.int32))
 
@@ -51,6 +54,13 @@ class Box:
     def __lt__(self, other):
         return self.value < other
 
+def handed_on(name):
+    def method(self, other):
+        return getattr(self.value, name)(other)
+    return method
+
+Box.__truediv__ = handed_on("__truediv__")
+
 class Crate(Box):
     def __mul__(self, other):
         return super().__mul__(other)
@@ -74,6 +84,7 @@ OWN = {
     "product of two": lambda poses, x: (poses.Pose(x) @ poses.Pose(x)).value,
     "applied": lambda poses, x: poses.Pose(x) @ x,
     "sum with a product inside": lambda poses, x: (poses.Pose(x) + poses.Pose(x)).value,
+    "a stack": lambda poses, x: poses.Pose(x) * x,
     "unary": lambda poses, x: (-poses.Pose(x)).value,
 }
 
@@ -93,6 +104,7 @@ FORWARDED = {
     "box + y": lambda poses, x, y: poses.Box(x) + y,
     "box - y": lambda poses, x, y: poses.Box(x) - y,
     "box < y": lambda poses, x, y: poses.Box(x) < y,
+    "box / y": lambda poses, x, y: poses.Box(x) / y,
     "crate * y": lambda poses, x, y: poses.Crate(x) * y,
 }
 

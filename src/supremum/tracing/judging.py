@@ -119,13 +119,21 @@ class Judge:
         """Whether what casts is the user's operator, which the operands' own methods only hand on.
 
         What an operator of a library's object computes in itself, such as the product of two poses, has operands of
-        its own. It is called an operator here only where all calls on the way are methods of operators, and the last of
-        them writes no other operator.
+        its own. It hands them on where all calls on the way are methods of operators, of which Python calls the
+        outermost itself, and the innermost writes that operator, or calls a method or a function that is one.
         """
-        if said.kind != "operator" or not all(map(_hands_on, origin.between)):
+        if said.kind != "operator" or not all(map(_is_operator_method, origin.between[:-1])):
             return False
-        inner = self._said(origin.between[0]) if origin.between else said
-        return inner.kind != "operator" or inner.operation == said.operation
+        if all(position.owner == OURS for position in origin.between):
+            return True  # our arrays have no operands of their own
+        inner = self._said(origin.between[0])
+        if inner.kind in ("operator", ""):
+            return inner.kind == "" or inner.operation == said.operation
+        name = inner.called.rpartition(".")[2]
+        # getattr(self.value, name)(other)
+        is_looked_up = name.endswith(")")
+        is_same = inner.operation == said.operation and (inner.operation is not None or name in ("matmul", "dot"))
+        return inner.kind == "call" and (name in _METHODS or is_looked_up or is_same)
 
     def _said(self, position: Position) -> Written:
         if position not in self._written:
@@ -166,8 +174,7 @@ class Judge:
         return _inside(origin, said)
 
 
-def _hands_on(position: Position) -> bool:
-    """Whether it stands in a method of an operator, or in this package, whose arrays have none of their own."""
+def _is_operator_method(position: Position) -> bool:
     return position.owner == OURS or position.function.rpartition(".")[2] in _METHODS
 
 
