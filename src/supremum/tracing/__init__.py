@@ -19,6 +19,7 @@ from supremum.tracing.equations import (
 from supremum.tracing.forbidding import ForbiddenCastError, forbid_casts
 from supremum.tracing.positions import Frames, Position, frames_of, user_place
 from supremum.tracing.rewriting import ENTERED, Rewriter
+from supremum.tracing.stateful import Adapter, register_adapter
 from supremum.tracing.treatments import Entry, Judge, Rewritten, Treatment, Value
 from supremum.tracing.value_types import Place, ValueType
 from supremum.tracing.walk import Site, walk
@@ -28,6 +29,7 @@ __all__ = [
     "CALLS",
     "CUSTOM_VMAP",
     "ENTERED",
+    "Adapter",
     "Callee",
     "CarryMismatch",
     "Cast",
@@ -59,6 +61,7 @@ __all__ = [
     "line_of",
     "loop_operands",
     "name_of_call",
+    "register_adapter",
     "scopes_of",
     "user_place",
     "walk",

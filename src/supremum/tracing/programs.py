@@ -9,6 +9,8 @@ import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr
 
+from supremum.tracing.stateful import lifted
+
 
 def program_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> ClosedJaxpr:
     """The program that a call stands for.
@@ -25,6 +27,9 @@ def program_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     Raises:
         Exception: whatever the function raises, as it raises it.
     """
+    lift = lifted(function, args, kwargs)
+    if lift is not None:
+        function, args, kwargs = lift.function, lift.args, lift.kwargs
     trace: Any = getattr(function, "trace", None)
     if trace is not None and hasattr(function, "lower"):
         return trace(*args, **kwargs).jaxpr

@@ -24,6 +24,7 @@ from supremum.mixed_precision.casting import is_array
 from supremum.mixed_precision.policy import Policy
 from supremum.mixed_precision.policy_map import PolicyMap
 from supremum.tracing import Rewriter, Rewritten
+from supremum.tracing.stateful import lifted
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -87,6 +88,10 @@ class AutocastFunction(Generic[P, R]):
         self, args: Any, kwargs: Any
     ) -> tuple[Any, list[Any], Callable[[Sequence[Any]], Any], Rewritten, ProductCounts]:
         """The function traced and rewritten, its array arguments, what puts its results together, and its products."""
+        function: Callable[..., Any] = self._function
+        lift = lifted(function, args, kwargs)
+        if lift is not None:
+            function, args, kwargs = lift.function, lift.args, lift.kwargs
         leaves, tree = jax.tree.flatten((args, kwargs))
         arrays, with_arrays = _split(leaves)
         with_results: Any = None
@@ -95,7 +100,6 @@ class AutocastFunction(Generic[P, R]):
         def traced(*given: Any) -> list[Any]:
             nonlocal with_results, structure
             call: tuple[Any, Any] = jax.tree.unflatten(tree, with_arrays(given))
-            function: Callable[..., Any] = self._function
             results, structure = jax.tree.flatten(function(*call[0], **call[1]))
             _check_unchanged(call, with_arrays(given), tree)
             found, with_results = _split(results)
@@ -115,7 +119,8 @@ class AutocastFunction(Generic[P, R]):
         warn_of_left(self._function, products)
 
         def put(results: Sequence[Any]) -> Any:
-            return jax.tree.unflatten(structure, with_results(results))
+            given = jax.tree.unflatten(structure, with_results(results))
+            return given if lift is None else lift.put_back(given)
 
         return rewritten.function, arrays, put, rewritten, products
 
@@ -124,9 +129,8 @@ def _check_unchanged(call: Any, leaves: Sequence[Any], tree: Any) -> None:
     after, structure = jax.tree.flatten(call)
     if structure != tree or any(new is not old for new, old in zip(after, leaves, strict=True)):
         raise ArgumentError(
-            "the function changes its arguments, such as the statistics of a module of Flax nnx; under autocast it "
-            "gets copies, so the change would be lost: return what changes, with nnx.split and nnx.merge, and put it "
-            "back outside"
+            "the function changes the containers that it is given; under autocast it gets copies, so the change would "
+            "be lost: return what changes, or have supremum.tracing.register_adapter say how it is put back"
         )
 
 
