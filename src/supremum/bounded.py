@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+__all__ = ["Bounded"]
+
 K = TypeVar("K")
 V = TypeVar("V")
 

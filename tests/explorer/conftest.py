@@ -1,5 +1,7 @@
 """One page for all tests, made by the command, and opened in a browser."""
 
+import fcntl
+
 import pytest
 from typer.testing import CliRunner
 
@@ -10,13 +12,23 @@ OPERATIONS = ("add", "divide", "less", "maximum")
 
 
 @pytest.fixture(scope="session")
-def path(tmp_path_factory):
-    written = tmp_path_factory.mktemp("explorer") / "explorer.html"
+def path(tmp_path_factory, worker_id):
+    """The page, which one worker writes for all."""
+    own = tmp_path_factory.getbasetemp()
+    shared = own if worker_id == "master" else own.parent
+    written = shared / "explorer.html"
+    with (shared / "explorer.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not written.exists():
+            _write(written)
+    return written
+
+
+def _write(written):
     named = [part for name in OPERATIONS for part in ("--operation", name)]
     done = CliRunner().invoke(app, ["explore", "-o", str(written), *named], catch_exceptions=False)
     assert done.exit_code == 0
     assert f"{written.stat().st_size:,} bytes" in done.output.replace("\n", "")
-    return written
 
 
 @pytest.fixture(scope="module")  # while it is open its event loop is in the way of other files' loops
