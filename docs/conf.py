@@ -52,6 +52,8 @@ _UNNAMED = (
     "supremum.arrays.backends.base.Key",
     "supremum.arrays.backends.base.Plan",
     "supremum.arrays.namespaces.Namespace",
+    "supremum.bounded.K",
+    "supremum.bounded.V",
     "supremum.demo.classifier.Case",
     "supremum.mixed_precision.autocasting.settings.Settings",
     "supremum.mixed_precision.autocasting.transform.R",

@@ -37,15 +37,15 @@ class Adapter:
 
 # Those of ours, which are read when the library is there.
 _OURS = {"flax.nnx": ("supremum.tracing.flax_nnx", "NNX")}
-_adapters: dict[str, Adapter] = {}
+_adapters: dict[str, Adapter | None] = {}
 
 
-def register_adapter(library: str, adapter: Adapter) -> None:
+def register_adapter(library: str, adapter: Adapter | None) -> None:
     """Let functions change objects of a library in place under `autocast` and `casts`.
 
     Args:
-        library: its name; another adapter of that name is replaced.
-        adapter: how they are taken apart and told of changes.
+        library: its name; another adapter of that name is replaced. Ours is `"flax.nnx"`.
+        adapter: how they are taken apart and told of changes; None for objects of that library as all others are.
 
     >>> import jax.numpy as jnp
     >>> from supremum.mixed_precision import autocast
@@ -67,6 +67,7 @@ def register_adapter(library: str, adapter: Adapter) -> None:
     >>> counter = Counter()
     >>> autocast(step)(counter, jnp.ones((2, 2))).shape, int(counter.count)
     ((2, 2), 1)
+    >>> register_adapter("counters", None)
     """
     _adapters[library] = adapter
 
@@ -75,7 +76,8 @@ def _adapter_of(value: Any) -> Adapter | None:
     for library, (module, name) in _OURS.items():
         if library in sys.modules and library not in _adapters:
             register_adapter(library, getattr(importlib.import_module(module), name))
-    return next((adapter for adapter in tuple(_adapters.values()) if adapter.holds(value)), None)
+    known = tuple(_adapters.values())  # another thread may register one
+    return next((adapter for adapter in known if adapter is not None and adapter.holds(value)), None)
 
 
 def _is_object(value: Any) -> bool:

@@ -22,7 +22,8 @@ from supremum.mixed_precision import (
 from supremum.mixed_precision.autocasting.judge import AutocastJudge, Context
 from supremum.mixed_precision.autocasting.operations import Row
 from supremum.mixed_precision.autocasting.settings import as_settings
-from supremum.tracing import Rewriter
+from supremum.tracing import Rewriter, register_adapter
+from supremum.tracing.flax_nnx import NNX
 
 # What one asks for
 
@@ -219,9 +220,12 @@ def test_a_function_that_changes_its_arguments_is_refused_rather_than_losing_the
         with pytest.raises(ArgumentError, match="the function changes its arguments"):
             autocast(function)({"x": X})
     norm = nnx.BatchNorm(8, rngs=nnx.Rngs(0))
-    with pytest.raises(ArgumentError, match=r"return what changes, with nnx\.split and nnx\.merge"):
-        autocast(lambda norm, x: norm(x))(norm, X)
-    norm.eval()
+    register_adapter("flax.nnx", None)
+    try:
+        with pytest.raises(ArgumentError, match="the function changes its arguments"):
+            autocast(lambda norm, x: norm(x))(norm, X)
+    finally:
+        register_adapter("flax.nnx", NNX)
     assert autocast(lambda norm, x: norm(x))(norm, X).shape == X.shape
 
 

@@ -129,8 +129,8 @@ def _check_unchanged(call: Any, leaves: Sequence[Any], tree: Any) -> None:
     after, structure = jax.tree.flatten(call)
     if structure != tree or any(new is not old for new, old in zip(after, leaves, strict=True)):
         raise ArgumentError(
-            "the function changes the containers that it is given; under autocast it gets copies, so the change would "
-            "be lost: return what changes, or have supremum.tracing.register_adapter say how it is put back"
+            "the function changes its arguments; under autocast it gets copies, so the change would be lost: return "
+            "what changes, or let supremum.tracing.register_adapter say how it is put back"
         )
 
 
