@@ -45,6 +45,7 @@ FILLED = {
     "supremum.mixed_precision.hardware._warned": "formats",
     "supremum.nn.provenance._origins": "arrays that are alive",
     "supremum.rules.jax_flags._configs": "JAX's configuration",
+    "supremum.tracing.stateful._adapters": "libraries whose objects change in place",
 }
 
 
