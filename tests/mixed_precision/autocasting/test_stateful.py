@@ -7,6 +7,7 @@ import optax
 import pytest
 from flax import nnx
 
+from slowly import mostly_slow
 from supremum.mixed_precision import autocast
 from supremum.tracing import casts, forbid_casts, stateful
 
@@ -55,7 +56,7 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", mostly_slow(CALLS, "grad(autocast)", "jit(autocast)", "autocast(grad)", "the module"))
 def test_results_and_changes_are_those_without_autocast(name):
     plain, cast = Model(nnx.Rngs(0)), Model(nnx.Rngs(0))
     for _ in range(2):
@@ -179,6 +180,7 @@ def test_plain_functions_know_nothing_of_it():
     assert stateful.lifted(lambda x: x, (X, {"a": [X]}), {"b": 3}) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outer", [nnx.jit, lambda function: function])
 @pytest.mark.parametrize("inner", [nnx.grad, lambda function: function])
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
