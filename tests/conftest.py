@@ -44,9 +44,14 @@ for name, value in CACHE.items():
     os.environ[name.upper()] = str(value)  # programs that tests start share it
 
 
+VERY_LONG = "test_without_jax.py"
+"""A file of few tests that take minutes, begun first."""
+
+
 @pytest.hookimpl(tryfirst=True)  # before slow tests are deselected
 def pytest_collection_modifyitems(items):
     """Mark pages of the documentation slow, and of a test marked `one_in(n)` all sets of parameters but every nth."""
+    items.sort(key=lambda item: item.path.name != VERY_LONG)
     counted = Counter()
     for item in items:
         if item.path.suffix == ".md" and item.path.parent.name == "docs":
