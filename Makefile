@@ -83,8 +83,8 @@ tests: $(DEVELOPED)
 	$(PYTEST) -m "not slow" $(OTHER_TESTS)
 	$(PYTEST) -m "not slow" $(JAX_TESTS)
 
-# Slow tests share long fixtures: a worker runs all of a file. The file of few and very long tests is begun first, as
-# tests/conftest.py says, so that no worker waits for it in the end.
+# Slow tests share long fixtures: a worker runs all of a file. The longest files are begun first, as tests/conftest.py
+# says, so that no worker waits for another in the end.
 test-slow: $(DEVELOPED)
 	$(PYTEST) --dist=loadfile --no-loadscope-reorder -m slow $(ARRAY_TESTS)
 	$(PYTEST) --dist=loadfile -m slow $(filter-out $(ARRAY_TESTS),$(OTHER_TESTS))

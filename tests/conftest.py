@@ -44,24 +44,47 @@ for name, value in CACHE.items():
     os.environ[name.upper()] = str(value)  # programs that tests start share it
 
 
-VERY_LONG = "test_without_jax.py"
-"""A file of few tests that take minutes, begun first."""
+LONGEST = "test_every_format.py", "test_fixes.py", "test_without_jax.py", "test_flax_attention.py", "test_operators.py"
+"""Files of slow tests that take minutes, begun first, so that no worker waits for another one's in the end."""
+
+
+TURN = os.environ.get("SUPREMUM_TURN")
+"""Which part of the longest products to run, a whole number; None for all of them."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before slow tests are deselected
-def pytest_collection_modifyitems(items):
-    """Mark pages of the documentation slow, and of a test marked `one_in(n)` all sets of parameters but every nth."""
-    items.sort(key=lambda item: item.path.name != VERY_LONG)
+def pytest_collection_modifyitems(config, items):
+    """Mark slow pages of the documentation, and of a test marked `one_in(n)` all sets of parameters but every nth.
+
+    Sets that are marked slow already are not counted.
+    """
+    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
     counted = Counter()
     for item in items:
         if item.path.suffix == ".md" and item.path.parent.name == "docs":
             item.add_marker(pytest.mark.slow)
         marker = item.get_closest_marker("one_in")
-        if marker is not None:
+        if marker is not None and item.get_closest_marker("slow") is None:
             test = item.nodeid.partition("[")[0]
             if counted[test] % marker.args[0]:
                 item.add_marker(pytest.mark.slow)
             counted[test] += 1
+    if TURN is not None:
+        left = set(not_in_turn(items, int(TURN)))
+        config.hook.pytest_deselected(items=[item for item in items if item in left])
+        items[:] = [item for item in items if item not in left]
+
+
+def not_in_turn(items, turn):
+    """Of slow tests marked `in_turns(n)` all sets of parameters but every nth; with XLA as it is every other test."""
+    counted = Counter()
+    for item in items:
+        marker = item.get_closest_marker("slow") and item.get_closest_marker("in_turns")
+        count = marker.args[0] if marker else 2 if xla.OPTIMIZES else 1
+        test = item.nodeid.partition("[")[0] if marker else ""
+        if (counted[test] + turn) % count:
+            yield item
+        counted[test] += 1
 
 
 @pytest.fixture(autouse=True)

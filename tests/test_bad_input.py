@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+import supremum
 from slowly import slow
 from supremum import (
     Decision,
@@ -28,13 +29,17 @@ from supremum import (
     UnknownNameError,
     can_promote,
     explain,
+    nn,
     promote_types,
     result_type,
 )
-from supremum.errors import ArgumentError
+from supremum.errors import ArgumentError, shown
 from supremum.formats import FORMATS
+from supremum.mixed_precision import DynamicLossScale, Policy, autocast
 from supremum.operations import OPERATIONS
+from supremum.optimizers import Adam
 from supremum.rules import NUMPY, TORCH, rule_names
+from supremum.training import load_arrays, save_arrays
 
 
 class Colour(enum.IntEnum):
@@ -149,7 +154,7 @@ def test_strings_that_name_no_dtype_are_shown(name):
         with pytest.raises(UnknownDtypeError, match="unknown dtype") as caught:
             function("int8", name)
         assert isinstance(caught.value, TypeError)
-        assert repr(name) in str(caught.value)
+        assert shown(name) in str(caught.value)
         assert caught.value.name == name
 
 
@@ -242,3 +247,55 @@ except supremum.UnknownDtypeError:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, "refused")
+
+
+class Talkative:
+    def __repr__(self):
+        return "x" * 10_000_000
+
+
+class Silent:
+    def __repr__(self):
+        raise RuntimeError
+
+
+HUGE = {
+    "list": [0.5] * 1_000_000,
+    "text": "x" * 10_000_000,
+    "bytes": b"x" * 10_000_000,
+    "dict": dict.fromkeys(range(1_000_000)),
+    "nested": [[[[0] * 30] * 30] * 30] * 30,
+    "integer": 10**100_000,
+    "repr": Talkative(),
+    "no repr": Silent(),
+    "of itself": (lambda itself: itself.append(itself) or itself)([]),
+}
+
+
+@pytest.mark.one_in(6)
+@pytest.mark.parametrize("huge", HUGE.values(), ids=HUGE)
+def test_messages_have_a_size(huge):
+    asked = [
+        lambda: result_type(huge, "int8"),
+        lambda: explain("int8", huge),
+        lambda: result_type("int8", "int8", rules=huge),
+        lambda: explain("int8", "int8", operation=huge),
+        lambda: supremum.asarray(huge, dtype=huge),
+        lambda: supremum.use_rules(huge),
+        lambda: Policy(huge),
+        lambda: DynamicLossScale(huge),
+        lambda: autocast(lambda x: x, huge),
+        lambda: nn.Dense(huge),
+        lambda: nn.Dense(2, dtype=huge),
+        lambda: Adam(huge),
+        lambda: load_arrays(huge),
+        lambda: save_arrays("/dev/null", huge),
+    ]
+    messages = []
+    for ask in asked:
+        try:
+            ask()
+        except Exception as error:
+            messages.append(str(error))
+    assert len(messages) > 6
+    assert max(map(len, messages)) < 2500

@@ -72,6 +72,7 @@ def check_as_before(kind, shared):
     assert set(shared.traces[traced:]) <= set(kind.values)
 
 
+@pytest.mark.one_in(2)
 @every_kind
 @pytest.mark.parametrize("nested", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_tasks_that_take_turns_in_any_order_leave_everything_as_it_was(kind, nested):
@@ -102,6 +103,7 @@ def test_tasks_that_take_turns_in_any_order_leave_everything_as_it_was(kind, nes
     check_as_before(kind, shared)
 
 
+@pytest.mark.one_in(2)
 @every_kind
 def test_coroutine_functions_that_are_decorated_are_right_at_every_step(kind):
     shared = Probe(kind)

@@ -34,6 +34,7 @@ FINITE = {
     "_is_known": "formats",
     "_load": "the names of our rule sets",
     "_made": "libraries",
+    "_of_kind": "the classes of errors that libraries raise",
     "_range": "formats",
     "_resource": "our own files",
     "in_library": "the names of functions that we try",
@@ -66,6 +67,7 @@ def test_functions_that_remember_everything_have_few_things_to_remember():
     assert unbounded == FINITE.keys()
 
 
+@pytest.mark.slow
 def test_what_modules_fill_is_known():
     """Whatever joins them is found by being empty at first: a table that is kept is a bounded or a weak one."""
     code = "import test_caches; print(*test_caches.filled_later(), sep='\\n')"

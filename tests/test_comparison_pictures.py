@@ -25,7 +25,8 @@ def _marks(cells):
     return {pair: cell.attributes["data-mark"] for pair, cell in cells.items() if "data-mark" in cell.attributes}
 
 
-@pytest.mark.one_in(8)
+@pytest.mark.in_turns(3)
+@pytest.mark.one_in(32)
 @pytest.mark.parametrize("first", HOMES)
 def test_the_marked_cells_of_both_tables_are_those_that_differ(first):
     for second in HOMES:

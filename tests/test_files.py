@@ -15,6 +15,7 @@ def names(folder):
     return sorted(file.name for file in folder.iterdir())
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", ["a.txt", "a", "a.b.txt", ".a", "a.partial-abcdefgh.txt", "ä b\n.t"])
 def test_what_a_killed_writer_left_is_removed_by_the_next_one(tmp_path, name):
     script = "import os,sys,pathlib,supremum.files as f\nwith f.whole_file(pathlib.Path(sys.argv[1])) as t: os._exit(9)"

@@ -29,6 +29,7 @@ def test_numpy_arrays_with_and_without_dimensions(rules):
         assert _said(result_type, a, b, rules=rules) == _said(lambda *o: explain(*o, rules=rules).dtype, a, b)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("rules", ["jax", "numpy", "torch", "tf-rfc-all"])
 def test_jax_arrays_weak_and_strong(rules):
     arrays = [

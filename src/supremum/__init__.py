@@ -11,7 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from supremum.decisions import Decision, PromotionError, ScalarOverflowError
-from supremum.errors import OperandError, SupremumError, UnknownDtypeError, UnknownNameError
+from supremum.errors import OperandError, SupremumError, UnknownDtypeError, UnknownNameError, shown
 from supremum.promotion import can_promote, explain, promote_types, result_type
 from supremum.rules import RuleSet, get_rules, set_default_rules, use_rules
 
@@ -65,7 +65,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"supremum.{name}")
     if name in _OF_ARRAYS:
         return getattr(importlib.import_module("supremum.arrays"), name)
-    raise AttributeError(f"module 'supremum' has no attribute {name!r}")
+    raise AttributeError(f"module 'supremum' has no attribute {shown(name)}")
 
 
 def __dir__() -> list[str]:

@@ -20,7 +20,7 @@ from functools import partial, wraps
 from types import coroutine
 from typing import Any, Generic, ParamSpec, Self, TypeVar
 
-from supremum.errors import ScopeError
+from supremum.errors import OperandError, ScopeError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -212,7 +212,7 @@ def calls_within(
         run: awaits a coroutine in the block.
 
     Raises:
-        TypeError: for a generator function, whose body runs after the call.
+        OperandError: for a generator function, whose body runs after the call.
     """
     if inspect.iscoroutinefunction(function):
 
@@ -224,7 +224,7 @@ def calls_within(
 
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         name = function.__qualname__
-        raise TypeError(f"{scope} cannot decorate the generator {name}: write `with {scope}(...):` inside it")
+        raise OperandError(f"{scope} cannot decorate the generator {name}: write `with {scope}(...):` inside it")
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from supremum.decisions import Decision, letter
-from supremum.errors import ArgumentError
+from supremum.errors import ArgumentError, shown
 from supremum.formats import CATEGORIES, as_format
 from supremum.lattice import counterexamples
 from supremum.operands import as_operand
@@ -226,7 +226,7 @@ def refuse_namesakes(*rule_sets: RuleSet) -> None:
     named: dict[str, RuleSet] = {}
     for rules in rule_sets:
         if named.setdefault(rules.name, rules) != rules:
-            raise ArgumentError(f"two rule sets are called {rules.name!r}: give one of them another name")
+            raise ArgumentError(f"two rule sets are called {shown(rules.name)}: give one of them another name")
 
 
 @dataclass(frozen=True, slots=True)

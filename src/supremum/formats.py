@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, cast
 import ml_dtypes
 import numpy as np
 
-from supremum.errors import UnknownDtypeError
+from supremum.errors import UnknownDtypeError, shown
 
 DType: TypeAlias = np.dtype[Any]
 """A NumPy dtype, of any format."""
@@ -316,8 +316,8 @@ def as_format(dtype: Any) -> Format:
         return dtype
     found = _format_of_name(dtype) if isinstance(dtype, str) else _format_of_object(dtype)
     if found is None:
-        shown = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", None) or str(dtype)
-        raise UnknownDtypeError("dtype", shown, format_names())
+        named = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", None)
+        raise UnknownDtypeError("dtype", named if isinstance(named, str) else shown(dtype), format_names())
     return found
 
 

@@ -15,7 +15,7 @@ import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 from jax.extend.core import primitives as _primitives
 
-from supremum.errors import UnsupportedJaxError
+from supremum.errors import UnsupportedJaxError, shown
 
 # JAX's annotations are those of one version; this file reads several.
 _jax: Any = jax
@@ -38,7 +38,7 @@ class _Primitives:
         except AttributeError:
             if not name.endswith("_p"):  # what Python and its tools ask of any object
                 raise
-            raise _unsupported(f"there is no primitive {name.removesuffix('_p')!r}") from None
+            raise _unsupported(f"there is no primitive {shown(name.removesuffix('_p'))}") from None
 
 
 primitives = _Primitives()
@@ -74,7 +74,9 @@ def parameter(equation: JaxprEqn, name: str) -> Any:
         return equation.params[name]
     except KeyError:
         known = ", ".join(equation.params) or "none"
-        raise _unsupported(f"{equation.primitive.name!r} has no parameter {name!r} (it has: {known})") from None
+        raise _unsupported(
+            f"{shown(equation.primitive.name)} has no parameter {shown(name)} (it has: {known})"
+        ) from None
 
 
 def _unsupported(what: str) -> UnsupportedJaxError:

@@ -89,6 +89,7 @@ def test_rules_of_jax_in_32_bits_assign_to_arrays_of_numpy_of_either_width():
 # What is kept and what is refused
 
 
+@pytest.mark.one_in(2)
 @every_library
 @pytest.mark.parametrize("rules", ["numpy", "torch"])
 def test_a_wider_result_is_stored_in_a_narrower_array_of_its_kind(rules, library):

@@ -54,7 +54,7 @@ def _theirs(name, *operands):
     return str(result.dtype), result.weak_type and result.dtype != bool
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("name", [*BINARY, *UNARY])
 def test_every_pair_traced_and_eager(name):
     arrays = {each: jnp.ones((1,), each) for each in (*WIDE, *NARROW)}

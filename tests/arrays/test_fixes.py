@@ -79,6 +79,7 @@ def test_over_all_turns_every_operation_meets_every_format_on_either_side():
 
 # Refusals are of kinds: operations that take and give the same categories, formats of a category that are of NumPy or
 # not, and wide or not. Each kind is asked of each rule set on each library, in turn by each of those that are of it.
+@pytest.mark.in_turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("rules", RULE_SETS)
@@ -87,6 +88,7 @@ def test_fixes_of_every_kind_of_refusal_work_on_arrays(rules, library):
     assert number["refused"] + number["lacking"] > 50
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("rules", RULE_SETS)
@@ -109,6 +111,7 @@ BEYOND_32_BITS_OF_JAX = BEYOND_32_BITS | {
 FEW = ("subtract", "pow", "negative", "logical_and", "less")
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.parametrize("library", mostly_slow(LIBRARIES, "numpy"))
 @pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "jax-x32"))
 def test_fixes_of_common_formats_work(rules, library):
@@ -224,6 +227,8 @@ def test_fixes_of_three_operands_work(library):
             question(*(_typed(written[x], **bound) if x in written else bound[x] for x in bound))
 
 
+@pytest.mark.in_turns(3)
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("library", mostly_slow(("numpy", "jax", "torch"), "numpy"))
 @pytest.mark.parametrize("rules", ["numpy", "torch", "tf-rfc-safe", "jax-x32"])
 def test_fixes_of_assignments_work(rules, library):

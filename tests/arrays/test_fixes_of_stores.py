@@ -119,6 +119,8 @@ def _has_none(rules, name, operands, into, *, is_first, storing=None):
     return rules.name.startswith("tf-rfc") and any(each.category == "complex" for each in given)  # nor from arrays
 
 
+@pytest.mark.in_turns(3)
+@pytest.mark.one_in(4)
 @_libraries("numpy")
 @pytest.mark.parametrize("rules", mostly_slow(RULES, "numpy", "tf-rfc-safe"))
 @pytest.mark.parametrize("holder", [wrap, Variable])
@@ -142,6 +144,8 @@ def test_fixes_of_operators_that_assign_work(holder, rules, library):
     assert without == []
 
 
+@pytest.mark.in_turns(3)
+@pytest.mark.one_in(2)
 @_libraries("numpy")
 @pytest.mark.parametrize("rules", mostly_slow(RULES, "numpy", "tf-rfc-safe"))
 def test_fixes_of_functions_that_write_into_an_array_work(rules, library):

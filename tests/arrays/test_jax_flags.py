@@ -86,6 +86,7 @@ def test_numpy_arrays_beside_those_of_jax_follow_jaxs_flags():
                 assert _said(_ours("add"), a, b) == _said(jnp.add, a, b), (combination, narrow, wide)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("explicit", ["warn", "allow"])
 def test_strict_rules_work_with_x64_off(explicit):
     for x64, width in ((False, "32"), (True, "64"), (False, "32")):

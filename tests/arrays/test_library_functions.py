@@ -61,6 +61,7 @@ def _leaves(value):
     return [leaf for part in value for leaf in _leaves(part)] if isinstance(value, list) else [value]
 
 
+@pytest.mark.one_in(2)
 def test_the_rest_is_the_librarys_own(xp):
     x = xp.asarray([[4.0, 1.0], [2.0, 3.0]], dtype="float32")
     theirs = x.backend.xp

@@ -114,6 +114,7 @@ def _check_pairs(xp, name, rules, step):
     assert computed > accepted / 2 > 1 / 2
 
 
+@pytest.mark.one_in(2)
 def test_what_is_searched_solved_and_clipped_is_brought_together(xp):
     # 0.1 as float16 lies below 0.1 as float64: only in the dtype they meet in is that seen.
     halves = xp.asarray([0.0, 0.1], dtype="float16")
@@ -186,6 +187,7 @@ DEFAULTS = {  # float, integer and complex
 }
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("rules", DEFAULTS)
 def test_without_a_dtype_arrays_have_the_rules_default(xp, rules):
     with use_rules(rules):
@@ -330,7 +332,7 @@ def test_a_namespace_looks_like_a_module(xp):
         _ = xp.conact
     assert not hasattr(xp, "complex32") or name != "jax"
     assert not hasattr(xp.linalg, "zeros")
-    with pytest.raises(ArgumentError, match=r"2021\.12, 2022\.12"):
+    with pytest.raises(UnknownNameError, match=r"2021\.12, 2022\.12"):
         xp.ones(1).__array_namespace__(api_version="1999.12")
     with pytest.raises(UnknownNameError, match="did you mean 'numpy'"):
         namespace("nunpy")

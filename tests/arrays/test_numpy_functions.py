@@ -117,6 +117,7 @@ ON_JAX = ("sum", "std", "where", "concatenate", "take", "dot", "linalg.solve", "
 ROUTED = {"numpy": routing.ROUTES, "jax": ON_JAX, "torch": routing.ROUTES.keys() - {"unique_all"}}  # which torch lacks
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_routed_function_gives_what_numpy_gives(name):
     with library(name) as xp, use_rules("numpy"):

@@ -104,6 +104,8 @@ def test_every_rule_set_is_asked_about_every_format():
             assert rules in STANDING_IN or not any(rule_set.decide(each, (seen, seen)) for each in BINARY)
 
 
+@pytest.mark.one_in(2)
+@pytest.mark.in_turns(3)
 @pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "jax-strict-x64", "tf-rfc-safe"))
 def test_every_pair_of_arrays(rules):
     known = _only(ARRAYS, _known(rules))
@@ -123,6 +125,8 @@ def test_every_pair_with_0d_arrays(rules):
     assert cells.number["given"] > 3000
 
 
+@pytest.mark.one_in(2)
+@pytest.mark.in_turns(3)
 @pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "jax-strict-x64", "tf-rfc-safe"))
 def test_python_numbers_and_weak_arrays_on_either_side(rules):
     known = _only(ARRAYS, _known(rules))
@@ -152,6 +156,7 @@ def test_a_number_that_no_float_holds_overflows(rules):
             _ = ARRAYS[name] + number
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "jax-x32", "paddle", "tf-off"))
 def test_results_of_0d_arrays_are_0d_arrays(rules):
     """NumPy makes scalars of them, which another rule set may see otherwise: of each decision one is asked."""

@@ -73,6 +73,8 @@ def _known(rules):
     return {name: array for name, array in ARRAYS.items() if explain(name, name, rules=rules)}
 
 
+@pytest.mark.in_turns(3)
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "torch", "tf-rfc-safe"))
 def test_every_pair_of_tensors(rules):
     known = _known(rules)
@@ -91,6 +93,7 @@ def test_every_pair_with_0d_tensors(rules):
     assert cells.number["given"] > 3000
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "torch", "paddle"))
 def test_python_numbers_on_either_side(rules):
     others, arithmetic = {"2": 2, "2.5": 2.5, "2j": 2j}, [name for name in BINARY if name != "pow"]
@@ -104,6 +107,7 @@ def test_python_numbers_on_either_side(rules):
     _asked(rules, ("pow",), [(known, beyond), (MORE_NUMBERS, known)])
 
 
+@pytest.mark.slow
 def test_what_torch_lacks():
     missing = {}
     for rules, name in itertools.product(RULE_SETS, (*BINARY, *UNARY)):
@@ -166,6 +170,7 @@ def test_scalars_and_0d_tensors_on_the_left():
         assert (torch.ones((), dtype=torch.float64) + a).dtype == "float64"
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("rules", RULES)
 def test_assigning_to_tensors_keeps_their_dtype_or_raises(rules):
     wrong, kept, refused = [], 0, 0

@@ -116,7 +116,7 @@ def test_sums_of_16_bits_are_accumulated_as_the_rules_say():
         assert explain("float16", operation="sum").casts[0].target == np.float16
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_eager_and_jitted_agree(name):
     for rules, dtype in itertools.product(("jax-x32", "torch", "tf-off"), ("int8", "float16", "bool")):
@@ -213,6 +213,7 @@ def _concat(module, a, b):
 
 
 # A chain of JAX compiles a program for each shape and dtype that it meets.
+@pytest.mark.in_turns(3)
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize(
     ("framework", "rules", "x64"),

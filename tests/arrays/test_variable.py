@@ -62,7 +62,7 @@ def _added_by_jax(array, argument):
     return jax.eval_shape(lambda array: _in_place(array, argument), array)
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(20)
 @pytest.mark.parametrize(
     ("library", "way", "mode"),
     [

@@ -121,7 +121,7 @@ def test_errors_of_the_program_are_its_own(run):
     assert "incompatible shapes" in result.stderr
     assert 'mixing.py", line 10, in wrong' in result.stderr
     result = run("ends.py")
-    assert (result.exit_code, result.stderr) == (1, "supremum: the script ended with 3\n")
+    assert (result.exit_code, result.stderr) == (1, "supremum: the program called sys.exit(3)\n")
 
 
 @pytest.mark.parametrize(

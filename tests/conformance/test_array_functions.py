@@ -103,6 +103,7 @@ def test_every_cell_of_the_installed_torch():
     _accumulates("torch", accumulates)
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("rules", judge.JAX_FLAGS)
 def test_every_cell_of_the_installed_jax(rules):
@@ -113,6 +114,7 @@ def test_every_cell_of_the_installed_jax(rules):
     _accumulates(rules, accumulates)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("rules", judge.JAX_FLAGS)
 def test_reductions_of_the_installed_jax(rules):
     asked, compared = judge.jax_asked(rules), 0
@@ -181,6 +183,7 @@ def test_numpy_arrays_beside_tensors(rules):
     assert different == FOREIGN[rules]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("rules", RULE_SETS)
 @pytest.mark.parametrize("operation", [*REDUCTIONS, *WHOLE])
 def test_every_rule_set_answers_with_a_reason_and_a_fix(rules, operation):

@@ -44,6 +44,7 @@ def _cells(name, change, names):
     return {(name, into, value): _stores(change, into, value) for into, value in itertools.product(held, values)}
 
 
+@pytest.mark.one_in(2)
 @either_width
 @pytest.mark.parametrize("name", mostly_slow(["assign", "add", "multiply", "minimum", "maximum"], "assign"))
 def test_changed_copies(name, x64):
@@ -55,6 +56,7 @@ def test_changed_copies(name, x64):
         check(rules, "at", _cells(name, lambda *operands: jax.eval_shape(change, *operands), CLASSIC))
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.slow
 @either_width
 @pytest.mark.parametrize("name", ["assign", "add"])

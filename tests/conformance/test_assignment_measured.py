@@ -36,6 +36,7 @@ def _cells(document, part, form):
     return cells
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("form", ["in_place", "item"])
 def test_numpy_before_nep_50(form):
     document = _document("numpy-legacy")

@@ -37,7 +37,7 @@ ONE_WAY = {
 }
 
 
-@pytest.mark.one_in(8)
+@pytest.mark.one_in(32)
 @every_rule_set
 def test_pairs_commute(rules):
     rule_set, one_way = get_rules(rules), {}
@@ -121,7 +121,7 @@ def test_every_format_of_ml_dtypes_is_known():
     assert {as_operand(scalar) for scalar in scalars} < set(TYPES.values())
 
 
-@pytest.mark.one_in(9)
+@pytest.mark.one_in(18)
 @every_rule_set
 def test_every_decision_has_a_reason_and_prints(rules):
     rule_set = get_rules(rules)
@@ -174,6 +174,7 @@ WITHOUT_FIX = {
 }
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.slow
 @every_rule_set
 def test_every_fix_is_executed_and_accepted_by_the_rules(rules):
@@ -261,7 +262,7 @@ def test_deciding_twice_gives_the_identical_verdict(rules):
         assert first.verdict is explain(a, b, operation=operation, rules=rules).verdict
 
 
-@pytest.mark.one_in(8)
+@pytest.mark.one_in(32)
 @every_rule_set
 def test_explaining_changes_nothing(rules):
     arrays = [np.ones((2,), row.dtype) for row in FORMATS]

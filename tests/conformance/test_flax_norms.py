@@ -99,6 +99,7 @@ ULPS = 8
 """Both gradients are up to 5 ulp from the one in twice the precision: two large terms nearly cancel in them."""
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.slow
 @every_norm
 def test_outputs_gradients_and_dtypes_are_flaxes(name):

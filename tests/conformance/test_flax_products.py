@@ -107,6 +107,7 @@ GRADIENTS_OVER_ALL_CELLS = ("dense",)
 EQUAL = [cell for cell in FOLLOWED if cell.inputs == cell.params and cell.asked is None]
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRS)
 def test_outputs_gradients_and_dtypes_are_those_of_flax(name):
@@ -248,6 +249,7 @@ def test_pooling_has_the_dtype_and_values_of_flax(name, dtype):
         np.testing.assert_allclose(np.asarray(got, "float64"), np.asarray(want, "float64"), rtol=rtol, atol=rtol)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64"])
 def test_dropout_has_the_dtype_of_flax(dtype):
     with jax.enable_x64(True):

@@ -111,6 +111,7 @@ SLOPED = [
 """Where gradients are compared too, in all ways in which dtypes meet; `make conformance` does it in all cells."""
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.slow
 @every_type
 def test_states_and_dtypes_are_flaxes(name):
@@ -183,6 +184,7 @@ def test_sequences_are_flaxes(name, lengths, options):
     assert not got[~counts].any()
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.slow
 @every_type
 @pytest.mark.parametrize("cell", [*SLOPED[:2], *SLOPED[3:], Cell("float32", "float32", "bfloat16")], ids=str)

@@ -26,6 +26,7 @@ def _explicit_dtypes():
     jax.config.update("jax_explicit_x64_dtypes", before)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_pair(name):
     values = {each: jnp.ones((1,), each) for each in STRONG} | {"1": 1, "1.0": 1.0, "1j": 1j}

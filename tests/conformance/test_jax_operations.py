@@ -110,7 +110,7 @@ def _cells(name, x64):
     return cells
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(16)
 @pytest.mark.parametrize("name", ASKED)
 def test_every_call_of_the_installed_jax(name):
     rows = [row for row in LISTED if name in row.operations.split()]
@@ -157,6 +157,7 @@ def _values():
     return {name: jnp.ones(2, name) for name in DOZEN} | NUMBERS
 
 
+@pytest.mark.one_in(2)
 @either_width
 def test_jax_says_the_same_with_and_without_its_own_jit(x64):
     """Of every operation: neighbouring dtypes, numbers beside dtypes, numbers alone."""
@@ -194,6 +195,7 @@ def test_real_eager_calls(name, x64):
     assert different == {}
 
 
+@pytest.mark.one_in(4)
 @either_width
 @pytest.mark.parametrize("name", ["add", "divide", "pow", "equal"])
 def test_real_jitted_calls(name, x64):
@@ -250,7 +252,7 @@ def test_every_pair_of_strict_jax(operation, width):
     assert sum(answer != REFUSED for answer in ours.values()) > len(FORMAT_NAMES)
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @every_width
 @pytest.mark.parametrize("name", ["add", "divide", "equal", "maximum", "pow", "where"])
 def test_every_pair_of_arrays_and_numbers_under_strict_jax(name, width):
@@ -302,6 +304,7 @@ def test_numpy_arrays_beside_jax_arrays_under_strict_jax():
                 assert _we_say("add", a, b, rules=rules) == _jax_says(jnp.add, a, b), (width, left, right)
 
 
+@pytest.mark.one_in(4)
 @every_width
 def test_every_call_of_one_operand_under_strict_jax(width):
     names = [name for name in ASKED if OPERATIONS[name].arity == 1]
@@ -382,6 +385,7 @@ def test_overflow_is_both_errors(rules, value):
         jnp.add(jnp.zeros(2, "int8"), value)
 
 
+@pytest.mark.one_in(2)
 @either_width
 def test_numbers_that_wrap_are_accepted_and_told(x64):
     with jax.enable_x64(x64):

@@ -108,6 +108,7 @@ def test_the_oracles_are_whole():
     assert sum(map(len, PAGE["scalars"].values())) == 48
 
 
+@pytest.mark.slow
 def test_every_cell_but_the_departures():
     compared, unmeasured, covered, unexplained = (collections.Counter() for _ in range(4))
     for key, cell in itertools.chain(measured_cells(), static_cells(), page_cells()):

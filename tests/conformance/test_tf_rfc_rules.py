@@ -230,6 +230,7 @@ def _edges(checked, kind):
     return [int(info.min), int(info.max), 0], [int(info.min) - 1, int(info.max) + 1, 10**400, -(10**400)]
 
 
+@pytest.mark.one_in(2)
 @every_mode
 def test_python_numbers_have_to_be_in_range_of_the_dtype_of_every_cell(mode):
     cells = [(pair, cell) for pair, cell in CELLS[mode].items() if "range_check" in cell]
@@ -284,6 +285,7 @@ def test_division_checks_the_dtype_the_operands_meet_in_before_it_makes_a_float(
         _ = explain("int8", 1000, operation="divide", rules=TF_RFC_ALL).dtype
 
 
+@pytest.mark.one_in(2)
 @every_mode
 def test_verdicts_are_cached_by_interval_and_never_by_value(mode):
     def verdict(*operands):
@@ -301,6 +303,7 @@ def test_verdicts_are_cached_by_interval_and_never_by_value(mode):
 # --- other operations
 
 
+@pytest.mark.one_in(2)
 @every_mode
 def test_every_binary_operation_follows_the_same_table(mode):
     wider = {"add", "subtract", "multiply", "pow", "remainder"}
@@ -356,7 +359,7 @@ def _after_fix(decision, operands):
     return list((named | typed).values())
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(10)
 @every_mode
 @pytest.mark.parametrize("operation", ["add", "divide"])
 def test_the_fix_of_every_refused_pair_works_when_typed_in(mode, operation):

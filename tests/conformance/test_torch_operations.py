@@ -54,13 +54,13 @@ def _different(name, default):
     return different
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", judge.ASKED)
 def test_every_call_of_the_installed_torch(name):
     assert _different(name, "float32") == {}
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("default", [name for name in judge.DEFAULTS if name != "float32"])
 @pytest.mark.parametrize("name", FOLLOWS_DEFAULT)
 def test_calls_that_follow_another_default_dtype(name, default):

@@ -42,6 +42,7 @@ def test_promote_types_of_every_pair():
     assert sum(name != judge.REFUSED for name in theirs.values()) == 231
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("default", judge.DEFAULTS)
 def test_result_type_of_every_pair(default):
     """Tensors with dimensions and without, and Python numbers."""

@@ -114,7 +114,7 @@ def _measured(framework, mode=None):
     return answers
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(16)
 @_of("keras", "paddle", "tf-off", "tf-all", "tf-safe", "numpy-legacy")
 def test_the_measured_framework_does_so(rules, surprise):
     family, _, mode = rules.partition("-")

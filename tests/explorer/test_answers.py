@@ -51,6 +51,7 @@ def account(decision):
     return "refused" if decision.result is None else str(decision.result)
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.parametrize("rules", RULES)
 def test_any_two_operands_are_answered_as_the_rule_set_does(open_page, rules):
     texts = (*NAMED, *NUMBERS)
@@ -72,6 +73,7 @@ def test_answers_are_those_of_result_type(open_page):
             assert answer == "refused"
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.parametrize("rules", RULES)
 def test_operators_are_answered_as_the_rule_set_does(open_page, rules):
     chosen, page = random.Random(rules), open_page()
@@ -94,6 +96,7 @@ def test_other_operations_are_answered_for_arrays_and_kinds(open_page):
         assert answers == list(map(account, decisions)), rules
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.parametrize("rules", RULES)
 def test_explanations_of_operations_are_the_decisions_own_but_for_the_fix(open_page, rules):
     chosen = random.Random(rules)
@@ -107,6 +110,7 @@ def test_explanations_of_operations_are_the_decisions_own_but_for_the_fix(open_p
         assert told == "\n".join(map("\t".join, rows)), (operation, pair)
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.parametrize("rules", RULES)
 def test_explanations_are_the_decisions_own(open_page, rules):
     chosen = random.Random(rules)

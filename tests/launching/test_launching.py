@@ -96,6 +96,7 @@ def test_each_process_is_told_its_place_and_gets_the_arguments(script):
     assert sorted(done.stderr.splitlines()) == [f"[{number}] to the other stream" for number in range(3)]
 
 
+@pytest.mark.slow
 def test_prefixes_have_colours_where_they_are_seen(script):
     path = script("print('x')")
     assert "\x1b" not in run(path).stdout
@@ -166,6 +167,7 @@ def test_a_killed_process_that_is_seen_after_those_that_lost_it_is_named(script)
     assert ended.message.startswith("process 1 of 2 was ended by SIGKILL ")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "deaf", ["signal.signal(signal.SIGTERM, signal.SIG_IGN)", "os.kill(os.getpid(), signal.SIGSTOP)"]
 )
@@ -206,6 +208,7 @@ def started_family(path):
     return running, pids
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_asking_the_launcher_to_stop_ends_everything(script, number, exit_code):
     running, pids = started_family(script(FAMILY))
@@ -225,6 +228,7 @@ def test_whole_families_end_with_a_launcher_that_is_killed(script):
     running.communicate(timeout=HARD_TIMEOUT)
 
 
+@pytest.mark.slow
 def test_a_launcher_that_is_killed_while_it_starts_leaves_nothing(script):
     """Whenever it comes: there is no moment in which nobody watches a process."""
     path = script(FAMILY)
@@ -257,6 +261,7 @@ def test_what_has_ended_is_not_killed_later(script):
     assert guards_of(os.getpid()) == []
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_without_its_guard(script):
     running = subprocess.Popen(
         [*LAUNCH, "-n", "2", str(script("print('up', flush=True)\ntime.sleep(2)\nprint('done')"))],
@@ -270,6 +275,7 @@ def test_a_run_goes_on_without_its_guard(script):
     assert running.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_port_in_use_is_named(script):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -327,6 +333,7 @@ def test_several_machines_share_the_ids(script):
     assert sorted(lines) == [(number, 1, f"{number} 4 10.0.0.1:1234") for number in (2, 3)]
 
 
+@pytest.mark.slow
 def test_jax_leaves_sigterm_alone_unless_asked(script):
     path = script("print(os.environ['JAX_ENABLE_PREEMPTION_SERVICE'])")
     assert run(path).stdout == "[0] 0\n"
@@ -337,8 +344,8 @@ def test_jax_leaves_sigterm_alone_unless_asked(script):
     ("args", "message"),
     [
         (["none.py"], "there is no file 'none.py': give the path of a Python script"),
-        (["-n", "0", __file__], "0 processes: expected at least 1"),
-        (["--devices-per-process", "0", __file__], "0 devices per process: expected at least 1"),
+        (["-n", "0", __file__], "0 processes: expected from 1 to 1,024"),
+        (["--devices-per-process", "0", __file__], "0 devices per process: expected from 1 to 1,024"),
         (["--heartbeat", "9", __file__], "heartbeat=9: expected a whole number of seconds from 10 to 30"),
         (["--heartbeat", "31", __file__], "heartbeat=31: expected"),
         (["--timeout", "0", __file__], "timeout of 0 s: expected more than 0"),

@@ -123,6 +123,7 @@ def test_float64_stays_where_x64_is_on():
         assert on_replicas(reduced("float64"), 2)(third.astype("float32")).dtype == "float32"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("jitted", [False, True])
 def test_it_runs_eagerly_under_strict_promotion_and_where_nothing_is_tracked(jitted):
     parts = drawn(2, 3)
@@ -354,6 +355,7 @@ def test_varying_lets_every_replica_differentiate_for_itself():
     np.testing.assert_array_equal(on_replicas(local, 4)(parts), parts)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("check_vma", [True, False])
 def test_varying_changes_nothing_where_nothing_is_tracked(check_vma):
     mapped = jax.vmap(lambda x: varying(x, "data") * bound_axes("data").size, axis_name="data")

@@ -59,6 +59,7 @@ def _by_flax(run, directory):
     return serialization.from_bytes(START, serialization.to_bytes(run))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("save", [_by_state_dict, _by_orbax, _by_flax])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 def test_a_resumed_run_goes_on_as_if_nothing_had_been(save, tmp_path):

@@ -178,6 +178,7 @@ def test_it_runs_under_strict_promotion_and_without_a_retrace(on_overflow):
     assert step._cache_size() == 1
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("on_overflow", ["skip", "retry"])
 def test_it_can_be_mapped_over(on_overflow):
     scale = DynamicLossScale(2.0**15)

@@ -24,7 +24,7 @@ SETTINGS = [
 HIGHEST = [1024, 4, 4, 0, 64, 64, 1, 1024, 0, 0, 0, 32, 8, 8, 8, 2, 1, 512]
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(10)
 @pytest.mark.parametrize(("settings", "max_retries"), SETTINGS, ids=str)
 def test_every_trajectory_is_the_reference(settings, max_retries):
     names = {"period": "increment_period"}

@@ -25,7 +25,7 @@ from supremum.nn.rnn import RNN
 
 
 class TestBidirectional:
-    @pytest.mark.one_in(4)
+    @pytest.mark.one_in(16)
     @every_cell
     @pytest.mark.parametrize("merge", ["concat", "sum", "mul", "ave", None])
     def test_outputs_are_merged(self, name, merge):

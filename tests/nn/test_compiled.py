@@ -136,7 +136,7 @@ NETWORKS = {
 }
 
 
-@pytest.mark.one_in(11)
+@pytest.mark.one_in(44)
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("count", [lowered, operations], ids=["traced", "optimised"])
 @pytest.mark.parametrize(

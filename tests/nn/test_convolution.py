@@ -77,7 +77,7 @@ def options_of(options, count):
     return each("strides"), pads, each("input_dilation"), each("kernel_dilation"), options.get("groups", 1)
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(10)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "complex64"])
 def test_conv_is_what_its_definition_says(name, dtype):
@@ -128,7 +128,7 @@ def test_causal_outputs_do_not_depend_on_later_inputs():
     np.testing.assert_array_equal(reached, [[j <= i and (i - j) in (0, 2, 4) for j in range(6)] for i in range(6)])
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", CASES)
 def test_gradients_of_complex_convolutions(name):
     """Held against a linear system: the gradient of |conv(x, k)|^2 follows from the outputs for unit vectors."""
@@ -177,7 +177,7 @@ def test_products_stay_in_the_compute_dtype_forward_and_backward(dtype, form, pa
     assert {str(v.aval.dtype) for e in products for v in (*e.invars, *e.outvars)} == {dtype}
 
 
-@pytest.mark.one_in(11)
+@pytest.mark.one_in(22)
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("window", [1, 2, 3, 4, 6])
 @pytest.mark.parametrize("padding", ["SAME", "VALID", "CIRCULAR"])
@@ -209,7 +209,7 @@ def test_conv_transpose_is_a_convolution_of_spread_inputs(name, dtype):
     np.testing.assert_allclose(wide(got), want, atol=2 * as_format(dtype).eps * np.abs(want).max())
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("window", [1, 2, 3, 5, 9])
 @pytest.mark.parametrize("transposed", [False, True])
@@ -326,7 +326,7 @@ LAYERS = {
 }
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(16)
 @pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
 def test_layers(name, policy):
@@ -343,6 +343,7 @@ def test_layers(name, policy):
     assert stored.kernel.read_stored().dtype == "bfloat16"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("padding", ["SAME", "VALID", "CIRCULAR"])
 def test_groups_of_a_transposed_convolution_are_transposed_convolutions(transposed, padding):

@@ -196,6 +196,7 @@ def test_a_cache_is_a_pytree_of_three():
 ROW = jnp.ones((2, 1, 4, 5))
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("make", "wrong", "message"),
     [

@@ -96,6 +96,7 @@ def test_mistakes_get_a_clear_error(make, error, message):
         make()
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
 def test_layer(policy):
     x = data(50, 4)

@@ -69,6 +69,7 @@ def test_an_index_outside_gets_no_gradient():
     np.testing.assert_array_equal(gradient, np.eye(5)[:, [4]] * np.ones(2))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("table", ["float16", "bfloat16", "float32", "complex64", "int8"])
 def test_the_dtype_is_the_tables_unless_one_is_named(table):
     rows = data(4, 2).astype(table)
@@ -81,6 +82,7 @@ def test_the_dtype_is_the_tables_unless_one_is_named(table):
     np.testing.assert_array_equal(named, rows[indices].astype(named.dtype))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_gradients_of_a_row_taken_4096_times_round_once(dtype):
     weights = jnp.abs(data(4096, 1, dtype=dtype))
@@ -156,7 +158,7 @@ class LanguageModel(nn.Layer):
         return self.embedding.attend(x)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
 def test_layer(policy, jitted):

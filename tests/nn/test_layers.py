@@ -42,7 +42,7 @@ LAYERS = {
 }
 
 
-@pytest.mark.one_in(7)
+@pytest.mark.one_in(14)
 @pytest.mark.parametrize("name", LAYERS)
 @every_policy
 @either_mode
@@ -91,6 +91,7 @@ def test_values_and_gradients_agree_with_float64(name, policy):
         np.testing.assert_allclose(np.asarray(gradient), np.asarray(want[path]), atol=20 * eps * scale + 4 * eps)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("kind", ["dense", "conv"])
 def test_products_accumulate_in_float32_and_round_once(dtype, kind):

@@ -90,6 +90,7 @@ LAYERS = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers_regularise_their_weights(name):
     layer, shape, want = LAYERS[name]
@@ -118,6 +119,7 @@ class Asking(nn.Layer):
         return x * self.w.value
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16", "float32"])
 def test_weights_are_regularised_by_their_true_values_in_float32_even_inside_call(policy):
     layer = built(Asking(dtype=policy))

@@ -27,6 +27,7 @@ INPUTS = {"l": jnp.ones((5, 3)), "r": jnp.full((5, 3), 2, "float16")}
 
 
 class TestFunctional:
+    @pytest.mark.one_in(2)
     @pytest.mark.parametrize("jitted", [False, True])
     def test_it_runs_the_layers(self, jitted):
         model = two_headed()

@@ -84,6 +84,7 @@ def test_without_a_bias_and_without_a_batch(name):
         assert empty.shape == want(np.zeros((0, *x[1:])), np.zeros(kernel), np.zeros(bias)).shape
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", SIXTEEN)
 def test_sums_of_4096_terms_round_once(dtype):
     x, kernel = (jnp.abs(data(*shape, dtype=dtype, seed=seed)) for seed, shape in enumerate([(3, 4096), (4096, 5)]))
@@ -98,6 +99,7 @@ def test_sums_of_4096_terms_round_once(dtype):
         assert np.abs(wide(got) / want - 1).max() <= 0.51 * as_format(dtype).eps
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", SIXTEEN)
 def test_an_einsum_that_sums_over_one_operand_alone_rounds_once_too(dtype):
     x, kernel = jnp.abs(data(4096, 1, dtype=dtype)), jnp.abs(data(1, 60, dtype=dtype))
@@ -124,7 +126,7 @@ class TestSparse:
         dense_form = data(4, 6, dtype=dtype) * (np.arange(24).reshape(4, 6) % 3 == 0).astype(dtype)
         return dense_form, sparse.BCOO.fromdense(dense_form)
 
-    @pytest.mark.one_in(5)
+    @pytest.mark.one_in(10)
     @pytest.mark.parametrize("asked", [None, "float16", "complex64"])
     @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
     def test_values_and_gradients_are_those_of_dense_inputs(self, asked, jitted):
@@ -142,6 +144,7 @@ class TestSparse:
             assert a.dtype == "float32"
             np.testing.assert_allclose(a, b, rtol=8 * tolerance, atol=8 * tolerance)
 
+    @pytest.mark.one_in(2)
     @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
     def test_through_a_layer(self, policy):
         x, entries = self.inputs()
@@ -249,7 +252,7 @@ LAYERS = {
 }
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(32)
 @pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])

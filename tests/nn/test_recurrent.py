@@ -32,7 +32,7 @@ from supremum.nn.scopes import next_random_key
 
 
 class TestSequences:
-    @pytest.mark.one_in(5)
+    @pytest.mark.one_in(40)
     @every_cell
     @either_mode
     @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
@@ -47,7 +47,7 @@ class TestSequences:
         hidden = jax.tree.leaves(state)[0]
         assert jnp.array_equal(hidden, outputs[:, -1])
 
-    @pytest.mark.one_in(5)
+    @pytest.mark.one_in(10)
     @every_cell
     @pytest.mark.parametrize("unroll", [1, 2])
     def test_directions_and_layouts(self, name, unroll):
@@ -68,6 +68,7 @@ class TestSequences:
         np.testing.assert_allclose(variant(return_sequences=False), forwards[:, -1], **close)
         np.testing.assert_allclose(variant(time_major=True), np.swapaxes(forwards, 0, 1), **close)
 
+    @pytest.mark.one_in(4)
     @every_cell
     def test_any_number_of_batch_axes(self, name):
         layer = rnn(name)
@@ -80,6 +81,7 @@ class TestSequences:
         assert not got[1, 2].any()
         np.testing.assert_allclose(got[1, 0, :4], want[1, 0, :4], rtol=1e-6, atol=1e-6)
 
+    @pytest.mark.one_in(2)
     @every_cell
     def test_a_state_continues_a_sequence(self, name):
         layer, x = rnn(name, return_state=True), data(BATCH, TIME, N)
@@ -174,7 +176,7 @@ class TestPadding:
 
 
 class TestDtypeOfTheState:
-    @pytest.mark.one_in(5)
+    @pytest.mark.one_in(40)
     @every_cell
     @pytest.mark.parametrize(
         ("given", "params", "state", "want"),
@@ -241,6 +243,7 @@ class NoisyCell(RecurrentCell):
 
 
 class TestRandomNumbers:
+    @pytest.mark.one_in(2)
     @either_mode
     def test_they_differ_from_step_to_step_and_repeat_with_the_key(self, jitted):
         layer, x = RNN(NoisyCell()), data(1, 50, 1)
@@ -289,6 +292,7 @@ class TestAssignments:
 
 
 class TestInitialisers:
+    @pytest.mark.one_in(2)
     @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64"])
     def test_states_neither_shrink_nor_grow_gate_by_gate(self, dtype):
         kernel = per_gate(orthogonal, 3)(jax.random.key(0), (8, 24), jnp.dtype(dtype))
@@ -299,6 +303,7 @@ class TestInitialisers:
         assert not np.allclose(parts[0], parts[1])
 
 
+@pytest.mark.one_in(2)
 @every_cell
 @pytest.mark.parametrize("shape", [(0, TIME, N), (BATCH, 0, N)])
 def test_nothing_gives_nothing(name, shape):

@@ -21,7 +21,7 @@ def exact(x, positions, base=10000.0):
     return np.concatenate([turned.real, turned.imag], -1)
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(10)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
 @pytest.mark.parametrize("base", [10000.0, 500.0])

@@ -104,6 +104,7 @@ def test_each_task_draws_from_its_own_random_key_in_any_order():
         nn.scopes.next_random_key()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_layers_and_autocast_are_right_between_tasks_that_wait_in_scopes(dtype):
     layer = nn.Dense(2, dtype=f"mixed_{dtype}")

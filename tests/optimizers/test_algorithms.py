@@ -67,6 +67,7 @@ def by_hand(transformation, values, gradients):
     return jax.lax.scan(step, (values, transformation.init(wide(values))), gradients)[0][0]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
 def test_every_optimizer_is_that_of_optax(dtype):
     tolerance = {"float32": 2e-5, "bfloat16": 1e-2, "float64": 1e-11}[dtype]

@@ -19,6 +19,7 @@ def average_of(optimizer):
     return optimizer if isinstance(optimizer, MovingAverage) else optimizer.inner_optimizer
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("wrap", WRAPS.values(), ids=WRAPS)
 def test_the_average_follows_and_a_skipped_step_leaves_it(wrap):
     optimizer, variables = wrap(0.75), variables_of()

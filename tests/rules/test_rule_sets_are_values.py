@@ -3,6 +3,7 @@
 import copy
 import gc
 import pickle
+import sys
 import threading
 import weakref
 from dataclasses import fields, replace
@@ -14,7 +15,9 @@ import pytest
 
 import supremum
 from slowly import slow
-from supremum import RuleSet, asarray, explain, get_rules, result_type, use_rules
+from supremum import RuleSet, asarray, explain, get_rules, result_type, set_default_rules, use_rules
+from supremum.decisions import Verdict
+from supremum.formats import as_format
 from supremum.rules import TORCH
 from supremum.rules.memory import _KEYS, hashable
 from supremum.rules.registry import HOMES, find_rules
@@ -92,6 +95,73 @@ def test_a_class_of_ones_own_is_another_value():
     assert Loud(**TORCH._values()) != TORCH
 
 
+class Narrow(type(TORCH)):
+    """Rules of one's own that hold what is no field."""
+
+    def __init__(self, most, **held):
+        super().__init__(**held)
+        self.most = most
+
+    def _settle(self, operation, operands):
+        verdict = super()._settle(operation, operands)
+        if verdict.result is not None and as_format(verdict.result.dtype).bits > self.most:
+            return Verdict.refuse(f"more than {self.most} bits")
+        return verdict
+
+
+def narrow(most, name="narrow"):
+    return Narrow(most, **TORCH._values() | {"name": name})
+
+
+def test_what_a_subclass_holds_besides_its_fields_counts():
+    assert narrow(16) == narrow(16) != narrow(32)
+    assert result_type("int16", "int32", rules=narrow(32)) == "int32"
+    assert not explain("int16", "int32", rules=narrow(16))
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda rules: pickle.loads(pickle.dumps(rules))])
+def test_copies_of_a_subclass_are_equal(copied):
+    rules = copied(narrow(16))
+    assert rules == narrow(16)
+    assert rules.most == 16
+    assert not explain("int16", "int32", rules=rules)
+
+
+def test_what_cannot_be_looked_up_is_equal_to_itself_only():
+    rules, other = narrow(np.array(16)), narrow(np.array(32))
+    assert rules == rules != other
+    assert hash(rules) == hash(rules)
+    assert not explain("int16", "int32", rules=rules)
+    assert explain("int16", "int32", rules=other)
+    with use_rules(rules), pytest.raises(supremum.PromotionError, match="more than 16 bits"):
+        _ = asarray(jnp.ones(2, "int16")) + jnp.ones(2, "int32")
+
+
+def test_a_default_that_another_thread_sets_leaves_nothing_under_the_wrong_rules():
+    a, stopped = asarray(np.ones(2, "int8")), threading.Event()
+    expected = {"numpy": "float64", "torch": "float32"}  # of int8 and 2.0
+    before = sys.getswitchinterval()
+
+    def switch():
+        while not stopped.is_set():
+            for name in expected:
+                set_default_rules(name)
+
+    thread = threading.Thread(target=switch)
+    sys.setswitchinterval(1e-6)
+    thread.start()
+    try:
+        assert {str((a * (number + 0.5)).dtype) for number in range(5000)} == set(expected.values())
+    finally:
+        stopped.set()
+        thread.join()
+        sys.setswitchinterval(before)
+        set_default_rules("jax")
+    for name, dtype in expected.items():
+        with use_rules(name):
+            assert {str((a * (number + 0.5)).dtype) for number in range(5000)} == {dtype}
+
+
 def test_what_jax_traced_for_an_equal_rule_set_serves_again():
     traced = []
 
@@ -125,6 +195,7 @@ def test_equal_rule_sets_that_threads_make_together_are_one():
     assert len(set(map(id, found))) == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [500, slow(5000)])
 def test_rule_sets_are_freed(count):
     """After all that keeps something by them: verdicts, fixes, pairs, operators, numbers, and what JAX traced."""

@@ -33,6 +33,7 @@ AROUND = {
 }
 
 
+@pytest.mark.one_in(16)
 @pytest.mark.parametrize("around", AROUND)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_clean_programs_have_casts_of_autocast_alone(name, around):

@@ -89,6 +89,7 @@ OWN = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", OWN)
 def test_what_it_computes_itself_is_the_librarys(poses, name):
     report = casts(lambda x: OWN[name](poses, x))(X)

@@ -31,7 +31,7 @@ def load(path, name, registered):
     return module
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(10)
 @pytest.mark.parametrize("chunk", range(10))
 def test_planted_casts_are_found(chunk, tmp_path):
     for seed in range(chunk, PROGRAMS, 10):

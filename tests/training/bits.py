@@ -6,9 +6,9 @@ import numpy as np
 
 
 def any_bits(row, shape, random):
-    """An array of any bit patterns, NaNs with payloads among them; True and False are the only bits of a bool."""
+    """An array of any bit patterns, NaNs with payloads among them; what a format has no use for in a byte is zero."""
     size = int(np.prod(shape)) * row.dtype.itemsize
-    pattern = random.integers(0, 2 if row.category == "bool" else 256, size, np.uint8)
+    pattern = random.integers(0, 1 << min(row.bits, 8), size, np.uint8)
     return pattern.view(row.dtype).reshape(shape)
 
 

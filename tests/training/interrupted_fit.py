@@ -73,8 +73,10 @@ def reference(steps, most):
 
 
 def where(error):
-    """The innermost function of ours that the interrupt came in."""
+    """The innermost function of ours that the interrupt came in, or the callback that it took the last word from."""
     frames = traceback.extract_tb(error.__traceback__)
+    if any(frame.name == "on_train_end" for frame in frames):
+        return "callbacks"
     ours = [frame for frame in frames if "supremum" in frame.filename and "interrupts" not in frame.filename]
     return f"{pathlib.Path(ours[-1].filename).name}:{ours[-1].name}" if ours else "outside"
 

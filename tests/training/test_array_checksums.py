@@ -13,7 +13,7 @@ from training.spread import mesh_of, spread
 ON_DEVICES = ["bool", "int2", "int4", "uint4", "uint8", "int32", "bfloat16", "float8_e4m3fn", "float32", "complex64"]
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", ON_DEVICES)
 def test_libraries_and_devices_make_no_difference(name):
     array = any_bits(as_format(name), (8, 3), np.random.default_rng(0))

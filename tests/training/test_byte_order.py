@@ -25,6 +25,7 @@ def swapped(array):
     return array.astype(array.dtype.newbyteorder())
 
 
+@pytest.mark.one_in(20)
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16", "infer"])
 @pytest.mark.parametrize("name", CALLS)
 def test_they_are_read(name, policy):
@@ -37,6 +38,7 @@ def test_they_are_read(name, policy):
     np.testing.assert_array_equal(*outputs)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", ["int32", "float16", "int16", "uint8"])
 def test_so_are_other_dtypes(kind):
     model = Sequential([nn.Dense(1, dtype="infer")])

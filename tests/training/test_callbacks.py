@@ -142,12 +142,13 @@ class TestEarlyStopping:
         stopping.on_train_end()
         return stopping.stopped_epoch, values(model)["dense/bias"][0]
 
+    @pytest.mark.one_in(4)
     @pytest.mark.parametrize(
         ("numbers", "options", "stopped", "weights"),
         [
             ([3, 2, 2, 1], {}, 2, 2),
-            ([3, 2, 2, 1, 1, 1], {"patience": 1}, 5, 5),
-            ([3, 2, 2, 1, 1, 1], {"patience": 1, "restore_best_weights": True}, 5, 3),
+            ([3, 2, 2, 1, 1, 1], {"patience": 2}, 5, 5),
+            ([3, 2, 2, 1, 1, 1], {"patience": 2, "restore_best_weights": True}, 5, 3),
             ([1, 2, 3], {"mode": "max"}, None, 2),
             ([1, 2, 3], {"restore_best_weights": True}, 1, 0),
             ([3, 2.5, 2.4], {"min_delta": 0.2}, 2, 2),
@@ -226,6 +227,7 @@ class TestProgress:
             lines[0],
         )
 
+    @pytest.mark.one_in(2)
     @pytest.mark.parametrize("columns", [60, 120])
     def test_a_bar_runs_and_gives_way_to_a_line_with_every_number(self, columns, monkeypatch):
         # A terminal of rich's own, which keeps what was drawn.
@@ -241,6 +243,7 @@ class TestProgress:
         names = ["loss", "accuracy", "loss_scale", "skipped_steps", "val_loss", "val_accuracy"]
         assert re.findall(r"(\w+) [\d.]+(?:  |$)", last[last.index("epoch") :].split(" s  ")[1]) == names
 
+    @pytest.mark.slow
     def test_evaluate_and_predict_say_when_they_are_done(self, capsys):
         model = compiled()
         model.fit(X, Y, verbose=0)
@@ -261,6 +264,7 @@ class TestProgress:
 
 
 class TestHistory:
+    @pytest.mark.slow
     def test_the_picture_has_a_panel_for_each_number_and_one_for_the_scale(self, tmp_path):
         model = compiled("mixed_float16", Adam(0.02))
         history = model.fit(X, Y, epochs=3, validation_data=(X, Y), verbose=0)

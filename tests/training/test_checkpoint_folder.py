@@ -227,3 +227,28 @@ def test_whatever_is_killed_every_file_is_whole(tmp_path):
     assert report["most"] == 1  # the next writer removes what the last one left
     assert latest >= 20
     assert CheckpointFolder(folder).load_latest().step == latest + 1
+
+
+def test_a_renamed_checkpoint_is_not_taken_for_another_step(tmp_path):
+    folder = CheckpointFolder(tmp_path)
+    first, second = (folder.save(Checkpoint({"w": np.full(2, step)}, step=step)) for step in (1, 2))
+    second.rename(folder.path_of(9))
+    with pytest.warns(CheckpointWarning, match="holds step 2, whatever its name says"):
+        assert folder.load_latest().step == 1
+    folder.save(Checkpoint({}, step=3))  # nothing of a later step is there
+    assert folder.path_of(9).exists()
+    assert first.exists()
+
+
+def test_what_others_have_put_there_is_never_removed(tmp_path):
+    folder = CheckpointFolder(tmp_path)
+    theirs = folder.folder / "step-000002.orbax"
+    theirs.mkdir()
+    (theirs / "notes.txt").write_text("mine")
+    notes = folder.folder / "step-000003.safetensors"
+    notes.write_text("mine too")
+    for step in range(10, 20):
+        folder.save(Checkpoint({}, step=step))
+    assert (theirs / "notes.txt").read_text() == "mine"
+    assert notes.read_text() == "mine too"
+    assert len(folder.paths()) == 2 + folder.keep

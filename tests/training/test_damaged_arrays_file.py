@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import tempfile
+import threading
 import zlib
 from pathlib import Path
 
@@ -195,14 +196,21 @@ def test_a_missing_file_is_a_file_not_found_error_with_near_names(path):
         load_arrays(path.parent / "nowhere/at/all")
 
 
-def test_folders_and_pipes_are_refused(path, tmp_path):
+def test_folders_are_refused_and_pipes_are_written_to(path, tmp_path):
     os.mkfifo(path)
     for place, words in [(tmp_path, "is a folder"), (path, "no regular file")]:
         with pytest.raises(CheckpointError, match=words):
             load_arrays(place)
-        with pytest.raises(CheckpointError, match=words):
-            save_arrays(place, {})
+    with pytest.raises(CheckpointError, match="Is a directory"):
+        save_arrays(tmp_path, {})
+    data, arrays = small()
+    read = []
+    reader = threading.Thread(target=lambda: read.append(path.read_bytes()))
+    reader.start()
+    save_arrays(path, arrays, {"k": "v"})
+    reader.join(10)
     assert path.is_fifo()
+    assert read == [data]
 
 
 def test_the_bytes_that_are_checked_are_those_that_are_given(path, monkeypatch):

@@ -80,9 +80,9 @@ class TestArrays:
     @pytest.mark.parametrize(
         ("arguments", "options", "error", "message"),
         [
-            ((x, y[:9]), {}, ArgumentError, r"x \[10\], y \[9\]"),
-            ((x, y, weights[:5]), {}, ArgumentError, r"sample_weight \[5\]"),
-            (({"a": x, "b": x[:3]},), {}, ArgumentError, r"x \[3, 10\]"),
+            ((x, y[:9]), {}, ArgumentError, r"x=float32\[10,2\], y=int32\[9\]"),
+            ((x, y, weights[:5]), {}, ArgumentError, r"sample_weight=float\d+\[5\]"),
+            (({"a": x, "b": x[:3]},), {}, ArgumentError, r"float32\[10,2\], \'b\': float32\[3,2\]"),
             ((x[:0], y[:0]), {}, ArgumentError, "x is empty"),
             ((x,), {"batch_size": 0}, ArgumentError, "batch_size is a whole number of at least 1, not 0"),
             ((x,), {"batch_size": 2.0}, ArgumentError, "not 2.0"),

@@ -34,6 +34,7 @@ def failing():
     return loss
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("saved", ["state", "weights"])
 def test_a_model_whose_step_failed_is_repaired_by_what_was_saved(failing, saved, tmp_path):
     model = training.Sequential([nn.Dense(8), nn.BatchNorm(), nn.Dense(1)])

@@ -85,6 +85,7 @@ class TestLearning:
                 trainable, other = step(trainable, other, x[start : start + 32], y[start : start + 32])
         close(values(model), trainable | other)
 
+    @pytest.mark.one_in(2)
     @pytest.mark.parametrize("steps", [1, 2])
     def test_every_step_is_told_of_however_many_there_are(self, steps, monkeypatch):
         x, y = blobs(13 * 4)
@@ -198,6 +199,7 @@ class TestLossScale:
         assert history.history["accuracy"][-1] > 0.95
         assert int(model.optimizer.iterations) == 80 - history.skipped_steps
 
+    @pytest.mark.one_in(2)
     @pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
     def test_scaling_by_a_power_of_two_changes_no_bit_in_float32(self, policy):
         x, y = blobs(64)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -45,13 +46,39 @@ def test_killed_between_the_two_moves_the_old_one_is_read(folder):
     folder.with_name(".state.partial-folder").mkdir()
     assert readable(folder) == aside
     assert whole_names(folder.parent) >= {folder}
-    remove_leftover_folders(folder.parent, "state")
-    assert names(folder) == [aside.name]
     with whole_folder(folder) as partial:
         assert (readable(folder) / "text").read_text() == "first"
         partial.mkdir()
     assert readable(folder) == folder
     assert names(folder) == ["state"]
+
+
+def test_removing_leftovers_puts_the_old_one_back(folder):
+    write(folder, "first")
+    folder.rename(folder.with_name(".state.replaced-folder"))
+    folder.with_name(".state.partial-folder").mkdir()
+    remove_leftover_folders(folder.parent, "state")
+    assert names(folder) == ["state"]
+    assert (folder / "text").read_text() == "first"
+
+
+def test_a_leftover_is_not_read_once_the_folder_is_deleted(folder):
+    write(folder, "second")
+    folder.with_name(".state.replaced-folder").mkdir()
+    shutil.rmtree(folder)
+    assert readable(folder) == folder
+    assert whole_names(folder.parent) == {folder.with_name(".state.replaced-folder")}
+
+
+def test_a_link_stays_and_what_it_points_to_is_replaced(folder):
+    write(folder, "first")
+    link = folder.parent.parent / "link"
+    link.symlink_to(folder)
+    write(link, "second")
+    assert link.is_symlink()
+    assert (folder / "text").read_text() == "second"
+    assert names(folder) == ["state"]
+    assert names(link) == ["link", "new"]
 
 
 def test_killed_after_the_moves_the_new_one_is_read(folder):

@@ -54,6 +54,7 @@ class Released(training.Callback):
         self.steps.release()
 
 
+@pytest.mark.slow
 def test_a_model_is_read_in_one_thread_while_another_trains_it(model, tmp_path):
     with Training(model) as running:
         for number in range(60):

@@ -90,7 +90,7 @@ def compiled(size):
     return model
 
 
-@pytest.mark.one_in(10)
+@pytest.mark.one_in(20)
 @pytest.mark.parametrize("size", [4, 1])
 @pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
 def test_every_batch_is_trained_evaluated_and_predicted_on(make, size):

@@ -76,6 +76,7 @@ MODELS = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("policy", [*POLICIES, OUT32])
 @pytest.mark.parametrize("name", MODELS)
 def test_ok_softmax_and_cross_entropy_are_fused_automatically(name, policy):
@@ -213,6 +214,7 @@ def test_the_derivative_by_the_probabilities_themselves_does_not_go_to_the_logit
     np.testing.assert_allclose(gradient, [[1 - 1 / p[0, 0], 1]], rtol=1e-5)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_training_steps_see_the_logits_through_functional_call(policy):
     layers = [nn.Dense(3, kernel_initializer=jax.nn.initializers.constant(40.0), dtype=policy)]

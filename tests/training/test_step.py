@@ -37,7 +37,7 @@ def host(tree):
     return jax.tree.map(np.asarray, tree)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("scale", "jitted"), [(None, True), (SCALES["fixed"], True), (SCALES["dynamic"], True), (SCALES["dynamic"], False)]
 )
@@ -89,6 +89,7 @@ def test_only_a_dynamic_scale_compiles_a_finite_check_and_a_condition():
     assert counts["dynamic"] == (1, counts["none"][1] + len(network().variables) - 2)
 
 
+@pytest.mark.one_in(4)
 @every_scale
 def test_scaling_by_a_power_of_two_changes_no_bit_in_float32(scale):
     model = network("float32")
@@ -102,6 +103,7 @@ def test_scaling_by_a_power_of_two_changes_no_bit_in_float32(scale):
     assert equal(*results)
 
 
+@pytest.mark.one_in(4)
 @every_scale
 def test_the_step_is_traced_once(scale):
     model, traces = network(), []
@@ -149,6 +151,7 @@ def executions(run, folder):
     return sum("LoadedExecutable::ExecuteHelper" in name for name in names)
 
 
+@pytest.mark.one_in(4)
 @every_scale
 def test_one_step_is_one_dispatch(scale, tmp_path):
     model = network()

@@ -42,7 +42,7 @@ PARAMETERS = FEATURES * 32 + 32 + 32 * CLASSES + CLASSES
 
 
 class TestWhatTravels:
-    @pytest.mark.one_in(5)
+    @pytest.mark.one_in(8)
     @pytest.mark.parametrize(
         ("policy", "flag", "dtype"),
         [
@@ -83,6 +83,7 @@ class TestWhatTravels:
         assert model.optimizer.reduce_dtype(np.dtype("float16")) is None
         model.fit(X, Y, batch_size=32, verbose=0)
 
+    @pytest.mark.one_in(2)
     @pytest.mark.parametrize(("policy", "kind"), [("float32", "f32"), ("mixed_float16", "f16")])
     def test_variables_are_cast_before_they_are_gathered_and_gradients_scattered(self, policy, kind):
         distribution = FullyShardedDataParallel(devices(8), smallest=100)

@@ -5,13 +5,21 @@ from __future__ import annotations
 from supremum.arrays.array import Array
 from supremum.arrays.counting import Conversion, ConversionCounts, Total, count_conversions
 from supremum.arrays.creation import asarray
-from supremum.arrays.errors import DeviceError, InPlaceError, LibraryError, NarrowingError, RuntimeDtypeError
+from supremum.arrays.errors import (
+    ComputationError,
+    DeviceError,
+    InPlaceError,
+    LibraryError,
+    NarrowingError,
+    RuntimeDtypeError,
+)
 from supremum.arrays.namespaces import namespace
 from supremum.arrays.trees import register_when_loaded
 from supremum.arrays.variable import Variable
 
 __all__ = [
     "Array",
+    "ComputationError",
     "Conversion",
     "ConversionCounts",
     "DeviceError",

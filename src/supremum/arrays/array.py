@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from supremum.arguments import flag
 from supremum.arrays import protocols
 from supremum.arrays.assigning import accepted_value, changed
 from supremum.arrays.backends import Backend, Key, Raw, backend_names, backend_of
 from supremum.arrays.dispatch import seen
+from supremum.arrays.failures import raise_as_ours
 from supremum.arrays.methods import Methods
 from supremum.arrays.operators import Operators
 from supremum.arrays.trials import Trial
-from supremum.errors import OperandError
+from supremum.errors import ArgumentError, OperandError
 from supremum.formats import DType, as_format
 from supremum.rules.fixes import Runtime
 from supremum.rules.scope import SCOPE
@@ -167,13 +169,13 @@ class Array(Operators, Methods):
     def T(self) -> Array:  # noqa: N802 (the standard's name)
         """The transpose of a matrix."""
         if self.ndim != 2:
-            raise ValueError(f"T is of matrices, and this Array has {self.ndim} dimensions: use mT or permute_dims")
+            raise ArgumentError(f"T is of matrices, and this Array has {self.ndim} dimensions: use mT or permute_dims")
         return self.mT
 
     @property
     def mT(self) -> Array:  # noqa: N802 (the standard's name)
         """The transposes of a stack of matrices."""
-        return self._like(self.backend.xp.matrix_transpose(self._raw))
+        return self.__array_namespace__().matrix_transpose(self)
 
     @property
     def at(self) -> At:
@@ -200,9 +202,15 @@ class Array(Operators, Methods):
             RuntimeDtypeError: if the library does not have the dtype.
         """
         target = as_format(dtype).dtype
+        if copy is not True:
+            flag("copy", copy)
         if not copy and target == self.dtype and not self.weak_type:
             return self
-        return wrap(self.backend.astype(self._raw, target, copy=copy))
+        try:
+            return wrap(self.backend.astype(self._raw, target, copy=copy))
+        except Exception as error:
+            self._fail("astype", error, self, dtype)
+            raise
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Array:
         """A copy on another device.
@@ -213,11 +221,19 @@ class Array(Operators, Methods):
         """
         from array_api_compat import to_device  # pyright: ignore[reportUnknownVariableType]
 
-        return self._like(to_device(self._raw, device, stream=stream))
+        try:
+            return self._like(to_device(self._raw, device, stream=stream))
+        except Exception as error:
+            self._fail("to_device", error, self, device, stream=stream)
+            raise
 
     def item(self) -> bool | int | float | complex:
         """The only element, as a Python number."""
-        return self._raw.item()
+        try:
+            return self._raw.item()
+        except Exception as error:
+            self._fail("item", error, self)
+            raise
 
     def tolist(self) -> Any:
         """Nested lists of Python numbers."""
@@ -260,16 +276,28 @@ class Array(Operators, Methods):
     # Elements
 
     def __getitem__(self, index: Any) -> Array:
-        return self._like(self._raw[plain_index(index)])
+        try:
+            return self._like(self._raw[plain_index(index)])
+        except Exception as error:
+            self._fail("indexing", error, self, index)
+            raise
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if not self.backend.mutable:
-            raise TypeError("arrays of JAX are never changed: write `x = x.at[index].set(value)`")
-        self._raw[plain_index(index)] = accepted_value(self, value)
+            raise OperandError("arrays of JAX are never changed: write `x = x.at[index].set(value)`")
+        try:
+            self._raw[plain_index(index)] = accepted_value(self, value)
+        except Exception as error:
+            self._fail("assigning to elements", error, self, index, value)
+            raise
+
+    def _fail(self, name: str, error: Exception, *given: Any, **options: Any) -> None:
+        """Raise an error of the library as one of ours, if it is one."""
+        raise_as_ours(name, self.backend, given, options, error)
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("a 0-d Array has no len()")
+            raise OperandError("a 0-d Array has no len()")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Array]:
@@ -329,12 +357,20 @@ class Changes:
 
     def get(self, **options: Any) -> Array:
         """The elements; options as of JAX's own."""
-        return self._wrapped(self.array.unwrap().at[self.index].get(**options))
+        try:
+            return self._wrapped(self.array.unwrap().at[self.index].get(**options))
+        except Exception as error:
+            raise_as_ours("at[...].get", self.array.backend, (self.array, self.index), options, error)
+            raise
 
     def set(self, value: Any, **options: Any) -> Array:
         """With other elements."""
         accepted = accepted_value(self.array, value)
-        return self._wrapped(self.array.unwrap().at[self.index].set(accepted, **options))
+        try:
+            return self._wrapped(self.array.unwrap().at[self.index].set(accepted, **options))
+        except Exception as error:
+            raise_as_ours("at[...].set", self.array.backend, (self.array, self.index, value), options, error)
+            raise
 
     def add(self, value: Any, **options: Any) -> Array:
         """With a value added."""
@@ -360,7 +396,11 @@ class Changes:
         def change(raw: Raw, given: Raw) -> Raw:
             return getattr(raw.at[self.index], name)(given, **options)
 
-        return self._wrapped(changed(self.array, operation, value, change))
+        try:
+            return self._wrapped(changed(self.array, operation, value, change))
+        except Exception as error:
+            raise_as_ours(f"at[...].{name}", self.array.backend, (self.array, self.index, value), options, error)
+            raise
 
     def _wrapped(self, raw: Raw) -> Array:
         return wrap(raw, self.array.weak_type)

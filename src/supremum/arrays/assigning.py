@@ -15,7 +15,7 @@ from supremum.arrays.dispatch import common_backend, operands_of, seen
 from supremum.arrays.errors import InPlaceError, LibraryError, RuntimeDtypeError
 from supremum.arrays.trials import Trial, retyped
 from supremum.decisions import Decision, Fix, PromotionError, Verdict
-from supremum.errors import ArgumentError, OperandError
+from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import Format, as_format
 from supremum.operands import Operand
 from supremum.operations import ASSIGN, OPERATIONS
@@ -66,7 +66,7 @@ def stored(array: Array, result: Array, name: str, inputs: Sequence[Any], storin
     if result.backend is not array.backend:
         raise LibraryError(
             f"{name} in place gives an array of {result.backend.name}, and what is assigned to is from "
-            f"{array.backend.name}: give supremum.namespace({array.backend.name!r}).asarray(b)"
+            f"{array.backend.name}: give supremum.namespace({shown(array.backend.name)}).asarray(b)"
         )
     if result.shape != array.shape:
         raise ArgumentError(
@@ -205,7 +205,7 @@ def _seen_value(array: Array, value: Any) -> tuple[Key, Raw]:
     if key.backend is not None and common_backend((array.key, key), ASSIGN.name) is not array.backend:
         raise LibraryError(
             f"an array of {key.backend.name} cannot be assigned to one of {array.backend.name}: give "
-            f"supremum.namespace({array.backend.name!r}).asarray(b)"
+            f"supremum.namespace({shown(array.backend.name)}).asarray(b)"
         )
     return found
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from supremum.arrays.backends import Plan, Raw
 from supremum.callers import users_line
@@ -74,6 +74,15 @@ class ConversionCounts:
         self._found: dict[Conversion, Total] = {}
         # A count inside of another one counts for both.
         self._outer = SCOPE.get().watcher
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return {"_found": dict(self._found)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._lock = threading.Lock()
+        self._found = state["_found"]
+        self._outer = None
 
     def note(self, plan: Plan, raws: Sequence[Raw]) -> None:
         """A decision is about to be carried out; called by operations."""

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from supremum.arguments import flag
 from supremum.arrays.array import Array, wrap
 from supremum.arrays.backends import backend_named, backend_of
 from supremum.arrays.backends.numpy import NUMPY, narrowed
@@ -49,6 +50,8 @@ def asarray(
     Array([1., 2.], dtype=float32)
     """
     target = None if dtype is None else as_format(dtype).dtype
+    if copy is not None:
+        flag("copy", copy)
     weak = isinstance(data, Array) and data.weak_type and target is None
     given = data.unwrap() if isinstance(data, Array) else data
     source = backend_of(given)

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from supremum.arrays.backends import Backend, Key, Plan, Raw, backend_of
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.errors import LibraryError, RuntimeDtypeError
+from supremum.arrays.failures import raise_as_ours
 from supremum.arrays.trials import Trial, retyped
 from supremum.decisions import Decision, PromotionError, letter
-from supremum.errors import OperandError
+from supremum.errors import OperandError, shown
 from supremum.operands import TYPE_OF_CATEGORY, Operand, Scalar, as_operand
 from supremum.operations import Operation
 from supremum.rules import RuleSet, get_rules
 from supremum.rules.fixes import EVERYTHING, Runtime
 from supremum.rules.registry import FOLLOWING, memory_of, question
-from supremum.rules.scope import SCOPE, Scope, Watcher
+from supremum.rules.scope import SCOPE, Watcher
 
 if TYPE_CHECKING:
     from supremum.arrays.array import Array
@@ -128,38 +129,42 @@ class Applied:
     def apply(self, operands: Sequence[Any]) -> Any:
         """As a call, but `NotImplemented` for an operand that is no array, as Python's operators have it."""
         scope = SCOPE.get()
+        asked = scope.rules  # once: another thread may set the default
         keys: list[Key] = []
         raws: list[Raw] = []
         for operand in operands:
-            found = seen(operand, scope.rules)
+            found = seen(operand, asked)
             if found is None:
                 return NotImplemented
             keys.append(found[0])
             raws.append(found[1])
         try:
-            prepared = scope.memory.prepared.get((self, *keys)) or self.find(scope, keys, raws)
+            prepared = scope.memory.prepared.get((self, *keys)) or self.find(asked, scope.watcher, keys, raws)
             return prepared(*raws)
         except (PromotionError, RuntimeDtypeError) as error:
             if error.decision is not None:
                 error.decision = retyped(error.decision, operands)
             raise
+        except Exception as error:
+            raise_as_ours(self.operation.name, common_backend(keys, self.operation.name), operands, {}, error)
+            raise
 
-    def find(self, scope: Scope, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared:
+    def find(self, asked: str | RuleSet, watcher: Watcher | None, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared:
         """What is prepared for these operands under the rules in force, prepared now if need be."""
         in_jax = common_backend(keys, self.operation.name).in_jax
-        rules = get_rules(scope.rules, in_jax=in_jax)
+        rules = get_rules(asked, in_jax=in_jax)
         if rules.reads_values and any(map(_holds_value, keys)):
-            if scope.watcher is not None:
+            if watcher is not None:
                 keys = tuple(map(_valued, keys, raws))
-                return watched(scope.watcher, self.prepare(rules, keys, raws), self.plan(rules, keys, raws))
-            prepared = scope.memory.prepared[self, *keys] = self.reading(rules, keys)
+                return watched(watcher, self.prepare(rules, keys, raws), self.plan(rules, keys, raws))
+            prepared = memory_of(asked).prepared[self, *keys] = self.reading(rules, keys)
             return prepared
         prepared = self.under(rules, keys, raws)
-        if scope.watcher is not None:
-            return watched(scope.watcher, prepared, self.plan(rules, keys, raws))
-        if in_jax and isinstance(scope.rules, str) and scope.rules in FOLLOWING:
-            prepared = self.following_jax(scope.rules, keys, raws) or prepared
-        scope.memory.prepared[self, *keys] = prepared
+        if watcher is not None:
+            return watched(watcher, prepared, self.plan(rules, keys, raws))
+        if in_jax and isinstance(asked, str) and asked in FOLLOWING:
+            prepared = self.following_jax(asked, keys, raws) or prepared
+        memory_of(asked).prepared[self, *keys] = prepared
         return prepared
 
     def under(self, rules: RuleSet, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared:
@@ -299,7 +304,7 @@ def common_backend(keys: Sequence[Key], name: str) -> Backend:
         stranger = next(i for i, key in enumerate(keys) if key.backend is others[1])
         raise LibraryError(
             f"{name}: {' and '.join(named)}, and nothing is moved between libraries implicitly: "
-            f"supremum.namespace({others[0].name!r}).asarray({letter(stranger)})"
+            f"supremum.namespace({shown(others[0].name)}).asarray({letter(stranger)})"
         )
     return others[0] if others else NUMPY
 

@@ -5,11 +5,15 @@ Exception
     ├── LibraryError       (TypeError) operands from two libraries, or from none that is known
     ├── DeviceError        (ValueError) operands on two devices
     ├── RuntimeDtypeError  (TypeError) the rules ask for a dtype or a function that the library does not have
+    ├── ComputationError   (RuntimeError) the library does not compute what it is asked for
     ├── NarrowingError     (OverflowError) values that the narrower integer dtype of a decision does not hold
     └── InPlaceError       (ValueError) a result or a value that cannot be stored in an array that keeps its dtype
 """
 
 from __future__ import annotations
+
+import functools
+from typing import cast
 
 from supremum.decisions import Decision, Fix
 from supremum.errors import SupremumError
@@ -49,6 +53,42 @@ class RuntimeDtypeError(SupremumError, TypeError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (str(self),))
+
+
+class ComputationError(SupremumError, RuntimeError):
+    """The library underneath does not compute what it is asked for: shapes that do not fit, a lack of memory, ...
+
+    It is of the class of the library's error as well, such as `ValueError` or `numpy.linalg.LinAlgError`, and that
+    error is its cause.
+
+    Args:
+        message: what was asked for, of which operands, and what the library says.
+    """
+
+    def __init__(self, message: str) -> None:
+        self.args = (message,)
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (computation_error, (type(self).__bases__[-1], *self.args))
+
+
+def computation_error(kind: type[Exception], message: str) -> ComputationError:
+    """A `ComputationError` that is of another class as well, where that is possible."""
+    return _of_kind(kind)(message)
+
+
+@functools.cache
+def _of_kind(kind: type[Exception]) -> type[ComputationError]:
+    """The class of an error that is of another class too."""
+    if issubclass(ComputationError, kind):
+        return ComputationError
+    try:
+        return cast("type[ComputationError]", type(ComputationError.__name__, (ComputationError, kind), {}))
+    except TypeError:  # some classes that are written in C go with no other one
+        return ComputationError
 
 
 class NarrowingError(SupremumError, OverflowError):

@@ -11,6 +11,7 @@ from supremum.arrays.backends import Backend, Key, Plan, Raw
 from supremum.arrays.backends.numpy import NUMPY, narrowed
 from supremum.arrays.backends.preparing import number_caster
 from supremum.arrays.dispatch import accepted, common_backend, operands_of, seen_or_refused
+from supremum.arrays.failures import raising_ours
 from supremum.arrays.trials import Trial, in_library, retyped
 from supremum.decisions import Decision, ResultType
 from supremum.errors import ArgumentError
@@ -109,6 +110,7 @@ def brought_to(backend: Backend, key: Key, raw: Raw, dtype: DType, steps: Steps 
     return raw if key.dtype == dtype else backend.astype(raw, dtype)
 
 
+@raising_ours
 def where(condition: Any, x1: Any, x2: Any, /) -> Array:
     """Elements of one array where a condition holds, and of another where it does not.
 
@@ -133,6 +135,7 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Array:
     return together.wrapped(together.backend.xp.where(chosen, *together.operands))
 
 
+@raising_ours
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Array:  # noqa: A002 (the standard's names)
     """Elements brought into a range.
 

@@ -10,17 +10,19 @@ from typing import Any
 
 import numpy as np
 
+from supremum.arguments import chosen
 from supremum.arrays import ops
 from supremum.arrays.backends import Backend, backend_named
 from supremum.arrays.backends.numpy import NUMPY
+from supremum.arrays.failures import raise_as_ours
 from supremum.arrays.inspecting import INSPECTING
 from supremum.arrays.losses import LOSSES
 from supremum.arrays.making import MAKING, MAKING_FFT
 from supremum.arrays.promoting import PROMOTING, PROMOTING_LINALG
 from supremum.arrays.reductions import REDUCING
 from supremum.arrays.standard import CONSTANTS, FFT, FUNCTIONS, LINALG, VERSION, VERSIONS
-from supremum.arrays.wrapping import at_home, brought_home, generic
-from supremum.errors import ArgumentError, near_names
+from supremum.arrays.wrapping import arrays_in, at_home, brought_home, generic
+from supremum.errors import near_names, shown
 from supremum.formats import FORMATS
 
 _ELEMENTWISE = {name: function for name, function in ops.FUNCTIONS.items() if name not in LOSSES}
@@ -43,8 +45,7 @@ def namespace(library: Any, *, api_version: str | None = None) -> Namespace:
         The namespace, a module by its looks; always the same one.
 
     Raises:
-        ArgumentError: for another version.
-        UnknownNameError: for another library.
+        UnknownNameError: for another version or library; a `ValueError`.
 
     >>> import supremum
     >>> xp = namespace("numpy")
@@ -52,8 +53,8 @@ def namespace(library: Any, *, api_version: str | None = None) -> Namespace:
     ...     xp.concat([xp.zeros(1), xp.asarray([1, 2], dtype="int8")])
     Array([0., 1., 2.], dtype=float32)
     """
-    if api_version is not None and api_version not in VERSIONS:
-        raise ArgumentError(f"api_version {api_version!r} is none that is followed: choose from {', '.join(VERSIONS)}")
+    if api_version is not None:
+        chosen("api_version", api_version, VERSIONS)
     return _made(backend_named(library))
 
 
@@ -95,7 +96,7 @@ class Namespace(ModuleType):
         if found is None:
             near = near_names(name, dir(self))
             hint = f": did you mean {' or '.join(map(repr, near))}?" if near else ""
-            raise AttributeError(f"{self!r} has no {name!r}{hint}", name=name, obj=self)
+            raise AttributeError(f"{shown(self)} has no {shown(name)}{hint}", name=name, obj=self)
         setattr(self, name, found.value)
         return found.value
 
@@ -151,10 +152,17 @@ def _names_dtype(home: Backend, name: str) -> bool:
 
 def _bound(home: Backend, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of ours, its library given."""
+    computes = name not in MAKING and name not in INSPECTING
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
-        return function(home, *args, **options)
+        try:
+            if computes:
+                home.check_computes(name, (array.dtype for array in arrays_in((*args, *options.values()))))
+            return function(home, *args, **options)
+        except Exception as error:
+            raise_as_ours(name, home, args, options, error)
+            raise
 
     call.__name__ = call.__qualname__ = name
     plain = inspect.signature(function)

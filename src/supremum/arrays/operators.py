@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from supremum.arrays.assigning import assigned, refused_in_place
 from supremum.arrays.dispatch import NUMBERS, Applied, Prepared, number_key
 from supremum.arrays.errors import RuntimeDtypeError
+from supremum.arrays.failures import raise_as_ours
 from supremum.arrays.trials import retyped
 from supremum.operations import ELEMENTWISE
+from supremum.rules.memory import Memory
 from supremum.rules.scope import SCOPE, Scope
 from supremum.rules.storing import Storing
 
@@ -35,9 +37,10 @@ def _binary(name: str) -> Callable[[Any, Any], Array]:
     applied = APPLIED[name]
     scope_of = SCOPE.get
 
-    def with_number(self: Any, other: Any, scope: Scope) -> Prepared:
-        found = scope.memory.prepared[applied, self._key, number_key(scope.rules, other)]
-        scope.memory.by_number[applied, self._key, other.__class__, other] = found
+    def with_number(self: Any, other: Any, scope: Scope, memory: Memory) -> Prepared:
+        # Should another thread set the default meanwhile, nothing is found here: no two rule sets share a key.
+        found = memory.prepared[applied, self._key, number_key(scope.rules, other)]
+        memory.by_number[applied, self._key, other.__class__, other] = found
         return found
 
     def method(self: Any, other: Any) -> Array:
@@ -52,7 +55,7 @@ def _binary(name: str) -> Callable[[Any, Any], Array]:
             elif kind in NUMBERS:
                 raw = other
                 known = applied, self._key, kind, other
-                function, key = memory.by_number.get(known) or with_number(self, other, scope)
+                function, key = memory.by_number.get(known) or with_number(self, other, scope, memory)
             else:
                 return applied.apply((self, other))
         except (KeyError, AttributeError):  # nothing is prepared, or JAX has just put a tree together
@@ -65,6 +68,9 @@ def _binary(name: str) -> Callable[[Any, Any], Array]:
             array._raw = function(self._raw, raw)
         except RuntimeDtypeError as error:  # it is of the first number that this was prepared for
             error.decision = error.decision and retyped(error.decision, (self, other))
+            raise
+        except Exception as error:
+            raise_as_ours(name, self.backend, (self, other), {}, error)
             raise
         array._key = key
         return array

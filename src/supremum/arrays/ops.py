@@ -21,12 +21,13 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from supremum.arguments import chosen, flag, real_number
 from supremum.arrays.array import Array
 from supremum.arrays.dispatch import Applied
 from supremum.arrays.losses import LOSSES, REDUCTIONS
 from supremum.arrays.meeting import clip, where
 from supremum.arrays.operators import APPLIED
-from supremum.errors import UnknownNameError
+from supremum.errors import OperandError, shown
 from supremum.operations import Operation
 
 
@@ -52,14 +53,17 @@ def _loss(row: Operation) -> Callable[..., Array]:
 
     @lru_cache(maxsize=64)
     def prepared(reduction: str, options: tuple[tuple[str, Any], ...]) -> Applied:
-        if reduction not in REDUCTIONS:
-            raise UnknownNameError("reduction", reduction, REDUCTIONS)
         return Applied(row, compute, {"reduction": reduction, **dict(options)})
 
     def loss(input: Any, target: Any, /, *, reduction: str = "mean", **options: Any) -> Array:  # noqa: A002
         unknown = sorted(options.keys() - defaults.keys())
         if unknown:
-            raise TypeError(f"{row.name} has no {unknown[0]!r}: its options are {', '.join(['reduction', *defaults])}")
+            raise OperandError(
+                f"{row.name} has no {shown(unknown[0])}: its options are {', '.join(['reduction', *defaults])}"
+            )
+        for name, value in options.items():
+            (flag if isinstance(defaults[name], bool) else real_number)(name, value)
+        chosen("reduction", reduction, REDUCTIONS)
         return prepared(reduction, tuple({**defaults, **options}.items()))(input, target)
 
     keyword = inspect.Parameter.KEYWORD_ONLY

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from supremum.arguments import whole_number
 from supremum.arrays import meeting
 from supremum.arrays.array import Array, wrap
 from supremum.arrays.backends import Backend, Raw
@@ -252,7 +253,9 @@ def diff(home: Backend, x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any =
     together = _met(home, "diff", "diff", (x, *ends.values()))
 
     def compute(xp: Any, found: list[Raw]) -> Raw:
-        return xp.diff(found[0], axis=axis, n=n, **dict(zip(ends, found[1:], strict=True)))
+        # After as many times as there are elements nothing is left; libraries go on.
+        times = min(whole_number("n", n, 0, 2**63 - 1), sum(each.shape[axis] for each in found))
+        return xp.diff(found[0], axis=axis, n=times, **dict(zip(ends, found[1:], strict=True)))
 
     return _computed(home, "diff", together, compute)
 

@@ -5,12 +5,12 @@ The first parameter of each is the library of the namespace that it is a functio
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final, cast
 
+from supremum.arguments import flag, real_number, whole_number
 from supremum.arrays.array import Array, wrap
 from supremum.arrays.backends import Backend, Key, Plan, Raw
 from supremum.arrays.backends.preparing import promotes_alike
@@ -26,6 +26,9 @@ from supremum.operations import REDUCTIONS, Operation
 from supremum.rules import RuleSet
 from supremum.rules.fixes import EVERYTHING, Runtime
 from supremum.rules.registry import find_rules
+
+_MOST_AXES: Final = 64
+"""NumPy's arrays have no more, and those of others neither."""
 
 
 class _Reduced(Applied):
@@ -123,17 +126,19 @@ def _reduction(name: str, dtype: DType | None, options: tuple[tuple[str, Any], .
 
 def _applied(home: Backend, name: str, x: Any, dtype: Any = None, **options: Any) -> Array:
     asked = None if dtype is None else as_format(dtype).dtype
-    hashable = tuple((key, _plain(value)) for key, value in options.items())
+    hashable = tuple((key, _plain(key, value)) for key, value in options.items())
     return brought_home(home, _reduction(name, asked, hashable)(*at_home(home, name, (x,))))
 
 
-def _plain(value: Any) -> Any:
-    """An option as it can be looked up: an axis as ints, whatever wrote it."""
-    if value is None or isinstance(value, (bool, float)):
-        return value
+def _plain(name: str, value: Any) -> Any:
+    """An option as it can be looked up: each of its own type only, since True and 1 are found in each other's place."""
+    if name == "correction":
+        return real_number(name, value)
+    if name != "axis":
+        return flag(name, value)
     if isinstance(value, (list, tuple)):
-        return tuple(map(operator.index, value))
-    return operator.index(value)
+        return tuple(_plain(name, each) for each in cast("Sequence[Any]", value))
+    return None if value is None else whole_number(name, value, -_MOST_AXES, _MOST_AXES)
 
 
 def _summing(name: str, what: str) -> Callable[..., Array]:

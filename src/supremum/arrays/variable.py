@@ -8,7 +8,7 @@ from typing import Any
 from supremum.arrays.array import Array, plain_index, wrap
 from supremum.arrays.assigning import accepted_value, check_fits, stored
 from supremum.arrays.creation import asarray
-from supremum.errors import ArgumentError, OperandError
+from supremum.errors import ArgumentError, OperandError, shown
 from supremum.rules import Storing
 
 
@@ -73,7 +73,7 @@ class Variable(Array):
         """
         raw = accepted_value(self, value, self._storing)
         if tuple(raw.shape) != self.shape:
-            raise ArgumentError(f"{self!r:.80} has the shape {self.shape}, and what is assigned {tuple(raw.shape)}")
+            raise ArgumentError(f"{shown(self)} has the shape {self.shape}, and what is assigned {tuple(raw.shape)}")
         return self._hold(self.backend.asarray(raw, copy=True))
 
     def assign_add(self, value: Any) -> Variable:

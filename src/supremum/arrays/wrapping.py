@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -14,9 +14,10 @@ from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.creation import asarray
 from supremum.arrays.dispatch import NUMBERS
 from supremum.arrays.errors import LibraryError
+from supremum.arrays.failures import raise_as_ours
 from supremum.arrays.standard import GIVING_LISTS, OF_THE_ELEMENTS
 from supremum.decisions import letter
-from supremum.errors import OperandError
+from supremum.errors import OperandError, shown
 from supremum.formats import as_format
 from supremum.rules import get_rules
 
@@ -41,7 +42,7 @@ def check_at_home(home: Backend, name: str, position: int, library: Backend | No
     if library not in (None, NUMPY, home):
         raise LibraryError(
             f"{name}: {letter(position)} is from {library.name}, and this is the namespace of {home.name}: "
-            f"supremum.namespace({home.name!r}).asarray({letter(position)})"
+            f"supremum.namespace({shown(home.name)}).asarray({letter(position)})"
         )
 
 
@@ -88,6 +89,15 @@ def native(home: Backend, dtype: Any) -> Any:
     return None if dtype is None else home.native_dtype(as_format(dtype).dtype)
 
 
+def arrays_in(values: Iterable[Any]) -> Iterator[Array]:
+    """The arrays among values, and in lists among them."""
+    for value in values:
+        if isinstance(value, Array):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from arrays_in(cast("Sequence[Any]", value))
+
+
 def generic(home: Backend, name: str, function: Callable[..., Any], *, standard: bool) -> Callable[..., Any]:
     """A function of a library as one of `Array`s.
 
@@ -101,11 +111,19 @@ def generic(home: Backend, name: str, function: Callable[..., Any], *, standard:
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
+        try:
+            return compute(args, dict(options))
+        except Exception as error:
+            raise_as_ours(name, home, args, options, error)
+            raise
+
+    def compute(args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         arrays: list[Array] = []
         if "dtype" in options:
             options["dtype"] = native(home, options["dtype"])
         plain = [_unwrapped(home, name, value, arrays) for value in args]
         given = {key: _unwrapped(home, name, value, arrays) for key, value in options.items()}
+        home.check_computes(name, (array.dtype for array in arrays))
         if not standard:
             _check_of_one_dtype(name, arrays)
         weak = [array.weak_type for array in arrays] if name in OF_THE_ELEMENTS else []
@@ -160,9 +178,9 @@ def _rebuilt(like: Any, parts: list[Any]) -> Any:
 def _check_of_one_dtype(name: str, arrays: Sequence[Array]) -> None:
     dtypes = list(dict.fromkeys(array.dtype for array in arrays))
     if len(dtypes) > 1:
-        shown = ", ".join(f"{letter(i)} {array.dtype}" for i, array in enumerate(arrays))
+        both = ", ".join(f"{letter(i)} {array.dtype}" for i, array in enumerate(arrays))
         other = next(i for i, array in enumerate(arrays) if array.dtype != dtypes[0])
         raise OperandError(
             f"{name} is not in the array API standard, and no rule says in which dtype it computes: its arrays are "
-            f"{shown}: cast first, with {letter(other)}.astype({str(dtypes[0])!r})"
+            f"{both}: cast first, with {letter(other)}.astype({shown(str(dtypes[0]))})"
         )

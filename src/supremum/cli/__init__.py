@@ -13,5 +13,6 @@ def main() -> None:
         from supremum.cli.app import app
     except ModuleNotFoundError as missing:
         sys.exit(f"the supremum command needs {missing.name}: pip install 'supremum[cli]'")
+    from supremum.cli.ending import run
 
-    app(prog_name="supremum")
+    sys.exit(run(app))

@@ -1,4 +1,7 @@
-"""The commands, and how their errors look: one line on standard error and exit code 2 for what the user got wrong."""
+"""The commands, and how their errors look: one line on standard error.
+
+The exit code is 2 for what the user got wrong, 1 where the work could not be done, and 130 after Ctrl-C.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from supremum import __version__
 from supremum.cli.casts import casts
 from supremum.cli.demo import demo
 from supremum.cli.diff import diff
+from supremum.cli.ending import FAILURE, INTERRUPTED, USAGE_ERROR, Interrupts
 from supremum.cli.explain import explain, rules
 from supremum.cli.explore import explore
 from supremum.cli.lattice import lattice
@@ -18,18 +22,29 @@ from supremum.cli.launch import launch
 from supremum.cli.table import table
 from supremum.errors import SupremumError
 
-_USAGE_ERROR = 2
-
 
 class _Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except SupremumError as error:
-            typer.echo(f"supremum: {error}", err=True)
-        except ModuleNotFoundError as missing:
-            typer.echo(f"supremum: this command needs {missing.name}: pip install 'supremum[all]'", err=True)
-        raise typer.Exit(_USAGE_ERROR)
+        except (typer.Exit, BrokenPipeError):
+            raise
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) or (isinstance(ctx.obj, Interrupts) and ctx.obj.seen):
+                typer.echo("supremum: interrupted", err=True)
+                raise typer.Exit(INTERRUPTED) from None
+            if not isinstance(error, (SupremumError, ModuleNotFoundError, OSError)):
+                raise
+            what, code = _told(error)
+            typer.echo(f"supremum: {what}", err=True)
+            raise typer.Exit(code) from None
+
+
+def _told(error: SupremumError | ModuleNotFoundError | OSError) -> tuple[str, int]:
+    """What is said of an error, in one line, and the exit code."""
+    if isinstance(error, ModuleNotFoundError):
+        return f"this command needs {error.name}: pip install 'supremum[all]'", USAGE_ERROR
+    return " ".join(str(error).split()), FAILURE if isinstance(error, OSError) else USAGE_ERROR
 
 
 app = typer.Typer(

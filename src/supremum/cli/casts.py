@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import runpy
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from functools import partial
+from html import escape
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,14 +19,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from supremum.cli.output import checked_format, put_text
-from supremum.errors import ArgumentError, UnknownNameError
+from supremum.cli.ending import FAILURE, loading
+from supremum.cli.output import STANDARD_OUTPUT, Output, checked_format, put_text
+from supremum.errors import ArgumentError, UnknownNameError, shortened, shown
+from supremum.files import is_file
 
 if TYPE_CHECKING:
     from supremum.tracing.recording import Recorded
 
 _FORMATS = ("terminal", "json", "html")
-_FAILED = 1
 
 
 def casts(
@@ -42,23 +47,27 @@ def casts(
         list[str] | None, typer.Option(help="With --fail-on: a rule set or a file pattern; repeat for several.")
     ] = None,
     format: Annotated[str, typer.Option(help=f"One of {', '.join(_FORMATS)}.")] = "terminal",  # noqa: A002
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write to this file instead.")] = None,
+    output: Output = None,
 ) -> None:
     """Find every cast in a JAX program, and who caused it: of a function, or of what a script jits and calls."""
-    from supremum.tracing.allowing import Forbidden  # needs JAX: only this command waits for it
-    from supremum.tracing.forbidding import ForbiddenCastError
+    with loading():
+        from supremum.tracing.allowing import Forbidden  # needs JAX: only this command waits for it
+        from supremum.tracing.forbidding import ForbiddenCastError
 
     checked_format(format, _FORMATS)
     forbidden = Forbidden.of(fail_on or (), allow or ())
     if args is None and ":" in target and not target.endswith(".py"):
-        raise ArgumentError(f"{target} is a function: say what to trace it with, as --args 'f32[8,128], bf16[128]'")
-    error: BaseException | None = None
-    if args is None:
-        recorded, error = _of_script(target, script_arguments or [])
-    else:
-        recorded, error = _of_function(target, args)
+        raise ArgumentError(
+            f"{shortened(target)} is a function: say what to trace it with, as --args 'f32[8,128], bf16[128]'"
+        )
+    # What the program prints is no part of a report that others read.
+    with _printing_to_errors() if output in (None, STANDARD_OUTPUT) and format != "terminal" else nullcontext():
+        if args is None:
+            recorded, error = _of_script(target, script_arguments or [])
+        else:
+            recorded, error = _of_function(target, args)
     console = Console()
-    if format == "terminal" and output is None and console.is_terminal:
+    if format == "terminal" and output in (None, STANDARD_OUTPUT) and console.is_terminal:
         for each in recorded:
             console.print(f"\n{each}", style="bold", markup=False, highlight=False)
             console.print(each.report)
@@ -66,11 +75,14 @@ def casts(
         put_text(_written(recorded, format), output)
     if error is not None:
         _show(error)
-        raise typer.Exit(_FAILED)
+        raise typer.Exit(FAILURE)
+    if fail_on and not recorded:
+        typer.echo(f"supremum: --fail-on had nothing to check: {shortened(target)} called no jitted function", err=True)
+        raise typer.Exit(FAILURE)
     found = tuple(cast for each in recorded for cast in each.report if cast in forbidden)
     if found:
         typer.echo(str(ForbiddenCastError(found)), err=True)
-        raise typer.Exit(_FAILED)
+        raise typer.Exit(FAILURE)
 
 
 def _of_function(target: str, args: str) -> tuple[list[Recorded], BaseException | None]:
@@ -79,49 +91,70 @@ def _of_function(target: str, args: str) -> tuple[list[Recorded], BaseException 
     from supremum.tracing.specs import parse_arguments
 
     module_name, _, path = target.partition(":")
-    if not path:
-        raise ArgumentError(f"{target}: --args goes with module:function")
+    if not path or not all(name.isidentifier() for name in (*module_name.split("."), *path.split("."))):
+        raise ArgumentError(f"{shown(target)} is not module:function, which --args goes with, such as 'train:loss'")
     arguments = parse_arguments(args)
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
-    try:
-        function: Any = importlib.import_module(module_name)
-    except ModuleNotFoundError as missing:
-        if missing.name is None or not module_name.startswith(missing.name):
-            return [], missing
-        raise ArgumentError(f"there is no module {missing.name} here: start from the folder it is in") from None
-    except Exception as error:  # the user's, whatever it is
-        return [], error
-    for name in path.split("."):
-        if not hasattr(function, name):
-            raise UnknownNameError("function", name, [each for each in dir(function) if not each.startswith("_")])
-        function = getattr(function, name)
-    try:
-        report = casts_in(function)(*arguments)
-    except Exception as error:  # the user's, whatever it is
+    found, error = _tried(lambda: importlib.import_module(module_name))
+    if isinstance(error, ModuleNotFoundError) and module_name.startswith(error.name or "\0"):
+        raise ArgumentError(f"there is no module {shortened(module_name)} here: start from the folder it is in")
+    for name in path.split(".") if error is None else ():
+        inside = found
+        found, error = _tried(partial(getattr, inside, name))
+        if isinstance(error, AttributeError):
+            raise UnknownNameError("function", name, [each for each in dir(inside) if not each.startswith("_")])
+    report = None
+    if error is None:
+        report, error = _tried(lambda: casts_in(found)(*arguments))
+    if report is None:
         return [], error
     return [Recorded(path, tuple(part.strip() for part in args.split(", ")), report)], None
+
+
+def _tried(run: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+    """What the user's program gives, or the error that it raises, be it `SystemExit`.
+
+    Raises:
+        KeyboardInterrupt: for Ctrl-C.
+    """
+    try:
+        return run(), None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return None, error
 
 
 def _of_script(script: str, arguments: Sequence[str]) -> tuple[list[Recorded], BaseException | None]:
     from supremum.tracing.recording import record_jitted
 
     path = Path(script)
-    if not path.is_file():
-        raise ArgumentError(f"there is no file {script}: give a script, or module:function with --args")
+    if not is_file(path):
+        raise ArgumentError(f"there is no file {shortened(script)}: give a script, or module:function with --args")
     argv, paths = sys.argv, list(sys.path)
     sys.argv, sys.path[:] = [script, *arguments], [str(path.parent.resolve()), *paths]
-    error: BaseException | None = None
     with record_jitted() as recorded:
         try:
-            runpy.run_path(str(path.resolve()), run_name="__main__")
-        except SystemExit as ended:
-            error = ended if ended.code not in (None, 0) else None
-        except Exception as raised:  # the user's, whatever it is
-            error = raised
+            _, error = _tried(lambda: runpy.run_path(str(path.resolve()), run_name="__main__"))
         finally:
             sys.argv, sys.path[:] = argv, paths
-    return recorded, error
+    is_success = isinstance(error, SystemExit) and error.code in (None, 0)
+    return recorded, None if is_success else error
+
+
+@contextmanager
+def _printing_to_errors() -> Generator[None]:
+    """What is printed in the block, by libraries in C and other processes too, goes to standard error."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def _written(recorded: Sequence[Recorded], format: str) -> str:  # noqa: A002
@@ -131,7 +164,7 @@ def _written(recorded: Sequence[Recorded], format: str) -> str:  # noqa: A002
         ]
         return json.dumps({"functions": functions}, indent=2) + "\n"
     if format == "html":
-        return "\n".join(f"<h2>{each.name}</h2>\n{each.report.to_html()}" for each in recorded) + "\n"
+        return "\n".join(f"<h2>{escape(each.name)}</h2>\n{each.report.to_html()}" for each in recorded) + "\n"
     if not recorded:
         return "no jitted function was called\n"
     return "\n\n".join(f"{each}: {each.report}" for each in recorded) + "\n"
@@ -140,7 +173,7 @@ def _written(recorded: Sequence[Recorded], format: str) -> str:  # noqa: A002
 def _show(error: BaseException) -> None:
     """The user's error as Python would have shown it, without the calls that led from here to their program."""
     if isinstance(error, SystemExit):
-        typer.echo(f"supremum: the script ended with {error.code}", err=True)
+        typer.echo(f"supremum: the program called sys.exit({shown(error.code)})", err=True)
         return
     typer.echo(
         "".join(traceback.format_exception(type(error), error, _theirs(error.__traceback__))), err=True, nl=False

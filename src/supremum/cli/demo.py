@@ -13,8 +13,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from supremum.cli.ending import loading
+from supremum.cli.output import STANDARD_OUTPUT, checked_output, put_text
 from supremum.errors import ArgumentError, UnknownNameError
-from supremum.files import whole_file
+from supremum.files import check_writable
 
 if TYPE_CHECKING:
     from supremum.demo import Report, Shares, Underflow
@@ -31,18 +33,20 @@ def demo(
     policy: Annotated[
         list[str] | None, typer.Option(help="A policy to train under; repeat for several. Default: all of the case.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Where weights and shuffling start from.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Where weights and shuffling start from.")] = 0,
     epochs: Annotated[int | None, typer.Option(min=1, help="How often to go through the data.")] = None,
     weight: Annotated[float | None, typer.Option(help="Factor of the loss in the case 'underflow'.")] = None,
     json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there as well.")
+        Path | None,
+        typer.Option("--json", metavar="FILE", callback=checked_output, help="Write the figures there as well."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("out/demo"),
 ) -> None:
     """Train a small convolutional network on handwritten digits under several dtype policies, and compare."""
-    from supremum import demo as floor  # needs JAX: only this command waits for it
+    with loading():
+        from supremum import demo as floor  # needs JAX: only this command waits for it
 
-    console = Console()
+    console = Console(stderr=json_file == STANDARD_OUTPUT)  # what programs read stands alone
     if case not in floor.CASES:
         raise UnknownNameError("case", case, floor.CASES)
     chosen = floor.CASES[case]
@@ -50,6 +54,8 @@ def demo(
     policies = [floor.demonstration_policy(name, scale) for name, scale in runs]
     factor = _checked_weight(weight, chosen.weight, case)
     length = epochs or chosen.epochs
+    picture = out / chosen.picture
+    check_writable(picture)
     digits = floor.load_digits()
     console.print(
         f"Handwritten digits, {chosen.summary}: {len(digits.x_train)} to learn from, {len(digits.x_test)} to test."
@@ -80,16 +86,14 @@ def demo(
         underflow = floor.measure_underflow(digits, weight=factor, seed=seed)
         console.print(_layer_table(underflow), _weight_table(underflow))
         figures["zero_gradient_entries"] = underflow.figures()
-        picture = out / "underflow.png"
         floor.draw_underflow(picture, reports, underflow)
     else:
-        picture = out / ("training.png" if case == "policies" else f"{case}.png")
         floor.draw_training(picture, reports)
     console.print(f"\nPicture: {picture}", soft_wrap=True)
     if json_file is not None:
-        with whole_file(json_file) as temporary:
-            temporary.write_text(json.dumps(figures, indent=2) + "\n")
-        console.print(f"Figures: {json_file}", soft_wrap=True)
+        put_text(json.dumps(figures, indent=2) + "\n", json_file)
+        if json_file != STANDARD_OUTPUT:
+            console.print(f"Figures: {json_file}", soft_wrap=True)
 
 
 def _checked_weight(weight: float | None, default: float, case: str) -> float:

@@ -12,14 +12,15 @@ from rich.console import Console
 from rich.table import Table
 
 from supremum.cli.distances import draw_distances
-from supremum.cli.output import chosen_format, put_drawn, put_text
+from supremum.cli.output import Output, chosen_format, put_drawn, put_text
 from supremum.cli.table import COLOURS
 from supremum.comparisons import Comparison, Groupings, compare, compare_groupings, told
 from supremum.decisions import Decision
 from supremum.distances import Distances, distances
-from supremum.errors import ArgumentError
+from supremum.errors import ArgumentError, shortened
 from supremum.formats import as_format
 from supremum.render import side_by_side, table, table_svg
+from supremum.rules import get_rules
 
 _FORMATS = ("terminal", "json", "html", "svg")
 _TRIPLES = 5
@@ -40,13 +41,13 @@ def diff(
         str | None,
         typer.Option(help=f"One of {', '.join(_FORMATS)}. Default: what the file is named by, else terminal."),
     ] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write to this file instead.")] = None,
+    output: Output = None,
 ) -> None:
     """Print or draw the cells in which two rule sets differ, how, and the triples they group differently."""
     chosen = chosen_format(format, output, _FORMATS)
     if every:
         if first is not None:
-            named = " ".join(filter(None, (first, second)))
+            named = shortened(" ".join(filter(None, (first, second))))
             raise ArgumentError(f"--all compares every rule set with every other: leave out {named}, or --all")
         if triples is not None:
             raise ArgumentError("--triples is about two rule sets: leave it out with --all")
@@ -55,7 +56,8 @@ def diff(
     if first is None:
         raise ArgumentError("which two rule sets? Such as supremum diff jax-x64 numpy; --all compares all of them")
     if second is None:
-        raise ArgumentError(f"which rule set to compare {first} with? Such as supremum diff {first} {_another(first)}")
+        name = get_rules(first).name
+        raise ArgumentError(f"which rule set to compare {name} with? Such as supremum diff {name} {_another(name)}")
     compared = compare(first, second, operation, types)
     grouped = compare_groupings(first, second, compared.left.types)
     shown = _TRIPLES if triples is None else triples

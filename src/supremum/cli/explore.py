@@ -10,26 +10,26 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from supremum.cli.output import put_text
+from supremum.cli.ending import loading
+from supremum.cli.output import STANDARD_OUTPUT, Output, put_text
 from supremum.operations import as_operation
 
 
 def explore(
-    output: Annotated[Path, typer.Option("-o", "--output", help="Write the page to this file.")] = Path(
-        "explorer.html"
-    ),
+    output: Output = Path("explorer.html"),
     operation: Annotated[
         list[str] | None, typer.Option(help="An operation of two operands to offer; repeat for several. Default: all.")
     ] = None,
 ) -> None:
     """Write one self-contained page that shows, compares and explains what every rule set decides."""
-    from supremum.explorer import explorer_page  # needs Jinja2: only this command waits for it
-    from supremum.explorer.data import BINARY, STEPS
+    with loading():
+        from supremum.explorer import explorer_page  # needs Jinja2: only this command waits for it
+        from supremum.explorer.data import BINARY, STEPS
 
     operations = tuple(dict.fromkeys(as_operation(name).name for name in operation or BINARY))
     console = Console(stderr=True)
     columns = (TextColumn("{task.description:<20}"), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("asking", total=STEPS)
 
         def show(rules: str) -> None:
@@ -37,4 +37,5 @@ def explore(
 
         page = explorer_page(show, operations=operations, processes=min(os.cpu_count() or 1, STEPS))
     put_text(page, output)
-    typer.echo(f"{output}: {len(page.encode()):,} bytes")
+    if output != STANDARD_OUTPUT:
+        typer.echo(f"{output}: {len(page.encode()):,} bytes")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from supremum import drawings
-from supremum.cli.output import checked_format, put_bytes, put_text
-from supremum.errors import ArgumentError
+from supremum.cli.output import Output, checked_format, put_bytes, put_text
+from supremum.errors import ArgumentError, shortened
 
 _FORMATS = ("svg", "png", "dot")
 
@@ -25,17 +24,18 @@ def lattice(
         str | None,
         typer.Option(help=f"One of {', '.join(_FORMATS)}. Default: what the output's name ends in, else svg."),
     ] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write to this file instead.")] = None,
+    output: Output = None,
 ) -> None:
     """Draw the Hasse diagram of a framework's rules; where they are no lattice, their table and why."""
     if others and path is None:
-        raise ArgumentError(f"{' '.join(others)} belongs to no option: types to light the ways of come after --path")
+        stray = shortened(" ".join(others))
+        raise ArgumentError(f"{stray} belongs to no option: types to light the ways of come after --path")
     names = [name for text in (path or "", *(others or ())) for name in text.split(",") if name]
     ending = output.suffix[1:].lower() if output is not None else ""
     chosen = checked_format(format or ending or "svg", _FORMATS)
     if chosen == "png":
         if output is None:
-            raise ArgumentError("a PNG is no text to print: give it a file, such as -o lattice.png")
+            raise ArgumentError("a PNG is not text: give it a file, such as -o lattice.png; -o - is standard output")
         put_bytes(drawings.lattice_png(rules, types=types, path=names), output)
     else:
         draw = drawings.lattice_svg if chosen == "svg" else drawings.lattice_dot

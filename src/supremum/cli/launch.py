@@ -32,7 +32,7 @@ def launch(
     timeout: Annotated[float | None, typer.Option(help="Seconds for the whole run. Default: no end.")] = None,
 ) -> None:
     """Run a script in several processes; when one fails, end the others and say which and why."""
-    show = _Shown(processes, first_id)
+    show = _Shown()
     ended = launch_processes(
         script,
         (arguments or [])[1:] if (arguments or [])[:1] == ["--"] else arguments or [],
@@ -53,16 +53,15 @@ def launch(
 class _Shown:
     """Writes each line whole, behind the id of its process."""
 
-    def __init__(self, processes: int, first_id: int) -> None:
-        consoles = (Console(), Console(stderr=True))
-        self._prefixes = {
-            (process_id, number): _prefix(console, process_id)
-            for process_id in range(first_id, first_id + processes)
-            for number, console in enumerate(consoles, start=1)
-        }
+    def __init__(self) -> None:
+        self._consoles = (Console(), Console(stderr=True))
+        self._prefixes: dict[tuple[int, int], str] = {}
 
     def __call__(self, process_id: int, number: int, line: str) -> None:
-        typer.echo(self._prefixes[process_id, number] + line, err=number == 2, color=True)
+        key = process_id, number
+        if key not in self._prefixes:
+            self._prefixes[key] = _prefix(self._consoles[number - 1], process_id)
+        typer.echo(self._prefixes[key] + line, err=number == 2, color=True)
 
 
 def _prefix(console: Console, process_id: int) -> str:

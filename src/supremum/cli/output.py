@@ -1,15 +1,40 @@
-"""Where commands print: a format by name, to the terminal or into a file that is whole or absent."""
+"""Where commands print: a format by name, to standard output or into a file that is whole or absent."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from io import StringIO
 from pathlib import Path
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from supremum.errors import UnknownNameError
-from supremum.files import whole_file
+from supremum.files import as_path, check_writable, whole_file, writing_error
+
+STANDARD_OUTPUT = Path("-")
+
+
+def checked_output(path: Path | None) -> Path | None:
+    """The path of an option, if it can be written to: a command finds out before its work is done.
+
+    Raises:
+        FileError: if it cannot.
+    """
+    if path is None or path == STANDARD_OUTPUT:
+        return path
+    path = as_path(path)
+    check_writable(path)
+    return path
+
+
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "-o", "--output", callback=checked_output, help="Write to this file instead; - is standard output.",
+    ),
+]  # fmt: skip
 
 
 def checked_format(name: str, formats: Mapping[str, object] | tuple[str, ...]) -> str:
@@ -42,23 +67,26 @@ def chosen_format(name: str | None, output: Path | None, formats: Mapping[str, o
 
 def put_text(text: str, output: Path | None) -> None:
     """Print a text, or write it to a file."""
-    if output is None:
-        typer.echo(text, nl=False)
+    put_bytes(text.encode(), output)
+
+
+def put_bytes(data: bytes, output: Path | None) -> None:
+    """Print bytes, or write them to a file."""
+    if output is None or output == STANDARD_OUTPUT:
+        typer.echo(data, nl=False)
         return
-    with whole_file(output) as temporary:
-        temporary.write_text(text)
-
-
-def put_bytes(data: bytes, output: Path) -> None:
-    """Write what is no text to a file."""
-    with whole_file(output) as temporary:
-        temporary.write_bytes(data)
+    try:
+        with whole_file(output) as temporary:
+            temporary.write_bytes(data)
+    except OSError as error:
+        raise writing_error(output, error) from error
 
 
 def put_drawn(draw: Callable[[Console], None], output: Path | None) -> None:
     """Draw on the terminal, or as plain text into a file."""
-    if output is None:
+    if output is None or output == STANDARD_OUTPUT:
         draw(Console())
         return
-    with whole_file(output) as temporary, temporary.open("w") as file:
-        draw(Console(file=file))
+    text = StringIO()
+    draw(Console(file=text))
+    put_text(text.getvalue(), output)

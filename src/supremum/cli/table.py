@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from supremum.cli.output import checked_format, put_drawn, put_text
+from supremum.cli.output import Output, checked_format, put_drawn, put_text
 from supremum.comparisons import Comparison, compare
 from supremum.errors import ArgumentError
 from supremum.render import table as drawing
@@ -36,13 +35,13 @@ def table(
         typer.Option(help="'standard', 'all', or names with commas between. Default: standard, and all for json."),
     ] = None,
     format: Annotated[str, typer.Option(help=f"One of {', '.join(FORMATS)}.")] = "terminal",  # noqa: A002
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write to this file instead.")] = None,
+    output: Output = None,
 ) -> None:
     """Print the type that every pair of types meets in, under a framework's rules."""
     checked_format(format, FORMATS)
     if against is None and (weak_as_64_bit or unknown):
         raise ArgumentError("--weak-as-64-bit and --unknown are about the rule set of --against, which is not given")
-    chosen = types or ("all" if format == "json" else "standard")
+    chosen = types if types is not None else "all" if format == "json" else "standard"
     compared = None
     if against is not None:
         compared = compare(

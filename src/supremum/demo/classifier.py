@@ -35,6 +35,7 @@ class Case:
         optimizer: makes the optimizer from that weight.
         epochs: how long to train unless asked otherwise.
         network: makes the network.
+        picture: the name of the file that is drawn.
         steps_per_execution: how many steps are sent to the device at once.
     """
 
@@ -44,6 +45,7 @@ class Case:
     optimizer: Callable[[float], Optimizer]
     epochs: int
     network: Callable[[Policy], Sequential]
+    picture: str
     steps_per_execution: int = 1
 
 
@@ -82,6 +84,7 @@ CASES: dict[str, Case] = {
         lambda _: Adam(3e-3),
         15,
         network,
+        "training.png",
     ),
     "underflow": Case(
         "a loss with a small weight, which float16 gradients survive only when it is scaled",
@@ -90,6 +93,7 @@ CASES: dict[str, Case] = {
         lambda weight: SGD(0.2 / weight),
         10,
         network,
+        "underflow.png",
     ),
     # Each step moves a weight by less than half a unit of float16, in which nothing then moves.
     "master-weights": Case(
@@ -99,6 +103,7 @@ CASES: dict[str, Case] = {
         lambda _: SGD(5e-4),
         700,
         perceptron,
+        "master-weights.png",
         steps_per_execution=22,
     ),
 }

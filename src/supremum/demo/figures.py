@@ -10,7 +10,7 @@ import numpy as np
 
 from supremum.demo.classifier import Report
 from supremum.demo.underflow import Underflow
-from supremum.files import whole_file
+from supremum.files import whole_file, writing_error
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart; line styles repeat the difference.
 _STYLES = (("#0072B2", "-"), ("#E69F00", "--"), ("#009E73", "-."), ("#CC79A7", ":"))
@@ -109,5 +109,8 @@ def _draw_scales(axis: Any, reports: Sequence[Report]) -> None:
 
 
 def _save(figure: Any, path: Path) -> None:
-    with whole_file(path) as temporary:
-        figure.savefig(temporary, dpi=150, format="png")
+    try:
+        with whole_file(path) as temporary:
+            figure.savefig(temporary, dpi=150, format="png")
+    except OSError as error:
+        raise writing_error(path, error) from error

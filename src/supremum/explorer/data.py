@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import pairwise
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from supremum.operands import WEAK_NAMES
 from supremum.operations import OPERATIONS, TABLED
 from supremum.rules import get_rules
 from supremum.rules.registry import FOLLOWS_JAX, HOMES, canonical_name
+from supremum.signals import without_interrupts
 from supremum.tables import ALL_TYPES, STANDARD_TYPES, short_name
 
 QUESTION = "result_type"
@@ -67,8 +69,9 @@ def explorer_data(
             found[name] = _ask_all(name, operations, classes)
             on_step(name)
     else:
-        with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-            names = {pool.submit(_ask_all, name, operations, classes): name for name in HOMES}
+        with _workers(processes) as pool:
+            with without_interrupts():  # workers inherit it: who starts them ends them
+                names = {pool.submit(_ask_all, name, operations, classes): name for name in HOMES}
             for future in as_completed(names):
                 found[names[future]] = future.result()
                 on_step(names[future])
@@ -86,6 +89,21 @@ def explorer_data(
         "differences": {name: tuple(each)[:2] for name, each in DIFFERENCES.items()},
         "differing": _differing([shown[1] for shown in answers.results]),
     }
+
+
+@contextmanager
+def _workers(count: int) -> Generator[ProcessPoolExecutor]:
+    """Processes that work, and that end at once when the block is left by an error or by Ctrl-C."""
+    others = set(active_children())
+    pool = ProcessPoolExecutor(count, get_context("spawn"))
+    try:
+        yield pool
+    except BaseException:
+        for worker in set(active_children()) - others:
+            worker.terminate()
+        pool.shutdown(cancel_futures=True)
+        raise
+    pool.shutdown()
 
 
 class _Asked(NamedTuple):

@@ -13,16 +13,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from supremum.errors import ArgumentError
+from supremum.errors import ArgumentError, shown
+from supremum.files import is_file
 from supremum.launching import report
 from supremum.launching.child import Child, end_all
 from supremum.launching.guard import Guard
-from supremum.launching.place import HEARTBEATS, Place
+from supremum.launching.place import HEARTBEATS, MOST_PROCESSES, Place
 from supremum.launching.port import check_port, free_port
 from supremum.launching.report import Ended
 
 __all__ = ["launch"]
 
+# Each is an interpreter with JAX in it, which takes hundreds of megabytes, and each device is a pool of threads.
+_MOST_HERE = 1024
+_MOST_DEVICES = 1024
 _GRACE_SECONDS = 5.0
 _LOOK_SECONDS = 0.02
 _SETTLING_SECONDS = 0.5
@@ -216,11 +220,15 @@ def _check(
 ) -> None:
     if threading.current_thread() is not threading.main_thread():
         raise ArgumentError("processes are launched from the main thread: only it is told of signals")
-    if not Path(script).is_file():
-        raise ArgumentError(f"there is no file {os.fspath(script)!r}: give the path of a Python script")
-    for name, number in (("processes", processes), ("devices per process", devices_per_process)):
-        if number is not None and number < 1:
-            raise ArgumentError(f"{number} {name}: expected at least 1")
+    if not is_file(Path(script)):
+        raise ArgumentError(f"there is no file {shown(os.fspath(script))}: give the path of a Python script")
+    bounds = (("processes", processes, _MOST_HERE), ("devices per process", devices_per_process, _MOST_DEVICES))
+    for name, number, most in bounds:
+        if number is not None and not 1 <= number <= most:
+            raise ArgumentError(f"{shown(number)} {name}: expected from 1 to {most:,}")
+    for name, number in (("first id", first_id), ("total", total)):
+        if number is not None and number > MOST_PROCESSES:
+            raise ArgumentError(f"{name} {shown(number)}: expected at most {MOST_PROCESSES:,}")
     if timeout is not None and not timeout > 0:
         raise ArgumentError(f"timeout of {timeout:g} s: expected more than 0")
     if total is None:

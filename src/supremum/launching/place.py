@@ -5,13 +5,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from supremum.errors import ArgumentError
+from supremum.errors import ArgumentError, shown
 
-__all__ = ["HEARTBEATS", "Place", "checked_heartbeat"]
+__all__ = ["HEARTBEATS", "MOST_PROCESSES", "Place", "checked_heartbeat"]
 
 HEARTBEATS = (10, 30)
 """Fewest and most seconds without a heartbeat; fewer take a busy machine for a dead one, and more keep the others
 waiting."""
+
+MOST_PROCESSES = 65_536
+"""On all machines: more than any run has, and few enough for every part of JAX that counts them."""
 
 _COORDINATOR = "SUPREMUM_COORDINATOR"
 _PROCESSES = "SUPREMUM_PROCESSES"
@@ -23,7 +26,7 @@ def checked_heartbeat(seconds: int) -> int:
     """The seconds as given, where they are a whole number from 10 to 30."""
     least, most = HEARTBEATS
     if not _is_whole(seconds) or not least <= seconds <= most:
-        raise ArgumentError(f"heartbeat={seconds!r}: expected a whole number of seconds from {least} to {most}")
+        raise ArgumentError(f"heartbeat={shown(seconds)}: expected a whole number of seconds from {least} to {most}")
     return seconds
 
 
@@ -51,16 +54,19 @@ class Place:
 
     def __post_init__(self) -> None:
         host, _, port = self.coordinator.rpartition(":")
-        if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
+        if not host or not port.isdecimal() or len(port) > 5 or not 0 < int(port) < 2**16:
             raise ArgumentError(
-                f"coordinator {self.coordinator!r}: expected host:port with a port from 1 to 65535, "
+                f"coordinator {shown(self.coordinator)}: expected host:port with a port from 1 to 65535, "
                 "such as '10.0.0.1:1234'"
             )
-        if not _is_whole(self.processes) or self.processes < 1:
-            raise ArgumentError(f"processes={self.processes!r}: expected a whole number of at least 1")
+        if not _is_whole(self.processes) or not 1 <= self.processes <= MOST_PROCESSES:
+            raise ArgumentError(
+                f"processes={shown(self.processes)}: expected a whole number from 1 to {MOST_PROCESSES:,}"
+            )
         if not _is_whole(self.process_id) or not 0 <= self.process_id < self.processes:
             raise ArgumentError(
-                f"process_id={self.process_id!r}: {self.processes} processes have the ids 0 to {self.processes - 1}"
+                f"process_id={shown(self.process_id)}: "
+                f"{self.processes} processes have the ids 0 to {self.processes - 1}"
             )
         checked_heartbeat(self.heartbeat)
 
@@ -97,8 +103,8 @@ class Place:
             raise ArgumentError(f"the environment lacks {', '.join(missing)}: set all of {', '.join(names)}, or none")
         coordinator, *numbers = (variables[name] for name in names)
         for name, number in zip(names[1:], numbers, strict=True):
-            if not number.isdecimal():
-                raise ArgumentError(f"{name}={number!r} in the environment: expected a whole number")
+            if not number.isdecimal() or len(number) > 9:
+                raise ArgumentError(f"{name}={shown(number)} in the environment: expected a whole number")
         return cls(coordinator, *map(int, numbers))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 
-from supremum.errors import ArgumentError
+from supremum.errors import ArgumentError, shown
 from supremum.launching.place import Place
 
 __all__ = ["check_port", "free_port"]
@@ -34,9 +34,11 @@ def check_port(place: Place) -> None:
         try:
             probe.bind((host if place.is_local and host != "[::1]" else "", int(port)))
         except PermissionError:
-            raise ArgumentError(f"coordinator {place.coordinator!r}: this user may not listen on port {port}") from None
+            raise ArgumentError(
+                f"coordinator {shown(place.coordinator)}: this user may not listen on port {port}"
+            ) from None
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 raise ArgumentError(
-                    f"coordinator {place.coordinator!r}: port {port} of this machine is in use: give another port"
+                    f"coordinator {shown(place.coordinator)}: port {port} of this machine is in use: give another port"
                 ) from None

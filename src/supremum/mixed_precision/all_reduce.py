@@ -8,13 +8,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from supremum.arguments import flag, whole_number
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import DType, as_format
 from supremum.mixed_precision.casting import at_least_float32, is_floating, is_inexact
-from supremum.mixed_precision.checks import whole_number
 from supremum.mixed_precision.loss_scale_state import LossScaleState, as_state
 from supremum.mixed_precision.policy_roles import reducible_formats
-from supremum.mixed_precision.replicas import Axes, bound_axes, in_order, shown, varying_axes
+from supremum.mixed_precision.replicas import Axes, as_typed, bound_axes, in_order, varying_axes
 from supremum.mixed_precision.scaling import rescale, unscale
 from supremum.rules.jax import held_dtype
 
@@ -66,12 +66,12 @@ def all_reduce_gradients(
     Array([6.e+04, 2.e+00], dtype=float32)
     """
     if loss_scale_state is None:
-        if scaled:
+        if flag("scaled", scaled):
             raise ArgumentError("scaled=True needs the loss_scale_state that scaled the gradients, to unscale them by")
         return replica_mean(grads, axis_name, reduce_dtype, bucket_bytes)
     scale = as_state(loss_scale_state).loss_scale
     _checked_axes(grads, axis_name)
-    travelling = grads if scaled else rescale(grads, scale)
+    travelling = grads if flag("scaled", scaled) else rescale(grads, scale)
     return unscale(replica_mean(travelling, axis_name, reduce_dtype, bucket_bytes), scale)
 
 
@@ -142,9 +142,9 @@ def _checked_axes(grads: Any, axis_name: Any) -> Axes:
         missing = in_order(axes, axes.tracked - varies)
         if missing:
             raise ArgumentError(
-                f"the gradient at {where} is the same on all replicas along {shown(missing)}, so JAX has summed it "
+                f"the gradient at {where} is the same on all replicas along {as_typed(missing)}, so JAX has summed it "
                 f"already, in the dtype of the computation: differentiate with respect to "
-                f'jax.lax.pcast(params, {shown(missing)}, to="varying") instead of params'
+                f'jax.lax.pcast(params, {as_typed(missing)}, to="varying") instead of params'
             )
     return axes
 

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from supremum.arguments import pytree
+from supremum.errors import OperandError
 from supremum.formats import FORMATS, Kind, as_format
 from supremum.rules import JAX_X32
 from supremum.rules.jax_flags import is_explicit_x64, is_x64
@@ -15,6 +17,11 @@ from supremum.rules.jax_flags import is_explicit_x64, is_x64
 _DTYPES = frozenset(row.dtype for row in FORMATS)
 _FLOATING = frozenset(row.dtype for row in FORMATS if row.kind is Kind.FLOAT)
 _INEXACT = frozenset(row.dtype for row in FORMATS if row.is_inexact)
+
+
+def is_bool_scalar(value: Any) -> bool:
+    """Whether something is a bool, of Python or in an array without dimensions, traced or not."""
+    return isinstance(value, bool) or (is_array(value) and value.dtype == np.bool_ and value.shape == ())
 
 
 def is_array(leaf: Any) -> bool:
@@ -69,7 +76,7 @@ def cast_floating(tree: Any, dtype: Any) -> Any:
         dtype: a real floating dtype, given as `as_format` takes it.
 
     Raises:
-        TypeError: for a dtype that is not real floating, which would truncate every leaf.
+        OperandError: for a dtype that is not real floating, which would truncate every leaf.
         UnknownDtypeError: for what is no dtype.
 
     >>> import numpy as np
@@ -79,7 +86,7 @@ def cast_floating(tree: Any, dtype: Any) -> Any:
     """
     target = as_format(dtype)
     if target.kind is not Kind.FLOAT:
-        raise TypeError(
+        raise OperandError(
             f"floating leaves are cast to a real floating dtype, not {target}: "
             f"for integers write jax.tree.map(lambda leaf: leaf.astype('{target}'), tree)"
         )
@@ -89,7 +96,7 @@ def cast_floating(tree: Any, dtype: Any) -> Any:
             return leaf
         return leaf.astype(target.dtype) if isinstance(leaf, jax.Array) else jnp.asarray(leaf, target.dtype)
 
-    return jax.tree.map(cast, tree)
+    return jax.tree.map(cast, pytree("tree", tree))
 
 
 def keep_64_bits(tree: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from supremum.arguments import pytree
 from supremum.mixed_precision.casting import is_inexact
 
 
@@ -25,5 +26,5 @@ def all_finite(tree: Any) -> jax.Array:
     >>> bool(all_finite([jnp.full(4, 3e38), jnp.arange(3)])), bool(all_finite({"w": jnp.array([1.0, jnp.nan])}))
     (True, False)
     """
-    checks = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree) if is_inexact(leaf)]
+    checks = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(pytree("tree", tree)) if is_inexact(leaf)]
     return jnp.all(jnp.stack(checks)) if checks else jnp.asarray(True)

@@ -11,13 +11,14 @@ from typing import Any, ParamSpec, TypeVar
 
 from supremum.blocks import BlockValue, calls_within
 from supremum.callers import warn_user
-from supremum.errors import ArgumentError
-from supremum.formats import DType, Kind, as_format, format_names
+from supremum.errors import ArgumentError, shown
+from supremum.formats import DType, Format, Kind, as_format, format_names
 from supremum.mixed_precision.policy import Policy, as_policy
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_LEAST_BITS = 16
 VARIABLE = "SUPREMUM_FLOATX"
 """The environment variable that says what `floatx` starts as."""
 
@@ -63,7 +64,7 @@ def floatx() -> str:
         try:
             _process.floatx = _floating(found)
         except ValueError as error:
-            raise ArgumentError(f"the environment variable {VARIABLE} is {found!r}: {error}") from None
+            raise ArgumentError(f"the environment variable {VARIABLE} is {shown(found)}: {error}") from None
     return _process.floatx
 
 
@@ -83,10 +84,16 @@ def set_floatx(dtype: Any) -> None:
 
 def _floating(dtype: Any) -> str:
     row = as_format(dtype)
-    if row.kind is not Kind.FLOAT:
-        names = [name for name in format_names() if as_format(name).kind is Kind.FLOAT]
-        raise ArgumentError(f"floatx is a real floating dtype, not {row}: one of {', '.join(names)}")
+    if not _is_usual(row):
+        names = [name for name in format_names() if _is_usual(as_format(name))]
+        raise ArgumentError(
+            f"floatx is a real floating dtype that layers learn in, not {row}: one of {', '.join(names)}"
+        )
     return str(row)
+
+
+def _is_usual(row: Format) -> bool:
+    return row.kind is Kind.FLOAT and row.bits >= _LEAST_BITS
 
 
 def global_policy() -> Policy:
@@ -116,7 +123,7 @@ def set_global_policy(policy: Any) -> None:
 
     Args:
         policy: a `Policy`, or what makes one; None to track `floatx` again. It has to compute in a real floating dtype,
-            or to be `"infer"`; a layer's own may be any.
+            of at least 16 bits, or to be `"infer"`; a layer's own may be any.
 
     Raises:
         ArgumentError: for a policy that computes in anything else.
@@ -180,8 +187,15 @@ def _usable(policy: Any) -> Policy:
     made = Policy(given.name, given.loss_scale)
     if made.compute_dtype is not None and as_format(made.compute_dtype).kind is not Kind.FLOAT:
         raise ArgumentError(
-            f"the global policy computes in a real floating dtype, and {made.name!r} does not: most layers have no "
-            f"meaning in it. Give it to a layer, as in Layer(dtype={made.name!r}), or set 'float32' or 'infer'"
+            f"the global policy computes in a real floating dtype, and {shown(made.name)} does not: most layers have "
+            "no "
+            f"meaning in it. Give it to a layer, as in Layer(dtype={shown(made.name)}), or set 'float32' or 'infer'"
+        )
+    if made.compute_dtype is not None and as_format(made.compute_dtype).bits < _LEAST_BITS:
+        raise ArgumentError(
+            f"the global policy computes in at least {_LEAST_BITS} bits, and {shown(made.name)} does not: most layers "
+            "learn "
+            f"nothing in it. Give it to a layer, as in Layer(dtype={shown(made.name)}), or set 'mixed_bfloat16'"
         )
     if _trains_badly(made.variable_dtype) and made.variable_dtype == made.compute_dtype:
         # "mixed_float16", for instance: the same computation, variables that small updates do not get lost in.

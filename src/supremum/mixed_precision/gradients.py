@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.errors import ArgumentError, UnknownNameError
+from supremum.arguments import chosen, whole_number
+from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
 from supremum.mixed_precision.all_reduce import checked_reduce_dtype, replica_mean
 from supremum.mixed_precision.casting import at_least_float32, is_floating
-from supremum.mixed_precision.checks import whole_number
 from supremum.mixed_precision.finite import all_finite
 from supremum.mixed_precision.loss_scale import LossScale, as_loss_scale
 from supremum.mixed_precision.loss_scale_state import LossScaleState, as_state
@@ -98,7 +98,7 @@ def scaled_value_and_grad(
         scalar, and a `ValueError` where there is no such axis.
 
     Raises:
-        TypeError: where there is no loss scale.
+        OperandError: where there is no loss scale.
         ValueError: for an unknown `on_overflow`, `"retry"` with a loss scale that never checks, or a `reduce_dtype`
             without an `axis_name` or that gradients are not reduced in.
 
@@ -116,9 +116,8 @@ def scaled_value_and_grad(
     """
     settings = as_loss_scale(loss_scale)
     if settings is None:
-        raise TypeError("there is nothing to scale without a loss scale: use jax.value_and_grad")
-    if on_overflow not in ("skip", "retry"):
-        raise UnknownNameError("on_overflow", on_overflow, ["skip", "retry"])
+        raise OperandError("there is nothing to scale without a loss scale: use jax.value_and_grad")
+    chosen("on_overflow", on_overflow, ("skip", "retry"))
     if on_overflow == "retry" and not settings.skips:
         raise ArgumentError(f"{settings} never looks for overflows, so it cannot retry: use on_overflow='skip'")
     max_retries = whole_number("max_retries", max_retries, 0, int(as_format("int32").max))
@@ -215,13 +214,15 @@ def differentiate_scaled(
 
 def _loss_of(out: Any, has_aux: bool) -> jax.Array:
     if has_aux and not (isinstance(out, (tuple, list)) and len(out) == 2):
-        raise TypeError(f"with has_aux=True the function returns a pair of loss and auxiliary data, not {_shown(out)}")
+        raise OperandError(
+            f"with has_aux=True the function returns a pair of loss and auxiliary data, not {_shown(out)}"
+        )
     loss = out[0] if has_aux else out
     if type(loss) is float:  # a constant: as in JAX its gradients are zero
         loss = jnp.float32(loss)
     if not is_floating(loss) or np.shape(loss) != ():
         fix = "write has_aux=True if it comes with auxiliary data, or return loss.mean() or loss.astype('float32')"
-        raise TypeError(f"the loss is a real floating scalar, not {_shown(loss)}: {fix}")
+        raise OperandError(f"the loss is a real floating scalar, not {_shown(loss)}: {fix}")
     return jnp.asarray(loss)
 
 
@@ -243,9 +244,9 @@ def _as_arrays(tree: Any) -> Any:
             return jnp.asarray(leaf)
         except TypeError:
             where = jax.tree_util.keystr(path, simple=True, separator="/")
-            raise TypeError(
+            raise OperandError(
                 f"on_overflow='retry' carries loss and auxiliary data through a loop, so they are arrays, "
-                f"not {_shown(leaf)} (at {where!r}): leave it out of what the function returns"
+                f"not {_shown(leaf)} (at {shown(where)}): leave it out of what the function returns"
             ) from None
 
     return jax.tree_util.tree_map_with_path(as_array, tree)

@@ -18,9 +18,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.errors import ArgumentError, UnknownNameError
+from supremum.arguments import instance, known_keys, real_number, whole_number
+from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
 from supremum.formats import as_format
-from supremum.mixed_precision.checks import known_keys, real_number, whole_number
+from supremum.mixed_precision.casting import is_array
 from supremum.mixed_precision.loss_scale_state import COUNTS, LossScaleState, as_state, initial_state, one_more
 
 _FLOAT32 = as_format("float32")
@@ -84,7 +85,7 @@ class LossScale(ABC):
         Raises:
             UnknownNameError: for an unknown field.
             ArgumentError: for a missing field, a scale that is not finite and above 0, or a negative count.
-            TypeError: for what is no number.
+            OperandError: for what is no number.
         """
         fields = known_keys("loss scale's state", saved, LossScaleState._fields, LossScaleState._fields)
         scale = real_number("loss_scale", fields.pop("loss_scale"))
@@ -124,7 +125,7 @@ class FixedLossScale(LossScale):
 
     Raises:
         ArgumentError: for a factor below 1 or not finite: scaling exists to avoid underflow. A `ValueError`.
-        TypeError: for what is no number.
+        OperandError: for what is no number.
 
     >>> FixedLossScale(1024).init().loss_scale
     Array(1024., dtype=float32)
@@ -177,7 +178,7 @@ class DynamicLossScale(LossScale):
 
     Raises:
         ArgumentError: for settings outside these bounds; a `ValueError` that names the argument.
-        TypeError: for what is no number, or no whole number.
+        OperandError: for what is no number, or no whole number.
 
     >>> import jax.numpy as jnp
     >>> scale = DynamicLossScale(initial_loss_scale=8.0, increment_period=2)
@@ -235,11 +236,12 @@ class DynamicLossScale(LossScale):
     def update(self, state: LossScaleState, finite: jax.Array) -> LossScaleState:
         """The state after a step with finite, or not finite, gradients."""
         scale, good, skipped, overflows, retries = as_state(state)
-        finite = jnp.asarray(finite)
+        if not (isinstance(cast("Any", finite), bool) or (is_array(finite) and finite.dtype == np.bool_)):
+            raise OperandError(f"finite is a bool, not {shown(finite)}: give all_finite(gradients)")
         due = good >= self.increment_period - 1
         counted = jnp.minimum(one_more(overflows), self.hysteresis)
         raised = jnp.where(due, scale * self.multiplier, scale)
-        lowered = jnp.where(counted >= self.hysteresis, scale / self.multiplier, scale)
+        lowered = jnp.where(counted >= self.hysteresis, scale / self._divisor, scale)
         return LossScaleState(
             loss_scale=self._clipped(jnp.where(finite, raised, lowered)),
             num_good_steps=jnp.where(finite & ~due, one_more(good), 0),
@@ -256,10 +258,15 @@ class DynamicLossScale(LossScale):
         """
         state = as_state(state)
         return state._replace(
-            loss_scale=self._clipped(state.loss_scale / self.multiplier),
+            loss_scale=self._clipped(state.loss_scale / self._divisor),
             num_good_steps=jnp.zeros_like(state.num_good_steps),
             num_retries=one_more(state.num_retries),
         )
+
+    @property
+    def _divisor(self) -> jax.Array:
+        # Of a constant XLA multiplies with the reciprocal, which for 3 is an ulp off.
+        return jax.lax.optimization_barrier(jnp.float32(self.multiplier))
 
     def _clipped(self, scale: jax.Array) -> jax.Array:
         # The product may be inf in float32 before it is clipped; it is finite after.
@@ -274,7 +281,7 @@ def as_loss_scale(scale: LossScale | str | float | None) -> LossScale | None:
 
     Raises:
         UnknownNameError: for any other string.
-        TypeError: for anything else.
+        OperandError: for anything else.
 
     >>> as_loss_scale(128)
     FixedLossScale(loss_scale_value=128.0)
@@ -288,7 +295,7 @@ def as_loss_scale(scale: LossScale | str | float | None) -> LossScale | None:
     try:
         value = real_number("loss scale", scale)
     except TypeError:
-        raise TypeError(f"a loss scale is a LossScale, 'dynamic', a number or None, not {scale!r}") from None
+        raise OperandError(f"a loss scale is a LossScale, 'dynamic', a number or None, not {shown(scale)}") from None
     return FixedLossScale(value)
 
 
@@ -298,7 +305,10 @@ def serialize_loss_scale(scale: LossScale | None) -> dict[str, Any] | None:
     >>> serialize_loss_scale(FixedLossScale(8.0))
     {'class_name': 'FixedLossScale', 'config': {'loss_scale_value': 8.0}}
     """
-    return None if scale is None else {"class_name": type(scale).__name__, "config": scale.get_config()}
+    if scale is None:
+        return None
+    instance("scale", scale, LossScale, "a loss scale, such as DynamicLossScale()")
+    return {"class_name": type(scale).__name__, "config": scale.get_config()}
 
 
 def deserialize_loss_scale(data: Mapping[str, Any] | None) -> LossScale | None:

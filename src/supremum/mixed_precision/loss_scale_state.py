@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from supremum.errors import OperandError, shown
+
 
 class LossScaleState(NamedTuple):
     """What changes from step to step: strong float32 and integer scalars (int64 with JAX's x64 on, else int32).
@@ -50,10 +52,10 @@ def as_state(state: Any) -> LossScaleState:
     be traced again on the second step, or fail to meet the float32 that comes out of the first.
 
     Raises:
-        TypeError: for what is no state.
+        OperandError: for what is no state.
     """
     if not isinstance(state, LossScaleState):
-        raise TypeError(f"the state of a loss scale is a LossScaleState, as its init() makes it, not {state!r:.200}")
+        raise OperandError(f"the state of a loss scale is a LossScaleState, as its init() makes it, not {shown(state)}")
     scale = jnp.asarray(state.loss_scale, jnp.float32)
     counts = [jnp.asarray(count) for count in state[1:]]
     return LossScaleState(scale, *(jnp.asarray(count, count.dtype) for count in counts))

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
-from supremum.errors import ArgumentError
+from supremum.arguments import pytree
+from supremum.errors import ArgumentError, OperandError, shown
 from supremum.mixed_precision.casting import as_real_floating, at_least_float32, is_floating, is_floating_dtype
 from supremum.mixed_precision.finite import all_finite
 from supremum.mixed_precision.loss_scale import LossScale, as_loss_scale
@@ -55,7 +56,7 @@ def loss_scaled(
         the dtypes that the optimizer itself would give, and its state keeps those it began with.
 
     Raises:
-        TypeError: for what is no optax transformation, and for no loss scale.
+        OperandError: for what is no optax transformation, and for no loss scale.
 
     >>> import jax, jax.numpy as jnp, optax
     >>> from supremum.mixed_precision import scale_loss
@@ -69,10 +70,12 @@ def loss_scaled(
     """
     settings = as_loss_scale(loss_scale)
     if settings is None:
-        raise TypeError("there is nothing to scale without a loss scale: use the optimizer as it is")
+        raise OperandError("there is nothing to scale without a loss scale: use the optimizer as it is")
     given: Any = optimizer.gradient_transformation() if isinstance(optimizer, optax.MultiSteps) else optimizer
     if not isinstance(given, optax.GradientTransformation):
-        raise TypeError(f"loss_scaled wraps an optax transformation such as optax.adam(1e-3), not {optimizer!r:.80}")
+        raise OperandError(
+            f"loss_scaled wraps an optax transformation such as optax.adam(1e-3), not {shown(optimizer)}"
+        )
     inside = optax.with_extra_args_support(given)
 
     def init(params: Any) -> LossScaledState:
@@ -80,7 +83,9 @@ def loss_scaled(
 
     def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, LossScaledState]:
         if not isinstance(state, LossScaledState):
-            raise TypeError(f"the state of loss_scaled is a LossScaledState, as its init made it, not {state!r:.200}")
+            raise OperandError(
+                f"the state of loss_scaled is a LossScaledState, as its init made it, not {shown(state)}"
+            )
         scaling = as_state(state.scaling)
 
         def native() -> Any:
@@ -130,7 +135,7 @@ def scale_loss(loss: Any, opt_state: Any) -> jax.Array:
             `TrainState`, ...
 
     Raises:
-        TypeError: for a loss that is not real floating.
+        OperandError: for a loss that is not real floating.
         ArgumentError: where there is no state of a loss scale, or more than one; a `ValueError`.
 
     >>> import jax.numpy as jnp, optax
@@ -140,7 +145,7 @@ def scale_loss(loss: Any, opt_state: Any) -> jax.Array:
     """
     if not is_floating(loss) and type(loss) is not float:
         shown = loss.dtype if hasattr(loss, "dtype") else type(loss).__name__
-        raise TypeError(f"the loss is a real floating scalar, not {shown}: use {as_real_floating('loss', loss)}")
+        raise OperandError(f"the loss is a real floating scalar, not {shown}: use {as_real_floating('loss', loss)}")
     wide = at_least_float32(jnp.float32(loss) if type(loss) is float else jnp.asarray(loss))
     return wide * find_loss_scale_state(opt_state).loss_scale.astype(wide.dtype)
 
@@ -163,7 +168,8 @@ def find_loss_scale_state(opt_state: Any) -> LossScaleState:
     def is_state(node: Any) -> bool:
         return isinstance(node, LossScaleState)
 
-    found = [node for node in jax.tree.leaves(opt_state, is_leaf=is_state) if is_state(node)]
+    nodes = jax.tree.leaves(pytree("the optimizer state", opt_state), is_leaf=is_state)
+    found = [node for node in nodes if is_state(node)]
     if len(found) != 1:
         raise ArgumentError(
             f"the optimizer state holds {len(found)} states of a loss scale instead of one: "

@@ -11,10 +11,10 @@ from typing import Any
 
 import jax
 
+from supremum.arguments import known_keys
 from supremum.errors import UnknownNameError
 from supremum.formats import DType
 from supremum.mixed_precision.casting import cast_floating, is_floating, is_floating_dtype
-from supremum.mixed_precision.checks import known_keys
 from supremum.mixed_precision.loss_scale import (
     LossScale,
     as_loss_scale,

@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import jax
 
-from supremum.errors import ArgumentError, near_names
-from supremum.mixed_precision.checks import known_keys
+from supremum.arguments import known_keys, pytree, text
+from supremum.errors import ArgumentError, OperandError, near_names, shown
 from supremum.mixed_precision.policy import Policy, as_policy
 
 
@@ -38,7 +38,7 @@ class PolicyMap:
 
     Raises:
         ArgumentError: for what is no regular expression; the message has the pattern.
-        TypeError: for patterns that are no mapping from strings.
+        OperandError: for patterns that are no mapping from strings.
         ValueError: for what is no policy.
 
     >>> by_path = PolicyMap({"encoder/.*/norm": "float32"}, default="mixed_bfloat16")
@@ -51,7 +51,7 @@ class PolicyMap:
 
     def __init__(self, patterns: Mapping[str, Any], default: Any = "float32") -> None:
         if not isinstance(cast("Any", patterns), Mapping):
-            raise TypeError(f"the patterns of a PolicyMap are a mapping to policies, not {patterns!r:.80}")
+            raise OperandError(f"the patterns of a PolicyMap are a mapping to policies, not {shown(patterns)}")
         for pattern in patterns:
             _compiled(pattern)
         object.__setattr__(self, "patterns", tuple((key, as_policy(policy)) for key, policy in patterns.items()))
@@ -59,7 +59,7 @@ class PolicyMap:
 
     def pattern_for(self, path: str) -> str | None:
         """The pattern that decides about a path; None where none matches."""
-        scopes = _scopes(path)
+        scopes = _scopes(text("path", path))
         return next((pattern for pattern, _ in self.patterns if _matches(pattern, scopes)), None)
 
     def for_path(self, path: str) -> Policy:
@@ -108,7 +108,7 @@ class PolicyMap:
         return self._cast(tree, Policy.cast_to_output)
 
     def _cast(self, tree: Any, cast_leaves: Callable[[Policy, Any], Any]) -> Any:
-        entries, structure = jax.tree_util.tree_flatten_with_path(tree)
+        entries, structure = jax.tree_util.tree_flatten_with_path(pytree("tree", tree))
         paths = [jax.tree_util.keystr(path, simple=True, separator="/") for path, _ in entries]
         self._check(paths, stacklevel=4)
         leaves = [leaf for _, leaf in entries]
@@ -130,13 +130,15 @@ class PolicyMap:
 
         Raises:
             ValueError: for an unknown or missing key, or a value that makes no sense.
-            TypeError: for a value of the wrong type.
+            OperandError: for a value of the wrong type.
         """
         keys = ("patterns", "default")
         entries = known_keys("policy map's config", config, keys, keys)
         pairs = entries["patterns"]
         if not isinstance(pairs, (list, tuple)) or not all(map(_is_entry, cast("list[Any]", pairs))):
-            raise TypeError(f"the patterns in a policy map's config are pairs of pattern and policy, not {pairs!r:.80}")
+            raise OperandError(
+                f"the patterns in a policy map's config are pairs of pattern and policy, not {shown(pairs)}"
+            )
         patterns = {pattern: Policy.from_config(policy) for pattern, policy in cast("list[Any]", pairs)}
         return cls(patterns, Policy.from_config(entries["default"]))
 
@@ -153,12 +155,12 @@ def _is_entry(pair: Any) -> bool:
 @lru_cache(maxsize=4096)
 def _compiled(pattern: str) -> re.Pattern[str]:
     if not isinstance(cast("Any", pattern), str):
-        raise TypeError(f"a pattern of a PolicyMap is a string, not {pattern!r}")
+        raise OperandError(f"a pattern of a PolicyMap is a string, not {shown(pattern)}")
     try:
         return re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
         fix = f"to match it as it is, write {re.escape(pattern)!r}"
-        raise ArgumentError(f"the pattern {pattern!r} is no regular expression ({error}): {fix}") from None
+        raise ArgumentError(f"the pattern {shown(pattern)} is no regular expression ({error}): {fix}") from None
 
 
 def _scopes(path: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from supremum.errors import ArgumentError, UnknownDtypeError, UnknownNameError
+from supremum.errors import ArgumentError, UnknownDtypeError, UnknownNameError, shown
 from supremum.formats import DType, Format, Kind, as_format, format_names
 
 # Only float16 has so few exponents that gradients underflow.
@@ -97,22 +97,27 @@ def _parse_text(text: str) -> Roles:
         role, equals, dtype = (part.strip() for part in item.partition("="))
         if not equals:
             raise ArgumentError(
-                f"policy {text!r}: {item.strip()!r} has no '=': write role=dtype, where the role is {_listed(ROLES)}"
+                f"policy {shown(text)}: {shown(item.strip())} has no '=': write role=dtype, where the role is "
+                f"{_listed(ROLES)}"
             )
         if role not in ROLES:
-            raise UnknownNameError("role", role, ROLES, f"policy {text!r}")
+            raise UnknownNameError("role", role, ROLES, f"policy {shown(text)}")
         if role in given:
-            raise ArgumentError(f"policy {text!r} gives {role} twice, of {_listed(ROLES)}: keep one")
+            raise ArgumentError(f"policy {shown(text)} gives {role} twice, of {_listed(ROLES)}: keep one")
         given[role] = dtype
     missing = [role for role in ("variable", "compute") if role not in given]
     if missing:
         needed = ",".join(f"{role}={dtype}" for role, dtype in given.items())
         lacking = ",".join(f"{role}=float32" for role in missing)
-        raise ArgumentError(f"policy {text!r} does not say {_listed(missing)}: write for instance {needed},{lacking}")
+        raise ArgumentError(
+            f"policy {shown(text)} does not say {_listed(missing)}: write for instance {needed},{lacking}"
+        )
     formats = {role: _format_of(role, dtype, text) for role, dtype in given.items()}
     reduced = formats.get("reduce")
     if reduced is not None and reduced not in (choices := reducible_formats()):
-        raise ArgumentError(f"policy {text!r}: gradients are reduced in {_listed(map(str, choices))}, not in {reduced}")
+        raise ArgumentError(
+            f"policy {shown(text)}: gradients are reduced in {_listed(map(str, choices))}, not in {reduced}"
+        )
     usual = usual_roles(formats["variable"], formats["compute"])
     stated = {role: row.dtype for role, row in formats.items() if row is not None}
     return usual._replace(**stated)
@@ -137,7 +142,7 @@ def _format_of(role: str, dtype: str, text: str) -> Format | None:
         return as_format(dtype)
     except UnknownDtypeError:
         choices = (_INFER, *format_names()) if role == "compute" else format_names()
-        raise UnknownNameError(f"{role} dtype", dtype, choices, f"policy {text!r}") from None
+        raise UnknownNameError(f"{role} dtype", dtype, choices, f"policy {shown(text)}") from None
 
 
 def _listed(words: Iterable[str]) -> str:

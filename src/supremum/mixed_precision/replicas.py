@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 
 import jax
 
-from supremum.errors import ArgumentError
+from supremum.errors import ArgumentError, shown
 from supremum.mixed_precision.casting import is_array
 
 
@@ -26,7 +26,7 @@ class Axes(NamedTuple):
     tracked: frozenset[Hashable]
 
     def __str__(self) -> str:
-        return shown(self.names)
+        return as_typed(self.names)
 
 
 def bound_axes(axis_name: Any) -> Axes:
@@ -40,7 +40,7 @@ def bound_axes(axis_name: Any) -> Axes:
     """
     names = cast("tuple[Any, ...]", tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,))
     if not names or any(name in names[:place] for place, name in enumerate(names)):
-        raise ArgumentError(f"axis_name is the name of an axis, or a tuple of different names, not {axis_name!r}")
+        raise ArgumentError(f"axis_name is the name of an axis, or a tuple of different names, not {shown(axis_name)}")
     size = math.prod(_size(name) for name in names)
     # The place along an axis differs from place to place if anything does.
     tracked = frozenset(name for name in names if name in varying_axes(jax.lax.axis_index(name)))
@@ -52,8 +52,9 @@ def _size(name: Any) -> int:
         return jax.lax.axis_size(name)
     except (NameError, TypeError, ValueError):
         raise ArgumentError(
-            f"there is no axis {name!r} here: gradients are reduced inside of the function given to jax.shard_map, "
-            f"over an axis of its mesh, or to jax.vmap(..., axis_name={name!r})"
+            f"there is no axis {shown(name)} here: gradients are reduced inside of the function given to "
+            "jax.shard_map, "
+            f"over an axis of its mesh, or to jax.vmap(..., axis_name={shown(name)})"
         ) from None
 
 
@@ -92,6 +93,6 @@ def in_order(axes: Axes, names: Iterable[Hashable]) -> tuple[Hashable, ...]:
     return tuple(name for name in axes.names if name in chosen)
 
 
-def shown(names: tuple[Hashable, ...]) -> str:
+def as_typed(names: tuple[Hashable, ...]) -> str:
     """One name, or a tuple of several, as they are typed."""
     return repr(names[0] if len(names) == 1 else names)

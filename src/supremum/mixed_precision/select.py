@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.errors import ArgumentError
-from supremum.mixed_precision.casting import is_array
+from supremum.arguments import pytree
+from supremum.errors import ArgumentError, OperandError, shortened, shown
+from supremum.mixed_precision.casting import is_array, is_bool_scalar
 
 
 def select_tree(pred: Any, on_true: Any, on_false: Any) -> Any:
@@ -27,28 +28,30 @@ def select_tree(pred: Any, on_true: Any, on_false: Any) -> Any:
 
     Raises:
         ArgumentError: for a predicate that is no bool scalar, or trees of different structures; a `ValueError`.
-        TypeError: for leaves that cannot be chosen between; the message has the path.
+        OperandError: for leaves that cannot be chosen between; the message has the path.
 
     >>> import jax.numpy as jnp
     >>> select_tree(jnp.asarray(False), {"w": jnp.ones(2)}, {"w": jnp.zeros(2)})
     {'w': Array([0., 0.], dtype=float32)}
     """
-    if not (isinstance(pred, bool) or (is_array(pred) and pred.dtype == np.bool_ and pred.shape == ())):
-        raise ArgumentError(f"the predicate of select_tree is a bool scalar, not {pred!r:.200}: use pred.all()")
-    structures = jax.tree.structure(on_true), jax.tree.structure(on_false)
+    if not is_bool_scalar(pred):
+        raise ArgumentError(f"the predicate of select_tree is a bool scalar, not {shown(pred)}: use pred.all()")
+    structures = jax.tree.structure(pytree("on_true", on_true)), jax.tree.structure(pytree("on_false", on_false))
     if structures[0] != structures[1]:
-        shown = " and ".join(map(str, structures))
-        raise ArgumentError(f"select_tree chooses between trees of one structure, not {shown}")
+        both = " and ".join(shortened(str(each)) for each in structures)
+        raise ArgumentError(f"select_tree chooses between trees of one structure, not {both}")
 
     def select(path: Any, a: Any, b: Any) -> Any:
         where = jax.tree_util.keystr(path, simple=True, separator="/") or "the root"
         if is_array(a) and is_array(b):
             if (a.dtype, a.shape) != (b.dtype, b.shape):
                 kinds = f"{a.dtype}{list(a.shape)} and {b.dtype}{list(b.shape)}"
-                raise TypeError(f"select_tree at {where}: {kinds}: cast one with .astype or give both one shape")
+                raise OperandError(f"select_tree at {where}: {kinds}: cast one with .astype or give both one shape")
             return jnp.where(pred, a, b)
         if a is b or (type(a) is type(b) and not is_array(a) and np.array_equal(a, b)):
             return a
-        raise TypeError(f"select_tree at {where}: {a!r:.80} and {b!r:.80} differ and are no arrays: use jnp.asarray")
+        raise OperandError(
+            f"select_tree at {where}: {shown(a)} and {shown(b)} differ and are no arrays: use jnp.asarray"
+        )
 
     return jax.tree_util.tree_map_with_path(select, on_true, on_false)

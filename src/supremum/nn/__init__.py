@@ -13,7 +13,6 @@ from supremum.nn.dense_general import DenseGeneral
 from supremum.nn.dropout import Dropout
 from supremum.nn.einsum import Einsum
 from supremum.nn.embedding import Embedding
-from supremum.nn.first_call import output_spec
 from supremum.nn.functional import promote_dtype
 from supremum.nn.input_spec import InputSpec
 from supremum.nn.key_value_cache import KeyValueCache
@@ -23,7 +22,7 @@ from supremum.nn.mixing import MixedDtypeError, MixedDtypeWarning
 from supremum.nn.model import Model
 from supremum.nn.normalisation import GroupNorm, InstanceNorm, LayerNorm, RMSNorm
 from supremum.nn.pooling import AvgPool, GlobalAveragePool, GlobalMaxPool, MaxPool, MinPool
-from supremum.nn.pure import functional_call, initialize, load_variables, split_variables
+from supremum.nn.pure import functional_call, initialize, load_variables, output_spec, split_variables
 from supremum.nn.recurrent import GRUCell, LSTMCell, RecurrentCell, SimpleRNNCell
 from supremum.nn.regularizers import L1, L1L2, L2, Regularizer
 from supremum.nn.rnn import RNN

@@ -12,6 +12,7 @@ from supremum.formats import DType, as_format
 from supremum.nn.dense_general import DenseGeneral
 from supremum.nn.functional.attention import dot_product_attention
 from supremum.nn.functional.checks import positive_int
+from supremum.nn.functional.dropout import rate_below_one
 from supremum.nn.functional.masks import combine_masks, split_additive
 from supremum.nn.functional.promotion import common_dtype
 from supremum.nn.functional.real_only import refuse_complex
@@ -68,17 +69,17 @@ class MultiHeadAttention(Layer):
     ) -> None:
         # The projections cast what they are given; masks are added to scores of float32, and caches keep their dtype.
         super().__init__(**options)
+        self.input_spec = InputSpec()
         self._autocast = False
         groups = num_heads if num_key_value_heads is None else num_key_value_heads
         sizes = {"num_heads": num_heads, "num_key_value_heads": groups}
         sizes |= {"head_dim": head_dim, "value_dim": value_dim, "output_dim": output_dim}
         for size, number in sizes.items():
-            if number is not None:
+            if number is not None or size == "num_heads":
                 positive_int(size, number)
         if num_heads % groups:
             raise ArgumentError(f"num_key_value_heads divides num_heads, and {groups} does not divide {num_heads}")
-        if not 0 <= dropout_rate < 1:
-            raise ArgumentError(f"dropout_rate is from 0 to below 1, not {dropout_rate}")
+        rate_below_one("dropout_rate", dropout_rate)
         self.num_heads = num_heads
         self.num_key_value_heads = groups
         self.head_dim = head_dim

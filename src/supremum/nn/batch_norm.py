@@ -8,7 +8,8 @@ from typing import Any, Unpack
 import jax
 import jax.numpy as jnp
 
-from supremum.errors import ArgumentError, OperandError
+from supremum.arguments import real_within
+from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
 from supremum.nn.functional import at_least_float32, common_dtype, promote_dtype
 from supremum.nn.functional.checks import as_axes
@@ -17,6 +18,7 @@ from supremum.nn.functional.normalisation import batch_norm
 from supremum.nn.initializers import ONES, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpec
 from supremum.nn.normalisation import Normalisation, NormOptions
+from supremum.nn.scopes import is_frozen
 from supremum.nn.variables import Variable
 
 
@@ -51,9 +53,8 @@ class BatchNorm(Normalisation):
     ) -> None:
         super().__init__(epsilon=epsilon, **options)
         if not isinstance(axis, int):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ArgumentError(f"axis is that of the channels, one number, not {axis!r}: give axis=-1")
-        if not 0 <= momentum <= 1:
-            raise ArgumentError(f"momentum={momentum} is not between 0 and 1: give momentum=0.99")
+            raise ArgumentError(f"axis is that of the channels, one number, not {shown(axis)}: give axis=-1")
+        real_within("momentum", momentum, 0, 1)
         self.axis = axis
         self.momentum = momentum
         self.axis_name = axis_name
@@ -78,9 +79,9 @@ class BatchNorm(Normalisation):
             x: values.
             mask: bool, which positions count in the statistics of the batch: of the shape of `x`, or without its axis
                 of channels. All are normalised.
-            training: whether this is a training step.
+            training: whether this is a training step; of a layer that is not trainable it is none.
         """
-        if training:
+        if training and not is_frozen():
             mean, variance = self._batch_moments(x, mask)
         else:
             mean, variance = self.moving_mean.value, self.moving_variance.value

@@ -9,7 +9,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from supremum.errors import ArgumentError, OperandError, UnknownNameError
+from supremum.arguments import chosen
+from supremum.errors import ArgumentError, OperandError, shown
 from supremum.nn.functional.promotion import at_least_float32, promote_dtype
 from supremum.nn.layer import Layer
 from supremum.nn.rnn import RNN
@@ -50,11 +51,11 @@ class Bidirectional(Layer):
     def __init__(
         self, forward: RNN, backward: RNN | None = None, *, merge: str | None = "concat", name: str | None = None
     ) -> None:
-        for each in (forward, backward):
-            if each is not None and not isinstance(each, RNN):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise OperandError(f"Bidirectional takes layers RNN(cell), not {each!r}")
-        if merge is not None and merge not in _MERGES:
-            raise UnknownNameError("merge", merge, _MERGES)
+        for each in (forward,) if backward is None else (forward, backward):
+            if not isinstance(each, RNN):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise OperandError(f"Bidirectional takes layers RNN(cell), not {shown(each)}")
+        if merge is not None:
+            chosen("merge", merge, _MERGES)
         if forward.reverse:
             raise ArgumentError("the forward layer runs backwards: make it without reverse=True")
         super().__init__(dtype=forward.dtype_policy, param_dtype=forward.param_dtype, autocast=False, name=name)

@@ -58,6 +58,7 @@ class Conv(Layer):
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
+        self.input_spec = InputSpec()
         self.filters = positive_int("filters", filters)
         self.kernel_size = window_size("kernel_size", kernel_size)
         count = len(self.kernel_size)

@@ -43,6 +43,7 @@ class Dense(Layer):
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
+        self.input_spec = InputSpec()
         self.units = positive_int("units", units)
         self.use_bias = use_bias
         self._kernel_initializer = kernel_initializer

@@ -49,6 +49,7 @@ class DenseGeneral(Layer):
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
+        self.input_spec = InputSpec()
         count = len(features) if isinstance(features, (tuple, list)) else 1
         self.features = positive_ints("features", features, count)
         self.axis = axis

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from supremum.errors import UnknownDtypeError
+from supremum.errors import UnknownDtypeError, shown
 from supremum.formats import as_format
 
 
@@ -41,7 +41,7 @@ def _described(tree: Any) -> str:
 def _leaf(leaf: Any) -> _Word:
     dtype = getattr(leaf, "dtype", None)
     if dtype is None:
-        return _Word(f"{leaf!r:.40}")
+        return _Word(shown(leaf)[:40])
     try:
         named = str(as_format(dtype))
     except UnknownDtypeError:

@@ -7,11 +7,12 @@ from typing import Unpack
 
 import jax
 
-from supremum.errors import ArgumentError
-from supremum.nn.functional.checks import check_shape, positive_ints
+from supremum.errors import ArgumentError, shown
+from supremum.nn.functional.checks import all_whole, check_shape, positive_ints
 from supremum.nn.functional.equations import Equation
 from supremum.nn.functional.products import einsum
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
+from supremum.nn.input_spec import InputSpec
 from supremum.nn.layer import Layer, LayerOptions
 from supremum.nn.matrix_initializers import of_matrices
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
@@ -48,13 +49,18 @@ class Einsum(Layer):
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
+        self.input_spec = InputSpec()
         self.equation = equation
         terms = Equation.parse(equation)
         if not isinstance(shape, (tuple, list)) or len(shape) != len(terms.kernel):
-            raise ArgumentError(f"shape has a number for each letter of the kernel {terms.kernel!r}, not {shape!r}")
+            raise ArgumentError(
+                f"shape has a number for each letter of the kernel {shown(terms.kernel)}, not {shown(shape)}"
+            )
         self.shape = positive_ints("shape", shape, len(shape))
-        self.bias_shape = None if bias_shape is None else tuple(bias_shape)
-        if self.bias_shape is not None:
+        self.bias_shape = None if bias_shape is None else all_whole(bias_shape)
+        if bias_shape is not None:
+            if self.bias_shape is None:
+                raise ArgumentError(f"bias_shape is a tuple of lengths, not {shown(bias_shape)}")
             check_shape("bias_shape", self.bias_shape, terms.bias_shape(self.shape))
         self._terms = terms
         self._kernel_initializer = kernel_initializer

@@ -6,6 +6,7 @@ from typing import Any, Unpack
 
 import jax
 
+from supremum.errors import shown
 from supremum.nn.functional.checks import positive_int
 from supremum.nn.functional.embedding import attend, embedding
 from supremum.nn.initializers import ROWS_OF_UNIT_NORM, Initializer
@@ -79,6 +80,6 @@ class Embedding(Layer):
         """
         if not self.built:
             raise UninitializedError(
-                f"{self!r} has no table yet, which its first call declares: call it on indices before attend(x)"
+                f"{shown(self)} has no table yet, which its first call declares: call it on indices before attend(x)"
             )
         return attend(x, self.embedding.value, dtype=self.compute_dtype)

@@ -8,9 +8,14 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import jax
+from jax.core import Tracer
 
+from supremum.arguments import pytree
+from supremum.errors import OperandError, UnknownDtypeError, shown
+from supremum.formats import as_format
 from supremum.nn.casting import unmasked
-from supremum.nn.scopes import declaring
+from supremum.nn.scopes import declaring, has_random_key, next_random_key
+from supremum.nn.variables import UninitializedError
 
 if TYPE_CHECKING:
     from supremum.nn.layer import Layer
@@ -20,19 +25,20 @@ class _FailedError(Exception):
     """What JAX sees of an error in a layer: to the error itself it would add that it has left out lines of its own."""
 
 
-def output_spec(layer: Layer, *inputs: Any, **kwargs: Any) -> Any:
-    """The shapes and dtypes of a layer's outputs; computes nothing, but builds the layer.
+def traced_spec(layer: Layer, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """What `output_spec` gives.
 
     Args:
         layer: the layer.
         inputs: what to call it with; `jax.ShapeDtypeStruct` is enough.
         kwargs: likewise.
-
-    Returns:
-        A tree of `jax.ShapeDtypeStruct`.
     """
-    leaves, structure = jax.tree.flatten(jax.tree.map(unmasked, (inputs, kwargs)))
+    leaves, structure = jax.tree.flatten(
+        jax.tree.map(unmasked, pytree("the inputs of a layer", (inputs, dict(kwargs))))
+    )
     places = [place for place, leaf in enumerate(leaves) if hasattr(leaf, "shape") and hasattr(leaf, "dtype")]
+    for place in places:
+        _check_numeric(leaves[place])
     failed: list[Exception] = []
 
     def call(arrays: list[Any]) -> Any:
@@ -51,6 +57,15 @@ def output_spec(layer: Layer, *inputs: Any, **kwargs: Any) -> Any:
     raise failed[0]
 
 
+def _check_numeric(leaf: Any) -> None:
+    if isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct)):  # of numbers, or keys of `jax.random`
+        return
+    try:
+        as_format(leaf.dtype)
+    except UnknownDtypeError as error:
+        raise OperandError(f"the inputs of a layer are arrays of numbers, not of {shown(leaf.dtype)}") from error
+
+
 def make_weights(layer: Layer, inputs: tuple[Any, ...], kwargs: Mapping[str, Any], key: jax.Array) -> None:
     """Build a layer and all it holds, and make the values of the variables that have none.
 
@@ -61,11 +76,26 @@ def make_weights(layer: Layer, inputs: tuple[Any, ...], kwargs: Mapping[str, Any
         key: where the values come from, each from this key and its path.
     """
     if inputs or kwargs:
-        output_spec(layer, *inputs, **kwargs)
+        traced_spec(layer, inputs, kwargs)
     for path, variable in layer.variables.items():
         with jax.ensure_compile_time_eval():
             own = jax.random.fold_in(key, zlib.crc32(path.encode()) & 0x7FFFFFFF)
         variable.initialize(own)
+
+
+def first_key() -> jax.Array:
+    """What a first call makes weights from: the next key of `nn.random_key`, or the seed 0.
+
+    Raises:
+        UninitializedError: for a key that JAX is tracing.
+    """
+    with jax.ensure_compile_time_eval():  # a real key also while the model is being traced
+        key = next_random_key() if has_random_key() else jax.random.key(0)
+    if isinstance(key, Tracer):
+        raise UninitializedError(
+            "there are no weights yet, and a key that JAX is tracing makes none: nn.initialize(model, *inputs, seed=0)"
+        )
+    return key
 
 
 def has_weights(layer: Layer) -> bool:

@@ -75,8 +75,14 @@ class Holder:
 
     @property
     def trainable_variables(self) -> dict[str, Variable]:
-        """Those of `variables` that optimizers change."""
-        return {path: variable for path, variable in self.variables.items() if variable.trainable}
+        """Those of `variables` that optimizers change: none of a layer whose `trainable` is off, nor of those in it."""
+        frozen = self._frozen()
+        return {path: each for path, each in self.variables.items() if each.trainable and id(each) not in frozen}
+
+    def _frozen(self) -> set[int]:
+        """The identities of the variables of layers that are not trainable."""
+        layers = self.layers_by_path().values()
+        return {id(each) for layer in layers if not layer.trainable for each in layer.variables.values()}
 
 
 def _held(name: str, value: Any) -> Iterator[tuple[str, Holder | Variable]]:

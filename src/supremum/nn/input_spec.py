@@ -102,7 +102,11 @@ def check_inputs(
     else:
         pairs = [(f"input {number}", *pair) for number, pair in enumerate(zip(specs, args, strict=False))]
     for name, each, given in pairs:
-        problem = None if each is None or given is None else each.problem(np.shape(given), _dtype_of(given))
+        if each is None or given is None:
+            continue
+        if isinstance(given, (list, tuple, dict)):
+            raise ArgumentError(f"{name} is a {type(given).__name__}, and one array is expected")
+        problem = each.problem(np.shape(given), _dtype_of(given))
         if problem is not None:
             raise ArgumentError(f"{name} {problem}")
 

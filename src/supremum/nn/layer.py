@@ -11,33 +11,32 @@ from typing import Any, ClassVar, TypedDict
 
 import jax
 import numpy as np
-from jax.core import Tracer
 
+from supremum.arguments import instance
 from supremum.arrays import Variable as EagerVariable
 from supremum.callers import warn_user
-from supremum.errors import ArgumentError, OperandError
+from supremum.errors import ArgumentError, OperandError, SupremumError, shown
 from supremum.formats import DType, Kind, as_format
 from supremum.mixed_precision import Policy, PolicyMap, PolicyWarning, as_policy, global_policy
 from supremum.mixed_precision.hardware import warn_if_it_gains_nothing
 from supremum.nn.casting import cast_inputs, cast_outputs, floating_dtypes, unmasked
 from supremum.nn.creation import Creation
 from supremum.nn.describing import described
-from supremum.nn.first_call import has_weights, make_weights, unchanged_on_error
+from supremum.nn.first_call import first_key, has_weights, make_weights, unchanged_on_error
 from supremum.nn.functional.promotion import check_held, is_held
 from supremum.nn.holding import snake_case
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpecs, check_inputs
 from supremum.nn.layer_losses import LayerLosses
 from supremum.nn.mixing import check_output_dtype
+from supremum.nn.pickling import with_functions, with_names
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
 from supremum.nn.scopes import (
     Running,
     call_scope,
     current_declaration,
     current_overlay,
-    has_random_key,
     is_declaring,
-    next_random_key,
     running_layers,
     running_path,
 )
@@ -53,6 +52,7 @@ class LayerOptions(TypedDict, total=False):
     param_dtype: Any
     autocast: bool
     strict: bool
+    trainable: bool
     activity_regularizer: RegularizerFunction | str | None
     name: str | None
 
@@ -72,10 +72,13 @@ class Layer(Creation, LayerLosses, ABC):
             that is another.
         strict: whether a call, of this layer or one inside it, that returns another real floating dtype than its
             compute dtype is an error; otherwise it is a warning, once for each layer.
+        trainable: whether optimizers change its weights, and those of the layers in it.
         activity_regularizer: a penalty on the outputs, divided by the length of their first axis, in their dtype.
         name: what it is called in paths; None for its class, as in `"batch_norm"`.
 
     Attributes:
+        trainable: as given. It may be set at any time before `compile`: a layer that is not trainable, and all that it
+            holds, keeps its weights, and adds no penalties on them; `BatchNorm` then works as outside of training.
         input_spec: what inputs have to be, checked before they are cast: an `InputSpec` for the first one, a sequence
             of them for the positional ones, or a mapping of them by the names of arguments.
         build_inputs: during `build`, the positional inputs, cast, as `jax.ShapeDtypeStruct`s.
@@ -98,8 +101,10 @@ class Layer(Creation, LayerLosses, ABC):
     """
 
     _takes_training: ClassVar[bool] = False
+    _trains_by_default: ClassVar[bool] = False
     _has_weights = False
     policy_map: PolicyMap | None = None
+    trainable: bool
     input_spec: InputSpecs | None
     build_inputs: tuple[Any, ...]
 
@@ -110,6 +115,7 @@ class Layer(Creation, LayerLosses, ABC):
         param_dtype: Any = None,
         autocast: bool = True,
         strict: bool = False,
+        trainable: bool = True,
         activity_regularizer: RegularizerFunction | str | None = None,
         name: str | None = None,
     ) -> None:
@@ -123,6 +129,7 @@ class Layer(Creation, LayerLosses, ABC):
         self._chose_policy = self._policy is not global_policy()
         self._autocast = autocast
         self._strict = strict
+        self.trainable = trainable
         self._activity_regularizer = as_regularizer(activity_regularizer)
         self._name = snake_case(type(self).__name__) if name is None else name
         self._built = False
@@ -133,7 +140,16 @@ class Layer(Creation, LayerLosses, ABC):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        cls._takes_training = "training" in inspect.signature(cls.call).parameters
+        training = inspect.signature(cls.call).parameters.get("training")
+        cls._takes_training = training is not None
+        cls._trains_by_default = training is not None and training.default is True
+
+    def __getstate__(self) -> dict[str, Any]:
+        return with_names({**vars(self), "_before_build": with_names(self._before_build)})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Not through `__setattr__`, which looks at a layer that is whole.
+        vars(self).update(with_functions({**state, "_before_build": with_functions(state["_before_build"])}))
 
     def _set_policy(self, policy: Policy, param_dtype: Any) -> None:
         self._policy = policy
@@ -220,7 +236,8 @@ class Layer(Creation, LayerLosses, ABC):
 
         Args:
             args: inputs, arrays or nested structures of them; those of `nn.Input` make a part of a functional model.
-            training: whether this is a training step; None for what the layer around says, which is no by default.
+            training: whether this is a training step; None for what the layer around was told, else for the default
+                that `call` has for it, which is no where it has none.
             kwargs: more inputs.
 
         Raises:
@@ -237,21 +254,27 @@ class Layer(Creation, LayerLosses, ABC):
         with unchanged_on_error(self):
             if not has_weights(self):
                 named = kwargs if training is None else {**kwargs, "training": training}
-                make_weights(self, args, named, _first_key())
+                make_weights(self, args, named, first_key())
             outputs = self._call(args, kwargs, training)
         self._has_weights = True
         return outputs
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:
         outer = running_layers()
-        if training is None:
-            training = bool(outer) and outer[-1].training
-        running = Running(self, training, self._strict or (bool(outer) and outer[-1].strict))
+        if training is None and outer:
+            training = outer[-1].asked
+        strict = self._strict or (bool(outer) and outer[-1].strict)
+        running = Running(self, training, self._trains_by_default, strict)
         try:
             with call_scope(running, self._autocast_dtype()):
                 return self._checked_call(args, kwargs, running)
         except (ArgumentError, OperandError, UninitializedError) as error:
-            _name_layer(error, f"{running_path(self)} ({self!r})", described(args, kwargs))
+            _name_layer(error, f"{running_path(self)} ({shown(self)})", described(args, kwargs))
+            raise
+        except Exception as error:  # of the user's own code, or of JAX: its message is not ours to change
+            if getattr(error, "layer", None) is None and not isinstance(error, SupremumError):
+                vars(error)["layer"] = layer = f"{running_path(self)} ({shown(self)})"
+                error.add_note(f"in {layer}, given {described(args, kwargs)}")
             raise
 
     def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], running: Running) -> Any:
@@ -302,7 +325,8 @@ class Layer(Creation, LayerLosses, ABC):
             follow += "computes in that always, " if follow else ""
             enable = "" if is_held(found) else "with jax.config.update('jax_enable_x64', True) JAX holds them, "
             warn_user(
-                f"{running_path()} ({self!r}) narrows its {as_format(found)} inputs to {as_format(target)}: {follow}"
+                f"{running_path()} ({shown(self)}) narrows its {as_format(found)} inputs to {as_format(target)}: "
+                f"{follow}"
                 f"{enable}and x.astype('{as_format(target)}') says that this is meant",
                 PolicyWarning,
             )
@@ -364,7 +388,7 @@ class Layer(Creation, LayerLosses, ABC):
         if initializer is None:
             initializer = GLOROT_UNIFORM if row.is_inexact and len(sizes) > 1 else ZEROS
         if any(isinstance(child, Variable) and child.name == name for _, child in self.children()):
-            raise ArgumentError(f"{self!r} has a variable {name!r} already: give the new one another name")
+            raise ArgumentError(f"{shown(self)} has a variable {shown(name)} already: give the new one another name")
         compute = self._autocast_dtype()
         casts = autocast and compute is not None and row.kind is Kind.FLOAT and row.dtype != compute
         made = AutoCastVariable if casts else Variable
@@ -384,8 +408,10 @@ class Layer(Creation, LayerLosses, ABC):
         row = as_format(value.dtype)
         if compute is not None and self._policy.should_cast_variables and row.kind is Kind.FLOAT:
             warn_user(
-                f"{self!r}.{name} is a variable of {row} that is not cast to {as_format(compute)} in `call`, which "
-                f"will then compute in {row}: make it with self.add_weight({name!r}, {tuple(value.shape)}), or cast it "
+                f"{shown(self)}.{name} is a variable of {row} that is not cast to {as_format(compute)} in `call`, "
+                "which "
+                f"will then compute in {row}: make it with self.add_weight({shown(name)}, {tuple(value.shape)}), or "
+                "cast it "
                 f"there, as in self.{name}.value.astype(self.compute_dtype)",
                 PolicyWarning,
             )
@@ -394,17 +420,6 @@ class Layer(Creation, LayerLosses, ABC):
         return (
             f"{type(self).__name__}(dtype={self._policy.name!r})" if "_policy" in vars(self) else object.__repr__(self)
         )
-
-
-def _first_key() -> jax.Array:
-    """What a first call makes weights from."""
-    with jax.ensure_compile_time_eval():  # a real key also while the model is being traced
-        key = next_random_key() if has_random_key() else jax.random.key(0)
-    if isinstance(key, Tracer):
-        raise UninitializedError(
-            "there are no weights yet, and a key that JAX is tracing makes none: nn.initialize(model, *inputs, seed=0)"
-        )
-    return key
 
 
 def _shape(leaf: Any) -> tuple[int, ...]:
@@ -426,3 +441,12 @@ def _name_layer(error: Exception, layer: str, inputs: str) -> None:
     if getattr(error, "layer", None) is None and error.args:
         error.layer = layer  # pyright: ignore[reportAttributeAccessIssue]
         error.args = (f"{layer}, given {inputs}: {error.args[0]}", *error.args[1:])
+
+
+def as_layer(layer: Any) -> Layer:
+    """A layer.
+
+    Raises:
+        OperandError: for anything else; a `TypeError`.
+    """
+    return instance("layer", layer, Layer, "a layer, such as nn.Dense(10)")

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from supremum.errors import ArgumentError, OperandError
+from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
 from supremum.mixed_precision.casting import at_least_float32, is_floating
 from supremum.nn.casting import keeps_dtype
@@ -63,7 +63,8 @@ class LayerLosses(Holder):
         if not (self._built and any(running.layer is self for running in running_layers())):
             if not callable(value):
                 raise ArgumentError(
-                    f"outside of `call` a loss would never change: give {self!r}.add_loss a function of no arguments"
+                    f"outside of `call` a loss would never change: give {shown(self)}.add_loss a function of no "
+                    "arguments"
                 )
             vars(self)["_loss_functions"] = (*self._loss_functions, value)
             return
@@ -90,8 +91,8 @@ class LayerLosses(Holder):
 
     def _weight_terms(self, collector: Collector | None) -> list[jax.Array]:
         found: list[jax.Array] = []
-        for variable in self.variables.values():
-            if variable.regularizer is None or not variable.trainable:
+        for variable in self.trainable_variables.values():
+            if variable.regularizer is None:
                 continue
             stored = variable.read_stored()
             if collector is None or collector.is_new(variable, stored):

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from supremum.errors import shown
 from supremum.nn.variables import UninitializedError, Variable
 
 
@@ -73,7 +74,7 @@ class Loan:
             if handed is None:
                 if any(value.is_deleted() for value in self._values.values()):
                     raise UninitializedError(
-                        f"variable {self._variables[path].name!r} lost its value in a training step that failed: "
+                        f"variable {shown(self._variables[path].name)} lost its value in a training step that failed: "
                         "model.load_state(path) brings the model's values back"
                     )
                 # Real arrays also for who reads them while JAX is tracing something.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -35,16 +36,25 @@ def of_matrices(
     >>> bool(jnp.allclose(weights @ weights.T, jnp.eye(6), atol=1e-6))
     True
     """
+    return _OfMatrices(initializer, tuple(batch), tuple(inputs), tuple(outputs))
 
-    def initialize(key: jax.Array, shape: tuple[int, ...], dtype: DType) -> Any:
-        sizes = [tuple(shape[axis] for axis in axes) for axes in (batch, inputs, outputs)]
+
+@dataclass(frozen=True)
+class _OfMatrices:
+    """What `of_matrices` gives; unlike a function that is made there it can be pickled."""
+
+    initializer: Initializer
+    batch: tuple[int, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+    def __call__(self, key: jax.Array, shape: tuple[int, ...], dtype: DType) -> Any:
+        sizes = [tuple(shape[axis] for axis in axes) for axes in (self.batch, self.inputs, self.outputs)]
         count, rows, columns = map(math.prod, sizes)
 
         def matrix(key: jax.Array) -> Any:
-            return initializer(key, (rows, columns), dtype)
+            return self.initializer(key, (rows, columns), dtype)
 
-        drawn = jax.vmap(matrix)(jax.random.split(key, count)) if batch else matrix(key)
+        drawn = jax.vmap(matrix)(jax.random.split(key, count)) if self.batch else matrix(key)
         reshaped = jnp.reshape(drawn, sum(sizes, ()))
-        return jnp.moveaxis(reshaped, range(len(shape)), (*batch, *inputs, *outputs))
-
-    return initialize
+        return jnp.moveaxis(reshaped, range(len(shape)), (*self.batch, *self.inputs, *self.outputs))

@@ -12,7 +12,7 @@ from weakref import WeakSet
 import jax
 
 from supremum.callers import warn_user
-from supremum.errors import ArgumentError
+from supremum.errors import ArgumentError, shown
 from supremum.formats import DType, Kind, as_format
 from supremum.mixed_precision import PolicyWarning
 from supremum.nn.casting import floating_dtypes
@@ -64,7 +64,7 @@ def check_output_dtype(layer: Layer, running: Running, args: Any, kwargs: dict[s
     if running.strict:
         raise MixedDtypeError(message)
     _warned.add(layer)
-    warn_user(f"{running_path()} ({layer!r}): {message}", MixedDtypeWarning)
+    warn_user(f"{running_path()} ({shown(layer)}): {message}", MixedDtypeWarning)
 
 
 def _line_of_mixing(layer: Layer, args: Any, kwargs: dict[str, Any], compute: DType, other: DType) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
 
 import jax
 import numpy as np
 
-from supremum.errors import ArgumentError
+from supremum.arguments import pytree
+from supremum.errors import ArgumentError, shown
 from supremum.mixed_precision import PolicyMap, as_policy, global_policy
+from supremum.nn.first_call import first_key, make_weights, unchanged_on_error
 from supremum.nn.holding import Holder
 from supremum.nn.layer import Layer
 from supremum.nn.policy_maps import apply_policy_map
@@ -31,6 +33,7 @@ class Model(Layer):
             given none, before they have weights. A `PolicyMap` chooses the policies of the layers by path: where a
             pattern matches it decides, and its default does for layers that were given none.
         strict: as for layers.
+        trainable: likewise.
         name: what it is called.
 
     Raises:
@@ -56,6 +59,7 @@ class Model(Layer):
         dtype: Any = None,
         param_dtype: Any = None,
         strict: bool = False,
+        trainable: bool = True,
         name: str | None = None,
     ) -> None:
         self.policy_map = _policies_of_layers(dtype)
@@ -67,8 +71,11 @@ class Model(Layer):
             param_dtype=param_dtype,
             autocast=not is_functional and type(self).call is not Model.call,
             strict=strict,
+            trainable=trainable,
             name=name,
         )
+        pytree("inputs", inputs)
+        pytree("outputs", outputs)
         if is_functional:
             self._inputs, self._outputs = inputs, outputs
             self._nodes = _sorted_nodes(inputs, outputs)
@@ -104,6 +111,26 @@ class Model(Layer):
         for name, child in super().children():
             yield name.removeprefix("_layers/"), child
 
+    def build(self, input_shape: Any = None) -> None:
+        """Make the weights for inputs of a shape, from the next key of `nn.random_key`, or from the seed 0.
+
+        A subclass may override it to add weights of its own; it is then called once, before the first call.
+
+        Args:
+            input_shape: the shape of the input, None for the length of a batch; of several inputs a list or dict of
+                shapes. Inputs are taken to be float32: `nn.initialize(model, *inputs)` takes any. None for a
+                functional model, which knows its inputs.
+        """
+        if "build_inputs" in vars(self):  # before the first call, which makes them
+            return
+        inputs = () if input_shape is None else (_specs(input_shape),)
+        if not inputs and not self.built:
+            raise ArgumentError(
+                f"{shown(self)} does not know its inputs yet: give build the shape of one, (None, 28, 28)"
+            )
+        with unchanged_on_error(self):
+            make_weights(self, inputs, {}, first_key())
+
     def call(self, *inputs: Any, **kwargs: Any) -> Any:
         """Run the layers, each once all of its inputs are there."""
         values = self._bound(inputs[0] if len(inputs) == 1 else inputs)
@@ -126,7 +153,7 @@ class Model(Layer):
                 raise ArgumentError(f"the inputs are expected to be {self._inputs}")
             shape = np.shape(value)
             if len(shape) != tensor.ndim or any(a not in (None, b) for a, b in zip(tensor.shape, shape, strict=True)):
-                raise ArgumentError(f"an input has the shape {shape}, and {tensor!r} is expected")
+                raise ArgumentError(f"an input has the shape {shape}, and {shown(tensor)} is expected")
         return {id(tensor): value for tensor, value in zip(jax.tree.leaves(self._inputs), given, strict=True)}
 
     def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], running: Any) -> Any:
@@ -138,6 +165,16 @@ class Model(Layer):
         while apply_policy_map(self, self.policy_map):
             outputs = super()._checked_call(args, kwargs, running)
         return outputs
+
+
+def _specs(shape: Any) -> Any:
+    """An input of a shape, or the same structure of them."""
+    if isinstance(shape, dict):
+        return {name: _specs(each) for name, each in cast("dict[str, Any]", shape).items()}
+    sizes = cast("Sequence[Any]", shape)
+    if isinstance(shape, list) and any(isinstance(each, (list, tuple, dict)) for each in sizes):
+        return [_specs(each) for each in sizes]
+    return jax.ShapeDtypeStruct(tuple(1 if size is None else size for size in sizes), "float32")
 
 
 def _policies_of_layers(dtype: Any) -> PolicyMap | None:
@@ -155,7 +192,7 @@ def _sorted_nodes(inputs: Any, outputs: Any) -> list[Node]:
         if strangers or not jax.tree.leaves(tree):
             raise ArgumentError(
                 f"the {what} of a functional model are symbolic tensors, as nn.Input and layers that are called with "
-                f"them give, not {strangers[0] if strangers else tree!r}"
+                f"them give, not {shown(strangers[0] if strangers else tree)}"
             )
     known = {id(leaf) for leaf in jax.tree.leaves(inputs)}
     ordered: list[Node] = []
@@ -167,7 +204,7 @@ def _sorted_nodes(inputs: Any, outputs: Any) -> list[Node]:
         if id(tensor) in known or (node is not None and id(node) in done):
             continue
         if node is None:
-            raise ArgumentError(f"the outputs depend on {tensor!r}, which is not among the inputs: add it to them")
+            raise ArgumentError(f"the outputs depend on {shown(tensor)}, which is not among the inputs: add it to them")
         if is_ready:
             done.add(id(node))
             ordered.append(node)

@@ -9,7 +9,7 @@ import jax
 
 from supremum.errors import ArgumentError
 from supremum.nn import functional
-from supremum.nn.functional.checks import as_axes
+from supremum.nn.functional.checks import as_axes, axis_numbers
 from supremum.nn.functional.normalisation import group_norm, instance_norm, layer_norm, rms_norm
 from supremum.nn.initializers import ONES, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpec
@@ -107,7 +107,8 @@ class LayerNorm(Normalisation):
         **options: Unpack[NormOptions],
     ) -> None:
         super().__init__(epsilon=epsilon, **options)
-        self.axes = (axes,) if isinstance(axes, int) else tuple(axes)
+        self.axes = axis_numbers("axes", axes)
+        self.input_spec = InputSpec()
 
     def build(self, input_shape: tuple[int, ...]) -> None:
         """Add scale and offset."""
@@ -147,7 +148,8 @@ class RMSNorm(Normalisation):
             scale_initializer=scale_initializer,
             **options,
         )
-        self.axes = (axes,) if isinstance(axes, int) else tuple(axes)
+        self.axes = axis_numbers("axes", axes)
+        self.input_spec = InputSpec()
 
     def build(self, input_shape: tuple[int, ...]) -> None:
         """Add the scale."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from supremum.errors import ArgumentError
+from supremum.errors import ArgumentError, shown
 from supremum.mixed_precision import PolicyMap
 
 if TYPE_CHECKING:
@@ -42,8 +42,9 @@ def apply_policy_map(model: Layer, policy_map: PolicyMap, *, warns: bool = True)
         is_other = layer.dtype_policy != policy
         if is_other and any(variable.is_initialized for variable in layer.variables.values()):
             raise ArgumentError(
-                f"layer {path!r} has weights of the policy {layer.dtype_policy.name!r} already, and the model asks for "
-                f"{policy.name!r}: make the model before nn.initialize, or give it no dtype="
+                f"layer {shown(path)} has weights of the policy {shown(layer.dtype_policy.name)} already, and the "
+                "model asks for "
+                f"{shown(policy.name)}: make the model before nn.initialize, or give it no dtype="
             )
         layer.adopt_policy(policy)
         changed = changed or is_other

@@ -9,9 +9,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from supremum.errors import ArgumentError, UnknownNameError
-from supremum.nn.first_call import make_weights, unchanged_on_error
-from supremum.nn.layer import Layer
+from supremum.arguments import mapping
+from supremum.errors import ArgumentError, UnknownNameError, shown
+from supremum.nn.first_call import make_weights, traced_spec, unchanged_on_error
+from supremum.nn.functional.random_keys import as_key
+from supremum.nn.layer import Layer, as_layer
 from supremum.nn.scopes import overlay, random_key
 from supremum.nn.shards import Shard
 from supremum.nn.variables import Variable
@@ -33,18 +35,36 @@ def initialize(layer: Layer, *inputs: Any, seed: int | jax.Array = 0, **kwargs: 
         ArgumentError: for a layer that is given no inputs and does not know them; a `ValueError`. After any error the
             layer is as it was.
     """
+    as_layer(layer)
     if not (inputs or kwargs or layer.built):
-        raise ArgumentError(f"{layer!r} does not know its inputs yet: nn.initialize(layer, x, seed=0)")
-    key = jax.random.key(seed) if isinstance(seed, (int, np.integer)) else seed
+        raise ArgumentError(f"{shown(layer)} does not know its inputs yet: nn.initialize(layer, x, seed=0)")
+    key = as_key(seed)
     with unchanged_on_error(layer):
         make_weights(layer, inputs, kwargs, key)
 
 
+def output_spec(layer: Layer, *inputs: Any, **kwargs: Any) -> Any:
+    """The shapes and dtypes of a layer's outputs; computes nothing, but builds the layer.
+
+    Args:
+        layer: the layer.
+        inputs: what to call it with; `jax.ShapeDtypeStruct` is enough.
+        kwargs: likewise.
+
+    Returns:
+        A tree of `jax.ShapeDtypeStruct`.
+
+    Raises:
+        OperandError: for what is no layer, and for inputs that are no arrays of numbers; a `TypeError`.
+    """
+    return traced_spec(as_layer(layer), inputs, kwargs)
+
+
 def split_variables(layer: Layer) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
     """The stored values of a layer's variables by path: those optimizers change, and the others."""
-    named = layer.variables
-    trainable = {path: variable.read_stored() for path, variable in named.items() if variable.trainable}
-    other = {path: variable.read_stored() for path, variable in named.items() if not variable.trainable}
+    trained = as_layer(layer).trainable_variables
+    trainable = {path: variable.read_stored() for path, variable in trained.items()}
+    other = {path: variable.read_stored() for path, variable in layer.variables.items() if path not in trained}
     return trainable, other
 
 
@@ -98,7 +118,7 @@ def functional_call(
         variable = named[path]
         if (np.shape(value), value.dtype) != (variable.shape, variable.true_dtype):
             raise ArgumentError(
-                f"variable {path!r} is {variable.true_dtype}{list(variable.shape)}, and the value given for it "
+                f"variable {shown(path)} is {variable.true_dtype}{list(variable.shape)}, and the value given for it "
                 f"{value.dtype}{list(np.shape(value))}"
             )
     values: dict[Variable, Any] = {named[path]: value for path, value in variables.items()}
@@ -111,8 +131,8 @@ _random_key = random_key
 
 
 def _known(layer: Layer, values: Mapping[str, Any]) -> dict[str, Variable]:
-    named = layer.variables
-    for path in values:
+    named = as_layer(layer).variables
+    for path in mapping("the values", values, "nn.split_variables(layer)[0]"):
         if path not in named:
             raise UnknownNameError("variable", path, named, repr(layer))
     return named

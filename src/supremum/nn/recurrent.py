@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, Unpack
 
 import jax
@@ -36,12 +37,19 @@ def per_gate(initializer: Initializer, gates: int) -> Initializer:
         initializer: for one gate.
         gates: how many there are along the last axis.
     """
+    return _PerGate(initializer, gates)
 
-    def made(key: jax.Array, shape: tuple[int, ...], dtype: DType) -> jax.Array:
-        part = (*shape[:-1], shape[-1] // gates)
-        return jnp.concatenate([initializer(each, part, dtype) for each in jax.random.split(key, gates)], axis=-1)
 
-    return made
+@dataclass(frozen=True)
+class _PerGate:
+    """What `per_gate` gives; unlike a function that is made there it can be pickled."""
+
+    initializer: Initializer
+    gates: int
+
+    def __call__(self, key: jax.Array, shape: tuple[int, ...], dtype: DType) -> jax.Array:
+        part, keys = (*shape[:-1], shape[-1] // self.gates), jax.random.split(key, self.gates)
+        return jnp.concatenate([self.initializer(each, part, dtype) for each in keys], axis=-1)
 
 
 class RecurrentCell(Layer):

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from supremum.errors import ArgumentError, OperandError, UnknownNameError
+from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
 from supremum.mixed_precision.casting import at_least_float32
 
 RegularizerFunction: TypeAlias = Callable[[Any], Any]
@@ -116,7 +116,7 @@ def _sum_of_squares(x: Any) -> jax.Array:
 
 def _factor(name: str, value: float) -> float:
     if not (isinstance(value, (int, float)) and math.isfinite(value) and value >= 0):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ArgumentError(f"{name} is a number of at least 0, not {value!r}: give {name}=0.01")
+        raise ArgumentError(f"{name} is a number of at least 0, not {shown(value)}: give {name}=0.01")
     return float(value)
 
 
@@ -148,5 +148,7 @@ def as_regularizer(regularizer: Any) -> RegularizerFunction | None:
         return _NAMED[regularizer]()
     if isinstance(regularizer, type) or not callable(regularizer):
         name = getattr(regularizer, "__name__", "L2")
-        raise OperandError(f"a regularizer is a name or a function of an array, not {regularizer!r}: give {name}()")
+        raise OperandError(
+            f"a regularizer is a name or a function of an array, not {shown(regularizer)}: give {name}()"
+        )
     return regularizer

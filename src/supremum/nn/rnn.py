@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from supremum.errors import ArgumentError, OperandError
+from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
 from supremum.nn.collecting import in_loop
 from supremum.nn.functional.promotion import promote_dtype
@@ -63,7 +63,7 @@ class RNN(Layer):
         name: str | None = None,
     ) -> None:
         if not isinstance(cell, RecurrentCell):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise OperandError(f"RNN takes a RecurrentCell, such as LSTMCell(64), not {cell!r}")
+            raise OperandError(f"RNN takes a RecurrentCell, such as LSTMCell(64), not {shown(cell)}")
         super().__init__(
             dtype=cell.dtype_policy,
             param_dtype=cell.param_dtype,
@@ -147,7 +147,8 @@ class RNN(Layer):
         before, after = ([leaf.dtype for leaf in jax.tree.leaves(tree)] for tree in (state, again))
         if before != after:
             raise ArgumentError(
-                f"{self.cell!r} does not keep the dtypes of its state, {before}, and made {after} of it: let it return "
+                f"{shown(self.cell)} does not keep the dtypes of its state, {before}, and made {after} of it: let it "
+                "return "
                 "new_state.astype(state.dtype)"
             )
         return output, state
@@ -176,7 +177,8 @@ def _refused_assignments(cell: Layer) -> Generator[None]:
     paths = [path for path, variable in cell.variables.items() if inner.get(variable) is not outer.get(variable)]
     if paths:
         raise ArgumentError(
-            f"{cell!r} assigns {', '.join(paths)} in a step of a scan, where no other step sees it: put that into the "
+            f"{shown(cell)} assigns {', '.join(paths)} in a step of a scan, where no other step sees it: put that "
+            "into the "
             "state, or the layer that assigns it outside of the cell"
         )
 

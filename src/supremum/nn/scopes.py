@@ -36,22 +36,25 @@ class Running:
 
     Args:
         layer: the layer.
-        training: whether this is a training step.
+        asked: whether this is a training step, for the layers inside; None where nobody has said.
+        default: what that means for this layer.
         strict: whether a call that returns another dtype than it should is an error.
 
     Attributes:
+        training: whether this is a training step, for this layer.
         is_outermost: whether no other layer called it.
         call: a number that it shares with the layers it calls, and with no others.
     """
 
-    __slots__ = ("call", "is_outermost", "layer", "strict", "training")
+    __slots__ = ("asked", "call", "is_outermost", "layer", "strict", "training")
 
-    def __init__(self, layer: Layer, training: bool, strict: bool) -> None:
+    def __init__(self, layer: Layer, asked: bool | None, default: bool, strict: bool) -> None:
         outer = _running.get()
         self.is_outermost = not outer
         self.call = outer[0].call if outer else next(_calls)
         self.layer = layer
-        self.training = training
+        self.asked = asked
+        self.training = default if asked is None else asked
         self.strict = strict
 
 
@@ -91,6 +94,11 @@ def current_autocast_dtype() -> DType | None:
 def running_layers() -> tuple[Running, ...]:
     """The layers whose `call` is running, outermost first."""
     return _running.get()
+
+
+def is_frozen() -> bool:
+    """Whether a layer whose `call` is running is not trainable, and with it all that it holds."""
+    return any(not running.layer.trainable for running in _running.get())
 
 
 _overlay: ContextVar[dict[Variable, jax.Array] | None] = ContextVar("overlay", default=None)

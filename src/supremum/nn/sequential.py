@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from supremum.errors import OperandError
+from supremum.arguments import iterable
+from supremum.errors import OperandError, shown
 from supremum.nn.layer import Layer
 from supremum.nn.model import Model, named_layers
 from supremum.nn.policy_maps import apply_policy_map
@@ -19,6 +20,7 @@ class Sequential(Model):
         dtype: the policy of the layers that were given none, or a `PolicyMap` for the layers, as for `Model`; None for
             the global policy, which is handed to none of them.
         strict: as for layers.
+        trainable: likewise.
         name: what it is called.
 
     Raises:
@@ -31,16 +33,23 @@ class Sequential(Model):
     """
 
     def __init__(
-        self, layers: Sequence[Layer], *, dtype: Any = None, strict: bool = False, name: str | None = None
+        self,
+        layers: Sequence[Layer],
+        *,
+        dtype: Any = None,
+        strict: bool = False,
+        trainable: bool = True,
+        name: str | None = None,
     ) -> None:
+        layers = list(iterable("layers", layers, "layers"))
         strangers = [layer for layer in layers if not isinstance(layer, Layer)]  # pyright: ignore[reportUnnecessaryIsInstance]
         if strangers:
             raise OperandError(
-                f"Sequential takes layers, not {strangers[0]!r}: nn.Activation(function) makes one of a function"
+                f"Sequential takes layers, not {shown(strangers[0])}: nn.Activation(function) makes one of a function"
             )
-        super().__init__(dtype=dtype, strict=strict, name=name)
+        super().__init__(dtype=dtype, strict=strict, trainable=trainable, name=name)
         self._autocast = False
-        self._layers = named_layers(list(layers))
+        self._layers = named_layers(layers)
         names = {id(layer): name for name, layer in self._layers.items()}
         self._order = tuple(names[id(layer)] for layer in layers)
         if self.policy_map is not None:

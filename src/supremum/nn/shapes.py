@@ -8,7 +8,7 @@ from typing import Unpack
 
 import jax
 
-from supremum.errors import ArgumentError
+from supremum.errors import ArgumentError, shown
 from supremum.nn.functional.checks import all_whole
 from supremum.nn.layer import Layer, LayerOptions
 
@@ -42,7 +42,7 @@ class Reshape(Layer):
         sizes = all_whole(target_shape)
         if sizes is None or any(size < -1 for size in sizes) or sizes.count(-1) > 1:
             raise ArgumentError(
-                f"target_shape is a tuple of sizes, of which one may be -1, not {target_shape!r}: "
+                f"target_shape is a tuple of sizes, of which one may be -1, not {shown(target_shape)}: "
                 "give target_shape=(-1,)"
             )
         self.target_shape = sizes
@@ -76,7 +76,7 @@ class Permute(Layer):
         super().__init__(**options)
         order = all_whole(dims)
         if order is None or sorted(order) != list(range(1, len(order) + 1)):
-            raise ArgumentError(f"dims has each of the axes from 1 on once, not {dims!r}: give dims=(2, 1)")
+            raise ArgumentError(f"dims has each of the axes from 1 on once, not {shown(dims)}: give dims=(2, 1)")
         self.dims = order
 
     def call(self, x: jax.Array) -> jax.Array:

@@ -109,10 +109,11 @@ def _line(row: SummaryRow) -> tuple[str, ...]:
 def summary_of(layers: Mapping[str, Layer]) -> Summary:
     """The summary of layers by path."""
     seen: set[int] = set()
-    return Summary(tuple(_row(path, layer, seen) for path, layer in layers.items()))
+    trained = {id(each) for each in layers[""].trainable_variables.values()} if "" in layers else set[int]()
+    return Summary(tuple(_row(path, layer, seen, trained) for path, layer in layers.items()))
 
 
-def _row(path: str, layer: Layer, seen: set[int]) -> SummaryRow:
+def _row(path: str, layer: Layer, seen: set[int], trained: set[int]) -> SummaryRow:
     own = [child for _, child in layer.children() if isinstance(child, Variable) and id(child) not in seen]
     seen |= {id(variable) for variable in own}
     outputs = [spec for spec in jax.tree.leaves(layer.output_spec, is_leaf=is_spec) if is_spec(spec)]
@@ -123,8 +124,8 @@ def _row(path: str, layer: Layer, seen: set[int]) -> SummaryRow:
         layer=type(layer).__name__,
         output_shape=", ".join(str(spec.shape) for spec in outputs),
         output_dtype=", ".join(dict.fromkeys(str(spec.dtype) for spec in outputs)),
-        trainable=sum(variable.size for variable in own if variable.trainable),
-        other=sum(variable.size for variable in own if not variable.trainable),
+        trainable=sum(variable.size for variable in own if id(variable) in trained),
+        other=sum(variable.size for variable in own if id(variable) not in trained),
         variable_dtype=", ".join(stored),
         compute_dtype="infer" if compute is None else str(as_format(compute)) if layer.autocast else "",
         nbytes=sum(variable.nbytes for variable in own),

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 
-from supremum.errors import ArgumentError, OperandError
+from supremum.arguments import iterable, pytree
+from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType, as_format
 from supremum.mixed_precision import floatx
 from supremum.nn.scopes import declaring
@@ -99,13 +100,17 @@ class SymbolicTensor:
     __matmul__, __rmatmul__ = _operator(operator.matmul), _reflected(operator.matmul)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise OperandError(f"{self!r} has no values: it stands for an input of a functional model, which layers take")
+        raise OperandError(
+            f"{shown(self)} has no values: it stands for an input of a functional model, which layers take"
+        )
 
     def __iter__(self) -> Any:
-        raise OperandError(f"{self!r} cannot be taken apart: its first axis is the batch; index it")
+        raise OperandError(f"{shown(self)} cannot be taken apart: its first axis is the batch; index it")
 
     def __bool__(self) -> bool:
-        raise OperandError(f"{self!r} has no values, so that nothing can depend on them: use a layer for the choice")
+        raise OperandError(
+            f"{shown(self)} has no values, so that nothing can depend on them: use a layer for the choice"
+        )
 
     def __repr__(self) -> str:
         named = f", name={self.name!r}" if self.name else ""
@@ -126,10 +131,12 @@ def Input(  # noqa: N802 (the name that users of Keras know)
     >>> Input((28, 28, 1))
     SymbolicTensor(shape=(None, 28, 28, 1), dtype=float32)
     """
-    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    sizes = (shape,) if isinstance(shape, int) else tuple(iterable("shape", shape, "lengths"))
     for size in (batch_size, *sizes):
         if not (size is None or (isinstance(size, int) and size >= 0)):
-            raise ArgumentError(f"the shape of an Input is made of lengths, or None for any, not {size!r}: {shape!r}")
+            raise ArgumentError(
+                f"the shape of an Input is made of lengths, or None for any, not {shown(size)}: {shown(shape)}"
+            )
     return SymbolicTensor((batch_size, *sizes), as_format(floatx() if dtype is None else dtype).dtype, name=name)
 
 
@@ -140,7 +147,8 @@ def symbolic_leaves(tree: Any) -> list[SymbolicTensor]:
 
 def is_symbolic(tree: Any) -> bool:
     """Whether there is a symbolic tensor among the inputs of a layer."""
-    return any(isinstance(leaf, SymbolicTensor) for leaf in jax.tree.leaves(tree))
+    leaves = jax.tree.leaves(pytree("the inputs of a layer", tree))
+    return any(isinstance(leaf, SymbolicTensor) for leaf in leaves)
 
 
 def call_symbolically(layer: Layer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

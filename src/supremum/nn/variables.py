@@ -13,7 +13,7 @@ from supremum.arrays import asarray
 from supremum.arrays.array import wrap
 from supremum.arrays.assigning import accepted_value, check_fits, refused_in_place, stored
 from supremum.arrays.operators import APPLIED
-from supremum.errors import ArgumentError, OperandError, SupremumError
+from supremum.errors import ArgumentError, OperandError, SupremumError, shown
 from supremum.formats import DType, as_format
 from supremum.nn.functional.promotion import check_held
 from supremum.nn.initializers import Initializer
@@ -77,12 +77,19 @@ class Variable(VariableOperators):
             trainable: whether optimizers change it.
         """
         check_held(
-            dtype, f"variable {name!r} is to be stored in {dtype}", "give the layer another policy or param_dtype"
+            dtype, f"variable {shown(name)} is to be stored in {dtype}", "give the layer another policy or param_dtype"
         )
         variable = cls.__new__(cls)
         variable._hold(jax.ShapeDtypeStruct(tuple(shape), dtype), name, trainable)
         variable._initializer = initializer
         return variable
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy has a value of its own, whoever this one is lent to; what made it is no longer needed then.
+        state = dict(vars(self))
+        if self.is_initialized:
+            state |= {"_stored": self.read_stored(), "_lender": None, "_initializer": None}
+        return state
 
     @property
     def is_initialized(self) -> bool:
@@ -109,12 +116,12 @@ class Variable(VariableOperators):
                 value = jnp.asarray(made, self._spec.dtype if is_made else None)
             except (ValueError, TypeError) as error:
                 raise ArgumentError(
-                    f"the initializer of variable {self.name!r} cannot make {self._spec.dtype}{list(self.shape)}: "
+                    f"the initializer of variable {shown(self.name)} cannot make {self._spec.dtype}{list(self.shape)}: "
                     f"{error}"
                 ) from error
         if (value.shape, value.dtype) != (self.shape, self._spec.dtype):
             raise ArgumentError(
-                f"the initializer of variable {self.name!r} gave {value.dtype}{list(value.shape)}, and "
+                f"the initializer of variable {shown(self.name)} gave {value.dtype}{list(value.shape)}, and "
                 f"{self._spec.dtype}{list(self.shape)} was asked for"
             )
         self._stored = value
@@ -210,7 +217,7 @@ class Variable(VariableOperators):
         if is_declaring():
             return jnp.zeros(self.shape, self._spec.dtype)
         raise UninitializedError(
-            f"variable {self.name!r} has no value yet: nn.initialize(model, *inputs, seed=0) makes it"
+            f"variable {shown(self.name)} has no value yet: nn.initialize(model, *inputs, seed=0) makes it"
         )
 
     def assign(self, value: Any) -> Any:
@@ -233,7 +240,9 @@ class Variable(VariableOperators):
             like = wrap(jnp.zeros((1,) * self.ndim, self.true_dtype))
             given = accepted_value(like, given, Storing.KEPT)
         if given.shape != self.shape:
-            raise ArgumentError(f"cannot assign shape {given.shape} to variable {self.name!r} of shape {self.shape}")
+            raise ArgumentError(
+                f"cannot assign shape {given.shape} to variable {shown(self.name)} of shape {self.shape}"
+            )
         return self._put(given)
 
     def assign_add(self, value: Any) -> Any:
@@ -267,7 +276,8 @@ class Variable(VariableOperators):
             values[self] = array
         elif isinstance(array, Tracer):
             raise ArgumentError(
-                f"a value that JAX is tracing cannot be assigned to variable {self.name!r}, where it would outlive the "
+                f"a value that JAX is tracing cannot be assigned to variable {shown(self.name)}, where it would "
+                "outlive the "
                 "trace: nn.functional_call(model, variables, x) takes values and gives them back"
             )
         else:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import jax
 
+from supremum.errors import shown
 from supremum.optimizers.freezing import frozen
 from supremum.optimizers.hyperparameters import NON_NEGATIVE, Hyperparameter, Hyperparameters, Rule, scheduled
 from supremum.optimizers.scopes import state_in_force
@@ -65,7 +66,7 @@ class Attributes:
     def __getattr__(self, name: str) -> Any:
         self._check_made()
         if name not in self._hyper.rules:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise AttributeError(f"{shown(type(self).__name__)} object has no attribute {shown(name)}")
         schedule = self._hyper.schedules.get(name)
         if schedule is None and name not in self._state.hyperparameters:
             return None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.errors import ArgumentError, OperandError, UnknownNameError
+from supremum.arguments import is_iterable
+from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
 from supremum.formats import as_format
 from supremum.mixed_precision.casting import is_array
 
@@ -48,13 +49,13 @@ def checked_arrays(saved: Mapping[str, Any], current: Mapping[str, jax.Array]) -
 
 def _checked(name: str, value: Any, like: jax.Array) -> jax.Array:
     if not is_array(value):
-        raise ArgumentError(f"{name!r} is an array of {_described(like)}, not {value!r:.80}")
+        raise ArgumentError(f"{shown(name)} is an array of {_described(like)}, not {shown(value)}")
     row, wanted = as_format(value.dtype), as_format(like.dtype)
     is_count = wanted.category == "integer" == row.category and value.shape == like.shape == ()
     if value.shape != like.shape or (row != wanted and not is_count):
-        raise ArgumentError(f"{name!r} is {_described(like)} in this optimizer, and {_described(value)} was given")
+        raise ArgumentError(f"{shown(name)} is {_described(like)} in this optimizer, and {_described(value)} was given")
     if is_count and not wanted.min <= int(value) <= wanted.max:
-        raise ArgumentError(f"{name!r} is {int(value)}, and {wanted} holds up to {wanted.max}")
+        raise ArgumentError(f"{shown(name)} is {int(value)}, and {wanted} holds up to {wanted.max}")
     # A copy: the step donates what it replaces.
     return jnp.array(np.asarray(value) if is_count else value, wanted.dtype)
 
@@ -70,7 +71,7 @@ def checked_weights(weights: Any, current: Mapping[str, jax.Array]) -> dict[str,
         OperandError: for what is no list of arrays.
         ArgumentError: for another number of them.
     """
-    if isinstance(weights, Mapping) or not isinstance(weights, Iterable):
+    if isinstance(weights, Mapping) or not is_iterable(weights):
         raise OperandError(f"set_weights takes a list of arrays, not {type(weights).__name__}: use load_variables")
     found = list(weights)
     if len(found) != len(current):

@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.errors import ArgumentError, OperandError
+from supremum.arguments import is_iterable
+from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
 from supremum.mixed_precision.casting import as_real_floating, at_least_float32, is_array, is_floating
 from supremum.nn import Variable
@@ -91,24 +92,27 @@ def checked_pairs(
         gradient, variable = pair
         check_variable(variable)
         if id(variable) in seen:
-            raise ArgumentError(f"{variable!r} has two gradients: add them up, an optimizer changes it once in a step")
+            raise ArgumentError(
+                f"{shown(variable)} has two gradients: add them up, an optimizer changes it once in a step"
+            )
         seen.add(id(variable))
         if gradient is None:
             continue
         if not is_array(gradient):
-            raise OperandError(f"the gradient of {variable!r} is an array, not {gradient!r:.80}: use jax.grad")
+            raise OperandError(f"the gradient of {shown(variable)} is an array, not {shown(gradient)}: use jax.grad")
         allowed = dtypes_of(variable)
         if gradient.dtype not in allowed:
             found, wanted = as_format(gradient.dtype), as_format(allowed[0])
             part = ".real" if found.category == "complex" != wanted.category else ""
             raise OperandError(
-                f"the gradient of {variable!r} is {found}, and has to be {wanted} as the variable: use "
+                f"the gradient of {shown(variable)} is {found}, and has to be {wanted} as the variable: use "
                 f"gradient{part}.astype('{wanted}')"
             )
         if gradient.shape != (*devices, *variable.shape):
             averaged = ", or, if they are averaged already, aggregate_gradients=False" if devices else ""
             raise ArgumentError(
-                f"the gradient of {variable!r} has shape {gradient.shape}, not {(*devices, *variable.shape)}: give "
+                f"the gradient of {shown(variable)} has shape {gradient.shape}, not {(*devices, *variable.shape)}: "
+                "give "
                 f"what get_gradients gave{averaged}"
             )
         variables.append(variable)
@@ -121,7 +125,7 @@ def checked_pairs(
 
 
 def _as_pairs(pairs: Any) -> list[tuple[Any, Any]]:
-    found = list(pairs) if isinstance(pairs, Iterable) and not isinstance(pairs, (str, bytes, Mapping)) else None
+    found = list(pairs) if is_iterable(pairs) and not isinstance(pairs, Mapping) else None
     if found is None or not all(isinstance(pair, (tuple, list)) and len(cast("Any", pair)) == 2 for pair in found):
         raise OperandError(
             f"gradients are applied as (gradient, variable) pairs, not {type(pairs).__name__}: use "
@@ -161,15 +165,17 @@ def transformed(
 def _check_transformed(function: Any, gradient: Any, variable: Any, key_of: Mapping[Variable, str]) -> None:
     check_variable(variable)
     if variable not in key_of:
-        raise ArgumentError(f"{function!r} gave a gradient for {variable!r}, for which it was given none")
+        raise ArgumentError(f"{shown(function)} gave a gradient for {shown(variable)}, for which it was given none")
     if gradient is None:
         return
     if not is_floating(gradient):
         raise OperandError(
-            f"{function!r} gave {_kind(gradient)} as the gradient of {variable!r}: give a floating array"
+            f"{shown(function)} gave {_kind(gradient)} as the gradient of {shown(variable)}: give a floating array"
         )
     if gradient.shape != variable.shape:
-        raise ArgumentError(f"{function!r} gave {variable!r} a gradient of shape {gradient.shape}: {variable.shape}")
+        raise ArgumentError(
+            f"{shown(function)} gave {shown(variable)} a gradient of shape {gradient.shape}: {variable.shape}"
+        )
 
 
 def clipped(

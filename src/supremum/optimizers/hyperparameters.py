@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.errors import ArgumentError, OperandError
+from supremum.arguments import real_number
+from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
 from supremum.mixed_precision.casting import is_floating
-from supremum.mixed_precision.checks import real_number
 from supremum.optimizers.scalars import Scalar, plain
 
 Schedule: TypeAlias = Callable[[Any], Any]
@@ -91,7 +91,8 @@ class Hyperparameter(Scalar):
         """
         if self.schedule is not None:
             raise ArgumentError(
-                f"{self.name} follows the schedule {self.schedule!r}: write optimizer.{self.name} = {value!r} to put "
+                f"{self.name} follows the schedule {shown(self.schedule)}: write optimizer.{self.name} = "
+                f"{shown(value)} to put "
                 "the number in its place"
             )
         self._write(value)
@@ -149,7 +150,7 @@ class Hyperparameters:
             return others
         if isinstance(plain(value), (str, bytes, type(None))):
             nothing = ", or None for none" if rule.optional else ""
-            raise OperandError(f"{name} is a number or a function of the step{nothing}, not {value!r}")
+            raise OperandError(f"{name} is a number or a function of the step{nothing}, not {shown(value)}")
         number = rule.check(name, value)
         self.schedules.pop(name, None)
         (self._absent.add if rule.absent_at_zero and number == 0 else self._absent.discard)(name)
@@ -179,7 +180,8 @@ def _check_schedule(name: str, schedule: Schedule) -> None:
         signature.bind(0)
     except TypeError as error:
         raise ArgumentError(
-            f"a schedule of {name} is a function of the step, and {schedule!r} cannot be called with it ({error}): "
+            f"a schedule of {name} is a function of the step, and {shown(schedule)} cannot be called with it "
+            f"({error}): "
             f"write lambda step: ..."
         ) from None
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
-from supremum.errors import ArgumentError
+from supremum.errors import ArgumentError, shown
 from supremum.mixed_precision.casting import is_floating
 
 _NODE: Any = optax.InjectStatefulHyperparamsState
@@ -48,7 +48,7 @@ def taken(slots: Any, names: Container[str] | None = None) -> tuple[Any, dict[st
         twice = sorted(found.keys() & numbers.keys())
         if twice:
             raise ArgumentError(
-                f"two parts of the transformation have a hyperparameter {twice[0]!r}: inject it in one of them"
+                f"two parts of the transformation have a hyperparameter {shown(twice[0])}: inject it in one of them"
             )
         numbers.update(found)
         # None is no leaf, and says where the number belongs.

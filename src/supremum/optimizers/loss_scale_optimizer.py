@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from supremum.errors import ArgumentError, OperandError
+from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType, as_format
 from supremum.mixed_precision import FixedLossScale, LossScale, LossScaledState, all_finite, all_reduce_gradients
 from supremum.mixed_precision.casting import as_real_floating, is_floating
@@ -85,7 +85,7 @@ class LossScaleOptimizer(OptimizerWrapper):
         super().__init__(optimizer)
         if any(isinstance(each, LossScaleOptimizer) for each in optimizers_within(self.inner_optimizer)):
             raise OperandError(
-                f"{self.inner_optimizer!r} scales its loss already: use it as it is, or wrap what is inside, "
+                f"{shown(self.inner_optimizer)} scales its loss already: use it as it is, or wrap what is inside, "
                 "LossScaleOptimizer(optimizer.inner_optimizer)"
             )
         object.__setattr__(self, "_loss_scale", as_stateful(loss_scale))
@@ -238,7 +238,7 @@ class LossScaleOptimizer(OptimizerWrapper):
         """
         for leaf in jax.tree.leaves(gradients):
             if not is_floating(leaf):
-                raise OperandError(f"gradients are real floating arrays or None, not {leaf!r:.80}")
+                raise OperandError(f"gradients are real floating arrays or None, not {shown(leaf)}")
         return unscale(gradients, self._scale_here())
 
     def _scale_here(self) -> jax.Array:

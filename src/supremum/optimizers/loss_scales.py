@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.errors import ArgumentError, OperandError
+from supremum.arguments import real_number, whole_number
+from supremum.errors import ArgumentError, OperandError, shown
 from supremum.mixed_precision import (
     LossScale,
     LossScaleState,
@@ -21,7 +22,6 @@ from supremum.mixed_precision import (
     deserialize_loss_scale,
     serialize_loss_scale,
 )
-from supremum.mixed_precision.checks import real_number, whole_number
 from supremum.mixed_precision.loss_scale_state import COUNTS, as_state
 from supremum.optimizers.scalars import Scalar, plain
 from supremum.optimizers.scopes import handed_out, state_in_force
@@ -78,7 +78,7 @@ class StatefulLossScale:
     @state.setter
     def state(self, state: LossScaleState) -> None:
         if not isinstance(state, LossScaleState):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise OperandError(f"the state of a loss scale is a LossScaleState, not {state!r:.200}")
+            raise OperandError(f"the state of a loss scale is a LossScaleState, not {shown(state)}")
         object.__setattr__(self, "_state", state)
 
     @property
@@ -156,7 +156,7 @@ class StatefulLossScale:
         settings = vars(self).get("_settings")
         if settings is not None and name in settings.get_config():
             return getattr(settings, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise AttributeError(f"{shown(type(self).__name__)} object has no attribute {shown(name)}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "state":
@@ -173,7 +173,9 @@ class StatefulLossScale:
         if name in self._settings.get_config():
             made = f"StatefulLossScale({type(self._settings).__name__}({name}=...))"
             raise AttributeError(f"{name} is a setting and never changes: make another loss scale, {made}")
-        raise AttributeError(f"a loss scale has no attribute {name!r} to set: loss_scale.assign and state change it")
+        raise AttributeError(
+            f"a loss scale has no attribute {shown(name)} to set: loss_scale.assign and state change it"
+        )
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._settings.get_config()})

@@ -7,7 +7,7 @@ from typing import Any
 
 import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
-from supremum.errors import OperandError, UnknownNameError
+from supremum.errors import OperandError, UnknownNameError, shown
 from supremum.optimizers.adagrad import Adagrad
 from supremum.optimizers.adam import Adam, AdamW
 from supremum.optimizers.lion import Lion
@@ -47,4 +47,4 @@ def as_optimizer(optimizer: Any) -> Optimizer:
         return Optimizer(optimizer)
     if isinstance(optimizer, type):
         raise OperandError(f"an optimizer is an object, and {optimizer.__name__} a class: give {optimizer.__name__}()")
-    raise OperandError(f"an optimizer is a name, an Optimizer or an optax transformation, not {optimizer!r:.80}")
+    raise OperandError(f"an optimizer is a name, an Optimizer or an optax transformation, not {shown(optimizer)}")

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
-from supremum.errors import ArgumentError, OperandError, UnknownNameError
+from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
 from supremum.formats import DType, as_format
 from supremum.mixed_precision import all_reduce_gradients
 from supremum.mixed_precision.casting import at_least_float32
@@ -111,7 +111,7 @@ class Optimizer(Stateful, Saved):
             given = given.gradient_transformation()
         if not isinstance(given, optax.GradientTransformation):
             fix = "it is an optimizer as it is" if isinstance(given, Optimizer) else "such as optax.adam(1e-3)"
-            raise OperandError(f"an Optimizer is made of an optax transformation, not {given!r:.80}: {fix}")
+            raise OperandError(f"an Optimizer is made of an optax transformation, not {shown(given)}: {fix}")
         self.transformation = given
         found = injected.numbers_of(given)
         for name in numbers:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
-from supremum.errors import ArgumentError, OperandError
+from supremum.arguments import is_iterable
+from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import Kind, as_format
 from supremum.nn import Variable
 
@@ -70,14 +71,14 @@ def checked_variables(variables: Variable | Iterable[Any]) -> list[Variable]:
     """
     if isinstance(variables, Variable):
         return [variables]
-    if not isinstance(cast("Any", variables), Iterable) or isinstance(variables, (str, bytes)):
+    if not is_iterable(variables):
         raise _no_variable(variables)
     found: list[Variable] = []
     seen: set[int] = set()
     for variable in variables:
         check_variable(variable)
         if id(variable) in seen:
-            raise ArgumentError(f"{variable!r} is given twice: an optimizer changes each variable once in a step")
+            raise ArgumentError(f"{shown(variable)} is given twice: an optimizer changes each variable once in a step")
         seen.add(id(variable))
         found.append(variable)
     if not found:
@@ -91,7 +92,7 @@ def check_variable(variable: Any) -> None:
         raise _no_variable(variable)
     if as_format(variable.true_dtype).kind is not Kind.FLOAT:
         raise ArgumentError(
-            f"optimizers change real floating variables, and {variable!r} is not: leave it out, or make it with "
+            f"optimizers change real floating variables, and {shown(variable)} is not: leave it out, or make it with "
             "trainable=False"
         )
 
@@ -116,7 +117,8 @@ def _check_keys(key_of: Mapping[Variable, str]) -> None:
     for key in key_of.values():
         if key in seen:
             raise ArgumentError(
-                f"two variables are called {key!r}, so this optimizer has trained another model: make one for each "
+                f"two variables are called {shown(key)}, so this optimizer has trained another model: make one for "
+                "each "
                 "model, with type(optimizer).from_config(optimizer.get_config())"
             )
         seen.add(key)

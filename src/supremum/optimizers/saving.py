@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import jax
 import numpy as np
 
+from supremum.arguments import mapping, text
 from supremum.optimizers import slots
 from supremum.optimizers.attributes import Attributes
 from supremum.optimizers.checkpoints import checked_arrays, checked_weights, without_scale
@@ -89,6 +90,8 @@ class Saved(Attributes):
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """A fresh optimizer of the arguments that `get_config` gave."""
+        for name in mapping("config", config, "optimizer.get_config()"):
+            text("each name in config", name)
         return cls(**config)
 
     def __repr__(self) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from supremum.errors import OperandError, UnknownNameError
-from supremum.mixed_precision.checks import known_keys
+from supremum.arguments import instance, known_keys
+from supremum.errors import OperandError, UnknownNameError, shown
 from supremum.optimizers.optimizer import Optimizer
 
 _KEYS = ("class_name", "config")
@@ -22,7 +22,7 @@ def serialize_optimizer(optimizer: Optimizer) -> dict[str, Any]:
     >>> serialize_optimizer(SGD(0.5))["class_name"]
     'SGD'
     """
-    kind = type(optimizer)
+    kind = type(instance("optimizer", optimizer, Optimizer, "an optimizer, such as SGD(0.1)"))
     return {
         "class_name": kind.__name__ if _named().get(kind.__name__) is kind else kind,
         "config": optimizer.get_config(),
@@ -45,7 +45,7 @@ def deserialize_optimizer(data: Mapping[str, Any]) -> Optimizer:
             raise UnknownNameError("class of optimizer", kind, classes)
         kind = classes[kind]
     if not (isinstance(kind, type) and issubclass(kind, Optimizer)):
-        raise OperandError(f"the class of an optimizer is one or its name, not {kind!r:.80}")
+        raise OperandError(f"the class of an optimizer is one or its name, not {shown(kind)}")
     return kind.from_config(entries["config"])
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypedDict
 
-from supremum.errors import ArgumentError, OperandError
+from supremum.arguments import is_iterable
+from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import Kind, as_format
 from supremum.optimizers.gradients import Transformer
 from supremum.optimizers.hyperparameters import Hyper
@@ -33,10 +34,10 @@ def checked_functions(functions: Any) -> tuple[Any, ...]:
     Raises:
         OperandError: for what are no functions.
     """
-    found = tuple(functions) if isinstance(functions, Iterable) else (None,)
+    found = tuple(functions) if is_iterable(functions) else (None,)
     if not all(map(callable, found)):
         raise OperandError(
-            f"gradient_transformers are functions of (gradient, variable) pairs in a list, not {functions!r:.80}"
+            f"gradient_transformers are functions of (gradient, variable) pairs in a list, not {shown(functions)}"
         )
     return found
 
@@ -48,7 +49,7 @@ def checked_function(function: Any) -> Any:
         OperandError: for what is neither.
     """
     if function is not None and not callable(function):
-        raise OperandError(f"gradient_aggregator is a function of (gradient, variable) pairs, not {function!r:.80}")
+        raise OperandError(f"gradient_aggregator is a function of (gradient, variable) pairs, not {shown(function)}")
     return function
 
 
@@ -59,7 +60,7 @@ def checked_flag(flag: Any) -> bool:
         OperandError: for anything else.
     """
     if not isinstance(flag, bool):
-        raise OperandError(f"this is True or False, not {flag!r:.80}")
+        raise OperandError(f"this is True or False, not {shown(flag)}")
     return flag
 
 

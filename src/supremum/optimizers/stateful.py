@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 
+from supremum.arguments import flag
 from supremum.nn import Variable
 from supremum.optimizers.registry import Variables
 from supremum.optimizers.stepping import Stepper
@@ -74,4 +75,4 @@ class Stateful:
             OperandError: for what are no such pairs, or a gradient of another dtype; a `TypeError`.
             ArgumentError: for another shape, a variable that is there twice, or no gradient at all.
         """
-        self._stepper.apply_gradients(pairs, aggregate_gradients)
+        self._stepper.apply_gradients(pairs, flag("aggregate_gradients", aggregate_gradients))

@@ -10,7 +10,7 @@ import jax
 from jax.core import Tracer
 
 from supremum.callers import warn_user
-from supremum.errors import ArgumentError, OperandError
+from supremum.errors import ArgumentError, OperandError, shown
 from supremum.mixed_precision.all_reduce import replica_sum
 from supremum.mixed_precision.casting import is_array
 from supremum.nn import Variable, random_key
@@ -147,7 +147,8 @@ def check_assigned(laid: Laid, trained: dict[Variable, Any]) -> None:
     for variable in laid.written:
         if variable in trained:
             raise ArgumentError(
-                f"the loss function assigns to {variable!r}, which the step changes itself: assign to it after the step"
+                f"the loss function assigns to {shown(variable)}, which the step changes itself: assign to it after "
+                "the step"
             )
 
 
@@ -269,7 +270,7 @@ class Stepper:
         for leaf in jax.tree.leaves(args):
             if not is_array(leaf) and not isinstance(leaf, (int, float, complex)):
                 raise OperandError(
-                    f"what a compiled loss function is given are arrays, not {leaf!r:.80}: close over it, or use "
+                    f"what a compiled loss function is given are arrays, not {shown(leaf)}: close over it, or use "
                     "functools.partial, once and not in every step"
                 )
         devices = current_devices()

@@ -12,9 +12,9 @@ from typing import Any, NoReturn, Self
 import jax
 import numpy as np
 
-from supremum.errors import OperandError
+from supremum.arguments import known_keys
+from supremum.errors import OperandError, shown
 from supremum.formats import DType
-from supremum.mixed_precision.checks import known_keys
 from supremum.nn import Variable
 from supremum.optimizers.gradients import Aggregate
 from supremum.optimizers.hyperparameters import NON_NEGATIVE, Rule
@@ -223,7 +223,7 @@ class OptimizerWrapper(Optimizer):
         where = f"set and read it on inner_optimizer, as in optimizer.inner_optimizer.{name}"
         has = "has it" if hasattr(self._inner, name) else "has none either"
         raise AttributeError(
-            f"{kind} has no attribute {name!r}, and hands on only hyperparameters "
+            f"{kind} has no attribute {shown(name)}, and hands on only hyperparameters "
             f"({', '.join(self.hyperparameters)}); its inner optimizer, {inner}, {has}: {where}"
         )
 

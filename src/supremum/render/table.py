@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 
@@ -103,7 +104,7 @@ def step(value: float, largest: float) -> str:
 
 def to_markdown(table: Table) -> str:
     """The table in GitHub's Markdown."""
-    lines = [f"**{table.title}**", ""]
+    lines = [f"**{_markdown(table.title)}**", ""]
     lines.append("| |" + "|".join(f" {_markdown(column)} " for column in table.columns) + "|")
     lines.append("|" + "---|" * (len(table.columns) + 1))
     for label, cells in table.rows:
@@ -112,8 +113,12 @@ def to_markdown(table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
+# What Markdown reads as its own; an underscore is its own at the edge of a word.
+_OF_MARKDOWN = re.compile(r"[\\`*\[\]<>|&~]|(?<![^\W_])_|_(?![^\W_])")
+
+
 def _markdown(text: str) -> str:
-    return text.replace("*", r"\*")
+    return _OF_MARKDOWN.sub(r"\\\g<0>", " ".join(text.splitlines()))
 
 
 def _marked(cell: Cell) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from supremum.errors import shown
 from supremum.rules.fixes import Runtime
 from supremum.rules.reductions import Reduction
 from supremum.rules.registry import HOMES, rule_names
@@ -67,5 +68,5 @@ _MODULES = {attribute: module for module, attribute in HOMES.values()} | {"Latti
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
-        raise AttributeError(f"module 'supremum.rules' has no attribute {name!r}")
+        raise AttributeError(f"module 'supremum.rules' has no attribute {shown(name)}")
     return getattr(importlib.import_module(f"supremum.rules.{_MODULES[name]}"), name)

@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Any, Final
 
-from supremum.errors import ArgumentError
+from supremum.errors import ArgumentError, shown
 
 _TRUE: Final = ("y", "yes", "t", "true", "on", "1")
 _FALSE: Final = ("n", "no", "f", "false", "off", "0")
@@ -81,12 +81,14 @@ def _is_true_in_environment(flag: str) -> bool:
         return False
     if given.lower() in _TRUE:
         return True
-    raise ArgumentError(f"the environment variable {flag.upper()} must be true or false, got {given!r}; use 1 or 0")
+    raise ArgumentError(
+        f"the environment variable {flag.upper()} must be true or false, got {shown(given)}; use 1 or 0"
+    )
 
 
 def _mode_in_environment(flag: str) -> str:
     modes = _MODES[flag]
     given = os.environ.get(flag.upper(), modes[0])
     if given not in modes:
-        raise ArgumentError(f"the environment variable {flag.upper()} must be {' or '.join(modes)}, got {given!r}")
+        raise ArgumentError(f"the environment variable {flag.upper()} must be {' or '.join(modes)}, got {shown(given)}")
     return given

@@ -56,12 +56,18 @@ _KEYS: WeakValueDictionary[Hashable, RulesKey] = WeakValueDictionary()
 _lock = Lock()
 
 
-def memory_of_value(value: Hashable) -> Memory:
-    """What equal values share: the same object for as long as anybody holds it.
+def memory_of_values(kind: type, values: Mapping[str, Any]) -> Memory:
+    """What equal rule sets share: the same object for as long as anybody holds it.
 
     Args:
-        value: all that makes a rule set what it is.
+        kind: their class.
+        values: all that they hold, by name. What cannot be looked up, such as a NumPy array, is shared with nobody.
     """
+    try:
+        value = kind, hashable(values)
+        hash(value)
+    except TypeError:
+        return Memory(RulesKey())
     with _lock:  # two threads may make equal rule sets at the same time
         key = _KEYS.get(value)
         if key is None:
@@ -77,7 +83,7 @@ def hashable(value: Any) -> Hashable:
     """What is equal for equal values, and can be looked up.
 
     Args:
-        value: of a field: text, numbers, enumerations, and mappings, sets, sequences and frozen dataclasses of these.
+        value: text, numbers, enumerations, and mappings, sets, sequences and frozen dataclasses of these.
 
     >>> hashable({"a": ["b"], "c": []}) == hashable({"c": [], "a": ["b"]})
     True

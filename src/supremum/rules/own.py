@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import combinations
 
-from supremum.errors import ArgumentError, UnknownDtypeError
+from supremum.errors import ArgumentError, UnknownDtypeError, shown
 from supremum.formats import CATEGORIES, as_format, format_names
 from supremum.lattice import Lattice
 from supremum.operands import WEAK_NAMES, weak_name
@@ -34,20 +34,20 @@ def own_rules(
         ArgumentError: for an order that is no lattice, or names no formats, and for defaults of another category.
     """
     if not name or name in rule_names():
-        raise ArgumentError(f"{name!r} is the name of another rule set: choose one of your own")
+        raise ArgumentError(f"{shown(name)} is the name of another rule set: choose one of your own")
     above = {_node(node): [_node(upper) for upper in _listed(node, uppers)] for node, uppers in edges.items()}
     try:
         order = Lattice(above)
     except ValueError as error:
-        raise ArgumentError(f"{name!r} is no order: {error}") from error
+        raise ArgumentError(f"{shown(name)} is no order: {error}") from error
     if not order.nodes:
-        raise ArgumentError(f"{name!r} has no edges: give at least one format")
+        raise ArgumentError(f"{shown(name)} has no edges: give at least one format")
     # Where pairs that have upper bounds have a least one, joins commute and associate, refusals included.
     for a, b in combinations(order.nodes, 2):
         common = order.upper_bounds(a, b)
         if common and order.join(a, b) is None:
             minimal = " and ".join(order.minimal(common))
-            raise ArgumentError(f"{name!r} is no lattice: {a} and {b} have {minimal} above them, none least")
+            raise ArgumentError(f"{shown(name)} is no lattice: {a} and {b} have {minimal} above them, none least")
     held = _DEFAULTS | {weak: _default(weak, format_name) for weak, format_name in defaults.items()}
     integer = as_format(held[weak_name("integer")])
     return LatticeRuleSet(
@@ -74,7 +74,7 @@ def _node(name: object) -> str:
 
 def _default(weak: str, name: str) -> str:
     if weak not in WEAK_NAMES:
-        raise ArgumentError(f"{weak!r} is no weak kind: defaults are of {', '.join(WEAK_NAMES)}")
+        raise ArgumentError(f"{shown(weak)} is no weak kind: defaults are of {', '.join(WEAK_NAMES)}")
     try:
         row = as_format(name)
     except UnknownDtypeError:
@@ -87,5 +87,5 @@ def _default(weak: str, name: str) -> str:
 
 def _listed(node: object, above: Iterable[str]) -> Iterable[str]:
     if isinstance(above, str):
-        raise ArgumentError(f"above {node} stands the text {above!r}: give a list of names, [{above!r}]")
+        raise ArgumentError(f"above {node} stands the text {shown(above)}: give a list of names, [{shown(above)}]")
     return above

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Mapping
 from functools import cache, partial
 from typing import Any, NamedTuple
 
+from supremum.arguments import flag
 from supremum.errors import UnknownNameError
 from supremum.rules.jax_flags import is_explicit_x64, is_strict, is_x64
 from supremum.rules.memory import Memory
@@ -74,6 +75,7 @@ def canonical_name(name: Any, *, in_jax: bool = True) -> str:
     """
     if not isinstance(name, str):
         raise UnknownNameError("rule set", name, rule_names())
+    flag("in_jax", in_jax)
     if name in FOLLOWING:
         return name_of_jax(strict=name != FOLLOWS_JAX) if in_jax else FOLLOWING[name][0]
     if name not in HOMES:

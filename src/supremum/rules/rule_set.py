@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsIndex
 
 from supremum.decisions import Conversion, Decision, Fix, ResultType, Verdict
 from supremum.errors import ArgumentError
@@ -15,7 +15,7 @@ from supremum.number_conversion import Steps, usual_steps
 from supremum.operands import Operand
 from supremum.operations import ASSIGN, Family, Operation, Result, as_operation
 from supremum.rules.fixes import EVERYTHING, Runtime, find_fix, targets_for
-from supremum.rules.memory import Memory, hashable, memory_of_value
+from supremum.rules.memory import Memory, memory_of_values
 from supremum.rules.reductions import Reduction, standard
 from supremum.rules.storing import Storing, account, find_fix_into, is_no_higher, objection, objection_to_loss
 from supremum.rules.values import fits, interval, stores
@@ -29,7 +29,9 @@ LOSSES_AS_DIVISION: dict[str, str] = dict.fromkeys(("huber_loss", "poisson_nll_l
 
 @dataclass(frozen=True, eq=False)
 class RuleSet(ABC):
-    """A framework's promotion rules, as a value: two with the same fields are equal.
+    """A framework's promotion rules, as a value: two of one class that hold the same are equal.
+
+    A subclass of one's own sets what it holds when it is made.
 
     Args:
         name: what users call it.
@@ -69,10 +71,10 @@ class RuleSet(ABC):
     @cached_property
     def memory(self) -> Memory:
         """What was found out under these rules, which equal rule sets share."""
-        return memory_of_value((type(self), *(hashable(each) for each in self._values().values())))
+        return memory_of_values(type(self), self._values())
 
     def __eq__(self, other: object) -> bool:
-        """Whether it is the same in all its fields."""
+        """Whether it is of the same class, and the same in all that it holds."""
         return self.memory is other.memory if isinstance(other, RuleSet) else NotImplemented
 
     def __hash__(self) -> int:
@@ -265,16 +267,19 @@ class RuleSet(ABC):
                 return " ".join(met.reason)
         return ""
 
-    def __reduce__(self) -> Any:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         from supremum.rules.registry import HOMES, find_rules  # it imports this module
 
         if self.name in HOMES and find_rules(self.name) == self:
             return find_rules, (self.name,)
-        return partial(type(self), **self._values()), ()
+        return super().__reduce_ex__(protocol)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self._values()
 
     def _values(self) -> dict[str, Any]:
-        """Its fields, by name."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        """All that it holds, by name: its fields, and what a subclass has set besides."""
+        return {name: value for name, value in vars(self).items() if name != "memory"}
 
     def key_of(self, operand: Operand) -> Hashable:
         """All of an operand that verdicts depend on: what else is prepared for it can be kept by this."""

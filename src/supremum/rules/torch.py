@@ -15,6 +15,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
 from supremum.decisions import Fix, Verdict
+from supremum.errors import ArgumentError
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
 from supremum.number_conversion import Steps, usual_steps
 from supremum.operands import Operand, Scalar
@@ -118,7 +119,7 @@ class TorchRules(RuleSet):
         """
         default = as_format(dtype).name
         if default not in COMPLEX_OF:
-            raise ValueError(f"torch's default dtype is one of {', '.join(COMPLEX_OF)}, not {default}")
+            raise ArgumentError(f"torch's default dtype is one of {', '.join(COMPLEX_OF)}, not {default}")
         if default == TORCH.default_dtype:
             return TORCH
         summary = f"PyTorch after torch.set_default_dtype(torch.{default})"

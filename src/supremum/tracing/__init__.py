@@ -7,6 +7,7 @@ from supremum.tracing.casts import casts, casts_of
 from supremum.tracing.equations import (
     CALLS,
     CUSTOM_VMAP,
+    WITH_RULE,
     Callee,
     LoopOperands,
     aval_of,
@@ -29,6 +30,7 @@ __all__ = [
     "CALLS",
     "CUSTOM_VMAP",
     "ENTERED",
+    "WITH_RULE",
     "Adapter",
     "Callee",
     "CarryMismatch",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from supremum.arguments import chosen, iterable, text
 from supremum.errors import UnknownNameError
 from supremum.rules import RuleSet, get_rules, rule_names
 from supremum.tracing.cast import Cast
@@ -47,13 +48,13 @@ class Forbidden:
         """
         wanted = set[str]()
         for kind in kinds:
-            if kind not in (*CLASSES, "all"):
-                raise UnknownNameError("class of casts", kind, (*CLASSES, "all"))
+            chosen("class of casts", kind, (*CLASSES, "all"))
             wanted |= set(CLASSES) if kind == "all" else {kind}
         rules: list[RuleSet] = []
         files: list[str] = []
-        for each in (allow,) if isinstance(allow, (str, RuleSet)) else allow:
-            if isinstance(each, RuleSet) or each in rule_names():
+        allowed: Any = (allow,) if isinstance(allow, (str, RuleSet)) else allow
+        for each in iterable("allow", allowed, "classes of casts, rule sets and file patterns"):
+            if isinstance(each, RuleSet) or text("what is allowed", each) in rule_names():
                 rules.append(get_rules(each))
             elif each in CLASSES:
                 wanted.discard(each)

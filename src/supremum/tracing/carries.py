@@ -8,7 +8,8 @@ from typing import Any
 
 import jax
 
-from supremum.errors import OperandError
+from supremum.arguments import function, pytree
+from supremum.errors import OperandError, shown
 from supremum.operands import Operand, as_operand
 from supremum.promotion import explain
 from supremum.tracing.value_types import Place, ValueType, places_of_results, types_by_path
@@ -56,6 +57,9 @@ def carry_mismatches(body: Callable[..., Any], init: Any, *xs: Any) -> tuple[Car
     >>> str(found.before), str(found.after), found.place.expression
     ('bfloat16[2]', 'float32[2]', 'c + x')
     """
+    function("body", body, "lambda carry, x: (carry, x)")
+    for name, tree in (("init", init), ("xs", xs)):
+        _check_arrays(name, tree)
     rows = [jax.tree_util.tree_map_with_path(_row, x) for x in xs]
     program, given = jax.make_jaxpr(body, return_shape=True)(init, *rows)
     if xs:
@@ -71,11 +75,20 @@ def carry_mismatches(body: Callable[..., Any], init: Any, *xs: Any) -> tuple[Car
     )
 
 
+def _check_arrays(name: str, tree: Any) -> None:
+    for leaf in jax.tree.leaves(pytree(name, tree)):
+        try:
+            _ = isinstance(leaf, jax.ShapeDtypeStruct) or jax.typeof(leaf)
+        except Exception as error:  # of any kind, also what the value itself raises
+            raise OperandError(f"{name} is made of arrays and numbers, not of {shown(leaf)}") from error
+
+
 def _row(path: Any, leaf: Any) -> Any:
     if not getattr(leaf, "shape", ()):
         where = f"xs{jax.tree_util.keystr(path)}"
         raise OperandError(
-            f"{where} is {leaf!r:.80}, which has no leading axis to go through: JAX takes lists for containers, so "
+            f"{where} is {shown(leaf)}, which has no leading axis to go through: JAX takes lists for containers, "
+            "so "
             "make one array of a list of numbers, jnp.asarray([1.0, 2.0])"
         )
     return jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype)

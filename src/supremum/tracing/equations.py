@@ -9,6 +9,8 @@ from typing import Any, Final
 from jax.extend import source_info_util
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
+from supremum.arguments import instance
+from supremum.errors import OperandError, shown
 from supremum.jax_compat import function_name, is_transposed, open_jaxpr, parameter, scope_names
 from supremum.jax_compat import primitives as p
 
@@ -28,6 +30,22 @@ CALLS: Mapping[str, str] = {
 }
 """Primitives that call one function with exactly their operands, and the parameter that holds it."""
 
+WITH_RULE: Mapping[str, str] = {
+    p.custom_jvp_call_p.name: "call_jaxpr",
+    p.custom_vjp_call_p.name: "call_jaxpr",
+    CUSTOM_VMAP: "call",
+}
+"""The same of those whose function has a rule of its own, for derivatives or for `vmap`."""
+
+
+def as_equation(equation: Any) -> JaxprEqn:
+    """An equation of a jaxpr.
+
+    Raises:
+        OperandError: for anything else; a `TypeError`.
+    """
+    return instance("equation", equation, JaxprEqn, "an equation of jax.make_jaxpr(...)(...).eqns")
+
 
 def scopes_of(equation: JaxprEqn) -> tuple[str, ...]:
     """The names of the `jax.named_scope` blocks around an equation, outermost first.
@@ -42,7 +60,7 @@ def scopes_of(equation: JaxprEqn) -> tuple[str, ...]:
     >>> scopes_of(jax.make_jaxpr(jax.grad(double))(1.0).eqns[0])
     ('encoder', 'norm')
     """
-    return scope_names(equation.source_info.name_stack)
+    return scope_names(as_equation(equation).source_info.name_stack)
 
 
 def is_backward(equation: JaxprEqn) -> bool:
@@ -67,9 +85,9 @@ def name_of_call(equation: JaxprEqn) -> str:
     >>> name_of_call(jax.make_jaxpr(jax.nn.relu)(1.0).eqns[0])
     'relu'
     """
-    if "name" in equation.params and equation.primitive is p.jit_p:
+    if "name" in as_equation(equation).params and equation.primitive is p.jit_p:
         return str(equation.params["name"])
-    function = equation.params.get("call" if equation.primitive.name == CUSTOM_VMAP else "call_jaxpr")
+    function = equation.params.get(WITH_RULE.get(equation.primitive.name, "call_jaxpr"))
     if function is None:
         return ""
     return function_name(open_jaxpr(function))
@@ -77,6 +95,8 @@ def name_of_call(equation: JaxprEqn) -> str:
 
 def aval_of(atom: Var | Literal) -> Any:
     """The abstract value of an operand or a result; JAX's annotations do not say that it has a shape and a dtype."""
+    if not isinstance(atom, (Var, Literal)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise OperandError(f"atom is an operand or a result of an equation, not {shown(atom)}")
     return atom.aval
 
 
@@ -106,7 +126,7 @@ def callees(equation: JaxprEqn) -> tuple[Callee, ...]:
     """
     return tuple(
         Callee(name, open_jaxpr(function), _trips(equation))
-        for name, value in equation.params.items()
+        for name, value in as_equation(equation).params.items()
         for function in (value if isinstance(value, (tuple, list)) else (value,))
         if isinstance(function, (Jaxpr, ClosedJaxpr))
     )
@@ -153,7 +173,7 @@ def loop_operands(equation: JaxprEqn) -> LoopOperands:
     >>> loop_operands(looped.eqns[-1])
     LoopOperands(condition=0, constants=1, carries=1)
     """
-    if equation.primitive is p.while_p:
+    if as_equation(equation).primitive is p.while_p:
         body = open_jaxpr(parameter(equation, "body_jaxpr"))
         carries = len(body.outvars)
         return LoopOperands(len(equation.invars) - len(body.invars), len(body.invars) - carries, carries)
@@ -168,4 +188,4 @@ def _unstacked(outside: Sequence[Any], inside: Sequence[Any]) -> int:
 
 def line_of(equation: JaxprEqn) -> str:
     """The user's line that an equation comes from, as `file:line:column (function)`."""
-    return source_info_util.summarize(equation.source_info)
+    return source_info_util.summarize(as_equation(equation).source_info)

@@ -14,6 +14,7 @@ from jax.extend.core import JaxprEqn
 
 from supremum.bounded import Bounded
 from supremum.jax_compat import raw_frames
+from supremum.tracing.equations import as_equation
 from supremum.tracing.owners import BETWEEN, USER, owner_of
 
 
@@ -89,7 +90,7 @@ def frames_of(equation: JaxprEqn) -> Frames:
     positions: list[Position] = []
     entry = ""
     within_comprehension = False
-    for code, offset in raw_frames(equation):
+    for code, offset in raw_frames(as_equation(equation)):
         if within_comprehension:
             # Until Python 3.12 a comprehension is a function, which the one around it calls.
             within_comprehension = False

@@ -20,7 +20,7 @@ from supremum.formats import DType
 from supremum.jax_compat import open_jaxpr, parameter, with_constants
 from supremum.jax_compat import primitives as p
 from supremum.tracing.custom_rules import with_rewritten_rule
-from supremum.tracing.equations import CALLS, CAST_SCOPE, CUSTOM_VMAP, aval_of, loop_operands
+from supremum.tracing.equations import CALLS, CAST_SCOPE, WITH_RULE, aval_of, loop_operands
 from supremum.tracing.treatments import Entry, Judge, Rewritten, Treatment, Value
 
 
@@ -302,7 +302,7 @@ class _Writer:
 
     def enter_custom(self, equation: JaxprEqn, values: Sequence[Value], treatment: Treatment) -> Entry:
         """A function with a rule of its own, for derivatives or `vmap`, which is rewritten when it is asked for."""
-        name = "call" if equation.primitive.name == CUSTOM_VMAP else "call_jaxpr"
+        name = WITH_RULE[equation.primitive.name]
         function = parameter(equation, name)
         start = _cast_values(values, treatment.operands)
         ends = None
@@ -320,9 +320,7 @@ _ENTER: Mapping[str, Callable[[_Writer, JaxprEqn, Sequence[Value], Treatment], E
     p.scan_p.name: _Writer.enter_scan,
     p.while_p.name: _Writer.enter_while,
     p.cond_p.name: _Writer.enter_cond,
-    p.custom_jvp_call_p.name: _Writer.enter_custom,
-    p.custom_vjp_call_p.name: _Writer.enter_custom,
-    CUSTOM_VMAP: _Writer.enter_custom,
+    **dict.fromkeys(WITH_RULE, _Writer.enter_custom),
 }
 
 ENTERED: frozenset[str] = frozenset(_ENTER)

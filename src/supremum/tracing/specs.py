@@ -7,12 +7,14 @@ from typing import Any
 
 import jax
 
-from supremum.errors import ArgumentError
+from supremum.errors import ArgumentError, shown
 from supremum.formats import as_format
 
 _KINDS = {"bf": "bfloat", "f": "float", "i": "int", "s": "int", "u": "uint", "c": "complex"}
 _SHORT = re.compile(r"(bf|f|i|s|u|c)(\d.*)")
 _ARRAY = re.compile(r"([A-Za-z]\w*)\[([\d\s,]*)\]")
+# XLA counts the elements of an array in 64 bits.
+_DIGITS = 18
 _SEPARATOR = re.compile(r",(?![^\[]*\])")
 
 
@@ -41,8 +43,11 @@ def _parse(text: str) -> Any:
                 return number(text)
             except ValueError:
                 continue
-        raise ArgumentError(f"{text!r} is neither an array, as f32[8,128] is, nor a number")
+        raise ArgumentError(f"{shown(text)} is neither an array, as f32[8,128] is, nor a number")
     name, shape = found.groups()
     short = _SHORT.fullmatch(name)
     dtype = as_format(name if short is None else _KINDS[short.group(1)] + short.group(2)).dtype
-    return jax.ShapeDtypeStruct(tuple(int(length) for length in shape.split(",") if length.strip()), dtype)
+    lengths = [length.strip() for length in shape.split(",") if length.strip()]
+    if any(len(length) > _DIGITS for length in lengths):
+        raise ArgumentError(f"{shown(text)} is too long: a length has at most {_DIGITS} digits")
+    return jax.ShapeDtypeStruct(tuple(map(int, lengths)), dtype)

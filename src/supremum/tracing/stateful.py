@@ -16,6 +16,8 @@ from typing import Any
 
 import jax
 
+from supremum.arguments import instance, text
+
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
@@ -69,7 +71,9 @@ def register_adapter(library: str, adapter: Adapter | None) -> None:
     ((2, 2), 1)
     >>> register_adapter("counters", None)
     """
-    _adapters[library] = adapter
+    if adapter is not None:
+        instance("adapter", adapter, Adapter, "an Adapter, or None for none")
+    _adapters[text("library", library)] = adapter
 
 
 def _adapter_of(value: Any) -> Adapter | None:

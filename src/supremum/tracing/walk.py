@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 
+from supremum.arguments import instance
 from supremum.jax_compat import open_jaxpr
 from supremum.tracing.equations import CAST_SCOPE, callees, scopes_of
 
@@ -68,6 +69,7 @@ def walk(function: Jaxpr | ClosedJaxpr) -> Iterator[Site]:
 
 
 def _sites(jaxpr: Jaxpr, caller: Site | None, trips: int | None) -> Iterator[Site]:
+    instance("program", jaxpr, Jaxpr, "a jaxpr, such as jax.make_jaxpr(function)(*args)")
     scopes = () if caller is None else caller.scopes
     callers = () if caller is None else (*caller.callers, caller.equation)
     for index, equation in enumerate(jaxpr.eqns):

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from supremum.errors import ArgumentError
+from supremum.errors import ArgumentError, shown
 from supremum.formats import as_format
 from supremum.nn.functional.checks import positive_int
 from supremum.training.inputs import check_labels, check_same_shape
@@ -122,7 +122,7 @@ class BinaryAccuracy(MeanMetric):
     def __init__(self, threshold: float = 0.5, name: str = "binary_accuracy") -> None:
         super().__init__(name=name)
         if not isinstance(threshold, (int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ArgumentError(f"threshold is a number, not {threshold!r}: give threshold=0.5")
+            raise ArgumentError(f"threshold is a number, not {shown(threshold)}: give threshold=0.5")
         self.threshold = threshold
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:

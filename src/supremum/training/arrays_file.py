@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +18,21 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from supremum.errors import ArgumentError
-from supremum.files import whole_file
+from supremum.errors import ArgumentError, shown
+from supremum.files import whole_file, writing_error
 from supremum.formats import Format, Kind, as_format
 from supremum.training.arrays_record import (
     ENTRY,
     REMEDY,
     Row,
-    as_key,
     checked_name,
     damaged,
     described,
     read_record,
+    restored,
     written_record,
 )
-from supremum.training.checkpoint_errors import CheckpointError, reading_error, writing_error
+from supremum.training.checkpoint_errors import CheckpointError, CheckpointFileError, reading_error
 from supremum.training.together import is_first, is_spread, together
 
 _BYTES = as_format("uint8").dtype
@@ -53,7 +54,7 @@ def save_file(file: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str]
     for name, value in arrays.items():
         if is_spread(value) and not value.is_fully_replicated:
             raise ArgumentError(
-                f"{name!r} is spread over several processes, and one file would gather it in one of them: "
+                f"{shown(name)} is spread over several processes, and one file would gather it in one of them: "
                 'format="orbax" has each write its own part'
             )
     if any(map(is_spread, arrays.values())):
@@ -74,12 +75,10 @@ def _write(file: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -
     except SafetensorError as error:
         raise ArgumentError(f"{file}: safetensors cannot write this: {error}") from error
     try:
-        if file.exists() and not file.is_file():
-            raise CheckpointError(f"{file} is {_what_is_there(file)}: give the path of a file")
         with whole_file(file) as temporary:
             temporary.write_bytes(data)
     except OSError as error:
-        raise writing_error(file, error) from error
+        raise writing_error(file, error, CheckpointFileError) from error
 
 
 def load_file(file: Path) -> tuple[dict[str, Any], dict[str, str]]:
@@ -88,12 +87,29 @@ def load_file(file: Path) -> tuple[dict[str, Any], dict[str, str]]:
     Args:
         file: the file.
     """
+    with _opened(file) as tensors:
+        rows, metadata = _record(file, tensors.metadata() or {})
+        return _arrays(file, tensors, rows), metadata
+
+
+def texts_of_file(file: Path) -> dict[str, str]:
+    """The metadata of what `save_file` wrote, without its arrays.
+
+    Args:
+        file: the file.
+    """
+    with _opened(file) as tensors:
+        return _record(file, tensors.metadata() or {})[1]
+
+
+@contextmanager
+def _opened(file: Path) -> Generator[Any]:
+    """The tensors of a file; what goes wrong with them is an error about it."""
     try:
         if file.stat().st_size == 0 or not file.is_file():
             raise CheckpointError(f"{file} is {_what_is_there(file)}, and no checkpoint: give the path of one")
         with file.open("rb"), safe_open(file, "numpy") as tensors:
-            rows, metadata = _record(file, tensors.metadata() or {})
-            return _arrays(file, tensors, rows), metadata
+            yield tensors
     except CheckpointError:
         raise
     except SafetensorError as error:
@@ -133,7 +149,8 @@ def _record(file: Path, metadata: Mapping[str, str]) -> tuple[dict[str, Row], di
     """What the file says about its arrays, once it is known to be ours and as it was written."""
     if ENTRY not in metadata:
         raise CheckpointError(
-            f"{file} was not written by supremum, but by another program: safetensors.numpy.load_file({str(file)!r}) "
+            f"{file} was not written by supremum, but by another program: "
+            f"safetensors.numpy.load_file({shown(str(file))}) "
             "reads it, and supremum.nn.load_variables(layer, arrays) takes its arrays"
         )
     return read_record(file, metadata[ENTRY])
@@ -152,7 +169,7 @@ def _restored(file: Path, name: str, tensors: Any, row: Row) -> Any:
     expected = (held.dtype, shape) if is_native else (_BYTES, (math.prod(shape) * held.dtype.itemsize,))
     array = tensors.get_tensor(_stored_name(name))
     if (array.dtype, array.shape) != expected:
-        raise damaged(file, f"{name!r} is stored as {array.dtype}{list(array.shape)}, and not as the record says")
+        raise damaged(file, f"{shown(name)} is stored as {array.dtype}{list(array.shape)}, and not as the record says")
     if zlib.crc32(array.data) != row["crc32"]:
-        raise damaged(file, f"the bytes of {name!r} do not have their checksum")
-    return as_key(row, array if is_native else array.view(held.dtype).reshape(shape))
+        raise damaged(file, f"the bytes of {shown(name)} do not have their checksum")
+    return restored(file, name, row, array if is_native else array.view(held.dtype).reshape(shape))

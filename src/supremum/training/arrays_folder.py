@@ -7,6 +7,7 @@ what it has no dtype for is stored as bytes. Its metadata have our record, with 
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from supremum.errors import ArgumentError
+from supremum.errors import ArgumentError, FileError, shown
+from supremum.files import check_writable, writing_error
 from supremum.formats import Format, as_format
 from supremum.mixed_precision.casting import keep_64_bits
 from supremum.training.array_checksums import checksum
@@ -23,14 +25,14 @@ from supremum.training.arrays_record import (
     ENTRY,
     REMEDY,
     Row,
-    as_key,
     checked_name,
     damaged,
     described,
     read_record,
+    restored,
     written_record,
 )
-from supremum.training.checkpoint_errors import CheckpointError, CheckpointFileError, reading_error, writing_error
+from supremum.training.checkpoint_errors import CheckpointError, CheckpointFileError, reading_error
 from supremum.training.together import is_spread, together
 from supremum.training.whole_folders import readable, whole_folder
 
@@ -54,7 +56,6 @@ def save_folder(folder: Path, arrays: Mapping[str, Any], metadata: Mapping[str, 
         CheckpointError: where there is something else that would be replaced.
     """
     orbax = _orbax()
-    folder = folder.absolute()
     _check_replaceable(folder)
     rows: dict[str, Row] = {}
     stored: dict[str, Any] = {}
@@ -72,7 +73,7 @@ def save_folder(folder: Path, arrays: Mapping[str, Any], metadata: Mapping[str, 
     except CheckpointError:
         raise
     except OSError as error:
-        raise writing_error(folder, error) from error
+        raise writing_error(folder, error, CheckpointFileError) from error
     except ValueError as error:  # of tensorstore, also where the disk is full
         raise CheckpointFileError(
             f"{folder}: cannot be written: {error!s:.500}; what was there is as it was"
@@ -89,7 +90,7 @@ def load_folder(
         choose: which arrays, and what each is to be placed like.
     """
     with together(), _refusals(folder):
-        place = readable(folder.absolute())
+        place = readable(folder)
         if not (place / _MARK).is_file():
             raise CheckpointError(f"{folder} is a folder, and no checkpoint: give the path of one")
         rows, metadata = _record(folder, place)
@@ -97,6 +98,36 @@ def load_folder(
         found = _read(place, {name: (rows[name], like) for name, like in chosen.items()})
     with together(), _refusals(folder):
         return {name: _checked(folder, name, rows[name], found.get(name)) for name in chosen}, metadata
+
+
+def texts_of_folder(folder: Path) -> dict[str, str]:
+    """The metadata of what `save_folder` wrote, without its arrays.
+
+    Args:
+        folder: the folder.
+    """
+    with _refusals(folder):
+        return _record(folder, readable(folder))[1]
+
+
+def check_folder_writable(folder: Path) -> None:
+    """Raise now what `save_folder` would raise later; nothing is made, changed or removed.
+
+    Args:
+        folder: what is to be written.
+
+    Raises:
+        ImportError: without orbax-checkpoint.
+        CheckpointError: for a folder with something else in it.
+        FileError: where it cannot be written, as far as can be known before the work is done.
+    """
+    _orbax()
+    place = Path(os.path.realpath(folder))
+    _check_replaceable(place)
+    try:
+        check_writable(place.with_name(f".{place.name}"))
+    except FileError as error:
+        raise writing_error(folder, OSError(error.errno, error.strerror)) from error
 
 
 def _orbax() -> Any:
@@ -118,7 +149,9 @@ def _check_replaceable(folder: Path) -> None:
 def _stored(name: Any, value: Any) -> tuple[Row, Any]:
     """What is said of an array, and what is stored of it."""
     if len(checked_name(name).encode()) > _LONGEST_NAME:
-        raise ArgumentError(f"{name[:40]!r}... is too long a name for orbax: give one of at most {_LONGEST_NAME} bytes")
+        raise ArgumentError(
+            f"{shown(name[:40])}... is too long a name for orbax: give one of at most {_LONGEST_NAME} bytes"
+        )
     row, array, held = described(name, value)
     if isinstance(array, jax.Array) and jax.process_count() > 1 and not is_spread(array):
         array = np.asarray(array)  # every process has the same, and the first writes it
@@ -172,7 +205,8 @@ def _record(folder: Path, place: Path) -> tuple[dict[str, Row], dict[str, str]]:
     if ENTRY not in said:
         raise CheckpointError(
             f"{folder} has no record of supremum: where another program wrote it, orbax.checkpoint.PyTreeCheckpointer()"
-            f".restore({str(folder)!r}) reads it, and supremum.nn.load_variables(layer, arrays) takes its arrays; else "
+            f".restore({shown(str(folder))}) reads it, and supremum.nn.load_variables(layer, arrays) takes its "
+            "arrays; else "
             f"it is damaged: {REMEDY}"
         )
     return read_record(folder, said[ENTRY])
@@ -204,9 +238,11 @@ def _checked(folder: Path, name: str, row: Row, array: Any) -> Any:
     if array is None:
         array = np.empty(stored_shape, stored)
     if (array.dtype, array.shape) != (stored, stored_shape):
-        raise damaged(folder, f"{name!r} is stored as {array.dtype}{list(array.shape)}, and not as the record says")
+        raise damaged(
+            folder, f"{shown(name)} is stored as {array.dtype}{list(array.shape)}, and not as the record says"
+        )
     if checksum(array) != row["sum32"]:
-        raise damaged(folder, f"{name!r} does not have its checksum")
+        raise damaged(folder, f"{shown(name)} does not have its checksum")
     if "bytes" in row:
         array = _by_part(array, lambda part: part.view(held.dtype).reshape(part.shape[: len(shape)]))
-    return as_key(row, array)
+    return restored(folder, name, row, array)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from supremum.arguments import chosen, real_within, text, whole_number
 from supremum.callers import warn_user
-from supremum.errors import ArgumentError, OperandError, UnknownNameError
-from supremum.mixed_precision.checks import whole_number
+from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
+from supremum.files import as_path, check_writable, writing_error
 from supremum.nn import load_variables, split_variables
 from supremum.nn.functional.checks import positive_int
-from supremum.training.stored_arrays import checked_format
+from supremum.training.arrays_folder import check_folder_writable
+from supremum.training.stored_arrays import FOLDER, checked_format
 from supremum.training.training_warning import TrainingWarning
 
 if TYPE_CHECKING:
@@ -50,6 +53,13 @@ class Callback:
             epoch: its number, from 0.
         """
 
+    def on_train_batch_begin(self, batch: int) -> None:
+        """Called before each dispatch.
+
+        Args:
+            batch: the number of the first batch in it, from 0 in each epoch.
+        """
+
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
         """Called after each dispatch.
 
@@ -68,6 +78,51 @@ class Callback:
 
     def on_train_end(self) -> None:
         """Called after the last epoch, also where training was stopped or failed."""
+
+    def on_test_begin(self) -> None:
+        """Called before an evaluation, also that of the validation data in `fit`."""
+
+    def on_test_batch_begin(self, batch: int) -> None:
+        """Called before each batch of an evaluation.
+
+        Args:
+            batch: its number, from 0.
+        """
+
+    def on_test_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
+        """Called after each batch of an evaluation.
+
+        Args:
+            batch: its number, from 0.
+            logs: the loss and the metrics so far.
+        """
+
+    def on_test_end(self, logs: Mapping[str, float]) -> None:
+        """Called after an evaluation.
+
+        Args:
+            logs: what it came to.
+        """
+
+    def on_predict_begin(self) -> None:
+        """Called before the first batch of `predict`."""
+
+    def on_predict_batch_begin(self, batch: int) -> None:
+        """Called before each batch of `predict`.
+
+        Args:
+            batch: its number, from 0.
+        """
+
+    def on_predict_batch_end(self, batch: int) -> None:
+        """Called after each batch of `predict`.
+
+        Args:
+            batch: its number, from 0.
+        """
+
+    def on_predict_end(self) -> None:
+        """Called after the last batch of `predict`."""
 
 
 class LambdaCallback(Callback):
@@ -95,11 +150,9 @@ class _Watching(Callback):
     """
 
     def __init__(self, monitor: str, mode: str, min_delta: float) -> None:
-        if mode not in ("auto", "min", "max"):
-            raise UnknownNameError("mode", mode, ["auto", "min", "max"])
-        if not min_delta >= 0:
-            raise ArgumentError(f"min_delta is 0 or more, not {min_delta}")
-        grows = any(part in monitor for part in ("acc", "similarity", "precision", "recall", "auc"))
+        chosen("mode", mode, ("auto", "min", "max"))
+        real_within("min_delta", min_delta, 0, math.inf, "0 or more")
+        grows = any(part in text("monitor", monitor) for part in ("acc", "similarity", "precision", "recall", "auc"))
         self.monitor = monitor
         self._sign = -1 if mode == "max" or (mode == "auto" and grows) else 1
         self._min_delta = min_delta
@@ -130,7 +183,8 @@ class EarlyStopping(_Watching):
 
     Args:
         monitor: the number's name in the logs.
-        patience: for how many epochs in a row it may be no better.
+        patience: after how many epochs in a row in which it is no better to stop, as in Keras; 0 is as 1, and the
+            first epoch is never the last.
         min_delta: by how much it has to be better.
         mode: `"min"` or `"max"`, what is better; `"auto"` goes by the name.
         restore_best_weights: whether the model gets back the weights of the best epoch. If the number was inf or NaN
@@ -170,7 +224,7 @@ class EarlyStopping(_Watching):
                 self._weights = trainable | other
             return
         self._waited += 1
-        if self._waited > self._patience:
+        if self._waited >= self._patience and self._epochs_seen > 1:
             self.stopped_epoch = epoch
             self.model.stop_training = True
 
@@ -211,10 +265,16 @@ class ModelCheckpoint(_Watching):
     ) -> None:
         super().__init__(monitor, mode, 0.0)
         self._format = checked_format(format)
-        self._path = str(path)
+        self._path = str(as_path(path))
         self._best_only = save_best_only
         self._weights_only = save_weights_only
         self._every = positive_int("every", every)
+
+    def on_train_begin(self) -> None:
+        """See that it can be written."""
+        super().on_train_begin()
+        check = check_folder_writable if checked_format(self._format) == FOLDER else check_writable
+        check(Path(self._path))
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         """Save."""
@@ -224,6 +284,8 @@ class ModelCheckpoint(_Watching):
             path = self._path.format(epoch=epoch, **logs)
         except (KeyError, IndexError) as error:
             raise UnknownNameError("number in the path", str(error).strip("'"), ["epoch", *logs], self._path) from None
+        except (ValueError, TypeError, AttributeError) as error:
+            raise ArgumentError(f"{shown(self._path)} cannot be filled in: {error}") from None
         (self.model.save_weights if self._weights_only else self.model.save_state)(path, format=self._format)
 
     def on_train_end(self) -> None:
@@ -241,29 +303,42 @@ class CSVLogger(Callback):
     """
 
     def __init__(self, path: str | Path, *, append: bool = False) -> None:
-        self._path = Path(path)
+        self._path = as_path(path)
         self._append = append
         self._columns: list[str] | None = None
 
     def on_train_begin(self) -> None:
         """See that the file can be written."""
         self._columns = None
-        if self._append and self._path.exists() and self._path.stat().st_size:
-            with self._path.open(newline="") as file:
-                self._columns = next(csv.reader(file))
-        else:
-            self._path.write_text("")
+        with self._refusals():
+            if self._append and self._path.exists() and self._path.stat().st_size:
+                with self._path.open(newline="") as file:
+                    self._columns = next(csv.reader(file))
+            else:
+                self._path.write_text("")
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         """Write the line."""
         row = {"epoch": epoch, **logs}
-        with self._path.open("a", newline="") as file:
+        if self._columns is not None and set(row) != set(self._columns):
+            raise ArgumentError(
+                f"{self._path} has the columns {shown(self._columns)}, and the logs {shown(list(row))}: "
+                "give another path"
+            )
+        with self._refusals(), self._path.open("a", newline="") as file:
             if self._columns is None:
                 self._columns = list(row)
                 csv.writer(file).writerow(self._columns)
-            if set(row) != set(self._columns):
-                raise ArgumentError(f"{self._path} has the columns {self._columns}, and the logs {list(row)}")
             csv.writer(file).writerow([row[name] for name in self._columns])
+
+    @contextmanager
+    def _refusals(self) -> Generator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise writing_error(self._path, error) from error
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise ArgumentError(f"{self._path} is not a file of comma-separated values: give another path") from error
 
 
 def as_callbacks(callbacks: Any) -> list[Callback]:
@@ -276,6 +351,6 @@ def as_callbacks(callbacks: Any) -> list[Callback]:
     made: list[Callback] = []
     for each in given:
         if isinstance(each, type) or not (isinstance(each, Callback) or callable(each)):
-            raise OperandError(f"a callback is a Callback or a function of epoch and logs, not {each!r}")
+            raise OperandError(f"a callback is a Callback or a function of epoch and logs, not {shown(each)}")
         made.append(each if isinstance(each, Callback) else LambdaCallback(each))
     return made

@@ -7,12 +7,15 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from supremum.arguments import instance
 from supremum.callers import warn_user
-from supremum.errors import ArgumentError
-from supremum.files import remove_leftovers
+from supremum.errors import ArgumentError, shown
+from supremum.files import as_path, remove_leftovers
+from supremum.nn.functional.checks import positive_int
+from supremum.training.arrays_record import parsed
 from supremum.training.checkpoint_errors import CheckpointError, CheckpointFileError, MissingCheckpointError
-from supremum.training.checkpoints import Checkpoint, checked_step
-from supremum.training.stored_arrays import checked_format
+from supremum.training.checkpoints import Checkpoint, checked_step, is_state
+from supremum.training.stored_arrays import checked_format, load_texts
 from supremum.training.together import is_first
 from supremum.training.whole_folders import remove_folder, remove_leftover_folders, whole_names
 
@@ -26,8 +29,9 @@ class CheckpointWarning(UserWarning):
 class CheckpointFolder:
     """The newest checkpoints of one run, `step-000120.safetensors` and so on, or `step-000120.orbax`.
 
-    Other files in the folder are never touched; what killed writers left is removed at the next `save`. Those of both
-    formats are found, whichever is written. Where several processes train together, every one makes each call.
+    Other files in the folder are never touched, whatever their names: a checkpoint says itself which step it is of.
+    What killed writers left is removed at the next `save`. Those of both formats are found, whichever is written. Where
+    several processes train together, every one makes each call.
 
     Args:
         folder: the folder; made at the first `save`.
@@ -53,9 +57,9 @@ class CheckpointFolder:
         keep: int | None = 3,
         format: str | None = None,  # noqa: A002
     ) -> None:
-        if keep is not None and keep < 1:
-            raise ArgumentError(f"keep is {keep}, and has to be at least 1, or None for all")
-        self.folder = Path(folder).expanduser()
+        if keep is not None:
+            positive_int("keep", keep)
+        self.folder = as_path(folder)
         self.keep = keep
         self._format = checked_format(format)
 
@@ -81,6 +85,7 @@ class CheckpointFolder:
                 there.
             CheckpointFileError: where it cannot be written; an `OSError`. The others are as they were.
         """
+        instance("checkpoint", checkpoint, Checkpoint, "a Checkpoint, such as Checkpoint(model)")
         self._refuse_another_run(checkpoint.step)
         if is_first():
             remove_leftovers(self.folder, _NAME)
@@ -88,7 +93,9 @@ class CheckpointFolder:
         path = self.path_of(checkpoint.step)
         checkpoint.save(path, format=self._format)
         if self.keep is not None and is_first():
-            earlier = [found for step, found in sorted(self._found()) if step < checkpoint.step]
+            earlier = [
+                found for step, found in sorted(self._found()) if step < checkpoint.step and _step_in(found) == step
+            ]
             for old in earlier[: max(0, len(earlier) + 1 - self.keep)]:
                 _remove(old)
         return path
@@ -112,9 +119,12 @@ class CheckpointFolder:
                 yield int(match[1]), path
 
     def _whole(self) -> Iterator[tuple[Path, Checkpoint]]:
-        for path in reversed(self.paths()):
+        for step, path in sorted(self._found(), reverse=True):
             try:
-                yield path, Checkpoint.load(path)
+                checkpoint = Checkpoint.load(path)
+                if checkpoint.step != step:
+                    raise CheckpointError(f"{path} holds step {checkpoint.step}, whatever its name says")
+                yield path, checkpoint
             except MissingCheckpointError:  # another has removed it
                 continue
             except CheckpointFileError:
@@ -124,23 +134,31 @@ class CheckpointFolder:
 
     def _refuse_another_run(self, step: int) -> None:
         for later, path in sorted(self._found(), reverse=True):
-            if later > step and _is_whole(path):
+            if later > step and _is_whole(path, later):
                 raise ArgumentError(
                     f"{path} is of a later step than {step}, and so of another run: give this one a folder of its own, "
-                    f"or go on from CheckpointFolder({str(self.folder)!r}).load_latest()"
+                    f"or go on from CheckpointFolder({shown(str(self.folder))}).load_latest()"
                 )
 
 
 def _remove(path: Path) -> None:
-    if path.is_dir():
+    if path.is_dir() and not path.is_symlink():
         remove_folder(path)
     else:
         path.unlink(missing_ok=True)
 
 
-def _is_whole(path: Path) -> bool:
+def _is_whole(path: Path, step: int) -> bool:
     try:
-        Checkpoint.load(path)
+        return Checkpoint.load(path).step == step
     except CheckpointError:
         return False
-    return True
+
+
+def _step_in(path: Path) -> int | None:
+    """The step that a checkpoint says it is of; None for what says nothing, which may be somebody else's."""
+    try:
+        texts = load_texts(path)
+        return parsed(path, texts["step"], "step") if is_state(texts) else None
+    except (CheckpointError, KeyError):
+        return None

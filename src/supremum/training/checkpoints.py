@@ -7,15 +7,25 @@ import operator
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import Any
 
 import supremum
-from supremum.errors import ArgumentError, OperandError
+from supremum.errors import ArgumentError, OperandError, shown
+from supremum.files import as_path
 from supremum.nn import Variable
+from supremum.training.arrays_record import damaged, parsed
 from supremum.training.checkpoint_errors import CheckpointError
 from supremum.training.stored_arrays import load_arrays, save_arrays
 
 _KIND, _STATE, _WEIGHTS = "holds", "training state", "weights"
+# What a file says beside its arrays, and of which kinds that is.
+_SAID: Mapping[str, tuple[type, ...]] = {
+    "step": (int,),
+    "policy": (dict, NoneType),
+    "optimizer": (dict, NoneType),
+    "extra": (dict,),
+}
 _MODEL, _OPTIMIZER, _RNG = "model/", "optimizer/", "rng"
 
 
@@ -94,27 +104,34 @@ class Checkpoint:
         """
         arrays, texts = load_arrays(path, like=like)
         if not is_state(texts):
-            raise CheckpointError(f"{path} holds no whole training state: load_weights(layer, {str(path)!r}) takes it")
-        try:
-            return cls(
-                model=section(arrays, _MODEL),
-                optimizer=section(arrays, _OPTIMIZER),
-                rng=arrays.get(_RNG),
-                step=json.loads(texts["step"]),
-                policy=json.loads(texts["policy"]),
-                optimizer_config=json.loads(texts["optimizer"]),
-                extra=json.loads(texts["extra"]),
+            raise CheckpointError(
+                f"{path} holds no whole training state: load_weights(layer, {shown(str(path))}) takes it"
             )
-        except (KeyError, TypeError, ValueError) as error:
-            raise CheckpointError(f"{path} is damaged ({error}): load another checkpoint") from error
+        said = {name: parsed(as_path(path), texts.get(name, ""), name) for name in _SAID}
+        for name, kinds in _SAID.items():
+            if not isinstance(said[name], kinds) or isinstance(said[name], bool):
+                raise damaged(as_path(path), f"its {name} is {shown(said[name])}")
+        if said["step"] < 0:
+            raise damaged(as_path(path), f"its step is {shown(said['step'])}")
+        return cls(
+            model=section(arrays, _MODEL),
+            optimizer=section(arrays, _OPTIMIZER),
+            rng=arrays.get(_RNG),
+            step=said["step"],
+            policy=said["policy"],
+            optimizer_config=said["optimizer"],
+            extra=said["extra"],
+        )
 
 
 def checked_step(step: Any) -> int:
     """The number of a step, if it is one."""
     try:
+        if isinstance(step, bool):
+            raise TypeError
         number = operator.index(step)
     except TypeError as error:
-        raise OperandError(f"step is {step!r}, and has to be a whole number") from error
+        raise OperandError(f"step is {shown(step)}, and has to be a whole number") from error
     if number < 0:
         raise ArgumentError(f"step is {number}, and has to be at least 0")
     return number

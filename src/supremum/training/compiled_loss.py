@@ -8,8 +8,9 @@ from typing import Any, cast
 import jax
 import jax.numpy as jnp
 
-from supremum.errors import ArgumentError
+from supremum.errors import ArgumentError, shown
 from supremum.training.losses import as_loss
+from supremum.training.noting import noting_where
 
 
 class CompiledLoss:
@@ -53,7 +54,8 @@ class CompiledLoss:
         terms: list[jax.Array] = []
         for name, function in self._functions.items():
             if function is not None:
-                term = function(labels[name], outputs[name], sample_weight)
+                with noting_where(f"in the loss {_name_of(function)}", y_true=labels[name], y_pred=outputs[name]):
+                    term = function(labels[name], outputs[name], sample_weight)
                 # A weight of 1 is no multiplication, which would round.
                 terms.append(term if self._weights[name] == 1 else term * self._weights[name])
         total = terms[0]
@@ -69,6 +71,10 @@ class CompiledLoss:
                 f"the loss is for {_told(self._losses)}, and the {what} are {_told(found)}: give them in one structure"
             )
         return found
+
+
+def _name_of(function: Any) -> str:
+    return getattr(function, "name", None) or getattr(function, "__name__", None) or shown(function)
 
 
 def _entries(tree: Any) -> dict[Any, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from supremum.errors import ArgumentError
+from supremum.errors import ArgumentError, shown
 from supremum.training.metric import Metric
 from supremum.training.metrics import as_metric
 
@@ -56,7 +56,7 @@ def compiled_metrics(metrics: Any) -> list[Metric]:
     names = [metric.name for metric in made]
     for name in names:
         if names.count(name) > 1 or name == "loss":
-            raise ArgumentError(f"two metrics are called {name!r}: give one of them another name=")
+            raise ArgumentError(f"two metrics are called {shown(name)}: give one of them another name=")
     return made
 
 

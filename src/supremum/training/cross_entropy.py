@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from supremum.callers import warn_user
-from supremum.errors import ArgumentError, OperandError
+from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
 from supremum.mixed_precision import PolicyWarning
 from supremum.mixed_precision.casting import is_floating
@@ -50,7 +50,7 @@ class Crossentropy(Loss):
     def __init__(self, *, from_logits: bool = False, **options: Unpack[LossOptions]) -> None:
         super().__init__(**options)
         if not isinstance(from_logits, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise OperandError(f"from_logits is True or False, not {from_logits!r}")
+            raise OperandError(f"from_logits is True or False, not {shown(from_logits)}")
         self.from_logits = from_logits
         self._has_warned = False
 
@@ -172,7 +172,9 @@ class SparseCategoricalCrossentropy(Crossentropy):
     ) -> None:
         super().__init__(from_logits=from_logits, **options)
         if ignore_class is not None and not isinstance(ignore_class, int):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ArgumentError(f"ignore_class is a label, a whole number, not {ignore_class!r}: give ignore_class=-1")
+            raise ArgumentError(
+                f"ignore_class is a label, a whole number, not {shown(ignore_class)}: give ignore_class=-1"
+            )
         self.ignore_class = ignore_class
 
     def class_axes(self, ndim: int) -> tuple[int, ...]:
@@ -238,5 +240,5 @@ class BinaryCrossentropy(Crossentropy):
 
 def _smoothing(value: float) -> float:
     if not (isinstance(value, (int, float)) and 0 <= value <= 1):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ArgumentError(f"label_smoothing is a share from 0 to 1, not {value!r}: give label_smoothing=0.1")
+        raise ArgumentError(f"label_smoothing is a share from 0 to 1, not {shown(value)}: give label_smoothing=0.1")
     return value

@@ -11,11 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax.dtypes import canonicalize_dtype
 
+from supremum.arguments import pytree
 from supremum.callers import warn_user
-from supremum.errors import ArgumentError, OperandError, UnknownDtypeError
+from supremum.errors import ArgumentError, OperandError, SupremumError, UnknownDtypeError
 from supremum.formats import as_format
 from supremum.mixed_precision import PolicyWarning
 from supremum.mixed_precision.casting import keep_64_bits, native
+from supremum.nn.describing import described
 from supremum.nn.functional.checks import positive_int
 from supremum.rules.jax import held_dtype
 from supremum.training.batch import Batch
@@ -249,7 +251,11 @@ class IterableData:
         if found is _NO_BATCH:
             return None
         self._in_pass += 1
-        return as_batch(found, copies=True)
+        try:
+            return as_batch(found, copies=True)
+        except SupremumError as error:
+            error.add_note(f"in batch {self._in_pass - 1} of what the iterable gives (counted from 0)")
+            raise
 
     def _warn_of_repetition(self, batches: int) -> None:
         if self._steps is not None and batches < self._steps:
@@ -278,6 +284,9 @@ def as_data(x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, steps
     """
     if isinstance(x, (ArrayData, IterableData)):
         return x
+    pytree("x", x)
+    if steps is not None:
+        steps = positive_int("the number of steps", steps)
     if is_tree_of_arrays(x):
         data = ArrayData(x, y, sample_weight, batch_size=32 if batch_size is None else batch_size)
         return data if steps is None else _Shortened(data, steps)
@@ -313,11 +322,20 @@ class _Shortened:
 
 
 def is_tree_of_arrays(x: Any) -> bool:
-    """Whether something is arrays, or dicts and tuples of them, and no iterable of batches."""
+    """Whether something is arrays, or dicts, tuples and lists of them, and no iterable of batches.
+
+    A list of tuples or dicts is one of batches; one of arrays is several inputs.
+    """
     if isinstance(x, dict):
         return all(is_tree_of_arrays(part) for part in x.values())
     if isinstance(x, tuple):
         return bool(x) and all(is_tree_of_arrays(part) for part in x)
+    if isinstance(x, list):
+        return bool(x) and all(map(_is_array, x))
+    return _is_array(x)
+
+
+def _is_array(x: Any) -> bool:
     return hasattr(x, "shape") and hasattr(x, "dtype")
 
 
@@ -352,7 +370,7 @@ def as_arrays(name: str, tree: Any, *, copies: bool = False) -> Any:
     """
     if tree is None:
         return None
-    given = tree
+    given = pytree(name, tree)
     if isinstance(tree, list):
         tree = _list_as_array(name, tree)
     is_ours = isinstance(given, list) and tree is not given
@@ -398,7 +416,8 @@ def _as_array(name: str, leaf: Any) -> Any:
             # Tensors of other libraries that NumPy cannot read: those of other devices, bfloat16 of PyTorch.
             array = jnp.from_dlpack(leaf) if hasattr(leaf, "__dlpack__") else np.asarray(None)
     if not _is_number(array.dtype):
-        raise OperandError(f"{name} holds a {type(leaf).__name__}, which is no array of numbers: give np.asarray(...)")
+        held = f"an array of {array.dtype}, of shape {array.shape}" if array is leaf else f"a {type(leaf).__name__}"
+        raise OperandError(f"{name} holds {held}, which is no array of numbers: give np.asarray(...) of numbers")
     if array.ndim == 0:
         raise ArgumentError(f"{name} holds a single number, and its first axis has to be that of the examples")
     return native(array)
@@ -434,13 +453,10 @@ def _as_held(name: str, array: Any) -> Any:
 
 
 def _common_length(batch: Batch) -> int:
-    lengths = {name: {leaf.shape[0] for leaf in jax.tree.leaves(part)} for name, part in batch._asdict().items()}
-    found = set[int]().union(*lengths.values())
+    found = {leaf.shape[0] for leaf in jax.tree.leaves(batch)}
     if len(found) != 1:
-        told = ", ".join(f"{name} {sorted(each)}" for name, each in lengths.items() if each)
-        raise ArgumentError(
-            f"there is one label for each example, and these have different numbers of them: {told or 'none'}"
-        )
+        told = described((), {name: part for name, part in batch._asdict().items() if part is not None})
+        raise ArgumentError(f"there is one label for each example, and these have different numbers of them: {told}")
     if found == {0}:
         raise ArgumentError("there are no examples: x is empty")
     return found.pop()

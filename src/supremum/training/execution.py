@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from supremum.arguments import whole_number
 from supremum.errors import UnknownNameError
 from supremum.mixed_precision.casting import keep_64_bits
-from supremum.nn.functional.checks import positive_int
+from supremum.nn.functional.checks import MOST
 from supremum.training.batch import Batch
 from supremum.training.carry import Carry
 from supremum.training.data import Part, Rows, Selection
 from supremum.training.distribution import DataParallel
+from supremum.training.noting import note_batch
 
 SEVERAL = 16
 """How many steps `"auto"` tries in one dispatch."""
@@ -54,7 +57,9 @@ class Execution:
         if isinstance(steps_per_execution, str) and steps_per_execution != "auto":
             raise UnknownNameError("steps_per_execution", steps_per_execution, ["auto"])
         automatic = isinstance(steps_per_execution, str)
-        self.chosen: int | None = None if automatic else positive_int("steps_per_execution", steps_per_execution)
+        self.chosen: int | None = (
+            None if automatic else whole_number("steps_per_execution", steps_per_execution, 1, MOST)
+        )
         self._times: dict[int, list[float]] = {1: [], SEVERAL: []}
         self.most_at_once = SEVERAL if self.chosen is None else self.chosen
         self._step = step
@@ -110,14 +115,21 @@ class Execution:
             How many steps were sent at once, and what was kept of each, stacked.
         """
         waiting: list[Batch] = []
+        done = 0
 
         def one_by_one() -> Iterator[tuple[int, Any]]:
+            nonlocal done
             while waiting:
-                yield 1, _sent(carry, self._one, constant, waiting.pop(0), self._version(key()))[1]
+                batch = waiting.pop(0)
+                with _noting(done, 1, batch):
+                    results = _sent(carry, self._one, constant, batch, self._version(key()))
+                done += 1
+                yield 1, results[1]
 
         for part in parts:
             if isinstance(part, (Selection, Rows)):
-                yield from self._over_many(part, carry, constant, key)
+                yield from self._over_many(part, carry, constant, key, done)
+                done += part.order.shape[0]
                 continue
             if self._distribution is not None:
                 part = self._distribution.batch(part)
@@ -133,12 +145,15 @@ class Execution:
             if self.chosen == 1:
                 yield from one_by_one()
             else:
-                yield self.chosen, _sent(carry, self._stacked, constant, waiting, self._version(key()))[1]
+                with _noting(done, self.chosen, waiting[0]):
+                    results = _sent(carry, self._stacked, constant, waiting, self._version(key()))
+                done += self.chosen
+                yield self.chosen, results[1]
                 waiting.clear()
         yield from one_by_one()
 
     def _over_many(
-        self, part: Selection | Rows, carry: Carry, constant: Any, key: Callable[[], Hashable]
+        self, part: Selection | Rows, carry: Carry, constant: Any, key: Callable[[], Hashable], before: int
     ) -> Iterator[tuple[int, Any]]:
         steps, done = part.order.shape[0], 0
         # What is left over at the end of an epoch, a batch of another size, is compiled apart and says nothing.
@@ -146,12 +161,13 @@ class Execution:
         while done < steps:
             count = self._next_count(steps - done)
             start = time.perf_counter()
-            if isinstance(part, Rows):
-                block = self._block(part, done, count)
-                results = _sent(carry, self._in_rows, constant, block, self._version(key()))
-            else:
-                results = _sent(carry, self._selected, constant, part, count, self._version(key()))
-                part = part._replace(position=results[1])
+            with _noting(before + done, count, part):
+                if isinstance(part, Rows):
+                    block = self._block(part, done, count)
+                    results = _sent(carry, self._in_rows, constant, block, self._version(key()))
+                else:
+                    results = _sent(carry, self._selected, constant, part, count, self._version(key()))
+                    part = part._replace(position=results[1])
             if is_measured and self.chosen is None:
                 jax.block_until_ready(results)
                 self._times[count].append((time.perf_counter() - start) / count)
@@ -183,6 +199,24 @@ class Execution:
             self.chosen = SEVERAL if times[SEVERAL][1] < single else 1
         count = self.chosen or 1
         return count if left >= count else 1
+
+
+@contextmanager
+def _noting(first: int, count: int, part: Batch | Selection | Rows) -> Generator[None]:
+    """Note on an error which batches it came from."""
+    try:
+        yield
+    except Exception as error:
+        data: Any = part if isinstance(part, Batch) else part.data
+        rows = () if isinstance(part, Batch) else part.order.shape[1:]
+        inputs = {name: jax.tree.map(partial(_in_batch, rows), each) for name, each in data._asdict().items()}
+        note_batch(error, first, count, inputs)
+        raise
+
+
+def _in_batch(rows: tuple[int, ...], leaf: Any) -> jax.ShapeDtypeStruct:
+    """What a leaf is in one batch, given the number of rows that are taken of it; () for all."""
+    return jax.ShapeDtypeStruct((*rows, *leaf.shape[len(rows) :]), leaf.dtype)
 
 
 def _sent(carry: Carry, compiled: Callable[..., Any], *args: Any) -> tuple[Any, ...]:

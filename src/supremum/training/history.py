@@ -7,7 +7,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from supremum.errors import ArgumentError
+from supremum.errors import ArgumentError, UnknownNameError
+from supremum.files import as_path, whole_file, writing_error
 
 
 @dataclass
@@ -57,13 +58,16 @@ class History:
         """Draw losses and metrics over epochs, and the loss scale, with the steps that were skipped, over steps.
 
         Args:
-            path: where to save the picture, `.png` or `.svg`; None to save none.
+            path: where to save the picture, in the format that its name ends in, such as `.svg`; PNG where it ends in
+                none. None to save none.
 
         Returns:
             The `matplotlib.figure.Figure`.
 
         Raises:
             ArgumentError: if there was no epoch; a `ValueError`.
+            UnknownNameError: for a format that matplotlib does not write.
+            FileError: where it cannot be written; an `OSError`.
             ImportError: without matplotlib, which `pip install 'supremum[plot]'` brings.
         """
         if not self.epoch:
@@ -72,5 +76,17 @@ class History:
 
         figure = history_figure(self)
         if path is not None:
-            figure.savefig(path)
+            _save(figure, as_path(path))
         return figure
+
+
+def _save(figure: Any, path: Path) -> None:
+    formats = figure.canvas.get_supported_filetypes()
+    ending = path.suffix.removeprefix(".").lower() or "png"
+    if ending not in formats:
+        raise UnknownNameError("format of a picture", ending, formats)
+    try:
+        with whole_file(path) as temporary:
+            figure.savefig(temporary, format=ending)
+    except OSError as error:
+        raise writing_error(path, error) from error

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from supremum.arguments import pytree
 from supremum.arrays import Array
 from supremum.arrays.backends.numpy import narrowed
 from supremum.errors import ArgumentError, OperandError
@@ -35,6 +36,7 @@ def as_inputs(tree: Any, dtype: DType | None, what: str) -> Any:
     >>> as_inputs([0.5, 1.0], jnp.dtype("float16"), "y_pred").dtype, as_inputs(np.arange(2), None, "y_true").dtype
     (dtype('float16'), dtype('int32'))
     """
+    pytree(what, tree)
     of_numbers = isinstance(tree, (list, tuple)) and _is_of_numbers(tree)
     if of_numbers:
         tree = _from_python(tree, what)

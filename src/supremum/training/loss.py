@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 import jax
 import jax.numpy as jnp
 
-from supremum.errors import ArgumentError, OperandError, SupremumError, UnknownDtypeError
+from supremum.errors import ArgumentError, OperandError, SupremumError, UnknownDtypeError, shown
 from supremum.formats import DType, Kind, as_format
 from supremum.mixed_precision import Policy, PolicyMap
 from supremum.nn.functional.promotion import check_held
@@ -140,7 +140,8 @@ def _one_floating_dtype(dtype: Any) -> DType:
         if not _names_a_policy(dtype):
             raise
         raise ArgumentError(
-            f"a loss has one dtype, not a policy, and {dtype!r} is a policy: it has no variables to store in another "
+            f"a loss has one dtype, not a policy, and {shown(dtype)} is a policy: it has no variables to store in "
+            "another "
             "dtype, and sums over a batch overflow in float16; give dtype='float32'"
         ) from None
     if row.kind is not Kind.FLOAT:

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from supremum.errors import OperandError, UnknownNameError
+from supremum.errors import OperandError, UnknownNameError, shown
 from supremum.formats import as_format
 from supremum.nn.holding import snake_case
 from supremum.training.cross_entropy import (
@@ -127,5 +127,5 @@ def as_loss(loss: Any) -> Any:
     if isinstance(loss, type):
         raise OperandError(f"a loss is an object, and {loss.__name__} a class: give {loss.__name__}()")
     if not callable(loss):
-        raise OperandError(f"a loss is a name, a Loss or a function of y_true and y_pred, not {loss!r}")
+        raise OperandError(f"a loss is a name, a Loss or a function of y_true and y_pred, not {shown(loss)}")
     return FunctionLoss(loss)

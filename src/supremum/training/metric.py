@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from supremum.arguments import instance
 from supremum.errors import ArgumentError
 from supremum.formats import as_format
 from supremum.nn.functional.promotion import at_least_float32
@@ -16,6 +17,7 @@ from supremum.nn.holding import snake_case
 from supremum.training import compensated
 from supremum.training.compensated import Sum
 from supremum.training.inputs import as_inputs, as_weights, one_array
+from supremum.training.noting import noting_where
 from supremum.training.weighting import spread_weights, weighted
 
 
@@ -145,6 +147,7 @@ def accumulated(state: MeanState, values: jax.Array, sample_weight: Any = None) 
     Raises:
         ArgumentError: for weights that do not fit; a `ValueError`.
     """
+    instance("state", state, MeanState, "what init() and update() of the metric give")
     if sample_weight is None:
         if as_format(values.dtype).category == "bool":
             total = compensated.plus_count(state.total, jnp.sum(values, dtype="int32"))
@@ -222,7 +225,9 @@ class FunctionMetric(MeanMetric):
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
         """What the function gives."""
         what = f"the result of {self.name}"
-        return one_array(self.name, what, as_inputs(self.function(y_true, y_pred), None, what))
+        with noting_where(f"in the metric {self.name}", y_true=y_true, y_pred=y_pred):
+            found = self.function(y_true, y_pred)
+        return one_array(self.name, what, as_inputs(found, None, what))
 
 
 def checked_pair(name: str, y_true: Any, y_pred: Any) -> tuple[jax.Array, jax.Array]:

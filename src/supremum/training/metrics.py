@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from supremum.errors import OperandError, UnknownNameError
+from supremum.errors import OperandError, UnknownNameError, shown
 from supremum.training.accuracies import (
     Accuracy,
     BinaryAccuracy,
@@ -96,5 +96,5 @@ def as_metric(metric: Any) -> Metric:
     if isinstance(metric, type):
         raise OperandError(f"a metric is an object, and {metric.__name__} a class: give {metric.__name__}()")
     if not callable(metric):
-        raise OperandError(f"a metric is a name, a Metric or a function of y_true and y_pred, not {metric!r}")
+        raise OperandError(f"a metric is a name, a Metric or a function of y_true and y_pred, not {shown(metric)}")
     return FunctionMetric(metric, getattr(metric, "name", None))

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import jax
+
 from supremum import nn
-from supremum.errors import ArgumentError, OperandError
-from supremum.nn.functional.checks import positive_int
+from supremum.arguments import flag, pytree, real_number, whole_number
+from supremum.errors import ArgumentError, OperandError, shown
+from supremum.nn.functional.checks import MOST, positive_int
 from supremum.optimizers import Optimizer, as_optimizer
-from supremum.training.callbacks import as_callbacks
+from supremum.training.batch import Batch
+from supremum.training.callbacks import Callback, as_callbacks
 from supremum.training.compiled_loss import CompiledLoss
 from supremum.training.compiled_metrics import compiled_metrics
 from supremum.training.data import ArrayData, Data, as_data, is_tree_of_arrays
@@ -36,6 +40,8 @@ class Trainable(Saving):
         self.stop_training = False
         self.history = None
         self._trainer: Trainer | None = None
+        self._untrained: Trainer | None = None
+        self._compiled_loss = CompiledLoss(None)
 
     def compile(
         self,
@@ -73,27 +79,57 @@ class Trainable(Saving):
 
         Raises:
             UnknownNameError: for a name nobody knows; a `ValueError`.
-            ArgumentError: for a number of steps below 1; a `ValueError`.
+            ArgumentError: for a number of steps below 1, and for a class with a method `train_step`, `test_step` or
+                `predict_step`, which nothing would call; a `ValueError`.
             OperandError: for another distribution; a `TypeError`.
 
         spec/keras-rfc-293-mixed-precision.md, "A policy's loss scale".
         """
         if distribution is not None and not isinstance(distribution, DataParallel):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise OperandError(
-                f"distribution is DataParallel() or FullyShardedDataParallel(), not {distribution!r:.80}"
+                f"distribution is DataParallel() or FullyShardedDataParallel(), not {shown(distribution)}"
             )
         if warn_after_skipped_steps is not None:
             positive_int("warn_after_skipped_steps", warn_after_skipped_steps)
+        _refuse_steps(self)
+        self._compiled_loss = CompiledLoss(loss, loss_weights)
         self._trainer = Trainer(
             self,
             as_optimizer(optimizer),
-            CompiledLoss(loss, loss_weights),
+            self._loss_of,
             compiled_metrics(metrics),
             steps_per_execution,
             seed,
             distribution,
             warn_after_skipped_steps,
         )
+
+    def compute_loss(
+        self,
+        x: Any,  # noqa: ARG002 (for those who override it)
+        y: Any,
+        y_pred: Any,
+        sample_weight: Any = None,
+        training: bool = True,  # noqa: ARG002
+    ) -> jax.Array:
+        """The loss of a batch, in training and in evaluation; what layers add comes on top.
+
+        Override it for a loss that needs more than labels and outputs. It is traced by JAX, and scaled like any other.
+
+        Args:
+            x: the inputs of the batch.
+            y: its labels; None where there are none.
+            y_pred: the outputs.
+            sample_weight: how much each example counts, shape (batch,); None where nobody said.
+            training: whether this is a step of training.
+
+        Returns:
+            A floating scalar; unless it is overridden, that of the loss that `compile` was given.
+        """
+        return self._compiled_loss(y, y_pred, sample_weight)
+
+    def _loss_of(self, batch: Batch, y_pred: Any, training: bool) -> jax.Array:
+        return self.compute_loss(batch.x, batch.y, y_pred, batch.sample_weight, training)
 
     @property
     def optimizer(self) -> Optimizer:
@@ -121,8 +157,9 @@ class Trainable(Saving):
         """Train; a model without weights gets them first.
 
         Args:
-            x: inputs, an array of shape (examples, ...), or a tuple or dict of them; or an iterable of batches, such as
-                a list, a generator, or a DataLoader of PyTorch, Grain or tf.data.
+            x: inputs, an array of shape (examples, ...), or a list, tuple or dict of them; or an iterable of batches,
+                such as a list of pairs `(x, y)`, a generator, or a DataLoader of PyTorch, Grain or tf.data. A list of
+                arrays is several inputs, as in Keras.
             y: labels, likewise; an iterable gives its own.
             batch_size: examples in a batch; None for 32.
             epochs: the number of the epoch to stop before.
@@ -150,12 +187,15 @@ class Trainable(Saving):
         told that training ends. `evaluate`, `predict` and reading variables work from other threads meanwhile.
         """
         trainer = self.compiled()
-        if validation_split:
+        flag("shuffle", shuffle)
+        initial_epoch = whole_number("initial_epoch", initial_epoch, 0, MOST)
+        if real_number("validation_split", validation_split):
             if validation_data is not None:
                 raise ArgumentError("give validation_split= or validation_data=, not both")
             (x, y, sample_weight), validation_data = _split((x, y, sample_weight), validation_split)
         data = as_data(x, y, sample_weight, batch_size=batch_size, steps=steps_per_epoch)
-        validation = self._validation(validation_data, validation_batch_size or batch_size)
+        size = batch_size if validation_batch_size is None else validation_batch_size
+        validation = self._validation(validation_data, size)
         positive_int("epochs", epochs)
         positive_int("validation_freq", validation_freq)
         looking = [*as_callbacks(callbacks), *progress_of(verbose, epochs, data.steps)]
@@ -163,7 +203,7 @@ class Trainable(Saving):
         def validate(epoch: int) -> Mapping[str, float]:
             if validation is None or (epoch + 1) % validation_freq:
                 return {}
-            return {f"val_{name}": value for name, value in trainer.evaluate(validation).items()}
+            return {f"val_{name}": value for name, value in trainer.evaluate(validation, looking).items()}
 
         with trainer.alone("fit"):
             for callback in looking:
@@ -185,6 +225,7 @@ class Trainable(Saving):
     def _validation(self, given: Any, batch_size: int | None) -> Data | None:
         if given is None:
             return None
+        pytree("validation_data", given)
         if isinstance(given, tuple) and len(given) in (2, 3):
             return as_data(given[0], given[1], given[2] if len(given) == 3 else None, batch_size=batch_size)
         return as_data(given, None, None, batch_size=batch_size if is_tree_of_arrays(given) else None)
@@ -198,6 +239,7 @@ class Trainable(Saving):
         sample_weight: Any = None,
         steps: int | None = None,
         verbose: Any = "auto",
+        callbacks: Any = (),
     ) -> dict[str, float]:
         """The loss and the metrics on some data.
 
@@ -208,6 +250,7 @@ class Trainable(Saving):
             sample_weight: likewise.
             steps: how many batches; None for all there are.
             verbose: as for `fit`; 2 prints the numbers.
+            callbacks: as for `fit`; they are told of the beginning and the end of the test and of its batches.
 
         Returns:
             Numbers by name.
@@ -215,26 +258,46 @@ class Trainable(Saving):
         trainer = self.compiled()
         data = as_data(x, y, sample_weight, batch_size=batch_size, steps=steps)
         with working("evaluate", verbose, data.steps) as shown:
-            logs = trainer.evaluate(data, shown.advance)
+            logs = trainer.evaluate(data, [*self._told(callbacks), shown])
             shown.finish(logs)
         return logs
 
-    def predict(self, x: Any, *, batch_size: int | None = None, steps: int | None = None, verbose: Any = "auto") -> Any:
+    def _told(self, callbacks: Any) -> list[Callback]:
+        found = as_callbacks(callbacks)
+        for callback in found:
+            callback.set_model(self)
+        return found
+
+    def predict(
+        self,
+        x: Any,
+        *,
+        batch_size: int | None = None,
+        steps: int | None = None,
+        verbose: Any = "auto",
+        callbacks: Any = (),
+    ) -> Any:
         """The outputs for some inputs, batch by batch.
+
+        Layers that draw random numbers outside of training, such as a `Dropout` that is called with `training=True`,
+        draw others in every call.
 
         Args:
             x: as for `fit`; labels of an iterable are left out.
             batch_size: as for `fit`.
             steps: how many batches; None for all there are.
             verbose: as for `fit`.
+            callbacks: as for `fit`; they are told of the beginning and the end, and of batches.
 
         Returns:
             NumPy arrays in the dtypes of the outputs, in their structure.
         """
-        trainer = self._trainer or Trainer(self, as_optimizer("sgd"), CompiledLoss(None), [], 1, 0)
+        trainer = self._trainer or self._untrained
+        if trainer is None:
+            trainer = self._untrained = Trainer(self, as_optimizer("sgd"), self._loss_of, [], 1, 0)
         data = as_data(x, None, None, batch_size=batch_size, steps=steps)
         with working("predict", verbose, data.steps) as shown:
-            outputs = trainer.predict(data, shown.advance)
+            outputs = trainer.predict(data, [*self._told(callbacks), shown])
             shown.finish({})
         return outputs
 
@@ -283,7 +346,7 @@ class Trainable(Saving):
             ArgumentError: before `compile`; a `ValueError`.
         """
         if self._trainer is None:
-            raise ArgumentError(f"{self!r} does not know how to train yet: model.compile('adam', loss='mse')")
+            raise ArgumentError(f"{shown(self)} does not know how to train yet: model.compile('adam', loss='mse')")
         return self._trainer
 
 
@@ -312,6 +375,15 @@ class Sequential(Trainable, nn.Sequential):
         layers: as for `nn.Sequential`.
         options: likewise.
     """
+
+
+def _refuse_steps(model: Trainable) -> None:
+    found = [name for name in ("train_step", "test_step", "predict_step") if hasattr(model, name)]
+    if found:
+        raise ArgumentError(
+            f"{type(model).__name__}.{found[0]} is never called: override compute_loss(x, y, y_pred, sample_weight, "
+            "training), or write the loop yourself with training.init_state and training.train_step"
+        )
 
 
 def _one_batch(x: Any, y: Any, sample_weight: Any) -> ArrayData:

@@ -12,7 +12,8 @@ from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from supremum.errors import ArgumentError, OperandError, UnknownNameError
+from supremum.arguments import chosen
+from supremum.errors import ArgumentError, OperandError, shown
 from supremum.mixed_precision.casting import keep_64_bits
 from supremum.training.batch import Batch
 from supremum.training.data import Rows
@@ -38,14 +39,13 @@ class Placement:
 
     def __init__(self, mesh: Mesh | None = None, *, batches: str = "global") -> None:
         if mesh is not None and not isinstance(mesh, Mesh):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise OperandError(f"mesh is a jax.sharding.Mesh, not {mesh!r:.80}: use jax.make_mesh((4,), ('data',))")
+            raise OperandError(f"mesh is a jax.sharding.Mesh, not {shown(mesh)}: use jax.make_mesh((4,), ('data',))")
         if mesh is not None and len(mesh.axis_names) != 1:
             raise ArgumentError(
                 f"the mesh has the axes {', '.join(mesh.axis_names)}, and batches are cut along one: give "
                 f"jax.make_mesh(({mesh.size},), ('{AXIS}',))"
             )
-        if batches not in _BATCHES:
-            raise UnknownNameError("batches", batches, _BATCHES)
+        chosen("batches", batches, _BATCHES)
         self._given = mesh
         self._mesh: Mesh | None = None
         self.batches = batches

@@ -110,15 +110,15 @@ def progress_of(verbose: Any, epochs: int, steps: int | None, what: str = "epoch
     Raises:
         UnknownNameError: for anything else; a `ValueError`.
     """
-    if verbose not in ("auto", 0, 1, 2):
-        raise UnknownNameError("verbose", str(verbose), ["auto", "0", "1", "2"])
+    if not isinstance(verbose, (str, int)) or verbose not in ("auto", 0, 1, 2):
+        raise UnknownNameError("verbose", verbose, ["auto", "0", "1", "2"])
     if verbose == 0 or jax.process_index() > 0:
         return []
     is_bar = verbose == 1 or (verbose == "auto" and Console(file=sys.stdout).is_terminal)
     return [ProgressBar(epochs, steps, bar=is_bar, what=what)]
 
 
-class Working:
+class Working(Callback):
     """A bar for something that takes one pass over batches.
 
     Args:
@@ -130,12 +130,12 @@ class Working:
     def __init__(self, what: str, verbose: Any, steps: int | None) -> None:
         self.bars = progress_of(verbose, 1, steps, what)
 
-    def advance(self, batch: int) -> None:
-        """Move the bar on.
+    def on_test_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:  # noqa: ARG002 (which would be fetched)
+        """Move the bar on."""
+        self.on_predict_batch_end(batch)
 
-        Args:
-            batch: the number of the batch that is done.
-        """
+    def on_predict_batch_end(self, batch: int) -> None:
+        """Move the bar on."""
         for bar in self.bars:
             bar.on_train_batch_end(batch, {})
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from supremum.errors import ArgumentError
+from supremum.errors import ArgumentError, shown
 from supremum.formats import as_format
 from supremum.nn.functional.checks import as_axes
 from supremum.training.inputs import check_has_axes, check_same_shape, one_array
@@ -92,7 +92,7 @@ class Huber(PairLoss):
     def __init__(self, delta: float = 1.0, **options: Unpack[LossOptions]) -> None:
         super().__init__(**options)
         if not (isinstance(delta, (int, float)) and math.isfinite(delta) and delta > 0):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ArgumentError(f"delta is a positive number, not {delta!r}: give delta=1.0")
+            raise ArgumentError(f"delta is a positive number, not {shown(delta)}: give delta=1.0")
         self.delta = delta
 
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:

@@ -6,7 +6,10 @@ import os
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from supremum.errors import shown
+from supremum.files import as_path
 from supremum.nn import Layer
+from supremum.training.arrays_record import damaged
 from supremum.training.checkpoint_errors import CheckpointError
 from supremum.training.checkpoints import Checkpoint, named_arrays
 from supremum.training.placing import committed, placed_alike, specs
@@ -14,6 +17,10 @@ from supremum.training.weights import LoadReport, fitted_values, load_weights, s
 
 if TYPE_CHECKING:
     from supremum.training.trainer import Trainer
+
+
+# The count of steps is an int32 in the state that a step is given.
+_MOST_STEPS = 2**31 - 1
 
 
 class Saving(Layer):
@@ -113,15 +120,24 @@ class Saving(Layer):
         extra: dict[str, Any] = dict(found.extra)
         if found.rng is None or not {"epoch", "seed"} <= extra.keys():
             raise CheckpointError(
-                f"{path} is no state of a model's training: model.load_weights({str(path)!r}) takes it"
+                f"{path} is no state of a model's training: model.load_weights({shown(str(path))}) takes it"
             )
+        epoch, seed = extra["epoch"], extra["seed"]
+        if type(epoch) is not int or epoch < 0:
+            raise damaged(as_path(path), f"its epoch is {shown(epoch)}")
+        if type(seed) is not int:
+            raise damaged(as_path(path), f"its seed is {shown(seed)}")
+        if found.step > _MOST_STEPS:
+            raise damaged(as_path(path), f"its step is {shown(found.step)}")
+        if not trainer.takes_key(found.rng):
+            raise damaged(as_path(path), f"its random key is {found.rng.dtype}{list(found.rng.shape)}")
         with trainer.interrupts.held_back():
             trainer.optimizer.load_variables(found.optimizer)
             trainer.optimizer.state = placed_alike(trainer.optimizer.state, before)
             named = self.variables
             for name, value in values.items():
                 named[name].assign(value)
-            trainer.resume(found.rng, found.step, extra["epoch"], extra["seed"])
+            trainer.resume(found.rng, found.step, epoch, seed)
         return trainer.epoch
 
     @property

@@ -11,9 +11,12 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
+from supremum.arguments import function, instance, mapping
 from supremum.mixed_precision import LossScaleState
 from supremum.mixed_precision.casting import at_least_float32
 from supremum.nn import Layer, collected_losses, functional_call, split_variables
+from supremum.nn.functional.random_keys import as_key
+from supremum.nn.layer import as_layer
 from supremum.optimizers import Optimizer
 from supremum.training.batch import Batch
 from supremum.training.distribution import DataParallel
@@ -23,6 +26,8 @@ from supremum.training.step_log import StepLog
 
 LossFunction: TypeAlias = Callable[..., jax.Array]
 """A function of labels, outputs and sample weights (or None) that gives a floating scalar."""
+BatchLoss: TypeAlias = Callable[[Batch, Any, bool], jax.Array]
+"""A function of a batch, the outputs and whether the model trains that gives a floating scalar."""
 
 
 @jax.tree_util.register_dataclass
@@ -75,7 +80,9 @@ def init_state(
         metrics: what is gathered, by name.
         seed: where the random numbers of layers come from.
     """
-    optimizer.build(model.trainable_variables)
+    _check_optimizer(optimizer).build(as_layer(model).trainable_variables)
+    for each in mapping("metrics", metrics, "{'mae': as_metric('mae')}").values():
+        instance("each of metrics", each, Metric, "a metric, such as as_metric('mae')")
     trainable, other, state = jax.tree.map(jnp.copy, (*split_variables(model), optimizer.state))
     return TrainState(
         trainable,
@@ -84,7 +91,7 @@ def init_state(
         LOSS_MEAN.init(),
         {name: metric.init() for name, metric in metrics.items()},
         StepLog.empty(),
-        jax.random.key_data(jax.random.key(seed)),
+        jax.random.key_data(as_key(seed)),
         jnp.zeros((), jnp.int32),
     )
 
@@ -113,6 +120,30 @@ def train_step(
     Returns:
         A function of state and batch that gives the next state.
     """
+    as_layer(model)
+    function("loss", loss, "lambda y_true, y_pred, sample_weight: jnp.mean((y_true - y_pred) ** 2)")
+    _check_optimizer(optimizer)
+    if distribution is not None:
+        instance("distribution", distribution, DataParallel, "a DataParallel, or None for one device")
+
+    def of_batch(batch: Batch, outputs: Any, _: bool) -> jax.Array:
+        return loss(batch.y, outputs, batch.sample_weight)
+
+    return step_of(model, of_batch, optimizer, metrics, distribution)
+
+
+def _check_optimizer(optimizer: Any) -> Optimizer:
+    return instance("optimizer", optimizer, Optimizer, "an optimizer, such as Adam(1e-3)")
+
+
+def step_of(
+    model: Layer,
+    loss: BatchLoss,
+    optimizer: Optimizer,
+    metrics: Mapping[str, Metric],
+    distribution: DataParallel | None,
+) -> TrainStep:
+    """As `train_step`, with a loss that may look at all of a batch."""
     backward = _backward(model, loss, optimizer, distribution)
     if distribution is not None:
         backward = distribution.on_each_device(backward)
@@ -143,7 +174,7 @@ def train_step(
 
 
 def _backward(
-    model: Layer, loss: LossFunction, optimizer: Optimizer, distribution: DataParallel | None
+    model: Layer, loss: BatchLoss, optimizer: Optimizer, distribution: DataParallel | None
 ) -> Callable[..., Any]:
     """Loss, other values, outputs and gradients of a batch, or of one device's part of it."""
 
@@ -156,7 +187,7 @@ def _backward(
             laid = trainable if distribution is None else distribution.laid(trainable, shapes, reduce_dtype)
             with collected_losses() as penalties:
                 outputs, values = functional_call(model, laid | other, batch.x, training=True, random_key=key)
-            value = penalised(loss(batch.y, outputs, batch.sample_weight), penalties)
+            value = penalised(loss(batch, outputs, True), penalties)
             # Divided here, gradients are in float16 what they are on one device, and their sum is the mean.
             part = value if distribution is None else value / distribution.replicas
             return part, (value, {path: values[path] for path in other}, outputs)

@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from supremum.errors import UnknownNameError
-from supremum.training.arrays_file import load_file, save_file
-from supremum.training.arrays_folder import load_folder, save_folder
+from supremum.arguments import chosen, mapping
+from supremum.files import as_path
+from supremum.training.arrays_file import load_file, save_file, texts_of_file
+from supremum.training.arrays_folder import load_folder, save_folder, texts_of_folder
+from supremum.training.checkpoint_errors import reading_error
 from supremum.training.whole_folders import readable
 
-_FILE, _FOLDER = "safetensors", "orbax"
+_FILE, FOLDER = "safetensors", "orbax"
 
 Choice: TypeAlias = Callable[[tuple[str, ...], Mapping[str, str]], Mapping[str, Any]]
 """A function of the names and the metadata that are stored: which to load, and what each is to be placed like."""
@@ -32,7 +34,8 @@ def save_arrays(
     are shared by several processes, every process makes the call.
 
     Args:
-        path: where; the folder it is in is made if need be, `~` is the home folder.
+        path: where; the folder it is in is made if need be, `~` is the home folder. A symbolic link stays, and what it
+            points to is replaced; a FIFO or a device gets the bytes of a file.
         arrays: by name: arrays of JAX or NumPy of any shape and any of `supremum.formats`, and keys of `jax.random`.
         metadata: texts by name, to be given back with them.
         format: `"safetensors"` for a file, which None means as well, or `"orbax"` for a folder.
@@ -52,8 +55,9 @@ def save_arrays(
     >>> load_arrays(path)
     ({'a/b': array([0.5, 2], dtype='float8_e5m2')}, {'by': 'hand'})
     """
-    save = save_folder if checked_format(format) == _FOLDER else save_file
-    save(Path(path).expanduser(), arrays, metadata or {})
+    save = save_folder if checked_format(format) == FOLDER else save_file
+    named = mapping("arrays", arrays, "{'kernel': kernel}")
+    save(as_path(path), named, {} if metadata is None else mapping("metadata", metadata, "{'by': 'hand'}"))
 
 
 def checked_format(format: str | None) -> str:  # noqa: A002
@@ -62,9 +66,7 @@ def checked_format(format: str | None) -> str:  # noqa: A002
     Raises:
         UnknownNameError: if it is none.
     """
-    if format not in (None, _FILE, _FOLDER):
-        raise UnknownNameError("format", format, [_FILE, _FOLDER])
-    return format or _FILE
+    return _FILE if format is None else chosen("format", format, (_FILE, FOLDER))
 
 
 def load_arrays(
@@ -88,7 +90,7 @@ def load_arrays(
         CheckpointError: for one that is damaged, cut short, empty, of another program, or of a newer version.
         ImportError: without orbax-checkpoint, for a folder.
     """
-    placed = like or {}
+    placed = {} if like is None else mapping("like", like, "{'kernel': kernel}")
     return load_chosen(path, lambda names, _: {name: placed.get(name) for name in names})
 
 
@@ -105,8 +107,28 @@ def load_chosen(path: str | os.PathLike[str], choose: Choice) -> tuple[dict[str,
     Raises:
         CheckpointError: as there.
     """
-    place = Path(path).expanduser()
-    if readable(place).is_dir():
+    place = as_path(path)
+    if _is_folder(place):
         return load_folder(place, choose)
     arrays, metadata = load_file(place)
     return {name: arrays[name] for name in choose(tuple(arrays), metadata)}, metadata
+
+
+def load_texts(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Read the metadata alone of what `save_arrays` wrote, which takes no time.
+
+    Args:
+        path: the file or folder.
+
+    Raises:
+        CheckpointError: as `load_arrays`, as far as the arrays have nothing to do with it.
+    """
+    place = as_path(path)
+    return texts_of_folder(place) if _is_folder(place) else texts_of_file(place)
+
+
+def _is_folder(place: Path) -> bool:
+    try:
+        return readable(place).is_dir()
+    except OSError as error:
+        raise reading_error(place, error) from error

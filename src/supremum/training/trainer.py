@@ -12,7 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.errors import ArgumentError, ModelInUseError
+from supremum.arguments import whole_number
+from supremum.errors import ArgumentError, ModelInUseError, shown
 from supremum.nn import (
     Layer,
     UninitializedError,
@@ -27,9 +28,9 @@ from supremum.optimizers import Optimizer
 from supremum.training.batch import Batch
 from supremum.training.callbacks import Callback
 from supremum.training.carry import DonatedCarry, KeptCarry
-from supremum.training.compiled_loss import CompiledLoss
 from supremum.training.data import Data, Part, Shuffler
 from supremum.training.distribution import DataParallel
+from supremum.training.ending import Ending
 from supremum.training.execution import Execution
 from supremum.training.history import History
 from supremum.training.interrupts import Interrupts
@@ -37,8 +38,13 @@ from supremum.training.left_out import without_left_out
 from supremum.training.logs import BatchLogs
 from supremum.training.loss_scaling import SkippedSteps, with_loss_scale
 from supremum.training.metric import Metric
-from supremum.training.step import LOSS_MEAN, TrainState, penalised, placed, scaling_of, train_step
+from supremum.training.step import LOSS_MEAN, BatchLoss, TrainState, penalised, placed, scaling_of, step_of
 from supremum.training.step_log import CAPACITY, StepLog
+
+# What is left of a trainer that is pickled or copied; the rest is made again.
+_OF_ALL_PROCESSES = (
+    "_loss", "_metrics", "_model", "_steps_per_execution", "_warn_after", "distribution", "epoch", "optimizer", "seed",
+)  # fmt: skip
 
 
 class Trainer:
@@ -47,7 +53,7 @@ class Trainer:
     Args:
         model: the model.
         optimizer: what changes its variables; it is wrapped if the model needs a loss scale.
-        loss: what is made small.
+        loss: what is made small, of a batch.
         metrics: what is gathered over an epoch.
         steps_per_execution: how many steps are sent to the device at once, or `"auto"`.
         seed: where weights, the order of examples and what is random in layers come from.
@@ -66,7 +72,7 @@ class Trainer:
         self,
         model: Layer,
         optimizer: Optimizer,
-        loss: CompiledLoss,
+        loss: BatchLoss,
         metrics: Sequence[Metric],
         steps_per_execution: int | str,
         seed: int,
@@ -78,22 +84,27 @@ class Trainer:
         self.optimizer = with_loss_scale(model, optimizer)
         self._loss = loss
         self._metrics = {metric.name: metric for metric in metrics}
-        self.seed = seed
-        self._key = jax.random.key_data(jax.random.key(seed))
+        self.seed = whole_number("seed", seed, -(2**63), 2**63 - 1)
+        self._key = jax.random.key_data(jax.random.key(self.seed))
         self.count = jnp.zeros((), jnp.int32)
         self.epoch = 0
         self._steps_per_execution = steps_per_execution
-        self._training = self._compiled_step()
         self._warn_after = warn_after_skipped_steps
-        self._skipped_steps = SkippedSteps(warn_after_skipped_steps, self.optimizer)
+        self._compile()
+
+    def _compile(self) -> None:
+        """Make what is of this process: compiled functions, locks, and what an epoch has come to so far."""
+        self._training = self._compiled_step()
+        self._skipped_steps = SkippedSteps(self._warn_after, self.optimizer)
         self._log = self._empty_log()
-        self._evaluation = Execution(self._evaluated, 1, distribution=distribution)
-        self._prediction = Execution(self._predicted, 1, distribution=distribution)
+        self._evaluation = Execution(self._evaluated, 1, distribution=self.distribution)
+        self._prediction = Execution(self._predicted, 1, distribution=self.distribution)
         # Jitted for one trainer each: in a cache of the class they would keep it, and the model, alive.
         self._nothing_gathered: Callable[[], Any] = jax.jit(self._start_gathering)
         self._results: Callable[[Any], Any] = jax.jit(self._results_of)
         self._gathered = self._nothing_gathered()
         self._skipped_before = 0
+        self._looks = 0
         self._loans: tuple[Loan, Loan] | None = None
         self.interrupts = Interrupts()
         # Who changes the model has the first until that is done, who reads or hands on values the second for a moment.
@@ -101,8 +112,19 @@ class Trainer:
         self._changed_by = ""
         self._carry = DonatedCarry(self._state, self._keep, self.interrupts, self._values_lock)
 
+    def __getstate__(self) -> dict[str, Any]:
+        with self._values_lock:
+            state = {name: getattr(self, name) for name in _OF_ALL_PROCESSES}
+            return state | {"_key": np.asarray(self._key), "count": int(self.count)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # The model may not be whole yet: nothing here looks into it.
+        vars(self).update(state)
+        self._key, self.count = jnp.asarray(self._key), jnp.asarray(state["count"], jnp.int32)
+        self._compile()
+
     def _compiled_step(self) -> Execution:
-        step = train_step(self._model, self._loss, self.optimizer, self._metrics, self.distribution)
+        step = step_of(self._model, self._loss, self.optimizer, self._metrics, self.distribution)
         return Execution(
             lambda state, _, batch: (step(state, batch), None),
             self._steps_per_execution,
@@ -136,7 +158,7 @@ class Trainer:
                 "model.stop_training = True"
             )
         try:
-            self._changed_by = f"{doing} in thread {threading.current_thread().name!r}"
+            self._changed_by = f"{doing} in thread {shown(threading.current_thread().name)}"
             yield
         finally:
             self._changing.release()
@@ -168,12 +190,12 @@ class Trainer:
             self.initialize(data)
         elif not has_weights(self._model):
             raise UninitializedError(
-                f"{self._model!r} has no weights yet: call it first, model(x), or make them with "
+                f"{shown(self._model)} has no weights yet: call it first, model(x), or make them with "
                 "nn.initialize(model, x, seed=0)"
             )
         trainable = self._model.trainable_variables
         if not trainable:
-            raise ArgumentError(f"{self._model!r} has no trainable variables: there is nothing to train")
+            raise ArgumentError(f"{shown(self._model)} has no trainable variables: there is nothing to train")
         scaled = with_loss_scale(self._model, self.optimizer)
         if scaled is not self.optimizer:  # a layer that was made in the first call computes in float16
             self.optimizer = scaled
@@ -186,9 +208,10 @@ class Trainer:
 
     def _place(self, distribution: DataParallel) -> None:
         """Put variables and what the optimizer keeps where their devices are to have them; `load_state` looks there."""
-        for variable in self._model.variables.values():
+        trained = self._model.trainable_variables
+        for path, variable in self._model.variables.items():
             value = variable.read_stored()
-            placed_value = distribution.placed(value, whole=not variable.trainable)
+            placed_value = distribution.placed(value, whole=path not in trained)
             if placed_value is not value:
                 variable.assign(placed_value)
         self.optimizer.state = distribution.placed(self.optimizer.state)
@@ -202,6 +225,13 @@ class Trainer:
         if has_weights(self._model):
             return
         initialize(self._model, jax.tree.map(_spec, data.first.x), seed=self.seed)
+
+    def takes_key(self, key: Any) -> bool:
+        """Whether a key is one that random numbers can come from here."""
+        try:
+            return jax.random.key_data(key).shape == self._key.shape
+        except TypeError:
+            return False
 
     def resume(self, key: jax.Array, count: int, epoch: int, seed: int) -> None:
         """Go on where a training was saved.
@@ -241,9 +271,9 @@ class Trainer:
         if self.distribution is not None:
             self.distribution.check_steps(data.steps)
         self._skipped_steps = SkippedSteps(self._warn_after, self.optimizer)
-        watching = [each for each in callbacks if type(each).on_train_batch_end is not Callback.on_train_batch_end]
         failure: BaseException | None = None
-        with self.interrupts.watched():
+        ending = Ending(callbacks)
+        with self.interrupts.watched(), self.interrupts.held_back(ending.holds_back):
             try:
                 self._end_loans()  # what `train_on_batch` left
                 for callback in callbacks:
@@ -254,7 +284,7 @@ class Trainer:
                     for callback in callbacks:
                         callback.on_epoch_begin(epoch)
                     start = time.perf_counter()
-                    _record(history, self._train_epoch(data, epoch, shuffle, watching, should_stop))
+                    _record(history, self._train_epoch(data, epoch, shuffle, callbacks, should_stop))
                     logs = self._logs()
                     history.seconds.append(time.perf_counter() - start)
                     if validate is not None:
@@ -267,8 +297,9 @@ class Trainer:
                 failure = error
                 raise
             finally:
+                ending.has_begun = True
                 self._end_loans()
-                _end(callbacks, failure)
+                ending.tell(failure)
 
     def _end_loans(self) -> None:
         with self.interrupts.held_back(), self._values_lock:
@@ -292,10 +323,9 @@ class Trainer:
             return self._logs()
 
     def _borrow(self) -> tuple[Loan, Loan]:
-        named = self._model.variables
-        trainable = Loan({path: each for path, each in named.items() if each.trainable}, self._values_lock)
-        other = Loan({path: each for path, each in named.items() if not each.trainable}, self._values_lock)
-        return trainable, other
+        trained = self._model.trainable_variables
+        others = {path: each for path, each in self._model.variables.items() if path not in trained}
+        return Loan(trained, self._values_lock), Loan(others, self._values_lock)
 
     def _state(self) -> TrainState:
         loss, metrics = self._gathered
@@ -320,17 +350,24 @@ class Trainer:
         data: Data,
         epoch: int,
         shuffle: bool = False,
-        watching: Sequence[Callback] = (),
+        callbacks: Sequence[Callback] = (),
         should_stop: Callable[[], bool] = lambda: False,
     ) -> list[Any]:
         """Train for an epoch, and give what its steps said about themselves, in parts."""
+        watching = [each for each in callbacks if type(each).on_train_batch_end is not Callback.on_train_batch_end]
         parts_of_log: list[Any] = []
         taken = fetched = 0
         self._gathered = self._nothing_gathered()
         scaling = scaling_of(self.optimizer.state)
         self._skipped_before = 0 if scaling is None else int(scaling.num_skipped_steps)
         parts = self._parts(data, self._shuffler(epoch) if shuffle else None)
-        for steps, _ in self._training.over(parts, self._carry, None, lambda: self.optimizer.trace_key):
+
+        def key_of_dispatch() -> Any:
+            for callback in callbacks:
+                callback.on_train_batch_begin(taken)
+            return self.optimizer.trace_key
+
+        for steps, _ in self._training.over(parts, self._carry, None, key_of_dispatch):
             taken += steps
             if taken - fetched + self._training.most_at_once > len(self._log.rows):
                 parts_of_log.append(self._fetch_log())
@@ -378,40 +415,74 @@ class Trainer:
         found = jax.device_get(self._results(gathered))
         return {name: float(found[name]) for name in ("loss", *self._metrics)}
 
-    def evaluate(self, data: Data, callback: Callable[[int], None] = lambda _: None) -> dict[str, float]:
+    def evaluate(self, data: Data, callbacks: Sequence[Callback] = ()) -> dict[str, float]:
         """The loss and the metrics over all batches, in one epoch of them.
 
         Args:
             data: the batches.
-            callback: called after each batch with its number.
+            callbacks: what looks on.
         """
         self.initialize(data)
-        gathered = KeptCarry(self._nothing_gathered())
+        for callback in callbacks:
+            callback.on_test_begin()
+        gathered = KeptCarry((self._nothing_gathered(), self._next_look()))
         batches = 0
-        for _ in self._evaluation.over(self._parts(data), gathered, self._values(), lambda: None):
-            callback(batches)
+
+        def begin() -> None:
+            for callback in callbacks:
+                callback.on_test_batch_begin(batches)
+
+        watching = [each for each in callbacks if type(each).on_test_batch_end is not Callback.on_test_batch_end]
+        for _ in self._evaluation.over(self._parts(data), gathered, self._values(), begin):
+            if watching:
+                logs = BatchLogs(lambda: self._fetched(gathered.value[0]))
+                for callback in watching:
+                    callback.on_test_batch_end(batches, logs)
+                logs.expire()
             batches += 1
         if not batches:
             raise ArgumentError("the data gave no batch to evaluate on")
-        return self._fetched(gathered.value)
+        found = self._fetched(gathered.value[0])
+        for callback in callbacks:
+            callback.on_test_end(found)
+        return found
 
-    def predict(self, data: Data, callback: Callable[[int], None] = lambda _: None) -> Any:
+    def predict(self, data: Data, callbacks: Sequence[Callback] = ()) -> Any:
         """The outputs for all batches, one after the other, as NumPy arrays.
 
         Args:
             data: the batches; labels are left out.
-            callback: called after each batch with its number.
+            callbacks: what looks on.
         """
         self.initialize(data)
+        for callback in callbacks:
+            callback.on_predict_begin()
         made: list[Any] = []
-        for _, outputs in self._prediction.over(self._parts(data), KeptCarry(None), self._values(), lambda: None):
+
+        def begin() -> None:
+            for callback in callbacks:
+                callback.on_predict_batch_begin(len(made))
+
+        key = KeptCarry(self._next_look())
+        for _, outputs in self._prediction.over(self._parts(data), key, self._values(), begin):
             made.append(outputs)
-            callback(len(made) - 1)
+            for callback in callbacks:
+                callback.on_predict_batch_end(len(made) - 1)
         if not made:
             raise ArgumentError("the data gave no batch to predict for")
+        for callback in callbacks:
+            callback.on_predict_end()
         # Each dispatch stacked its outputs along an axis of their own.
         parts = [jax.tree.map(_first, each) for each in jax.device_get(made)]
         return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+
+    def _next_look(self) -> jax.Array:
+        """Where random numbers of the next evaluation or prediction come from, for layers that draw some all the same.
+
+        It is apart from the key of training, which goes on as if nobody had looked.
+        """
+        self._looks += 1
+        return _key_of_look(np.uint32(self.seed % 2**32), np.uint32(self._looks))
 
     def _values(self) -> dict[str, jax.Array]:
         trainable, other = split_variables(self._model)
@@ -420,22 +491,24 @@ class Trainer:
         return trainable | other
 
     def _evaluated(self, carry: Any, values: dict[str, jax.Array], batch: Batch) -> tuple[Any, None]:
-        loss, metrics = carry
+        (loss, metrics), look = carry
+        look, key = _drawn(look)
         batch = without_left_out(batch)
         with collected_losses() as penalties:
-            outputs, _ = functional_call(self._model, values, batch.x, training=False)
-        value = penalised(self._loss(batch.y, outputs, batch.sample_weight), penalties)
+            outputs, _ = functional_call(self._model, values, batch.x, training=False, random_key=key)
+        value = penalised(self._loss(batch, outputs, False), penalties)
         examples = jax.tree.leaves(batch.x)[0].shape[0]
         after = {
             name: metric.update(metrics[name], batch.y, outputs, batch.sample_weight)
             for name, metric in self._metrics.items()
         }
-        return (LOSS_MEAN.update(loss, value, examples), after), None
+        return ((LOSS_MEAN.update(loss, value, examples), after), look), None
 
-    def _predicted(self, carry: None, values: dict[str, jax.Array], batch: Batch) -> tuple[None, Any]:
-        outputs = functional_call(self._model, values, batch.x, training=False)[0]
+    def _predicted(self, carry: jax.Array, values: dict[str, jax.Array], batch: Batch) -> tuple[jax.Array, Any]:
+        look, key = _drawn(carry)
+        outputs = functional_call(self._model, values, batch.x, training=False, random_key=key)[0]
         # Every process is to have them all.
-        return carry, outputs if self.distribution is None else self.distribution.everywhere(outputs)
+        return look, outputs if self.distribution is None else self.distribution.everywhere(outputs)
 
     def _start_gathering(self) -> Any:
         return LOSS_MEAN.init(), {name: metric.init() for name, metric in self._metrics.items()}
@@ -446,24 +519,16 @@ class Trainer:
         return found | {name: metric.result_of(metrics[name]) for name, metric in self._metrics.items()}
 
 
-def _end(callbacks: Sequence[Callback], failure: BaseException | None) -> None:
-    """Tell every callback that training has ended, whatever the others make of it.
+@jax.jit
+def _key_of_look(seed: jax.Array, look: jax.Array) -> jax.Array:
+    key = jax.random.fold_in(jax.random.key(seed), look)
+    return jax.random.key_data(jax.random.fold_in(key, 0x6C6F6F6B))  # apart from those of steps, which fold in once
 
-    Args:
-        callbacks: all of them.
-        failure: why training ended, if it failed; errors of callbacks are noted on it.
-    """
-    first = failure
-    for callback in callbacks:
-        try:
-            callback.on_train_end()
-        except BaseException as error:  # it is raised once all were told
-            if first is None:
-                first = error
-            else:
-                first.add_note(f"{type(callback).__name__}.on_train_end failed as well: {error!r}")
-    if first is not failure and first is not None:
-        raise first
+
+def _drawn(look: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The data of the key that comes next, and a key for one batch."""
+    after, key = jax.random.split(jax.random.wrap_key_data(look))
+    return jax.random.key_data(after), key
 
 
 def _spec(leaf: Any) -> jax.ShapeDtypeStruct:

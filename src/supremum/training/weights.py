@@ -11,11 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from supremum.arguments import flag
 from supremum.arrays.backends.numpy import converted
-from supremum.errors import UnknownDtypeError, near_names
+from supremum.errors import UnknownDtypeError, near_names, shown
 from supremum.formats import Format, as_format
 from supremum.nn import Layer, UninitializedError, Variable
 from supremum.nn.functional.promotion import check_held
+from supremum.nn.layer import as_layer
 from supremum.training.checkpoint_errors import CheckpointError
 from supremum.training.checkpoints import is_state, labels, section, stored_values, weights_among
 from supremum.training.placing import committed, placed
@@ -148,24 +150,26 @@ def fitted_values(
         misshapen=misshapen,
     )
     problems = {path: _dtype_problem(named[path], values[path], cast) for path in report.loaded}
-    if not report.is_complete and (strict or not report.loaded):
+    if not report.is_complete and (flag("strict", strict) or not report.loaded):
         problems |= {path: _difference(named[path], values[path]) for path in misshapen}
         problems |= {path: f"is missing{_near(path, report.unexpected)}" for path in report.missing}
         problems |= {
             path: f"is no variable of the layer{_near(path, report.missing or named)}" for path in report.unexpected
         }
-    lines = tuple(f"{path!r} {problem}" for path, problem in problems.items() if problem)
+    lines = tuple(f"{shown(path)} {problem}" for path, problem in problems.items() if problem)
     if lines:
         hint = "\nstrict=False loads what fits, and its report names the rest" if strict and report.loaded else ""
-        error = MismatchError(f"{source} does not fit {layer!r}, which is as it was:\n  " + "\n  ".join(lines) + hint)
+        error = MismatchError(
+            f"{source} does not fit {shown(layer)}, which is as it was:\n  " + "\n  ".join(lines) + hint
+        )
         error.problems = lines
         raise error
     return {path: _placed(path, named[path], values[path]) for path in report.loaded}, report
 
 
 def _variables(layer: Layer) -> dict[str, Variable]:
-    if not layer.built:
-        raise UninitializedError(f"{layer!r} does not know its variables yet: nn.initialize(layer, x) makes them")
+    if not as_layer(layer).built:
+        raise UninitializedError(f"{shown(layer)} does not know its variables yet: nn.initialize(layer, x) makes them")
     return layer.variables
 
 
@@ -217,7 +221,7 @@ def _lost(value: np.ndarray, wanted: Format) -> str:
 def _placed(path: str, variable: Variable, value: Any) -> jax.Array:
     """The value as an array of JAX that shares no memory with it, on the devices that the variable is on."""
     dtype = variable.true_dtype
-    check_held(dtype, f"variable {path!r} is stored in {dtype}", "make the layer again with another param_dtype")
+    check_held(dtype, f"variable {shown(path)} is stored in {dtype}", "make the layer again with another param_dtype")
     array = value if value.dtype == dtype else converted(np.asarray(value), dtype)
     if variable.is_initialized:
         stored = variable.read_stored()

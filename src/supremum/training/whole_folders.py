@@ -1,11 +1,13 @@
 """Folders that are whole or absent: written beside their place and moved into it.
 
 A folder that is replaced is moved aside for the moment in which neither has the place. Whoever is killed then leaves
-the old one there, whole, and it is what is read.
+the old one there, whole, and the new one beside it: both are there only then. So the old one is what is read, until the
+next writer moves it back. What else is beside a folder is a leftover. Symbolic links are followed.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Generator
@@ -31,10 +33,12 @@ def whole_folder(folder: Path) -> Generator[Path]:
     Yields:
         A path beside it, at which nothing is.
     """
+    folder = Path(os.path.realpath(folder))
     partial = _beside(folder, "partial")
     with together():
         if is_first():
             folder.parent.mkdir(parents=True, exist_ok=True)
+            _move_back(folder)
             _remove_partial(folder)
     try:
         with together():
@@ -49,8 +53,9 @@ def whole_folder(folder: Path) -> Generator[Path]:
 
 def readable(folder: Path) -> Path:
     """Where a folder is: at its place, or beside it, if its writer was killed while replacing it."""
+    folder = Path(os.path.realpath(folder))
     aside = _beside(folder, "replaced")
-    return aside if not folder.exists() and aside.is_dir() else folder
+    return aside if not folder.exists() and aside.is_dir() and _beside(folder, "partial").is_dir() else folder
 
 
 def whole_names(around: Path) -> set[Path]:
@@ -71,9 +76,10 @@ def remove_leftover_folders(around: Path, names: str) -> None:
         around: where to look.
         names: a regular expression for the names that the whole folders would have had.
     """
-    for path in around.iterdir() if around.is_dir() else ():
+    for path in tuple(around.iterdir()) if around.is_dir() else ():
         found = _TEMPORARY.fullmatch(path.name)
-        if found and re.fullmatch(names, found[1]) and path.is_dir() and readable(around / found[1]) != path:
+        if found and re.fullmatch(names, found[1]) and path.is_dir():
+            _move_back(around / found[1])
             shutil.rmtree(path, ignore_errors=True)
 
 
@@ -84,10 +90,19 @@ def remove_folder(folder: Path) -> None:
         folder: the folder; if there is none, nothing happens.
     """
     aside = _beside(folder, "partial")
-    shutil.rmtree(aside, ignore_errors=True)
+    for left in (_beside(folder, "replaced"), aside):
+        shutil.rmtree(left, ignore_errors=True)
     with suppress(FileNotFoundError):
         folder.rename(aside)
     shutil.rmtree(aside, ignore_errors=True)
+
+
+def _move_back(folder: Path) -> None:
+    """Put a folder back whose writer was killed while replacing it."""
+    there = readable(folder)
+    place = Path(os.path.realpath(folder))
+    if there != place:
+        there.rename(place)
 
 
 def _beside(folder: Path, what: str) -> Path:

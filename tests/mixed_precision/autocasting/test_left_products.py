@@ -172,7 +172,7 @@ MODES = {
 }
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("mode", MODES)
 def test_it_is_said_once_at_the_users_line_however_the_function_is_called(mode):
     def program(x):
@@ -305,6 +305,7 @@ def test_programs_in_float64_are_told_that_nothing_is_cast():
 # Rules for vmap, rewritten with their functions
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("order", ["autocast of vmap", "vmap of autocast", "vmap of vmap of autocast"])
 def test_a_rule_for_vmap_is_cast_with_its_function(order):
     ops, x = {"batched": "inside"}, jnp.stack([X, 2 * X])

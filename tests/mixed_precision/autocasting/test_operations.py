@@ -582,6 +582,7 @@ WRITTEN = {
 OPERATION = {"chosen": "select_n", "chosen from the left": "select_n", "padding": "pad", "clipping": "max"}
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("written", WRITTEN)
 def test_a_number_follows_the_array_where_it_holds_it(written, policy):

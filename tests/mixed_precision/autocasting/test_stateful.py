@@ -56,6 +56,7 @@ CALLS = {
 }
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", mostly_slow(CALLS, "grad(autocast)", "jit(autocast)", "autocast(grad)", "the module"))
 def test_results_and_changes_are_those_without_autocast(name):
     plain, cast = Model(nnx.Rngs(0)), Model(nnx.Rngs(0))
@@ -168,6 +169,7 @@ def test_an_error_leaves_the_module_as_it_was():
         np.testing.assert_array_equal(value, before[path], err_msg=path)
 
 
+@pytest.mark.slow
 def test_no_tracer_stays_in_a_module():
     model = Model(nnx.Rngs(0))
     with jax.checking_leaks():

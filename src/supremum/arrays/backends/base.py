@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -102,6 +102,7 @@ class Backend(ABC):
         namespace: the module that follows the Python array API standard for it.
         own_weakness: whether its arrays have weakness themselves, so that no flag of ours is needed.
         mutable: whether its arrays can be written to.
+        passes_on: errors of its own that users are to see as they are.
         in_jax: whether JAX's runtime holds its arrays, and so JAX's flags say whether they can have 64 bits.
     """
 
@@ -110,6 +111,18 @@ class Backend(ABC):
     own_weakness: bool = False
     mutable: bool = True
     in_jax: bool = False
+    passes_on: tuple[type[Exception], ...] = ()
+
+    def check_computes(self, name: str, dtypes: Iterable[DType]) -> None:  # noqa: B027 (most compute in all they hold)
+        """Refuse formats that it holds, but does not compute with in functions of whole arrays.
+
+        Args:
+            name: of the function.
+            dtypes: of the arrays that it is given.
+
+        Raises:
+            RuntimeDtypeError: if there is one.
+        """
 
     @cached_property
     def xp(self) -> Any:

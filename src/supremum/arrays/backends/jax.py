@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache, partial
 from pathlib import Path
@@ -45,6 +45,7 @@ class JaxBackend(Backend):
     own_weakness = True
     mutable = False
     in_jax = True
+    passes_on = (jax.errors.JAXTypeError, jax.errors.JAXIndexError)
 
     def key_of(self, raw: Raw, weak: bool = False) -> Key:
         """The key of an array, which says itself whether it is weak."""
@@ -116,6 +117,14 @@ class JaxBackend(Backend):
         if wide and not holds_64_bits():
             raise _beyond_x32(plan)
         return bool(wide)
+
+    def check_computes(self, name: str, dtypes: Iterable[DType]) -> None:
+        """Refuse formats that XLA does not compute in, and those of two bits, which end the process: see below."""
+        for dtype in dtypes:
+            row = as_format(dtype)
+            if row.bits < _LEAST_BITS and dtype != _BOOL and (row.bits in _ENDING_BITS or not _computes_in(dtype)):
+                wide = "cast first, with x.astype('int8')" if _computes_in(dtype) else "compute with NumPy's arrays"
+                raise RuntimeDtypeError(f"{name}: {_not_computed([dtype])}", wide)
 
     def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
         """An array in another dtype."""
@@ -239,6 +248,10 @@ def _is_wide(dtype: DType) -> bool:
 
 _LEAST_BITS = 8
 """XLA computes in every format of JAX's that has at least so many bits; of the others it is found out."""
+
+
+_ENDING_BITS = (2,)
+"""Concatenating formats of two bits, XLA's compiler for CPUs ends the process (JAX 0.10.2 and 0.12.0)."""
 
 
 def _not_computed(dtypes: Sequence[DType]) -> str:

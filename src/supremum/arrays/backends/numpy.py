@@ -20,7 +20,7 @@ from supremum.arrays.backends.preparing import (
     promotes_alike,
 )
 from supremum.arrays.errors import NarrowingError, RuntimeDtypeError
-from supremum.errors import OperandError
+from supremum.errors import OperandError, shown
 from supremum.formats import DType, Format, as_format
 from supremum.operands import as_operand
 from supremum.rules.numpy import NUMPY as RULES
@@ -181,7 +181,8 @@ def narrowed(dtype: DType, raw: Raw) -> Raw:
             lost = np.asarray(raw)[~np.asarray(kept)]
             raise NarrowingError(
                 f"the rules compute {raw.dtype} in {dtype}, which does not hold {lost.flat[0]} ({lost.size:,} of "
-                f"{raw.size:,} values are out of range): cast by hand, .astype({str(dtype)!r}), to wrap them around; "
+                f"{raw.size:,} values are out of range): cast by hand, .astype({shown(str(dtype))}), to wrap them "
+                "around; "
                 "to keep them choose rules that keep the dtype, on JAX with its x64 on"
             )
     return cast

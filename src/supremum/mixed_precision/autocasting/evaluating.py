@@ -12,7 +12,7 @@ from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal, jaxpr_as_fun
 
 from supremum.jax_compat import parameter
 from supremum.jax_compat import primitives as p
-from supremum.tracing import line_of
+from supremum.tracing import WITH_RULE, line_of
 
 
 def evaluated(program: ClosedJaxpr, arrays: Sequence[Any]) -> list[Any]:
@@ -49,12 +49,24 @@ def _looked_at(program: ClosedJaxpr, given: Sequence[_Known]) -> list[_Known]:
 
     for equation in jaxpr.eqns:
         operands = [read(atom) for atom in equation.invars]
-        if equation.primitive is p.jit_p:
-            results = _looked_at(parameter(equation, "jaxpr"), operands)
+        if (function := _entered(equation, operands)) is not None:
+            results = _looked_at(function, operands)
         else:
             results = _of_one(program, equation, operands)
         known.update(zip(equation.outvars, results, strict=True))
     return [read(atom) for atom in jaxpr.outvars]
+
+
+def _entered(equation: JaxprEqn, operands: Sequence[_Known]) -> ClosedJaxpr | None:
+    """The function that an equation calls, where its operations are looked at one by one.
+
+    A function with a rule of its own is one where something is traced, so that the rule is asked.
+    """
+    if equation.primitive is p.jit_p:
+        return parameter(equation, "jaxpr")
+    if any(isinstance(value, Tracer) for value, _ in operands):
+        return None
+    return equation.params.get(WITH_RULE.get(equation.primitive.name, ""))
 
 
 def _of_one(program: ClosedJaxpr, equation: JaxprEqn, operands: Sequence[_Known]) -> list[_Known]:

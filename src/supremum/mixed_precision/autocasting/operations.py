@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from supremum.errors import ArgumentError
+from supremum.arguments import chosen, text
+from supremum.errors import ArgumentError, shown
 
 COMPUTE: Final = "compute"
 """Operands are cast to the compute dtype, and the result has it."""
@@ -248,14 +249,14 @@ OPERATIONS: dict[str, Row] = {row.name: row for row in _TABLE}
 """The rows by primitive; `register_operation` adds to them."""
 
 _REPEATED = "products of products: rounded to 16 bits they are soon out of range, or all error"
-_MADE_FOR = "what it solves for multiplies the errors of its products"
+_SOLVED = "what it solves for multiplies the errors of its products"
 _STATISTIC = "a statistic, as variances are; its product is a mean over the examples"
 _EXACT = "its products with ones and zeros only move values, and shall not round them"
 FUNCTIONS: dict[str, Row] = {
     row.name: row
     for row in (
         *_rows(FLOAT32, _REPEATED, "expm expm_frechet qdwh"),
-        *_rows(FLOAT32, _MADE_FOR, "_lstsq _pinv"),
+        *_rows(FLOAT32, _SOLVED, "_lstsq _pinv"),
         *_rows(FLOAT32, _STATISTIC, "cov corrcoef"),
         *_rows(FLOAT32, "a series, evaluated by a product", "_owens_t_impl"),
         *_rows(FLOAT32, _EXACT, "lu _rsf2csf_2d convolution_matrix"),
@@ -263,7 +264,7 @@ FUNCTIONS: dict[str, Row] = {
 }
 """The rows of functions that JAX has jitted, by their names: everything inside of them is treated so.
 
-torch lists none of these: there they are single operations, inside of which autocast does not look."""
+PyTorch's lists have none of them: there each is one operation, and autocast does not look inside of it."""
 
 BUILT_IN: frozenset[Row] = frozenset(_TABLE)
 """The rows that nobody registered."""
@@ -280,12 +281,12 @@ def register_operation(name: str, rule: str, reason: str) -> None:
         reason: why, for reports.
 
     Raises:
-        ArgumentError: for another rule, or an empty reason.
+        UnknownNameError: for another rule; a `ValueError`.
+        ArgumentError: for an empty reason; a `ValueError`.
 
     >>> register_operation("my_fused_attention", "compute", "accumulates in float32 inside")
     """
-    if rule not in RULES:
-        raise ArgumentError(f"the rule for {name!r} is one of {', '.join(RULES)}, not {rule!r}")
-    if not reason:
-        raise ArgumentError(f"say why {name!r} is treated so: the report shows it")
-    OPERATIONS[name] = Row(name, rule, reason)
+    chosen("rule", rule, RULES)
+    if not text("reason", reason):
+        raise ArgumentError(f"say why {shown(name)} is treated so: the report shows it")
+    OPERATIONS[text("name", name)] = Row(name, rule, reason)

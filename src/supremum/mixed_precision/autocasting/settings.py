@@ -9,7 +9,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from supremum.errors import ArgumentError, UnknownDtypeError, UnknownNameError, near_names
+from supremum.arguments import mapping
+from supremum.errors import ArgumentError, UnknownDtypeError, UnknownNameError, near_names, shown
 from supremum.formats import DType, as_format
 from supremum.mixed_precision.autocasting.castable import CASTABLE_FORMATS
 from supremum.mixed_precision.autocasting.operations import DECLARED, INSIDE, OPERATIONS, RULES
@@ -92,17 +93,18 @@ def as_settings(policy: Any, ops: Mapping[str, Any] | None, honour_casts: bool) 
         compute = each.compute_dtype
         if compute is None or as_format(compute) not in CASTABLE_FORMATS:
             raise ArgumentError(
-                f"autocast computes in one of {', '.join(_COMPUTE_NAMES)}; policy {str(each)!r} computes in "
+                f"autocast computes in one of {', '.join(_COMPUTE_NAMES)}; policy {shown(str(each))} computes in "
                 f"{'no dtype of its own' if compute is None else compute}"
             )
-    rules = tuple(sorted((name, _rule(name, rule)) for name, rule in (ops or {}).items()))
+    given = {} if ops is None else mapping("ops", ops, "{'softmax': 'float32'}")
+    rules = tuple(sorted((name, _rule(name, rule)) for name, rule in given.items()))
     return Settings(chosen, rules, honour_casts)
 
 
 def _rule(name: str, rule: Any) -> str:
     row = OPERATIONS.get(name)
     if row is not None and row.rule == DECLARED and rule != DECLARED:
-        raise ArgumentError(f"ops[{name!r}] is {DECLARED!r}, not {rule!r}: {row.reason}")
+        raise ArgumentError(f"ops[{shown(name)}] is {shown(DECLARED)}, not {shown(rule)}: {row.reason}")
     # A primitive has no inside; what is no primitive is taken for a function of the program.
     rules = RULES if name in OPERATIONS else (*RULES, INSIDE)
     choices = (*rules, *(dtype for dtype in _COMPUTE_NAMES if dtype not in rules))  # float32 is both
@@ -111,7 +113,7 @@ def _rule(name: str, rule: Any) -> str:
     try:
         found = as_format(rule).name
     except UnknownDtypeError:
-        raise UnknownNameError("rule", rule, choices, f"ops[{name!r}]") from None
+        raise UnknownNameError("rule", rule, choices, f"ops[{shown(name)}]") from None
     if found not in _COMPUTE_NAMES:
-        raise ArgumentError(f"ops[{name!r}] is one of {', '.join(choices)}, not {found}")
+        raise ArgumentError(f"ops[{shown(name)}] is one of {', '.join(choices)}, not {found}")
     return found

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.errors import ArgumentError
+from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
 from supremum.mixed_precision.autocasting.evaluating import evaluated
 from supremum.mixed_precision.autocasting.judge import DECIDED_SCOPE, DISABLED_SCOPE, KEEP_CALL, AutocastJudge, Context
@@ -244,7 +244,9 @@ class _Autocast:
         if function is None:
             return functools.partial(AutocastFunction, settings=settings)
         if isinstance(function, (str, Policy, PolicyMap)) or not callable(function):
-            raise TypeError(f"autocast takes a function first, not {function!r}: autocast(function, {policy!r})")
+            raise OperandError(
+                f"autocast takes a function first, not {shown(function)}: autocast(function, {shown(policy)})"
+            )
         return AutocastFunction(function, settings)
 
     @staticmethod

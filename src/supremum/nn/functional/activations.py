@@ -12,8 +12,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from supremum.errors import OperandError
+from supremum.arguments import flag, real_number
+from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
+from supremum.mixed_precision.casting import is_array
+from supremum.nn.functional.checks import broadcasts
 from supremum.nn.functional.promotion import at_least_float32, common_dtype, promote_dtype
 from supremum.nn.provenance import Origin, record
 
@@ -55,6 +58,7 @@ def leaky_relu(x: Any, negative_slope: float = 0.01, *, dtype: Any = None) -> ja
     >>> leaky_relu(jnp.asarray([-100.0, 1.0]))
     Array([-1.,  1.], dtype=float32)
     """
+    negative_slope = _factor("negative_slope", negative_slope, x)
     return _rounded_once(lambda wide: jax.nn.leaky_relu(wide, negative_slope), x, dtype, "leaky_relu")
 
 
@@ -74,6 +78,7 @@ def elu(x: Any, alpha: float = 1.0, *, dtype: Any = None) -> jax.Array:
     Raises:
         OperandError: for complex values, which have no sign; a `TypeError`.
     """
+    alpha = _factor("alpha", alpha, x)
     return _rounded_once(lambda wide: jax.nn.elu(wide, alpha), x, dtype, "elu")
 
 
@@ -93,6 +98,7 @@ def gelu(x: Any, *, approximate: bool = True, dtype: Any = None) -> jax.Array:
     Raises:
         OperandError: for complex values, which have no order; a `TypeError`.
     """
+    flag("approximate", approximate)
     return _rounded_once(lambda wide: jax.nn.gelu(wide, approximate=approximate), x, dtype, "gelu")
 
 
@@ -149,3 +155,12 @@ def _ordered(x: jax.Array, name: str) -> None:
     row = as_format(x.dtype)
     if row.category == "complex":
         raise OperandError(f"{name}: {row} values have no order: give their real parts, x.real, or another activation")
+
+
+def _factor(name: str, value: Any, x: Any) -> Any:
+    if not is_array(value):
+        return real_number(name, value)
+    common_dtype(value)  # an array, which may be trained, of numbers
+    if not broadcasts(value.shape, jnp.shape(x)):
+        raise ArgumentError(f"{name} has shape {value.shape}, which does not broadcast to that of x, {jnp.shape(x)}")
+    return value

@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from supremum.arguments import flag, real_number
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
-from supremum.nn.functional.checks import broadcasts
+from supremum.nn.functional.checks import broadcasts, positive_int
+from supremum.nn.functional.dropout import rate_below_one
 from supremum.nn.functional.masks import split_additive
 from supremum.nn.functional.online_softmax import Inputs, Plan, attend
-from supremum.nn.functional.promotion import at_least_float32, promote_dtype
+from supremum.nn.functional.promotion import as_array, at_least_float32, promote_dtype, refuse_none
 from supremum.nn.functional.real_only import refuse_complex
 
 SCORES_AT_ONCE = 2**26
@@ -75,6 +77,8 @@ def dot_product_attention(
     >>> result.shape, result.dtype
     ((1, 3, 2, 4), dtype(bfloat16))
     """
+    refuse_none(query=query, key=key, value=value)
+    flag("is_causal", is_causal)
     refuse_complex("attention", dtype=dtype, query=query, key=key, value=value, mask=mask, bias=bias)
     query, key, value = promote_dtype(query, key, value, dtype=dtype)
     sizes = _sizes(query, key, value)
@@ -136,12 +140,12 @@ def _sizes(query: jax.Array, key: jax.Array, value: jax.Array) -> _Sizes:
 
 def _bias_and_mask(bias: Any, mask: Any) -> tuple[jax.Array | None, jax.Array | None]:
     """The bias with what is to be added of the mask, and the boolean mask."""
-    bias = None if bias is None else jnp.asarray(bias)
+    bias = None if bias is None else as_array("bias", bias)
     if bias is not None and as_format(bias.dtype).category == "bool":
         raise OperandError("the bias of attention is what is added to scores, not bool: give it as mask=")
     if mask is None:
         return bias, None
-    mask = jnp.asarray(mask)
+    mask = as_array("mask", mask)
     if as_format(mask.dtype).category == "bool":
         return bias, mask
     if as_format(mask.dtype).category != "float":
@@ -172,12 +176,11 @@ def _scale(scale: float | None, head_dim: int) -> float:
         return head_dim**-0.5 if head_dim else 1.0
     if isinstance(scale, jax.Array):
         raise OperandError("the scale of attention is a number, not an array: multiply the query by it")
-    return float(scale)
+    return real_number("scale", scale)
 
 
 def _dropout_rate(rate: float, key: jax.Array | None) -> float:
-    if not 0 <= rate < 1:
-        raise ArgumentError(f"dropout_rate is from 0 to below 1, not {rate}")
+    rate = rate_below_one("dropout_rate", rate)
     if rate and key is None:
         raise ArgumentError(f"dropout_rate={rate} needs random numbers: give dropout_key=jax.random.key(0), or another")
     return float(rate)
@@ -189,6 +192,4 @@ def _chunk(chunk: int | None, sizes: _Sizes) -> int:
         if rows * sizes.keys <= SCORES_AT_ONCE:
             return max(sizes.keys, 1)
         return max(SCORES_AT_ONCE // rows // SMALLEST_CHUNK, 1) * SMALLEST_CHUNK
-    if chunk < 1:
-        raise ArgumentError(f"chunk is how many keys to process at once, 1 or more, not {chunk}")
-    return chunk
+    return positive_int("chunk", chunk)

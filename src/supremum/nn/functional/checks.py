@@ -6,7 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from supremum.errors import ArgumentError
+from supremum.errors import ArgumentError, shown
 
 
 def check_shape(name: str, given: Sequence[int], expected: Sequence[int]) -> None:
@@ -50,6 +50,10 @@ def check_product(x: Sequence[int], kernel: Sequence[int], bias: Any) -> None:
         check_shape("bias", bias.shape, kernel[1:])
 
 
+MOST = 2**31 - 1
+"""XLA counts steps and positions in 32 bits."""
+
+
 def positive_int(name: str, value: Any) -> int:
     """A whole number of at least one.
 
@@ -62,7 +66,7 @@ def positive_int(name: str, value: Any) -> int:
     """
     number = _whole(value)
     if number is None or number < 1:
-        raise ArgumentError(f"{name} is a whole number of at least 1, not {value!r}: give {name}=1")
+        raise ArgumentError(f"{name} is a whole number of at least 1, not {shown(value)}: give {name}=1")
     return number
 
 
@@ -84,10 +88,10 @@ def positive_ints(name: str, value: Any, count: int) -> tuple[int, ...]:
     if numbers is None:
         whole = _whole(value)
         numbers = None if whole is None else (whole,) * count
-    if numbers is None or len(numbers) != count or any(number < 1 for number in numbers):
+    if numbers is None or len(numbers) != count or not all(1 <= number <= MOST for number in numbers):
         raise ArgumentError(
             f"{name} is a whole number of at least 1, or one for each of the {count} dimensions of space, "
-            f"not {value!r}: give {name}={(1,) * count}"
+            f"not {shown(value)}: give {name}={(1,) * count}"
         )
     return numbers
 
@@ -114,9 +118,28 @@ images, (3,) for sequences
     one = _whole(value)
     one = one if one is not None and one >= 1 else 3
     raise ArgumentError(
-        f"{name} has a number for each dimension of space, not {value!r}: "
+        f"{name} has a number for each dimension of space, not {shown(value)}: "
         f"give {name}=({one}, {one}) for images, ({one},) for sequences"
     )
+
+
+def axis_numbers(name: str, value: Any) -> tuple[int, ...]:
+    """The numbers of one axis or several, as a tuple, those below 0 as given.
+
+    Args:
+        name: what they are called.
+        value: a number, or a tuple or list of them.
+
+    Raises:
+        ArgumentError: for anything else; a `ValueError`.
+    """
+    numbers = all_whole(value)
+    if numbers is None:
+        whole = _whole(value)
+        if whole is None:
+            raise ArgumentError(f"{name} is an axis or a tuple of axes, not {shown(value)}: give {name}=(-1,)")
+        numbers = (whole,)
+    return numbers
 
 
 def as_axes(name: str, axes: Any, ndim: int) -> tuple[int, ...]:
@@ -133,21 +156,16 @@ def as_axes(name: str, axes: Any, ndim: int) -> tuple[int, ...]:
     >>> as_axes("axes", (-1, 0), 3)
     (2, 0)
     """
-    numbers = all_whole(axes)
-    if numbers is None:
-        whole = _whole(axes)
-        numbers = () if whole is None else (whole,)
-        if whole is None:
-            raise ArgumentError(f"{name} is an axis or a tuple of axes, not {axes!r}: give {name}=(-1,)")
+    numbers = axis_numbers(name, axes)
     missing = [axis for axis in numbers if not -ndim <= axis < ndim]
     if missing:
         raise ArgumentError(
-            f"{name}={axes!r} names axis {missing[0]} of an array of {ndim} dimensions, whose axes are "
+            f"{name}={shown(axes)} names axis {missing[0]} of an array of {ndim} dimensions, whose axes are "
             f"{-ndim} to {ndim - 1}"
         )
     found = tuple(axis % ndim for axis in numbers)
     if len(set(found)) != len(found):
-        raise ArgumentError(f"{name}={axes!r} names an axis of an array of {ndim} dimensions twice")
+        raise ArgumentError(f"{name}={shown(axes)} names an axis of an array of {ndim} dimensions twice")
     return found
 
 

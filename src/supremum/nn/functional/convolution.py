@@ -14,10 +14,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from supremum.arguments import flag
 from supremum.errors import ArgumentError
 from supremum.nn.functional.checks import check_shape, positive_int, positive_ints
 from supremum.nn.functional.padding import Padding, as_padding, pads_of
-from supremum.nn.functional.promotion import promote_dtype
+from supremum.nn.functional.promotion import promote_dtype, refuse_none
 
 CONV_PADDINGS = ("SAME", "VALID", "CIRCULAR", "CAUSAL")
 """The paddings that `conv` knows by name."""
@@ -62,6 +63,7 @@ def conv(
     >>> conv(jnp.ones((1, 5, 1), "bfloat16"), jnp.ones((3, 1, 1), "bfloat16"))[0, :, 0]
     Array([2, 3, 3, 3, 2], dtype=bfloat16)
     """
+    refuse_none(x=x, kernel=kernel)
     x, kernel, bias = promote_dtype(x, kernel, bias, dtype=dtype)
     count = _dimensions(x, kernel)
     strides = positive_ints("strides", strides, count)
@@ -133,12 +135,14 @@ def conv_transpose(
     >>> conv_transpose(jnp.ones((1, 2, 1)), jnp.ones((3, 1, 1)), strides=2, padding="VALID")[0, :, 0]
     Array([1., 1., 2., 1., 1.], dtype=float32)
     """
+    refuse_none(x=x, kernel=kernel)
     x, kernel, bias = promote_dtype(x, kernel, bias, dtype=dtype)
     count = _dimensions(x, kernel)
     strides = positive_ints("strides", strides, count)
     kernel_dilation = positive_ints("kernel_dilation", kernel_dilation, count)
     named = as_padding(padding, count, TRANSPOSED_PADDINGS)
     groups = positive_int("groups", groups)
+    flag("transpose_kernel", transpose_kernel)
     channels = kernel.shape[-1] if transpose_kernel else kernel.shape[-2] * groups
     if channels != x.shape[-1] or kernel.shape[-1] % groups:
         ends = "filters / groups, channels" if transpose_kernel else "channels / groups, filters"

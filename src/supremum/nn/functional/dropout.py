@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,10 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.errors import ArgumentError, OperandError
+from supremum.arguments import real_within
+from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
 from supremum.nn.functional.checks import as_axes
 from supremum.nn.functional.promotion import at_least_float32, promote_dtype
+from supremum.nn.functional.random_keys import is_key
 
 
 def dropout(key: Any, x: Any, rate: float, *, broadcast_axes: int | Sequence[int] = ()) -> jax.Array:
@@ -43,7 +46,7 @@ def dropout(key: Any, x: Any, rate: float, *, broadcast_axes: int | Sequence[int
     if not row.is_inexact:
         raise OperandError(f"dropout: {row} values cannot be scaled: give x.astype('float32')")
     shared = as_axes("broadcast_axes", broadcast_axes, x.ndim)
-    if not _is_key(key):
+    if not is_key(key):
         raise OperandError(f"dropout takes a random key, not {type(key).__name__}: give key=jax.random.key(0)")
     if rate == 1:
         return jnp.zeros_like(x)
@@ -63,13 +66,19 @@ def as_rate(rate: Any) -> float:
         ArgumentError: for anything else; a `ValueError`.
     """
     if isinstance(rate, bool) or not isinstance(rate, (int, float, np.floating)) or not 0 <= rate <= 1:
-        raise ArgumentError(f"rate is a number from 0 to 1, not {rate!r}: give rate=0.5")
+        raise ArgumentError(f"rate is a number from 0 to 1, not {shown(rate)}: give rate=0.5")
     return float(rate)
 
 
-def _is_key(key: Any) -> bool:
-    if not isinstance(key, jax.Array):
-        return False
-    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
-        return key.ndim == 0
-    return key.dtype == "uint32" and key.ndim == 1  # the raw keys of `jax.random.PRNGKey`
+def rate_below_one(name: str, rate: Any) -> float:
+    """A probability that leaves something over.
+
+    Args:
+        name: what it is called.
+        rate: a number from 0 to below 1.
+
+    Raises:
+        OperandError: for what is no number; a `TypeError`.
+        ArgumentError: for another number; a `ValueError`.
+    """
+    return real_within(name, rate, 0, math.nextafter(1, 0), "from 0 to below 1")

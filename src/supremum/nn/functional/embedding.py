@@ -10,9 +10,10 @@ import numpy as np
 from jax import lax
 from jax.core import Tracer
 
+from supremum.arguments import whole_number
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import Format, as_format
-from supremum.nn.functional.promotion import at_least_float32, common_dtype, promote_dtype
+from supremum.nn.functional.promotion import at_least_float32, common_dtype, promote_dtype, refuse_none
 from supremum.promotion import result_type
 from supremum.rules import get_rules
 
@@ -83,6 +84,7 @@ def attend(x: Any, table: Any, *, dtype: Any = None) -> jax.Array:
     >>> attend(jnp.asarray([1.0, 10.0]), jnp.asarray([[0.0, 1.0], [2.0, 3.0]]))
     Array([10., 32.], dtype=float32)
     """
+    refuse_none(x=x, table=table)
     x, table = promote_dtype(x, table, dtype=dtype)
     if table.ndim != 2 or x.ndim < 1 or x.shape[-1] != table.shape[-1]:
         raise ArgumentError(
@@ -94,6 +96,8 @@ def attend(x: Any, table: Any, *, dtype: Any = None) -> jax.Array:
 def _check_known(indices: Any, row: Format, rows: int) -> None:
     if isinstance(indices, Tracer):
         return
+    if isinstance(indices, (int, type)):
+        indices = whole_number("an index", indices, -(2**63), 2**63 - 1)
     values = np.asarray(indices)
     if row.bits < 64:  # narrow integers are not compared with larger numbers
         values = values.astype(np.int64)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from supremum.errors import ArgumentError
+from supremum.arguments import text
+from supremum.errors import ArgumentError, shown
 
 ELLIPSIS = "..."
 
@@ -37,14 +38,14 @@ class Equation:
         >>> Equation.parse("...i, io -> ...o")
         Equation(inputs='...i', kernel='io', outputs='...o')
         """
-        left, arrow, outputs = str(equation).replace(" ", "").partition("->")
+        left, arrow, outputs = text("equation", equation).replace(" ", "").partition("->")
         inputs, comma, kernel = left.partition(",")
         parts = cls(inputs, kernel, outputs)
         problem = None if arrow and comma else "it has no comma or no '->'"
         problem = problem or parts._problem()
         if problem:
             raise ArgumentError(
-                f"equation {equation!r} is not one of inputs and a kernel: {problem}; one is '...i,io->...o'"
+                f"equation {shown(equation)} is not one of inputs and a kernel: {problem}; one is '...i,io->...o'"
             )
         return parts
 
@@ -94,7 +95,8 @@ class Equation:
         for letter, size in (*zip(letters, named, strict=True), *zip(self.kernel, kernel, strict=True)):
             if sizes.setdefault(letter, size) != size:
                 raise ArgumentError(
-                    f"in the equation '{self}' axis {letter!r} has sizes {sizes[letter]} and {size}, with inputs of "
+                    f"in the equation '{self}' axis {shown(letter)} has sizes {sizes[letter]} and {size}, with inputs "
+                    "of "
                     f"shape {tuple(x)} and a kernel of shape {tuple(kernel)}"
                 )
 

@@ -9,9 +9,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
+from supremum.arguments import whole_number
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
+from supremum.nn.functional.checks import MOST, check_shape
+from supremum.nn.functional.promotion import as_array
 
 
 def make_causal_mask(queries: int, keys: int | None = None, *, offset: int | jax.Array = 0) -> jax.Array:
@@ -34,8 +38,11 @@ def make_causal_mask(queries: int, keys: int | None = None, *, offset: int | jax
     """
     keys = queries if keys is None else keys
     for name, length in {"queries": queries, "keys": keys}.items():
-        if length < 0:
-            raise ArgumentError(f"{name} is how many there are, 0 or more, not {length}")
+        whole_number(name, length, 0, MOST)
+    if isinstance(offset, Tracer):
+        check_shape("offset", offset.shape, ())
+    else:
+        whole_number("offset", offset, -MOST, MOST)
     return jnp.arange(keys) <= jnp.arange(queries)[:, None] + offset
 
 
@@ -131,7 +138,7 @@ def as_boolean(mask: Any, what: str, fix: str) -> jax.Array:
     Raises:
         OperandError: that says what it is, and the fix; a `TypeError`.
     """
-    array = jnp.asarray(mask)
+    array = as_array(what, mask)
     if as_format(array.dtype).category != "bool":
         raise OperandError(f"{what} is boolean, not {array.dtype}: {fix}")
     return array

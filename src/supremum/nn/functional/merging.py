@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
 from supremum.nn.functional.checks import as_axes
-from supremum.nn.functional.promotion import at_least_float32, common_dtype, promote_dtype
+from supremum.nn.functional.promotion import at_least_float32, common_dtype, promote_dtype, refuse_none
 
 
 def add(*arrays: Any, dtype: Any = None) -> jax.Array:
@@ -138,6 +138,8 @@ def _dtype_of(arrays: Any, dtype: Any) -> Any:
 def _check_number(name: str, arrays: Any) -> None:
     if not arrays:
         raise ArgumentError(f"{name} takes at least one array, and got none")
+    for number, array in enumerate(arrays):
+        refuse_none(**{f"array {number}": array})
 
 
 def _check_shapes(name: str, arrays: Any) -> None:

@@ -15,10 +15,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from supremum.errors import ArgumentError, OperandError
+from supremum.arguments import flag
+from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType, as_format
 from supremum.nn.functional.checks import as_axes, broadcasts
-from supremum.nn.functional.promotion import at_least_float32, common_dtype, promote_dtype
+from supremum.nn.functional.promotion import as_array, at_least_float32, common_dtype, promote_dtype
 
 
 def moments(
@@ -49,6 +50,7 @@ def moments(
     """
     (x,) = promote_dtype(x, dtype=at_least_float32(common_dtype(x)))
     axes = as_axes("axes", axes, x.ndim)
+    flag("keepdims", keepdims)
     count: Any = max(math.prod(x.shape[axis] for axis in axes), 1)
     if mask is not None:
         mask = _checked_mask(mask, x.shape)
@@ -152,7 +154,7 @@ def squared(x: jax.Array) -> jax.Array:
 
 
 def _checked_mask(mask: Any, shape: tuple[int, ...]) -> jax.Array:
-    mask = jnp.asarray(mask)
+    mask = as_array("mask", mask)
     if as_format(mask.dtype).category != "bool":
         raise OperandError(f"a mask is bool, not {mask.dtype}: say which numbers count, as in mask != 0")
     if not broadcasts(mask.shape, shape):
@@ -163,7 +165,7 @@ def _checked_mask(mask: Any, shape: tuple[int, ...]) -> jax.Array:
 def checked_epsilon(epsilon: Any, dtype: DType) -> float:
     """The epsilon, refused where 1 / sqrt(epsilon) or its slope is not finite, which makes constant values NaN."""
     if isinstance(epsilon, bool) or not isinstance(epsilon, Real):
-        raise ArgumentError(f"epsilon is a positive number, such as 1e-6, not {epsilon!r}")
+        raise ArgumentError(f"epsilon is a positive number, such as 1e-6, not {shown(epsilon)}")
     largest = as_format(dtype).max
     least = largest ** (-2 / 3)
     if not least <= float(epsilon) <= largest:

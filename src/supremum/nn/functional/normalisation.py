@@ -12,11 +12,19 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from supremum.errors import ArgumentError, OperandError
+from supremum.arguments import whole_number
+from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType, as_format
-from supremum.nn.functional.checks import as_axes, broadcasts
+from supremum.nn.functional.checks import MOST, as_axes, broadcasts
 from supremum.nn.functional.moments import checked_epsilon, standardise
-from supremum.nn.functional.promotion import at_least_float32, common_dtype, promote_dtype
+from supremum.nn.functional.promotion import (
+    as_array,
+    at_least_float32,
+    common_dtype,
+    promote_dtype,
+    refuse_none,
+    shape_of,
+)
 from supremum.promotion import promote_types
 
 
@@ -53,6 +61,7 @@ def normalise(
     >>> normalise(jnp.asarray([1, 3], jnp.bfloat16), 2.0, 1.0, epsilon=1e-6)
     Array([-1, 1], dtype=bfloat16)
     """
+    refuse_none(x=x, variance=variance)
     target = common_dtype(x, scale, offset, dtype=dtype)
     if mean is not None:
         target = common_dtype(mean, dtype=target)
@@ -163,10 +172,11 @@ def group_norm(
     >>> group_norm(jnp.asarray([[1, 3, 10, 30]], jnp.float32), groups=2).round(3)
     Array([[-1.,  1., -1.,  1.]], dtype=float32)
     """
-    shape = jnp.shape(x)
+    shape = shape_of("x", x)
     if len(shape) < 2:
         raise ArgumentError(f"group_norm takes x of shape (batch, *space, channels), not {shape}: give it a batch axis")
     channels = shape[-1]
+    groups = whole_number("groups", groups, 0, MOST)
     if groups < 1 or channels % groups:
         raise ArgumentError(f"{groups} groups do not divide {channels} channels: give groups= a divisor of {channels}")
     target, x, axes = _prepared(x, scale, offset, -1, dtype)
@@ -201,7 +211,7 @@ def instance_norm(
     Array([[[-1., -1.],
             [ 1.,  1.]]], dtype=float32)
     """
-    shape = jnp.shape(x)
+    shape = shape_of("x", x)
     if len(shape) < 3:
         raise ArgumentError(
             f"instance_norm takes x of shape (batch, *space, channels), not {shape}: without axes of space every value "
@@ -247,10 +257,10 @@ def batch_norm(
     Array([[1],
            [1]], dtype=bfloat16)
     """
-    shape = jnp.shape(x)
+    shape = shape_of("x", x)
     axes = as_axes("axis", axis, len(shape))
     if len(axes) != 1:
-        raise ArgumentError(f"axis is that of the channels, one number, not {axis!r}: give axis=-1")
+        raise ArgumentError(f"axis is that of the channels, one number, not {shown(axis)}: give axis=-1")
     arrays = _along(axes, shape, mean=mean, variance=variance, scale=scale, offset=offset)
     return normalise(x, *arrays, epsilon=epsilon, dtype=dtype)
 
@@ -273,10 +283,10 @@ def _along(axes: tuple[int, ...], shape: tuple[int, ...], **arrays: Any) -> list
     """Arrays over some axes of a shape, with axes of length 1 for the others."""
     want = tuple(shape[axis] for axis in axes)
     for name, array in arrays.items():
-        if array is not None and jnp.shape(array) != want:
+        if array is not None and shape_of(name, array) != want:
             raise ArgumentError(
                 f"{name} has shape {jnp.shape(array)}, but x of shape {shape} has {want} over axes {axes}: "
                 f"give {name} the shape {want}"
             )
     spread = [length if axis in axes else 1 for axis, length in enumerate(shape)]
-    return [None if array is None else jnp.reshape(array, spread) for array in arrays.values()]
+    return [None if array is None else as_array(name, array).reshape(spread) for name, array in arrays.items()]

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 from jax import lax
 
-from supremum.errors import ArgumentError, UnknownNameError
-from supremum.nn.functional.checks import all_whole
+from supremum.errors import ArgumentError, UnknownNameError, shown
+from supremum.nn.functional.checks import MOST, all_whole
 
 Padding: TypeAlias = str | int | Sequence[int | tuple[int, int]]
 """`"SAME"`, `"VALID"` and so on, or positions to add: one number, one per dimension, or pairs of before and after."""
@@ -48,14 +48,14 @@ def as_padding(padding: Any, count: int, names: Sequence[str]) -> str | Pads:
     if isinstance(padding, bool) or len(pads) != count or len(whole) != count:
         raise ArgumentError(
             f"padding is one of {', '.join(names)}, a number of positions, or pairs of numbers of at least 0 for each "
-            f"of the {count} dimensions of space, not {padding!r}: give padding={((1, 1),) * count}"
+            f"of the {count} dimensions of space, not {shown(padding)}: give padding={((1, 1),) * count}"
         )
     return whole
 
 
 def _pair(value: Any) -> tuple[int, int] | None:
     numbers = all_whole((value, value) if isinstance(value, int) else value)
-    if numbers is None or len(numbers) != 2 or min(numbers) < 0:
+    if numbers is None or len(numbers) != 2 or not 0 <= min(numbers) <= max(numbers) <= MOST:
         return None
     return numbers[0], numbers[1]
 

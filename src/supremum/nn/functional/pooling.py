@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from supremum.arguments import flag
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import Format, as_format
 from supremum.nn.functional.checks import positive_ints, window_size
@@ -88,6 +89,7 @@ def avg_pool(
     """
     x, target = _widened(x, dtype)
     window, strides, pads = _geometry(x, window, strides, padding)
+    flag("count_include_pad", count_include_pad)
     total = lax.reduce_window(x, np.zeros((), x.dtype)[()], lax.add, (1, *window, 1), (1, *strides, 1), _around(pads))
     if count_include_pad:
         return (total / math.prod(window)).astype(target)

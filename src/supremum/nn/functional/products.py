@@ -17,7 +17,7 @@ from jax import lax
 from supremum.errors import ArgumentError
 from supremum.nn.functional.checks import as_axes, check_product, check_shape
 from supremum.nn.functional.equations import Equation
-from supremum.nn.functional.promotion import at_least_float32, promote_dtype
+from supremum.nn.functional.promotion import at_least_float32, promote_dtype, refuse_none
 from supremum.nn.functional.sparse import is_sparse, sparse_product
 
 
@@ -41,6 +41,7 @@ def dense(x: Any, kernel: Any, bias: Any = None, *, dtype: Any = None) -> jax.Ar
     """
     if is_sparse(x):
         return sparse_product(x, kernel, bias, dtype=dtype)
+    refuse_none(x=x, kernel=kernel)
     x, kernel, bias = promote_dtype(x, kernel, bias, dtype=dtype)
     check_product(x.shape, kernel.shape, bias)
     product = lax.dot_general(x, kernel, (((x.ndim - 1,), (0,)), ((), ())))
@@ -78,6 +79,7 @@ def dense_general(
     >>> dense_general(jnp.ones((5, 2, 3)), jnp.ones((5, 3, 4)), batch_axes=0).shape
     (5, 2, 4)
     """
+    refuse_none(x=x, kernel=kernel)
     x, kernel, bias = promote_dtype(x, kernel, bias, dtype=dtype)
     axes, batch_axes = general_axes(axes, batch_axes, x.ndim)
     batch = len(batch_axes)
@@ -145,6 +147,7 @@ def einsum(equation: str, x: Any, kernel: Any, bias: Any = None, *, dtype: Any =
     (5, 3, 4)
     """
     terms = Equation.parse(equation)
+    refuse_none(x=x, kernel=kernel)
     x, kernel, bias = promote_dtype(x, kernel, bias, dtype=dtype)
     terms.check(x.shape, kernel.shape)
     if bias is not None:

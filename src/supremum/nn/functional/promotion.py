@@ -11,9 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from supremum.arguments import pytree
 from supremum.arrays import RuntimeDtypeError
 from supremum.arrays.backends.numpy import narrowed
-from supremum.errors import ArgumentError
+from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType, as_format
 from supremum.operands import as_operand
 from supremum.promotion import promote_types, result_type
@@ -121,4 +122,64 @@ def _in_dtype(array: Any, dtype: DType) -> jax.Array:
     if isinstance(array, jax.Array):
         return array if array.dtype == dtype and not array.weak_type else jax.lax.convert_element_type(array, dtype)
     # Integers of NumPy that do not fit into what JAX narrows them to are refused, not wrapped around.
-    return jnp.asarray(narrowed(dtype, array) if isinstance(array, np.ndarray) else array, dtype)
+    if isinstance(array, np.ndarray):
+        return jnp.asarray(narrowed(dtype, array), dtype)
+    return as_array("an operand", array, dtype)
+
+
+def as_array(name: str, value: Any, dtype: DType | None = None) -> jax.Array:
+    """An array of JAX, of anything that JAX makes one of.
+
+    Args:
+        name: what it is called.
+        value: an array of any library, a number, or lists of those.
+        dtype: the dtype; None for the one that JAX gives it.
+
+    Raises:
+        OperandError: for anything else; a `TypeError`.
+
+    >>> as_array("mask", "no mask")
+    Traceback (most recent call last):
+        ...
+    supremum.errors.OperandError: mask is an array of numbers, not 'no mask'
+    """
+    pytree(name, value)
+    try:
+        return jnp.asarray(value, dtype)
+    except Exception as error:  # of any kind, also what the value itself raises
+        held = "" if dtype is None else f" that fits in {dtype}"
+        raise OperandError(f"{name} is an array of numbers{held}, not {shown(value)}") from error
+
+
+def shape_of(name: str, array: Any) -> tuple[int, ...]:
+    """The shape of an array or a number.
+
+    Args:
+        name: what it is called.
+        array: the array.
+
+    Raises:
+        OperandError: for a list or another container; a `TypeError`.
+    """
+    if isinstance(array, (list, tuple, dict)):
+        raise OperandError(f"{name} is an array, not {shown(array)}: give jnp.asarray({name})")
+    return np.shape(array)
+
+
+def refuse_none(**arrays: Any) -> None:
+    """Refuse arrays that are missing.
+
+    Args:
+        arrays: by name.
+
+    Raises:
+        OperandError: for one that is None; a `TypeError`.
+
+    >>> refuse_none(x=1.0, kernel=None)
+    Traceback (most recent call last):
+        ...
+    supremum.errors.OperandError: kernel is an array, not None
+    """
+    for name, array in arrays.items():
+        if array is None:
+            raise OperandError(f"{name} is an array, not None")

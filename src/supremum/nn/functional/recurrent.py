@@ -14,9 +14,11 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from supremum.errors import ArgumentError
+from supremum.arguments import function
+from supremum.errors import ArgumentError, OperandError, shown
+from supremum.mixed_precision.casting import is_array
 from supremum.nn.functional.products import dense
-from supremum.nn.functional.promotion import promote_dtype
+from supremum.nn.functional.promotion import promote_dtype, shape_of
 
 Activation: TypeAlias = Callable[[jax.Array], Any]
 """A function of each value, such as `jax.numpy.tanh`."""
@@ -53,6 +55,7 @@ def simple_rnn_step(
     >>> simple_rnn_step(x, state, jnp.ones((2, 3)), jnp.ones((3, 3))).dtype
     dtype('float32')
     """
+    activation = _giving_arrays("activation", activation)
     _check_shapes(x, {"state": state}, kernel, recurrent_kernel, {"bias": (bias, 1)}, gates=1)
     x, state, kernel, recurrent_kernel, bias = promote_dtype(x, state, kernel, recurrent_kernel, bias, dtype=dtype)
     return _brought(activation(dense(x, kernel, bias) + dense(state, recurrent_kernel)), x)
@@ -97,6 +100,8 @@ def lstm_step(
     """
     if not isinstance(state, (tuple, list)) or len(state) != 2:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ArgumentError(f"the state of an LSTM is a pair of hidden and cell state, not {type(state).__name__}")
+    activation = _giving_arrays("activation", activation)
+    recurrent_activation = _giving_arrays("recurrent_activation", recurrent_activation)
     hidden, cell = state
     _check_shapes(
         x, {"hidden state": hidden, "cell state": cell}, kernel, recurrent_kernel, {"bias": (bias, 4)}, gates=4
@@ -147,6 +152,8 @@ def gru_step(
     >>> gru_step(jnp.ones((1, 2)), jnp.ones((1, 3)), jnp.zeros((2, 9)), jnp.zeros((3, 9)))
     Array([[0.5, 0.5, 0.5]], dtype=float32)
     """
+    activation = _giving_arrays("activation", activation)
+    recurrent_activation = _giving_arrays("recurrent_activation", recurrent_activation)
     biases = {"bias": (bias, 3), "recurrent_bias": (recurrent_bias, 1)}
     _check_shapes(x, {"state": state}, kernel, recurrent_kernel, biases, gates=3)
     x, state, kernel, recurrent_kernel, bias, recurrent_bias = promote_dtype(
@@ -167,6 +174,19 @@ def _brought(result: jax.Array, x: jax.Array) -> jax.Array:
     return promote_dtype(result, dtype=x.dtype)[0]
 
 
+def _giving_arrays(name: str, activation: Any) -> Activation:
+    """The user's function, which is refused if it is none, or gives no array."""
+    function(name, activation, "jnp.tanh")
+
+    def activated(x: jax.Array) -> jax.Array:
+        result = activation(x)
+        if not is_array(result):
+            raise OperandError(f"{name} is a function that gives an array, and gave {shown(result)}")
+        return result
+
+    return activated
+
+
 def _check_shapes(
     x: Any,
     states: dict[str, Any],
@@ -176,8 +196,8 @@ def _check_shapes(
     *,
     gates: int,
 ) -> None:
-    shape = jnp.shape(x)
-    inner = jnp.shape(recurrent_kernel)
+    shape = shape_of("x", x)
+    inner = shape_of("recurrent_kernel", recurrent_kernel)
     if not shape or len(inner) != 2 or inner[1] != gates * inner[0]:
         raise ArgumentError(
             f"a step takes x of shape (..., n) and recurrent_kernel of shape (units, {gates}·units), not {shape} and "
@@ -188,7 +208,7 @@ def _check_shapes(
     expected |= {name: (state, (*shape[:-1], units)) for name, state in states.items()}
     expected |= {name: (bias, (parts * units,)) for name, (bias, parts) in biases.items() if bias is not None}
     for name, (array, want) in expected.items():
-        if jnp.shape(array) != want:
+        if shape_of(name, array) != want:
             raise ArgumentError(
                 f"{name} has shape {jnp.shape(array)}, and for x of shape {shape} and {units} units {want} is expected"
             )

@@ -8,10 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from supremum.arguments import real_number
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
 from supremum.nn.functional.checks import broadcasts
-from supremum.nn.functional.promotion import at_least_float32, promote_dtype
+from supremum.nn.functional.promotion import as_array, at_least_float32, promote_dtype
 from supremum.nn.functional.real_only import refuse_complex
 
 
@@ -41,14 +42,14 @@ def rotary_embedding(x: Any, positions: Any, *, base: float = 10000.0, dtype: An
     [1.081, 1.081]
     """
     refuse_complex("rotary_embedding", dtype=dtype, x=x, positions=positions)
-    (x,), positions = promote_dtype(x, dtype=dtype), jnp.asarray(positions)
+    (x,), positions = promote_dtype(x, dtype=dtype), as_array("positions", positions)
     if x.ndim < 3 or x.shape[-1] % 2:
         raise ArgumentError(f"x has shape (batch..., length, heads, head_dim), head_dim even, not {x.shape}")
     if as_format(positions.dtype).category == "bool":
         raise OperandError("positions are numbers, as in jnp.arange(length), not bool")
     if not broadcasts(positions.shape, x.shape[:-2]):
         raise ArgumentError(f"positions broadcast to (batch..., length), here {x.shape[:-2]}, not {positions.shape}")
-    if not base > 0:
+    if not real_number("base", base) > 0:
         raise ArgumentError(f"base is a positive number, not {base}")
     wide = at_least_float32(x.dtype)
     half = x.shape[-1] // 2

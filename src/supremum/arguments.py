@@ -1,0 +1,295 @@
+"""Checks of arguments at the door: each gives the argument back, or says its name, what it is and what is accepted."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar, cast
+
+from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
+
+T = TypeVar("T")
+
+
+def flag(name: str, value: Any) -> bool:
+    """A bool, of Python or NumPy.
+
+    Raises:
+        OperandError: for anything else; a `TypeError`.
+
+    >>> flag("nesterov", "no")
+    Traceback (most recent call last):
+        ...
+    supremum.errors.OperandError: nesterov is True or False, not 'no'
+    """
+    number = _item(name, value)
+    if not isinstance(number, bool):
+        raise OperandError(f"{name} is True or False, not {shown(value)}")
+    return number
+
+
+def chosen(what: str, value: Any, choices: Iterable[str]) -> Any:
+    """One of a few names.
+
+    Raises:
+        UnknownNameError: for anything else, with the near ones; a `ValueError`.
+
+    >>> chosen("mode", "maxx", ("auto", "min", "max"))
+    Traceback (most recent call last):
+        ...
+    supremum.errors.UnknownNameError: unknown mode 'maxx': did you mean 'max'?
+    """
+    choices = tuple(choices)
+    if not isinstance(value, str) or value not in choices:
+        raise UnknownNameError(what, value, choices)
+    return value
+
+
+def text(name: str, value: Any) -> str:
+    """A string.
+
+    Raises:
+        OperandError: for anything else; a `TypeError`.
+    """
+    if not isinstance(value, str):
+        raise OperandError(f"{name} is a text, not {shown(value)}")
+    return value
+
+
+def mapping(name: str, value: Any, example: str) -> Any:
+    """A mapping, whatever is in it.
+
+    Args:
+        name: what it is called.
+        value: what was given.
+        example: one that would do.
+
+    Raises:
+        OperandError: for anything else; a `TypeError`.
+
+    >>> mapping("arrays", 2, "{'kernel': kernel}")
+    Traceback (most recent call last):
+        ...
+    supremum.errors.OperandError: arrays is a mapping, not 2: give arrays={'kernel': kernel}
+    """
+    if not isinstance(value, Mapping):
+        raise OperandError(f"{name} is a mapping, not {shown(value)}: give {name}={example}")
+    return cast("Any", value)
+
+
+def iterable(name: str, value: Any, what: str) -> Any:
+    """Something to go through, whatever is in it.
+
+    Args:
+        name: what it is called.
+        value: what was given.
+        what: what is in it, in the plural.
+
+    Raises:
+        OperandError: for what is not iterable, and for texts; a `TypeError`.
+
+    >>> iterable("layers", None, "layers")
+    Traceback (most recent call last):
+        ...
+    supremum.errors.OperandError: layers is a list of layers, not None
+    """
+    if not is_iterable(value):
+        raise OperandError(f"{name} is a list of {what}, not {shown(value)}")
+    return value
+
+
+def is_iterable(value: Any) -> bool:
+    """Whether there is something to go through; in texts, bytes and arrays without dimensions there is not."""
+    return not isinstance(value, (str, bytes)) and getattr(value, "ndim", None) != 0 and isinstance(value, Iterable)
+
+
+def function(name: str, value: Any, example: str) -> Callable[..., Any]:
+    """Something that can be called.
+
+    Args:
+        name: what it is called.
+        value: what was given.
+        example: one that would do.
+
+    Raises:
+        OperandError: for anything else; a `TypeError`.
+
+    >>> function("activation", None, "jnp.tanh")
+    Traceback (most recent call last):
+        ...
+    supremum.errors.OperandError: activation is a function, not None: give activation=jnp.tanh
+    """
+    if not callable(value):
+        raise OperandError(f"{name} is a function, not {shown(value)}: give {name}={example}")
+    return value
+
+
+def instance(name: str, value: Any, kind: type[T], what: str) -> T:
+    """A value of a class.
+
+    Args:
+        name: what it is called.
+        value: what was given.
+        kind: the class.
+        what: what is accepted, in words.
+
+    Raises:
+        OperandError: for a value of another class; a `TypeError`.
+
+    >>> instance("layer", None, int, "a layer, such as nn.Dense(10)")
+    Traceback (most recent call last):
+        ...
+    supremum.errors.OperandError: layer is a layer, such as nn.Dense(10), not None
+    """
+    if not isinstance(value, kind):
+        raise OperandError(f"{name} is {what}, not {shown(value)}")
+    return value
+
+
+def real_number(name: str, value: Any) -> float:
+    """A number of any real type, 0-d arrays included, as a float; one too large for a float is infinite.
+
+    Raises:
+        OperandError: for what is no real number, bools included; the message names the argument.
+
+    >>> import numpy as np
+    >>> real_number("scale", np.float16(2.0))
+    2.0
+    """
+    number = _item(name, value)
+    if isinstance(number, bool) or not isinstance(number, numbers.Real):
+        raise OperandError(f"{name} is a number, not {shown(value)}")
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if cast("Any", number) > 0 else -math.inf
+
+
+def real_within(name: str, value: Any, smallest: float, largest: float, bounds: str = "") -> float:
+    """A number of any real type within bounds, as a float.
+
+    Args:
+        name: what it is called.
+        value: what was given.
+        smallest: the smallest.
+        largest: the largest.
+        bounds: how the message says so; `"from 0 to 1"`, of the numbers, if it is left out.
+
+    Raises:
+        OperandError: for what is no real number, bools included.
+        ArgumentError: for one out of bounds, NaN too; a `ValueError`.
+
+    >>> real_within("momentum", 2, 0, 1)
+    Traceback (most recent call last):
+        ...
+    supremum.errors.ArgumentError: momentum is from 0 to 1, not 2
+    """
+    number = real_number(name, value)
+    if not smallest <= number <= largest:
+        raise ArgumentError(f"{name} is {bounds or f'from {smallest} to {largest}'}, not {shown(value)}")
+    return number
+
+
+def whole_number(name: str, value: Any, smallest: int, largest: int) -> int:
+    """An integer of any integer type within bounds, as an `int`.
+
+    Raises:
+        OperandError: for what is no integer, bools and floats included.
+        ArgumentError: for one out of bounds; a `ValueError`.
+
+    >>> import numpy as np
+    >>> whole_number("period", np.int8(3), 1, 10)
+    3
+    """
+    number = _item(name, value)
+    if isinstance(number, bool) or not isinstance(number, numbers.Integral):
+        raise OperandError(f"{name} is a whole number, not {shown(value)}")
+    number = int(number)
+    if not smallest <= number <= largest:
+        # Python refuses to print integers of more than 4300 digits, and nobody wants to read 400.
+        raise ArgumentError(f"{name} is from {smallest} to {largest}, not {shown(number)}")
+    return number
+
+
+def _item(name: str, value: Any) -> Any:
+    """The number in an array without dimensions of any library, or the value itself."""
+    if getattr(value, "ndim", None) != 0 or not hasattr(value, "item"):
+        return value
+    try:
+        return value.item()
+    except TypeError as error:  # what JAX raises of a value that it traces
+        raise OperandError(f"{name} has to be known before tracing, not {value}: give a Python number") from error
+
+
+def known_keys(what: str, given: Any, known: Iterable[str], required: Iterable[str]) -> dict[str, Any]:
+    """A mapping from names, as a dict, with no key unknown and none missing.
+
+    Args:
+        what: what the mapping is, such as `"config of a policy"`.
+        given: the mapping.
+        known: every key it may have.
+        required: those it must have.
+
+    Raises:
+        OperandError: for what is no mapping.
+        UnknownNameError: for an unknown key, with the near ones.
+        ArgumentError: for missing keys; like the last a `ValueError`.
+    """
+    if not isinstance(given, Mapping):
+        raise OperandError(f"a {what} is a mapping, not {shown(given)}")
+    entries = dict(cast("Mapping[Any, Any]", given))
+    known = tuple(known)
+    for key in entries:
+        if key not in known:
+            raise UnknownNameError(f"key of a {what}", key, known)
+    missing = [key for key in required if key not in entries]
+    if missing:
+        raise ArgumentError(f"a {what} needs {' and '.join(map(repr, missing))}: this one has {list(entries)}")
+    return entries
+
+
+def pytree(name: str, tree: Any) -> Any:
+    """A tree of containers that JAX can take apart.
+
+    Args:
+        name: what it is called.
+        tree: anything; what is no list, tuple or dict is not looked into.
+
+    Raises:
+        ArgumentError: for a container within itself, which JAX does not survive, or a dict with keys that have no
+            order; a `ValueError`.
+
+    >>> loop = []
+    >>> loop.append(loop)
+    >>> pytree("x", {"a": loop})
+    Traceback (most recent call last):
+        ...
+    supremum.errors.ArgumentError: x holds a list that holds itself
+    >>> pytree("x", {"a": 1, 2: 3})
+    Traceback (most recent call last):
+        ...
+    supremum.errors.ArgumentError: x holds a dict whose keys have no order, 'a', 2: give all of them names
+    """
+    _check_tree(name, tree, frozenset())
+    return tree
+
+
+def _check_tree(name: str, tree: Any, above: frozenset[int]) -> None:
+    kind = cast("type[object]", type(tree))
+    if not issubclass(kind, (list, tuple, dict)):
+        return
+    if id(tree) in above:
+        raise ArgumentError(f"{name} holds a {kind.__name__} that holds itself")
+    above |= {id(tree)}
+    if issubclass(kind, dict):
+        try:
+            sorted(tree)
+        except TypeError as error:
+            keys = ", ".join(map(shown, [*tree][:4]))
+            raise ArgumentError(
+                f"{name} holds a dict whose keys have no order, {keys}: give all of them names"
+            ) from error
+        tree = [*tree.values()]
+    for each in tree:
+        _check_tree(name, each, above)

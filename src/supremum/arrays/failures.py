@@ -1,0 +1,70 @@
+"""What the library underneath refuses, as an error of ours with its own as the cause."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, ParamSpec, TypeVar, cast
+
+from supremum.arrays.backends import Backend, backend_of
+from supremum.arrays.backends.numpy import NUMPY
+from supremum.arrays.errors import computation_error
+from supremum.errors import SupremumError, shortened, shown
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_TO_GO_ON: Final = (SupremumError, Warning, FloatingPointError)
+"""Ours, and those that the user asked for: warnings as errors, and what `numpy.errstate` raises."""
+
+
+def raise_as_ours(
+    name: str, backend: Backend, operands: Sequence[Any], options: Mapping[str, Any], error: Exception
+) -> None:
+    """Raise an error of ours in the place of one of a library; nothing is raised for those that are to go on.
+
+    Args:
+        name: of the function.
+        backend: the library.
+        operands: what the function was given.
+        options: what it was given by name.
+        error: the library's.
+
+    Raises:
+        ComputationError: but for our own errors, and those of JAX that say what cannot be traced.
+    """
+    if isinstance(error, (*_TO_GO_ON, *backend.passes_on)):
+        return
+    given = [*map(_described, operands), *(f"{key}={_described(value)}" for key, value in options.items())]
+    said = shortened(next(iter(str(error).strip().splitlines()), "") or type(error).__name__)
+    message = f"{name} of {', '.join(given) or 'nothing'}: {backend.name} says: {said}"
+    raise computation_error(type(error), message) from error
+
+
+def raising_ours(function: Callable[P, R]) -> Callable[P, R]:
+    """A function of arrays whose library's errors are ours."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> R:
+        try:
+            return function(*args, **options)
+        except Exception as error:
+            given: list[Any] = [*args, *options.values()]
+            libraries = (getattr(each, "backend", None) or backend_of(each) for each in given)
+            backend = next((each for each in libraries if isinstance(each, Backend)), NUMPY)
+            raise_as_ours(function.__name__, backend, args, options, error)
+            raise
+
+    return call
+
+
+def _described(value: Any, depth: int = 0) -> str:
+    if isinstance(value, (list, tuple)) and depth < 2:
+        parts = cast("Sequence[Any]", value)
+        within = [_described(part, depth + 1) for part in parts[:4]]
+        return f"[{', '.join(within)}{', ...' if len(parts) > 4 else ''}]"
+    array: Any = value
+    try:
+        return f"{array.dtype}{list(array.shape)}"
+    except Exception:  # whatever it is, it is no array
+        return shown(value)

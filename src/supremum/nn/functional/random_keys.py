@@ -1,0 +1,37 @@
+"""Keys of `jax.random`, and the numbers that they are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from supremum.arguments import whole_number
+
+
+def is_key(key: Any) -> bool:
+    """Whether something is one key of `jax.random`, also one of the raw kind."""
+    if not isinstance(key, jax.Array):
+        return False
+    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        return key.ndim == 0
+    return key.dtype == "uint32" and key.ndim == 1  # the raw keys of `jax.random.PRNGKey`
+
+
+def as_key(seed: Any) -> jax.Array:
+    """The key of a seed.
+
+    Args:
+        seed: a whole number of at most 64 bits, or a key.
+
+    Raises:
+        OperandError: for what is neither; a `TypeError`.
+        ArgumentError: for a larger number; a `ValueError`.
+
+    >>> as_key("today")
+    Traceback (most recent call last):
+        ...
+    supremum.errors.OperandError: seed is a whole number, not 'today'
+    """
+    return seed if is_key(seed) else jax.random.key(whole_number("seed", seed, -(2**63), 2**63 - 1))

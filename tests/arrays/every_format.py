@@ -1,0 +1,105 @@
+"""Every function of a namespace on every format, with elements and without; a process of its own, since XLA may end it.
+
+    python every_format.py LIBRARY [FUNCTION ...]
+
+A line before each function, and one for each call that raises what is no error of ours.
+"""
+
+import importlib
+import inspect
+import sys
+import warnings
+
+import numpy as np
+
+import supremum
+from supremum.errors import SupremumError
+from supremum.formats import FORMATS
+
+SHAPES = {"jax": ((2, 2), (0, 2))}  # each is a compilation
+ALL_SHAPES = ((2, 2), (0, 2), (2,), (0,), ())
+
+
+def values(xp, row, shape):
+    """What arguments take, by their names."""
+    x = xp.asarray(np.full(shape, min(1, row.max), row.dtype))
+    where = xp.asarray(np.zeros(shape, bool))
+    return {
+        "x": x, "x1": x, "x2": x, "a": x, "b": x, "obj": x, "arrays": (x, x), "arrays_and_dtypes": (x, x), "A": x,
+        "condition": where, "indices": xp.asarray(np.zeros(1, "int32")), "values": x, "fill_value": 1, "shape": shape,
+        "repetitions": (2,), "repeats": 2, "shift": 1, "source": 0, "destination": 0, "axes": (0,), "axis": 0,
+        "dtype": row.dtype, "type": row.dtype, "from_": row.dtype, "to": row.dtype, "kind": "numeric", "n": 2,
+        "start": 0, "stop": 2, "num": 3, "n_rows": 2, "k": 0, "min": x, "max": x, "seed": 0, "element": x,
+        "test_elements": x, "object": x, "array": x, "m": x, "M": x, "arr": x, "prototype": x, "reps": (2,),
+    }  # fmt: skip
+
+
+def functions(xp):
+    """The functions of a namespace and of its extensions, by name; without what reads and writes files."""
+    found = {}
+    for name in dir(xp):
+        thing = getattr(xp, name)
+        if name in ("linalg", "fft"):
+            found |= {f"{name}.{each}": getattr(thing, each) for each in dir(thing) if callable(getattr(thing, each))}
+        elif callable(thing) and not isinstance(thing, type) and not name.startswith("_"):
+            found[name] = thing
+    return found
+
+
+def parameters(name, function):
+    """What a function takes; of one that does not say, what NumPy's of that name takes."""
+    try:
+        return inspect.signature(function).parameters.values()
+    except ValueError:
+        return inspect.signature(functions(supremum.namespace("numpy"))[name]).parameters.values()
+
+
+def call(name, function, given, chosen=None):
+    """Call with the required arguments, and with the chosen one."""
+    args, kwargs = [], {}
+    for each in parameters(name, function):
+        if each.kind is each.VAR_POSITIONAL:
+            several = given.get(each.name, (given["x"],))
+            args += several if each.name != chosen else [several]
+        elif each.kind is each.VAR_KEYWORD or (each.default is not each.empty and each.name != chosen):
+            continue
+        elif each.kind is each.KEYWORD_ONLY or each.default is not each.empty:
+            kwargs[each.name] = given[each.name]
+        else:
+            args.append(given[each.name])
+    result = function(*args, **kwargs)
+    for each in result if isinstance(result, (list, tuple)) else (result,):
+        if hasattr(each, "unwrap") and each.backend.name == "jax":
+            each.unwrap().block_until_ready()
+
+
+def main():
+    warnings.simplefilter("ignore")
+    library, *chosen = sys.argv[1:]
+    if library != "numpy":
+        importlib.import_module(library)
+    xp = supremum.namespace(library)
+    for name, function in functions(xp).items():
+        if chosen and name not in chosen:
+            continue
+        print("begun", name, flush=True)
+        for row in FORMATS:
+            for shape in SHAPES.get(library, ALL_SHAPES):
+                try:
+                    given = values(xp, row, shape)
+                except SupremumError:
+                    continue
+                except Exception as error:
+                    print("wrong", "asarray", row, shape, type(error).__name__, str(error).split("\n")[0][:120])
+                    continue
+                try:
+                    call(name, function, given)
+                except (SupremumError, NotImplementedError):
+                    pass
+                except Exception as error:
+                    print("wrong", name, row, shape, type(error).__name__, str(error).split("\n")[0][:120], flush=True)
+    print("done", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""Every function of every namespace on every format, with elements and without: an error of ours, or none."""
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import supremum
+from arrays.every_format import call, functions, parameters, values
+from junk_arguments import JUNK
+from optional_packages import import_or_skip
+from slowly import slow
+from supremum.arrays import ComputationError
+from supremum.errors import SupremumError
+from supremum.formats import as_format
+
+PROGRAM = Path(__file__).with_name("every_format.py")
+
+
+@pytest.mark.parametrize(
+    ("library", "functions"),
+    [("numpy", ["concat", "argmax", "take"]), slow("numpy", []), slow("jax", []), slow("torch", [])],
+)
+def test_nothing_but_errors_of_ours(library, functions):
+    if library == "torch":
+        import_or_skip("torch")
+    command = [sys.executable, str(PROGRAM), library, *functions]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+    lines = done.stdout.splitlines()
+    begun = [line for line in lines if line.startswith("begun")]
+    # XLA ends the process where it meets what it did not expect.
+    assert lines[-1] == "done", (begun[-1:], done.stderr[-2000:])
+    assert [line for line in lines if line.startswith("wrong")] == []
+    assert len(begun) > 150 or len(begun) == len(functions) > 0
+
+
+NAMES = sorted(functions(supremum.namespace("numpy")))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.in_turns(6)
+@pytest.mark.one_in(60)
+@pytest.mark.parametrize("library", ["numpy", "jax", "torch"])
+@pytest.mark.parametrize("name", NAMES)
+def test_junk_in_every_argument(name, library, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if library == "torch":
+        import_or_skip("torch")
+    xp = supremum.namespace(library)
+    function = functions(xp).get(name)
+    if function is None:
+        pytest.skip(f"{library} has no {name}")
+    found = []
+    for each in parameters(name, function):
+        for title, junk in JUNK.items():
+            given = values(xp, as_format("float32"), (2, 2))
+            try:
+                call(name, function, given | {each.name: junk()}, chosen=each.name)
+            except (SupremumError, NotImplementedError):
+                pass
+            except Exception as error:
+                found.append((each.name, title, type(error).__name__, str(error)[:100]))
+    assert found == []
+
+
+@pytest.mark.parametrize("library", ["numpy", "jax"])
+def test_indices_shapes_and_axes_beyond_all_bounds(library):
+    xp = supremum.namespace(library)
+    x = xp.ones((2, 3))
+    for wrong in (
+        lambda: x[10**30],
+        lambda: x["a"],
+        lambda: xp.sum(x, axis="x"),
+        lambda: xp.ones((10**9, 10**9)),
+        lambda: xp.reshape(x, (10**30,)),
+        lambda: xp.zeros(-1),
+        lambda: x + xp.ones(4),
+        lambda: xp.matmul(x, x),
+        lambda: xp.concat([x, xp.ones((2, 2))]),
+        lambda: xp.take(x, xp.asarray([0]), axis=10**30),
+    ):
+        with pytest.raises(SupremumError) as caught:
+            wrong()
+        assert len(str(caught.value)) < 1000
+        assert isinstance(pickle.loads(pickle.dumps(caught.value)), SupremumError)
+
+
+def test_errors_of_libraries_are_of_their_class_too():
+    xp = supremum.namespace("numpy")
+    with pytest.raises(ComputationError, match=r"inv of float64\[2, 2\]: numpy says: Singular matrix") as caught:
+        xp.linalg.inv(xp.zeros((2, 2)))
+    assert isinstance(caught.value, np.linalg.LinAlgError)
+    assert isinstance(caught.value.__cause__, np.linalg.LinAlgError)
+    with pytest.raises(ValueError, match=r"add of float64\[2\], float64\[3\]: numpy says: operands could not"):
+        xp.ones(2) + xp.ones(3)
+    with pytest.raises(FloatingPointError), np.errstate(divide="raise"):
+        xp.ones(2) / xp.zeros(2)
+
+
+def test_an_axis_that_is_none_is_not_remembered_for_one_that_is():
+    x = supremum.namespace("numpy").ones((2, 3))
+    for axis in (True, 1.0, "1"):
+        with pytest.raises(SupremumError, match="axis is a whole number"):
+            x.sum(axis=axis)
+    assert x.sum(axis=1).shape == (2,)
+    assert x.mean(axis=(0, 1), keepdims=True).shape == (1, 1)
+    with pytest.raises(SupremumError, match="keepdims is True or False"):
+        x.sum(keepdims="no")

@@ -1,0 +1,44 @@
+"""Ctrl-C at any moment, while modules load too: exit code 130, and no traceback."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+COMMANDS = {
+    "table": ["table"],
+    "casts": ["casts", "program.py"],
+    "demo": ["demo", "--epochs", "500", "--policy", "float32"],
+    "explore": ["explore"],
+    "launch": ["launch", "program.py"],
+}
+# After the first moment, in which the command begins to listen; the next ones fall into the loading of modules.
+SECONDS = 0.03, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.2, 2.0, 4.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_ctrl_c_ends_every_command(tmp_path, command):
+    (tmp_path / "program.py").write_text("import time\ntime.sleep(0.5)\n")
+    start = "import supremum_command, sys; print('started', flush=True); supremum_command.main()"
+    for seconds in SECONDS:
+        process = subprocess.Popen(
+            [sys.executable, "-c", start, *command],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert process.stdout.readline() == "started\n"
+        time.sleep(seconds)
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        # Python ends by the signal itself when it is already on its way out; a shell says 130 to that as well.
+        assert process.returncode in (0, 130, -signal.SIGINT), (seconds, process.returncode, errors)
+        assert "Traceback" not in errors, (seconds, errors)
+        assert len(errors.splitlines()) <= 1, (seconds, errors)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["program.py"], seconds

@@ -1,0 +1,149 @@
+"""Names that users give, in every HTML, SVG and Markdown output, are text and nothing else."""
+
+import ast
+import importlib.util
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import jax.numpy as jnp
+import pytest
+from markdown_it import MarkdownIt
+from typer.testing import CliRunner
+
+import supremum
+from browser import open_browser
+from supremum import RuleSet, drawings, explain, nn
+from supremum.cli.app import app
+from supremum.comparisons import compare, compare_groupings
+from supremum.render import side_by_side, table, table_svg
+from supremum.tables import rule_table
+from supremum.tracing import casts
+
+NAME = "<img src=x onerror=bad()>'\"`|*_&lt;[a](b)"
+FILE = "<img src=x onerror=bad()>'`&.py"
+SOURCE = f"""
+import jax, jax.numpy as jnp
+
+def f(x):
+    with jax.named_scope({NAME!r}):
+        return x.astype("float32") + {{{NAME!r}: 1.5}}[{NAME!r}]  # {NAME}
+
+f.__name__ = f.__qualname__ = {NAME!r}
+if __name__ == "__main__":
+    jax.jit(f)(jnp.ones(2, "bfloat16"))
+"""
+EDGES = {"int8": ["int16"], "int16": ["float32"], "uint8": ["int16"]}
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory):
+    """Every document, by the function of the library that makes it and a word."""
+    place = tmp_path_factory.mktemp("names") / FILE
+    place.write_text(SOURCE)
+    spec = importlib.util.spec_from_file_location("names", place)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    x = jnp.ones(2, "bfloat16")
+    report = casts(module.f)(x)
+    rules = RuleSet.from_lattice(NAME, EDGES, summary=NAME)
+    other = RuleSet.from_lattice(NAME + "2", EDGES | {"uint8": ["float32"]}, summary=NAME)
+    types = "int8,int16,uint8,float32"
+    decided = rule_table(rules, types=types).drawing()
+    compared = compare(rules, other, types=types)
+    pair = compared.side_by_side(compare_groupings(rules, other, compared.left.types))
+    layer = nn.Sequential([nn.Dense(2)])
+    setattr(layer, NAME, nn.Dense(2))
+    layer(x)
+    command = CliRunner().invoke(app, ["casts", str(place), "--format", "html"])
+    assert command.exit_code == 0
+    return {
+        "CastReport.to_html": report.to_html(),
+        "CastReport._repr_html_": report._repr_html_(),
+        "Explanation._repr_html_": report.explain(0)._repr_html_(),
+        "_written": command.stdout,
+        "Decision._repr_html_": explain("int8", "uint8", rules=rules)._repr_html_(),
+        "Decision._repr_html_ of a refusal": explain("int8", "float64", rules=rules)._repr_html_(),
+        "Summary._repr_html_": layer.summary()._repr_html_(),
+        "Summary.to_markdown": layer.summary().to_markdown(),
+        "table.to_html": table.to_html(decided),
+        "table.to_markdown": table.to_markdown(decided),
+        "table_svg.to_svg": table_svg.to_svg(decided, [NAME]),
+        "side_by_side.to_html": side_by_side.to_html(pair),
+        "side_by_side.to_svg": side_by_side.to_svg(pair),
+        "drawings.lattice_svg": drawings.lattice_svg(rules, types=types),
+    }
+
+
+def kind_of(name):
+    return next(kind for kind in ("markdown", "svg", "html") if kind in name or kind == "html")
+
+
+def made():
+    """The functions of the library that make such documents."""
+    for path in sorted(Path(supremum.__file__).parent.rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            for each in [node] if isinstance(node, ast.FunctionDef) else getattr(node, "body", []):
+                if isinstance(each, ast.FunctionDef) and each.name.strip("_").split("_")[-1] in (
+                    "html",
+                    "svg",
+                    "markdown",
+                ):
+                    yield f"{node.name}.{each.name}" if each is not node else f"{path.stem}.{each.name}"
+
+
+# They make parts of those above, or are given what those make.
+PARTS = {
+    "columns.columns_to_html", "document.to_html", "hasse_svg.to_svg", "columns.to_html", "table._markdown",
+}  # fmt: skip
+
+
+def test_every_document_is_looked_at(documents):
+    assert set(made()) - PARTS <= documents.keys()
+
+
+def html_of(documents, name):
+    found = documents[name]
+    return MarkdownIt("commonmark").enable("table").render(found) if kind_of(name) == "markdown" else found
+
+
+NAMES = [
+    "CastReport.to_html", "CastReport._repr_html_", "Explanation._repr_html_", "_written", "Decision._repr_html_",
+    "Decision._repr_html_ of a refusal", "Summary._repr_html_", "Summary.to_markdown", "table.to_html",
+    "table.to_markdown", "table_svg.to_svg", "side_by_side.to_html", "side_by_side.to_svg", "drawings.lattice_svg",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_are_escaped(documents, name):
+    found = html_of(documents, name)
+    assert "onerror" in found  # the name is there
+    assert "<img" not in found
+    if kind_of(name) == "svg":
+        ET.fromstring(found)
+
+
+def test_names_keep_the_columns_of_markdown(documents):
+    for name in ("Summary.to_markdown", "table.to_markdown"):
+        rendered = html_of(documents, name)
+        head, *rows = [row.count("<th") + row.count("<td") for row in rendered.split("<tr>")[1:]]
+        assert set(rows) == {head}
+
+
+def test_names_stay_within_the_text_of_dot():
+    rules = RuleSet.from_lattice(NAME + "\\", EDGES)
+    drawn = drawings.lattice_dot(rules)
+    for line in drawn.splitlines():
+        assert line.replace('\\"', "").count('"') % 2 == 0
+
+
+@pytest.mark.slow
+def test_a_browser_runs_nothing_of_them(documents):
+    with open_browser() as browser:
+        for name in NAMES:
+            page = browser.new_page()
+            page.add_init_script("window.bad = () => { window.ran = true }")
+            page.set_content(html_of(documents, name))
+            assert page.evaluate("window.ran") is None, name
+            assert page.locator("img").count() == 0, name
+            assert "onerror" in page.content()
+            page.close()

@@ -1,0 +1,329 @@
+"""What a user of Keras sets, overrides or calls does here what it does there."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from supremum import nn, training
+from supremum.errors import ArgumentError
+from supremum.mixed_precision import DynamicLossScale, global_policy, set_floatx, set_global_policy, use_policy
+from supremum.nn import BatchNorm, Dense, Dropout, Input
+from supremum.training import Callback, EarlyStopping, Model, Sequential
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(16, 4)).astype("float32")
+Y = X.sum(axis=1, keepdims=True)
+
+
+def values(model):
+    return {path: np.asarray(variable.value) for path, variable in model.variables.items()}
+
+
+# trainable
+
+
+def frozen_by_attribute():
+    model = Sequential([Dense(8), BatchNorm(), Dense(1)])
+    model[0].trainable = model[1].trainable = False
+    return model
+
+
+def frozen_by_argument():
+    return Sequential([Dense(8, trainable=False), BatchNorm(trainable=False), Dense(1)])
+
+
+def frozen_as_a_whole():
+    return Sequential([nn.Sequential([Dense(8), BatchNorm()], trainable=False), Dense(1)])
+
+
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("make", [frozen_by_attribute, frozen_by_argument, frozen_as_a_whole])
+def test_what_is_not_trainable_keeps_its_weights(make):
+    model = make()
+    model.compile("sgd", loss="mse")
+    model(X)
+    before = values(model)
+    model.fit(X, Y, epochs=2, verbose=0)
+    changed = {path for path, value in values(model).items() if np.any(value != before[path])}
+    assert changed == {
+        path for path in before if path.startswith(("dense_1", "dense/")) and "sequential" not in path
+    } - {path for path in before if path.startswith("dense/") and make is not frozen_as_a_whole}
+    assert model.trainable_variables.keys() == changed
+    assert model.summary().trainable == 9
+    kept, others = nn.split_variables(model)
+    assert kept.keys() == changed
+    assert kept.keys() | others.keys() == before.keys()
+
+
+@pytest.mark.slow
+def test_a_frozen_layer_adds_no_penalty_and_its_statistics_stand():
+    model = Sequential([Dense(4, kernel_regularizer="l2"), BatchNorm(), Dense(1)])
+    model(X)
+    assert len(model.losses) == 1
+    model[0].trainable = False
+    assert model.losses == []
+    norm = BatchNorm(trainable=False)
+    np.testing.assert_allclose(norm(X, training=True), norm(X), rtol=1e-6)
+    thawed = BatchNorm()
+    assert np.any(np.asarray(thawed(X, training=True)) != np.asarray(thawed(X)))
+
+
+def test_thawing_and_compiling_again_trains_all():
+    model = frozen_by_attribute()
+    model.compile("adam", loss="mse")
+    model.fit(X, Y, epochs=1, verbose=0)
+    model[0].trainable = model[1].trainable = True
+    model.compile("adam", loss="mse")
+    before = values(model)
+    model.fit(X, Y, epochs=1, verbose=0)
+    assert all(np.any(value != before[path]) for path, value in values(model).items())
+
+
+# overriding
+
+
+class Weighted(Model):
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.dense = Dense(1)
+        self.seen = []
+
+    def call(self, x):
+        return self.dense(x)
+
+    def compute_loss(self, x, y, y_pred, sample_weight=None, training=True):
+        self.seen.append(training)
+        return jnp.mean((y - y_pred) ** 2 * jnp.abs(x[:, :1])) * 3
+
+
+def test_compute_loss_is_what_is_made_small():
+    model = Weighted()
+    model.compile("sgd")
+    expected = None
+    model(X)
+    expected = float(np.mean((Y - np.asarray(model(X))) ** 2 * np.abs(X[:, :1])) * 3)
+    assert model.evaluate(X, Y, batch_size=16, verbose=0)["loss"] == pytest.approx(expected, rel=1e-5)
+    history = model.fit(X, Y, batch_size=16, epochs=30, verbose=0)
+    assert history.history["loss"][0] == pytest.approx(expected, rel=1e-5)
+    assert history.history["loss"][-1] < 0.5 * expected
+    assert set(model.seen) == {True, False}
+
+
+@pytest.mark.parametrize("name", ["train_step", "test_step", "predict_step"])
+def test_what_nothing_would_call_is_refused(name):
+    made = type("Own", (Weighted,), {name: lambda self, data: {}})()
+    with pytest.raises(ArgumentError, match=rf"Own\.{name} is never called: override compute_loss"):
+        made.compile("sgd", loss="mse")
+
+
+class Scaled(nn.Layer):
+    def __init__(self, default, **options):
+        super().__init__(**options)
+        self.inner = {True: Loud, False: Quiet, None: Unsaid}[default]()
+
+    def call(self, x):
+        return self.inner(x)
+
+
+class Loud(nn.Layer):
+    def call(self, x, training=True):
+        return x * (2 if training else 1)
+
+
+class Quiet(nn.Layer):
+    def call(self, x, training=False):
+        return x * (2 if training else 1)
+
+
+class Unsaid(nn.Layer):
+    def call(self, x, training=None):
+        assert isinstance(training, bool)
+        return x * (2 if training else 1)
+
+
+@pytest.mark.parametrize(("kind", "factor"), [(Loud, 2), (Quiet, 1), (Unsaid, 1)])
+def test_the_default_of_training_holds_where_nobody_says(kind, factor):
+    ones = jnp.ones(2)
+    for layer in (kind(), Scaled({Loud: True, Quiet: False, Unsaid: None}[kind])):
+        assert float(layer(ones)[0]) == factor
+        assert float(layer(ones, training=True)[0]) == 2
+        assert float(layer(ones, training=False)[0]) == 1
+        assert float(nn.functional_call(layer, {}, ones)[0][0]) == factor
+    inside = Sequential([Dense(2), kind()])
+    inside.compile("sgd", loss="mse")
+    inside.predict(X, verbose=0)  # predict says that it is no training
+    np.testing.assert_allclose(inside.predict(X, verbose=0), inside[0](X), rtol=1e-5)
+
+
+# callbacks
+
+
+class Told(Callback):
+    """Writes down what it is told; its methods are all that callbacks have."""
+
+    def __init__(self):
+        self.said = []
+
+
+def noting(name):
+    def note(self, *args):
+        self.said.append((name, *[arg if isinstance(arg, int) else dict(arg) for arg in args]))
+
+    return note
+
+
+for each in dir(Callback):
+    if each.startswith("on_"):
+        setattr(Told, each, noting(each))
+
+
+def test_every_method_of_a_callback_is_called_in_its_order():
+    told, model = Told(), Sequential([Dense(1)])
+    model.compile("sgd", loss="mse", metrics=["mae"])
+    model.fit(X, Y, batch_size=8, epochs=2, validation_data=(X, Y), validation_batch_size=16, callbacks=told, verbose=0)
+    names = [name for name, *_ in told.said]
+    epoch = [
+        "on_epoch_begin", "on_train_batch_begin", "on_train_batch_end", "on_train_batch_begin", "on_train_batch_end",
+        "on_test_begin", "on_test_batch_begin", "on_test_batch_end", "on_test_end", "on_epoch_end",
+    ]  # fmt: skip
+    assert names == ["on_train_begin", *epoch, *epoch, "on_train_end"]
+    assert [args[0] for name, *args in told.said if name == "on_train_batch_begin"] == [0, 1, 0, 1]
+    (_, logs) = next(each for each in told.said if each[0] == "on_test_end")
+    assert logs.keys() == {"loss", "mae"}
+    told.said.clear()
+    found = model.evaluate(X, Y, batch_size=8, callbacks=[told], verbose=0)
+    assert [name for name, *_ in told.said] == [
+        "on_test_begin", *["on_test_batch_begin", "on_test_batch_end"] * 2, "on_test_end",
+    ]  # fmt: skip
+    assert told.said[-1][1] == found
+    assert told.said[-2][2] == found  # of all batches until then
+    told.said.clear()
+    model.predict(X, batch_size=8, callbacks=told, verbose=0)
+    assert [name for name, *_ in told.said] == [
+        "on_predict_begin", *["on_predict_batch_begin", "on_predict_batch_end"] * 2, "on_predict_end",
+    ]  # fmt: skip
+
+
+def test_a_dispatch_of_several_steps_begins_once():
+    told, model = Told(), Sequential([Dense(1)])
+    model.compile("sgd", loss="mse", steps_per_execution=2)
+    model.fit(X, Y, batch_size=4, callbacks=told, verbose=0)
+    assert [each[:2] for each in told.said if "train_batch" in each[0]] == [
+        ("on_train_batch_begin", 0), ("on_train_batch_end", 1), ("on_train_batch_begin", 2), ("on_train_batch_end", 3),
+    ]  # fmt: skip
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize(("patience", "epochs"), [(0, 3), (1, 3), (2, 4), (3, 5)])
+def test_patience_is_counted_as_in_keras(patience, epochs):
+    model = Sequential([Dense(1)])
+    model.compile("sgd", loss="mse")
+    stopping = EarlyStopping("loss", patience=patience)
+    stopping.set_model(model)
+    stopping.on_train_begin()
+    for epoch, loss in enumerate([3.0, 2.0, 2.0, 2.0, 2.0, 2.0]):
+        stopping.on_epoch_end(epoch, {"loss": loss})
+        if model.stop_training:
+            break
+    assert epoch + 1 == epochs
+
+
+# building and inputs
+
+
+def test_build_makes_weights():
+    for model in (Sequential([Dense(3), Dense(1)]), Weighted()):
+        model.build((None, 4))
+        assert model.built
+        assert all(each.is_initialized for each in model.variables.values())
+        other = type(model)([Dense(3), Dense(1)]) if isinstance(model, Sequential) else Weighted()
+        other(X)
+        for path, value in values(model).items():
+            np.testing.assert_array_equal(value, values(other)[path])
+    inputs = Input((4,))
+    functional = Model(inputs, Dense(1)(inputs))
+    functional.build()
+    assert functional(X).shape == (16, 1)
+    with pytest.raises(ArgumentError, match="give build the shape of one"):
+        Sequential([Dense(1)]).build()
+
+
+def two_inputs():
+    one, other = Input((4,)), Input((2,))
+    model = Model([one, other], Dense(1)(nn.Concatenate()([one, other])))
+    model.compile("sgd", loss="mse")
+    return model
+
+
+def test_a_list_of_arrays_is_several_inputs():
+    model, inputs = two_inputs(), [X, X[:, :2]]
+    history = model.fit(inputs, Y, batch_size=4, epochs=3, verbose=0)
+    assert history.history["loss"][-1] < history.history["loss"][0]
+    assert model.predict(inputs, batch_size=4, verbose=0).shape == (16, 1)
+    np.testing.assert_allclose(model.predict(inputs, verbose=0), model.predict(tuple(inputs), verbose=0), rtol=1e-6)
+    assert model.evaluate(inputs, Y, verbose=0).keys() == {"loss"}
+    model.fit(inputs, Y, validation_data=(inputs, Y), verbose=0)
+    batches = [(X[:8], Y[:8]), (X[8:], Y[8:])]
+    single = Sequential([Dense(1)])
+    single.compile("sgd", loss="mse")
+    single.fit(batches, verbose=0)  # pairs are batches
+
+
+def test_dropout_outside_of_training_draws_without_being_given_a_key():
+    inputs = Input((4,))
+    model = Model(inputs, Dropout(0.5)(inputs, training=True))
+    one, other = (model.predict(X, batch_size=4, verbose=0) for _ in range(2))
+    assert np.any(one != other)
+    assert len({tuple(np.flatnonzero(one[start : start + 4] == 0)) for start in (0, 4, 8, 12)}) > 1
+    model.compile("sgd", loss="mse")
+    with_layers = Sequential([Dense(4), Dropout(0.5)])
+    with_layers.compile("sgd", loss="mse")
+    np.testing.assert_array_equal(with_layers.predict(X, verbose=0), with_layers.predict(X, verbose=0))
+    assert model.evaluate(X, X, verbose=0)["loss"] > 0
+
+
+def test_looking_does_not_change_what_is_trained():
+    found = []
+    for looks in (0, 3):
+        model = Sequential([Dense(8), Dropout(0.5), Dense(1)])
+        model.compile("sgd", loss="mse")
+        model.fit(X, Y, epochs=1, verbose=0)
+        for _ in range(looks):
+            model.evaluate(X, Y, verbose=0)
+            model.predict(X, verbose=0)
+        model.fit(X, Y, epochs=1, verbose=0)
+        found.append(values(model))
+    for path, value in found[0].items():
+        np.testing.assert_array_equal(value, found[1][path])
+
+
+# policies and scales
+
+
+@pytest.mark.parametrize("policy", ["float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"])
+def test_a_global_policy_that_nothing_learns_in_is_refused(policy):
+    before = global_policy()
+    with pytest.raises(ArgumentError, match="at least 16 bits"):
+        set_global_policy(policy)
+    with pytest.raises(ArgumentError, match="at least 16 bits"):
+        use_policy(policy)
+    with pytest.raises(ArgumentError, match="learn in"):
+        set_floatx(policy)
+    assert global_policy() is before
+    assert Dense(1, dtype=policy).compute_dtype == policy
+
+
+@pytest.mark.parametrize("multiplier", [2.0, 3.0, 1.5, 7.0, 10.0])
+def test_a_scale_is_divided_exactly(multiplier):
+    scale = DynamicLossScale(2.0**15, multiplier=multiplier, maximum=2.0**100)
+    state, value = scale.init(), np.float32(2.0**15)
+    update = jax.jit(scale.update)
+    for _ in range(8):
+        state, value = update(state, False), np.float32(value / np.float32(multiplier))
+        assert np.float32(state.loss_scale) == max(value, 1)
+
+
+def test_training_module_has_what_the_refusal_names():
+    assert callable(training.init_state)
+    assert callable(training.train_step)

@@ -1,0 +1,153 @@
+"""Checkpoints with a right checksum that say what makes no sense: refused whole, and the model is as it was."""
+
+import json
+import math
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+from supremum import nn
+from supremum.optimizers import Adam
+from supremum.training import Checkpoint, CheckpointError, Sequential, load_arrays, save_arrays
+from supremum.training.arrays_record import ENTRY, _checksum
+
+
+def forge(path, change, arrays=None):
+    """Change what the record of a file says, and give it the right checksum."""
+    with safe_open(path, "numpy") as tensors:
+        entry = json.loads(tensors.metadata()[ENTRY])
+        found = {name: tensors.get_tensor(name) for name in list(tensors.keys())} | (arrays or {})
+    entry = change(entry) or entry
+    if isinstance(entry, dict) and "content" in entry:
+        entry["crc32"] = _checksum(entry["content"])
+    save_file(found, path, {ENTRY: entry if isinstance(entry, str) else json.dumps(entry)})
+
+
+def saying(**parts):
+    return lambda entry: entry["content"]["arrays"]["a"].update(parts)
+
+
+def with_text(name, text):
+    return lambda entry: entry["content"]["metadata"].update({name: text})
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+RECORDS = {
+    "null": lambda entry: "null",
+    "a list": lambda entry: "[1]",
+    "deep": lambda entry: DEEP,
+    "no JSON": lambda entry: "{",
+    "version NaN": lambda entry: entry | {"version": math.nan},
+    "version true": lambda entry: entry | {"version": True},
+    "version a text": lambda entry: entry | {"version": "1"},
+    "version 0": lambda entry: entry | {"version": 0},
+    "no content": lambda entry: entry | {"content": None},
+    "arrays null": lambda entry: entry["content"].update(arrays=None),
+    "arrays a list": lambda entry: entry["content"].update(arrays=["a"]),
+    "metadata null": lambda entry: entry["content"].update(metadata=None),
+    "metadata of numbers": lambda entry: entry["content"]["metadata"].update(x=1),
+    "a row null": lambda entry: entry["content"]["arrays"].update(a=None),
+    "no format": lambda entry: entry["content"]["arrays"]["a"].pop("format") and None,
+    "format 5": saying(format=5),
+    "format of nothing": saying(format="float9"),
+    "shape null": saying(shape=None),
+    "shape of bools": saying(shape=[True, 2]),
+    "shape of texts": saying(shape=["2"]),
+    "shape below 0": saying(shape=[-2]),
+    "shape of floats": saying(shape=[2.0]),
+    "shape beyond all": saying(shape=[10**30]),
+    "key of nothing": saying(key="nothing"),
+    "key 5": saying(key=5),
+    "checksum a text": saying(crc32="0"),
+    "something unknown": saying(more=1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", RECORDS.values(), ids=RECORDS)
+def test_records_that_make_no_sense_are_refused(tmp_path, change):
+    path = tmp_path / "a.safetensors"
+    save_arrays(path, {"a": np.ones(2, "float32")})
+    forge(path, change)
+    with pytest.raises(CheckpointError) as caught:
+        load_arrays(path)
+    assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bytes_"), [("bool", [0, 5]), ("int4", [3, 0x7F]), ("uint2", [255, 0]), ("float6_e2m3fn", [64, 0])]
+)
+def test_bytes_that_are_no_number_of_the_format_are_refused(tmp_path, dtype, bytes_):
+    import zlib
+
+    path = tmp_path / "a.safetensors"
+    held = np.dtype(dtype if dtype == "bool" else getattr(ml_dtypes, dtype))
+    save_arrays(path, {"a": np.ones(2, held)})
+    stored = np.array(bytes_, np.uint8)
+    stored = stored.view(bool) if dtype == "bool" else stored
+    forge(path, saying(crc32=zlib.crc32(stored.data)), {"a": stored})
+    with pytest.raises(CheckpointError, match=f"has bytes that are no {dtype}"):
+        load_arrays(path)
+    # Arrays of NumPy may hold such bytes, and what is saved of them is the number.
+    save_arrays(path, {"a": np.array(bytes_, np.uint8).view(held)})
+    load_arrays(path)
+
+
+TEXTS = {
+    "step": ["true", "-1", "1.5", '"1"', "null", DEEP, "", str(10**30)],
+    "policy": ["[]", "5", DEEP],
+    "optimizer": ["[]", "true", DEEP],
+    "extra": [
+        "null", "[]", DEEP, '{"epoch": "abc", "seed": 0}', '{"epoch": -5, "seed": 0}', '{"epoch": 1, "seed": "x"}',
+        '{"epoch": true, "seed": 0}', '{"epoch": 1.5, "seed": 0}', '{"epoch": 1, "seed": null}', "{}",
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    model = Sequential([nn.Dense(2)])
+    model.compile(Adam(0.1), "mse")
+    x = np.ones((4, 3), "float32")
+    model.fit(x, np.ones((4, 2), "float32"), epochs=1, verbose=0)
+    path = tmp_path_factory.mktemp("state") / "state.safetensors"
+    model.save_state(path)
+    return model, path
+
+
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in TEXTS.items() for text in texts])
+def test_a_state_that_makes_no_sense_changes_nothing(trained, tmp_path, name, text):
+    model, good = trained
+    path = tmp_path / "state.safetensors"
+    path.write_bytes(good.read_bytes())
+    model.fit(np.ones((4, 3), "float32"), np.zeros((4, 2), "float32"), epochs=1, verbose=0)
+    before = {each: np.asarray(variable) for each, variable in model.variables.items()}
+    slots = jax.tree.map(np.asarray, dict(model.optimizer.variables))
+    forge(path, with_text(name, text))
+    with pytest.raises(CheckpointError):
+        model.load_state(path)
+    for each, variable in model.variables.items():
+        assert np.array_equal(before[each], np.asarray(variable))
+    for each, variable in model.optimizer.variables.items():
+        assert np.array_equal(slots[each], np.asarray(variable))
+    assert model.load_state(good) == 1
+
+
+@pytest.mark.parametrize("key", [jax.random.key(0, impl="rbg"), jax.random.split(jax.random.key(0)), jnp.ones(2)])
+def test_a_state_with_another_key_changes_nothing(trained, tmp_path, key):
+    model, good = trained
+    found = Checkpoint.load(good)
+    path = tmp_path / "state.safetensors"
+    Checkpoint(found.model, found.optimizer, key, found.step, extra=found.extra).save(path)
+    with pytest.raises(CheckpointError, match="random key"):
+        model.load_state(path)
+
+
+@pytest.mark.parametrize("step", [True, np.True_, 1.5, "1", None, -1, [1]])
+def test_a_step_is_a_whole_number(step):
+    with pytest.raises((TypeError, ValueError), match="step is"):
+        Checkpoint({}, step=step)

@@ -1,0 +1,169 @@
+"""Models, layers and counts that are pickled and copied: they are what they were, and go on as they would have."""
+
+import copy
+import inspect
+import pickle
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+import supremum
+from slowly import mostly_slow, slow
+from supremum import nn, training
+from supremum.nn import BatchNorm, Dense, Dropout, Input
+from supremum.training import Model, Sequential
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(16, 4)).astype("float32")
+Y = X.sum(axis=1, keepdims=True)
+HOW = {"pickle": lambda value: pickle.loads(pickle.dumps(value)), "deepcopy": copy.deepcopy}
+every_way = pytest.mark.parametrize("copied", HOW.values(), ids=HOW)
+
+
+def sequential(policy):
+    return Sequential([Dense(8), BatchNorm(), nn.ReLU(), Dropout(0.5), Dense(1)], dtype=policy)
+
+
+def functional(policy):
+    inputs = Input((4,))
+    hidden = Dense(8, dtype=policy)(inputs)
+    return Model(inputs, Dense(1, dtype=policy)(nn.Add()([hidden, Dense(8, dtype=policy)(inputs)])))
+
+
+class Own(Model):
+    def __init__(self, policy):
+        super().__init__(dtype=policy)
+        self.blocks = [Dense(4), Dense(1)]
+
+    def call(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+STATES = {
+    "made": lambda model: None,
+    "built": lambda model: model(X),
+    "compiled": lambda model: model.compile("adam", loss="mse", metrics=["mae"]),
+    "fitted": lambda model: (model.compile("adam", loss="mse"), model.fit(X, Y, verbose=0)),
+    "lent": lambda model: (model.compile("adam", loss="mse"), [model.train_on_batch(X, Y) for _ in range(3)]),
+}
+
+
+def values(model):
+    return {path: np.asarray(variable.value) for path, variable in model.variables.items()}
+
+
+@pytest.mark.one_in(4)
+@every_way
+@pytest.mark.parametrize("policy", ["mixed_float16", slow("float32")])
+@pytest.mark.parametrize("state", mostly_slow(STATES, "built", "lent"))
+@pytest.mark.parametrize("make", [sequential, slow(functional), slow(Own)])
+def test_a_copy_is_the_same_and_goes_on_the_same(make, state, policy, copied):
+    model = make(policy)
+    STATES[state](model)
+    other = copied(model)
+    assert type(other) is type(model)
+    assert other.is_compiled == model.is_compiled
+    assert [layer.dtype_policy for layer in other.layers_by_path().values()] == [
+        layer.dtype_policy for layer in model.layers_by_path().values()
+    ]
+    for each in (model, other):
+        if not each.is_compiled:
+            each.compile("adam", loss="mse")
+        each.fit(X, Y, epochs=2, batch_size=8, verbose=0)
+    before, after = values(model), values(other)
+    assert before.keys() == after.keys()
+    for path, value in before.items():
+        np.testing.assert_array_equal(value, after[path], err_msg=path)
+    np.testing.assert_array_equal(model.predict(X, verbose=0), other.predict(X, verbose=0))
+
+
+@pytest.mark.one_in(2)
+@every_way
+def test_a_copy_has_weights_of_its_own(copied):
+    model = sequential("float32")
+    STATES["fitted"](model)
+    other, before = copied(model), values(model)
+    other.fit(X, Y, epochs=2, verbose=0)
+    for path, value in values(model).items():
+        np.testing.assert_array_equal(value, before[path])
+
+
+@pytest.mark.slow
+def test_another_process_reads_it(tmp_path):
+    model = sequential("mixed_float16")
+    STATES["fitted"](model)
+    np.save(tmp_path / "x.npy", X)
+    (tmp_path / "model.pickle").write_bytes(pickle.dumps(model))
+    code = (
+        "import pickle, numpy as np\nmodel = pickle.load(open('model.pickle', 'rb'))\n"
+        "np.save('y.npy', model.predict(np.load('x.npy'), verbose=0))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), model.predict(X, verbose=0))
+
+
+def layers():
+    """Every layer that can be made of a number or two, or of nothing."""
+    for name in nn.__all__:
+        kind = getattr(nn, name)
+        if inspect.isclass(kind) and issubclass(kind, nn.Layer) and not inspect.isabstract(kind):
+            for arguments in ((), (2,), (2, 2), (2, (2, 2)), ("ab,bc->ac", (2, 2))):
+                try:
+                    yield name, kind(*arguments)
+                    break
+                except (TypeError, ValueError):
+                    continue
+
+
+LAYERS = dict(layers()) | {
+    "Activation": nn.Activation(jax.nn.gelu), "Activation of relu": nn.Activation(jax.nn.relu),
+    "Activation of tanh": nn.Activation(jax.numpy.tanh), "RNN": nn.RNN(nn.LSTMCell(3)),
+    "Bidirectional": nn.Bidirectional(nn.RNN(nn.GRUCell(3))),
+}  # fmt: skip
+
+
+def test_nearly_all_layers_are_tried():
+    assert len(LAYERS) > 30
+
+
+@every_way
+@pytest.mark.parametrize("name", LAYERS)
+def test_every_layer(name, copied):
+    other = copied(LAYERS[name])
+    assert type(other) is type(LAYERS[name])
+    assert repr(other) == repr(LAYERS[name])
+    assert vars(other).keys() == vars(LAYERS[name]).keys()
+
+
+@pytest.mark.one_in(2)
+@every_way
+def test_an_initializer_that_cannot_be_pickled_is_not_needed_once_there_are_weights(copied):
+    layer = Dense(3, kernel_initializer=jax.nn.initializers.he_normal())
+    layer(X)
+    vars(layer).pop("kernel_initializer", None)
+    variable = copied(layer.variables["kernel"])
+    np.testing.assert_array_equal(variable.value, layer.variables["kernel"].value)
+
+
+@every_way
+def test_counts_of_conversions(copied):
+    with supremum.use_rules("numpy"), supremum.count_conversions() as counts:
+        supremum.asarray(X) + supremum.asarray(X.astype("float64"))
+    other = copied(counts)
+    assert str(other) == str(counts)
+    assert other.total == counts.total == next(iter(counts))[1]
+    assert dict(other) == dict(counts)
+
+
+@pytest.mark.one_in(2)
+@every_way
+def test_what_trainings_leave_behind(copied):
+    model = sequential("mixed_float16")
+    STATES["fitted"](model)
+    assert copied(model.history).history == model.history.history
+    assert copied(training.EarlyStopping("loss", patience=2)).monitor == "loss"
