@@ -47,6 +47,13 @@ def list_in_itself():
     return loop
 
 
+def deep_list():
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    return deep
+
+
 def dict_in_itself():
     loop = {}
     loop["a"] = loop
@@ -59,7 +66,10 @@ JUNK = {
     "1.5": lambda: 1.5, "nan": lambda: math.nan, "inf": lambda: math.inf, "1j": lambda: 1j, "''": lambda: "",
     "a text": lambda: "junk", "'None'": lambda: "None", "a long text": lambda: "x" * 100_000,
     "a NUL": lambda: "a\0b", "bytes": lambda: b"ab", "[]": list, "a list": lambda: [1, "a", None],
-    "a list in itself": list_in_itself, "a dict in itself": dict_in_itself, "()": tuple, "{}": dict,
+    "a long list": lambda: ["a" * 100] * 10_000,
+    "a dict of long names": lambda: {f"{'k' * 300}{index}": index for index in range(300)},
+    "a deep list": deep_list, "a list in itself": list_in_itself, "a dict in itself": dict_in_itself, "()": tuple,
+    "{}": dict,
     "a dict of an object": lambda: {"a": object()}, "keys without order": lambda: {1: 2, "b": 3},
     "a set": lambda: {1, 2}, "an object": object, "a class": lambda: Pretender,
     "a function": lambda: lambda *args, **kwargs: None, "a module": lambda: math,
@@ -73,6 +83,8 @@ JUNK = {
 
 ENDLESS = {("Model.fit", "epochs", "2**100"), ("Model.fit", "epochs", "inf")}
 """What is no junk, and never ends."""
+LONGEST_MESSAGE = 3000
+"""Of an error of ours, in characters: a few values of at most 200, and what is accepted."""
 TAKES_CODE = {("tracing.carry_mismatches", "body"), ("Optimizer.minimize", "loss")}
 """Where a function that is given is called, and its own errors come out."""
 

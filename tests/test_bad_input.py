@@ -299,3 +299,13 @@ def test_messages_have_a_size(huge):
             messages.append(str(error))
     assert len(messages) > 6
     assert max(map(len, messages)) < 2500
+
+
+@pytest.mark.parametrize("rules", ["jax", "numpy", "torch", "tf-all", "numpy-legacy"])
+def test_messages_about_many_operands_have_a_size(rules):
+    decision = explain(*(["bfloat16", "int8", "uint64", "float8_e4m3fn", "complex64"] * 400), rules=rules)
+    assert not decision
+    assert len(str(decision)) < 6000
+    assert "1,960 more operands" in str(decision)
+    if decision.fix is not None:
+        assert len(decision.fix.expressions()) > 40

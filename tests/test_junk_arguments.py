@@ -1,4 +1,4 @@
-"""Junk in every argument of every public function, class and method: an error of ours that is documented, or none.
+"""Junk in every argument of every public function, class and method: a short error of ours that is documented, or none.
 
 A new public name joins by itself. Where it takes something that no other one takes, `junk_arguments.good_values` has to
 be told.
@@ -12,7 +12,16 @@ import numpy as np
 import pytest
 
 import supremum
-from junk_arguments import ENDLESS, JUNK, TAKES_CODE, arguments_of, good_values, objects, public_callables
+from junk_arguments import (
+    ENDLESS,
+    JUNK,
+    LONGEST_MESSAGE,
+    TAKES_CODE,
+    arguments_of,
+    good_values,
+    objects,
+    public_callables,
+)
 from supremum import mixed_precision, tracing
 from supremum.errors import SupremumError
 
@@ -76,8 +85,9 @@ def _sweep(owner, made, good):
             try:
                 with contextlib.redirect_stdout(io.StringIO()):
                     _call(made(), owner, arguments, good, (name, junk()))
-            except (SupremumError, NotImplementedError):
-                pass
+            except (SupremumError, NotImplementedError) as error:
+                if len(str(error)) > LONGEST_MESSAGE:
+                    found.append(f"{name}={title}: a message of {len(str(error)):,} characters")
             except Exception as error:
                 found.append(_line(name, title, error))
     return found

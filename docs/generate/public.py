@@ -15,7 +15,7 @@ from typing import Any
 import supremum
 
 # Not for others to import, or with names that the package itself exports.
-_INNER = {"__main__", "blocks", "callers", "cli", "files", "linkage", "promotion"}
+_INNER = {"__main__", "arguments", "blocks", "callers", "cli", "files", "linkage", "promotion", "signals"}
 _FOUND = sorted(each.name for each in pkgutil.iter_modules(supremum.__path__) if each.name not in _INNER)
 _FLOORS = [name for name in _FOUND if name in supremum.__all__]
 MODULES: tuple[str, ...] = (
@@ -65,10 +65,14 @@ def _defined(source: str) -> Iterator[str]:
     for node in ast.parse(source).body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
             yield node.name
-        elif isinstance(node, ast.Assign):
+        elif isinstance(node, ast.Assign) and not _is_type_parameter(node.value):
             yield from (target.id for target in node.targets if isinstance(target, ast.Name))
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             yield node.target.id
+
+
+def _is_type_parameter(value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and ast.unparse(value.func) in {"TypeVar", "ParamSpec"}
 
 
 @cache

@@ -10,6 +10,8 @@ from typing import Any, TypeVar, cast
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
 
 T = TypeVar("T")
+# Of containers in one another; JAX takes a tree apart by recursion, and some 900 levels end that.
+DEEPEST = 100
 
 
 def flag(name: str, value: Any) -> bool:
@@ -245,7 +247,7 @@ def known_keys(what: str, given: Any, known: Iterable[str], required: Iterable[s
             raise UnknownNameError(f"key of a {what}", key, known)
     missing = [key for key in required if key not in entries]
     if missing:
-        raise ArgumentError(f"a {what} needs {' and '.join(map(repr, missing))}: this one has {list(entries)}")
+        raise ArgumentError(f"a {what} needs {' and '.join(map(repr, missing))}: this one has {shown(list(entries))}")
     return entries
 
 
@@ -257,8 +259,8 @@ def pytree(name: str, tree: Any) -> Any:
         tree: anything; what is no list, tuple or dict is not looked into.
 
     Raises:
-        ArgumentError: for a container within itself, which JAX does not survive, or a dict with keys that have no
-            order; a `ValueError`.
+        ArgumentError: for a container within itself, which JAX does not survive, for one with more than 100 levels, or
+            for a dict with keys that have no order; a `ValueError`.
 
     >>> loop = []
     >>> loop.append(loop)
@@ -271,17 +273,19 @@ def pytree(name: str, tree: Any) -> Any:
         ...
     supremum.errors.ArgumentError: x holds a dict whose keys have no order, 'a', 2: give all of them names
     """
-    _check_tree(name, tree, frozenset())
+    _check_tree(name, tree, ())
     return tree
 
 
-def _check_tree(name: str, tree: Any, above: frozenset[int]) -> None:
+def _check_tree(name: str, tree: Any, above: tuple[int, ...]) -> None:
     kind = cast("type[object]", type(tree))
     if not issubclass(kind, (list, tuple, dict)):
         return
     if id(tree) in above:
         raise ArgumentError(f"{name} holds a {kind.__name__} that holds itself")
-    above |= {id(tree)}
+    if len(above) == DEEPEST:
+        raise ArgumentError(f"{name} has containers in more than {DEEPEST} levels")
+    above = (*above, id(tree))
     if issubclass(kind, dict):
         try:
             sorted(tree)

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from supremum.errors import SupremumError
+from supremum.errors import SupremumError, listed
 from supremum.formats import FORMATS, DType, Format, as_format
 from supremum.number_conversion import NumberChange, Steps, change, converted
 from supremum.operands import Operand, weak_name
+
+# Of the operands of a call, as messages tell them.
+_MOST_OPERANDS = 40
 
 if TYPE_CHECKING:
     from supremum.render.document import Document
@@ -108,7 +111,9 @@ class Fix:
         return {letter(cast.position): str(cast) for cast in self.casts}
 
     def __str__(self) -> str:
-        return " and ".join(self.expressions().values())
+        written = list(self.expressions().values())
+        rest = [f"{len(written) - _MOST_OPERANDS:,} more"] * (len(written) > _MOST_OPERANDS)
+        return " and ".join(written[:_MOST_OPERANDS] + rest)
 
 
 def _cast(operand: Operand, conversion: Conversion) -> Operand:
@@ -289,12 +294,17 @@ class Decision:
         from supremum.render.document import Document  # only printing pays for it
 
         names = [operand.name for operand in self.operands]
-        call = f"{self.operation}({', '.join(names if self.into is None else (*names, f'into={self.into.dtype}'))})"
+        call = f"{self.operation}({listed(names if self.into is None else (*names, f'into={self.into.dtype}'))})"
         outcome = "refused" if self.result is None else str(self.result)
-        rows = [(letter(position), self._describe(position)) for position in range(len(self.operands))]
+        told = min(len(names), _MOST_OPERANDS)
+        rows = [(letter(position), self._describe(position)) for position in range(told)]
+        if told < len(names):
+            rows.append(("...", f"{len(names) - told:,} more operands"))
         if (stored := self.stored) is not None:
             rows.append(("into", f"{stored.source} -> {stored.target}{_LOSS if stored.lossy else ''}"))
-        rows += [("why" if i == 0 else "", sentence) for i, sentence in enumerate(self.reason)]
+        rows += [("why" if i == 0 else "", sentence) for i, sentence in enumerate(self.reason[:_MOST_OPERANDS])]
+        if len(self.reason) > _MOST_OPERANDS:
+            rows.append(("", f"{len(self.reason) - _MOST_OPERANDS:,} more, in reason"))
         if (fix := self.fix) is not None:
             rows.append(("fix", str(fix)))
         return Document(f"{call} -> {outcome}", f"rules {self.rules}", tuple(rows), ok=bool(self))

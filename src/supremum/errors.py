@@ -24,6 +24,7 @@ from typing import Any
 LONGEST = 200
 """Characters of a value in a message."""
 _MOST_NAMES = 40
+_LONGEST_LIST = 1000
 
 
 class SupremumError(Exception):
@@ -119,7 +120,8 @@ def listed(names: Iterable[str]) -> str:
     'layers/38/kernel, layers/39/kernel, ...'
     """
     first = list(islice(names, _MOST_NAMES + 1))
-    return ", ".join(first[:_MOST_NAMES] + ["..."] * (len(first) > _MOST_NAMES))
+    text = ", ".join(first[:_MOST_NAMES] + ["..."] * (len(first) > _MOST_NAMES))
+    return text if len(text) <= _LONGEST_LIST else f"{text[:_LONGEST_LIST]}..."
 
 
 def near_names(name: str, choices: Iterable[str]) -> tuple[str, ...]:

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from supremum.errors import ArgumentError, UnknownNameError
+from supremum.errors import ArgumentError, FileError, UnknownNameError
 from supremum.mixed_precision import DynamicLossScale, Policy
 from supremum.optimizers import SGD, Adam
 from supremum.training import (
     Callback,
+    CheckpointError,
     CSVLogger,
     EarlyStopping,
     History,
@@ -200,6 +201,26 @@ class TestModelCheckpoint:
     def test_names_in_the_path_are_known(self, tmp_path):
         with pytest.raises(UnknownNameError, match="did you mean 'accuracy'"):
             compiled().fit(X, Y, callbacks=ModelCheckpoint(tmp_path / "{acuracy}"), verbose=0)
+
+    @pytest.mark.parametrize("format", ["safetensors", "orbax"])
+    def test_a_place_that_cannot_be_written_is_refused_before_the_work(self, tmp_path, format):  # noqa: A002
+        place = tmp_path / "notes"
+        place.write_text("a file of the user's")
+        watch = Recording()
+        with pytest.raises(FileError, match="notes"):
+            compiled().fit(X, Y, callbacks=[watch, ModelCheckpoint(place / "{epoch}", format=format)], verbose=0)
+        assert ("on_epoch_begin", 0) not in watch.told
+        assert place.read_text() == "a file of the user's"
+        assert [path.name for path in tmp_path.iterdir()] == ["notes"]
+
+    def test_a_folder_with_something_else_is_refused_before_the_work(self, tmp_path):
+        watch, own = Recording(), tmp_path / "own"
+        own.mkdir()
+        (own / "thesis.txt").write_text("precious")
+        with pytest.raises(CheckpointError, match="own"):
+            compiled().fit(X, Y, callbacks=[watch, ModelCheckpoint(own, format="orbax")], verbose=0)
+        assert ("on_epoch_begin", 0) not in watch.told
+        assert (own / "thesis.txt").read_text() == "precious"
 
 
 class TestCSVLogger:

@@ -9,7 +9,7 @@ from typing import Any, Final, ParamSpec, TypeVar, cast
 from supremum.arrays.backends import Backend, backend_of
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.errors import computation_error
-from supremum.errors import SupremumError, shortened, shown
+from supremum.errors import SupremumError, listed, shortened, shown
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,7 +37,7 @@ def raise_as_ours(
         return
     given = [*map(_described, operands), *(f"{key}={_described(value)}" for key, value in options.items())]
     said = shortened(next(iter(str(error).strip().splitlines()), "") or type(error).__name__)
-    message = f"{name} of {', '.join(given) or 'nothing'}: {backend.name} says: {said}"
+    message = f"{name} of {listed(given) or 'nothing'}: {backend.name} says: {said}"
     raise computation_error(type(error), message) from error
 
 

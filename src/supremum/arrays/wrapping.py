@@ -17,7 +17,7 @@ from supremum.arrays.errors import LibraryError
 from supremum.arrays.failures import raise_as_ours
 from supremum.arrays.standard import GIVING_LISTS, OF_THE_ELEMENTS
 from supremum.decisions import letter
-from supremum.errors import OperandError, shown
+from supremum.errors import OperandError, listed, shown
 from supremum.formats import as_format
 from supremum.rules import get_rules
 
@@ -178,7 +178,7 @@ def _rebuilt(like: Any, parts: list[Any]) -> Any:
 def _check_of_one_dtype(name: str, arrays: Sequence[Array]) -> None:
     dtypes = list(dict.fromkeys(array.dtype for array in arrays))
     if len(dtypes) > 1:
-        both = ", ".join(f"{letter(i)} {array.dtype}" for i, array in enumerate(arrays))
+        both = listed(f"{letter(i)} {array.dtype}" for i, array in enumerate(arrays))
         other = next(i for i, array in enumerate(arrays) if array.dtype != dtypes[0])
         raise OperandError(
             f"{name} is not in the array API standard, and no rule says in which dtype it computes: its arrays are "

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from supremum.errors import UnknownDtypeError, shown
+from supremum.errors import UnknownDtypeError, listed, shown
 from supremum.formats import as_format
 
 
@@ -19,7 +19,7 @@ def described(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """
     plain = [_described(arg) for arg in args]
     named = [f"{name}={_described(value)}" for name, value in kwargs.items()]
-    return ", ".join(plain + named) or "nothing"
+    return listed(plain + named) or "nothing"
 
 
 class _Word(str):
@@ -33,7 +33,7 @@ class _Word(str):
 
 def _described(tree: Any) -> str:
     try:
-        return repr(jax.tree.map(_leaf, tree))
+        return shown(jax.tree.map(_leaf, tree))
     except (ValueError, TypeError):  # containers that JAX cannot look into
         return type(tree).__name__
 

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from supremum.arguments import mapping
-from supremum.errors import ArgumentError, UnknownNameError, shown
+from supremum.errors import ArgumentError, UnknownNameError, listed, shown
 from supremum.nn.first_call import make_weights, traced_spec, unchanged_on_error
 from supremum.nn.functional.random_keys import as_key
 from supremum.nn.layer import Layer, as_layer
@@ -82,7 +82,7 @@ def load_variables(layer: Layer, values: Mapping[str, Any]) -> None:
     named = _known(layer, values)
     missing = sorted(named.keys() - values.keys())
     if missing:
-        raise ArgumentError(f"no value for {', '.join(missing)}")
+        raise ArgumentError(f"no value for {listed(missing)}")
     accepted: dict[Variable, Any] = {}
     with overlay(accepted):
         for path, variable in named.items():

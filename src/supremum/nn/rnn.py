@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from supremum.errors import ArgumentError, OperandError, shown
+from supremum.errors import ArgumentError, OperandError, listed, shown
 from supremum.formats import as_format
 from supremum.nn.collecting import in_loop
 from supremum.nn.functional.promotion import promote_dtype
@@ -177,7 +177,7 @@ def _refused_assignments(cell: Layer) -> Generator[None]:
     paths = [path for path, variable in cell.variables.items() if inner.get(variable) is not outer.get(variable)]
     if paths:
         raise ArgumentError(
-            f"{shown(cell)} assigns {', '.join(paths)} in a step of a scan, where no other step sees it: put that "
+            f"{shown(cell)} assigns {listed(paths)} in a step of a scan, where no other step sees it: put that "
             "into the "
             "state, or the layer that assigns it outside of the cell"
         )

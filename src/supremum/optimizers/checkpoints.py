@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from supremum.arguments import is_iterable
-from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
+from supremum.errors import ArgumentError, OperandError, UnknownNameError, listed, shown
 from supremum.formats import as_format
 from supremum.mixed_precision.casting import is_array
 
@@ -41,9 +41,7 @@ def checked_arrays(saved: Mapping[str, Any], current: Mapping[str, jax.Array]) -
             raise UnknownNameError("variable of the optimizer", name, current)
     missing = [name for name in current if name not in saved]
     if missing:
-        raise ArgumentError(
-            f"no value for {', '.join(missing)}, variables of the optimizer: build it for the same ones"
-        )
+        raise ArgumentError(f"no value for {listed(missing)}, variables of the optimizer: build it for the same ones")
     return {name: _checked(name, saved[name], like) for name, like in current.items()}
 
 
@@ -75,5 +73,5 @@ def checked_weights(weights: Any, current: Mapping[str, jax.Array]) -> dict[str,
         raise OperandError(f"set_weights takes a list of arrays, not {type(weights).__name__}: use load_variables")
     found = list(weights)
     if len(found) != len(current):
-        raise ArgumentError(f"the optimizer has {len(current)} variables, {', '.join(current)}, not {len(found)}")
+        raise ArgumentError(f"the optimizer has {len(current)} variables, {listed(current)}, not {len(found)}")
     return dict(zip(current, found, strict=True))

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
-from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
+from supremum.errors import ArgumentError, OperandError, UnknownNameError, listed, shown
 from supremum.formats import DType, as_format
 from supremum.mixed_precision import all_reduce_gradients
 from supremum.mixed_precision.casting import at_least_float32
@@ -192,7 +192,7 @@ class Optimizer(Stateful, Saved):
             made = self._transformation(self._numbers(state, values)).init(wide)
         except (KeyError, TypeError, ValueError) as error:
             raise ArgumentError(
-                f"the transformation of {type(self).__name__} makes no state for the variables {', '.join(wide)}, "
+                f"the transformation of {type(self).__name__} makes no state for the variables {listed(wide)}, "
                 f"which it is given as a flat dict by these keys: {error}"
             ) from error
         dtypes = {field: getattr(self, name) for field, name in self._stored_dtypes.items()}
@@ -314,7 +314,7 @@ class Optimizer(Stateful, Saved):
             updates, part_after = inner.update(steered, slots.widened(part), wide)
         except (KeyError, TypeError, ValueError) as error:
             raise ArgumentError(
-                f"the transformation of {type(self).__name__} cannot take a step on the variables {', '.join(wide)}. "
+                f"the transformation of {type(self).__name__} cannot take a step on the variables {listed(wide)}. "
                 "It is given gradients and values as flat dicts by these keys, and nothing else, such as the loss; "
                 f"where not all variables have a gradient, a mask has to be a function of the dict: {error}"
             ) from error

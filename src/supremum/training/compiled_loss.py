@@ -8,7 +8,7 @@ from typing import Any, cast
 import jax
 import jax.numpy as jnp
 
-from supremum.errors import ArgumentError, shown
+from supremum.errors import ArgumentError, listed, shown
 from supremum.training.losses import as_loss
 from supremum.training.noting import noting_where
 
@@ -30,7 +30,7 @@ class CompiledLoss:
         given = {} if weights is None else _entries(weights)
         strangers = sorted(str(name) for name in given.keys() - self._losses.keys())
         if strangers:
-            raise ArgumentError(f"loss_weights has a weight for {', '.join(strangers)}, which have no loss")
+            raise ArgumentError(f"loss_weights has a weight for {listed(map(shown, strangers))}, which have no loss")
         self._functions = {name: None if each is None else as_loss(each) for name, each in self._losses.items()}
         self._weights = {name: given.get(name, 1.0) for name in self._losses}
 

@@ -23,12 +23,14 @@ from supremum.training.checkpoints import is_state, labels, section, stored_valu
 from supremum.training.placing import committed, placed
 from supremum.training.stored_arrays import load_chosen, save_arrays
 
+_MOST_LINES = 40
+
 
 class MismatchError(CheckpointError):
-    """Values that do not fit the variables of a layer; the message names all that do not.
+    """Values that do not fit the variables of a layer; the message names the first 40 that do not.
 
     Attributes:
-        problems: what is wrong, one line for each path.
+        problems: what is wrong with every one, a line for each path.
     """
 
     problems: tuple[str, ...] = ()
@@ -158,9 +160,10 @@ def fitted_values(
         }
     lines = tuple(f"{shown(path)} {problem}" for path, problem in problems.items() if problem)
     if lines:
+        first = [*lines[:_MOST_LINES], *([f"... and {len(lines) - _MOST_LINES} more"] * (len(lines) > _MOST_LINES))]
         hint = "\nstrict=False loads what fits, and its report names the rest" if strict and report.loaded else ""
         error = MismatchError(
-            f"{source} does not fit {shown(layer)}, which is as it was:\n  " + "\n  ".join(lines) + hint
+            f"{source} does not fit {shown(layer)}, which is as it was:\n  " + "\n  ".join(first) + hint
         )
         error.problems = lines
         raise error

@@ -91,7 +91,7 @@ def positive_ints(name: str, value: Any, count: int) -> tuple[int, ...]:
     if numbers is None or len(numbers) != count or not all(1 <= number <= MOST for number in numbers):
         raise ArgumentError(
             f"{name} is a whole number of at least 1, or one for each of the {count} dimensions of space, "
-            f"not {shown(value)}: give {name}={(1,) * count}"
+            f"not {shown(value)}: give {name}={shown((1,) * count)}"
         )
     return numbers
 
