@@ -100,9 +100,13 @@ def test_jax_computes_with_what_the_decision_says(row, x64):
         if row.bits > 32 and not x64:
             return
         zero = jnp.zeros(1, row.dtype)
+        # CPUs with instructions for float16 convert a float64 to it in one step; others go through float32.
+        once = row.name == "float16" and x64 and float(jnp.float64(65519.9999).astype(row.dtype)) == row.max
 
         def ask(value):
             found = np.asarray(jnp.where(jnp.ones(1, bool), value, zero))[0].astype(np.float64)
+            if once and same(found, converted(value, [row])):
+                return becomes(explain(row.name, value, operation="where", rules="jax-x64"))
             is_subnormal = row.is_inexact and x64 and 0 < abs(value) < 2 * as_format("float32").smallest_normal
             # XLA on CPU takes what is subnormal in float32 for zero, which is the device's doing.
             return becomes(explain(row.name, value, operation="where", rules="jax-x64")) if is_subnormal else found

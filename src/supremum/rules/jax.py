@@ -225,7 +225,10 @@ class JaxRuleSet(LatticeRuleSet):
 
 
 def _from_wide(target: Format) -> Steps:
-    """How XLA converts what JAX has made of a number: to 16 bits by way of float32."""
+    """How XLA converts what JAX has made of a number: to 16 bits by way of float32.
+
+    CPUs with instructions for float16 (AVX512-FP16) round once there, which is another number in ties alone.
+    """
     return (_FLOAT32_ROW, target) if target in _HALVES else (target,)
 
 
