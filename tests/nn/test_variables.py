@@ -239,7 +239,7 @@ class TestScope:
         seen = []
 
         def body(layer, x):
-            @jax.custom_vjp
+            @nn.custom_vjp
             def product(x):
                 return x @ layer.w
 
@@ -278,7 +278,7 @@ class TestScope:
         seen = []
 
         def body(layer, x):
-            identity = jax.custom_vjp(lambda x: x)
+            identity = nn.custom_vjp(lambda x: x)
             identity.defvjp(lambda x: (x, None), lambda _, g: seen.append(outer.w.dtype) or (g,))
             return identity(x)
 
@@ -286,6 +286,56 @@ class TestScope:
         outer = holding(lambda layer, x: inner(x))
         jax.grad(lambda x: outer(x).sum().astype("float32"))(jnp.ones((2, 2)))
         assert set(seen) == {np.dtype("float32")}
+
+    @pytest.mark.parametrize(("custom_vjp", "read"), [(nn.custom_vjp, "float16"), (jax.custom_vjp, "float32")])
+    def test_a_rule_of_plain_jax_reads_what_is_stored(self, custom_vjp, read):
+        seen = []
+
+        def body(layer, x):
+            identity = custom_vjp(lambda x: x)
+            identity.defvjp(lambda x: (x, None), lambda _, g: seen.append(layer.w.dtype) or (g,))
+            return identity(x)
+
+        layer = holding(body)
+        jax.grad(lambda x: layer(x).sum().astype("float32"))(jnp.ones((2, 2)))
+        assert seen == [np.dtype(read)]
+
+    @pytest.mark.parametrize("outside", [jax.grad, lambda f: jax.grad(jax.jit(f)), lambda f: jax.jit(jax.grad(f))])
+    @pytest.mark.parametrize("define", ["defjvp", "defjvps"])
+    def test_it_holds_in_forward_derivatives_too(self, outside, define):
+        seen = []
+
+        def body(layer, x):
+            @nn.custom_jvp
+            def scaled(x):
+                return x * layer.w
+
+            def rule(tangent, out, x):
+                seen.append(layer.w.dtype)
+                return tangent * layer.w.value
+
+            if define == "defjvps":
+                scaled.defjvps(rule)
+            else:
+                scaled.defjvp(lambda primals, tangents: (scaled(*primals), rule(*tangents, None, *primals)))
+            return scaled(x)
+
+        layer = holding(body)
+        gradient = outside(lambda x: layer(x).sum().astype("float32"))(jnp.ones((2, 2)))
+        np.testing.assert_array_equal(gradient, np.asarray(layer.w.value.astype("float16"), "float32"))
+        assert set(seen) == {np.dtype("float16")}
+
+    @pytest.mark.parametrize("made", [nn.custom_vjp, nn.custom_jvp])
+    def test_a_function_without_rules_says_so_as_jax_does(self, made):
+        plain = {nn.custom_vjp: jax.custom_vjp, nn.custom_jvp: jax.custom_jvp}[made]
+        for function in (made, plain):
+            with pytest.raises(AttributeError, match="No (VJP|JVP) defined for custom_(vjp|jvp) function square"):
+                layer = holding(lambda _, x, function=function: function(square)(x))
+                jax.grad(lambda x, layer=layer: layer(x).sum().astype("float32"))(jnp.ones((2, 2)))
+
+
+def square(x):
+    return x * x
 
 
 class TestAssigning:

@@ -8,6 +8,7 @@ from supremum.nn.bidirectional import Bidirectional
 from supremum.nn.collecting import collected_losses
 from supremum.nn.conv import Conv
 from supremum.nn.conv_transpose import ConvTranspose
+from supremum.nn.custom_derivatives import custom_jvp, custom_vjp
 from supremum.nn.dense import Dense
 from supremum.nn.dense_general import DenseGeneral
 from supremum.nn.dropout import Dropout
@@ -94,6 +95,8 @@ __all__ = [
     "UninitializedError",
     "Variable",
     "collected_losses",
+    "custom_jvp",
+    "custom_vjp",
     "functional",
     "functional_call",
     "initialize",

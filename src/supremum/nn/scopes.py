@@ -7,9 +7,10 @@ JAX's cache key: a function jitted inside one layer is traced again inside anoth
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -17,7 +18,6 @@ import jax
 from supremum.blocks import BlockValue
 from supremum.errors import ArgumentError
 from supremum.formats import DType
-from supremum.nn.late_rules import keep_scope_in_rules
 
 if TYPE_CHECKING:
     from supremum.nn.layer import Layer
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _SUSPENDED = "infer"
 # A dtype, "infer" inside a layer that has none of its own, or None outside of every layer.
 _autocast: Any = jax.make_user_context(default_value=None)
-keep_scope_in_rules(_autocast)
 _running: ContextVar[tuple[Running, ...]] = ContextVar("running", default=())
 _calls = itertools.count(1)
 
@@ -62,8 +61,7 @@ class Running:
 def call_scope(running: Running, dtype: DType | None) -> Generator[None]:
     """The time in which a layer's `call` runs.
 
-    Operations in it carry the layer's name as a `jax.named_scope`, which profilers show. Rules of `jax.custom_vjp` and
-    `jax.custom_jvp` that JAX runs when `call` has returned long since are in it too.
+    Operations in it carry the layer's name as a `jax.named_scope`, which profilers show.
 
     Args:
         running: the layer.
@@ -83,6 +81,12 @@ def as_stored() -> Generator[None]:
     """Read autocast variables as they are stored, whatever surrounds the block."""
     with _autocast(_SUSPENDED):
         yield
+
+
+def autocast_scope() -> Callable[[], AbstractContextManager[Any]] | None:
+    """The dtype that autocast variables are read in here, to be put in force again later; None outside of layers."""
+    mark = _autocast.value
+    return None if mark is None else partial(_autocast, mark)
 
 
 def current_autocast_dtype() -> DType | None:

@@ -21,8 +21,8 @@ _INSTALLED = ("site-packages", "dist-packages")
 _TYPED_IN = ("<stdin>", "<string>", "<ipython-input", "<doctest")
 _HERE = str(Path(__file__).parent)
 _OURS = str(Path(__file__).parents[1])
-# It stands in calls of JAX's own classes, everybody's, once `supremum.nn` is imported.
-_HOOK = str(Path(__file__).parents[1] / "nn" / "late_rules.py")
+# It stands between a layer and the functions of `nn.custom_vjp` and `nn.custom_jvp`, as JAX's own files do.
+_BETWEEN = str(Path(__file__).parents[1] / "nn" / "custom_derivatives.py")
 _JAX = str(Path(jax.__file__).parent)
 _PYTHON = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
 _SITES = tuple({*site.getsitepackages(), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
@@ -41,7 +41,7 @@ def owner_of(file: str) -> str:
     >>> owner_of("/home/me/train.py"), owner_of("/usr/lib/python3.11/site-packages/flax/linen/linear.py")
     ('', 'flax')
     """
-    if _under(file, _JAX) or _under(file, _HERE) or file == _HOOK:
+    if _under(file, _JAX) or _under(file, _HERE) or file == _BETWEEN:
         return BETWEEN
     if _under(file, _OURS):
         return OURS

@@ -1,0 +1,153 @@
+"""`nn.custom_vjp` and `nn.custom_jvp`: derivatives of one's own, whose rules run in the scope of the layer's call.
+
+JAX runs the rules of a function with derivatives of its own when it differentiates, long after the layer's `call` has
+returned: `jax.grad(jax.jit(model))` runs even the forward rule then. Nothing that JAX keeps tells a rule which call it
+belongs to, so the rules of a plain `jax.custom_vjp` or `jax.custom_jvp` read autocast variables as they are stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import update_wrapper, wraps
+from typing import Any
+
+import jax
+
+from supremum.nn.scopes import autocast_scope
+
+Function = Callable[..., Any]
+
+
+class _Differentiable:
+    """A function of JAX with derivatives of its own, made again for every scope that it is called in.
+
+    Args:
+        kind: JAX's class.
+        fun: the function.
+        options: what JAX's class takes besides.
+    """
+
+    def __init__(self, kind: Callable[..., Any], fun: Function, options: dict[str, Any]) -> None:
+        self._kind = kind
+        self._fun = fun
+        self._options = options
+        self._plain = kind(fun, **options)
+        self._define: Callable[[Any, Callable[[Function], Function]], None] | None = None
+        update_wrapper(self, fun)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function of arguments; its derivatives are found in the scope of this call."""
+        scope = autocast_scope()
+        if scope is None:
+            return self._plain(*args, **kwargs)
+        made = self._kind(_within(scope)(self._fun), **self._options)
+        if self._define is not None:
+            self._define(made, _within(scope))
+        return made(*args, **kwargs)
+
+    def _defined_by(self, define: Callable[[Any, Callable[[Function], Function]], None]) -> None:
+        define(self._plain, lambda rule: rule)
+        self._define = define
+
+
+class custom_vjp(_Differentiable):  # noqa: N801, its name in JAX
+    """`jax.custom_vjp` whose rules read the variables of a layer as the layer's `call` does.
+
+    Called in the `call` of a layer, its rules read autocast variables in the dtype that the layer computes in, whenever
+    JAX runs them. Called elsewhere, it is `jax.custom_vjp`.
+
+    Args:
+        fun: the function.
+        nondiff_argnums: as for `jax.custom_vjp`.
+        nondiff_argnames: as for `jax.custom_vjp`.
+
+    >>> import jax, jax.numpy as jnp
+    >>> @custom_vjp
+    ... def with_clipped_gradient(x):
+    ...     return x
+    >>> with_clipped_gradient.defvjp(lambda x: (x, None), lambda _, g: (jnp.clip(g, -1, 1),))
+    >>> float(jax.grad(lambda x: 5 * with_clipped_gradient(x))(2.0))
+    1.0
+    """
+
+    def __init__(
+        self, fun: Function, nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
+    ) -> None:
+        options = {"nondiff_argnums": nondiff_argnums, "nondiff_argnames": nondiff_argnames}
+        super().__init__(jax.custom_vjp, fun, options)
+
+    def defvjp(
+        self, fwd: Function, bwd: Function, symbolic_zeros: bool = False, optimize_remat: bool = False
+    ) -> None:
+        """Define the rules.
+
+        Args:
+            fwd: the forward rule, which returns the output and what the backward rule needs.
+            bwd: the backward rule, which returns a cotangent for each argument.
+            symbolic_zeros: as for `jax.custom_vjp`.
+            optimize_remat: as for `jax.custom_vjp`.
+        """
+        options = {"symbolic_zeros": symbolic_zeros, "optimize_remat": optimize_remat}
+        self._defined_by(lambda made, within: made.defvjp(within(fwd), within(bwd), **options))
+
+
+class custom_jvp(_Differentiable):  # noqa: N801, its name in JAX
+    """`jax.custom_jvp` whose rule reads the variables of a layer as the layer's `call` does.
+
+    Called in the `call` of a layer, its rule reads autocast variables in the dtype that the layer computes in, whenever
+    JAX runs it. Called elsewhere, it is `jax.custom_jvp`.
+
+    Args:
+        fun: the function.
+        nondiff_argnums: as for `jax.custom_jvp`.
+        nondiff_argnames: as for `jax.custom_jvp`.
+
+    >>> import jax, jax.numpy as jnp
+    >>> @custom_jvp
+    ... def square_root(x):
+    ...     return jnp.sqrt(x)
+    >>> square_root.defjvps(lambda t, root, x: jnp.where(x == 0, 0, t / (2 * root)))
+    >>> float(jax.grad(square_root)(0.0))
+    0.0
+    """
+
+    def __init__(
+        self, fun: Function, nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
+    ) -> None:
+        options = {"nondiff_argnums": nondiff_argnums, "nondiff_argnames": nondiff_argnames}
+        super().__init__(jax.custom_jvp, fun, options)
+
+    def defjvp(self, jvp: Function, symbolic_zeros: bool = False) -> Function:
+        """Define the rule.
+
+        Args:
+            jvp: a function of the arguments and their tangents, which returns the output and its tangent.
+            symbolic_zeros: as for `jax.custom_jvp`.
+
+        Returns:
+            The rule, so that this may be a decorator.
+        """
+        self._defined_by(lambda made, within: made.defjvp(within(jvp), symbolic_zeros=symbolic_zeros))
+        return jvp
+
+    def defjvps(self, *jvps: Function | None) -> None:
+        """Define a rule for each argument by itself.
+
+        Args:
+            jvps: for each argument a function of its tangent, the output and all arguments; None for one that has no
+                influence.
+        """
+        self._defined_by(lambda made, within: made.defjvps(*(each and within(each) for each in jvps)))
+
+
+def _within(scope: Callable[[], AbstractContextManager[Any]]) -> Callable[[Function], Function]:
+    def kept(function: Function) -> Function:
+        @wraps(function)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            with scope():
+                return function(*args, **kwargs)
+
+        return called
+
+    return kept
