@@ -23,7 +23,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 # that depends on it brings another build.
 TORCH := torch==2.13.0
 # All tests in several runs, so that no test process grows beyond 1.5 GB: what Python keeps is given back between them.
-JAX_TESTS := tests/mixed_precision tests/nn tests/optimizers tests/tracing tests/training src docs README.md
+JAX_TESTS := tests/jaxprs tests/mixed_precision tests/nn tests/optimizers tests/tracing tests/training src docs README.md
 ARRAY_TESTS := tests/arrays tests/conformance
 OTHER_TESTS := $(filter-out $(JAX_TESTS) tests/__pycache__,$(wildcard tests/*))
 # Of the other tests those that JAX's version touches most; a weekly workflow runs them all with the newest JAX.

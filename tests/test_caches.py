@@ -17,12 +17,12 @@ import pytest
 import supremum
 from slowly import slow
 from supremum import mixed_precision
-from supremum.arrays import backends, trials
-from supremum.bounded import Bounded
+from supremum.arrays import backends, fix_trials
+from supremum.bounded_cache import Bounded
 from supremum.formats import as_format
-from supremum.mixed_precision.autocasting import left_products
+from supremum.jaxprs import positions
+from supremum.mixed_precision.autocasting import skipped_products
 from supremum.rules.registry import memory_of
-from supremum.tracing import positions
 
 # Functions that remember all they were asked, because there are few things to ask them.
 FINITE = {
@@ -44,9 +44,9 @@ FINITE = {
 FILLED = {
     "supremum.arrays.backends.base._KEYS": "formats, libraries and their devices",
     "supremum.mixed_precision.hardware._warned": "formats",
-    "supremum.nn.provenance._origins": "arrays that are alive",
+    "supremum.nn.logits_registry._origins": "arrays that are alive",
     "supremum.rules.jax_flags._configs": "JAX's configuration",
-    "supremum.tracing.stateful._adapters": "libraries whose objects change in place",
+    "supremum.jaxprs.mutable_arguments._adapters": "libraries whose objects change in place",
 }
 
 
@@ -153,8 +153,8 @@ def test_functions_that_were_cast_are_freed(count):
 
 
 def test_bounds_are_what_modules_say():
-    assert isinstance(trials._KNOWN, Bounded)
-    assert isinstance(left_products._said, Bounded)
+    assert isinstance(fix_trials._KNOWN, Bounded)
+    assert isinstance(skipped_products._said, Bounded)
     for name in range(5000):
         with pytest.raises(supremum.UnknownDtypeError):
             as_format(f"float{name}x")

@@ -23,7 +23,7 @@ from supremum.jax_compat import (
     without_constants,
 )
 from supremum.mixed_precision import OPERATIONS
-from supremum.mixed_precision.autocasting.judge import AutocastJudge, Context
+from supremum.mixed_precision.autocasting.equation_rules import AutocastRule, Context
 from supremum.mixed_precision.autocasting.settings import as_settings
 from supremum.tracing import ENTERED, Rewriter, casts_of, loop_operands, walk
 
@@ -177,7 +177,7 @@ def lacking(closed, name, removed):
 
 def rewritten(closed):
     settings = as_settings("mixed_bfloat16", {"with_vjp": "inside"}, True)
-    rewriter = Rewriter(AutocastJudge(settings, OPERATIONS.values()))
+    rewriter = Rewriter(AutocastRule(settings, OPERATIONS.values()))
     return rewriter.rewrite(closed, [rewriter.judge.value(var.aval) for var in open_jaxpr(closed).invars], Context())
 
 

@@ -12,11 +12,12 @@ from typer.testing import CliRunner
 
 import supremum
 from browser import open_browser
-from supremum import RuleSet, drawings, explain, nn
+from supremum import RuleSet, explain, nn
+from supremum.analysis import diagrams
+from supremum.analysis.comparison import compare, compare_groupings
+from supremum.analysis.tables import rule_table
 from supremum.cli.app import app
-from supremum.comparisons import compare, compare_groupings
 from supremum.render import side_by_side, table, table_svg
-from supremum.tables import rule_table
 from supremum.tracing import casts
 
 NAME = "<img src=x onerror=bad()>'\"`|*_&lt;[a](b)"
@@ -70,7 +71,7 @@ def documents(tmp_path_factory):
         "table_svg.to_svg": table_svg.to_svg(decided, [NAME]),
         "side_by_side.to_html": side_by_side.to_html(pair),
         "side_by_side.to_svg": side_by_side.to_svg(pair),
-        "drawings.lattice_svg": drawings.lattice_svg(rules, types=types),
+        "drawings.lattice_svg": diagrams.lattice_svg(rules, types=types),
     }
 
 
@@ -131,7 +132,7 @@ def test_names_keep_the_columns_of_markdown(documents):
 
 def test_names_stay_within_the_text_of_dot():
     rules = RuleSet.from_lattice(NAME + "\\", EDGES)
-    drawn = drawings.lattice_dot(rules)
+    drawn = diagrams.lattice_dot(rules)
     for line in drawn.splitlines():
         assert line.replace('\\"', "").count('"') % 2 == 0
 

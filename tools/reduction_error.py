@@ -36,8 +36,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from supremum.atomic_files import whole_file
 from supremum.demo.digits import load_digits
-from supremum.files import whole_file
 from supremum.formats import as_format
 from supremum.mixed_precision import DynamicLossScale, autocast
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from supremum.comparisons import Comparison, compare
+from supremum.analysis.comparison import Comparison, compare
+from supremum.analysis.tables import STANDARD_TYPES
 from supremum.decisions import Conversion, Decision, Fix
 from supremum.formats import as_format
 from supremum.operands import WEAK_NAMES, as_operand
 from supremum.operations import Result, as_operation
 from supremum.rules import get_rules
-from supremum.tables import STANDARD_TYPES
 
 Pair = tuple[str, str]
 _RANK = {name: place for place, name in enumerate(STANDARD_TYPES)}

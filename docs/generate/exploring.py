@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from generate.markup import raw_html
-from supremum.comparisons import compare
+from supremum.analysis.comparison import compare
 from supremum.explorer import explorer_page
 from supremum.render import side_by_side
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from supremum.analysis.tables import RuleTable, short_name
 from supremum.formats import as_format
 from supremum.operands import WEAK_NAMES
 from supremum.render.table import PALETTE, Cell
-from supremum.tables import RuleTable, short_name
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

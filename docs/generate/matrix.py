@@ -6,7 +6,7 @@ from functools import cache
 from html import escape
 
 from generate.markup import markdown_table, raw_html
-from supremum.distances import distances
+from supremum.analysis.distance import distances
 from supremum.rules.registry import HOMES
 
 _distances = cache(distances)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from generate.changes import answer_of
+from supremum.analysis.tables import STANDARD_TYPES
 from supremum.operands import as_operand
 from supremum.operations import OPERATIONS, TABLED, Operation
 from supremum.rules import get_rules
-from supremum.tables import STANDARD_TYPES
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from generate.markup import raw_html
-from supremum.drawings import lattice_svg
+from supremum.analysis.diagrams import lattice_svg
+from supremum.analysis.inferred_lattice import NoLattice, in_words, order_of
 from supremum.lattice import Lattice
-from supremum.orders import NoLattice, in_words, order_of
 from supremum.rules.registry import HOMES
 
 _WHEN = "@media (prefers-color-scheme: dark)"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from generate.markup import markdown_table
+from supremum.analysis.tables import STANDARD_TYPES
 from supremum.decisions import Decision
 from supremum.operands import WEAK_NAMES, as_operand
 from supremum.operations import REDUCTIONS
 from supremum.rules import get_rules
-from supremum.tables import STANDARD_TYPES
 
 
 def reductions_section(rules: str) -> list[str]:

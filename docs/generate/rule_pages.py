@@ -9,10 +9,10 @@ from generate.pictures import lattice_figure
 from generate.reduction_table import reductions_section
 from generate.surprise import Surprise, answered, written_call
 from generate.surprises import SURPRISES
+from supremum.analysis.tables import rule_table
 from supremum.operations import OPERATIONS, Result
 from supremum.rules import get_rules
 from supremum.rules.registry import HOMES
-from supremum.tables import rule_table
 
 
 def rule_pages() -> dict[str, str]:

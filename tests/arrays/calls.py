@@ -10,7 +10,7 @@ import numpy as np
 from supremum import PromotionError
 from supremum.arrays import RuntimeDtypeError, ops
 from supremum.arrays.array import wrap
-from supremum.arrays.losses import LOSSES
+from supremum.arrays.functions.losses import LOSSES
 from supremum.arrays.operators import APPLIED
 from supremum.formats import FORMATS, as_format
 from supremum.operands import as_operand

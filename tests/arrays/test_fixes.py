@@ -22,8 +22,8 @@ from supremum.arrays.operators import APPLIED
 from supremum.decisions import Conversion
 from supremum.formats import FORMATS, as_format
 from supremum.operands import as_operand
-from supremum.rules import unwrapped
-from supremum.rules.unwrapped import is_typed
+from supremum.rules import typed_casts
+from supremum.rules.typed_casts import is_typed
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning"),
@@ -191,7 +191,7 @@ def test_casts_that_xla_does_not_make_are_tried_without_ending_the_process():
         return x
 
     for call in (jax.jit(tried), tried):
-        unwrapped._tried.cache_clear()
+        typed_casts._tried.cache_clear()
         call(jnp.ones(4))
 
 

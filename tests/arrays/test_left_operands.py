@@ -16,7 +16,7 @@ from conformance.assignment_judge import IN_PLACE
 from supremum import OperandError, PromotionError, explain, get_rules, use_rules
 from supremum.arrays import Array, InPlaceError, RuntimeDtypeError, asarray, ops
 from supremum.arrays.array import wrap
-from supremum.arrays.losses import LOSSES
+from supremum.arrays.functions.losses import LOSSES
 from supremum.errors import ArgumentError
 from supremum.operands import as_operand
 

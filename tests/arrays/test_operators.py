@@ -23,7 +23,7 @@ from arrays.departures import NUMPY_LACKS
 from slowly import mostly_slow
 from supremum import explain, get_rules, use_rules
 from supremum.arrays.array import wrap
-from supremum.arrays.losses import LOSSES
+from supremum.arrays.functions.losses import LOSSES
 from supremum.arrays.operators import APPLIED
 from supremum.operands import Operand
 from supremum.rules.lattice_rules import LatticeRuleSet

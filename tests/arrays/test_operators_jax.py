@@ -15,7 +15,7 @@ from arrays.departures import JAX_LACKS
 from supremum import PromotionError, get_rules, use_rules
 from supremum.arrays import RuntimeDtypeError
 from supremum.arrays.array import wrap
-from supremum.arrays.losses import LOSSES
+from supremum.arrays.functions.losses import LOSSES
 from supremum.arrays.operators import APPLIED
 from supremum.formats import as_format
 

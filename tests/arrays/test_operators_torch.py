@@ -25,7 +25,7 @@ from slowly import mostly_slow
 from supremum import OperandError, PromotionError, explain, get_rules, use_rules
 from supremum.arrays import Array, DeviceError, InPlaceError, LibraryError, RuntimeDtypeError, asarray, ops
 from supremum.arrays.array import wrap
-from supremum.arrays.losses import LOSSES
+from supremum.arrays.functions.losses import LOSSES
 from supremum.errors import ArgumentError
 
 torch = judge.torch

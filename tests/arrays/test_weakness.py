@@ -14,7 +14,7 @@ from conformance.departures import departures_of_version
 from supremum import PromotionError, get_rules, use_rules
 from supremum.arrays import RuntimeDtypeError, asarray, ops
 from supremum.arrays.array import wrap
-from supremum.arrays.losses import LOSSES
+from supremum.arrays.functions.losses import LOSSES
 
 # PyTorch is asked where it is installed.
 LIBRARIES = [name for name in ("numpy", "torch", "jax") if name == "numpy" or importlib.util.find_spec(name)]

@@ -14,9 +14,9 @@ import numpy as np
 
 import supremum
 from supremum import Array, Variable, ops
-from supremum.arrays.losses import LOSSES
+from supremum.arrays.array_api_names import FFT, FUNCTIONS, LINALG
+from supremum.arrays.functions.losses import LOSSES
 from supremum.arrays.operators import APPLIED
-from supremum.arrays.standard import FFT, FUNCTIONS, LINALG
 
 NUMBERS = (True, 3, 2.5, 1e300, 1j)
 VALUES = {

@@ -5,9 +5,9 @@ import pytest
 from typer.testing import CliRunner
 
 from pages import read
+from supremum.analysis.comparison import compare
+from supremum.analysis.distance import distances
 from supremum.cli.app import app
-from supremum.comparisons import compare
-from supremum.distances import distances
 from supremum.rules.registry import HOMES
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -4,8 +4,8 @@ import xml.etree.ElementTree as ET
 import pytest
 from typer.testing import CliRunner
 
+from supremum.analysis.diagrams import lattice_dot, lattice_png, lattice_svg
 from supremum.cli.app import app
-from supremum.drawings import lattice_dot, lattice_png, lattice_svg
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from supremum import PromotionError, explain, get_rules
+from supremum.analysis.tables import STANDARD_TYPES
 from supremum.formats import FORMATS, as_format
 from supremum.lattice import counterexamples
 from supremum.operands import WEAK_NAMES, Operand, as_operand
 from supremum.operations import as_operation
 from supremum.rules import rule_names
 from supremum.rules.registry import FOLLOWING, HOMES
-from supremum.tables import STANDARD_TYPES
 
 FORMAT_NAMES = [row.name for row in FORMATS]
 NUMBERS = {"True": True, "1": 1, "1.0": 1.0, "1j": 1j}

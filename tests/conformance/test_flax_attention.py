@@ -11,9 +11,9 @@ from flax import linen
 from conformance.flax_judge import CELLS, Cell, differences, random_like
 from supremum import nn
 from supremum.errors import OperandError
-from supremum.nn.attention import MultiHeadAttention
 from supremum.nn.functional.attention import dot_product_attention
 from supremum.nn.functional.masks import make_causal_mask
+from supremum.nn.layers.attention import MultiHeadAttention
 
 INPUTS = {"query": (1, 2, 2, 2)}
 PARAMS = {"key": (1, 3, 2, 2), "value": (1, 3, 2, 3), "bias": (2, 1, 3)}

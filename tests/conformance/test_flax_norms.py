@@ -9,10 +9,10 @@ import pytest
 from conformance.flax_judge import CELLS, Cell, differences, random_like
 from supremum import nn
 from supremum.formats import as_format
-from supremum.nn.batch_norm import BatchNorm
 from supremum.nn.functional import at_least_float32, common_dtype, moments
-from supremum.nn.functional import normalisation as ours
-from supremum.nn.normalisation import GroupNorm, InstanceNorm, LayerNorm, RMSNorm
+from supremum.nn.functional import normalization as ours
+from supremum.nn.layers.batch_norm import BatchNorm
+from supremum.nn.layers.normalization import GroupNorm, InstanceNorm, LayerNorm, RMSNorm
 
 EPSILON = 1e-3
 SHAPE = (2, 3, 4)

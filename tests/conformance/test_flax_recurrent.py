@@ -9,10 +9,10 @@ import pytest
 from conformance.flax_judge import CELLS, Cell, differences, random_like
 from supremum import nn
 from supremum.formats import as_format
-from supremum.nn.bidirectional import Bidirectional
 from supremum.nn.functional.recurrent import gru_step, lstm_step, simple_rnn_step
-from supremum.nn.recurrent import GRUCell, LSTMCell, SimpleRNNCell
-from supremum.nn.rnn import RNN
+from supremum.nn.layers.bidirectional import Bidirectional
+from supremum.nn.layers.recurrent_cells import GRUCell, LSTMCell, SimpleRNNCell
+from supremum.nn.layers.rnn import RNN
 
 N, UNITS = 2, 2
 BATCH = 3

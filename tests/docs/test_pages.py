@@ -30,14 +30,14 @@ from generate.site import site_files, write_site
 from generate.surprise import answered
 from generate.surprises import SURPRISES
 from supremum import rules
-from supremum.comparisons import compare
+from supremum.analysis.comparison import compare
+from supremum.analysis.inferred_lattice import NoLattice, in_words, order_of
+from supremum.analysis.tables import STANDARD_TYPES, rule_table
 from supremum.formats import as_format
 from supremum.operands import WEAK_NAMES
 from supremum.operations import TABLED
-from supremum.orders import NoLattice, in_words, order_of
 from supremum.render.table import PALETTE
 from supremum.rules.registry import HOMES
-from supremum.tables import STANDARD_TYPES, rule_table
 from test_public_names import FLOORS
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ import pytest
 from supremum import explain, result_type
 from supremum.decisions import PromotionError
 from supremum.errors import SupremumError
-from supremum.explorer.numbers import number_classes
+from supremum.explorer.number_classes import number_classes
 from supremum.formats import format_names
 from supremum.operands import WEAK_NAMES, parse_operand
 from supremum.rules.registry import HOMES

@@ -5,10 +5,10 @@ import re
 import pytest
 
 from supremum import explain
-from supremum.comparisons import compare
+from supremum.analysis.comparison import compare
+from supremum.analysis.tables import ALL_TYPES, STANDARD_TYPES, rule_table, short_name
 from supremum.operands import parse_operand
 from supremum.rules.registry import HOMES
-from supremum.tables import ALL_TYPES, STANDARD_TYPES, rule_table, short_name
 
 pytestmark = pytest.mark.slow
 

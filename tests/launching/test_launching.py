@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from supremum.cli.app import app
 from supremum.errors import ArgumentError
-from supremum.launching import Place, guard, launch, launcher
-from supremum.launching.guard import Guard
-from supremum.launching.report import cause
+from supremum.launching import Place, launch, launcher, orphan_guard
+from supremum.launching.exit_report import cause
+from supremum.launching.orphan_guard import Guard
 
 LAUNCH = [sys.executable, "-m", "supremum", "launch"]
 HARD_TIMEOUT = 60
@@ -70,7 +70,7 @@ def processes_of(text):
 def guards_of(pid):
     """The ids of a process' children that guard a run."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return sorted(set(children) & set(processes_of(guard.__file__)))
+    return sorted(set(children) & set(processes_of(orphan_guard.__file__)))
 
 
 def wait_until(condition, seconds=20):

@@ -12,7 +12,7 @@ from supremum.errors import ArgumentError, UnknownDtypeError
 from supremum.formats import as_format
 from supremum.mixed_precision import DynamicLossScale, Policy, all_reduce_gradients
 from supremum.mixed_precision.all_reduce import replica_mean, replica_sum
-from supremum.mixed_precision.policy_roles import policy_names
+from supremum.mixed_precision.policy.roles import policy_names
 from supremum.mixed_precision.replicas import bound_axes, varying
 
 STATE = DynamicLossScale(2.0**15).init()

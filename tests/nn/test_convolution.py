@@ -8,9 +8,9 @@ import pytest
 from supremum import nn
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.formats import as_format
-from supremum.nn.conv import Conv
-from supremum.nn.conv_transpose import ConvTranspose
 from supremum.nn.functional.convolution import conv, conv_transpose
+from supremum.nn.layers.conv import Conv
+from supremum.nn.layers.conv_transpose import ConvTranspose
 
 SIXTEEN = ["float16", "bfloat16"]
 

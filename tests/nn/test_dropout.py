@@ -6,8 +6,8 @@ import pytest
 from supremum import nn
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
-from supremum.nn.dropout import Dropout
 from supremum.nn.functional.dropout import dropout
+from supremum.nn.layers.dropout import Dropout
 
 KEY = jax.random.key(0)
 

@@ -6,8 +6,8 @@ import pytest
 from supremum import nn
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
-from supremum.nn.embedding import Embedding
 from supremum.nn.functional.embedding import attend, embedding
+from supremum.nn.layers.embedding import Embedding
 
 INTEGERS = ["int4", "uint4", "int8", "uint8", "int16", "uint16", "int32", "uint32"]
 

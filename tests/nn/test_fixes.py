@@ -8,12 +8,11 @@ import numpy as np
 import optax
 import pytest
 
-from supremum import mixed_precision, optimizers
+from supremum import mixed_precision, optimizers, training
 from supremum.errors import SupremumError
 from supremum.mixed_precision import loss_scaled
 from supremum.nn import functional
 from supremum.nn.functional import masks
-from supremum.training import losses
 
 pytestmark = pytest.mark.filterwarnings("error")
 C, N, X = jnp.ones((2, 4), "complex64"), jnp.ones((2, 4), "int32"), jnp.ones((2, 4))
@@ -34,8 +33,8 @@ CELLS = {
     "loss that is a Python number": ("loss", 3, lambda loss: _scaled(loss)),
     "loss of an optimizer": ("loss", jnp.ones((), "complex64"), lambda loss: _optimizer().get_scaled_loss(loss)),
     "integers of an optimizer": ("loss", jnp.ones((), "int32"), lambda loss: _optimizer().get_scaled_loss(loss)),
-    "labels": ("y_true", jnp.ones(2), lambda y_true: losses.SparseCategoricalCrossentropy()(y_true, X)),
-    "complex predictions": ("y_pred", C, lambda y_pred: losses.MeanSquaredError()(X, y_pred)),
+    "labels": ("y_true", jnp.ones(2), lambda y_true: training.SparseCategoricalCrossentropy()(y_true, X)),
+    "complex predictions": ("y_pred", C, lambda y_pred: training.MeanSquaredError()(X, y_pred)),
 }
 
 

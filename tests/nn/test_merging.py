@@ -7,7 +7,7 @@ from supremum import nn
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
 from supremum.nn.functional import merging as forms
-from supremum.nn.merging import Add, Average, Concatenate, Maximum, Multiply, Subtract
+from supremum.nn.layers.merging import Add, Average, Concatenate, Maximum, Multiply, Subtract
 
 
 def data(*shape, dtype="float32", seed=0):

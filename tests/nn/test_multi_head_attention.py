@@ -9,8 +9,8 @@ from nn.attention_reference import exact, normal, same_numbers_whatever_ran_befo
 from supremum import nn
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
-from supremum.nn.attention import MultiHeadAttention
 from supremum.nn.functional.masks import additive_mask, make_causal_mask
+from supremum.nn.layers.attention import MultiHeadAttention
 
 either_mode = pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
 

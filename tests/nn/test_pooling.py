@@ -9,7 +9,7 @@ from supremum import nn
 from supremum.errors import ArgumentError, OperandError, UnknownNameError
 from supremum.formats import as_format
 from supremum.nn.functional.pooling import avg_pool, global_average_pool, global_max_pool, max_pool, min_pool
-from supremum.nn.pooling import AvgPool, GlobalAveragePool, GlobalMaxPool, MaxPool, MinPool
+from supremum.nn.layers.pooling import AvgPool, GlobalAveragePool, GlobalMaxPool, MaxPool, MinPool
 
 FLOATS = ["float16", "bfloat16", "float32", "float8_e4m3fn", "float8_e5m2"]
 INTEGERS = ["int4", "uint4", "int8", "uint8", "int16", "uint32", "bool"]

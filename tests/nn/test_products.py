@@ -7,10 +7,10 @@ from jax.experimental import sparse
 from supremum import nn
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
-from supremum.nn.dense import Dense
-from supremum.nn.dense_general import DenseGeneral
-from supremum.nn.einsum import Einsum
 from supremum.nn.functional.products import dense, dense_general, einsum
+from supremum.nn.layers.dense import Dense
+from supremum.nn.layers.dense_general import DenseGeneral
+from supremum.nn.layers.einsum import Einsum
 from supremum.nn.matrix_initializers import of_matrices
 
 SIXTEEN = ["float16", "bfloat16"]

@@ -24,10 +24,10 @@ from nn.recurrent_reference import (
 from supremum import nn
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
-from supremum.nn.batch_norm import BatchNorm
 from supremum.nn.functional.recurrent import gru_step, lstm_step, simple_rnn_step
-from supremum.nn.recurrent import GRUCell, RecurrentCell, SimpleRNNCell, orthogonal, per_gate
-from supremum.nn.rnn import RNN
+from supremum.nn.layers.batch_norm import BatchNorm
+from supremum.nn.layers.recurrent_cells import GRUCell, RecurrentCell, SimpleRNNCell, orthogonal, per_gate
+from supremum.nn.layers.rnn import RNN
 from supremum.nn.scopes import next_random_key
 
 

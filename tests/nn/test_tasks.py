@@ -7,7 +7,7 @@ import pytest
 from supremum import nn
 from supremum.errors import ScopeError
 from supremum.mixed_precision import autocast, use_policy
-from supremum.nn.collecting import current_collector
+from supremum.nn.loss_collection import current_collector
 from supremum.nn.scopes import current_autocast_dtype, running_layers
 from turns import ORDERS, take_turns
 

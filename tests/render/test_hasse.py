@@ -5,10 +5,10 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from supremum.orders import Order, order_of
+from supremum.analysis.inferred_lattice import Order, order_of
 from supremum.render import hasse_dot, hasse_svg
+from supremum.render.graph_layout import in_layers
 from supremum.render.hasse import HEIGHT, Diagram, Node, laid_out
-from supremum.render.layering import in_layers
 from supremum.rules import rule_names
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -3,8 +3,8 @@
 import pytest
 
 from browser import open_browser
-from supremum.comparisons import compare, compare_groupings
-from supremum.distances import distances
+from supremum.analysis.comparison import compare, compare_groupings
+from supremum.analysis.distance import distances
 from supremum.render import side_by_side, table, table_svg
 
 pytestmark = pytest.mark.slow

@@ -3,10 +3,10 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from supremum.analysis.tables import rule_table
 from supremum.render import Cell, Mark, Table
 from supremum.render.table import PALETTE
 from supremum.render.table_svg import table_block, to_svg
-from supremum.tables import rule_table
 
 SVG = "{http://www.w3.org/2000/svg}"
 SMALL = Table(

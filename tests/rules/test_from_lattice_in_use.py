@@ -9,10 +9,10 @@ import pytest
 
 import supremum
 from supremum import Array, PromotionError, get_rules, use_rules
-from supremum.comparisons import compare
+from supremum.analysis.comparison import compare
+from supremum.analysis.tables import rule_table
 from supremum.errors import ArgumentError, UnknownDtypeError
 from supremum.rules import RuleSet
-from supremum.tables import rule_table
 
 CHAIN = {"bool": ["int*"], "int*": ["int8"], "int8": ["int16"], "int16": ["float*"], "float*": ["bfloat16"]}
 BFLOAT = RuleSet.from_lattice("all in bfloat16", CHAIN | {"bfloat16": ["float32"]})

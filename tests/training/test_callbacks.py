@@ -20,10 +20,10 @@ from supremum.training import (
     History,
     ModelCheckpoint,
     SparseCategoricalCrossentropy,
-    progress,
 )
-from supremum.training.logs import BatchLogs
-from supremum.training.progress import told
+from supremum.training.callbacks.batch_logs import BatchLogs
+from supremum.training.callbacks.callbacks import progress
+from supremum.training.callbacks.progress import told
 from training.blobs import blobs, equal, network, values
 
 LOSS = SparseCategoricalCrossentropy(from_logits=True)

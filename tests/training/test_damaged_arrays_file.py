@@ -16,10 +16,10 @@ import pytest
 import safetensors.numpy
 
 from supremum.errors import SupremumError
-from supremum.training import arrays_file
-from supremum.training.arrays_record import VERSION
-from supremum.training.checkpoint_errors import CheckpointError, MissingCheckpointError
-from supremum.training.stored_arrays import load_arrays, save_arrays
+from supremum.training.checkpoints.arrays_record import VERSION
+from supremum.training.checkpoints.errors import CheckpointError, MissingCheckpointError
+from supremum.training.checkpoints.stored_arrays import load_arrays, save_arrays
+from supremum.training.checkpoints.training_state import arrays_file
 from training.bits import assert_same
 
 

@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 from supremum import nn
 from supremum.optimizers import Adam
 from supremum.training import Checkpoint, CheckpointError, Sequential, load_arrays, save_arrays
-from supremum.training.arrays_record import ENTRY, _checksum
+from supremum.training.checkpoints.arrays_record import ENTRY, _checksum
 
 
 def forge(path, change, arrays=None):

@@ -8,7 +8,13 @@ import sys
 
 import pytest
 
-from supremum.training.whole_folders import readable, remove_folder, remove_leftover_folders, whole_folder, whole_names
+from supremum.training.checkpoints.atomic_directories import (
+    readable,
+    remove_folder,
+    remove_leftover_folders,
+    whole_folder,
+    whole_names,
+)
 
 
 @pytest.fixture

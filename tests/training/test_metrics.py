@@ -7,7 +7,8 @@ import pytest
 
 from supremum import training
 from supremum.errors import ArgumentError, OperandError, UnknownNameError
-from supremum.training import as_metric, compensated, metrics
+from supremum.training import as_metric
+from supremum.training.metrics import compensated_sum, lookup
 
 RANDOM = np.random.default_rng(0)
 DTYPES = ["float16", "bfloat16", "float32"]
@@ -47,8 +48,8 @@ CASES = {
     ),
     "accuracy, flat": (training.Accuracy(), BITS[..., 0], SCORES[..., 0], lambda y, x: (x > 0.5) == y),
     "accuracy, classes": (training.Accuracy(), CLASSES, CLASSES % 3, lambda y, x: y == x),
-    "mse": (metrics.MeanSquaredError(), SCORES[::-1], SCORES, lambda y, x: ((y - x) ** 2).mean(-1)),
-    "mae": (metrics.MeanAbsoluteError(), SCORES[::-1], SCORES, lambda y, x: np.abs(y - x).mean(-1)),
+    "mse": (lookup.MeanSquaredError(), SCORES[::-1], SCORES, lambda y, x: ((y - x) ** 2).mean(-1)),
+    "mae": (lookup.MeanAbsoluteError(), SCORES[::-1], SCORES, lambda y, x: np.abs(y - x).mean(-1)),
     "function": (as_metric(lambda y, x: jnp.max(x, -1)), CLASSES, SCORES, lambda y, x: x.max(-1)),
 }
 
@@ -107,19 +108,19 @@ def test_counts_go_on_beyond_the_whole_numbers_of_float32():
 
     @jax.jit
     def more(total):
-        return jax.lax.scan(lambda total, _: (compensated.plus(total, 1.0), None), total, None, length=3000)[0]
+        return jax.lax.scan(lambda total, _: (compensated_sum.plus(total, 1.0), None), total, None, length=3000)[0]
 
-    near = compensated.plus_count(compensated.zero(), 2**24 - 100)
+    near = compensated_sum.plus_count(compensated_sum.zero(), 2**24 - 100)
     total = more(near)
     assert float(total.value) + float(total.error) == 2**24 + 2900
     plain = jax.lax.scan(lambda t, _: (t + 1, None), jnp.float32(2**24 - 100), None, length=3000)[0]
     assert float(plain) == 2**24  # the trap is there
-    small_first = compensated.plus(compensated.plus(compensated.zero(), 1.0), 2.0**25)
+    small_first = compensated_sum.plus(compensated_sum.plus(compensated_sum.zero(), 1.0), 2.0**25)
     assert (float(small_first.value), float(small_first.error)) == (2**25, 1)
     for count in (2**31 - 1, 2**35 + 1):
-        found = compensated.plus_count(compensated.zero(), count)
+        found = compensated_sum.plus_count(compensated_sum.zero(), count)
         assert int(float(found.value)) + int(float(found.error)) == count
-    traced = jax.jit(compensated.plus_count)(compensated.zero(), jnp.int32(2**31 - 1))
+    traced = jax.jit(compensated_sum.plus_count)(compensated_sum.zero(), jnp.int32(2**31 - 1))
     assert int(float(traced.value)) + int(float(traced.error)) == 2**31 - 1
 
 
@@ -129,7 +130,7 @@ def test_a_long_epoch_of_an_accuracy_and_of_a_mean_is_right():
     outputs = jnp.asarray([[1.0, 0.0], [0.0, 1.0]])
     state = metric.init()
     state = state._replace(
-        total=compensated.plus_count(state.total, 2**25), weight=compensated.plus_count(state.weight, 2**25)
+        total=compensated_sum.plus_count(state.total, 2**25), weight=compensated_sum.plus_count(state.weight, 2**25)
     )
 
     @jax.jit
@@ -211,7 +212,7 @@ def test_a_function_that_gives_one_number_counts_for_all_examples():
     assert (named.name, float(named.result())) == ("largest", 1)
 
 
-@pytest.mark.parametrize("metric", [training.Accuracy(), training.BinaryAccuracy(), metrics.MeanSquaredError()])
+@pytest.mark.parametrize("metric", [training.Accuracy(), training.BinaryAccuracy(), lookup.MeanSquaredError()])
 def test_the_classic_bug_of_broadcasting_is_refused(metric):
     with pytest.raises(ArgumentError, match=r"give y_true\[\.\.\., None\]"):
         metric.update_state(np.zeros(3), np.zeros((3, 1)))

@@ -15,7 +15,7 @@ import pytest
 
 from supremum import nn
 from supremum.mixed_precision import PolicyWarning
-from supremum.nn import provenance
+from supremum.nn import logits_registry
 from supremum.training import BinaryCrossentropy, CategoricalCrossentropy, SparseCategoricalCrossentropy
 
 POLICIES = ["float32", "mixed_float16", "mixed_bfloat16"]
@@ -245,19 +245,19 @@ def test_training_steps_see_the_logits_through_functional_call(policy):
 @pytest.mark.slow
 def test_nothing_is_kept_alive():
     gc.collect()
-    before = len(provenance._origins)
+    before = len(logits_registry._origins)
     logits = jnp.asarray([[0.0, 1.0]], "float16")
     p = nn.functional.softmax(logits)
     cast = nn.Activation(lambda x: x, dtype="float32")(p)
     watched = [weakref.ref(each) for each in (logits, p, cast)]
-    assert len(provenance._origins) == before + 2
+    assert len(logits_registry._origins) == before + 2
     del logits, p
     assert float(SparseCategoricalCrossentropy()([1], cast)) > 0
     del cast
     assert [each() for each in watched] == [None] * 3
     jax.jit(lambda x: SparseCategoricalCrossentropy()(LABELS, nn.functional.softmax(x)))(LOGITS)
     gc.collect()
-    assert len(provenance._origins) == before
+    assert len(logits_registry._origins) == before
 
 
 def test_an_identity_that_is_used_again_has_no_origin():
@@ -265,12 +265,12 @@ def test_an_identity_that_is_used_again_has_no_origin():
         """Something weakly referenced in the place of an array."""
 
     first, second = Output(), Output()
-    provenance.record(first, provenance.Origin("softmax", LOGITS, (1,)))
-    entry = provenance._origins[id(first)]
-    provenance._origins[id(second)] = entry
-    assert provenance.origin_of(first) is entry[1]
-    assert provenance.origin_of(second) is None
-    del provenance._origins[id(second)]
+    logits_registry.record(first, logits_registry.Origin("softmax", LOGITS, (1,)))
+    entry = logits_registry._origins[id(first)]
+    logits_registry._origins[id(second)] = entry
+    assert logits_registry.origin_of(first) is entry[1]
+    assert logits_registry.origin_of(second) is None
+    del logits_registry._origins[id(second)]
 
 
 def test_logits_that_were_donated_are_not_read():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from supremum.arrays.array import Array
-from supremum.arrays.counting import Conversion, ConversionCounts, Total, count_conversions
-from supremum.arrays.creation import asarray
+from supremum.arrays.conversion import asarray
+from supremum.arrays.conversion_counts import Conversion, ConversionCounts, Total, count_conversions
 from supremum.arrays.errors import (
     ComputationError,
     DeviceError,
@@ -14,7 +14,7 @@ from supremum.arrays.errors import (
     RuntimeDtypeError,
 )
 from supremum.arrays.namespaces import namespace
-from supremum.arrays.trees import register_when_loaded
+from supremum.arrays.pytrees import register_when_loaded
 from supremum.arrays.variable import Variable
 
 __all__ = [

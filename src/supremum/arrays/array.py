@@ -7,20 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from supremum.arguments import flag
+from supremum.argument_checks import flag
 from supremum.arrays import protocols
-from supremum.arrays.assigning import accepted_value, changed
+from supremum.arrays.assignment import accepted_value, changed
+from supremum.arrays.backend_errors import raise_as_ours
 from supremum.arrays.backends import Backend, Key, Raw, backend_names, backend_of
 from supremum.arrays.dispatch import seen
-from supremum.arrays.failures import raise_as_ours
+from supremum.arrays.fix_trials import Trial
 from supremum.arrays.methods import Methods
 from supremum.arrays.operators import Operators
-from supremum.arrays.trials import Trial
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import DType, as_format
 from supremum.rules.fixes import Runtime
 from supremum.rules.scope import SCOPE
-from supremum.rules.unwrapped import UNWRAPPED
+from supremum.rules.typed_casts import UNWRAPPED
 
 
 class Array(Operators, Methods):

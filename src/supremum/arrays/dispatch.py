@@ -7,11 +7,11 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from supremum.arrays.backend_errors import raise_as_ours
 from supremum.arrays.backends import Backend, Key, Plan, Raw, backend_of
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.errors import LibraryError, RuntimeDtypeError
-from supremum.arrays.failures import raise_as_ours
-from supremum.arrays.trials import Trial, retyped
+from supremum.arrays.fix_trials import Trial, retyped
 from supremum.decisions import Decision, PromotionError, letter
 from supremum.errors import OperandError, shown
 from supremum.operands import TYPE_OF_CATEGORY, Operand, Scalar, as_operand

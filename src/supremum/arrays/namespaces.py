@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from supremum.arguments import chosen
+from supremum.argument_checks import chosen
 from supremum.arrays import ops
+from supremum.arrays.array_api_names import CONSTANTS, FFT, FUNCTIONS, LINALG, VERSION, VERSIONS
+from supremum.arrays.backend_errors import raise_as_ours
 from supremum.arrays.backends import Backend, backend_named
 from supremum.arrays.backends.numpy import NUMPY
-from supremum.arrays.failures import raise_as_ours
-from supremum.arrays.inspecting import INSPECTING
-from supremum.arrays.losses import LOSSES
-from supremum.arrays.making import MAKING, MAKING_FFT
-from supremum.arrays.promoting import PROMOTING, PROMOTING_LINALG
-from supremum.arrays.reductions import REDUCING
-from supremum.arrays.standard import CONSTANTS, FFT, FUNCTIONS, LINALG, VERSION, VERSIONS
-from supremum.arrays.wrapping import arrays_in, at_home, brought_home, generic
+from supremum.arrays.functions.creation import MAKING, MAKING_FFT
+from supremum.arrays.functions.inspection import INSPECTING
+from supremum.arrays.functions.losses import LOSSES
+from supremum.arrays.functions.promoting import PROMOTING, PROMOTING_LINALG
+from supremum.arrays.functions.reductions import REDUCING
+from supremum.arrays.wrapped_functions import arrays_in, at_home, brought_home, generic
 from supremum.errors import near_names, shown
 from supremum.formats import FORMATS
 

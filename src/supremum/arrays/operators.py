@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from supremum.arrays.assigning import assigned, refused_in_place
+from supremum.arrays.assignment import assigned, refused_in_place
+from supremum.arrays.backend_errors import raise_as_ours
 from supremum.arrays.dispatch import NUMBERS, Applied, Prepared, number_key
 from supremum.arrays.errors import RuntimeDtypeError
-from supremum.arrays.failures import raise_as_ours
-from supremum.arrays.trials import retyped
+from supremum.arrays.fix_trials import retyped
 from supremum.operations import ELEMENTWISE
-from supremum.rules.memory import Memory
+from supremum.rules.assignment import Storing
 from supremum.rules.scope import SCOPE, Scope
-from supremum.rules.storing import Storing
+from supremum.rules.shared_cache import Memory
 
 if TYPE_CHECKING:
     from supremum.arrays.array import Array
@@ -99,13 +99,13 @@ def _in_place(name: str) -> Callable[[Any, Any], Array]:
 
 def _matmul(self: Any, other: Any) -> Array:
     """`@`; its function is the namespace's."""
-    from supremum.arrays.products import product  # it imports this module
+    from supremum.arrays.functions.matmul import product  # it imports this module
 
     return product(self, other)
 
 
 def _reflected_matmul(self: Any, other: Any) -> Array:
-    from supremum.arrays.products import product  # it imports this module
+    from supremum.arrays.functions.matmul import product  # it imports this module
 
     return product(other, self)
 

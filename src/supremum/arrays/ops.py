@@ -21,12 +21,12 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from supremum.arguments import chosen, flag, real_number
+from supremum.argument_checks import chosen, flag, real_number
 from supremum.arrays.array import Array
 from supremum.arrays.dispatch import Applied
-from supremum.arrays.losses import LOSSES, REDUCTIONS
-from supremum.arrays.meeting import clip, where
+from supremum.arrays.functions.losses import LOSSES, REDUCTIONS
 from supremum.arrays.operators import APPLIED
+from supremum.arrays.promote_operands import clip, where
 from supremum.errors import OperandError, shown
 from supremum.operations import Operation
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from supremum.arrays.assigning import assigned, refused_in_place, stored
+from supremum.arrays.assignment import assigned, refused_in_place, stored
 from supremum.arrays.operators import APPLIED
 from supremum.errors import UnknownNameError
 from supremum.operations import as_operation
@@ -26,7 +26,7 @@ def array_ufunc(self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **optio
     from supremum.arrays.array import wrap  # it imports this module
 
     if ufunc.signature is not None and method == "__call__":  # of arrays as a whole, such as matmul
-        from supremum.arrays.routing import route  # it imports the namespaces
+        from supremum.arrays.numpy_functions import route  # it imports the namespaces
 
         return route(ufunc, inputs, options)
     outputs = options.pop("out", ())
@@ -69,7 +69,7 @@ def array_function(
     Raises:
         TypeError: where it has not.
     """
-    from supremum.arrays.routing import route  # it imports the namespaces
+    from supremum.arrays.numpy_functions import route  # it imports the namespaces
 
     return route(function, args, dict(kwargs))
 

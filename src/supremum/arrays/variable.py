@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 from supremum.arrays.array import Array, plain_index, wrap
-from supremum.arrays.assigning import accepted_value, check_fits, stored
-from supremum.arrays.creation import asarray
+from supremum.arrays.assignment import accepted_value, check_fits, stored
+from supremum.arrays.conversion import asarray
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.rules import Storing
 

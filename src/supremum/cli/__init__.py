@@ -13,6 +13,6 @@ def main() -> None:
         from supremum.cli.app import app
     except ModuleNotFoundError as missing:
         sys.exit(f"the supremum command needs {missing.name}: pip install 'supremum[cli]'")
-    from supremum.cli.ending import run
+    from supremum.cli.exit_codes import run
 
     sys.exit(run(app))

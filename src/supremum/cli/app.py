@@ -14,7 +14,7 @@ from supremum import __version__
 from supremum.cli.casts import casts
 from supremum.cli.demo import demo
 from supremum.cli.diff import diff
-from supremum.cli.ending import FAILURE, INTERRUPTED, USAGE_ERROR, Interrupts
+from supremum.cli.exit_codes import FAILURE, INTERRUPTED, USAGE_ERROR, Interrupts
 from supremum.cli.explain import explain, rules
 from supremum.cli.explore import explore
 from supremum.cli.lattice import lattice

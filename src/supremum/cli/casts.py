@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from supremum.cli.ending import FAILURE, loading
+from supremum.atomic_files import is_file
+from supremum.cli.exit_codes import FAILURE, loading
 from supremum.cli.output import STANDARD_OUTPUT, Output, checked_format, put_text
 from supremum.errors import ArgumentError, UnknownNameError, shortened, shown
-from supremum.files import is_file
 
 if TYPE_CHECKING:
-    from supremum.tracing.recording import Recorded
+    from supremum.tracing.recorded_casts import Recorded
 
 _FORMATS = ("terminal", "json", "html")
 
@@ -51,8 +51,8 @@ def casts(
 ) -> None:
     """Find every cast in a JAX program, and who caused it: of a function, or of what a script jits and calls."""
     with loading():
-        from supremum.tracing.allowing import Forbidden  # needs JAX: only this command waits for it
-        from supremum.tracing.forbidding import ForbiddenCastError
+        from supremum.tracing.allowed_casts import Forbidden  # needs JAX: only this command waits for it
+        from supremum.tracing.forbid import ForbiddenCastError
 
     checked_format(format, _FORMATS)
     forbidden = Forbidden.of(fail_on or (), allow or ())
@@ -87,8 +87,8 @@ def casts(
 
 def _of_function(target: str, args: str) -> tuple[list[Recorded], BaseException | None]:
     from supremum.tracing import casts as casts_in
-    from supremum.tracing.recording import Recorded
-    from supremum.tracing.specs import parse_arguments
+    from supremum.tracing.argument_specs import parse_arguments
+    from supremum.tracing.recorded_casts import Recorded
 
     module_name, _, path = target.partition(":")
     if not path or not all(name.isidentifier() for name in (*module_name.split("."), *path.split("."))):
@@ -127,7 +127,7 @@ def _tried(run: Callable[[], Any]) -> tuple[Any, BaseException | None]:
 
 
 def _of_script(script: str, arguments: Sequence[str]) -> tuple[list[Recorded], BaseException | None]:
-    from supremum.tracing.recording import record_jitted
+    from supremum.tracing.recorded_casts import record_jitted
 
     path = Path(script)
     if not is_file(path):

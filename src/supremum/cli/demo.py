@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from supremum.cli.ending import loading
+from supremum.atomic_files import check_writable
+from supremum.cli.exit_codes import loading
 from supremum.cli.output import STANDARD_OUTPUT, checked_output, put_text
 from supremum.errors import ArgumentError, UnknownNameError
-from supremum.files import check_writable
 
 if TYPE_CHECKING:
     from supremum.demo import Report, Shares, Underflow

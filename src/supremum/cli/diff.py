@@ -11,12 +11,12 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from supremum.analysis.comparison import Comparison, Groupings, compare, compare_groupings, told
+from supremum.analysis.distance import Distances, distances
 from supremum.cli.distances import draw_distances
 from supremum.cli.output import Output, chosen_format, put_drawn, put_text
 from supremum.cli.table import COLOURS
-from supremum.comparisons import Comparison, Groupings, compare, compare_groupings, told
 from supremum.decisions import Decision
-from supremum.distances import Distances, distances
 from supremum.errors import ArgumentError, shortened
 from supremum.formats import as_format
 from supremum.render import side_by_side, table, table_svg

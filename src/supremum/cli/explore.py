@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from supremum.cli.ending import loading
+from supremum.cli.exit_codes import loading
 from supremum.cli.output import STANDARD_OUTPUT, Output, put_text
 from supremum.operations import as_operation
 

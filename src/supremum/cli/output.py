@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from supremum.atomic_files import as_path, check_writable, whole_file, writing_error
 from supremum.errors import UnknownNameError
-from supremum.files import as_path, check_writable, whole_file, writing_error
 
 STANDARD_OUTPUT = Path("-")
 

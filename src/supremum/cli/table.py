@@ -9,11 +9,11 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from supremum.analysis.comparison import Comparison, compare
+from supremum.analysis.tables import RuleTable, rule_table, short_name
 from supremum.cli.output import Output, checked_format, put_drawn, put_text
-from supremum.comparisons import Comparison, compare
 from supremum.errors import ArgumentError
 from supremum.render import table as drawing
-from supremum.tables import RuleTable, rule_table, short_name
 
 FORMATS = ("terminal", "json", "markdown", "html")
 # ANSI names, which follow the reader's own theme; the legend says which is which.

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from supremum.atomic_files import whole_file, writing_error
 from supremum.demo.classifier import Report
 from supremum.demo.underflow import Underflow
-from supremum.files import whole_file, writing_error
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart; line styles repeat the difference.
 _STYLES = (("#0072B2", "-"), ("#E69F00", "--"), ("#009E73", "-."), ("#CC79A7", ":"))

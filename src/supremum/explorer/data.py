@@ -13,19 +13,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from supremum.comparisons import DIFFERENCES, difference
+from supremum.analysis.comparison import DIFFERENCES, difference
+from supremum.analysis.tables import ALL_TYPES, STANDARD_TYPES, short_name
 from supremum.decisions import Decision, Verdict
 from supremum.errors import UnknownDtypeError, UnknownNameError
 from supremum.explorer.answers import Answers
-from supremum.explorer.asking import TYPES, Asker, Question, distinct
-from supremum.explorer.numbers import NumberClasses, number_classes
+from supremum.explorer.number_classes import NumberClasses, number_classes
+from supremum.explorer.query import TYPES, Asker, Question, distinct
 from supremum.formats import CATEGORIES, FORMATS, Format, Nan, as_format
 from supremum.operands import WEAK_NAMES
 from supremum.operations import OPERATIONS, TABLED
 from supremum.rules import get_rules
 from supremum.rules.registry import FOLLOWS_JAX, HOMES, canonical_name
 from supremum.signals import without_interrupts
-from supremum.tables import ALL_TYPES, STANDARD_TYPES, short_name
 
 QUESTION = "result_type"
 BINARY: tuple[str, ...] = ("promote_types", *TABLED)

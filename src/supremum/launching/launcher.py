@@ -13,14 +13,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from supremum.atomic_files import is_file
 from supremum.errors import ArgumentError, shown
-from supremum.files import is_file
-from supremum.launching import report
-from supremum.launching.child import Child, end_all
-from supremum.launching.guard import Guard
-from supremum.launching.place import HEARTBEATS, MOST_PROCESSES, Place
+from supremum.launching import exit_report
+from supremum.launching.child_process import Child, end_all
+from supremum.launching.exit_report import Ended
+from supremum.launching.orphan_guard import Guard
 from supremum.launching.port import check_port, free_port
-from supremum.launching.report import Ended
+from supremum.launching.process_place import HEARTBEATS, MOST_PROCESSES, Place
 
 __all__ = ["launch"]
 
@@ -124,18 +124,18 @@ class _Run:
             failed = {process_id: code for process_id, code in codes.items() if code}
             if failed:
                 seconds = self._seconds()
-                if None in codes.values() and not any(map(report.is_killed, failed.values())):
+                if None in codes.values() and not any(map(exit_report.is_killed, failed.values())):
                     failed = self._killed_meanwhile() or failed
-                first = report.cause(failed)
+                first = exit_report.cause(failed)
                 return self._after_failure(self._children[first - self._children[0].process_id], failed[first], seconds)
             if self.signals:
                 self._end_all()
-                return report.by_signal(self.signals[0])
+                return exit_report.by_signal(self.signals[0])
             if None not in codes.values():
                 self._pass_on_the_rest()
-                return report.by_success()
+                return exit_report.by_success()
             if self._timeout is not None and self._seconds() > self._timeout:
-                return report.by_timeout(self._timeout, self._end_all())
+                return exit_report.by_timeout(self._timeout, self._end_all())
 
     def _killed_meanwhile(self) -> dict[int, int]:
         """The exit codes of processes that are found killed within a moment after others have failed.
@@ -147,7 +147,9 @@ class _Run:
         while time.monotonic() < until:
             self._pass_on()
             codes = {child.process_id: child.returncode() for child in self._children}
-            if killed := {process_id: code for process_id, code in codes.items() if code and report.is_killed(code)}:
+            if killed := {
+                process_id: code for process_id, code in codes.items() if code and exit_report.is_killed(code)
+            }:
                 return killed
         return {}
 
@@ -155,7 +157,7 @@ class _Run:
         self._pass_on_the_rest(child)
         last_lines = child.last_errors
         hung = self._end_all()
-        return report.by_failure(child.process_id, self._places[0].processes, code, seconds, last_lines, hung)
+        return exit_report.by_failure(child.process_id, self._places[0].processes, code, seconds, last_lines, hung)
 
     def _end_all(self) -> list[int]:
         hung = end_all(self._children, self._give_time)

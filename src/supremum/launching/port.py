@@ -6,7 +6,7 @@ import errno
 import socket
 
 from supremum.errors import ArgumentError, shown
-from supremum.launching.place import Place
+from supremum.launching.process_place import Place
 
 __all__ = ["check_port", "free_port"]
 

@@ -12,19 +12,10 @@ from supremum.mixed_precision.autocasting import (
     autocast,
     register_operation,
 )
-from supremum.mixed_precision.casting import cast_floating
-from supremum.mixed_precision.finite import all_finite
-from supremum.mixed_precision.global_policy import (
-    PolicyWarning,
-    floatx,
-    global_policy,
-    set_floatx,
-    set_global_policy,
-    use_policy,
-)
-from supremum.mixed_precision.gradients import ScaledGradients, scaled_value_and_grad
 from supremum.mixed_precision.hardware import HardwareWarning
-from supremum.mixed_precision.loss_scale import (
+from supremum.mixed_precision.loss_scale.finite import all_finite
+from supremum.mixed_precision.loss_scale.gradients import ScaledGradients, scaled_value_and_grad
+from supremum.mixed_precision.loss_scale.loss_scales import (
     DynamicLossScale,
     FixedLossScale,
     LossScale,
@@ -32,11 +23,25 @@ from supremum.mixed_precision.loss_scale import (
     deserialize_loss_scale,
     serialize_loss_scale,
 )
-from supremum.mixed_precision.loss_scale_state import LossScaleState
-from supremum.mixed_precision.loss_scaled import LossScaledState, find_loss_scale_state, loss_scaled, scale_loss
-from supremum.mixed_precision.policy import Policy, as_policy
-from supremum.mixed_precision.policy_map import PolicyMap, UnmatchedPatternWarning
+from supremum.mixed_precision.loss_scale.optimizer import (
+    LossScaledState,
+    find_loss_scale_state,
+    loss_scaled,
+    scale_loss,
+)
+from supremum.mixed_precision.loss_scale.state import LossScaleState
+from supremum.mixed_precision.policy.global_policy import (
+    PolicyWarning,
+    floatx,
+    global_policy,
+    set_floatx,
+    set_global_policy,
+    use_policy,
+)
+from supremum.mixed_precision.policy.policy import Policy, as_policy
+from supremum.mixed_precision.policy.policy_map import PolicyMap, UnmatchedPatternWarning
 from supremum.mixed_precision.select import select_tree
+from supremum.mixed_precision.tree_casting import cast_floating
 
 __all__ = [
     "OPERATIONS",

@@ -8,14 +8,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from supremum.arguments import flag, whole_number
+from supremum.argument_checks import flag, whole_number
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import DType, as_format
-from supremum.mixed_precision.casting import at_least_float32, is_floating, is_inexact
-from supremum.mixed_precision.loss_scale_state import LossScaleState, as_state
-from supremum.mixed_precision.policy_roles import reducible_formats
+from supremum.mixed_precision.loss_scale.scaling import rescale, unscale
+from supremum.mixed_precision.loss_scale.state import LossScaleState, as_state
+from supremum.mixed_precision.policy.roles import reducible_formats
 from supremum.mixed_precision.replicas import Axes, as_typed, bound_axes, in_order, varying_axes
-from supremum.mixed_precision.scaling import rescale, unscale
+from supremum.mixed_precision.tree_casting import at_least_float32, is_floating, is_inexact
 from supremum.rules.jax import held_dtype
 
 BUCKET_BYTES = 2**25

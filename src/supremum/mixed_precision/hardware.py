@@ -15,9 +15,9 @@ from typing import Any
 
 import jax
 
-from supremum.callers import warn_user
 from supremum.formats import DType, as_format
-from supremum.mixed_precision.global_policy import PolicyWarning
+from supremum.mixed_precision.policy.global_policy import PolicyWarning
+from supremum.user_frame import warn_user
 
 
 class HardwareWarning(PolicyWarning):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 import jax
 
 from supremum.errors import ArgumentError, shown
-from supremum.mixed_precision.casting import is_array
+from supremum.mixed_precision.tree_casting import is_array
 
 
 class Axes(NamedTuple):

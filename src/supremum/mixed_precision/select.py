@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.arguments import pytree
+from supremum.argument_checks import pytree
 from supremum.errors import ArgumentError, OperandError, shortened, shown
-from supremum.mixed_precision.casting import is_array, is_bool_scalar
+from supremum.mixed_precision.tree_casting import is_array, is_bool_scalar
 
 
 def select_tree(pred: Any, on_true: Any, on_false: Any) -> Any:

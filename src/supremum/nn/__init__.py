@@ -1,35 +1,35 @@
 """Layers with dtype policies, on JAX."""
 
 from supremum.nn import functional
-from supremum.nn.activations import ELU, GELU, Activation, LeakyReLU, ReLU, Sigmoid, SiLU, Softmax, Tanh
-from supremum.nn.attention import MultiHeadAttention
-from supremum.nn.batch_norm import BatchNorm
-from supremum.nn.bidirectional import Bidirectional
-from supremum.nn.collecting import collected_losses
-from supremum.nn.conv import Conv
-from supremum.nn.conv_transpose import ConvTranspose
 from supremum.nn.custom_derivatives import custom_jvp, custom_vjp
-from supremum.nn.dense import Dense
-from supremum.nn.dense_general import DenseGeneral
-from supremum.nn.dropout import Dropout
-from supremum.nn.einsum import Einsum
-from supremum.nn.embedding import Embedding
 from supremum.nn.functional import promote_dtype
 from supremum.nn.input_spec import InputSpec
 from supremum.nn.key_value_cache import KeyValueCache
 from supremum.nn.layer import Layer
-from supremum.nn.merging import Add, Average, Concatenate, Maximum, Multiply, Subtract
-from supremum.nn.mixing import MixedDtypeError, MixedDtypeWarning
+from supremum.nn.layers.activations import ELU, GELU, Activation, LeakyReLU, ReLU, Sigmoid, SiLU, Softmax, Tanh
+from supremum.nn.layers.attention import MultiHeadAttention
+from supremum.nn.layers.batch_norm import BatchNorm
+from supremum.nn.layers.bidirectional import Bidirectional
+from supremum.nn.layers.conv import Conv
+from supremum.nn.layers.conv_transpose import ConvTranspose
+from supremum.nn.layers.dense import Dense
+from supremum.nn.layers.dense_general import DenseGeneral
+from supremum.nn.layers.dropout import Dropout
+from supremum.nn.layers.einsum import Einsum
+from supremum.nn.layers.embedding import Embedding
+from supremum.nn.layers.merging import Add, Average, Concatenate, Maximum, Multiply, Subtract
+from supremum.nn.layers.normalization import GroupNorm, InstanceNorm, LayerNorm, RMSNorm
+from supremum.nn.layers.pooling import AvgPool, GlobalAveragePool, GlobalMaxPool, MaxPool, MinPool
+from supremum.nn.layers.recurrent_cells import GRUCell, LSTMCell, RecurrentCell, SimpleRNNCell
+from supremum.nn.layers.reshaping import Flatten, Permute, Reshape
+from supremum.nn.layers.rnn import RNN
+from supremum.nn.loss_collection import collected_losses
 from supremum.nn.model import Model
-from supremum.nn.normalisation import GroupNorm, InstanceNorm, LayerNorm, RMSNorm
-from supremum.nn.pooling import AvgPool, GlobalAveragePool, GlobalMaxPool, MaxPool, MinPool
-from supremum.nn.pure import functional_call, initialize, load_variables, output_spec, split_variables
-from supremum.nn.recurrent import GRUCell, LSTMCell, RecurrentCell, SimpleRNNCell
+from supremum.nn.output_dtype_check import MixedDtypeError, MixedDtypeWarning
 from supremum.nn.regularizers import L1, L1L2, L2, Regularizer
-from supremum.nn.rnn import RNN
 from supremum.nn.scopes import random_key
 from supremum.nn.sequential import Sequential
-from supremum.nn.shapes import Flatten, Permute, Reshape
+from supremum.nn.stateless_call import functional_call, initialize, load_variables, output_spec, split_variables
 from supremum.nn.summary import Summary
 from supremum.nn.symbolic import Input, SymbolicTensor
 from supremum.nn.variables import AutoCastVariable, UninitializedError, Variable

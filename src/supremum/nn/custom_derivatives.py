@@ -77,9 +77,7 @@ class custom_vjp(_Differentiable):  # noqa: N801, its name in JAX
         options = {"nondiff_argnums": nondiff_argnums, "nondiff_argnames": nondiff_argnames}
         super().__init__(jax.custom_vjp, fun, options)
 
-    def defvjp(
-        self, fwd: Function, bwd: Function, symbolic_zeros: bool = False, optimize_remat: bool = False
-    ) -> None:
+    def defvjp(self, fwd: Function, bwd: Function, symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
         """Define the rules.
 
         Args:

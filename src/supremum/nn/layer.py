@@ -12,23 +12,22 @@ from typing import Any, ClassVar, TypedDict
 import jax
 import numpy as np
 
-from supremum.arguments import instance
+from supremum.argument_checks import instance
 from supremum.arrays import Variable as EagerVariable
-from supremum.callers import warn_user
 from supremum.errors import ArgumentError, OperandError, SupremumError, shown
 from supremum.formats import DType, Kind, as_format
 from supremum.mixed_precision import Policy, PolicyMap, PolicyWarning, as_policy, global_policy
 from supremum.mixed_precision.hardware import warn_if_it_gains_nothing
-from supremum.nn.casting import cast_inputs, cast_outputs, floating_dtypes, unmasked
-from supremum.nn.creation import Creation
-from supremum.nn.describing import described
-from supremum.nn.first_call import first_key, has_weights, make_weights, unchanged_on_error
-from supremum.nn.functional.promotion import check_held, is_held
-from supremum.nn.holding import snake_case
+from supremum.nn.array_creation import Creation
+from supremum.nn.functional.dtype_promotion import check_held, is_held
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
+from supremum.nn.input_casting import cast_inputs, cast_outputs, floating_dtypes, unmasked
+from supremum.nn.input_description import described
 from supremum.nn.input_spec import InputSpecs, check_inputs
 from supremum.nn.layer_losses import LayerLosses
-from supremum.nn.mixing import check_output_dtype
+from supremum.nn.lazy_build import first_key, has_weights, make_weights, unchanged_on_error
+from supremum.nn.module_tree import snake_case
+from supremum.nn.output_dtype_check import check_output_dtype
 from supremum.nn.pickling import with_functions, with_names
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
 from supremum.nn.scopes import (
@@ -43,6 +42,7 @@ from supremum.nn.scopes import (
 from supremum.nn.symbolic import call_symbolically, common_spec, is_spec, is_symbolic, spec_of
 from supremum.nn.variables import AutoCastVariable, UninitializedError, Variable, has_value
 from supremum.rules.jax import held_dtype
+from supremum.user_frame import warn_user
 
 
 class LayerOptions(TypedDict, total=False):

@@ -15,10 +15,10 @@ from jax.core import Tracer
 
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
-from supremum.mixed_precision.casting import at_least_float32, is_floating
-from supremum.nn.casting import keeps_dtype
-from supremum.nn.collecting import Collector, current_collector, is_in_loop
-from supremum.nn.holding import Holder
+from supremum.mixed_precision.tree_casting import at_least_float32, is_floating
+from supremum.nn.input_casting import keeps_dtype
+from supremum.nn.loss_collection import Collector, current_collector, is_in_loop
+from supremum.nn.module_tree import Holder
 from supremum.nn.regularizers import RegularizerFunction
 from supremum.nn.scopes import Running, as_stored, current_overlay, is_declaring, running_layers
 

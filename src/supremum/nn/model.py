@@ -8,13 +8,13 @@ from typing import Any, cast
 import jax
 import numpy as np
 
-from supremum.arguments import pytree
+from supremum.argument_checks import pytree
 from supremum.errors import ArgumentError, shown
 from supremum.mixed_precision import PolicyMap, as_policy, global_policy
-from supremum.nn.first_call import first_key, make_weights, unchanged_on_error
-from supremum.nn.holding import Holder
 from supremum.nn.layer import Layer
-from supremum.nn.policy_maps import apply_policy_map
+from supremum.nn.lazy_build import first_key, make_weights, unchanged_on_error
+from supremum.nn.model_policies import apply_policy_map
+from supremum.nn.module_tree import Holder
 from supremum.nn.scopes import is_declaring
 from supremum.nn.symbolic import Node, SymbolicTensor, call_symbolically, spec_of, symbolic_leaves
 from supremum.nn.variables import Variable

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
-from supremum.mixed_precision.casting import at_least_float32
+from supremum.mixed_precision.tree_casting import at_least_float32
 
 RegularizerFunction: TypeAlias = Callable[[Any], Any]
 """A function of an array that gives a scalar: a `Regularizer`, or one of the user's."""

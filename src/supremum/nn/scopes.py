@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from supremum.blocks import BlockValue
 from supremum.errors import ArgumentError
 from supremum.formats import DType
+from supremum.scoped_values import BlockValue
 
 if TYPE_CHECKING:
     from supremum.nn.layer import Layer

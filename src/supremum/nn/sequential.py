@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from supremum.arguments import iterable
+from supremum.argument_checks import iterable
 from supremum.errors import OperandError, shown
 from supremum.nn.layer import Layer
 from supremum.nn.model import Model, named_layers
-from supremum.nn.policy_maps import apply_policy_map
+from supremum.nn.model_policies import apply_policy_map
 
 
 class Sequential(Model):

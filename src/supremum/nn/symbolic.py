@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 
-from supremum.arguments import iterable, pytree
+from supremum.argument_checks import iterable, pytree
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType, as_format
 from supremum.mixed_precision import floatx

@@ -11,15 +11,15 @@ from jax.core import Tracer
 
 from supremum.arrays import asarray
 from supremum.arrays.array import wrap
-from supremum.arrays.assigning import accepted_value, check_fits, refused_in_place, stored
+from supremum.arrays.assignment import accepted_value, check_fits, refused_in_place, stored
 from supremum.arrays.operators import APPLIED
 from supremum.errors import ArgumentError, OperandError, SupremumError, shown
 from supremum.formats import DType, as_format
-from supremum.nn.functional.promotion import check_held
+from supremum.nn.functional.dtype_promotion import check_held
 from supremum.nn.initializers import Initializer
 from supremum.nn.regularizers import RegularizerFunction
 from supremum.nn.scopes import current_autocast_dtype, current_overlay, is_declaring
-from supremum.nn.shards import Shard
+from supremum.nn.sharded_values import Shard
 from supremum.nn.variable_operators import VariableOperators
 from supremum.rules import Storing
 
@@ -287,7 +287,7 @@ class Variable(VariableOperators):
         return self
 
     def lend(self, lender: Callable[[], jax.Array | None]) -> None:
-        """Hold no value for a time; `Loan` does this.
+        """Hold no value for a time; `Donation` does this.
 
         Args:
             lender: gives the value, and gives it back by `take_back`, as soon as somebody asks for it.

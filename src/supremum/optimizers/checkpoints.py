@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.arguments import is_iterable
+from supremum.argument_checks import is_iterable
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, listed, shown
 from supremum.formats import as_format
-from supremum.mixed_precision.casting import is_array
+from supremum.mixed_precision.tree_casting import is_array
 
 SCALE_PREFIX = "loss_scale/"
 """How the names of a loss scale begin; optimizers without one pass them over."""

@@ -10,13 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.arguments import is_iterable
+from supremum.argument_checks import is_iterable
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
-from supremum.mixed_precision.casting import as_real_floating, at_least_float32, is_array, is_floating
+from supremum.mixed_precision.tree_casting import as_real_floating, at_least_float32, is_array, is_floating
 from supremum.nn import Variable
 from supremum.nn.scopes import overlay
-from supremum.optimizers.registry import check_variable
+from supremum.optimizers.variable_registry import check_variable
 
 Pairs: TypeAlias = "list[tuple[Any, Variable]]"
 Transformer: TypeAlias = Callable[[Pairs], Iterable[tuple[Any, Variable]]]

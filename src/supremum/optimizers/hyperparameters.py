@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.arguments import real_number
+from supremum.argument_checks import real_number
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
-from supremum.mixed_precision.casting import is_floating
-from supremum.optimizers.scalars import Scalar, plain
+from supremum.mixed_precision.tree_casting import is_floating
+from supremum.optimizers.scalar_variable import Scalar, plain
 
 Schedule: TypeAlias = Callable[[Any], Any]
 """A function of the number of steps taken so far, a traced integer scalar, that gives a number."""

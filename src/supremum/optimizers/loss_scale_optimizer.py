@@ -16,14 +16,14 @@ from jax.core import Tracer
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType, as_format
 from supremum.mixed_precision import FixedLossScale, LossScale, LossScaledState, all_finite, all_reduce_gradients
-from supremum.mixed_precision.casting import as_real_floating, is_floating
-from supremum.mixed_precision.gradients import differentiate_scaled, unscale
+from supremum.mixed_precision.loss_scale.gradients import differentiate_scaled, unscale
+from supremum.mixed_precision.tree_casting import as_real_floating, is_floating
 from supremum.nn import Variable
-from supremum.nn.functional.promotion import at_least_float32
+from supremum.nn.functional.dtype_promotion import at_least_float32
 from supremum.optimizers.checkpoints import SCALE_PREFIX, without_scale
 from supremum.optimizers.gradients import Aggregate, checked_loss
 from supremum.optimizers.loss_scales import StatefulLossScale, as_stateful
-from supremum.optimizers.scalars import plain
+from supremum.optimizers.scalar_variable import plain
 from supremum.optimizers.scopes import handed_out, reading
 from supremum.optimizers.settings import checked_flag
 from supremum.optimizers.state import Update

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.arguments import real_number, whole_number
+from supremum.argument_checks import real_number, whole_number
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.mixed_precision import (
     LossScale,
@@ -22,8 +22,8 @@ from supremum.mixed_precision import (
     deserialize_loss_scale,
     serialize_loss_scale,
 )
-from supremum.mixed_precision.loss_scale_state import COUNTS, as_state
-from supremum.optimizers.scalars import Scalar, plain
+from supremum.mixed_precision.loss_scale.state import COUNTS, as_state
+from supremum.optimizers.scalar_variable import Scalar, plain
 from supremum.optimizers.scopes import handed_out, state_in_force
 
 

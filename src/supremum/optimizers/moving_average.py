@@ -10,13 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.mixed_precision.casting import at_least_float32
+from supremum.mixed_precision.tree_casting import at_least_float32
 from supremum.optimizers.checkpoints import checked_arrays, checked_weights
 from supremum.optimizers.hyperparameters import DECAY, Hyper, as_number, shortest
-from supremum.optimizers.registry import Registry, Variables
-from supremum.optimizers.scalars import Scalar
+from supremum.optimizers.scalar_variable import Scalar
 from supremum.optimizers.scopes import handed_out
 from supremum.optimizers.state import Update
+from supremum.optimizers.variable_registry import Registry, Variables
 from supremum.optimizers.wrapper import OptimizerWrapper
 
 _PREFIX = "average/"

@@ -14,11 +14,12 @@ import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, listed, shown
 from supremum.formats import DType, as_format
 from supremum.mixed_precision import all_reduce_gradients
-from supremum.mixed_precision.casting import at_least_float32
-from supremum.mixed_precision.loss_scale_state import one_more
+from supremum.mixed_precision.loss_scale.state import one_more
+from supremum.mixed_precision.tree_casting import at_least_float32
 from supremum.nn import Variable
-from supremum.nn.functional.promotion import FLOAT32
-from supremum.optimizers import injected, slots
+from supremum.nn.functional.dtype_promotion import FLOAT32
+from supremum.optimizers import optax_hyperparameters, slots
+from supremum.optimizers.eager_step import Stepper
 from supremum.optimizers.gradients import Aggregate, Transformer, checked_loss, clipped, transformed
 from supremum.optimizers.hyperparameters import (
     NON_NEGATIVE,
@@ -27,12 +28,11 @@ from supremum.optimizers.hyperparameters import (
     Hyperparameters,
     Rule,
 )
-from supremum.optimizers.registry import Registry, Variables
 from supremum.optimizers.saving import Saved
 from supremum.optimizers.scopes import handed_out, reading, state_in_force
 from supremum.optimizers.state import OptimizerState, Update
 from supremum.optimizers.stateful import Stateful
-from supremum.optimizers.stepping import Stepper
+from supremum.optimizers.variable_registry import Registry, Variables
 
 
 class Optimizer(Stateful, Saved):
@@ -113,7 +113,7 @@ class Optimizer(Stateful, Saved):
             fix = "it is an optimizer as it is" if isinstance(given, Optimizer) else "such as optax.adam(1e-3)"
             raise OperandError(f"an Optimizer is made of an optax transformation, not {shown(given)}: {fix}")
         self.transformation = given
-        found = injected.numbers_of(given)
+        found = optax_hyperparameters.numbers_of(given)
         for name in numbers:
             if name not in found:
                 raise UnknownNameError("hyperparameter", name, found, repr(type(self).__name__))
@@ -196,7 +196,7 @@ class Optimizer(Stateful, Saved):
                 f"which it is given as a flat dict by these keys: {error}"
             ) from error
         dtypes = {field: getattr(self, name) for field, name in self._stored_dtypes.items()}
-        return slots.stored(injected.taken(made, self._hyper.rules)[0], dtypes)
+        return slots.stored(optax_hyperparameters.taken(made, self._hyper.rules)[0], dtypes)
 
     def _refresh(self) -> None:
         """Bring the slots in line with what was set since; what has no place any more is dropped."""
@@ -308,7 +308,7 @@ class Optimizer(Stateful, Saved):
         if not steered:
             raise ArgumentError("no variable has a gradient in this step: give at least one that is not None")
         wide = {key: at_least_float32(values[key]) for key in steered}
-        held = injected.given(state.slots, numbers)
+        held = optax_hyperparameters.given(state.slots, numbers)
         part = slots.restrict(held, keys, steered.keys())
         try:
             updates, part_after = inner.update(steered, slots.widened(part), wide)
@@ -321,7 +321,9 @@ class Optimizer(Stateful, Saved):
         held_after = slots.graft(held, keys, slots.narrowed(part_after, part), steered.keys())
         changed = {key: (wide[key] + updates[key]).astype(values[key].dtype) for key in steered}
         next_state = OptimizerState(
-            one_more(state.iterations), state.hyperparameters, injected.taken(held_after, self._hyper.rules)[0]
+            one_more(state.iterations),
+            state.hyperparameters,
+            optax_hyperparameters.taken(held_after, self._hyper.rules)[0],
         )
         return Update({**values, **changed}, next_state, after, jnp.asarray(False))
 

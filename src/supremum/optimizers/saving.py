@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Self
 import jax
 import numpy as np
 
-from supremum.arguments import mapping, text
+from supremum.argument_checks import mapping, text
 from supremum.optimizers import slots
-from supremum.optimizers.attributes import Attributes
 from supremum.optimizers.checkpoints import checked_arrays, checked_weights, without_scale
+from supremum.optimizers.hyperparameter_attributes import Attributes
 from supremum.optimizers.hyperparameters import shortest
 from supremum.optimizers.scopes import handed_out
 from supremum.optimizers.state import OptimizerState

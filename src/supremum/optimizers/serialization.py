@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from supremum.arguments import instance, known_keys
+from supremum.argument_checks import instance, known_keys
 from supremum.errors import OperandError, UnknownNameError, shown
 from supremum.optimizers.optimizer import Optimizer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypedDict
 
-from supremum.arguments import is_iterable
+from supremum.argument_checks import is_iterable
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import Kind, as_format
 from supremum.optimizers.gradients import Transformer

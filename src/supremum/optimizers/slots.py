@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from supremum.mixed_precision.casting import at_least_float32
+from supremum.mixed_precision.tree_casting import at_least_float32
 
 Keys = Set[str]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import jax
 
-from supremum.arguments import flag
+from supremum.argument_checks import flag
 from supremum.nn import Variable
-from supremum.optimizers.registry import Variables
-from supremum.optimizers.stepping import Stepper
+from supremum.optimizers.eager_step import Stepper
+from supremum.optimizers.variable_registry import Variables
 
 
 class Stateful:

@@ -12,17 +12,17 @@ from typing import Any, NoReturn, Self
 import jax
 import numpy as np
 
-from supremum.arguments import known_keys
+from supremum.argument_checks import known_keys
 from supremum.errors import OperandError, shown
 from supremum.formats import DType
 from supremum.nn import Variable
+from supremum.optimizers.eager_step import Stepper
 from supremum.optimizers.gradients import Aggregate
 from supremum.optimizers.hyperparameters import NON_NEGATIVE, Rule
 from supremum.optimizers.optimizer import Optimizer
-from supremum.optimizers.registry import Variables
 from supremum.optimizers.serialization import deserialize_optimizer, serialize_optimizer
 from supremum.optimizers.state import Update
-from supremum.optimizers.stepping import Stepper
+from supremum.optimizers.variable_registry import Variables
 
 
 class OptimizerWrapper(Optimizer):

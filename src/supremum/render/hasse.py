@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from supremum.render.layering import Layers, Place, in_layers
+from supremum.render.graph_layout import Layers, Place, in_layers
 from supremum.render.svg import text_width
 
 HEIGHT = 24.0

@@ -6,12 +6,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from supremum.errors import shown
+from supremum.rules.assignment import Storing
 from supremum.rules.fixes import Runtime
 from supremum.rules.reductions import Reduction
 from supremum.rules.registry import HOMES, rule_names
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.scope import get_rules, set_default_rules, use_rules
-from supremum.rules.storing import Storing
 
 if TYPE_CHECKING:
     from supremum.rules.array_api import ARRAY_API

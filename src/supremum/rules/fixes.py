@@ -13,7 +13,7 @@ from supremum.decisions import Conversion, Fix, Verdict
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
 from supremum.operands import Operand, Scalar
 from supremum.operations import Family, Operation, Result
-from supremum.rules.values import fits
+from supremum.rules.number_ranges import fits
 
 
 class Runtime(Protocol):

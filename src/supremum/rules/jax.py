@@ -18,9 +18,9 @@ from supremum.operands import WEAK_NAMES, Operand, weak_name
 from supremum.operations import OPERATIONS, Operation
 from supremum.rules.jax_flags import holds_64_bits
 from supremum.rules.lattice_rules import LatticeRuleSet, weak_defaults
+from supremum.rules.number_ranges import fits, interval
 from supremum.rules.reductions import REAL_PARTS, TRUTH, Reduction, to, to_default
 from supremum.rules.rule_set import LOSSES_AS_DIVISION
-from supremum.rules.values import fits, interval
 
 _X64_EDGES: dict[str, tuple[str, ...]] = {
     "bool": ("int*",),
@@ -143,7 +143,7 @@ class JaxRuleSet(LatticeRuleSet):
     def _key(self, operand: Operand) -> Hashable:
         return (super()._key(operand), None if operand.value is None else interval(operand.value))
 
-    def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         asks_for_types = operation.name in ("result_type", "promote_types")
         to_known_power = operation.name == "pow" and operands[1].dtype is None and operands[1].category == "integer"
         default = as_format(self._as_held("int*", self.held_as))
@@ -154,7 +154,7 @@ class JaxRuleSet(LatticeRuleSet):
             return Verdict.refuse(why, overflow=True)
         if to_known_power:
             return self._to_known_power(operation, operands[0], operands[1])
-        verdict = super()._judge(operation, operands)
+        verdict = super()._settle_operation(operation, operands)
         if verdict.result is None or asks_for_types:
             return verdict
         verdict = self._after(operation, operands, verdict, verdict.result)

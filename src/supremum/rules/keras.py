@@ -16,9 +16,9 @@ from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.lattice import Lattice
 from supremum.operands import Operand, weak_name
 from supremum.operations import OPERATIONS, Operation
+from supremum.rules.assignment import Storing
 from supremum.rules.reductions import BITS, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to, to_default
 from supremum.rules.rule_set import LOSSES_AS_DIVISION, RuleSet
-from supremum.rules.storing import Storing
 
 _ORDER = Lattice(
     {
@@ -110,8 +110,8 @@ class KerasRules(RuleSet):
         verdict = Verdict.accept(as_format(dtype).dtype, len(operands), *reason)
         return Verdict(verdict.result, verdict.compute, verdict.reason, paths)
 
-    def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
-        verdict = super()._judge(operation, operands)
+    def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+        verdict = super()._settle_operation(operation, operands)
         if verdict.result is None:
             return verdict
         name, dtype = operation.name, verdict.result.dtype

@@ -17,12 +17,12 @@ from supremum.formats import Format, as_format
 from supremum.number_conversion import Steps, usual_steps
 from supremum.operands import WEAK_NAMES, Operand
 from supremum.operations import Family, Operation
+from supremum.rules.assignment import Storing
+from supremum.rules.number_ranges import converts, interval
+from supremum.rules.numpy_array_functions import FOLLOWS, LACKING_BOOL, REDUCTIONS, as_arrays, solved
 from supremum.rules.numpy_casts import casts_same_kind, common_of_all, default_of, has_cast, objection_to_cast
 from supremum.rules.numpy_loops import FUNCTIONS, compares_by_value, find_loop, listed
-from supremum.rules.numpy_whole import FOLLOWS, LACKING_BOOL, REDUCTIONS, as_arrays, solved
 from supremum.rules.rule_set import LOSSES_AS_DIVISION, RuleSet, given
-from supremum.rules.storing import Storing
-from supremum.rules.values import converts, interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class NumpyRules(RuleSet):
     def _follow(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict | None:
         return super()._follow(operation, as_arrays(operands))
 
-    def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         if operation.family is Family.REDUCTION:
             return self._reduce(operation, operands)
         if operation.name == "solve":

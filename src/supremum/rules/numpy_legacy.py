@@ -24,6 +24,9 @@ from supremum.decisions import ResultType, Verdict, letter
 from supremum.formats import Format, Kind, as_format
 from supremum.operands import WEAK_NAMES, Operand, Scalar
 from supremum.operations import Family, Operation, as_operation
+from supremum.rules.assignment import Storing
+from supremum.rules.number_ranges import fits
+from supremum.rules.numpy_array_functions import FOLLOWS, LACKING_BOOL, REDUCTIONS, as_arrays, solved
 from supremum.rules.numpy_casts import (
     asked,
     casts_safely,
@@ -35,10 +38,7 @@ from supremum.rules.numpy_casts import (
     objection_to_cast,
 )
 from supremum.rules.numpy_loops import FUNCTIONS, Search, candidates, find_loop, listed
-from supremum.rules.numpy_whole import FOLLOWS, LACKING_BOOL, REDUCTIONS, as_arrays, solved
 from supremum.rules.rule_set import LOSSES_AS_DIVISION, RuleSet, given
-from supremum.rules.storing import Storing
-from supremum.rules.values import fits
 
 _ROUNDING = ("ceil", "floor", "trunc")
 # Integers had no loops of their own for these yet.
@@ -94,11 +94,13 @@ class NumpyLegacyRules(RuleSet):
     def _follow(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict | None:
         return super()._follow(operation, as_arrays(operands))
 
-    def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         if operation.family is Family.REDUCTION:
             return self._reduce(operation, operands)
         if operation.name == "solve":
-            met = self._judge(as_operation("result_type"), as_arrays(operands))  # refuses what it does not know
+            met = self._settle_operation(
+                as_operation("result_type"), as_arrays(operands)
+            )  # refuses what it does not know
             absent = met.result is None and any(o.format.name in _ABSENT for o in as_arrays(operands))
             return met if absent else solved(operands)
         is_question = operation.name in ("result_type", "promote_types", "where")
@@ -123,7 +125,7 @@ class NumpyLegacyRules(RuleSet):
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         # A reduction is of an array by itself.
         is_reduction = operation.family is Family.REDUCTION
-        return self._judge(as_operation("result_type") if is_reduction else operation, operands)
+        return self._settle_operation(as_operation("result_type") if is_reduction else operation, operands)
 
     def _is_same_kind(self, source: Format, target: Format) -> bool:
         return casts_same_kind(source.name, target.name)

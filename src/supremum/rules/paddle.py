@@ -20,9 +20,9 @@ from supremum.formats import CATEGORIES, DType, as_format
 from supremum.lattice import Lattice
 from supremum.operands import Operand
 from supremum.operations import OPERATIONS, REDUCTIONS, Family, Operation
+from supremum.rules.assignment import Storing
 from supremum.rules.reductions import BITS, NARROW_FLOATS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet, given
-from supremum.rules.storing import Storing
 
 _ORDER = Lattice(
     {
@@ -177,7 +177,7 @@ class PaddleRuleSet(RuleSet):
     def _key(self, operand: Operand) -> Hashable:
         return (super()._key(operand), operand.ndim == 0)
 
-    def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         row = _TABLE.get(operation.name)
         if row is None:
             return Verdict.refuse(f"Paddle's {operation.name} has not been measured")

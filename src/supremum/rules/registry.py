@@ -7,11 +7,11 @@ from collections.abc import Callable, Hashable, Mapping
 from functools import cache, partial
 from typing import Any, NamedTuple
 
-from supremum.arguments import flag
+from supremum.argument_checks import flag
 from supremum.errors import UnknownNameError
 from supremum.rules.jax_flags import is_explicit_x64, is_strict, is_x64
-from supremum.rules.memory import Memory
 from supremum.rules.rule_set import RuleSet
+from supremum.rules.shared_cache import Memory
 
 # Name: module in this package, and the value in it.
 HOMES: dict[str, tuple[str, str]] = {

@@ -14,11 +14,11 @@ from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.number_conversion import Steps, usual_steps
 from supremum.operands import Operand
 from supremum.operations import ASSIGN, Family, Operation, Result, as_operation
+from supremum.rules.assignment import Storing, account, find_fix_into, is_no_higher, objection, objection_to_loss
 from supremum.rules.fixes import EVERYTHING, Runtime, find_fix, targets_for
-from supremum.rules.memory import Memory, memory_of_values
+from supremum.rules.number_ranges import fits, interval, stores
 from supremum.rules.reductions import Reduction, standard
-from supremum.rules.storing import Storing, account, find_fix_into, is_no_higher, objection, objection_to_loss
-from supremum.rules.values import fits, interval, stores
+from supremum.rules.shared_cache import Memory, memory_of_values
 
 _BOOL = as_format("bool").dtype
 _REAL = as_operation("real")
@@ -112,7 +112,7 @@ class RuleSet(ABC):
             ...
         supremum.errors.ArgumentError: 'bad' is no lattice: int8 and uint8 have int16 and int32 above them, none least
         """
-        from supremum.rules.own import own_rules  # it imports this module
+        from supremum.rules.custom_lattice import own_rules  # it imports this module
 
         return own_rules(name, edges, defaults or {}, summary)
 
@@ -254,15 +254,15 @@ class RuleSet(ABC):
 
     def _brought(self, into: Operand, value: Operand) -> Verdict:
         """Where a value meets what it is assigned to, by the types, else as the runtime holds them."""
-        by_type = self._judge(as_operation("promote_types"), (into, value))
+        by_type = self._settle_operation(as_operation("promote_types"), (into, value))
         if by_type.result is not None and by_type.result.dtype == into.dtype:
             return by_type
-        return self._judge(as_operation("result_type"), (into, value))
+        return self._settle_operation(as_operation("result_type"), (into, value))
 
     def _objection_to_cast(self, value: Operand, target: Format) -> str:
         """Why the framework has no cast of a value to a format at all; empty where it has one."""
         for operand in (value, Operand(target.category, target.dtype)):
-            met = self._judge(as_operation("result_type"), (operand,))
+            met = self._settle_operation(as_operation("result_type"), (operand,))
             if met.result is None and not operand.is_python_scalar:
                 return " ".join(met.reason)
         return ""
@@ -339,14 +339,14 @@ class RuleSet(ABC):
             return Verdict.refuse(why)
         stand_in = self.stands_in.get(operation.name)
         if stand_in is None:
-            verdict = self._follow(operation, operands) or self._judge(operation, operands)
+            verdict = self._follow(operation, operands) or self._settle_operation(operation, operands)
             absent = self.lacks.get(operation.name, ()) if verdict.result is not None else ()
             if absent and (found := str(verdict.compute[0])) in absent:
                 return Verdict.refuse(
                     *verdict.reason, f"{self.library or self.name} has no {operation.name} of {found}"
                 )
             return verdict
-        verdict = self._judge(as_operation(stand_in), operands)
+        verdict = self._settle_operation(as_operation(stand_in), operands)
         if verdict.result is not None:
             computed = verdict.compute[0]
             highest = max(map(CATEGORIES.index, operation.accepts))
@@ -360,7 +360,7 @@ class RuleSet(ABC):
         followed = self.follows.get(operation.name)
         if followed is None:
             return None
-        verdict = self._judge(as_operation(followed), operands)
+        verdict = self._settle_operation(as_operation(followed), operands)
         if verdict.result is None:
             return verdict
         why = f"{operation.name} promotes as {followed} does"
@@ -381,7 +381,7 @@ class RuleSet(ABC):
         met = self._meet(operation, operands)
         return met if met.result is None else row.verdict(operation.name, framework, met)
 
-    def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         """The verdict on a call. Rule sets whose operations follow no common pattern override it."""
         if operation.family is Family.REDUCTION:
             return self._reduce(operation, operands)

@@ -22,9 +22,9 @@ from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, usual_steps
 from supremum.operands import Operand
 from supremum.operations import ASSIGN, Operation
+from supremum.rules.number_ranges import fits, interval
 from supremum.rules.reductions import NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import LOSSES_AS_DIVISION, RuleSet
-from supremum.rules.values import fits, interval
 
 _ORDER = Lattice(
     {
@@ -135,8 +135,8 @@ class TensorFlowRules(RuleSet):
     def _key(self, operand: Operand) -> Hashable:
         return (super()._key(operand), interval(operand.value) if type(operand.value) is int else None)
 
-    def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
-        verdict = super()._judge(operation, operands)
+    def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+        verdict = super()._settle_operation(operation, operands)
         if verdict.result is not None and verdict.result.weak and operation.name in _STRENGTHENS:
             verdict = verdict.resulting_in(verdict.result.dtype, f"{operation.name} forgets that its operands are weak")
         return verdict
@@ -169,7 +169,7 @@ class TensorFlowRules(RuleSet):
         return (_FLOAT32, target) if target in _HALVES else usual_steps(operands[position].category, target)
 
     def _brought(self, into: Operand, value: Operand) -> Verdict:
-        return self._judge(ASSIGN, (into, value))  # unlike the question for types it looks at Python bools
+        return self._settle_operation(ASSIGN, (into, value))  # unlike the question for types it looks at Python bools
 
     def _promote(self, operands: tuple[Operand, ...]) -> Verdict:
         beyond = [letter(i) for i, o in enumerate(operands) if type(o.value) is int and not fits(o.value, _INT32)]

@@ -20,9 +20,9 @@ from supremum.decisions import Verdict, letter
 from supremum.formats import CATEGORIES, DType, Format, Kind, as_format
 from supremum.operands import Operand, weak_name
 from supremum.operations import Operation, Result
+from supremum.rules.number_ranges import fits, interval
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.tf import REDUCTIONS
-from supremum.rules.values import fits, interval
 
 
 def _rank(row: Format) -> int:

@@ -20,12 +20,12 @@ from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
 from supremum.number_conversion import Steps, usual_steps
 from supremum.operands import Operand, Scalar
 from supremum.operations import OPERATIONS, Operation, Result, as_operation
+from supremum.rules.assignment import Storing
 from supremum.rules.fixes import Runtime
+from supremum.rules.number_ranges import fits
 from supremum.rules.reductions import BITS, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
-from supremum.rules.storing import Storing
 from supremum.rules.torch_promotion import COMPLEX_OF, FLOAT8, KNOWN, SHELL, Rank, meet
-from supremum.rules.values import fits
 
 _UP_TO_FLOAT = ("bool", "integer", "float")
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
@@ -159,7 +159,7 @@ class TorchRules(RuleSet):
     def _float_for(self, operation: Operation, dtype: DType) -> DType | None:  # noqa: ARG002
         return as_format(self.default_dtype).dtype
 
-    def _judge(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         refusal = self._refusal_of_numbers(operation, operands)
         if refusal is not None:
             return refusal
@@ -173,7 +173,7 @@ class TorchRules(RuleSet):
         if operation.name == "pow" and operands[1].is_python_scalar and {o.category for o in operands} == {"bool"}:
             # It has no kernel for bools, but the powers 0 and 1 need none: they fill and copy.
             return self._meet(operation, operands)
-        verdict = super()._judge(operation, operands)
+        verdict = super()._settle_operation(operation, operands)
         if verdict.result is None:
             return verdict
         common = as_format(verdict.compute[0])
@@ -233,18 +233,20 @@ class TorchRules(RuleSet):
 
     def _square(self, operands: tuple[Operand, ...]) -> Verdict:
         # pow(x, 2): the square of a bool is an int64.
-        verdict = self._judge(as_operation("pow"), (*operands, Operand("integer", None, weak=True, ndim=0, value=2)))
+        verdict = self._settle_operation(
+            as_operation("pow"), (*operands, Operand("integer", None, weak=True, ndim=0, value=2))
+        )
         return replace(verdict, compute=verdict.compute[:1])
 
     def _poisson_nll_loss(self, operands: tuple[Operand, ...]) -> Verdict:
         # exp(input) - target * input, each step promoting for itself.
-        rate = self._judge(as_operation("exp"), operands[:1])
-        product = self._judge(as_operation("multiply"), operands)
+        rate = self._settle_operation(as_operation("exp"), operands[:1])
+        product = self._settle_operation(as_operation("multiply"), operands)
         if rate.result is None or product.result is None:
             return rate if rate.result is None else product
         ndim = 0 if all(operand.ndim == 0 for operand in operands) else None
         terms = (_computed(rate, operands[0].ndim), _computed(product, ndim))
-        loss = self._judge(as_operation("subtract"), terms)
+        loss = self._settle_operation(as_operation("subtract"), terms)
         return replace(loss, reason=(f"poisson_nll_loss is exp(a) - b * a, here {terms[0]} - {terms[1]}", *loss.reason))
 
 

@@ -1,10 +1,6 @@
 """What a JAX function does to dtypes: its casts, its weak values, walking its jaxpr, and rewriting it in others."""
 
-from supremum.tracing.carries import CarryMismatch, carry_mismatches
-from supremum.tracing.cast import Cast
-from supremum.tracing.cast_report import CastReport, Explanation, Total
-from supremum.tracing.casts import casts, casts_of
-from supremum.tracing.equations import (
+from supremum.jaxprs.equations import (
     CALLS,
     CUSTOM_VMAP,
     WITH_RULE,
@@ -17,13 +13,17 @@ from supremum.tracing.equations import (
     name_of_call,
     scopes_of,
 )
-from supremum.tracing.forbidding import ForbiddenCastError, forbid_casts
-from supremum.tracing.positions import Frames, Position, frames_of, user_place
-from supremum.tracing.rewriting import ENTERED, Rewriter
-from supremum.tracing.stateful import Adapter, register_adapter
-from supremum.tracing.treatments import Entry, Judge, Rewritten, Treatment, Value
+from supremum.jaxprs.mutable_arguments import Adapter, register_adapter
+from supremum.jaxprs.positions import Frames, Position, frames_of, user_place
+from supremum.jaxprs.rewrite_rules import RewriteRecord, RewriteRule, Rewritten, RewriteAction, Value
+from supremum.jaxprs.rewriter import ENTERED, Rewriter
+from supremum.jaxprs.walk import Site, walk
+from supremum.tracing.carries import CarryMismatch, carry_mismatches
+from supremum.tracing.cast import Cast
+from supremum.tracing.casts import casts, casts_of
+from supremum.tracing.forbid import ForbiddenCastError, forbid_casts
+from supremum.tracing.report import CastReport, Explanation, Total
 from supremum.tracing.value_types import Place, ValueType
-from supremum.tracing.walk import Site, walk
 from supremum.tracing.weak_types import WeakReport, WeakValue, weak_types
 
 __all__ = [
@@ -36,11 +36,11 @@ __all__ = [
     "CarryMismatch",
     "Cast",
     "CastReport",
-    "Entry",
+    "RewriteRecord",
     "Explanation",
     "ForbiddenCastError",
     "Frames",
-    "Judge",
+    "RewriteRule",
     "LoopOperands",
     "Place",
     "Position",
@@ -48,7 +48,7 @@ __all__ = [
     "Rewritten",
     "Site",
     "Total",
-    "Treatment",
+    "RewriteAction",
     "Value",
     "ValueType",
     "WeakReport",

@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from supremum.arguments import function, pytree
+from supremum.argument_checks import function, pytree
 from supremum.errors import OperandError, shown
 from supremum.operands import Operand, as_operand
 from supremum.promotion import explain

@@ -8,9 +8,9 @@ from typing import Any
 from supremum import decisions
 from supremum.decisions import Decision
 from supremum.formats import DType, as_format
-from supremum.tracing.judging import CastClass
-from supremum.tracing.positions import Position
-from supremum.tracing.sizes import plain
+from supremum.jaxprs.positions import Position
+from supremum.jaxprs.symbolic_sizes import plain
+from supremum.tracing.classify import CastClass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from supremum.jaxprs.symbolic_sizes import shown
 from supremum.tracing.cast import Cast
-from supremum.tracing.sizes import shown
 
 HEADINGS = ("#", "bytes", "times", "from", "to", "shape", "class", "line", "expression")
 RIGHT = frozenset({0, 1, 2})

@@ -12,18 +12,18 @@ from supremum.errors import UnknownDtypeError
 from supremum.formats import DType, as_format
 from supremum.jax_compat import parameter
 from supremum.jax_compat import primitives as p
+from supremum.jaxprs.equations import aval_of
+from supremum.jaxprs.expressions import Sources
+from supremum.jaxprs.liveness import Liveness
+from supremum.jaxprs.origins import Origins
+from supremum.jaxprs.programs import program_of
+from supremum.jaxprs.symbolic_sizes import largest_first
+from supremum.jaxprs.walk import walk
 from supremum.promotion import explain
 from supremum.tracing.cast import Cast
-from supremum.tracing.cast_report import CastReport
-from supremum.tracing.equations import aval_of
-from supremum.tracing.expressions import Sources
-from supremum.tracing.judging import Judge
-from supremum.tracing.liveness import Liveness
-from supremum.tracing.meeting import Functions
-from supremum.tracing.origins import Origins
-from supremum.tracing.programs import program_of
-from supremum.tracing.sizes import largest_first
-from supremum.tracing.walk import walk
+from supremum.tracing.classify import CastClassifier
+from supremum.tracing.expression_operands import Functions
+from supremum.tracing.report import CastReport
 
 
 def casts(function: Callable[..., Any]) -> Callable[..., CastReport]:
@@ -61,13 +61,13 @@ def casts_of(program: ClosedJaxpr | Jaxpr) -> CastReport:
     1
     """
     functions, sources, liveness = Functions(), Sources(), Liveness()
-    origins, judge = Origins(functions), Judge(functions, sources)
+    origins, classifier = Origins(functions), CastClassifier(functions, sources)
     found: list[Cast] = []
     for site in walk(program):
         used = liveness.used(site)
         for operand, source, target in _conversions(site.equation):
             origin = origins.of(site)
-            judged = judge.judge(site, origin, source, target)
+            classified = classifier.classify(site, origin, source, target)
             place = origin.user or origin.maker
             found.append(
                 Cast(
@@ -76,17 +76,17 @@ def casts_of(program: ClosedJaxpr | Jaxpr) -> CastReport:
                     shape=operand.shape,
                     weak=operand.weak_type,
                     times=site.trips if used else 0,
-                    kind=judged.kind,
-                    reason=judged.reason,
+                    kind=classified.kind,
+                    reason=classified.reason,
                     file="" if place is None else place.file,
                     line=0 if place is None else place.line,
                     expression="" if place is None else sources.text(place),
                     path=tuple((position, sources.text(position)) for position in origin.path),
-                    operands=judged.operands,
+                    operands=classified.operands,
                     scope=site.path,
                     operation=site.equation.primitive.name,
-                    fix=judged.fix,
-                    decision=judged.decision,
+                    fix=classified.fix,
+                    decision=classified.decision,
                 )
             )
     # Sorting keeps the order of the program among those that move as much.

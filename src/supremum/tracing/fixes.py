@@ -28,8 +28,8 @@ def fix_of(decision: Decision | None, texts: Sequence[str], source: DType, targe
     """
     known = decision is not None and len(texts) == len(decision.operands)
     operands = () if decision is None else decision.operands
-    written = texts if known else ("",) * len(operands)
-    pairs = list(zip(written, operands, strict=True))
+    source_intent = texts if known else ("",) * len(operands)
+    pairs = list(zip(source_intent, operands, strict=True))
     loud = [_cast(text, source, target) for text, operand in pairs if operand.dtype == source]
     narrow = [
         _cast(text, operand.dtype, source)

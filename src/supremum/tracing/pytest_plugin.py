@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from supremum.tracing.allowing import Allowed
-from supremum.tracing.forbidding import forbid_casts
+from supremum.tracing.allowed_casts import Allowed
+from supremum.tracing.forbid import forbid_casts
 
 
 @pytest.fixture(name="forbid_casts")

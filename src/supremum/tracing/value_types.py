@@ -10,10 +10,10 @@ from jax.extend.core import ClosedJaxpr, Var
 from jax.tree_util import keystr, tree_leaves_with_path
 
 from supremum.formats import DType
-from supremum.tracing.expressions import Sources
-from supremum.tracing.meeting import Function, Functions
-from supremum.tracing.origins import Origins
-from supremum.tracing.walk import Site
+from supremum.jaxprs.expressions import Sources
+from supremum.jaxprs.origins import Origins
+from supremum.jaxprs.walk import Site
+from supremum.tracing.expression_operands import Function, Functions
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,32 +1,24 @@
 """Training: models that fit, losses, metrics, callbacks, checkpoints, and the step as a pure function."""
 
-from supremum.training.accuracies import (
-    Accuracy,
-    BinaryAccuracy,
-    CategoricalAccuracy,
-    SparseCategoricalAccuracy,
-    TopKCategoricalAccuracy,
-)
-from supremum.training.batch import Batch
-from supremum.training.callbacks import Callback, CSVLogger, EarlyStopping, LambdaCallback, ModelCheckpoint
-from supremum.training.checkpoint_errors import CheckpointError, CheckpointFileError, MissingCheckpointError
-from supremum.training.checkpoint_folder import CheckpointFolder, CheckpointWarning
-from supremum.training.checkpoints import Checkpoint
-from supremum.training.cross_entropy import (
+from supremum.training.callbacks.callbacks import Callback, CSVLogger, EarlyStopping, LambdaCallback, ModelCheckpoint
+from supremum.training.callbacks.history import History
+from supremum.training.checkpoints.checkpoint_folder import CheckpointFolder, CheckpointWarning
+from supremum.training.checkpoints.errors import CheckpointError, CheckpointFileError, MissingCheckpointError
+from supremum.training.checkpoints.stored_arrays import load_arrays, save_arrays
+from supremum.training.checkpoints.training_state import Checkpoint
+from supremum.training.checkpoints.weights import LoadReport, MismatchError, load_weights, save_weights
+from supremum.training.data.batch import Batch
+from supremum.training.data.batches import ArrayData, IterableData
+from supremum.training.distributed.distribution import DataParallel, FullyShardedDataParallel
+from supremum.training.distributed.process_init import initialize_processes
+from supremum.training.losses.cross_entropy import (
     BinaryCrossentropy,
     CategoricalCrossentropy,
     SparseCategoricalCrossentropy,
 )
-from supremum.training.data import ArrayData, IterableData
-from supremum.training.distribution import DataParallel, FullyShardedDataParallel
-from supremum.training.history import History
-from supremum.training.loss import Loss
-from supremum.training.losses import FunctionLoss, as_loss
-from supremum.training.metric import FunctionMetric, Mean, Metric
-from supremum.training.metrics import as_metric
-from supremum.training.model import Model, Sequential
-from supremum.training.processes import initialize_processes
-from supremum.training.regression import (
+from supremum.training.losses.lookup import FunctionLoss, as_loss
+from supremum.training.losses.loss import Loss
+from supremum.training.losses.regression import (
     CosineSimilarity,
     Huber,
     KLDivergence,
@@ -34,11 +26,19 @@ from supremum.training.regression import (
     MeanSquaredError,
     Poisson,
 )
+from supremum.training.metrics.accuracy import (
+    Accuracy,
+    BinaryAccuracy,
+    CategoricalAccuracy,
+    SparseCategoricalAccuracy,
+    TopKCategoricalAccuracy,
+)
+from supremum.training.metrics.lookup import as_metric
+from supremum.training.metrics.metric import FunctionMetric, Mean, Metric
+from supremum.training.model import Model, Sequential
 from supremum.training.step import LossFunction, TrainState, TrainStep, init_state, train_step
 from supremum.training.step_log import StepLog
-from supremum.training.stored_arrays import load_arrays, save_arrays
-from supremum.training.training_warning import TrainingWarning
-from supremum.training.weights import LoadReport, MismatchError, load_weights, save_weights
+from supremum.training.warnings import TrainingWarning
 
 __all__ = [
     "Accuracy",

@@ -8,19 +8,19 @@ from typing import Any
 import jax
 
 from supremum import nn
-from supremum.arguments import flag, pytree, real_number, whole_number
+from supremum.argument_checks import flag, pytree, real_number, whole_number
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.nn.functional.checks import MOST, positive_int
+from supremum.nn.functional.shape_checks import MOST, positive_int
 from supremum.optimizers import Optimizer, as_optimizer
-from supremum.training.batch import Batch
-from supremum.training.callbacks import Callback, as_callbacks
-from supremum.training.compiled_loss import CompiledLoss
-from supremum.training.compiled_metrics import compiled_metrics
-from supremum.training.data import ArrayData, Data, as_data, is_tree_of_arrays
-from supremum.training.distribution import DataParallel
-from supremum.training.history import History
-from supremum.training.progress import progress_of, working
-from supremum.training.saving import Saving
+from supremum.training.callbacks.callbacks import Callback, as_callbacks
+from supremum.training.callbacks.history import History
+from supremum.training.callbacks.progress import progress_of, working
+from supremum.training.checkpoints.model_saving import Saving
+from supremum.training.data.batch import Batch
+from supremum.training.data.batches import ArrayData, Data, as_data, is_tree_of_arrays
+from supremum.training.distributed.distribution import DataParallel
+from supremum.training.losses.compiled_loss import CompiledLoss
+from supremum.training.metrics.compiled_metrics import compiled_metrics
 from supremum.training.trainer import Trainer
 
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 if TYPE_CHECKING:
-    from supremum.training.history import History
+    from supremum.training.callbacks.history import History
 
 _OWN_PANELS = ("loss_scale", "skipped_steps")
 

@@ -11,17 +11,17 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from supremum.arguments import function, instance, mapping
+from supremum.argument_checks import function, instance, mapping
 from supremum.mixed_precision import LossScaleState
-from supremum.mixed_precision.casting import at_least_float32
+from supremum.mixed_precision.tree_casting import at_least_float32
 from supremum.nn import Layer, collected_losses, functional_call, split_variables
 from supremum.nn.functional.random_keys import as_key
 from supremum.nn.layer import as_layer
 from supremum.optimizers import Optimizer
-from supremum.training.batch import Batch
-from supremum.training.distribution import DataParallel
-from supremum.training.left_out import without_left_out
-from supremum.training.metric import Mean, Metric
+from supremum.training.data.batch import Batch
+from supremum.training.distributed.distribution import DataParallel
+from supremum.training.losses.zero_weights import without_left_out
+from supremum.training.metrics.metric import Mean, Metric
 from supremum.training.step_log import StepLog
 
 LossFunction: TypeAlias = Callable[..., jax.Array]

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.arguments import whole_number
+from supremum.argument_checks import whole_number
 from supremum.errors import ArgumentError, ModelInUseError, shown
 from supremum.nn import (
     Layer,
@@ -22,23 +22,23 @@ from supremum.nn import (
     initialize,
     split_variables,
 )
-from supremum.nn.first_call import has_weights
-from supremum.nn.lending import Loan
+from supremum.nn.donation import Donation
+from supremum.nn.lazy_build import has_weights
 from supremum.optimizers import Optimizer
-from supremum.training.batch import Batch
-from supremum.training.callbacks import Callback
-from supremum.training.carry import DonatedCarry, KeptCarry
-from supremum.training.data import Data, Part, Shuffler
-from supremum.training.distribution import DataParallel
-from supremum.training.ending import Ending
-from supremum.training.execution import Execution
-from supremum.training.history import History
+from supremum.training.callbacks.batch_logs import BatchLogs
+from supremum.training.callbacks.callbacks import Callback
+from supremum.training.callbacks.history import History
+from supremum.training.callbacks.train_end import Ending
+from supremum.training.data.batch import Batch
+from supremum.training.data.batches import Data, Part, Shuffler
+from supremum.training.default_loss_scale import SkippedSteps, with_loss_scale
+from supremum.training.distributed.distribution import DataParallel
 from supremum.training.interrupts import Interrupts
-from supremum.training.left_out import without_left_out
-from supremum.training.logs import BatchLogs
-from supremum.training.loss_scaling import SkippedSteps, with_loss_scale
-from supremum.training.metric import Metric
+from supremum.training.losses.zero_weights import without_left_out
+from supremum.training.metrics.metric import Metric
 from supremum.training.step import LOSS_MEAN, BatchLoss, TrainState, penalised, placed, scaling_of, step_of
+from supremum.training.step_carry import DonatedCarry, KeptCarry
+from supremum.training.step_execution import Execution
 from supremum.training.step_log import CAPACITY, StepLog
 
 # What is left of a trainer that is pickled or copied; the rest is made again.
@@ -105,7 +105,7 @@ class Trainer:
         self._gathered = self._nothing_gathered()
         self._skipped_before = 0
         self._looks = 0
-        self._loans: tuple[Loan, Loan] | None = None
+        self._loans: tuple[Donation, Donation] | None = None
         self.interrupts = Interrupts()
         # Who changes the model has the first until that is done, who reads or hands on values the second for a moment.
         self._changing, self._values_lock = threading.RLock(), threading.RLock()
@@ -322,10 +322,10 @@ class Trainer:
             self._train_epoch(data, 0)
             return self._logs()
 
-    def _borrow(self) -> tuple[Loan, Loan]:
+    def _borrow(self) -> tuple[Donation, Donation]:
         trained = self._model.trainable_variables
         others = {path: each for path, each in self._model.variables.items() if path not in trained}
-        return Loan(trained, self._values_lock), Loan(others, self._values_lock)
+        return Donation(trained, self._values_lock), Donation(others, self._values_lock)
 
     def _state(self) -> TrainState:
         loss, metrics = self._gathered

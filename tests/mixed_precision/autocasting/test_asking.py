@@ -11,6 +11,7 @@ from jax import lax
 from mixed_precision.autocasting.found import W, X, dtypes, products
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.jax_compat import open_jaxpr
+from supremum.jaxprs.flax_nnx import NNX
 from supremum.mixed_precision import (
     OPERATIONS,
     Policy,
@@ -19,11 +20,10 @@ from supremum.mixed_precision import (
     autocast,
     register_operation,
 )
-from supremum.mixed_precision.autocasting.judge import AutocastJudge, Context
+from supremum.mixed_precision.autocasting.equation_rules import AutocastRule, Context
 from supremum.mixed_precision.autocasting.operations import Row
 from supremum.mixed_precision.autocasting.settings import as_settings
 from supremum.tracing import Rewriter, register_adapter
-from supremum.tracing.flax_nnx import NNX
 
 # What one asks for
 
@@ -84,11 +84,11 @@ def test_every_row_with_an_exception_takes_the_widest():
 
 def test_a_judge_judges_by_the_rows_that_it_is_given():
     def ran(*rows):
-        rewriter = Rewriter(AutocastJudge(as_settings("mixed_bfloat16", None, True), rows))
+        rewriter = Rewriter(AutocastRule(as_settings("mixed_bfloat16", None, True), rows))
         closed = jax.make_jaxpr(lambda x: x @ W)(X)
         values = [rewriter.judge.value(var.aval) for var in closed.jaxpr.invars]
         (entry,) = rewriter.rewrite(closed, values, Context()).record
-        return entry.treatment.note[:2]
+        return entry.action.note[:2]
 
     assert ran(Row("dot_general", "compute", "so it is")) == (jnp.bfloat16, "so it is")
     assert ran(Row("dot_general", "float32", "or so")) == (jnp.float32, "or so")
@@ -279,7 +279,7 @@ def test_equal_settings_of_one_function_are_equal_so_that_jit_traces_once():
 
 @pytest.mark.slow
 def test_nothing_is_kept_of_programs_that_are_gone():
-    rewriter = Rewriter(AutocastJudge(as_settings("mixed_bfloat16", None, True), OPERATIONS.values()))
+    rewriter = Rewriter(AutocastRule(as_settings("mixed_bfloat16", None, True), OPERATIONS.values()))
     closed = jax.make_jaxpr(lambda x: jax.checkpoint(lambda x: jax.nn.relu(x @ W))(x))(X)
     rewriter.rewrite(closed, [rewriter.judge.value(var.aval) for var in closed.jaxpr.invars], Context())
     assert len(rewriter._known) >= 3

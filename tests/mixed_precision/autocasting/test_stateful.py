@@ -8,8 +8,9 @@ import pytest
 from flax import nnx
 
 from slowly import mostly_slow
+from supremum.jaxprs import mutable_arguments
 from supremum.mixed_precision import autocast
-from supremum.tracing import casts, forbid_casts, stateful
+from supremum.tracing import casts, forbid_casts
 
 X = jnp.asarray(np.random.default_rng(0).normal(size=(6, 4)), jnp.float32)
 Y = jnp.ones((6, 1))
@@ -179,7 +180,7 @@ def test_no_tracer_stays_in_a_module():
 
 
 def test_plain_functions_know_nothing_of_it():
-    assert stateful.lifted(lambda x: x, (X, {"a": [X]}), {"b": 3}) is None
+    assert mutable_arguments.lifted(lambda x: x, (X, {"a": [X]}), {"b": 3}) is None
 
 
 @pytest.mark.slow

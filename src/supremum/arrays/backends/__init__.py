@@ -14,7 +14,7 @@ import numpy as np
 
 from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
 from supremum.arrays.backends.standard import standard_backend
-from supremum.bounded import Bounded
+from supremum.bounded_cache import Bounded
 from supremum.errors import UnknownNameError
 
 __all__ = ["Backend", "Key", "Plan", "Raw", "array_key", "backend_named", "backend_names", "backend_of"]

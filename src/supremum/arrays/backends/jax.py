@@ -15,8 +15,7 @@ from jax.core import Tracer
 from jax.extend import source_info_util
 
 from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
-from supremum.arrays.backends.numpy import narrowed
-from supremum.arrays.backends.preparing import (
+from supremum.arrays.backends.kernels import (
     caster_of,
     caster_of_number,
     composed,
@@ -24,6 +23,7 @@ from supremum.arrays.backends.preparing import (
     known_comparison,
     known_int,
 )
+from supremum.arrays.backends.numpy import narrowed
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.decisions import ResultType
 from supremum.formats import DType, as_format

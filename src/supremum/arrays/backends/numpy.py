@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
-from supremum.arrays.backends.preparing import (
+from supremum.arrays.backends.kernels import (
     caster_of_number,
     compares_by_value,
     composed,

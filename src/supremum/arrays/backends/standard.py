@@ -13,8 +13,8 @@ import array_api_compat
 import numpy as np
 
 from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
+from supremum.arrays.backends.kernels import caster_of_number, composed, function_of, known_comparison, multiplied_out
 from supremum.arrays.backends.numpy import narrowed
-from supremum.arrays.backends.preparing import caster_of_number, composed, function_of, known_comparison, multiplied_out
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.errors import OperandError, UnknownDtypeError
 from supremum.formats import DType, as_format

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
-from supremum.arrays.backends.numpy import narrowed
-from supremum.arrays.backends.preparing import (
+from supremum.arrays.backends.kernels import (
     caster_of,
     caster_of_number,
     composed,
@@ -24,6 +23,7 @@ from supremum.arrays.backends.preparing import (
     numbers_in_range,
     promotes_alike,
 )
+from supremum.arrays.backends.numpy import narrowed
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.formats import FORMATS, DType, Format, as_format
 from supremum.operands import TYPE_OF_CATEGORY

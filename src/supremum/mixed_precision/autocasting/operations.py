@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from supremum.arguments import chosen, text
+from supremum.argument_checks import chosen, text
 from supremum.errors import ArgumentError, shown
 
 COMPUTE: Final = "compute"

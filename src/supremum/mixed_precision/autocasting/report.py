@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from supremum.mixed_precision.autocasting.castable import castable
-from supremum.mixed_precision.autocasting.left_products import ProductCounts
+from supremum.mixed_precision.autocasting.castable_dtypes import castable
+from supremum.mixed_precision.autocasting.skipped_products import ProductCounts
 from supremum.render import aligned
-from supremum.tracing import Entry, Rewritten, callees, line_of
+from supremum.tracing import RewriteRecord, Rewritten, callees, line_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +88,9 @@ def report_of(rewritten: Rewritten, products: ProductCounts) -> AutocastReport:
     """The report about a rewritten program."""
     merged: dict[tuple[str, ...], list[tuple[int, int | None]]] = {}
     for entry, scopes, line, trips in _entries(rewritten, (), "", 1):
-        note = entry.treatment.note
+        note = entry.action.note
         declared = next((d for atom in entry.equation.invars if (d := castable(atom.aval)) is not None), note.dtype)
-        if note.dtype is None or entry.functions or (entry.treatment.vanishes and declared == note.dtype):
+        if note.dtype is None or entry.functions or (entry.action.vanishes and declared == note.dtype):
             continue
         name, path = entry.equation.primitive.name, "/".join(scopes)
         key = (name, str(note.dtype), str(declared), note.reason, path, line)
@@ -108,9 +108,9 @@ def _total(trips: list[int | None]) -> int | None:
 
 def _entries(
     rewritten: Rewritten, scopes: tuple[str, ...], caller: str, trips: int | None
-) -> Iterator[tuple[Entry, tuple[str, ...], str, int | None]]:
+) -> Iterator[tuple[RewriteRecord, tuple[str, ...], str, int | None]]:
     for entry in rewritten.record:
-        inner = (*scopes, *entry.treatment.note.scopes)
+        inner = (*scopes, *entry.action.note.scopes)
         # What JAX traced once for many callers, such as the inside of jnp.where, has no line of the user's.
         line = line_of(entry.equation) or caller
         yield entry, inner, line, trips

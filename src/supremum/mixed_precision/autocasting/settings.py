@@ -9,14 +9,14 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from supremum.arguments import mapping
+from supremum.argument_checks import mapping
 from supremum.errors import ArgumentError, UnknownDtypeError, UnknownNameError, near_names, shown
 from supremum.formats import DType, as_format
-from supremum.mixed_precision.autocasting.castable import CASTABLE_FORMATS
+from supremum.mixed_precision.autocasting.castable_dtypes import CASTABLE_FORMATS
 from supremum.mixed_precision.autocasting.operations import DECLARED, INSIDE, OPERATIONS, RULES
-from supremum.mixed_precision.policy import Policy, as_policy
-from supremum.mixed_precision.policy_map import PolicyMap, UnmatchedPatternWarning
-from supremum.tracing import Entry, Rewritten, name_of_call, scopes_of
+from supremum.mixed_precision.policy.policy import Policy, as_policy
+from supremum.mixed_precision.policy.policy_map import PolicyMap, UnmatchedPatternWarning
+from supremum.tracing import RewriteRecord, Rewritten, name_of_call, scopes_of
 
 _COMPUTE_NAMES = tuple(row.name for row in CASTABLE_FORMATS)
 
@@ -65,7 +65,7 @@ class Settings:
             warnings.warn(message, UnmatchedPatternWarning, stacklevel=4)
 
 
-def _entries(rewritten: Rewritten, scopes: tuple[str, ...]) -> Iterator[tuple[Entry, tuple[str, ...]]]:
+def _entries(rewritten: Rewritten, scopes: tuple[str, ...]) -> Iterator[tuple[RewriteRecord, tuple[str, ...]]]:
     for entry in rewritten.record:
         inner = (*scopes, *scopes_of(entry.equation))
         yield entry, inner

@@ -14,17 +14,23 @@ import numpy as np
 
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
-from supremum.mixed_precision.autocasting.evaluating import evaluated
-from supremum.mixed_precision.autocasting.judge import DECIDED_SCOPE, DISABLED_SCOPE, KEEP_CALL, AutocastJudge, Context
-from supremum.mixed_precision.autocasting.left_products import ProductCounts, count_products, warn_of_left
+from supremum.jaxprs.mutable_arguments import lifted
+from supremum.mixed_precision.autocasting.equation_rules import (
+    DECIDED_SCOPE,
+    DISABLED_SCOPE,
+    KEEP_CALL,
+    AutocastRule,
+    Context,
+)
+from supremum.mixed_precision.autocasting.evaluation import evaluated
 from supremum.mixed_precision.autocasting.operations import OPERATIONS, Row
 from supremum.mixed_precision.autocasting.report import AutocastReport, report_of
 from supremum.mixed_precision.autocasting.settings import Settings, as_settings
-from supremum.mixed_precision.casting import is_array
-from supremum.mixed_precision.policy import Policy
-from supremum.mixed_precision.policy_map import PolicyMap
+from supremum.mixed_precision.autocasting.skipped_products import ProductCounts, count_products, warn_of_left
+from supremum.mixed_precision.policy.policy import Policy
+from supremum.mixed_precision.policy.policy_map import PolicyMap
+from supremum.mixed_precision.tree_casting import is_array
 from supremum.tracing import Rewriter, Rewritten
-from supremum.tracing.stateful import lifted
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -32,9 +38,9 @@ R = TypeVar("R")
 
 # By the rows too: a primitive registered later is treated as it then says.
 @functools.lru_cache(maxsize=64)
-def _rewriter(settings: Settings, rows: tuple[Row, ...]) -> tuple[Rewriter, AutocastJudge]:
-    judge = AutocastJudge(settings, rows)
-    return Rewriter(judge), judge
+def _rewriter(settings: Settings, rows: tuple[Row, ...]) -> tuple[Rewriter, AutocastRule]:
+    rule = AutocastRule(settings, rows)
+    return Rewriter(rule), rule
 
 
 class AutocastFunction(Generic[P, R]):
@@ -106,8 +112,8 @@ class AutocastFunction(Generic[P, R]):
             return found
 
         closed = jax.make_jaxpr(traced)(*arrays)
-        rewriter, judge = _rewriter(self._settings, tuple(OPERATIONS.values()))
-        value = judge.value
+        rewriter, rule = _rewriter(self._settings, tuple(OPERATIONS.values()))
+        value = rule.value
         rewritten = rewriter.rewrite(
             closed,
             [replace(value(var.aval), given=True) for var in closed.jaxpr.invars],
@@ -115,7 +121,7 @@ class AutocastFunction(Generic[P, R]):
             [value(atom.aval).dtype for atom in closed.jaxpr.outvars],
         )
         self._settings.check(rewritten)
-        products = count_products(rewritten, judge)
+        products = count_products(rewritten, rule)
         warn_of_left(self._function, products)
 
         def put(results: Sequence[Any]) -> Any:

@@ -4,11 +4,12 @@ from supremum.nn.functional.activations import elu, gelu, leaky_relu, relu, sigm
 from supremum.nn.functional.attention import dot_product_attention
 from supremum.nn.functional.convolution import conv, conv_transpose
 from supremum.nn.functional.dropout import dropout
+from supremum.nn.functional.dtype_promotion import at_least_float32, common_dtype, promote_dtype
 from supremum.nn.functional.embedding import attend, embedding
 from supremum.nn.functional.masks import combine_masks, make_attention_mask, make_causal_mask
 from supremum.nn.functional.merging import add, average, concatenate, maximum, multiply, subtract
 from supremum.nn.functional.moments import moments
-from supremum.nn.functional.normalisation import (
+from supremum.nn.functional.normalization import (
     batch_norm,
     group_norm,
     instance_norm,
@@ -18,7 +19,6 @@ from supremum.nn.functional.normalisation import (
 )
 from supremum.nn.functional.pooling import avg_pool, global_average_pool, global_max_pool, max_pool, min_pool
 from supremum.nn.functional.products import dense, dense_general, einsum
-from supremum.nn.functional.promotion import at_least_float32, common_dtype, promote_dtype
 from supremum.nn.functional.recurrent import gru_step, lstm_step, simple_rnn_step
 from supremum.nn.functional.rotary import rotary_embedding
 from supremum.nn.functional.softmax import log_softmax, softmax

@@ -12,13 +12,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from supremum.arguments import flag, real_number
+from supremum.argument_checks import flag, real_number
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
-from supremum.mixed_precision.casting import is_array
-from supremum.nn.functional.checks import broadcasts
-from supremum.nn.functional.promotion import at_least_float32, common_dtype, promote_dtype
-from supremum.nn.provenance import Origin, record
+from supremum.mixed_precision.tree_casting import is_array
+from supremum.nn.functional.dtype_promotion import at_least_float32, common_dtype, promote_dtype
+from supremum.nn.functional.shape_checks import broadcasts
+from supremum.nn.logits_registry import Origin, record
 
 
 def relu(x: Any) -> jax.Array:

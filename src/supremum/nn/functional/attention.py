@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from supremum.arguments import flag, real_number
+from supremum.argument_checks import flag, real_number
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
-from supremum.nn.functional.checks import broadcasts, positive_int
 from supremum.nn.functional.dropout import rate_below_one
+from supremum.nn.functional.dtype_promotion import as_array, at_least_float32, promote_dtype, refuse_none
 from supremum.nn.functional.masks import split_additive
 from supremum.nn.functional.online_softmax import Inputs, Plan, attend
-from supremum.nn.functional.promotion import as_array, at_least_float32, promote_dtype, refuse_none
 from supremum.nn.functional.real_only import refuse_complex
+from supremum.nn.functional.shape_checks import broadcasts, positive_int
 
 SCORES_AT_ONCE = 2**26
 """How many scores are held at once unless `chunk` says otherwise: 256 MiB of float32, those of 4,096 queries and keys

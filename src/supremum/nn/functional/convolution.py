@@ -14,11 +14,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from supremum.arguments import flag
+from supremum.argument_checks import flag
 from supremum.errors import ArgumentError
-from supremum.nn.functional.checks import check_shape, positive_int, positive_ints
+from supremum.nn.functional.dtype_promotion import promote_dtype, refuse_none
 from supremum.nn.functional.padding import Padding, as_padding, pads_of
-from supremum.nn.functional.promotion import promote_dtype, refuse_none
+from supremum.nn.functional.shape_checks import check_shape, positive_int, positive_ints
 
 CONV_PADDINGS = ("SAME", "VALID", "CIRCULAR", "CAUSAL")
 """The paddings that `conv` knows by name."""

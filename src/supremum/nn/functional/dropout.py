@@ -10,12 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.arguments import real_within
+from supremum.argument_checks import real_within
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
-from supremum.nn.functional.checks import as_axes
-from supremum.nn.functional.promotion import at_least_float32, promote_dtype
+from supremum.nn.functional.dtype_promotion import at_least_float32, promote_dtype
 from supremum.nn.functional.random_keys import is_key
+from supremum.nn.functional.shape_checks import as_axes
 
 
 def dropout(key: Any, x: Any, rate: float, *, broadcast_axes: int | Sequence[int] = ()) -> jax.Array:

@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from supremum.arguments import whole_number
+from supremum.argument_checks import whole_number
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
-from supremum.nn.functional.checks import MOST, check_shape
-from supremum.nn.functional.promotion import as_array
+from supremum.nn.functional.dtype_promotion import as_array
+from supremum.nn.functional.shape_checks import MOST, check_shape
 
 
 def make_causal_mask(queries: int, keys: int | None = None, *, offset: int | jax.Array = 0) -> jax.Array:

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
-from supremum.nn.functional.checks import as_axes
-from supremum.nn.functional.promotion import at_least_float32, common_dtype, promote_dtype, refuse_none
+from supremum.nn.functional.dtype_promotion import at_least_float32, common_dtype, promote_dtype, refuse_none
+from supremum.nn.functional.shape_checks import as_axes
 
 
 def add(*arrays: Any, dtype: Any = None) -> jax.Array:

@@ -15,11 +15,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from supremum.arguments import flag
+from supremum.argument_checks import flag
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType, as_format
-from supremum.nn.functional.checks import as_axes, broadcasts
-from supremum.nn.functional.promotion import as_array, at_least_float32, common_dtype, promote_dtype
+from supremum.nn.functional.dtype_promotion import as_array, at_least_float32, common_dtype, promote_dtype
+from supremum.nn.functional.shape_checks import as_axes, broadcasts
 
 
 def moments(

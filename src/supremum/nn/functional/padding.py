@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from jax import lax
 
 from supremum.errors import ArgumentError, UnknownNameError, shown
-from supremum.nn.functional.checks import MOST, all_whole
+from supremum.nn.functional.shape_checks import MOST, all_whole
 
 Padding: TypeAlias = str | int | Sequence[int | tuple[int, int]]
 """`"SAME"`, `"VALID"` and so on, or positions to add: one number, one per dimension, or pairs of before and after."""

@@ -11,12 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from supremum.arguments import flag
+from supremum.argument_checks import flag
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import Format, as_format
-from supremum.nn.functional.checks import positive_ints, window_size
+from supremum.nn.functional.dtype_promotion import at_least_float32, common_dtype, promote_dtype
 from supremum.nn.functional.padding import Padding, Pads, as_padding, pads_of
-from supremum.nn.functional.promotion import at_least_float32, common_dtype, promote_dtype
+from supremum.nn.functional.shape_checks import positive_ints, window_size
 
 POOL_PADDINGS = ("SAME", "VALID")
 """The paddings that pooling knows by name."""

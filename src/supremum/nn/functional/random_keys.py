@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from supremum.arguments import whole_number
+from supremum.argument_checks import whole_number
 
 
 def is_key(key: Any) -> bool:

@@ -14,11 +14,11 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from supremum.arguments import function
+from supremum.argument_checks import function
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.mixed_precision.casting import is_array
+from supremum.mixed_precision.tree_casting import is_array
+from supremum.nn.functional.dtype_promotion import promote_dtype, shape_of
 from supremum.nn.functional.products import dense
-from supremum.nn.functional.promotion import promote_dtype, shape_of
 
 Activation: TypeAlias = Callable[[jax.Array], Any]
 """A function of each value, such as `jax.numpy.tanh`."""

@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.arguments import real_number
+from supremum.argument_checks import real_number
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
-from supremum.nn.functional.checks import broadcasts
-from supremum.nn.functional.promotion import as_array, at_least_float32, promote_dtype
+from supremum.nn.functional.dtype_promotion import as_array, at_least_float32, promote_dtype
 from supremum.nn.functional.real_only import refuse_complex
+from supremum.nn.functional.shape_checks import broadcasts
 
 
 def rotary_embedding(x: Any, positions: Any, *, base: float = 10000.0, dtype: Any = None) -> jax.Array:

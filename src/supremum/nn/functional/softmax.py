@@ -10,11 +10,11 @@ from jax import lax
 
 from supremum.errors import ArgumentError
 from supremum.formats import as_format
-from supremum.nn.functional.checks import as_axes, broadcasts
+from supremum.nn.functional.dtype_promotion import at_least_float32, promote_dtype
 from supremum.nn.functional.masks import as_boolean
-from supremum.nn.functional.promotion import at_least_float32, promote_dtype
 from supremum.nn.functional.real_only import refuse_complex
-from supremum.nn.provenance import Origin, record
+from supremum.nn.functional.shape_checks import as_axes, broadcasts
+from supremum.nn.logits_registry import Origin, record
 
 Axes: TypeAlias = int | tuple[int, ...]
 

@@ -1,0 +1,272 @@
+"""Writing into arrays: results of in-place operators and of `out=`, and values of elements. The dtype stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from supremum.arrays.backends import Backend, Key, Raw
+from supremum.arrays.backends.base import array_key
+from supremum.arrays.backends.kernels import caster_of
+from supremum.arrays.backends.numpy import NUMPY, holds_range
+from supremum.arrays.dispatch import common_backend, operands_of, seen
+from supremum.arrays.errors import InPlaceError, LibraryError, RuntimeDtypeError
+from supremum.arrays.fix_trials import Trial, retyped
+from supremum.decisions import Decision, Fix, PromotionError, Verdict
+from supremum.errors import ArgumentError, OperandError, shown
+from supremum.formats import Format, as_format
+from supremum.operands import Operand
+from supremum.operations import ASSIGN, OPERATIONS
+from supremum.rules import RuleSet, Storing, get_rules
+from supremum.rules.number_ranges import fits
+
+if TYPE_CHECKING:
+    from supremum.arrays.array import Array
+
+
+def assigned(array: Array, result: Array, name: str, inputs: Sequence[Any]) -> Array:
+    """What an operator that assigns gives: the array, changed, or a new one where the library never changes its own.
+
+    Args:
+        array: what stands on the left.
+        result: what the operation gave.
+        name: of the operation.
+        inputs: what it was given.
+
+    Raises:
+        InPlaceError: if the rules do not store the result in the dtype of the array, or it is out of range of that.
+        ArgumentError: if it has another shape.
+    """
+    if array.weak_type:
+        return result  # it has no dtype of its own that it could keep
+    raw = stored(array, result, name, inputs)
+    if not array.backend.mutable:
+        return result if raw is result.unwrap() else array.of(raw, array.backend.key_of(raw))
+    array.unwrap()[...] = raw
+    return array
+
+
+def stored(array: Array, result: Array, name: str, inputs: Sequence[Any], storing: Storing | None = None) -> Raw:
+    """The result of an operation as it is stored in an array.
+
+    Args:
+        array: what it is written into.
+        result: what the operation gave.
+        name: of the operation.
+        inputs: what it was given.
+        storing: what may be stored; None for what the rules in force store.
+
+    Raises:
+        InPlaceError: if the rules do not store it, or it is out of range.
+        LibraryError: if it is from another library.
+        ArgumentError: if it has another shape.
+    """
+    if result.backend is not array.backend:
+        raise LibraryError(
+            f"{name} in place gives an array of {result.backend.name}, and what is assigned to is from "
+            f"{array.backend.name}: give supremum.namespace({shown(array.backend.name)}).asarray(b)"
+        )
+    if result.shape != array.shape:
+        raise ArgumentError(
+            f"{name} in place gives the shape {result.shape}, and what is assigned to has {array.shape}"
+        )
+    if result.dtype == array.dtype:
+        return result.unwrap()
+    if name in OPERATIONS:
+        decision = _accepted(in_place(array, name, inputs, storing))
+    else:  # a function that is no row of the table is known by its result alone, which nobody can cast
+        decision = _accepted(replace(_decided(array, None, (result,), storing), find_fix=_no_fix))
+    return _cast(array, result.unwrap(), array.backend, decision, storing)
+
+
+def in_place(array: Array, name: str, inputs: Sequence[Any], storing: Storing | None = None) -> Decision:
+    """The decision on an operation whose result is written into an array; its fix casts no such array.
+
+    Args:
+        array: what it is written into.
+        name: of the operation.
+        inputs: what it is given.
+        storing: what may be stored; None for what the rules in force store.
+    """
+    return _decided(array, name, inputs, storing)
+
+
+@contextmanager
+def refused_in_place(array: Array, name: str, inputs: Sequence[Any], storing: Storing | None = None) -> Generator[None]:
+    """A block whose refusals name casts of other operands, and not of what is written into, which keeps its dtype.
+
+    Args:
+        array: what is written into.
+        name: of the operation.
+        inputs: what it is given.
+        storing: what may be stored; None for what the rules in force store.
+    """
+    try:
+        yield
+    except (PromotionError, RuntimeDtypeError) as error:
+        if error.decision is not None:
+            error.decision = in_place(array, name, inputs, storing)
+        raise
+
+
+def accepted_value(array: Array, value: Any, storing: Storing | None = None) -> Raw:
+    """A value to be written into an array, in its dtype and from its library.
+
+    Args:
+        array: what is assigned to.
+        value: an array of the same library or of NumPy, or a Python number.
+        storing: what may be stored; None for what the rules in force store.
+
+    Raises:
+        InPlaceError: if the rules do not store it, or it is out of range.
+        LibraryError: for an array of another library.
+    """
+    key, raw = _seen_value(array, value)
+    decision = _accepted(_decided(array, ASSIGN.name, (value,), storing))
+    if key.backend is None:
+        return array.backend.asarray(caster_of(array.dtype)(value), device=array.device)
+    cast = _cast(array, raw, key.backend, decision, storing)
+    return cast if key.backend is array.backend else array.backend.asarray(cast, device=array.device)
+
+
+def changed(array: Array, name: str, value: Any, change: Callable[[Raw, Raw], Raw]) -> Raw:
+    """An array of JAX after an operation on some elements and a value.
+
+    Args:
+        array: the array.
+        name: of the operation.
+        value: its other operand: an array of the same library or of NumPy, or a Python number.
+        change: gives the changed array, of an array and the value in the dtype in which it is computed.
+
+    Raises:
+        InPlaceError: if the rules do not store the result, or the value or the result is out of range.
+        LibraryError: for an array of another library.
+    """
+    key, raw = _seen_value(array, value)
+    backend = array.backend
+    own = array_key(backend, array.dtype, False, array.key.zero_d, array.key.device)  # the dtype stays, weak or not
+    decision = _accepted(_decided(array, name, (array, value), None, own))
+    computed = decision.verdict.compute[1]
+    if not _is_in_range(key, raw, as_format(computed)):
+        raise InPlaceError(_refused(decision, f"b is out of range of {computed}"))
+    if key.backend is None:
+        given = backend.asarray(caster_of(computed)(value), device=array.device)
+    elif key.backend is backend:
+        given = backend.astype(raw, computed, copy=False)
+    else:
+        given = backend.asarray(NUMPY.astype(raw, computed), device=array.device)
+    result = change(backend.astype(array.unwrap(), decision.verdict.compute[0], copy=False), given)
+    return _cast(array, result, backend, decision, None)
+
+
+def _rules_of(array: Array) -> RuleSet:
+    return get_rules(in_jax=array.backend.in_jax)
+
+
+def check_fits(array: Array, name: str, value: Any) -> None:
+    """Refuse what is out of range of the dtype of an array, also where operators wrap it around.
+
+    That is a Python number, or an array of a wider dtype that gives way to this one, as 0-d arrays do under PyTorch's
+    and Paddle's rules. The values of an array that JAX is tracing cannot be looked at.
+
+    Args:
+        array: what is assigned to.
+        name: of the operation.
+        value: a Python number or an array.
+
+    Raises:
+        InPlaceError: if it is.
+    """
+    row, rules = as_format(array.dtype), _rules_of(array)
+    found = seen(value, rules)
+    if found is not None and not _is_in_range(*found, row):
+        key, raw = found
+        operands = operands_of((array.key, key), (array.unwrap(), raw), rules)
+        decision = rules.decide(name, operands, array.key.operand)
+        raise InPlaceError(_refused(decision, f"b is out of range of {row}, which what is assigned to keeps"))
+
+
+def _is_in_range(key: Key, raw: Raw, row: Format) -> bool:
+    """Whether a Python number or the values of an array are; those that JAX is tracing are taken for it."""
+    if key.backend is None:
+        return fits(raw, row)
+    if key.backend.is_traced(raw) or row.holds(key.operand.format):
+        return True
+    return holds_range(key.backend.numpy(raw), row)
+
+
+def _seen_value(array: Array, value: Any) -> tuple[Key, Raw]:
+    found = seen(value, _rules_of(array))
+    if found is None:
+        raise OperandError(f"a {type(value).__name__} cannot be assigned to an Array: give an array or a Python number")
+    key = found[0]
+    if key.backend is not None and common_backend((array.key, key), ASSIGN.name) is not array.backend:
+        raise LibraryError(
+            f"an array of {key.backend.name} cannot be assigned to one of {array.backend.name}: give "
+            f"supremum.namespace({shown(array.backend.name)}).asarray(b)"
+        )
+    return found
+
+
+def _decided(
+    array: Array, name: str | None, values: Sequence[Any], storing: Storing | None, own: Key | None = None
+) -> Decision:
+    """The decision to write into an array.
+
+    Args:
+        array: the array.
+        name: of the operation.
+        values: its operands; what is no array and no number takes no part.
+        storing: what may be stored; None for what the rules in force store.
+        own: the key of the first of them, if it is not its own.
+    """
+    rules = _rules_of(array)
+    given = [(value, *found) for value in values if (found := seen(value, rules)) is not None]
+    keys, raws = [key for _, key, _ in given], [raw for _, _, raw in given]
+    if own is not None:
+        keys[0] = own
+    operands = operands_of(keys, raws, rules)
+    decision = rules.decide(name, operands, array.key.operand, storing, runtime=Trial(keys))
+    return retyped(decision, [value for value, _, _ in given])
+
+
+def _accepted(decision: Decision) -> Decision:
+    """The decision, unless it is a refusal.
+
+    Raises:
+        InPlaceError: if it is.
+    """
+    if not decision:
+        raise InPlaceError(decision)
+    return decision
+
+
+def _cast(array: Array, raw: Raw, library: Backend, decision: Decision, storing: Storing | None) -> Raw:
+    """What a library holds, in the dtype of an array.
+
+    Raises:
+        InPlaceError: for values that are out of range, and for those that cannot be looked at.
+    """
+    source, target = library.key_of(raw).operand.format, as_format(array.dtype)
+    if not target.holds(source):
+        if library.is_traced(raw):
+            is_integer = source.category == target.category == "integer"
+            rules = _rules_of(array)
+            how = storing or (rules.item if decision.operation == ASSIGN.name else rules.in_place)
+            # What the rules promote to narrower integers, their operators do not look at either.
+            if is_integer and how is not Storing.KEPT:
+                raise InPlaceError(_refused(decision, f"JAX is tracing values that may be out of range of {target}"))
+        elif not holds_range(library.numpy(raw), target):
+            raise InPlaceError(_refused(decision, f"it holds values that are out of range of {target}"))
+    return library.astype(raw, target.dtype, copy=False)
+
+
+def _refused(decision: Decision, why: str) -> Decision:
+    """The same decision, refused for the values, of which no cast keeps what they are."""
+    return replace(decision, verdict=Verdict.refuse(*decision.reason, why, overflow=True), find_fix=_no_fix)
+
+
+def _no_fix(_operands: tuple[Operand, ...]) -> Fix | None:
+    return None

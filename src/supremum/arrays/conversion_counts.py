@@ -1,0 +1,192 @@
+"""Counting the implicit conversions of a piece of code: which, how many, how large, and where."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import prod
+from typing import Any, TypeVar
+
+from supremum.arrays.backends import Plan, Raw
+from supremum.formats import DType, as_format
+from supremum.rules.scope import SCOPE, watching
+from supremum.user_frame import users_line
+
+Group = TypeVar("Group")
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """Implicit conversions of one kind at one place.
+
+    Args:
+        source: the dtype that arrays had.
+        target: the dtype they were computed in.
+        operation: what was computed.
+        rules: the name of the rule set that asked for it.
+        line: the line of the program, as `file:line`.
+    """
+
+    source: DType
+    target: DType
+    operation: str
+    rules: str
+    line: str
+
+    @property
+    def widening(self) -> bool:
+        """Whether the target has more bits."""
+        return as_format(self.target).bits > as_format(self.source).bits
+
+    @property
+    def lossy(self) -> bool:
+        """Whether some value of the source is no value of the target."""
+        return not as_format(self.target).holds(as_format(self.source))
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """How often something was converted, and how many bytes that wrote."""
+
+    count: int
+    bytes: int
+
+    def __add__(self, other: Total) -> Total:
+        return Total(self.count + other.count, self.bytes + other.bytes)
+
+
+_NOTHING = Total(0, 0)
+
+
+class ConversionCounts:
+    """The implicit conversions counted so far; what `count_conversions` gives.
+
+    An array counts each time an operation computes in another dtype than it has. A Python number is no array, and a
+    cast by hand is not implicit. In a function that JAX traces they count when it is traced, once.
+
+    It is iterated over as pairs of `Conversion` and `Total`, the most bytes first, and prints as a table.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._found: dict[Conversion, Total] = {}
+        # A count inside of another one counts for both.
+        self._outer = SCOPE.get().watcher
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return {"_found": dict(self._found)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._lock = threading.Lock()
+        self._found = state["_found"]
+        self._outer = None
+
+    def note(self, plan: Plan, raws: Sequence[Raw]) -> None:
+        """A decision is about to be carried out; called by operations."""
+        if self._outer is not None:
+            self._outer.note(plan, raws)
+        line = ""
+        for key, raw, target, casts in zip(plan.keys, raws, plan.compute, plan.casts, strict=True):
+            if key.backend is None or key.dtype is None or not casts:
+                continue
+            line = line or users_line()
+            conversion = Conversion(key.dtype, target, plan.operation.name, plan.rules, line)
+            with self._lock:
+                known = self._found.get(conversion, _NOTHING)
+                self._found[conversion] = known + Total(1, prod(raw.shape) * target.itemsize)
+
+    def __iter__(self) -> Iterator[tuple[Conversion, Total]]:
+        return iter(sorted(self._found.items(), key=lambda item: (-item[1].bytes, item[0].line, item[0].operation)))
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @property
+    def total(self) -> Total:
+        """All of them."""
+        return self._sum(lambda _: True)
+
+    @property
+    def widening(self) -> Total:
+        """Those to more bits."""
+        return self._sum(lambda conversion: conversion.widening)
+
+    @property
+    def lossy(self) -> Total:
+        """Those to a dtype that does not hold every value of the other."""
+        return self._sum(lambda conversion: conversion.lossy)
+
+    def by_dtype(self) -> dict[tuple[str, str], Total]:
+        """Totals by the names of both dtypes, the most bytes first."""
+        return self._grouped(lambda conversion: (str(conversion.source), str(conversion.target)))
+
+    def by_line(self) -> dict[str, Total]:
+        """Totals by `file:line`, the most bytes first."""
+        return self._grouped(lambda conversion: conversion.line)
+
+    def _sum(self, counts: Callable[[Conversion], bool]) -> Total:
+        return sum((total for conversion, total in self if counts(conversion)), _NOTHING)
+
+    def _grouped(self, key: Callable[[Conversion], Group]) -> dict[Group, Total]:
+        found: dict[Group, Total] = {}
+        for conversion, total in self:
+            group = key(conversion)
+            found[group] = found.get(group, _NOTHING) + total
+        return dict(sorted(found.items(), key=lambda item: -item[1].bytes))
+
+    def __str__(self) -> str:
+        if not self._found:
+            return "no implicit conversions"
+        rows = [("bytes", "times", "from", "to", "", "operation", "line")]
+        rows += [
+            (
+                f"{total.bytes:,}",
+                f"{total.count:,}",
+                str(conversion.source),
+                str(conversion.target),
+                ", ".join(what for what in ("widening", "lossy") if getattr(conversion, what)),
+                conversion.operation,
+                conversion.line,
+            )
+            for conversion, total in self
+        ]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  ".join(
+                cell.rjust(width) if i < 2 else cell.ljust(width)
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            )
+            for row in rows
+        ]
+        named = {"conversions": self.total, "widening": self.widening, "lossy": self.lossy}
+        summary = ", ".join(f"{total.count:,} {name} ({total.bytes:,} bytes)" for name, total in named.items())
+        return "\n".join(line.rstrip() for line in [*lines, summary])
+
+    __repr__ = __str__
+
+
+@contextmanager
+def count_conversions() -> Generator[ConversionCounts]:
+    """Count the implicit conversions of arrays in a block.
+
+    It costs nothing where it is not used. In it, operations are looked up anew at every call and functions that JAX has
+    compiled are traced again, so it is no place to measure time.
+
+    Returns:
+        The counts, which can be read in the block and after it.
+
+    Source: the optional instrument of spec/tensorflow-rfc-431-promotion-modes.md, "Performance Implications".
+
+    >>> import numpy as np, supremum
+    >>> a = supremum.asarray(np.ones(1000, "float32"))
+    >>> with supremum.use_rules("numpy"), count_conversions() as counts:
+    ...     b = a + np.ones(1000)
+    >>> counts.total, counts.by_dtype()
+    (Total(count=1, bytes=8000), {('float32', 'float64'): Total(count=1, bytes=8000)})
+    """
+    counts = ConversionCounts()
+    with watching(counts):
+        yield counts

@@ -1,0 +1,27 @@
+"""The operator `@` of `Array`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from supremum.arrays.backends.numpy import NUMPY
+from supremum.arrays.namespaces import namespace
+from supremum.arrays.wrapped_functions import library_of
+
+
+def product(a: Any, b: Any) -> Any:
+    """The product of two matrices, in the library of both; `NotImplemented` where one is no array.
+
+    Args:
+        a: an array.
+        b: another.
+
+    Raises:
+        PromotionError: if the rules refuse.
+        LibraryError: for arrays of two libraries.
+    """
+    libraries = [library_of(operand) for operand in (a, b)]
+    if None in libraries:
+        return NotImplemented
+    home = next((library for library in libraries if library is not NUMPY), NUMPY)
+    return namespace(home).matmul(a, b)

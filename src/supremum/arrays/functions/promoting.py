@@ -1,0 +1,273 @@
+"""Functions of the standard that bring several arrays together and are not element by element.
+
+The first parameter of each is the library of the namespace that it is a function of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from supremum.argument_checks import whole_number
+from supremum.arrays import promote_operands
+from supremum.arrays.array import Array, wrap
+from supremum.arrays.backends import Backend, Raw
+from supremum.arrays.errors import RuntimeDtypeError
+from supremum.arrays.wrapped_functions import at_home, brought_home
+from supremum.errors import ArgumentError
+
+
+def _met(
+    home: Backend, name: str, operation: str | None, operands: Sequence[Any], beside: Sequence[Any] = ()
+) -> promote_operands.Promoted:
+    """As `met`, in the library of a namespace."""
+    brought = at_home(home, name, (*operands, *beside))
+    return promote_operands.promote_operands(operation, brought[: len(operands)], brought[len(operands) :], name)
+
+
+def _computed(
+    home: Backend, name: str, together: promote_operands.Promoted, compute: Callable[[Any, list[Raw]], Raw]
+) -> Array:
+    """The result of a function of the library that the operands met in, in the dtype that was decided.
+
+    Raises:
+        RuntimeDtypeError: if the library does not compute it in that dtype.
+    """
+    try:
+        raw = compute(together.backend.xp, together.operands)
+    except (NotImplementedError, TypeError) as error:
+        if type(error) is TypeError:  # of an argument; a missing loop or kernel has an error of its own
+            raise
+        dtype = together.backend.key_of(together.operands[0]).dtype
+        raise RuntimeDtypeError(f"{home.name} has no {name} of {dtype}", decision=together.decision) from error
+    return brought_home(home, together.wrapped(raw))
+
+
+def concat(home: Backend, arrays: Sequence[Any], /, *, axis: int | None = 0) -> Array:
+    """Arrays one after the other, in the dtype that they meet in.
+
+    Args:
+        home: the library.
+        arrays: them.
+        axis: the dimension along which; None flattens them.
+
+    Raises:
+        PromotionError: if the rules refuse.
+
+    >>> import numpy as np, supremum
+    >>> xp = supremum.arrays.namespace("numpy")
+    >>> xp.concat([np.ones(1, "int8"), np.ones(1, "uint8")])
+    Array([1, 1], dtype=int16)
+    """
+    together = _met(home, "concat", "concat", _some("concat", arrays))
+    return _computed(home, "concat", together, lambda xp, found: xp.concat(found, axis=axis))
+
+
+def stack(home: Backend, arrays: Sequence[Any], /, *, axis: int = 0) -> Array:
+    """Arrays side by side in a new dimension, in the dtype that they meet in.
+
+    Args:
+        home: the library.
+        arrays: them, all of one shape.
+        axis: where the new dimension is.
+
+    Raises:
+        PromotionError: if the rules refuse.
+    """
+    together = _met(home, "stack", "stack", _some("stack", arrays))
+    return _computed(home, "stack", together, lambda xp, found: xp.stack(found, axis=axis))
+
+
+def _some(name: str, arrays: Sequence[Any]) -> list[Any]:
+    found = list(arrays)
+    if not found:
+        raise ArgumentError(f"{name} needs one array at least")
+    return found
+
+
+def where(home: Backend, condition: Any, x1: Any, x2: Any, /) -> Array:
+    """As `supremum.ops.where`.
+
+    Args:
+        home: the library.
+        condition: an array of bools, or a bool.
+        x1: an array or a number.
+        x2: likewise; both meet as the rules decide.
+    """
+    return brought_home(home, promote_operands.where(*at_home(home, "where", (condition, x1, x2))))
+
+
+def clip(home: Backend, x: Any, /, min: Any = None, max: Any = None) -> Array:  # noqa: A002 (the standard's names)
+    """As `supremum.ops.clip`.
+
+    Args:
+        home: the library.
+        x: an array or a number.
+        min: the lower bound, an array or a number; None for none.
+        max: the upper one, likewise. All meet as the rules decide.
+    """
+    return brought_home(home, promote_operands.clip(*at_home(home, "clip", (x, min, max))))
+
+
+def matmul(home: Backend, x1: Any, x2: Any, /) -> Array:
+    """The product of two matrices, or of stacks of them, in the dtype that the rules decide for `matmul`.
+
+    Args:
+        home: the library.
+        x1: an array.
+        x2: another.
+
+    Raises:
+        PromotionError: if the rules refuse.
+    """
+    together = _met(home, "matmul", "matmul", (x1, x2))
+    return _computed(home, "matmul", together, lambda xp, found: xp.matmul(*found))
+
+
+def tensordot(home: Backend, x1: Any, x2: Any, /, *, axes: Any = 2) -> Array:
+    """The sum of products over some dimensions, in the dtype that the rules decide for `tensordot`.
+
+    Args:
+        home: the library.
+        x1: an array.
+        x2: another.
+        axes: over how many dimensions, last of the first and first of the second; or which ones of each.
+
+    Raises:
+        PromotionError: if the rules refuse.
+    """
+    together = _met(home, "tensordot", "tensordot", (x1, x2))
+    return _computed(home, "tensordot", together, lambda xp, found: xp.tensordot(*found, axes=axes))
+
+
+def vecdot(home: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
+    """The dot products of vectors, the first conjugated, in the dtype that the rules decide for `vecdot`.
+
+    Args:
+        home: the library.
+        x1: an array.
+        x2: another.
+        axis: the dimension that the vectors are along.
+
+    Raises:
+        PromotionError: if the rules refuse.
+    """
+    together = _met(home, "vecdot", "vecdot", (x1, x2))
+    return _computed(home, "vecdot", together, lambda xp, found: xp.vecdot(*found, axis=axis))
+
+
+def cross(home: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
+    """The cross products of vectors of three elements, in the dtype that the rules decide for `cross`.
+
+    Args:
+        home: the library.
+        x1: an array.
+        x2: another.
+        axis: the dimension that the vectors are along.
+
+    Raises:
+        PromotionError: if the rules refuse.
+    """
+    together = _met(home, "cross", "cross", (x1, x2))
+    return _computed(home, "cross", together, lambda xp, found: xp.linalg.cross(*found, axis=axis))
+
+
+def outer(home: Backend, x1: Any, x2: Any, /) -> Array:
+    """All products of the elements of two vectors, in the dtype that the rules decide for `outer`.
+
+    Args:
+        home: the library.
+        x1: an array of one dimension.
+        x2: another.
+
+    Raises:
+        PromotionError: if the rules refuse.
+    """
+    together = _met(home, "outer", "outer", (x1, x2))
+    return _computed(home, "outer", together, lambda xp, found: xp.linalg.outer(*found))
+
+
+def solve(home: Backend, x1: Any, x2: Any, /) -> Array:
+    """The solution of linear equations, in the dtype that the rules decide for `solve`.
+
+    Args:
+        home: the library.
+        x1: the coefficients, matrices.
+        x2: the right sides, a vector or matrices.
+
+    Raises:
+        PromotionError: if the rules refuse.
+    """
+    together = _met(home, "solve", "solve", (x1, x2))
+    return _computed(home, "solve", together, lambda xp, found: xp.linalg.solve(*found))
+
+
+def searchsorted(home: Backend, x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Array:
+    """Where elements would be inserted into a sorted array, compared in the dtype that both meet in.
+
+    Args:
+        home: the library.
+        x1: the sorted array.
+        x2: what would be inserted.
+        side: `"left"` or `"right"` of equal elements.
+        sorter: integers that sort `x1`, if it is not sorted.
+
+    Raises:
+        PromotionError: if the rules refuse.
+    """
+    together = _met(home, "searchsorted", None, (x1, x2), () if sorter is None else (sorter,))
+    given = {"sorter": together.beside[0]} if together.beside else {}
+    return wrap(together.backend.xp.searchsorted(*together.operands, side=side, **given))
+
+
+def isin(home: Backend, x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
+    """Which elements of an array are in another, compared in the dtype that both meet in.
+
+    Args:
+        home: the library.
+        x1: the elements.
+        x2: those they are compared with.
+        invert: whether to tell which are not.
+
+    Raises:
+        PromotionError: if the rules refuse.
+    """
+    together = _met(home, "isin", "equal", (x1, x2))
+    return _computed(home, "isin", together, lambda xp, found: xp.isin(*found, invert=invert))
+
+
+def diff(home: Backend, x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Array:
+    """Differences of neighbours, in the dtype that the array meets in with what is put before and after it.
+
+    Args:
+        home: the library.
+        x: an array.
+        axis: the dimension along which.
+        n: how often.
+        prepend: an array that is put before it; None for none.
+        append: one that is put after it, likewise.
+
+    Raises:
+        PromotionError: if the rules refuse.
+    """
+    given = {"prepend": prepend, "append": append}
+    ends = {name: end for name, end in given.items() if end is not None}
+    together = _met(home, "diff", "diff", (x, *ends.values()))
+
+    def compute(xp: Any, found: list[Raw]) -> Raw:
+        # After as many times as there are elements nothing is left; libraries go on.
+        times = min(whole_number("n", n, 0, 2**63 - 1), sum(each.shape[axis] for each in found))
+        return xp.diff(found[0], axis=axis, n=times, **dict(zip(ends, found[1:], strict=True)))
+
+    return _computed(home, "diff", together, compute)
+
+
+PROMOTING: dict[str, Callable[..., Array]] = {
+    function.__name__: function
+    for function in (clip, concat, diff, isin, matmul, searchsorted, stack, tensordot, vecdot, where)
+}
+"""By name, those of the namespace itself."""
+PROMOTING_LINALG: dict[str, Callable[..., Array]] = {
+    function.__name__: function for function in (cross, matmul, outer, solve, tensordot, vecdot)
+}
+"""Those of its `linalg`."""

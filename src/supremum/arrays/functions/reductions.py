@@ -1,0 +1,208 @@
+"""Reductions under the rules in force: decided, cast, computed, and cast to the dtype that was decided.
+
+The first parameter of each is the library of the namespace that it is a function of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, Final, cast
+
+from supremum.argument_checks import flag, real_number, whole_number
+from supremum.arrays.array import Array, wrap
+from supremum.arrays.backends import Backend, Key, Plan, Raw
+from supremum.arrays.backends.kernels import promotes_alike
+from supremum.arrays.dispatch import Applied, Prepared, common_backend
+from supremum.arrays.errors import RuntimeDtypeError
+from supremum.arrays.functions.reduction_kernels import reduce
+from supremum.arrays.promote_operands import brought_to
+from supremum.arrays.wrapped_functions import at_home, brought_home
+from supremum.decisions import Decision, Fix, ResultType, Verdict
+from supremum.formats import DType, as_format
+from supremum.operands import Operand
+from supremum.operations import REDUCTIONS, Operation
+from supremum.rules import RuleSet
+from supremum.rules.fixes import EVERYTHING, Runtime
+from supremum.rules.registry import find_rules
+
+_MOST_AXES: Final = 64
+"""NumPy's arrays have no more, and those of others neither."""
+
+
+class _Reduced(Applied):
+    """A reduction with its options.
+
+    Args:
+        operation: its row.
+        options: of the library's function, by name.
+        dtype: what the user asked the result to have; None for what the rules decide.
+    """
+
+    def __init__(self, operation: Operation, options: Mapping[str, Any], dtype: DType | None) -> None:
+        super().__init__(operation, reduce, {"name": operation.name, **options})
+        self.dtype = dtype
+
+    def decide(self, rules: RuleSet, operands: Sequence[Operand], runtime: Runtime = EVERYTHING) -> Decision:
+        """What a rule set decides; of a dtype that was asked for, only what it is accumulated in."""
+        if self.dtype is None:
+            return super().decide(rules, operands, runtime)
+        decision = super().decide(rules, [operand.with_dtype(self.dtype) for operand in operands])
+        # An integer that wraps around does so to the same result, however wide it was computed.
+        is_wider = decision and as_format(self.dtype).is_inexact and _holds(self.dtype, decision)
+        computes = decision.verdict.compute[0] if is_wider else self.dtype
+        asked = f"the result is {self.dtype}, as asked for"
+        verdict = Verdict(ResultType(self.dtype), (computes,), (asked, *decision.reason))
+        # Casts of the operand change nothing: what was asked for is what the library lacks.
+        return replace(decision, operands=tuple(operands), verdict=verdict, find_fix=_no_fix)
+
+    def prepare(self, rules: RuleSet, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared:
+        """The decision of a rule set, ready to be carried out."""
+        backend = common_backend(keys, self.operation.name)
+        plan = self.plan(rules, keys, raws)
+        asked = self.dtype
+        if asked is not None:
+            backend.native_dtype(asked)  # its error says what to do
+        function = backend.prepare(plan) if _compiles(backend) else _between_casts(backend, plan, self.dtype)
+
+        def reduced(raw: Raw) -> Array:
+            if asked is not None:
+                backend.native_dtype(asked)  # JAX's flags may have changed
+            return wrap(function(raw), plan.result.weak)
+
+        return Prepared(reduced, None)
+
+
+def _no_fix(_operands: tuple[Operand, ...]) -> Fix | None:
+    return None
+
+
+def _holds(dtype: DType, decision: Decision) -> bool:
+    """Whether what the rules accumulate in holds a dtype that was asked for."""
+    return as_format(decision.verdict.compute[0]).holds(as_format(dtype))
+
+
+def _compiles(backend: Backend) -> bool:
+    """Whether a library is given the casts and the function as one program."""
+    return backend.name == "jax"
+
+
+def _between_casts(backend: Backend, plan: Plan, dtype: DType | None) -> Callable[[Raw], Raw]:
+    """The library's function between casts, where they are needed."""
+    (key,), (computes,), name = plan.keys, plan.compute, plan.operation.name
+    target = plan.result.dtype
+    is_own = dtype is None and key.backend is backend and _decides_alike(backend, plan)
+    options: dict[str, Any] = {**plan.options, "own": is_own}
+
+    def reduced(raw: Raw) -> Raw:
+        operand = raw if is_own else brought_to(backend, key, raw, computes)
+        try:
+            result = reduce(backend, operand, **options)
+        except (NotImplementedError, TypeError, RuntimeError) as error:
+            if type(error) in (TypeError, RuntimeError) and "not implemented" not in str(error):
+                raise  # of an argument or of values; a missing loop or kernel has an error of its own
+            raise RuntimeDtypeError(f"{backend.name} has no {name} of {computes}", decision=plan.decision) from error
+        return result if backend.dtype_of(result) == target else backend.astype(result, target)
+
+    return reduced
+
+
+def _decides_alike(backend: Backend, plan: Plan) -> bool:
+    """Whether the library, left to itself, computes and gives what is planned: then it is left to itself."""
+    if backend.name not in _RULES_OF:
+        return False
+    return promotes_alike(replace(plan, function=None), find_rules(_RULES_OF[backend.name]))
+
+
+_RULES_OF = {"numpy": "numpy", "torch": "torch"}
+
+
+@lru_cache(maxsize=4096)
+def _reduction(name: str, dtype: DType | None, options: tuple[tuple[str, Any], ...]) -> _Reduced:
+    """A reduction with its options, prepared once."""
+    return _Reduced(REDUCTIONS[name], dict(options), dtype)
+
+
+def _applied(home: Backend, name: str, x: Any, dtype: Any = None, **options: Any) -> Array:
+    asked = None if dtype is None else as_format(dtype).dtype
+    hashable = tuple((key, _plain(key, value)) for key, value in options.items())
+    return brought_home(home, _reduction(name, asked, hashable)(*at_home(home, name, (x,))))
+
+
+def _plain(name: str, value: Any) -> Any:
+    """An option as it can be looked up: each of its own type only, since True and 1 are found in each other's place."""
+    if name == "correction":
+        return real_number(name, value)
+    if name != "axis":
+        return flag(name, value)
+    if isinstance(value, (list, tuple)):
+        return tuple(_plain(name, each) for each in cast("Sequence[Any]", value))
+    return None if value is None else whole_number(name, value, -_MOST_AXES, _MOST_AXES)
+
+
+def _summing(name: str, what: str) -> Callable[..., Array]:
+    def reduction(home: Backend, x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
+        return _applied(home, name, x, dtype, axis=axis, keepdims=keepdims)
+
+    return _documented(reduction, name, what, "dtype: what the result has, whatever the rules decide; None for that.")
+
+
+def _cumulating(name: str, what: str) -> Callable[..., Array]:
+    def reduction(
+        home: Backend, x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
+    ) -> Array:
+        return _applied(home, name, x, dtype, axis=axis, include_initial=include_initial)
+
+    return _documented(reduction, name, what, "dtype: what the result has, whatever the rules decide; None for that.")
+
+
+def _reducing(name: str, what: str) -> Callable[..., Array]:
+    def reduction(home: Backend, x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+        return _applied(home, name, x, axis=axis, keepdims=keepdims)
+
+    return _documented(reduction, name, what)
+
+
+def _varying(name: str, what: str) -> Callable[..., Array]:
+    def reduction(
+        home: Backend, x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False
+    ) -> Array:
+        return _applied(home, name, x, axis=axis, correction=correction, keepdims=keepdims)
+
+    return _documented(reduction, name, what, "correction: what is taken from the number of elements before dividing.")
+
+
+def _documented(function: Callable[..., Array], name: str, what: str, more: str = "") -> Callable[..., Array]:
+    function.__name__ = function.__qualname__ = name
+    last = f"\n        {more}" if more else ""
+    function.__doc__ = f"""{what}, in the dtype that the rules in force decide for `{name}`.
+
+    Args:
+        home: the library.
+        x: an array.
+        axis: the dimension along which, or several; None for all.{last}
+
+    The other options are those of the Python array API standard.
+
+    Raises:
+        PromotionError: if the rules refuse.
+        RuntimeDtypeError: if the library does not compute it in the dtype that they decide.
+    """
+    return function
+
+
+REDUCING: dict[str, Callable[..., Array]] = {
+    "sum": _summing("sum", "The sum"),
+    "prod": _summing("prod", "The product"),
+    "cumulative_sum": _cumulating("cumulative_sum", "The sums up to each element"),
+    "cumulative_prod": _cumulating("cumulative_prod", "The products up to each element"),
+    "mean": _reducing("mean", "The mean"),
+    "var": _varying("var", "The variance"),
+    "std": _varying("std", "The standard deviation"),
+    "any": _reducing("any", "Whether any element is true"),
+    "all": _reducing("all", "Whether all elements are true"),
+    "min": _reducing("min", "The least element"),
+    "max": _reducing("max", "The greatest element"),
+}
+"""The reductions of the namespace, by name."""

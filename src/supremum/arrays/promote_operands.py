@@ -1,0 +1,174 @@
+"""Operands brought to one library and one dtype, for functions that are not element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from supremum.arrays.array import Array, wrap
+from supremum.arrays.backend_errors import raising_ours
+from supremum.arrays.backends import Backend, Key, Plan, Raw
+from supremum.arrays.backends.kernels import number_caster
+from supremum.arrays.backends.numpy import NUMPY, narrowed
+from supremum.arrays.dispatch import accepted, common_backend, operands_of, seen_or_refused
+from supremum.arrays.fix_trials import Trial, in_library, retyped
+from supremum.decisions import Decision, ResultType
+from supremum.errors import ArgumentError
+from supremum.formats import DType
+from supremum.number_conversion import Steps
+from supremum.operands import as_operand
+from supremum.operations import as_operation
+from supremum.rules import get_rules
+from supremum.rules.scope import SCOPE
+
+
+class Promoted(NamedTuple):
+    """Operands that met.
+
+    Args:
+        backend: the library.
+        operands: its arrays, in the dtype they are computed in; of a number a 0-d one.
+        beside: arrays of that library that were asked for only not to stay in another one, in the dtype they had.
+        result: the type of the result.
+        decision: what was decided.
+    """
+
+    backend: Backend
+    operands: list[Raw]
+    beside: list[Raw]
+    result: ResultType
+    decision: Decision
+
+    def wrapped(self, raw: Raw) -> Array:
+        """A result of the library, in the dtype that was decided."""
+        return typed(self.backend, raw, self.result)
+
+
+def promote_operands(
+    operation: str | None, operands: Sequence[Any], beside: Sequence[Any] = (), name: str = ""
+) -> Promoted:
+    """Bring operands together as the rules decide.
+
+    Args:
+        operation: the name of the operation that decides; None where no particular one does.
+        operands: arrays and Python numbers.
+        beside: more of them, which take no part in the decision.
+        name: of what is computed, where that is not the operation that decides; errors and counts have it.
+
+    Raises:
+        PromotionError: if the rules refuse.
+        OperandError: for operands that are no arrays of numbers.
+        LibraryError: for operands from two libraries.
+    """
+    row = as_operation(operation)
+    name = name or row.name
+    asked = SCOPE.get().rules
+    found = [seen_or_refused(operand, asked, name, i) for i, operand in enumerate((*operands, *beside))]
+    backend = common_backend([key for key, _ in found], name)
+    rules = get_rules(asked, in_jax=backend.in_jax)
+    deciding = found[: len(operands)]
+    seen = operands_of([key for key, _ in deciding], [raw for _, raw in deciding], rules)
+    trial = Trial([key for key, _ in deciding], in_library(name))
+    decision = retyped(replace(rules.decide(row, seen, runtime=trial), operation=name), operands)
+    verdict = accepted(decision).verdict
+    assert verdict.result is not None
+    if (watcher := SCOPE.get().watcher) is not None:
+        keys = tuple(key for key, _ in deciding)
+        plan = Plan(replace(row, name=name), keys, verdict.compute, verdict.result, rules.name)
+        watcher.note(plan, [raw for _, raw in deciding])
+    steps = verdict.number_steps or ((),) * len(deciding)
+    brought = [
+        brought_to(backend, key, raw, dtype, of_number)
+        for (key, raw), dtype, of_number in zip(deciding, verdict.compute, steps, strict=True)
+    ]
+    others = [brought_to(backend, key, raw, key.operand.format.dtype) for key, raw in found[len(operands) :]]
+    return Promoted(backend, brought, others, verdict.result, decision)
+
+
+def typed(backend: Backend, raw: Raw, result: ResultType) -> Array:
+    """A result in the dtype that was decided, and as weak."""
+    key = backend.key_of(raw, result.weak)
+    if (key.dtype, key.weak) != (result.dtype, result.weak):
+        raw = backend.astype(raw, result.dtype, weak=result.weak)
+    return wrap(raw, result.weak)
+
+
+def brought_to(backend: Backend, key: Key, raw: Raw, dtype: DType, steps: Steps = ()) -> Raw:
+    """An operand as an array of a library.
+
+    Args:
+        backend: the library.
+        key: of the operand.
+        raw: what it wraps.
+        dtype: what it becomes.
+        steps: for a Python number, the formats that it is converted to on its way.
+    """
+    if key.backend is None:
+        return backend.asarray(number_caster(key.operand.category, dtype, steps)(raw))
+    if key.backend is NUMPY:
+        host = raw if key.dtype == dtype else narrowed(dtype, raw)
+        return host if backend is NUMPY else backend.asarray(host)
+    return raw if key.dtype == dtype else backend.astype(raw, dtype)
+
+
+@raising_ours
+def where(condition: Any, x1: Any, x2: Any, /) -> Array:
+    """Elements of one array where a condition holds, and of another where it does not.
+
+    Args:
+        condition: an array of bools, or a bool.
+        x1: an array or a number.
+        x2: likewise; both meet as the rules decide.
+
+    Raises:
+        PromotionError: if the rules refuse.
+        ArgumentError: for a condition that is not of bools.
+
+    >>> import numpy as np
+    >>> where(np.array([True, False]), np.ones(2, "float32"), 2)
+    Array([1., 2.], dtype=float32)
+    """
+    together = promote_operands("where", (x1, x2), beside=(condition,))
+    (chosen,) = together.beside
+    category = together.backend.key_of(chosen).operand.category
+    if category != "bool":
+        raise ArgumentError(f"where chooses by bools, and the condition is of a {category} dtype: write condition != 0")
+    return together.wrapped(together.backend.xp.where(chosen, *together.operands))
+
+
+@raising_ours
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Array:  # noqa: A002 (the standard's names)
+    """Elements brought into a range.
+
+    Args:
+        x: an array or a number.
+        min: the lower bound, an array or a number; None for none.
+        max: the upper one, likewise. All meet as the rules decide.
+
+    Raises:
+        PromotionError: if the rules refuse.
+
+    >>> import numpy as np
+    >>> clip(np.array([1.0, 5.0], "float32"), max=2)
+    Array([1., 2.], dtype=float32)
+    """
+    given = {"maximum": min, "minimum": max}
+    bounds = {name: bound for name, bound in given.items() if bound is not None and not _is_ignored(x, name, bound)}
+    together = promote_operands("clip", (x, *bounds.values()))
+    xp = together.backend.xp
+    first, *others = together.operands
+    # NumPy's own clip does not know the formats of ml_dtypes.
+    clipped = first if bounds else xp.asarray(first, copy=True)
+    for name, bound in zip(bounds, others, strict=True):
+        clipped = getattr(xp, name)(clipped, bound)
+    return together.wrapped(clipped)
+
+
+def _is_ignored(x: Any, name: str, bound: Any) -> bool:
+    """Whether the rules leave a bound out of account."""
+    rules = get_rules()
+    array, number = (seen_or_refused(each, rules, "clip", i)[0].operand for i, each in enumerate((x, bound)))
+    if type(bound) is int:
+        number = as_operand(bound)
+    return rules.ignores_bound(array, number, is_lower=name == "maximum")

@@ -1,0 +1,186 @@
+"""Functions of a library made into functions of `Array`s, where nothing has to be decided."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from supremum.arrays.array import Array, wrap
+from supremum.arrays.array_api_names import GIVING_LISTS, OF_THE_ELEMENTS
+from supremum.arrays.backend_errors import raise_as_ours
+from supremum.arrays.backends import Backend, Raw, backend_of
+from supremum.arrays.backends.numpy import NUMPY
+from supremum.arrays.conversion import asarray
+from supremum.arrays.dispatch import NUMBERS
+from supremum.arrays.errors import LibraryError
+from supremum.decisions import letter
+from supremum.errors import OperandError, listed, shown
+from supremum.formats import as_format
+from supremum.rules import get_rules
+
+
+def library_of(value: Any) -> Backend | None:
+    """The library that an array is from, wrapped or not; None for what is no array."""
+    return value.backend if isinstance(value, Array) else backend_of(value)
+
+
+def check_at_home(home: Backend, name: str, position: int, library: Backend | None) -> None:
+    """Refuse arrays of another library than NumPy, which every library adopts from.
+
+    Args:
+        home: the library of the namespace.
+        name: of the function.
+        position: which argument it is.
+        library: the one the argument is from; None for what is no array.
+
+    Raises:
+        LibraryError: if it is refused.
+    """
+    if library not in (None, NUMPY, home):
+        raise LibraryError(
+            f"{name}: {letter(position)} is from {library.name}, and this is the namespace of {home.name}: "
+            f"supremum.namespace({shown(home.name)}).asarray({letter(position)})"
+        )
+
+
+def at_home(home: Backend, name: str, operands: Sequence[Any]) -> list[Any]:
+    """Operands of which one at least is from the library of the namespace, if any is an array at all.
+
+    Of Python numbers alone the first becomes a weak array there, under rules that know such arrays.
+
+    Args:
+        home: that library.
+        name: of the function.
+        operands: arrays and whatever else.
+
+    Raises:
+        LibraryError: for arrays of a third library.
+    """
+    libraries = [library_of(operand) for operand in operands]
+    for position, library in enumerate(libraries):
+        check_at_home(home, name, position, library)
+    brought = list(operands)
+    if home not in libraries:
+        found = [i for i, library in enumerate(libraries) if library is NUMPY]
+        if not found and get_rules(in_jax=home.in_jax).weak_arrays:
+            found = [i for i, operand in enumerate(operands) if type(operand) in NUMBERS]
+        for first in found[:1]:
+            brought[first] = asarray(operands[first], library=home)
+    return brought
+
+
+def brought_home(home: Backend, result: Any) -> Any:
+    """What was computed of Python numbers alone, in the library of the namespace."""
+    if isinstance(result, Array) and result.backend is not home:
+        return asarray(result, library=home)
+    return result
+
+
+def native(home: Backend, dtype: Any) -> Any:
+    """What a library calls a dtype; None stays.
+
+    Raises:
+        UnknownDtypeError: for what names no dtype.
+        RuntimeDtypeError: if the library does not have it.
+    """
+    return None if dtype is None else home.native_dtype(as_format(dtype).dtype)
+
+
+def arrays_in(values: Iterable[Any]) -> Iterator[Array]:
+    """The arrays among values, and in lists among them."""
+    for value in values:
+        if isinstance(value, Array):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from arrays_in(cast("Sequence[Any]", value))
+
+
+def generic(home: Backend, name: str, function: Callable[..., Any], *, standard: bool) -> Callable[..., Any]:
+    """A function of a library as one of `Array`s.
+
+    Args:
+        home: the library.
+        name: of the function.
+        function: it.
+        standard: whether the standard has it, and says what becomes of arrays of several dtypes. Other functions would
+            follow the library's own rules, and so take arrays of one dtype only.
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        try:
+            return compute(args, dict(options))
+        except Exception as error:
+            raise_as_ours(name, home, args, options, error)
+            raise
+
+    def compute(args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        arrays: list[Array] = []
+        if "dtype" in options:
+            options["dtype"] = native(home, options["dtype"])
+        plain = [_unwrapped(home, name, value, arrays) for value in args]
+        given = {key: _unwrapped(home, name, value, arrays) for key, value in options.items()}
+        home.check_computes(name, (array.dtype for array in arrays))
+        if not standard:
+            _check_of_one_dtype(name, arrays)
+        weak = [array.weak_type for array in arrays] if name in OF_THE_ELEMENTS else []
+        result = function(*plain, **given)
+        return _wrapped(list(result) if name in GIVING_LISTS else result, arrays, weak)
+
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+def _unwrapped(home: Backend, name: str, value: Any, arrays: list[Array]) -> Any:
+    """An argument as the library takes it; the arrays in it are added to a list."""
+    if isinstance(value, (list, tuple)):
+        parts = [_unwrapped(home, name, part, arrays) for part in cast("Sequence[Any]", value)]
+        return _rebuilt(value, parts)
+    if isinstance(value, np.dtype):
+        return native(home, value)
+    library = library_of(value)
+    # NumPy's scalars stand for Python's where a shape or an axis is wanted.
+    if library is None or isinstance(value, np.generic):
+        return value
+    check_at_home(home, name, len(arrays), library)
+    array = wrap(value) if library is home else asarray(value, library=home)
+    arrays.append(array)
+    return array.unwrap()
+
+
+def _wrapped(result: Any, arrays: Sequence[Array], weak: Sequence[bool]) -> Any:
+    """A result with all arrays in it wrapped; several are as weak as the arguments in their places."""
+    if isinstance(result, (list, tuple)):
+        parts = cast("Sequence[Raw]", result)
+        fields = getattr(result, "_fields", ("values",) * len(parts))
+        of_each = len(parts) == len(arrays)
+        wrapped: list[Any] = []
+        for i, (part, field) in enumerate(zip(parts, fields, strict=True)):
+            where = slice(i, i + 1) if of_each else slice(None)
+            wrapped.append(_wrapped(part, arrays[where], weak[where] if field == "values" else ()))
+        return _rebuilt(result, wrapped)
+    if backend_of(result) is None:
+        return result
+    found = wrap(result)
+    if any(weak[:1]) and found.dtype == arrays[0].dtype:
+        return wrap(result, weak=True)
+    return found
+
+
+def _rebuilt(like: Any, parts: list[Any]) -> Any:
+    make = getattr(like, "_make", type(like))  # of a named tuple
+    return make(parts)
+
+
+def _check_of_one_dtype(name: str, arrays: Sequence[Array]) -> None:
+    dtypes = list(dict.fromkeys(array.dtype for array in arrays))
+    if len(dtypes) > 1:
+        both = listed(f"{letter(i)} {array.dtype}" for i, array in enumerate(arrays))
+        other = next(i for i, array in enumerate(arrays) if array.dtype != dtypes[0])
+        raise OperandError(
+            f"{name} is not in the array API standard, and no rule says in which dtype it computes: its arrays are "
+            f"{both}: cast first, with {letter(other)}.astype({shown(str(dtypes[0]))})"
+        )

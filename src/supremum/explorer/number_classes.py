@@ -1,0 +1,157 @@
+"""The Python numbers that rule sets tell apart: classes of them, found by asking, with the places where they change.
+
+What a rule set sees of a number is `RuleSet.key_of`; which fixes it allows for depends on `interval`. Both change at
+few places between the numbers that formats hold, which bisection finds exactly: the page then only has to compare.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import TypeVar
+
+from supremum.formats import FORMATS
+from supremum.operands import Scalar, as_operand
+from supremum.rules import get_rules
+from supremum.rules.number_ranges import interval
+
+Number = TypeVar("Number", int, float)
+SPECIAL: tuple[float, ...] = (math.nan, -math.inf, math.inf)
+"""The floats that are no numbers on the axis, in the order of their classes."""
+# Floats of this size and above are whole.
+_WHOLE_FROM = 2**52
+_FIRST_BEYOND_FLOAT = 2**1024 - 2**970  # it rounds to infinity
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Numbers in their order, cut into classes.
+
+    Args:
+        cuts: the first number of each class but the lowest.
+        examples: one number of each class, the lowest first.
+    """
+
+    cuts: tuple[int | float, ...]
+    examples: tuple[int | float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NumberClasses:
+    """All classes of real Python numbers; complex numbers are made of two floats.
+
+    Args:
+        integers: Python ints.
+        whole: floats without a fraction.
+        fractional: those with one.
+    """
+
+    integers: Axis
+    whole: Axis
+    fractional: Axis
+
+    @property
+    def floats(self) -> tuple[float, ...]:
+        """One float of each class: the whole ones, those with a fraction, and `SPECIAL`."""
+        return (*map(float, self.whole.examples), *map(float, self.fractional.examples), *SPECIAL)
+
+
+def number_classes(rules: Sequence[str]) -> NumberClasses:
+    """The classes of numbers that some rule sets tell apart, of which two may yet be decided alike.
+
+    Args:
+        rules: names of rule sets.
+
+    >>> classes = number_classes(["numpy"])
+    >>> 255 in classes.integers.cuts, 256 in classes.integers.cuts
+    (False, True)
+    """
+    sets = [get_rules(name) for name in rules]
+
+    @lru_cache(maxsize=None, typed=True)  # 1 and 1.0 are two numbers here
+    def seen(value: Scalar) -> Hashable:
+        operand = as_operand(value)
+        return tuple(each.key_of(operand) for each in sets)
+
+    def of_float(value: float) -> Hashable:
+        parts = (seen(complex(value, 0.0)), seen(complex(0.0, value)))
+        # A fix may cut the fraction off.
+        return (seen(value), parts, interval(value), interval(int(value)))
+
+    ends = _landmarks()
+    integers = _axis(
+        lambda n: (seen(n), interval(n)), (*ends, *(2 * sign * _FIRST_BEYOND_FLOAT for sign in (-1, 1))), _middle
+    )
+    whole = _axis(lambda n: of_float(float(n)), [n for n in ends if abs(n) < _FIRST_BEYOND_FLOAT], _middle)
+    small = [float(n) for n in ends if abs(n) < _WHOLE_FROM]
+    fractional = _axis(lambda x: of_float(_with_fraction(x)), small, _middle_float)
+    return NumberClasses(
+        integers,
+        Axis(tuple(map(float, whole.cuts)), tuple(map(float, whole.examples))),
+        Axis(fractional.cuts, tuple(_with_fraction(float(x)) for x in fractional.examples)),
+    )
+
+
+def _with_fraction(value: float) -> float:
+    """The number itself, or the one after it where it is whole."""
+    return math.nextafter(value, math.inf) if value.is_integer() else value
+
+
+def _landmarks() -> list[int]:
+    """Numbers between which at most one thing changes: whole ones near what formats hold, and powers of two."""
+    near = {int(end) for row in FORMATS for end in (row.min, row.max)}
+    powers = {sign * 2**power for sign in (-1, 1) for power in range(1024)}
+    found = {n + step for n in near | powers | {0} for step in (-1, 0, 1)}
+    return [*sorted(n for n in found if abs(n) < _FIRST_BEYOND_FLOAT), _FIRST_BEYOND_FLOAT - 1]
+
+
+def _axis(
+    seen: Callable[[Number], Hashable], ends: Iterable[Number], middle: Callable[[Number, Number], Number]
+) -> Axis:
+    """The classes between the first and the last of some numbers."""
+    ordered = sorted(set(ends))
+    cuts: list[Number] = []
+    for low, high in pairwise(ordered):
+        cuts += _cuts_between(seen, low, high, middle)
+    return Axis(tuple(cuts), (ordered[0], *cuts))
+
+
+def _cuts_between(
+    seen: Callable[[Number], Hashable], low: Number, high: Number, middle: Callable[[Number, Number], Number]
+) -> list[Number]:
+    cuts: list[Number] = []
+    todo = [(low, high)]
+    while todo:
+        low, high = todo.pop()
+        if seen(low) == seen(high):
+            continue
+        between = middle(low, high)
+        if between == low:
+            cuts.append(high)
+        else:
+            todo += [(between, high), (low, between)]  # the lower half first
+    return cuts
+
+
+def _middle(low: int, high: int) -> int:
+    return (low + high) // 2
+
+
+def _middle_float(low: float, high: float) -> float:
+    """The float with as many floats below it as above, of those between two."""
+    return _float_at((_place(low) + _place(high)) // 2)
+
+
+def _place(value: float) -> int:
+    """Where a float stands among all floats."""
+    (bits,) = struct.unpack("<q", struct.pack("<d", value))
+    return bits if bits >= 0 else -(bits & 0x7FFF_FFFF_FFFF_FFFF)
+
+
+def _float_at(place: int) -> float:
+    (value,) = struct.unpack("<d", struct.pack("<q", abs(place)))
+    return math.copysign(value, place)

@@ -1,0 +1,204 @@
+"""Arguments that change in place, such as modules of Flax nnx: what a traced function does to its copies is kept.
+
+What JAX traces has to be a function of arrays. An argument that holds arrays, and changes them in a call, is taken
+apart before it, put together from what is traced inside, and told afterwards what has changed. Nothing here knows whose
+objects these are: an `Adapter` says how that is done.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from supremum.argument_checks import instance, text
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """How objects of a library that hold arrays are taken apart and told of changes.
+
+    Args:
+        holds: whether a value is such an object.
+        split: takes several of them apart, which may hold each other; gives what they are but for the arrays, and a
+            pytree of the arrays.
+        merge: puts copies together of what `split` gave, as many.
+        update: tells the objects of the arrays that they have now; takes them and the pytree.
+    """
+
+    holds: Callable[[Any], bool]
+    split: Callable[[Sequence[Any]], tuple[Any, Any]]
+    merge: Callable[[Any, Any], Sequence[Any]]
+    update: Callable[[Sequence[Any], Any], None]
+
+
+# Those of ours, which are read when the library is there.
+_OURS = {"flax.nnx": ("supremum.jaxprs.flax_nnx", "NNX")}
+_adapters: dict[str, Adapter | None] = {}
+
+
+def register_adapter(library: str, adapter: Adapter | None) -> None:
+    """Let functions change objects of a library in place under `autocast` and `casts`.
+
+    Args:
+        library: its name; another adapter of that name is replaced. Ours is `"flax.nnx"`.
+        adapter: how they are taken apart and told of changes; None for objects of that library as all others are.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.mixed_precision import autocast
+    >>> class Counter:
+    ...     count = jnp.zeros(())
+    >>> def update(counters, counts):
+    ...     for counter, count in zip(counters, counts):
+    ...         counter.count = count
+    >>> def merge(structure, counts):
+    ...     copies = [Counter() for _ in counts]
+    ...     update(copies, counts)
+    ...     return copies
+    >>> def split(counters):
+    ...     return None, [counter.count for counter in counters]
+    >>> register_adapter("counters", Adapter(lambda value: isinstance(value, Counter), split, merge, update))
+    >>> def step(counter, x):
+    ...     counter.count += 1
+    ...     return x @ x
+    >>> counter = Counter()
+    >>> autocast(step)(counter, jnp.ones((2, 2))).shape, int(counter.count)
+    ((2, 2), 1)
+    >>> register_adapter("counters", None)
+    """
+    if adapter is not None:
+        instance("adapter", adapter, Adapter, "an Adapter, or None for none")
+    _adapters[text("library", library)] = adapter
+
+
+def _adapter_of(value: Any) -> Adapter | None:
+    for library, (module, name) in _OURS.items():
+        if library in sys.modules and library not in _adapters:
+            register_adapter(library, getattr(importlib.import_module(module), name))
+    known = tuple(_adapters.values())  # another thread may register one
+    return next((adapter for adapter in known if adapter is not None and adapter.holds(value)), None)
+
+
+def _is_object(value: Any) -> bool:
+    return _adapter_of(value) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Lifted:
+    """A call whose objects were taken apart.
+
+    Args:
+        function: takes the arrays of the objects first, then the other arguments; gives what has changed of the arrays,
+            and the result.
+        args: what it is called with instead.
+        kwargs: likewise, by name.
+        put_back: tells the objects what has changed, and gives the result with them in it.
+    """
+
+    function: Callable[..., tuple[Any, Any]]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    put_back: Callable[[tuple[Any, Any]], Any]
+
+
+def lifted(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lifted | None:
+    """A call as one of arrays; None where neither an argument nor what is called is an object that may change.
+
+    Args:
+        function: a function, such an object that can be called, or a method of one.
+        args: the arguments.
+        kwargs: those with names.
+    """
+    callee = function.__self__ if inspect.ismethod(function) else function
+    objects = _objects((callee, args, kwargs))
+    if not objects:
+        return None
+    (callee, args, kwargs) = _with_places((callee, args, kwargs), objects)
+    groups = _groups(objects)
+    apart = [adapter.split([objects[place] for place in places]) for adapter, places in groups]
+
+    def call(states: Sequence[Any], callee: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        copies = list(objects)
+        for (adapter, places), (structure, _), state in zip(groups, apart, states, strict=True):
+            leaves, tree = jax.tree.flatten(state)  # put together anew, since the objects may keep the containers
+            for place, copy in zip(places, adapter.merge(structure, jax.tree.unflatten(tree, leaves)), strict=True):
+                copies[place] = copy
+        callee, args, kwargs = _put_in((callee, args, kwargs), copies)
+        result = function.__func__(callee, *args, **kwargs) if inspect.ismethod(function) else callee(*args, **kwargs)
+        after = [adapter.split([copies[place] for place in places])[1] for adapter, places in groups]
+        return [_changes(old, new) for old, new in zip(states, after, strict=True)], _with_places(result, copies)
+
+    def put_back(given: tuple[Any, Any]) -> Any:
+        changed, result = given
+        for (adapter, places), (_, state), change in zip(groups, apart, changed, strict=True):
+            if jax.tree.leaves(change):
+                adapter.update([objects[place] for place in places], _changed(state, *change))
+        return _put_in(result, objects)
+
+    return Lifted(call, ([state for _, state in apart], callee, *args), kwargs, put_back)
+
+
+class _Place:
+    """Stands where an object stood."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+def _objects(tree: Any) -> list[Any]:
+    """The objects in a tree, each once."""
+    leaves = jax.tree.leaves(tree, is_leaf=_is_object)
+    return list({id(leaf): leaf for leaf in leaves if _is_object(leaf)}.values())
+
+
+def _with_places(tree: Any, objects: Sequence[Any]) -> Any:
+    """A tree with places instead of these objects. Of what a call gives back others are pytrees like all else."""
+    index = {id(each): place for place, each in enumerate(objects)}
+
+    def place(leaf: Any) -> Any:
+        return _Place(index[id(leaf)]) if id(leaf) in index else leaf
+
+    return jax.tree.map(place, tree, is_leaf=lambda leaf: id(leaf) in index)
+
+
+def _put_in(tree: Any, objects: Sequence[Any]) -> Any:
+    """A tree with the objects in their places."""
+
+    def put(leaf: Any) -> Any:
+        return objects[leaf.index] if isinstance(leaf, _Place) else leaf
+
+    return jax.tree.map(put, tree)
+
+
+def _groups(objects: Sequence[Any]) -> list[tuple[Adapter, list[int]]]:
+    """The places of the objects of each adapter: objects of one library may hold each other."""
+    found: dict[int, tuple[Adapter, list[int]]] = {}
+    for place, each in enumerate(objects):
+        adapter = _adapter_of(each)
+        assert adapter is not None
+        found.setdefault(id(adapter), (adapter, []))[1].append(place)
+    return list(found.values())
+
+
+def _changes(old: Any, new: Any) -> tuple[dict[int, Any], Any]:
+    """The arrays of a tree that are others than before, by their place; or the whole tree, if it has others."""
+    before, structure = jax.tree.flatten(old)
+    after, others = jax.tree.flatten(new)
+    if structure != others:
+        return {}, new
+    return {place: leaf for place, leaf in enumerate(after) if leaf is not before[place]}, None
+
+
+def _changed(old: Any, changes: dict[int, Any], whole: Any) -> Any:
+    """The tree with the changes."""
+    if whole is not None:
+        return whole
+    leaves, structure = jax.tree.flatten(old)
+    return jax.tree.unflatten(structure, [changes.get(place, leaf) for place, leaf in enumerate(leaves)])

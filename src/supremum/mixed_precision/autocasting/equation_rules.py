@@ -1,0 +1,364 @@
+"""Deciding, for every equation of a program, the dtype that autocast runs it in, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from jax import lax
+from jax.extend.core import JaxprEqn, Literal
+
+from supremum.formats import DType, as_format
+from supremum.jax_compat import function_place, parameter
+from supremum.jax_compat import primitives as p
+from supremum.jaxprs.frame_owner import BETWEEN, owner_of
+from supremum.mixed_precision.autocasting.castable_dtypes import CASTABLE, castable, fitting, foreign, join
+from supremum.mixed_precision.autocasting.operations import (
+    BIAS,
+    BUILT_IN,
+    COMPUTE,
+    DECLARED,
+    EACH,
+    EXCEPTIONS,
+    FLOAT32,
+    FUNCTIONS,
+    INSIDE,
+    RECIPROCAL,
+    SQUARE,
+    WIDEST,
+    Row,
+)
+from supremum.mixed_precision.autocasting.settings import Settings
+from supremum.tracing import CUSTOM_VMAP, ENTERED, RewriteAction, Value, aval_of, callees, name_of_call, scopes_of
+
+_FLOAT32 = as_format("float32").dtype
+
+# Names of scopes and of a jitted function, by which a program tells autocast something, and autocast the reader of a
+# profile. Users have scopes and functions of their own, a layer called "autocast" among them: so these begin with ours.
+DISABLED_SCOPE: Final = "supremum.autocast.disabled"
+DECIDED_SCOPE: Final = "supremum.autocast"
+KEEP_CALL: Final = "supremum_autocast_astype"
+
+
+WRITTEN_FOR_DTYPES: Mapping[str, str] = MappingProxyType(
+    {p.custom_vjp_call_p.name: "backward function", CUSTOM_VMAP: "rule for vmap"}
+)
+"""Primitives that call a function with a rule of the user's for given dtypes, so that they are only entered where that
+was asked for."""
+
+
+class Note(NamedTuple):
+    """What an equation runs in, and why.
+
+    Args:
+        dtype: the dtype it runs in; None where no castable float takes part.
+        reason: why.
+        scopes: the named scopes it stands in, within its function.
+        unasked: whether it is left alone though nobody asked for it.
+    """
+
+    dtype: DType | None
+    reason: str
+    scopes: tuple[str, ...]
+    unasked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Where a function stands.
+
+    Args:
+        scopes: the named scopes around its call; only kept where a policy is chosen by path.
+        rule: the rule for everything inside, where one was asked for by the function's name.
+    """
+
+    scopes: tuple[str, ...] = ()
+    rule: str = ""
+
+
+class AutocastRule:
+    """The rewrite rule of one setting of autocast.
+
+    Args:
+        settings: the policy and what else was asked for.
+        rows: how each primitive is treated where nothing else was asked for.
+    """
+
+    def __init__(self, settings: Settings, rows: Iterable[Row]) -> None:
+        self.settings = settings
+        self.rows = MappingProxyType({row.name: row for row in rows})
+
+    def value(self, aval: Any) -> Value:
+        """An input: castable floats are; a weak one follows the others as Python numbers do."""
+        dtype = castable(aval)
+        return Value(dtype, fits=CASTABLE if dtype is not None and aval.weak_type else None)
+
+    def literal(self, literal: Literal) -> Value:
+        """A number written in the program, which follows the others where they can hold it."""
+        dtype = castable(literal.aval)
+        return Value(dtype) if dtype is None else Value(dtype, fits=fitting(float(literal.val)))
+
+    def join(self, dtypes: Sequence[DType]) -> DType:
+        """The least dtype that holds all of these."""
+        return join(frozenset(dtypes))
+
+    def action_for(self, equation: JaxprEqn, values: Sequence[Value], context: Context) -> RewriteAction:
+        """The one place where it is decided what an equation runs in."""
+        return _Case(self.settings, self.rows, equation, values, context).action()
+
+
+class _Case:
+    """One equation that the rule decides about."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        rows: Mapping[str, Row],
+        equation: JaxprEqn,
+        values: Sequence[Value],
+        context: Context,
+    ) -> None:
+        self.settings = settings
+        self.equation = equation
+        self.values = values
+        self.context = context
+        self.name = equation.primitive.name
+        self.row = rows.get(self.name)
+        self.floats = [i for i, value in enumerate(values) if value.dtype is not None]
+        self.scopes = scopes_of(equation)
+
+    @property
+    def unasked(self) -> bool:
+        """Whether nobody asked for this equation, or for what it stands in, to be left as it is."""
+        return self.settings.ops.get(self.name) != DECLARED and self.context.rule != FLOAT32
+
+    @property
+    def compute(self) -> DType:
+        return self.settings.compute_dtype((*self.context.scopes, *self.scopes))
+
+    def note(self, dtype: DType | None, reason: str) -> Note:
+        return Note(dtype, reason, self.scopes)
+
+    def action(self) -> RewriteAction:
+        if DISABLED_SCOPE in self.scopes:
+            return self.left_alone("stands in autocast.disabled()")
+        if DECIDED_SCOPE in self.scopes:
+            return self.left_alone("decided by an autocast inside")
+        if self.name == p.convert_element_type_p.name:
+            return self.conversion()
+        if self.name in ENTERED:
+            return self.call()
+        if not self.floats:
+            return self.left_alone("takes no float that is cast")
+        for atom in (*self.equation.invars, *self.equation.outvars):
+            dtype = foreign(atom.aval)
+            if dtype is not None:
+                return self.left_alone(f"takes or gives {dtype}, which is never cast")
+        return self.by_rule()
+
+    def left_alone(self, reason: str, *, unasked: bool = False) -> RewriteAction:
+        declared = [castable(atom.aval) for atom in self.equation.invars]
+        dtype = next((d for d in declared if d is not None), None)
+        results = tuple(Value(castable(var.aval)) for var in self.equation.outvars)
+        return RewriteAction(tuple(declared), results, Note(dtype, reason, self.scopes, unasked))
+
+    # Conversions
+
+    def conversion(self) -> RewriteAction:
+        """A cast written in the program: a dtype given by hand, or a number taking the dtype of an array."""
+        (value,), (source,), (result,) = self.values, self.equation.invars, self.equation.outvars
+        old, new = castable(source.aval), castable(result.aval)
+        if old is None or new is None:
+            return RewriteAction((None,), (Value(new),), self.note(new, "converts from or to another kind of number"))
+        if aval_of(source).weak_type and aval_of(source).ndim == 0:
+            return self.converted(Value(new, value.fits), "a number takes the dtype of the others")
+        if old == new:
+            return self.converted(value, "changes no dtype")
+        held = self.settings.honour_casts
+        return self.converted(Value(new, held=held), "cast by hand" if held else "cast by hand, not honoured")
+
+    def converted(self, result: Value, reason: str) -> RewriteAction:
+        return RewriteAction((result.dtype,), (result,), self.note(result.dtype, reason), vanishes=True)
+
+    # Calls of functions
+
+    def call(self) -> RewriteAction:
+        function = name_of_call(self.equation)
+        if function == KEEP_CALL:
+            dtype = castable(self.equation.outvars[0].aval)
+            if dtype is not None and self.floats:
+                return self.converted(Value(dtype, held=True), "cast by autocast.astype")
+        asked = self.settings.ops.get(function, "") if function else ""
+        if asked == DECLARED:
+            return self.left_alone(f"ops leaves {function!r} alone")
+        row = None if asked or self.context.rule else self.function_row(function)
+        written_for = WRITTEN_FOR_DTYPES.get(self.name)
+        if written_for and not asked:
+            return self.left_alone(f"its {written_for} was written for the dtypes it declares", unasked=self.unasked)
+        rule = self.context.rule or ("" if asked == INSIDE else asked) or ("" if row is None else row.rule)
+        scopes = (*self.context.scopes, *self.scopes) if self.settings.by_path else ()
+        operands = tuple(castable(atom.aval) if written_for else None for atom in self.equation.invars)
+        why = f"ops runs {function!r} in {asked}" if asked else "runs what is inside" if row is None else row.reason
+        return RewriteAction(operands, (), self.note(None, why), inside=Context(scopes, rule))
+
+    def function_row(self, name: str) -> Row | None:
+        """The row of a function that JAX has jitted; None for one of that name that is the user's."""
+        row = FUNCTIONS.get(name)
+        if row is None:
+            return None
+        file = function_place(callees(self.equation)[0].jaxpr).rpartition(":")[0]
+        return row if owner_of(file) == BETWEEN else None
+
+    # Everything else
+
+    @property
+    def asked(self) -> str:
+        """The rule that was asked for instead of that of the row; empty for none."""
+        return self.context.rule or self.settings.ops.get(self.name, "")
+
+    @property
+    def rule(self) -> tuple[str, str]:
+        """The rule it is treated by, and why."""
+        row, asked = self.row, self.asked
+        # What is asked of a whole function is not asked of what stands in it and cannot be cast.
+        if row is not None and (not asked or (row.rule == DECLARED and self.context.rule)):
+            return row.rule, row.reason
+        return (asked, "asked for by ops") if asked else (DECLARED, "autocast has no row for it")
+
+    def by_rule(self) -> RewriteAction:
+        rule, reason = self.rule
+        if rule == DECLARED:
+            registered = self.row is not None and self.row not in BUILT_IN
+            return self.left_alone(reason, unasked=self.unasked and not registered)
+        if rule == EACH:
+            return self.each(reason)
+        if rule == WIDEST:
+            return self.in_widest(reason)
+        held = frozenset(_dtype(value) for value in self.strong if value.held)
+        if held and not self.asked:
+            wide = self.compute if rule == COMPUTE else _FLOAT32
+            # Of a value cast by hand and one that was not, the second follows, unless its own dtype is the wider one.
+            follows = all(value.held for value in self.strong) or wide.itemsize <= join(held).itemsize
+            return self.cast_to(join(held if follows else held | {wide}), "takes a value that was cast by hand")
+        if isinstance(self.equation.params.get("precision"), (lax.DotAlgorithm, lax.DotAlgorithmPreset)):
+            return self.left_alone("asks for an algorithm of its own, which says the dtypes")
+        if rule == COMPUTE:
+            return self.cast_to(self.compute, reason, Value(self.compute, sides=self.sides))
+        return self.cast_to(_FLOAT32 if rule == FLOAT32 else as_format(rule).dtype, reason)
+
+    def in_widest(self, reason: str) -> RewriteAction:
+        row, widest = self.row, self.widest
+        if row is not None and row.moves:
+            return self.cast_to(widest, reason, self.moved(widest, row))
+        exception = "" if row is None or self.asked else row.exception
+        if (exception == RECIPROCAL and self.is_reciprocal) or (exception == SQUARE and self.is_square):
+            return self.cast_to(_FLOAT32, EXCEPTIONS[exception])
+        bias = self.bias if exception == BIAS else None
+        if bias is not None:
+            # Spread out first and cast then: the gradient of a bias that is cast first is summed in 16 bits, which is a
+            # fifth off after some thousand examples.
+            narrow = _dtype(self.values[1 - bias])
+            return replace(self.cast_to(narrow, EXCEPTIONS[exception]), spread=bias)
+        return self.cast_to(widest, reason)
+
+    @property
+    def sides(self) -> tuple[frozenset[int], ...]:
+        """Of a product: the axes of the result that come from each operand that is given, and from no other."""
+        if self.name == p.dot_general_p.name:
+            (left, right), (batch, _) = parameter(self.equation, "dimension_numbers")
+            ranks = [aval_of(atom).ndim for atom in self.equation.invars[:2]]
+            free = [rank - len(contracted) - len(batch) for rank, contracted in zip(ranks, (left, right), strict=True)]
+            first = len(batch)
+            axes = (frozenset(range(first, first + free[0])), frozenset(range(first + free[0], first + sum(free))))
+        elif self.name == p.conv_general_dilated_p.name:
+            axes = (frozenset[int](), frozenset([parameter(self.equation, "dimension_numbers").out_spec[1]]))
+        else:
+            return ()
+        return tuple(side for side, value in zip(axes, self.values, strict=False) if value.given and side)
+
+    @property
+    def bias(self) -> int | None:
+        """Which operand is the bias of a layer: a wider vector, added to a product along axes of one given operand."""
+        if len(self.strong) != 2:
+            return None
+        for product, other in ((0, 1), (1, 0)):
+            vector, (value, bias) = aval_of(self.equation.invars[other]), (self.values[product], self.values[other])
+            axes = {axis for axis, length in enumerate(vector.shape) if length != 1}
+            if value.sides and bias.given and _dtype(value).itemsize < _dtype(bias).itemsize:
+                return other if any(axes <= side for side in value.sides) else None
+        return None
+
+    @property
+    def strong(self) -> list[Value]:
+        """The float operands that are computed; numbers only follow them."""
+        return [self.values[i] for i in self.floats if self.values[i].fits is None]
+
+    @property
+    def is_reciprocal(self) -> bool:
+        """Whether a number is divided by an array."""
+        return len(self.floats) == 2 and self.values[0].fits is not None
+
+    @property
+    def is_square(self) -> bool:
+        """Whether an array is multiplied with itself."""
+        left, right = self.equation.invars
+        return left is right
+
+    @property
+    def widest(self) -> DType:
+        strong = self.strong
+        if not strong:
+            return join(frozenset(_dtype(self.values[i]) for i in self.floats))
+        dtype = join(frozenset([_dtype(value) for value in strong]))
+        # A number that the dtype cannot hold, such as an epsilon or a mask of -1e9 in float16, is no follower.
+        beyond = [_dtype(v) for v in self.values if v.fits is not None and v.dtype is not None and dtype not in v.fits]
+        return join(frozenset([dtype, *beyond]))
+
+    def moved(self, dtype: DType, row: Row) -> Value:
+        """What is known of a value that was only moved."""
+        strong = self.strong
+        if strong:
+            alone = strong[0] if len(strong) == len(self.floats) == 1 else Value(dtype)
+            held = all(value.held for value in strong)
+            return Value(dtype, held=held, given=alone.given, sides=self.transposed(alone.sides))
+        return Value(dtype, self.values[self.floats[0]].fits if row.fills and len(self.floats) == 1 else None)
+
+    def transposed(self, sides: tuple[frozenset[int], ...]) -> tuple[frozenset[int], ...]:
+        """Axes of a product after it was moved; forgotten where they are not just put in another order."""
+        if not sides or self.name != p.transpose_p.name:
+            return ()
+        order = list(parameter(self.equation, "permutation"))
+        return tuple(frozenset(order.index(axis) for axis in side) for side in sides)
+
+    def each(self, reason: str) -> RewriteAction:
+        given = [*self.values, *[Value(None)] * len(self.equation.outvars)]
+        results = tuple(
+            Value(None if castable(var.aval) is None else value.dtype, held=value.held)
+            for var, value in zip(self.equation.outvars, given, strict=False)
+        )
+        return RewriteAction((None,) * len(self.values), results, self.note(results[0].dtype, reason))
+
+    def cast_to(self, dtype: DType, reason: str, result: Value | None = None) -> RewriteAction:
+        """The equation with all its float operands in one dtype."""
+        operands = tuple(None if value.dtype is None else dtype for value in self.values)
+        declared = join(frozenset([aval_of(self.equation.invars[i]).dtype for i in self.floats]))
+        results: list[Value] = []
+        params = None
+        for var in self.equation.outvars:
+            own = castable(var.aval)
+            if own is None:
+                results.append(Value(None))
+            elif own == declared:
+                results.append(result or Value(dtype))
+            else:  # a product that was asked to leave in another dtype than its operands have
+                results.append(Value(own))
+        if self.equation.params.get("preferred_element_type") is not None and results[0].dtype is not None:
+            params = {"preferred_element_type": results[0].dtype}
+        return RewriteAction(operands, tuple(results), self.note(dtype, reason), params)
+
+
+def _dtype(value: Value) -> DType:
+    assert value.dtype is not None
+    return value.dtype

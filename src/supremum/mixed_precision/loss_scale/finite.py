@@ -1,0 +1,30 @@
+"""Whether gradients are finite."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from supremum.argument_checks import pytree
+from supremum.mixed_precision.tree_casting import is_inexact
+
+
+def all_finite(tree: Any) -> jax.Array:
+    """Whether every floating leaf of a pytree, real or complex, is free of inf and NaN.
+
+    Leaf by leaf: a global norm is cheaper to write and wrong, because it overflows on finite gradients.
+
+    Args:
+        tree: any pytree of arrays; leaves that are not floating count as finite.
+
+    Returns:
+        A bool scalar.
+
+    >>> import jax.numpy as jnp
+    >>> bool(all_finite([jnp.full(4, 3e38), jnp.arange(3)])), bool(all_finite({"w": jnp.array([1.0, jnp.nan])}))
+    (True, False)
+    """
+    checks = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(pytree("tree", tree)) if is_inexact(leaf)]
+    return jnp.all(jnp.stack(checks)) if checks else jnp.asarray(True)

@@ -1,0 +1,331 @@
+"""Loss scales: frozen settings, a small state, and one pure step from a state to the next.
+
+The algorithm is that of spec/keras-rfc-293-mixed-precision.md, "The new LossScale class". Beyond it there is a finite
+ceiling, so that a long run of good steps cannot carry the scale to infinity, where no step would ever be finite again,
+and hysteresis: overflows that are tolerated before the scale falls, as in Megatron-LM's `DynamicGradScaler`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from supremum.argument_checks import instance, known_keys, real_number, whole_number
+from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
+from supremum.formats import as_format
+from supremum.mixed_precision.loss_scale.state import COUNTS, LossScaleState, as_state, initial_state, one_more
+from supremum.mixed_precision.tree_casting import is_array
+
+_FLOAT32 = as_format("float32")
+_LARGEST_COUNT = as_format("int32").max  # counts are int32 with JAX's x64 off
+
+
+class LossScale(ABC):
+    """A factor for the loss that keeps small gradients from flushing to zero.
+
+    A subclass is a frozen dataclass of its settings with the methods below; what changes is in a `LossScaleState`.
+    """
+
+    @property
+    @abstractmethod
+    def skips(self) -> bool:
+        """Whether steps whose gradients are not finite are skipped; if not, no check is compiled."""
+
+    @property
+    @abstractmethod
+    def bounds(self) -> tuple[float, float]:
+        """The floor and the ceiling of the scale."""
+
+    @abstractmethod
+    def init(self) -> LossScaleState:
+        """The state before the first step."""
+
+    @abstractmethod
+    def update(self, state: LossScaleState, finite: jax.Array) -> LossScaleState:
+        """The state after a step.
+
+        Args:
+            state: the state with which the step's loss was scaled.
+            finite: bool scalar, whether the step's gradients were all finite.
+        """
+
+    @abstractmethod
+    def back_off(self, state: LossScaleState) -> LossScaleState:
+        """The state with which to compute a step again whose gradients were not finite.
+
+        Args:
+            state: the state with which the step's loss was scaled.
+        """
+
+    def state_dict(self, state: LossScaleState) -> dict[str, float | int]:
+        """A state as Python numbers by name, fit for JSON; `load_state_dict` reads it back.
+
+        >>> DynamicLossScale().state_dict(DynamicLossScale().init())["loss_scale"]
+        32768.0
+        """
+        return {name: np.asarray(leaf).item() for name, leaf in as_state(state)._asdict().items()}
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> LossScaleState:
+        """The state that `state_dict` saved.
+
+        A scale outside this loss scale's floor and ceiling is moved to the nearer of them: the settings may have
+        changed since. Counts that JAX's integers cannot hold become the largest that they can.
+
+        Args:
+            saved: every field of the state by name.
+
+        Raises:
+            UnknownNameError: for an unknown field.
+            ArgumentError: for a missing field, a scale that is not finite and above 0, or a negative count.
+            OperandError: for what is no number.
+        """
+        fields = known_keys("loss scale's state", saved, LossScaleState._fields, LossScaleState._fields)
+        scale = real_number("loss_scale", fields.pop("loss_scale"))
+        if not 0 < scale < math.inf:
+            raise ArgumentError(f"loss_scale is above 0 and finite, not {scale}")
+        floor, ceiling = self.bounds
+        largest = jnp.iinfo(jnp.array(0, int).dtype).max
+        counts = {name: min(whole_number(name, fields[name], 0, 2**63 - 1), largest) for name in COUNTS}
+        return initial_state(min(max(scale, floor), ceiling), **counts)
+
+    def get_config(self) -> dict[str, float | int]:
+        """The settings by name, fit for JSON; `from_config` reads them back."""
+        settings = cast("Any", self)
+        return {field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """The loss scale of these settings; those not given have their defaults.
+
+        Raises:
+            ValueError: for an unknown setting, a missing one without default, or a value that makes no sense.
+
+        >>> DynamicLossScale.from_config({"increment_period": 1000}).increment_period
+        1000
+        """
+        fields = dataclasses.fields(cast("Any", cls))
+        required = [field.name for field in fields if field.default is dataclasses.MISSING]
+        return cls(**known_keys(f"{cls.__name__}'s config", config, [field.name for field in fields], required))
+
+
+@dataclass(frozen=True)
+class FixedLossScale(LossScale):
+    """A loss scale that never changes; it applies every step and checks nothing.
+
+    Args:
+        loss_scale_value: the factor, at least 1 and finite in float32.
+
+    Raises:
+        ArgumentError: for a factor below 1 or not finite: scaling exists to avoid underflow. A `ValueError`.
+        OperandError: for what is no number.
+
+    >>> FixedLossScale(1024).init().loss_scale
+    Array(1024., dtype=float32)
+    """
+
+    loss_scale_value: float
+
+    def __post_init__(self) -> None:
+        value = real_number("loss_scale_value", self.loss_scale_value)
+        if not 1 <= value <= _FLOAT32.max:
+            raise ArgumentError(f"a loss scale is finite and at least 1, not {value}")
+        object.__setattr__(self, "loss_scale_value", value)
+
+    @property
+    def skips(self) -> bool:
+        """False, for every step is applied."""
+        return False
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The value, twice."""
+        return self.loss_scale_value, self.loss_scale_value
+
+    def init(self) -> LossScaleState:
+        """The state before the first step."""
+        return initial_state(self.loss_scale_value)
+
+    def update(self, state: LossScaleState, finite: jax.Array) -> LossScaleState:  # noqa: ARG002 (this scale is fixed)
+        """The same state."""
+        return as_state(state)
+
+    def back_off(self, state: LossScaleState) -> LossScaleState:
+        """The same state: there is no lower scale to try."""
+        return as_state(state)
+
+
+@dataclass(frozen=True)
+class DynamicLossScale(LossScale):
+    """A loss scale that halves when gradients overflow and doubles after a long run of steps that do not.
+
+    Args:
+        initial_loss_scale: the first scale. The RFC's `2**15` is about half the float16 maximum: too high is mended
+            in a few steps, too low takes thousands.
+        increment_period: good steps in a row after which the scale rises, at least 1.
+        multiplier: the factor of every rise and fall, above 1; a power of two loses no precision.
+        minimum: the floor. The RFC's is 1: below it scaling makes underflow worse.
+        maximum: the ceiling, finite.
+        hysteresis: the overflow, counted since the scale last rose, from which on every overflow lowers the scale.
+            The ones before are tolerated: their steps are skipped and the scale stays. The RFC's is 1.
+
+    Raises:
+        ArgumentError: for settings outside these bounds; a `ValueError` that names the argument.
+        OperandError: for what is no number, or no whole number.
+
+    >>> import jax.numpy as jnp
+    >>> scale = DynamicLossScale(initial_loss_scale=8.0, increment_period=2)
+    >>> state = scale.init()
+    >>> for finite in (True, True, False):
+    ...     state = scale.update(state, jnp.asarray(finite))
+    ...     print(float(state.loss_scale), int(state.num_good_steps), int(state.num_skipped_steps))
+    8.0 1 0
+    16.0 0 0
+    8.0 0 1
+    """
+
+    initial_loss_scale: float = 2.0**15
+    increment_period: int = 2000
+    multiplier: float = 2.0
+    minimum: float = 1.0
+    maximum: float = 2.0**127
+    hysteresis: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("initial_loss_scale", "multiplier", "minimum", "maximum"):
+            object.__setattr__(self, name, real_number(name, getattr(self, name)))
+        for name in ("increment_period", "hysteresis"):
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), 1, int(_LARGEST_COUNT)))
+        smallest, largest = _FLOAT32.smallest_normal, float(_FLOAT32.max)
+        step = 1 + _FLOAT32.eps
+        # The bounds first: the initial scale is checked against them.
+        rules = {
+            "multiplier": (step <= self.multiplier <= largest, "above 1 and finite, in float32"),
+            "minimum": (smallest <= self.minimum <= largest, f"a normal float32, from {smallest:.4g} to {largest:.4g}"),
+            "maximum": (self.minimum <= self.maximum <= largest, f"from minimum, {self.minimum}, up to {largest:.4g}"),
+            "initial_loss_scale": (
+                self.minimum <= self.initial_loss_scale <= self.maximum,
+                f"from minimum, {self.minimum}, up to maximum, {self.maximum}",
+            ),
+        }
+        for name, (holds, bounds) in rules.items():
+            if not holds:
+                raise ArgumentError(f"{name} is {bounds}, not {getattr(self, name)}")
+
+    @property
+    def skips(self) -> bool:
+        """True, for a step whose gradients are not finite is skipped."""
+        return True
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Minimum and maximum."""
+        return self.minimum, self.maximum
+
+    def init(self) -> LossScaleState:
+        """The state before the first step."""
+        return initial_state(self.initial_loss_scale)
+
+    def update(self, state: LossScaleState, finite: jax.Array) -> LossScaleState:
+        """The state after a step with finite, or not finite, gradients."""
+        scale, good, skipped, overflows, retries = as_state(state)
+        if not (isinstance(cast("Any", finite), bool) or (is_array(finite) and finite.dtype == np.bool_)):
+            raise OperandError(f"finite is a bool, not {shown(finite)}: give all_finite(gradients)")
+        due = good >= self.increment_period - 1
+        counted = jnp.minimum(one_more(overflows), self.hysteresis)
+        raised = jnp.where(due, scale * self.multiplier, scale)
+        lowered = jnp.where(counted >= self.hysteresis, scale / self._divisor, scale)
+        return LossScaleState(
+            loss_scale=self._clipped(jnp.where(finite, raised, lowered)),
+            num_good_steps=jnp.where(finite & ~due, one_more(good), 0),
+            num_skipped_steps=jnp.where(finite, skipped, one_more(skipped)),
+            num_overflows=jnp.where(finite, jnp.where(due, 0, overflows), counted),
+            num_retries=retries,
+        )
+
+    def back_off(self, state: LossScaleState) -> LossScaleState:
+        """The state with the scale lowered at once, down to the floor, the good steps forgotten and one retry counted.
+
+        Hysteresis neither holds a retry up nor counts it: it is about skipped steps, and at the same scale the same
+        step would only overflow again.
+        """
+        state = as_state(state)
+        return state._replace(
+            loss_scale=self._clipped(state.loss_scale / self._divisor),
+            num_good_steps=jnp.zeros_like(state.num_good_steps),
+            num_retries=one_more(state.num_retries),
+        )
+
+    @property
+    def _divisor(self) -> jax.Array:
+        # Of a constant XLA multiplies with the reciprocal, which for 3 is an ulp off.
+        return jax.lax.optimization_barrier(jnp.float32(self.multiplier))
+
+    def _clipped(self, scale: jax.Array) -> jax.Array:
+        # The product may be inf in float32 before it is clipped; it is finite after.
+        return jnp.clip(scale, self.minimum, self.maximum)
+
+
+def as_loss_scale(scale: LossScale | str | float | None) -> LossScale | None:
+    """The loss scale that a short form stands for.
+
+    Args:
+        scale: a loss scale, `"dynamic"` for `DynamicLossScale()`, a number for `FixedLossScale`, or None for none.
+
+    Raises:
+        UnknownNameError: for any other string.
+        OperandError: for anything else.
+
+    >>> as_loss_scale(128)
+    FixedLossScale(loss_scale_value=128.0)
+    """
+    if scale is None or isinstance(scale, LossScale):
+        return scale
+    if isinstance(scale, str):
+        if scale != "dynamic":
+            raise UnknownNameError("loss scale", scale, ["dynamic"])
+        return DynamicLossScale()
+    try:
+        value = real_number("loss scale", scale)
+    except TypeError:
+        raise OperandError(f"a loss scale is a LossScale, 'dynamic', a number or None, not {shown(scale)}") from None
+    return FixedLossScale(value)
+
+
+def serialize_loss_scale(scale: LossScale | None) -> dict[str, Any] | None:
+    """A loss scale as data fit for JSON: the name of its class and its settings.
+
+    >>> serialize_loss_scale(FixedLossScale(8.0))
+    {'class_name': 'FixedLossScale', 'config': {'loss_scale_value': 8.0}}
+    """
+    if scale is None:
+        return None
+    instance("scale", scale, LossScale, "a loss scale, such as DynamicLossScale()")
+    return {"class_name": type(scale).__name__, "config": scale.get_config()}
+
+
+def deserialize_loss_scale(data: Mapping[str, Any] | None) -> LossScale | None:
+    """The loss scale that `serialize_loss_scale` wrote.
+
+    Raises:
+        UnknownNameError: for a class or setting that is not known, with the choices; a `ValueError`.
+        ArgumentError: for a missing key, or a setting that makes no sense; another `ValueError`.
+
+    >>> deserialize_loss_scale({"class_name": "DynamicLossScale", "config": {}}) == DynamicLossScale()
+    True
+    """
+    if data is None:
+        return None
+    keys = ("class_name", "config")
+    entries = known_keys("serialized loss scale", data, keys, keys)
+    classes: dict[Any, type[LossScale]] = {cls.__name__: cls for cls in (FixedLossScale, DynamicLossScale)}
+    if entries["class_name"] not in tuple(classes):
+        raise UnknownNameError("class of loss scale", entries["class_name"], classes)
+    return classes[entries["class_name"]].from_config(entries["config"])

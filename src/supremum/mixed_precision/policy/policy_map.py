@@ -1,0 +1,177 @@
+"""Policies by path: which part of a tree has which dtypes."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, cast
+
+import jax
+
+from supremum.argument_checks import known_keys, pytree, text
+from supremum.errors import ArgumentError, OperandError, near_names, shown
+from supremum.mixed_precision.policy.policy import Policy, as_policy
+
+
+class UnmatchedPatternWarning(UserWarning):
+    """A pattern of a `PolicyMap` matches none of the paths it was used with, so it does nothing."""
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class PolicyMap:
+    """Policies chosen by path; the first pattern that matches wins.
+
+    A path is the names from the root of a tree to a leaf with slashes between them, `"encoder/0/norm/scale"`. A
+    pattern is a regular expression that matches the whole of a path, or the whole of a scope around it:
+    `"encoder/.*/norm"` covers `"encoder/0/norm"` and `"encoder/0/norm/scale"`, but not `"encoder/0/normal"`.
+
+    Args:
+        patterns: policies, or what `Policy` takes, by pattern, in the order in which they are tried.
+        default: the policy where no pattern matches.
+
+    Attributes:
+        patterns: pairs of pattern and `Policy`.
+        default: a `Policy`.
+
+    Raises:
+        ArgumentError: for what is no regular expression; the message has the pattern.
+        OperandError: for patterns that are no mapping from strings.
+        ValueError: for what is no policy.
+
+    >>> by_path = PolicyMap({"encoder/.*/norm": "float32"}, default="mixed_bfloat16")
+    >>> by_path.for_path("encoder/0/norm/scale"), by_path.for_path("encoder/0/normal")
+    (Policy('float32'), Policy('mixed_bfloat16'))
+    """
+
+    patterns: tuple[tuple[str, Policy], ...]
+    default: Policy
+
+    def __init__(self, patterns: Mapping[str, Any], default: Any = "float32") -> None:
+        if not isinstance(cast("Any", patterns), Mapping):
+            raise OperandError(f"the patterns of a PolicyMap are a mapping to policies, not {shown(patterns)}")
+        for pattern in patterns:
+            _compiled(pattern)
+        object.__setattr__(self, "patterns", tuple((key, as_policy(policy)) for key, policy in patterns.items()))
+        object.__setattr__(self, "default", as_policy(default))
+
+    def pattern_for(self, path: str) -> str | None:
+        """The pattern that decides about a path; None where none matches."""
+        scopes = _scopes(text("path", path))
+        return next((pattern for pattern, _ in self.patterns if _matches(pattern, scopes)), None)
+
+    def for_path(self, path: str) -> Policy:
+        """The policy of a path."""
+        pattern = self.pattern_for(path)
+        return self.default if pattern is None else dict(self.patterns)[pattern]
+
+    def check(self, paths: Iterable[str]) -> None:
+        """Warn of patterns that match none of the paths: most likely they are misspelt.
+
+        Args:
+            paths: every path of a tree.
+        """
+        self._check(paths, stacklevel=3)
+
+    def _check(self, paths: Iterable[str], stacklevel: int) -> None:
+        paths = list(paths)
+        scopes = [_scopes(path) for path in paths]
+        dead = [pattern for pattern, _ in self.patterns if not any(_matches(pattern, each) for each in scopes)]
+        if not dead:
+            return
+        known = list(dict.fromkeys(scope for each in scopes for scope in each))
+        said = "; ".join(repr(pattern) + _shown(near_names(pattern, known) or paths[:3]) for pattern in dead)
+        message = f"patterns of a PolicyMap that match none of the {len(paths)} paths do nothing: {said}"
+        warnings.warn(message, UnmatchedPatternWarning, stacklevel=stacklevel)
+
+    def cast_to_compute(self, tree: Any) -> Any:
+        """A pytree, each leaf cast by `Policy.cast_to_compute` of its path's policy, after a `check` of its paths.
+
+        Leaves that have one `"infer"` policy meet in their common dtype.
+
+        >>> import jax.numpy as jnp
+        >>> by_path = PolicyMap({"norm": "float32"}, default="bfloat16")
+        >>> tree = by_path.cast_to_compute({"norm": {"scale": jnp.ones(2)}, "dense": {"kernel": jnp.ones(2)}})
+        >>> tree["norm"]["scale"].dtype, tree["dense"]["kernel"].dtype
+        (dtype('float32'), dtype(bfloat16))
+        """
+        return self._cast(tree, Policy.cast_to_compute)
+
+    def cast_to_variable(self, tree: Any) -> Any:
+        """A pytree, each leaf cast by `Policy.cast_to_variable`, likewise."""
+        return self._cast(tree, Policy.cast_to_variable)
+
+    def cast_to_output(self, tree: Any) -> Any:
+        """A pytree, each leaf cast by `Policy.cast_to_output`, likewise."""
+        return self._cast(tree, Policy.cast_to_output)
+
+    def _cast(self, tree: Any, cast_leaves: Callable[[Policy, Any], Any]) -> Any:
+        entries, structure = jax.tree_util.tree_flatten_with_path(pytree("tree", tree))
+        paths = [jax.tree_util.keystr(path, simple=True, separator="/") for path, _ in entries]
+        self._check(paths, stacklevel=4)
+        leaves = [leaf for _, leaf in entries]
+        policies = [self.for_path(path) for path in paths]
+        for policy in dict.fromkeys(policies):
+            places = [place for place, chosen in enumerate(policies) if chosen == policy]
+            for place, leaf in zip(places, cast_leaves(policy, [leaves[place] for place in places]), strict=True):
+                leaves[place] = leaf
+        return jax.tree.unflatten(structure, leaves)
+
+    def get_config(self) -> dict[str, Any]:
+        """The map as data fit for JSON, patterns in their order; `from_config` reads it back."""
+        patterns = [[pattern, policy.get_config()] for pattern, policy in self.patterns]
+        return {"patterns": patterns, "default": self.default.get_config()}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> PolicyMap:
+        """The map that `get_config` described.
+
+        Raises:
+            ValueError: for an unknown or missing key, or a value that makes no sense.
+            OperandError: for a value of the wrong type.
+        """
+        keys = ("patterns", "default")
+        entries = known_keys("policy map's config", config, keys, keys)
+        pairs = entries["patterns"]
+        if not isinstance(pairs, (list, tuple)) or not all(map(_is_entry, cast("list[Any]", pairs))):
+            raise OperandError(
+                f"the patterns in a policy map's config are pairs of pattern and policy, not {shown(pairs)}"
+            )
+        patterns = {pattern: Policy.from_config(policy) for pattern, policy in cast("list[Any]", pairs)}
+        return cls(patterns, Policy.from_config(entries["default"]))
+
+    def __repr__(self) -> str:
+        return f"PolicyMap({dict(self.patterns)!r}, default={self.default!r})"
+
+
+def _is_entry(pair: Any) -> bool:
+    if not isinstance(pair, (list, tuple)) or len(cast("list[Any]", pair)) != 2:
+        return False
+    return isinstance(pair[0], str) and isinstance(pair[1], Mapping)
+
+
+@lru_cache(maxsize=4096)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    if not isinstance(cast("Any", pattern), str):
+        raise OperandError(f"a pattern of a PolicyMap is a string, not {shown(pattern)}")
+    try:
+        return re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        fix = f"to match it as it is, write {re.escape(pattern)!r}"
+        raise ArgumentError(f"the pattern {shown(pattern)} is no regular expression ({error}): {fix}") from None
+
+
+def _scopes(path: str) -> tuple[str, ...]:
+    names = path.split("/")
+    return tuple("/".join(names[:depth]) for depth in range(len(names), 0, -1))
+
+
+def _matches(pattern: str, scopes: tuple[str, ...]) -> bool:
+    return any(_compiled(pattern).fullmatch(scope) for scope in scopes)
+
+
+def _shown(paths: Iterable[str]) -> str:
+    listed = ", ".join(map(repr, paths))
+    return f" (there are {listed})" if listed else ""

@@ -1,0 +1,195 @@
+"""Attention with learned projections, in several heads."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+import jax
+import jax.numpy as jnp
+
+from supremum.errors import ArgumentError
+from supremum.formats import DType, as_format
+from supremum.nn.functional.attention import dot_product_attention
+from supremum.nn.functional.dropout import rate_below_one
+from supremum.nn.functional.dtype_promotion import common_dtype
+from supremum.nn.functional.masks import combine_masks, split_additive
+from supremum.nn.functional.real_only import refuse_complex
+from supremum.nn.functional.shape_checks import positive_int
+from supremum.nn.initializers import LECUN_NORMAL, ZEROS, Initializer
+from supremum.nn.input_spec import InputSpec
+from supremum.nn.key_value_cache import KeyValueCache
+from supremum.nn.layer import Layer, LayerOptions
+from supremum.nn.layers.dense_general import DenseGeneral
+from supremum.nn.scopes import next_random_key
+
+
+class MultiHeadAttention(Layer):
+    """Attention between projections of its inputs, in several heads, and a projection of the result.
+
+    Vaswani et al. 2017, "Attention Is All You Need" (arXiv:1706.03762), section 3.2.2. It computes as
+    `functional.dot_product_attention` does: scores and softmax in at least float32.
+
+    Args:
+        num_heads: of queries.
+        head_dim: the dimension of queries and keys in each head; None for the features of the query input divided by
+            the heads.
+        num_key_value_heads: a divisor of `num_heads`; None for as many. With fewer, each serves several heads.
+        value_dim: the dimension of values in each head; None for `head_dim`.
+        output_dim: features of the result; None for those of the query input.
+        use_bias: whether the four projections add a bias.
+        dropout_rate: the share of probabilities to drop in training.
+        kernel_initializer: for the four kernels, called with the shape of a matrix, all inputs by all outputs.
+        bias_initializer: for the biases.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+
+    Raises:
+        ArgumentError: for numbers of heads that do not divide, or a rate out of its range; a `ValueError`.
+
+    >>> from supremum import nn
+    >>> layer = MultiHeadAttention(2, dtype="mixed_bfloat16")
+    >>> x = jnp.ones((1, 5, 8))
+    >>> nn.initialize(layer, x)
+    >>> layer(x, is_causal=True).dtype, layer.variables["query/kernel"].shape
+    (dtype(bfloat16), (8, 2, 4))
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        head_dim: int | None = None,
+        *,
+        num_key_value_heads: int | None = None,
+        value_dim: int | None = None,
+        output_dim: int | None = None,
+        use_bias: bool = True,
+        dropout_rate: float = 0.0,
+        kernel_initializer: Initializer = LECUN_NORMAL,
+        bias_initializer: Initializer = ZEROS,
+        **options: Unpack[LayerOptions],
+    ) -> None:
+        # The projections cast what they are given; masks are added to scores of float32, and caches keep their dtype.
+        super().__init__(**options)
+        self.input_spec = InputSpec()
+        self._autocast = False
+        groups = num_heads if num_key_value_heads is None else num_key_value_heads
+        sizes = {"num_heads": num_heads, "num_key_value_heads": groups}
+        sizes |= {"head_dim": head_dim, "value_dim": value_dim, "output_dim": output_dim}
+        for size, number in sizes.items():
+            if number is not None or size == "num_heads":
+                positive_int(size, number)
+        if num_heads % groups:
+            raise ArgumentError(f"num_key_value_heads divides num_heads, and {groups} does not divide {num_heads}")
+        rate_below_one("dropout_rate", dropout_rate)
+        self.num_heads = num_heads
+        self.num_key_value_heads = groups
+        self.head_dim = head_dim
+        self.value_dim = value_dim
+        self.output_dim = output_dim
+        self.use_bias = use_bias
+        self.dropout_rate = dropout_rate
+        self._kernel_initializer = kernel_initializer
+        self._bias_initializer = bias_initializer
+
+    def build(self, input_shape: tuple[int, ...]) -> None:
+        """Make the projections; their weights are those of their own inputs."""
+        if len(input_shape) < 2:
+            raise ArgumentError(f"the query has shape (batch..., length, features), not {input_shape}")
+        features = input_shape[-1]
+        if self.head_dim is None and features % self.num_heads:
+            raise ArgumentError(f"{features} features do not divide among {self.num_heads} heads: give head_dim=")
+        self.head_dim = head_dim = features // self.num_heads if self.head_dim is None else self.head_dim
+        self.value_dim = value_dim = head_dim if self.value_dim is None else self.value_dim
+        self.output_dim = features if self.output_dim is None else self.output_dim
+        self.query = self._projection("query", (self.num_heads, head_dim))
+        self.key = self._projection("key", (self.num_key_value_heads, head_dim))
+        self.value = self._projection("value", (self.num_key_value_heads, value_dim))
+        self.output = self._projection("output", (self.output_dim,), axis=(-2, -1))
+        self.input_spec = InputSpec(min_ndim=2, axes={-1: features})
+        self._input_dtypes: list[DType] = [leaf.dtype for leaf in jax.tree.leaves(self.build_inputs)]
+
+    def _projection(self, name: str, features: tuple[int, ...], axis: int | tuple[int, ...] = -1) -> DenseGeneral:
+        return DenseGeneral(
+            features,
+            axis=axis,
+            use_bias=self.use_bias,
+            kernel_initializer=self._kernel_initializer,
+            bias_initializer=self._bias_initializer,
+            dtype=self.dtype_policy,
+            param_dtype=self.param_dtype,
+            name=name,
+        )
+
+    def call(
+        self,
+        query: jax.Array,
+        key: jax.Array | None = None,
+        value: jax.Array | None = None,
+        *,
+        mask: jax.Array | None = None,
+        is_causal: bool = False,
+        cache: KeyValueCache | None = None,
+        training: bool = False,
+    ) -> Any:
+        """Attend, from each position of the query to all of the key.
+
+        Args:
+            query: shape (batch..., length, features).
+            key: shape (batch..., keys, any number of features); None for the query: self-attention.
+            value: likewise; None for the key.
+            mask: broadcasts to (batch..., heads, length, keys); boolean, True attends, or floating and added, as in
+                `functional.dot_product_attention`. With a cache, keys are all its `max_length`.
+            is_causal: whether position i attends to none after i. With a cache it never does.
+            cache: keys and values of the positions before, for decoding; the query, of shape (batch, length, features),
+                is what comes next.
+            training: whether to drop.
+
+        Returns:
+            Shape (batch..., length, output_dim). With a cache, that and the new cache; where it was traced and had no
+            room for the query, NaN.
+
+        Raises:
+            OperandError: for complex inputs, on which attention is not defined; a `TypeError`.
+            ArgumentError: for shapes that do not fit, or a cache without room; a `ValueError`.
+        """
+        refuse_complex("attention", query=query, key=key, value=value)
+        if key is None and value is not None:
+            raise ArgumentError("a value has no key: give key= too")
+        if cache is not None and (key is not None or query.ndim != 3):
+            raise ArgumentError(
+                f"a cache is for self-attention on a query of shape (batch, length, features), without a key; "
+                f"the query has shape {query.shape}"
+            )
+        key = query if key is None else key
+        heads = self.query(query), self.key(key), self.value(key if value is None else value)
+        options: dict[str, Any] = {"dtype": self.compute_dtype}
+        if training and self.dropout_rate:
+            options |= {"dropout_rate": self.dropout_rate, "dropout_key": next_random_key()}
+        if cache is None:
+            return self.output(dot_product_attention(*heads, mask=mask, is_causal=is_causal, **options))
+        cache = cache.append(*heads[1:])
+        bias = None
+        if mask is not None and as_format(jnp.asarray(mask).dtype).category == "float":
+            mask, bias = split_additive(jnp.asarray(mask))
+        mask = combine_masks(mask, cache.mask(query.shape[1]))
+        attended = dot_product_attention(heads[0], cache.keys, cache.values, mask=mask, bias=bias, **options)
+        overfull = cache.is_overfull[..., None, None, None] if cache.length.ndim else cache.is_overfull
+        return self.output(jnp.where(overfull, jnp.nan, attended)), cache
+
+    def init_cache(self, batch: int, max_length: int, dtype: Any = None) -> KeyValueCache:
+        """An empty cache for decoding.
+
+        Args:
+            batch: how many sequences.
+            max_length: how many positions there is room for.
+            dtype: of keys and values in it, floating; None for the dtype in which this layer makes them.
+
+        Raises:
+            ArgumentError: before the layer is built; a `ValueError`.
+        """
+        if self.head_dim is None or self.value_dim is None or not self.built:
+            raise ArgumentError("the layer does not know its inputs yet: nn.initialize(layer, x) before init_cache")
+        if dtype is None:
+            dtype = self.compute_dtype or common_dtype(*self._input_dtypes[-1:], self.variable_dtype)
+        return KeyValueCache.empty(
+            batch, max_length, self.num_key_value_heads, self.head_dim, value_dim=self.value_dim, dtype=dtype
+        )

@@ -1,0 +1,85 @@
+"""Embedding: a row of a table for each index."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+import jax
+
+from supremum.errors import shown
+from supremum.nn.functional.embedding import attend, embedding
+from supremum.nn.functional.shape_checks import positive_int
+from supremum.nn.initializers import ROWS_OF_UNIT_NORM, Initializer
+from supremum.nn.layer import Layer, LayerOptions
+from supremum.nn.regularizers import RegularizerFunction, as_regularizer
+from supremum.nn.variables import UninitializedError
+
+
+class Embedding(Layer):
+    """A row of a table for each index.
+
+    The table is read as it is stored and the rows are cast, so that gradients are added up in the stored dtype however
+    often a row is taken. An index that the table does not have is refused where its value is known, and gives a row of
+    NaN in a traced function: `supremum.nn.functional.embedding`.
+
+    Args:
+        num_embeddings: number of rows.
+        features: length of a row.
+        embedding_initializer: for the table, shape (num_embeddings, features).
+        embedding_regularizer: a penalty on the table, such as `"l2"` or `nn.L2(1e-4)`.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+
+    Raises:
+        ArgumentError: for sizes that are none, and indices outside of the table; a `ValueError`.
+        OperandError: for indices that are no integers; a `TypeError`.
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        features: int,
+        *,
+        embedding_initializer: Initializer = ROWS_OF_UNIT_NORM,
+        embedding_regularizer: RegularizerFunction | str | None = None,
+        **options: Unpack[LayerOptions],
+    ) -> None:
+        super().__init__(**options)
+        self.num_embeddings = positive_int("num_embeddings", num_embeddings)
+        self.features = positive_int("features", features)
+        self._embedding_initializer = embedding_initializer
+        self._embedding_regularizer = as_regularizer(embedding_regularizer)
+
+    def build(self, input_shape: tuple[int, ...]) -> None:  # noqa: ARG002 (the table's shape does not follow from it)
+        """Add the table."""
+        shape = (self.num_embeddings, self.features)
+        self.embedding = self.add_weight(
+            "embedding",
+            shape,
+            self._embedding_initializer,
+            autocast=False,
+            regularizer=self._embedding_regularizer,
+        )
+
+    def call(self, indices: Any) -> jax.Array:
+        """The rows, shape (*indices.shape, features), in the compute dtype."""
+        return embedding(indices, self.embedding.value, dtype=self.compute_dtype)
+
+    def attend(self, x: Any) -> jax.Array:
+        """The products of inputs with every row, as for the logits of a language model that shares its table.
+
+        Other layers may use it in their `call`.
+
+        Args:
+            x: inputs, shape (..., features).
+
+        Returns:
+            An array of shape (..., num_embeddings) in the compute dtype of this layer.
+
+        Raises:
+            UninitializedError: if the layer was never called, and has no table yet.
+        """
+        if not self.built:
+            raise UninitializedError(
+                f"{shown(self)} has no table yet, which its first call declares: call it on indices before attend(x)"
+            )
+        return attend(x, self.embedding.value, dtype=self.compute_dtype)

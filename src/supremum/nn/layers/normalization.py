@@ -1,0 +1,220 @@
+"""Layers that normalise each example by itself; the layer over batches is in `batch_norm.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Unpack
+
+import jax
+
+from supremum.errors import ArgumentError
+from supremum.nn import functional
+from supremum.nn.functional.normalization import group_norm, instance_norm, layer_norm, rms_norm
+from supremum.nn.functional.shape_checks import as_axes, axis_numbers
+from supremum.nn.initializers import ONES, ZEROS, Initializer
+from supremum.nn.input_spec import InputSpec
+from supremum.nn.layer import Layer, LayerOptions
+
+
+class NormOptions(LayerOptions, total=False):
+    """What every norm takes by name; `Normalisation` says what it means."""
+
+    use_scale: bool
+    use_offset: bool
+    scale_initializer: Initializer
+    offset_initializer: Initializer
+
+
+class Normalisation(Layer):
+    """What all norms share: a scale and an offset, which are applied in the dtype of the statistics.
+
+    They are stored in at least float32 whatever the policy, unless `param_dtype` says otherwise.
+
+    Args:
+        epsilon: added to the variance.
+        use_scale: whether to multiply by a weight, `gamma`, after normalising.
+        use_offset: whether to add a weight, `beta`, after that.
+        scale_initializer: for the scale.
+        offset_initializer: for the offset.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1e-6,
+        use_scale: bool = True,
+        use_offset: bool = True,
+        scale_initializer: Initializer = ONES,
+        offset_initializer: Initializer = ZEROS,
+        **options: Unpack[LayerOptions],
+    ) -> None:
+        super().__init__(**options)
+        self.epsilon = epsilon
+        self.use_scale = use_scale
+        self.use_offset = use_offset
+        self._scale_initializer = scale_initializer
+        self._offset_initializer = offset_initializer
+
+    def add_scale_and_offset(self, shape: tuple[int, ...]) -> None:
+        """Add the weights `gamma` and `beta`, as far as they are used.
+
+        Args:
+            shape: their shape.
+        """
+        dtype = functional.at_least_float32(self.variable_dtype) if self.param_dtype is None else self.param_dtype
+
+        def weight(name: str, initializer: Initializer) -> Any:
+            return self.add_weight(name, shape, initializer, dtype=dtype, autocast=False)
+
+        self.gamma = weight("gamma", self._scale_initializer) if self.use_scale else None
+        self.beta = weight("beta", self._offset_initializer) if self.use_offset else None
+
+    @property
+    def scale(self) -> jax.Array | None:
+        """What the layer multiplies by, as it is stored."""
+        return None if self.gamma is None else self.gamma.value
+
+    @property
+    def offset(self) -> jax.Array | None:
+        """What the layer adds after that, as it is stored."""
+        return None if self.beta is None else self.beta.value
+
+
+class LayerNorm(Normalisation):
+    """Normalise each example by its own mean and variance (Ba, Kiros and Hinton, 2016).
+
+    Statistics are at least float32 whatever the compute dtype; only the result is rounded to it.
+
+    Args:
+        axes: the axes to normalise over; scale and offset have the shape that inputs have over them.
+        epsilon: added to the variance.
+        options: those of every norm, `use_scale`, `use_offset` and their initialisers, and of every `Layer`.
+
+    >>> from supremum.nn import initialize
+    >>> layer = LayerNorm(dtype="mixed_float16")
+    >>> x = jax.numpy.asarray([[6e4, -6e4]], "float16")
+    >>> initialize(layer, x)
+    >>> layer(x)
+    Array([[ 1., -1.]], dtype=float16)
+    """
+
+    def __init__(
+        self,
+        *,
+        axes: int | Sequence[int] = (-1,),
+        epsilon: float = 1e-6,
+        **options: Unpack[NormOptions],
+    ) -> None:
+        super().__init__(epsilon=epsilon, **options)
+        self.axes = axis_numbers("axes", axes)
+        self.input_spec = InputSpec()
+
+    def build(self, input_shape: tuple[int, ...]) -> None:
+        """Add scale and offset."""
+        axes = sorted(as_axes("axes", self.axes, len(input_shape)))
+        self.add_scale_and_offset(tuple(input_shape[axis] for axis in axes))
+        self.input_spec = InputSpec(axes={axis: input_shape[axis] for axis in self.axes})
+
+    def call(self, x: jax.Array) -> jax.Array:
+        """The normalised values, in the compute dtype."""
+        return layer_norm(x, self.scale, self.offset, axes=self.axes, epsilon=self.epsilon, dtype=self.compute_dtype)
+
+
+class RMSNorm(Normalisation):
+    """Divide each example by its root mean square (Zhang and Sennrich, 2019).
+
+    Args:
+        axes: the axes to normalise over; the scale has the shape that inputs have over them.
+        epsilon: added to the mean square.
+        use_scale: whether to multiply by a weight, `gamma`, after normalising.
+        scale_initializer: for the scale.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+    """
+
+    def __init__(
+        self,
+        *,
+        axes: int | Sequence[int] = (-1,),
+        epsilon: float = 1e-6,
+        use_scale: bool = True,
+        scale_initializer: Initializer = ONES,
+        **options: Unpack[LayerOptions],
+    ) -> None:
+        super().__init__(
+            epsilon=epsilon,
+            use_scale=use_scale,
+            use_offset=False,
+            scale_initializer=scale_initializer,
+            **options,
+        )
+        self.axes = axis_numbers("axes", axes)
+        self.input_spec = InputSpec()
+
+    def build(self, input_shape: tuple[int, ...]) -> None:
+        """Add the scale."""
+        axes = sorted(as_axes("axes", self.axes, len(input_shape)))
+        self.add_scale_and_offset(tuple(input_shape[axis] for axis in axes))
+        self.input_spec = InputSpec(axes={axis: input_shape[axis] for axis in self.axes})
+
+    def call(self, x: jax.Array) -> jax.Array:
+        """The normalised values, in the compute dtype."""
+        return rms_norm(x, self.scale, axes=self.axes, epsilon=self.epsilon, dtype=self.compute_dtype)
+
+
+class GroupNorm(Normalisation):
+    """Normalise groups of neighbouring channels, each by its mean and variance over space (Wu and He, 2018).
+
+    Args:
+        groups: into how many groups the channels, the last axis of inputs (batch, *space, channels), fall.
+        epsilon: added to the variance.
+        options: those of every norm, `use_scale`, `use_offset` and their initialisers, and of every `Layer`.
+
+    Raises:
+        ArgumentError: at the first call, for groups that do not divide the channels.
+    """
+
+    def __init__(self, groups: int = 32, *, epsilon: float = 1e-6, **options: Unpack[NormOptions]) -> None:
+        super().__init__(epsilon=epsilon, **options)
+        self.groups = groups
+        self.input_spec = InputSpec(min_ndim=2)
+
+    def build(self, input_shape: tuple[int, ...]) -> None:
+        """Add scale and offset, one number per channel."""
+        channels = input_shape[-1]
+        if self.groups < 1 or channels % self.groups:
+            raise ArgumentError(
+                f"{self.groups} groups do not divide {channels} channels: give groups= a divisor of {channels}"
+            )
+        self.add_scale_and_offset((channels,))
+        self.input_spec = InputSpec(min_ndim=2, axes={-1: channels})
+
+    def call(self, x: jax.Array) -> jax.Array:
+        """The normalised values, in the compute dtype."""
+        return group_norm(
+            x, self.scale, self.offset, groups=self.groups, epsilon=self.epsilon, dtype=self.compute_dtype
+        )
+
+
+class InstanceNorm(Normalisation):
+    """Normalise each channel of each example by its mean and variance over space (Ulyanov and others, 2016).
+
+    Inputs have the shape (batch, *space, channels).
+
+    Args:
+        epsilon: added to the variance.
+        options: those of every norm, `use_scale`, `use_offset` and their initialisers, and of every `Layer`.
+    """
+
+    def __init__(self, *, epsilon: float = 1e-6, **options: Unpack[NormOptions]) -> None:
+        super().__init__(epsilon=epsilon, **options)
+        self.input_spec = InputSpec(min_ndim=3)
+
+    def build(self, input_shape: tuple[int, ...]) -> None:
+        """Add scale and offset, one number per channel."""
+        self.add_scale_and_offset(input_shape[-1:])
+        self.input_spec = InputSpec(min_ndim=3, axes={-1: input_shape[-1]})
+
+    def call(self, x: jax.Array) -> jax.Array:
+        """The normalised values, in the compute dtype."""
+        return instance_norm(x, self.scale, self.offset, epsilon=self.epsilon, dtype=self.compute_dtype)

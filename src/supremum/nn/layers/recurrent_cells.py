@@ -1,0 +1,243 @@
+"""Recurrent cells: layers that take an input and a state, and give an output and the next state."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import jax
+import jax.numpy as jnp
+
+from supremum.formats import DType
+from supremum.nn.functional.dtype_promotion import at_least_float32
+from supremum.nn.functional.recurrent import Activation, gru_step, lstm_step, simple_rnn_step
+from supremum.nn.initializers import LECUN_NORMAL, ZEROS, Initializer
+from supremum.nn.input_spec import InputSpec
+from supremum.nn.layer import Layer, LayerOptions
+from supremum.nn.regularizers import RegularizerFunction, as_regularizer
+
+
+def orthogonal(key: jax.Array, shape: tuple[int, ...], dtype: DType) -> jax.Array:
+    """An orthogonal matrix, which neither shrinks nor stretches a state (Saxe and others, 2014).
+
+    Args:
+        key: a key of `jax.random`.
+        shape: two axes or more.
+        dtype: its dtype; it is made in at least float32, since JAX decomposes no others.
+    """
+    wide = at_least_float32(dtype)
+    return jax.nn.initializers.orthogonal()(key, shape, wide).astype(dtype)
+
+
+def per_gate(initializer: Initializer, gates: int) -> Initializer:
+    """An initialiser for kernels of several gates side by side, each made as if it were alone.
+
+    Args:
+        initializer: for one gate.
+        gates: how many there are along the last axis.
+    """
+    return _PerGate(initializer, gates)
+
+
+@dataclass(frozen=True)
+class _PerGate:
+    """What `per_gate` gives; unlike a function that is made there it can be pickled."""
+
+    initializer: Initializer
+    gates: int
+
+    def __call__(self, key: jax.Array, shape: tuple[int, ...], dtype: DType) -> jax.Array:
+        part, keys = (*shape[:-1], shape[-1] // self.gates), jax.random.split(key, self.gates)
+        return jnp.concatenate([self.initializer(each, part, dtype) for each in keys], axis=-1)
+
+
+class RecurrentCell(Layer):
+    """A layer with `call(x, state)`, which gives an output and the next state, for `RNN` to repeat.
+
+    Args:
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+    """
+
+    @abstractmethod
+    def initial_state(self, batch_shape: tuple[int, ...], dtype: Any = None) -> Any:
+        """The state before the first step.
+
+        Args:
+            batch_shape: the axes of inputs before the last.
+            dtype: its dtype; None for the compute dtype, or float32 where there is none. `RNN` brings it to the one
+                that the cell gives.
+        """
+
+
+class _GatedCell(RecurrentCell):
+    _gates: int
+
+    def __init__(
+        self,
+        units: int,
+        *,
+        activation: Activation = jnp.tanh,
+        use_bias: bool = True,
+        kernel_initializer: Initializer = LECUN_NORMAL,
+        recurrent_initializer: Initializer = orthogonal,
+        bias_initializer: Initializer = ZEROS,
+        kernel_regularizer: RegularizerFunction | str | None = None,
+        recurrent_regularizer: RegularizerFunction | str | None = None,
+        bias_regularizer: RegularizerFunction | str | None = None,
+        **options: Unpack[LayerOptions],
+    ) -> None:
+        super().__init__(**options)
+        self.units = units
+        self.activation = activation
+        self.use_bias = use_bias
+        self._kernel_initializer = kernel_initializer
+        self._recurrent_initializer = recurrent_initializer
+        self._bias_initializer = bias_initializer
+        self._kernel_regularizer = as_regularizer(kernel_regularizer)
+        self._recurrent_regularizer = as_regularizer(recurrent_regularizer)
+        self._bias_regularizer = as_regularizer(bias_regularizer)
+        self.input_spec = InputSpec(min_ndim=1)
+
+    def build(self, input_shape: tuple[int, ...]) -> None:
+        """Add kernels and biases."""
+        wide = self._gates * self.units
+        kernel, recurrent, bias = (
+            per_gate(each, self._gates)
+            for each in (self._kernel_initializer, self._recurrent_initializer, self._bias_initializer)
+        )
+        self.kernel = self.add_weight("kernel", (input_shape[-1], wide), kernel, regularizer=self._kernel_regularizer)
+        self.recurrent_kernel = self.add_weight(
+            "recurrent_kernel", (self.units, wide), recurrent, regularizer=self._recurrent_regularizer
+        )
+        self.bias = None
+        if self.use_bias:
+            self.bias = self.add_weight("bias", (wide,), bias, regularizer=self._bias_regularizer)
+        self.input_spec = InputSpec(min_ndim=1, axes={-1: input_shape[-1]})
+
+    def initial_state(self, batch_shape: tuple[int, ...], dtype: Any = None) -> Any:
+        """Zeros, shape (*batch_shape, units).
+
+        Args:
+            batch_shape: the axes of inputs before the last.
+            dtype: their dtype; None for the compute dtype, or float32 where there is none.
+        """
+        return jnp.zeros((*batch_shape, self.units), dtype or self.compute_dtype or "float32")
+
+    def _weights(self) -> tuple[jax.Array, jax.Array, jax.Array | None]:
+        return self.kernel.value, self.recurrent_kernel.value, None if self.bias is None else self.bias.value
+
+
+class SimpleRNNCell(_GatedCell):
+    """A fully connected recurrent cell: activation(x·W + h·U + b) (Elman, 1990).
+
+    Args:
+        units: number of outputs, and of values in the state.
+        activation: a function of each value.
+        use_bias: whether to add a bias.
+        kernel_initializer: for W, shape (inputs, units).
+        recurrent_initializer: for U, shape (units, units).
+        bias_initializer: for b, shape (units,).
+        kernel_regularizer: a penalty on W, such as `"l2"` or `nn.L2(1e-4)`.
+        recurrent_regularizer: a penalty on U.
+        bias_regularizer: a penalty on the biases.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+    """
+
+    _gates = 1
+
+    def call(self, x: jax.Array, state: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The new state, twice: as output and as state."""
+        new = simple_rnn_step(x, state, *self._weights(), activation=self.activation, dtype=self.compute_dtype)
+        return new, new
+
+
+class LSTMCell(_GatedCell):
+    """Long short-term memory (Hochreiter and Schmidhuber, 1997); `functional.recurrent.lstm_step` has the formulas.
+
+    Args:
+        units: number of outputs, and of values in each of hidden and cell state.
+        activation: for the candidate and the cell state.
+        recurrent_activation: for the gates.
+        use_bias: whether to add a bias.
+        kernel_initializer: for the part of W of each gate, shape (inputs, units).
+        recurrent_initializer: for the part of U of each gate, shape (units, units).
+        bias_initializer: for the bias of each gate, shape (units,).
+        kernel_regularizer: a penalty on W, such as `"l2"` or `nn.L2(1e-4)`.
+        recurrent_regularizer: a penalty on U.
+        bias_regularizer: a penalty on the biases.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+    """
+
+    _gates = 4
+
+    def __init__(self, units: int, *, recurrent_activation: Activation = jax.nn.sigmoid, **options: Any) -> None:
+        super().__init__(units, **options)
+        self.recurrent_activation = recurrent_activation
+
+    def initial_state(self, batch_shape: tuple[int, ...], dtype: Any = None) -> Any:
+        """Zeros for hidden and cell state, each of shape (*batch_shape, units).
+
+        Args:
+            batch_shape: the axes of inputs before the last.
+            dtype: their dtype; None for the compute dtype, or float32 where there is none.
+        """
+        return super().initial_state(batch_shape, dtype), super().initial_state(batch_shape, dtype)
+
+    def call(self, x: jax.Array, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+        """The new hidden state as output; new hidden and cell state."""
+        hidden, cell = lstm_step(
+            x,
+            state,
+            *self._weights(),
+            activation=self.activation,
+            recurrent_activation=self.recurrent_activation,
+            dtype=self.compute_dtype,
+        )
+        return hidden, (hidden, cell)
+
+
+class GRUCell(_GatedCell):
+    """The gated recurrent unit (Cho and others, 2014); `functional.recurrent.gru_step` has the formulas.
+
+    Args:
+        units: number of outputs, and of values in the state.
+        activation: for the candidate.
+        recurrent_activation: for the gates.
+        use_bias: whether to add biases, one per gate, and one to the candidate inside the reset gate.
+        kernel_initializer: for the part of W of each gate, shape (inputs, units).
+        recurrent_initializer: for the part of U of each gate, shape (units, units).
+        bias_initializer: for each bias, shape (units,).
+        kernel_regularizer: a penalty on W, such as `"l2"` or `nn.L2(1e-4)`.
+        recurrent_regularizer: a penalty on U.
+        bias_regularizer: a penalty on the biases.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+    """
+
+    _gates = 3
+
+    def __init__(self, units: int, *, recurrent_activation: Activation = jax.nn.sigmoid, **options: Any) -> None:
+        super().__init__(units, **options)
+        self.recurrent_activation = recurrent_activation
+
+    def build(self, input_shape: tuple[int, ...]) -> None:
+        """Add kernels and biases."""
+        super().build(input_shape)
+        self.recurrent_bias = None
+        if self.use_bias:
+            self.recurrent_bias = self.add_weight(
+                "recurrent_bias", (self.units,), self._bias_initializer, regularizer=self._bias_regularizer
+            )
+
+    def call(self, x: jax.Array, state: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The new state, twice: as output and as state."""
+        new = gru_step(
+            x,
+            state,
+            *self._weights(),
+            None if self.recurrent_bias is None else self.recurrent_bias.value,
+            activation=self.activation,
+            recurrent_activation=self.recurrent_activation,
+            dtype=self.compute_dtype,
+        )
+        return new, new

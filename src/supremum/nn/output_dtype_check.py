@@ -1,0 +1,98 @@
+"""Layers that return another dtype than they compute in, because something in `call` was of another.
+
+spec/keras-rfc-293-mixed-precision.md, "TypeErrors": where TensorFlow raises, JAX promotes, and the rest of the network
+is silently float32.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+import jax
+
+from supremum.errors import ArgumentError, shown
+from supremum.formats import DType, Kind, as_format
+from supremum.mixed_precision import PolicyWarning
+from supremum.nn.input_casting import floating_dtypes
+from supremum.nn.scopes import Running, declaring, running_path
+from supremum.tracing import aval_of, line_of, walk
+from supremum.user_frame import warn_user
+
+if TYPE_CHECKING:
+    from supremum.nn.layer import Layer
+
+
+class MixedDtypeError(ArgumentError):
+    """A strict layer returned another real floating dtype than it computes in."""
+
+
+class MixedDtypeWarning(PolicyWarning):
+    """A layer returned another real floating dtype than it computes in."""
+
+
+_warned: WeakSet[Layer] = WeakSet()
+
+
+def check_output_dtype(layer: Layer, running: Running, args: Any, kwargs: dict[str, Any], outputs: Any) -> None:
+    """Warn, once for each layer, of outputs that are not in the compute dtype.
+
+    Args:
+        layer: the layer, whose `call` has just returned.
+        running: its call.
+        args: what it was given.
+        kwargs: likewise.
+        outputs: what it returned. Integers, bools and complex numbers may be what they are.
+
+    Raises:
+        MixedDtypeError: instead of the warning, if the layer or one around it is strict.
+    """
+    compute = layer.compute_dtype
+    if compute is None or as_format(compute).kind is not Kind.FLOAT:
+        return
+    others = floating_dtypes(outputs) - {compute, layer.dtype_policy.output_dtype}
+    if not others or (layer in _warned and not running.strict):
+        return
+    other = others.pop()
+    line = _line_of_mixing(layer, args, kwargs, compute, other)
+    message = (
+        f"it computes in {as_format(compute)} and returned {as_format(other)}"
+        f"{f', since {line}' if line else ''}: make arrays with self.zeros, self.constant, ..., which are "
+        f"{as_format(compute)}, or return x.astype(self.compute_dtype); where it is meant, let the policy say so: "
+        f"'variable={as_format(layer.variable_dtype)},compute={as_format(compute)},output={as_format(other)}'"
+    )
+    if running.strict:
+        raise MixedDtypeError(message)
+    _warned.add(layer)
+    warn_user(f"{running_path()} ({shown(layer)}): {message}", MixedDtypeWarning)
+
+
+def _line_of_mixing(layer: Layer, args: Any, kwargs: dict[str, Any], compute: DType, other: DType) -> str:
+    """The user's line that first brought something to the other dtype; empty where it cannot be found.
+
+    `call` is traced once more for it, which happens once in the life of a layer.
+    """
+    leaves, structure = jax.tree.flatten((args, kwargs))
+    places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)]
+
+    def again(arrays: list[Any]) -> Any:
+        given = list(leaves)
+        for place, array in zip(places, arrays, strict=True):
+            given[place] = array
+        args, kwargs = jax.tree.unflatten(structure, given)
+        return layer.call(*args, **kwargs)
+
+    try:
+        with declaring():
+            program = jax.make_jaxpr(again)([leaves[place] for place in places])
+    except Exception:
+        return ""
+    made = ""
+    for site in walk(program):
+        equation = site.equation
+        if not any(getattr(aval_of(v), "dtype", None) == other for v in equation.outvars):
+            continue
+        made = made or line_of(equation)
+        if any(getattr(aval_of(v), "dtype", None) == compute for v in equation.invars):
+            return f"{line_of(equation)} turns {as_format(compute)} into {as_format(other)}"
+    return f"{made} makes {as_format(other)}" if made else ""

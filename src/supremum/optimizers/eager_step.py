@@ -1,0 +1,350 @@
+"""The stateful methods of optimizers: shells around `value_and_grad` and `update`, which do all there is to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import jax
+from jax.core import Tracer
+
+from supremum.errors import ArgumentError, OperandError, shown
+from supremum.mixed_precision.all_reduce import replica_sum
+from supremum.mixed_precision.tree_casting import is_array
+from supremum.nn import Variable, random_key
+from supremum.nn.scopes import next_random_key, overlay
+from supremum.optimizers.cross_device import Devices, current_devices
+from supremum.optimizers.gradients import Aggregate, check_function, checked_pairs
+from supremum.optimizers.hash_key import Identity
+from supremum.optimizers.variable_registry import Variables
+from supremum.user_frame import warn_user
+
+if TYPE_CHECKING:
+    from supremum.optimizers.optimizer import Optimizer
+    from supremum.optimizers.state import Update
+
+_PROGRAMS = 32
+
+
+class RetraceWarning(UserWarning):
+    """Something is compiled over and over that could be compiled once."""
+
+
+class Laid(dict[Variable, jax.Array]):
+    """Values laid over variables, with a note of those that are written, and of those asked for that are not in it."""
+
+    def __init__(self, values: dict[Variable, jax.Array]) -> None:
+        super().__init__(values)
+        self.unknown: dict[Variable, None] = {}
+        self.written: dict[Variable, None] = {}
+
+    def __contains__(self, variable: object) -> bool:
+        found = super().__contains__(variable)
+        if not found and isinstance(variable, Variable):
+            self.unknown[variable] = None
+        return found
+
+    def __setitem__(self, variable: Variable, value: jax.Array) -> None:
+        if variable not in self:
+            self.unknown[variable] = None
+        self.written[variable] = None
+        super().__setitem__(variable, value)
+
+
+class _MoreVariablesError(Exception):
+    """A loss that is being traced uses variables that are no inputs of the step yet."""
+
+
+class LossProgram:
+    """The compiled step of one loss function; every variable that it reads is an input of it.
+
+    Args:
+        optimizer: whose step it is.
+        loss_fn: the loss function.
+        applies: whether gradients are applied, or only computed.
+        devices: which compute a part each; None for one.
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, loss_fn: Callable[..., Any], applies: bool, devices: Devices | None
+    ) -> None:
+        self._optimizer = optimizer
+        self._loss_fn = loss_fn
+        self._applies = applies
+        self._devices = devices
+        self._others: dict[Variable, None] = {}
+        self._jitted = jax.jit(self._applied if applies else self._differentiated, static_argnames="trace_key")
+
+    def __call__(self, values: dict[str, Any], args: tuple[Any, ...]) -> Any:
+        """Run it, and trace it again for as long as it turns out to use more variables."""
+        key = _drawn_key()
+        if self._devices is not None:
+            args = self._devices.batch(args)
+        while True:
+            others = [variable.read_stored() for variable in self._others]
+            state, trace_key = self._optimizer.state, self._optimizer.trace_key
+            if self._devices is not None:
+                state, values, others = self._devices.placed((state, values, others))
+            try:
+                return self._jitted(state, values, others, key, args, trace_key=trace_key)
+            except _MoreVariablesError:
+                continue
+
+    def assign(self, alongside: dict[int, jax.Array]) -> None:
+        """Carry out what the loss function assigned."""
+        variables = list(self._others)
+        for place, value in alongside.items():
+            variables[place].assign(value)
+
+    def _traced(self, state: Any, values: Any, others: list[Any], key: Any, args: Any) -> Any:
+        variables = self._optimizer.built_for
+        places = {variable: place for place, variable in enumerate(self._others)}
+
+        def loss_of(values: dict[str, Any], others: list[Any], args: Any, key: Any) -> Any:
+            trained = {variables[key]: value for key, value in values.items()}
+            laid = Laid({**trained, **dict(zip(self._others, others, strict=True))})
+            with overlay(laid), nullcontext() if key is None else random_key(key):
+                loss = self._loss_fn(*args)
+            if laid.unknown:
+                self._others.update({variable: None for variable in laid.unknown if variable not in trained})
+                raise _MoreVariablesError
+            check_assigned(laid, trained)
+            # Divided here, gradients of several devices only have to be added up.
+            part = loss / self._devices.replicas if self._devices is not None and self._applies else loss
+            return part, (loss, {places[variable]: laid[variable] for variable in laid.written})
+
+        def backward(state: Any, values: Any, others: Any, args: Any, key: Any) -> Any:
+            differentiate = self._optimizer.value_and_grad(loss_of, has_aux=True, aggregate=self._aggregate())
+            (_, (loss, after)), gradients = differentiate(state, values, others, args, key)
+            return loss, after, (), gradients
+
+        if self._devices is not None:
+            backward = self._devices.on_each_device(backward, keeps_gradients_apart=not self._applies)
+        loss, after, _, gradients = backward(state, values, others, args, key)
+        return loss, gradients, after, {place: others[place] for place in after}
+
+    def _aggregate(self) -> Aggregate | None:
+        """What adds up the gradients of several devices, still scaled; None where they are to stay apart."""
+        if self._devices is None or self._devices.replicas == 1 or not self._applies:
+            return None
+        axis_name, dtype = self._devices.axis_name, self._optimizer.reduce_dtype(None)
+        return lambda gradients: replica_sum(gradients, axis_name, dtype)
+
+    def _differentiated(self, state: Any, values: Any, others: Any, key: Any, args: Any, *, trace_key: Any) -> Any:
+        del trace_key
+        loss, gradients, after, before = self._traced(state, values, others, key, args)
+        return loss, gradients, self._optimizer.kept_alongside(gradients, after, before)
+
+    def _applied(self, state: Any, values: Any, others: Any, key: Any, args: Any, *, trace_key: Any) -> Any:
+        del trace_key
+        loss, gradients, after, before = self._traced(state, values, others, key, args)
+        return loss, self._optimizer.update(gradients, state, values, after=after, before=before)
+
+
+def check_assigned(laid: Laid, trained: dict[Variable, Any]) -> None:
+    """Refuse a loss function that assigns to what is being trained."""
+    for variable in laid.written:
+        if variable in trained:
+            raise ArgumentError(
+                f"the loss function assigns to {shown(variable)}, which the step changes itself: assign to it after "
+                "the step"
+            )
+
+
+def _drawn_key() -> Any:
+    """A key for this step where `nn.random_key` gives some: one that is traced would be the same in every step."""
+    try:
+        return next_random_key()
+    except ArgumentError:
+        return None
+
+
+class Stepper:
+    """The stateful methods of one optimizer.
+
+    Args:
+        optimizer: the optimizer.
+    """
+
+    def __init__(self, optimizer: Optimizer) -> None:
+        self._optimizer = optimizer
+        self._programs: dict[Any, LossProgram] = {}
+        self._has_warned = False
+        self._update = jax.jit(self._pure_update, static_argnames=("trace_key", "aggregates", "devices"))
+        self._kept = jax.jit(self._pure_kept, static_argnames="trace_key")
+
+    def __reduce__(self) -> Any:
+        # Compiled programs belong to one optimizer: a copy of it, or one that was pickled, has none yet.
+        return Stepper, (self._optimizer,)
+
+    def minimize(self, loss_fn: Any, variables: Variables, args: tuple[Any, ...]) -> jax.Array:
+        """See `Optimizer.minimize`."""
+        check_function(loss_fn)
+        trained = self._trained(variables)
+        values = _values(trained)
+        if args:
+            program = self._program(loss_fn, args, applies=True)
+            loss, update = program(values, args)
+            self._put(update, trained)
+            program.assign(update.alongside)
+            return loss
+        _check_given_to(current_devices())
+        loss, gradients, laid, before = self._differentiated(loss_fn, trained, values)
+        after = [laid[variable] for variable in laid.written]
+        state, trace_key = self._optimizer.state, self._optimizer.trace_key
+        update = self._update(gradients, state, values, after, before, trace_key=trace_key, aggregates=True)
+        self._put(update, trained)
+        _assign(laid, update.alongside)
+        return loss
+
+    def get_gradients(self, loss_fn: Any, variables: Variables, args: tuple[Any, ...]) -> list[jax.Array]:
+        """See `Optimizer.get_gradients`."""
+        check_function(loss_fn)
+        trained = self._trained(variables)
+        values = _values(trained)
+        if args:
+            program = self._program(loss_fn, args, applies=False)
+            loss, gradients, alongside = program(values, args)
+            _check_concrete(loss)
+            program.assign(alongside)
+        else:
+            _check_given_to(current_devices())
+            _, gradients, laid, before = self._differentiated(loss_fn, trained, values)
+            if laid.written:
+                after = [laid[variable] for variable in laid.written]
+                _assign(laid, self._kept(gradients, after, before, trace_key=self._optimizer.trace_key))
+        return [gradients[key] for key in trained]
+
+    def apply_gradients(self, pairs: Any, aggregates: bool) -> None:
+        """See `Optimizer.apply_gradients`."""
+        devices = current_devices() if aggregates else None
+        variables, given = checked_pairs(
+            pairs, self._optimizer.gradient_dtypes, () if devices is None else (devices.replicas,)
+        )
+        trained = self._trained(variables)
+        gradients, values = dict(zip(trained, given, strict=True)), _values(trained)
+        state, trace_key = self._optimizer.state, self._optimizer.trace_key
+        if devices is not None:
+            state, values = devices.placed((state, values))
+        update = self._update(
+            gradients, state, values, None, None, trace_key=trace_key, aggregates=aggregates, devices=devices
+        )
+        self._put(update, trained)
+
+    def _pure_update(
+        self,
+        gradients: Any,
+        state: Any,
+        values: Any,
+        after: Any,
+        before: Any,
+        *,
+        trace_key: Any,
+        aggregates: bool,
+        devices: Devices | None = None,
+    ) -> Update:
+        del trace_key
+        if devices is not None:
+            axis_name = devices.axis_name
+            gradients = devices.mean_of_apart(
+                lambda gradients, state: self._optimizer.all_reduce(gradients, state, axis_name)
+            )(gradients, state)
+        return self._optimizer.update(
+            gradients, state, values, after=after, before=before, aggregate_gradients=aggregates
+        )
+
+    def _pure_kept(self, gradients: Any, after: Any, before: Any, *, trace_key: Any) -> Any:
+        del trace_key
+        return self._optimizer.kept_alongside(gradients, after, before)
+
+    def _trained(self, variables: Variables) -> dict[str, Variable]:
+        self._optimizer.build(variables)
+        key_of = {variable: key for key, variable in self._optimizer.built_for.items()}
+        if isinstance(variables, Variable):
+            return {key_of[variables]: variables}
+        given = variables.values() if isinstance(variables, Mapping) else variables
+        return {key_of[variable]: variable for variable in given}
+
+    def _program(self, loss_fn: Any, args: tuple[Any, ...], *, applies: bool) -> LossProgram:
+        for leaf in jax.tree.leaves(args):
+            if not is_array(leaf) and not isinstance(leaf, (int, float, complex)):
+                raise OperandError(
+                    f"what a compiled loss function is given are arrays, not {shown(leaf)}: close over it, or use "
+                    "functools.partial, once and not in every step"
+                )
+        devices = current_devices()
+        key = (applies, loss_fn if _is_hashable(loss_fn) else Identity(loss_fn), devices)
+        if key not in self._programs:
+            if len(self._programs) >= _PROGRAMS:
+                self._programs.pop(next(iter(self._programs)))
+                self._warn()
+            self._programs[key] = LossProgram(self._optimizer, loss_fn, applies, devices)
+        return self._programs[key]
+
+    def _warn(self) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            warn_user(
+                f"{_PROGRAMS} loss functions were compiled for one optimizer: a lambda or functools.partial made in "
+                "the training loop is a new function in every step; make it once, before the loop",
+                RetraceWarning,
+            )
+
+    def _differentiated(self, loss_fn: Any, trained: dict[str, Variable], values: dict[str, Any]) -> Any:
+        """Loss, gradients, what was assigned, and what it was before, operation by operation."""
+        laid = Laid({})
+
+        def loss_of(values: dict[str, Any]) -> Any:
+            nonlocal laid
+            given = {trained[key]: value for key, value in values.items()}
+            laid = Laid(given)
+            with overlay(laid):
+                loss = loss_fn()
+            check_assigned(laid, given)
+            return loss, [laid[variable] for variable in laid.written]
+
+        differentiate = self._optimizer.value_and_grad(loss_of, has_aux=True)
+        (loss, after), gradients = differentiate(self._optimizer.state, values)
+        _check_concrete(loss)
+        laid.update(zip(laid.written, after, strict=True))
+        return loss, gradients, laid, [variable.read_stored() for variable in laid.written]
+
+    def _put(self, update: Update, trained: dict[str, Variable]) -> None:
+        _check_concrete(update.skipped)
+        for key, variable in trained.items():
+            variable.assign(update.values[key])
+        self._optimizer.state = update.state
+
+
+def _check_given_to(devices: Devices | None) -> None:
+    if devices is not None:
+        raise ArgumentError(
+            "across devices the loss function is given the batch, which is cut for them: "
+            "optimizer.minimize(loss_fn, variables, x, y), with loss_fn(x, y)"
+        )
+
+
+def _assign(laid: Laid, values: list[jax.Array]) -> None:
+    for variable, value in zip(laid.written, values, strict=True):
+        variable.assign(value)
+
+
+def _values(trained: dict[str, Variable]) -> dict[str, jax.Array]:
+    return {key: variable.read_stored() for key, variable in trained.items()}
+
+
+def _check_concrete(leaf: Any) -> None:
+    if isinstance(leaf, Tracer):
+        raise ArgumentError(
+            "an optimizer's own state cannot change while JAX is tracing: inside jax.jit take "
+            "optimizer.value_and_grad and optimizer.update, which take a state and give the next one"
+        )
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True

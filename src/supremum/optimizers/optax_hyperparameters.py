@@ -1,0 +1,83 @@
+"""The hyperparameters that `optax.inject_hyperparams` keeps in a state."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
+
+from supremum.errors import ArgumentError, shown
+from supremum.mixed_precision.tree_casting import is_floating
+
+_NODE: Any = optax.InjectStatefulHyperparamsState
+
+
+def _is_node(node: Any) -> bool:
+    return isinstance(node, _NODE)
+
+
+def _settable(node: Any, names: Container[str] | None) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in node.hyperparams.items()
+        if name not in node.hyperparams_states and is_floating(value) and (names is None or name in names)
+    }
+
+
+def taken(slots: Any, names: Container[str] | None = None) -> tuple[Any, dict[str, Any]]:
+    """A state without the numbers that can be set, and those numbers by name.
+
+    Those that a schedule of optax's gives stay where they are.
+
+    Args:
+        slots: a state.
+        names: the numbers to take; None for all.
+
+    Raises:
+        ArgumentError: where two parts of a chain have numbers of one name.
+    """
+    numbers: dict[str, Any] = {}
+
+    def take(node: Any) -> Any:
+        if not _is_node(node):
+            return node
+        found = _settable(node, names)
+        twice = sorted(found.keys() & numbers.keys())
+        if twice:
+            raise ArgumentError(
+                f"two parts of the transformation have a hyperparameter {shown(twice[0])}: inject it in one of them"
+            )
+        numbers.update(found)
+        # None is no leaf, and says where the number belongs.
+        return node._replace(hyperparams={name: None if name in found else v for name, v in node.hyperparams.items()})
+
+    return jax.tree.map(take, slots, is_leaf=_is_node), numbers
+
+
+def given(slots: Any, numbers: Mapping[str, Any]) -> Any:
+    """A state with its numbers put back; the inverse of `taken`."""
+
+    def give(node: Any) -> Any:
+        if not _is_node(node):
+            return node
+        held = {name: numbers[name] if v is None else v for name, v in node.hyperparams.items()}
+        return node._replace(hyperparams=held)
+
+    return jax.tree.map(give, slots, is_leaf=_is_node)
+
+
+def numbers_of(transformation: Any) -> dict[str, Any]:
+    """The numbers that were injected into a transformation, by name.
+
+    Only a state shows them. Where none can be made before there are variables, such as with a mask by their names,
+    there are none that can be set.
+    """
+    try:
+        with jax.ensure_compile_time_eval():
+            state = transformation.init({"": jnp.zeros((), jnp.float32)})
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return {}
+    return taken(state)[1]

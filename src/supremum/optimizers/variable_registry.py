@@ -1,0 +1,124 @@
+"""The variables that an optimizer is for, and the key of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from supremum.argument_checks import is_iterable
+from supremum.errors import ArgumentError, OperandError, shown
+from supremum.formats import Kind, as_format
+from supremum.nn import Variable
+
+Variables: TypeAlias = "Mapping[str, Variable] | Sequence[Variable] | Variable"
+"""What optimizers take: one variable, several, or those of a model by path."""
+
+
+class Registry:
+    """Variables with a key each: their path in a model, or, where only they are given, their name."""
+
+    def __init__(self) -> None:
+        self.key_of: dict[Variable, str] = {}
+
+    @property
+    def by_key(self) -> dict[str, Variable]:
+        """The variables by key."""
+        return {key: variable for variable, key in self.key_of.items()}
+
+    def keys(self) -> frozenset[str]:
+        """All keys."""
+        return frozenset(self.key_of.values())
+
+    def with_variables(self, variables: Variables) -> Registry:
+        """A registry of these variables as well; paths replace the names that variables had before.
+
+        Raises:
+            OperandError: for what is no variable.
+            ArgumentError: for a variable that is given twice, one that is not real floating, or a path that another
+                variable has.
+        """
+        made = Registry()
+        made.key_of = dict(self.key_of)
+        if isinstance(variables, Mapping):
+            checked = checked_variables(variables.values())
+            for path, variable in zip(variables, checked, strict=True):
+                made.key_of[variable] = path
+        else:
+            taken = set(made.key_of.values())
+            for variable in checked_variables(variables):
+                if variable not in made.key_of:
+                    made.key_of[variable] = _free_name(variable.name, taken)
+                    taken.add(made.key_of[variable])
+        _check_keys(made.key_of)
+        return made
+
+    def renamed_from(self, older: Registry) -> dict[str, str]:
+        """The key that each variable of an older registry has in this one, by its key there."""
+        return {key: self.key_of[variable] for variable, key in older.key_of.items()}
+
+    def named(self, variables: Variables) -> dict[str, Variable]:
+        """Variables of this registry by key, in their order."""
+        given = variables.values() if isinstance(variables, Mapping) else variables
+        return {self.key_of[variable]: variable for variable in checked_variables(given)}
+
+
+def checked_variables(variables: Variable | Iterable[Any]) -> list[Variable]:
+    """Variables as a list.
+
+    Raises:
+        OperandError: for what is no variable.
+        ArgumentError: for one that is given twice, or whose dtype is not real floating.
+    """
+    if isinstance(variables, Variable):
+        return [variables]
+    if not is_iterable(variables):
+        raise _no_variable(variables)
+    found: list[Variable] = []
+    seen: set[int] = set()
+    for variable in variables:
+        check_variable(variable)
+        if id(variable) in seen:
+            raise ArgumentError(f"{shown(variable)} is given twice: an optimizer changes each variable once in a step")
+        seen.add(id(variable))
+        found.append(variable)
+    if not found:
+        raise ArgumentError("there are no variables to train: give model.trainable_variables")
+    return found
+
+
+def check_variable(variable: Any) -> None:
+    """Refuse what no optimizer can change."""
+    if not isinstance(variable, Variable):
+        raise _no_variable(variable)
+    if as_format(variable.true_dtype).kind is not Kind.FLOAT:
+        raise ArgumentError(
+            f"optimizers change real floating variables, and {shown(variable)} is not: leave it out, or make it with "
+            "trainable=False"
+        )
+
+
+def _no_variable(given: Any) -> OperandError:
+    return OperandError(
+        f"an optimizer changes supremum.nn.Variable objects, not {type(given).__name__}: give "
+        "model.trainable_variables, or nn.Variable(array)"
+    )
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    number, free = 0, name
+    while free in taken:
+        number += 1
+        free = f"{name}_{number}"
+    return free
+
+
+def _check_keys(key_of: Mapping[Variable, str]) -> None:
+    seen: set[str] = set()
+    for key in key_of.values():
+        if key in seen:
+            raise ArgumentError(
+                f"two variables are called {shown(key)}, so this optimizer has trained another model: make one for "
+                "each "
+                "model, with type(optimizer).from_config(optimizer.get_config())"
+            )
+        seen.add(key)

@@ -1,0 +1,162 @@
+"""Programs that may not cast: as a decorator, for a block, and in tests."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar
+
+import jax
+
+from supremum.bounded_cache import Bounded
+from supremum.errors import ArgumentError, SupremumError
+from supremum.tracing.allowed_casts import Allowed, Forbidden
+from supremum.tracing.cast import Cast
+from supremum.tracing.casts import casts
+from supremum.tracing.report import CastReport
+from supremum.tracing.strict_promotion_errors import promotion_in
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_SHOWN = 20
+
+
+class ForbiddenCastError(SupremumError, TypeError):
+    """A program casts what it was not to cast.
+
+    Args:
+        casts: the casts.
+        message: what to say; None for a line about each cast.
+
+    Attributes:
+        casts: as given.
+    """
+
+    def __init__(self, casts: tuple[Cast, ...], message: str | None = None) -> None:
+        self.casts = casts
+        super().__init__(_message(casts) if message is None else message)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.casts, str(self)))
+
+
+def forbid_casts(*kinds: str, allow: Allowed | Iterable[Allowed] = ()) -> Forbidding:
+    """Let a program fail that casts, with the lines that do, and what to write instead.
+
+    As a decorator it looks at the program of a function before it runs it, once for each combination of shapes and
+    dtypes. As a context manager it asks JAX itself to refuse: JAX's strict promotion holds in the block, for all that
+    runs there, libraries included, so that only promotions can be forbidden and none allowed.
+
+    Args:
+        kinds: the classes of casts to forbid, `"promotion"`, `"explicit"`, `"library"`, `"autocast"`, `"unknown"`, or
+            `"all"`; promotions, where none is given.
+        allow: what is allowed of them: a rule set or its name, whose promotions are; classes; patterns of file names.
+
+    Raises:
+        UnknownNameError: for a name that is none of these.
+
+    >>> import jax.numpy as jnp
+    >>> @forbid_casts()
+    ... def scale(x, w):
+    ...     return x * w
+    >>> scale(jnp.ones(3), jnp.ones(3)).dtype
+    dtype('float32')
+    >>> scale(jnp.ones(3), jnp.ones(3, "bfloat16"))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    supremum.tracing.forbid.ForbiddenCastError: 1 cast that is forbidden here:
+      ...
+    """
+    return Forbidding(Forbidden.of(kinds or ("promotion",), allow))
+
+
+class Forbidding(AbstractContextManager["Forbidding"]):
+    """What `forbid_casts` gives: a decorator, and a context manager.
+
+    Args:
+        forbidden: which casts are.
+    """
+
+    def __init__(self, forbidden: Forbidden) -> None:
+        self._forbidden = forbidden
+        self._strict: list[Any] = []
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        """A function that fails before it runs if its program has forbidden casts."""
+        seen: Bounded[Any, None] = Bounded(4096)
+
+        @functools.wraps(function)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+            key = _key(args, kwargs)
+            if key is None or key not in seen:
+                self.check(casts(function)(*args, **kwargs))
+                seen[key] = None
+            return function(*args, **kwargs)
+
+        return checked
+
+    def check(self, report: CastReport) -> None:
+        """Fail if a report has forbidden casts.
+
+        Raises:
+            ForbiddenCastError: if it has.
+        """
+        found = tuple(cast for cast in report if cast in self._forbidden)
+        if found:
+            raise ForbiddenCastError(found)
+
+    def __enter__(self) -> Forbidding:
+        if self._forbidden != Forbidden(frozenset({"promotion"})):
+            raise ArgumentError(
+                "as a context manager forbid_casts() refuses promotions, all of them: for other classes or with allow= "
+                "decorate the function, as forbid_casts(...)(function)"
+            )
+        strict = jax.numpy_dtype_promotion("strict")
+        strict.__enter__()
+        self._strict.append(strict)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._strict.pop().__exit__(kind, error, traceback)
+        message = None if error is None else promotion_in(error)
+        if message is not None:
+            raise ForbiddenCastError((), message) from error
+
+
+def _key(args: Any, kwargs: Any) -> Any:
+    """What a program depends on; None where that cannot be told."""
+    leaves, tree = jax.tree.flatten((args, kwargs))
+    try:
+        key = (
+            tree,
+            tuple(
+                (leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False)) if hasattr(leaf, "dtype") else leaf
+                for leaf in leaves
+            ),
+        )
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _message(casts: tuple[Cast, ...]) -> str:
+    lines = [
+        f"{len(casts)} cast{'' if len(casts) == 1 else 's'} that {'is' if len(casts) == 1 else 'are'} forbidden here:"
+    ]
+    for cast in casts[:_SHOWN]:
+        lines.append(f"  {cast.where}: {cast.expression}")
+        lines.append(f"    {cast.kind}: {cast.source} -> {cast.target}, {cast.reason}")
+        if cast.operands:
+            lines.append(f"    operands: {', '.join(cast.operands)}")
+        lines += [f"    called from {at} ({at.function}): {text}" for at, text in reversed(cast.path[:-1])]
+        if cast.fix:
+            lines.append(f"    fix: {cast.fix}")
+    if len(casts) > _SHOWN:
+        lines.append(f"  ... and {len(casts) - _SHOWN} more, in .casts of this error")
+    return "\n".join(lines)

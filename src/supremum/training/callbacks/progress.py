@@ -1,0 +1,168 @@
+"""What a training prints while it runs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from supremum.errors import UnknownNameError
+from supremum.training.callbacks.callbacks import Callback
+
+_SECONDS_BETWEEN = 0.25
+"""How long numbers stay on the screen: each look at them waits for the device."""
+
+
+class ProgressBar(Callback):
+    """A line for each epoch with loss, metrics, loss scale and skipped steps, and a bar while it runs.
+
+    Args:
+        epochs: how many there are in all.
+        steps: batches in an epoch; None if that is not known.
+        bar: whether to draw bars, which give way to the lines.
+        what: what the bar is of: `"epoch"`, which is numbered, or another word.
+    """
+
+    def __init__(self, epochs: int, steps: int | None, *, bar: bool, what: str) -> None:
+        self._what = what
+        self._epochs = epochs
+        self._steps = steps
+        self._console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
+        self._bar: Progress | None = None
+        self._is_bar = bar
+        self._shown = self._start = 0.0
+        self._room = 0
+
+    def on_epoch_begin(self, epoch: int) -> None:
+        """Draw the bar of the epoch."""
+        self._start = time.perf_counter()
+        if not self._is_bar:
+            return
+        title, counts = self._title(epoch), 2 * len(str(self._steps or "")) + 3
+        # On a narrow terminal the numbers are cut, and nothing else: 12 columns of bar, 5 of time, spaces between.
+        self._room = max(self._console.width - len(title) - counts - 12 - 5 - 4, 0)
+        self._bar = Progress(
+            TextColumn(title),
+            BarColumn(bar_width=12),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(compact=True),
+            TextColumn("{task.fields[numbers]}"),
+            console=self._console,
+            transient=True,
+        )
+        self._bar.start()
+        self._bar.add_task("", total=self._steps, numbers="")
+
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
+        """Move the bar on."""
+        now = time.perf_counter()
+        if self._bar is None or now - self._shown < _SECONDS_BETWEEN:
+            return
+        self._shown = now
+        self._bar.update(self._bar.task_ids[0], completed=batch + 1, numbers=told(logs)[: self._room], refresh=True)
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Show what the epoch came to."""
+        self._stop()
+        seconds = f"{time.perf_counter() - self._start:.1f} s"
+        self._console.print("  ".join([self._title(epoch), seconds, told(logs)]).rstrip())
+
+    def on_train_end(self) -> None:
+        """Leave the terminal as it was."""
+        self._stop()
+
+    def _title(self, epoch: int) -> str:
+        width = len(str(self._epochs))
+        return f"epoch {epoch + 1:{width}}/{self._epochs}" if self._what == "epoch" else self._what
+
+    def _stop(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+def told(logs: Mapping[str, float]) -> str:
+    """Numbers with their names, in one line.
+
+    >>> told({"loss": 0.123456, "val_accuracy": 0.97, "loss_scale": 32768.0, "skipped_steps": 2})
+    'loss 0.1235  val_accuracy 0.9700  loss_scale 32768  skipped_steps 2'
+    """
+    return "  ".join(f"{name} {_number(value)}" for name, value in logs.items())
+
+
+def _number(value: float) -> str:
+    if abs(value) < 1e15 and value == int(value):
+        return f"{value:.0f}"
+    return f"{value:.4f}" if 1e-3 <= abs(value) < 1e4 else f"{value:.3e}"
+
+
+def progress_of(verbose: Any, epochs: int, steps: int | None, what: str = "epoch") -> list[ProgressBar]:
+    """What `verbose` asks for: `"auto"`, 0 for nothing, 1 for bars, 2 for a line an epoch.
+
+    Of several processes the first one speaks.
+
+    Raises:
+        UnknownNameError: for anything else; a `ValueError`.
+    """
+    if not isinstance(verbose, (str, int)) or verbose not in ("auto", 0, 1, 2):
+        raise UnknownNameError("verbose", verbose, ["auto", "0", "1", "2"])
+    if verbose == 0 or jax.process_index() > 0:
+        return []
+    is_bar = verbose == 1 or (verbose == "auto" and Console(file=sys.stdout).is_terminal)
+    return [ProgressBar(epochs, steps, bar=is_bar, what=what)]
+
+
+class Working(Callback):
+    """A bar for something that takes one pass over batches.
+
+    Args:
+        what: what is done.
+        verbose: as `progress_of` has it.
+        steps: how many batches there are; None if that is not known.
+    """
+
+    def __init__(self, what: str, verbose: Any, steps: int | None) -> None:
+        self.bars = progress_of(verbose, 1, steps, what)
+
+    def on_test_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:  # noqa: ARG002 (which would be fetched)
+        """Move the bar on."""
+        self.on_predict_batch_end(batch)
+
+    def on_predict_batch_end(self, batch: int) -> None:
+        """Move the bar on."""
+        for bar in self.bars:
+            bar.on_train_batch_end(batch, {})
+
+    def finish(self, logs: Mapping[str, float]) -> None:
+        """Show what it came to.
+
+        Args:
+            logs: numbers by name.
+        """
+        for bar in self.bars:
+            bar.on_epoch_end(0, logs)
+
+
+@contextmanager
+def working(what: str, verbose: Any, steps: int | None) -> Generator[Working]:
+    """Show a bar for the time of a block.
+
+    Args:
+        what: what is done.
+        verbose: as `progress_of` has it.
+        steps: how many batches there are; None if that is not known.
+    """
+    shown = Working(what, verbose, steps)
+    try:
+        for bar in shown.bars:
+            bar.on_epoch_begin(0)
+        yield shown
+    finally:
+        for bar in shown.bars:
+            bar.on_train_end()

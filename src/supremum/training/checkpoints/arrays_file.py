@@ -1,0 +1,175 @@
+"""Named arrays of every number format in one safetensors file that is whole or refused.
+
+The arrays are tensors of the file under their own names, so that any reader of safetensors finds them; what NumPy and
+safetensors have no common dtype for is stored as bytes. One entry of the file's metadata, `"supremum"`, is JSON with
+the format, shape and checksum of each, and a checksum of its own: a flipped bit is found wherever it is.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from supremum.atomic_files import whole_file, writing_error
+from supremum.errors import ArgumentError, shown
+from supremum.formats import Format, Kind, as_format
+from supremum.training.checkpoints.arrays_record import (
+    ENTRY,
+    REMEDY,
+    Row,
+    checked_name,
+    damaged,
+    described,
+    read_record,
+    restored,
+    written_record,
+)
+from supremum.training.checkpoints.errors import CheckpointError, CheckpointFileError, reading_error
+from supremum.training.distributed.process_barrier import is_first, is_spread, together
+
+_BYTES = as_format("uint8").dtype
+# A header of safetensors has an entry of this name that is no tensor.
+_RESERVED = "__metadata__"
+
+
+def save_file(file: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
+    """Write arrays to a file; as `save_arrays`.
+
+    Args:
+        file: where.
+        arrays: by name. Of those that several processes share, the first writes the file, and all wait for it.
+        metadata: texts by name.
+
+    Raises:
+        ArgumentError: for an array of which every process has another part.
+    """
+    for name, value in arrays.items():
+        if is_spread(value) and not value.is_fully_replicated:
+            raise ArgumentError(
+                f"{shown(name)} is spread over several processes, and one file would gather it in one of them: "
+                'format="orbax" has each write its own part'
+            )
+    if any(map(is_spread, arrays.values())):
+        with together():
+            if is_first():
+                _write(file, arrays, metadata)
+    else:
+        _write(file, arrays, metadata)
+
+
+def _write(file: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
+    rows: dict[str, Row] = {}
+    stored: dict[str, np.ndarray] = {}
+    for name, value in arrays.items():
+        rows[name], stored[_stored_name(name)] = _stored(name, value)
+    try:
+        data = save(stored, {ENTRY: written_record(rows, metadata)})
+    except SafetensorError as error:
+        raise ArgumentError(f"{file}: safetensors cannot write this: {error}") from error
+    try:
+        with whole_file(file) as temporary:
+            temporary.write_bytes(data)
+    except OSError as error:
+        raise writing_error(file, error, CheckpointFileError) from error
+
+
+def load_file(file: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """Read what `save_file` wrote; as `load_arrays`.
+
+    Args:
+        file: the file.
+    """
+    with _opened(file) as tensors:
+        rows, metadata = _record(file, tensors.metadata() or {})
+        return _arrays(file, tensors, rows), metadata
+
+
+def texts_of_file(file: Path) -> dict[str, str]:
+    """The metadata of what `save_file` wrote, without its arrays.
+
+    Args:
+        file: the file.
+    """
+    with _opened(file) as tensors:
+        return _record(file, tensors.metadata() or {})[1]
+
+
+@contextmanager
+def _opened(file: Path) -> Generator[Any]:
+    """The tensors of a file; what goes wrong with them is an error about it."""
+    try:
+        if file.stat().st_size == 0 or not file.is_file():
+            raise CheckpointError(f"{file} is {_what_is_there(file)}, and no checkpoint: give the path of one")
+        with file.open("rb"), safe_open(file, "numpy") as tensors:
+            yield tensors
+    except CheckpointError:
+        raise
+    except SafetensorError as error:
+        raise CheckpointError(f"{file} is no whole safetensors file ({error}): {REMEDY}") from error
+    except OSError as error:
+        raise reading_error(file, error) from error
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise damaged(file, f"its record makes no sense ({type(error).__name__}: {error})") from error
+
+
+def _what_is_there(file: Path) -> str:
+    return "empty" if file.is_file() else "a folder" if file.is_dir() else "no regular file"
+
+
+def _stored(name: str, value: Any) -> tuple[Row, np.ndarray]:
+    """What is said of an array, and what is stored of it."""
+    row, found, held = described(name, value)
+    array = np.asarray(found, held.dtype, order="C")
+    if not _is_native(held):
+        array = array.reshape(-1).view(_BYTES)
+    return row | {"crc32": zlib.crc32(array.data)}, array
+
+
+def _is_native(held: Format) -> bool:
+    """Whether every version of safetensors has a dtype for it that NumPy has as well."""
+    return held.is_builtin and held.kind is not Kind.COMPLEX
+
+
+def _stored_name(name: Any) -> str:
+    """The name in the file: the name itself, unless it could be taken for the metadata."""
+    name = checked_name(name)
+    # One more underscore, for names that have more already as well: no two names become one.
+    return f"{name}_" if name.rstrip("_") == _RESERVED.rstrip("_") and name.startswith(_RESERVED) else name
+
+
+def _record(file: Path, metadata: Mapping[str, str]) -> tuple[dict[str, Row], dict[str, str]]:
+    """What the file says about its arrays, once it is known to be ours and as it was written."""
+    if ENTRY not in metadata:
+        raise CheckpointError(
+            f"{file} was not written by supremum, but by another program: "
+            f"safetensors.numpy.load_file({shown(str(file))}) "
+            "reads it, and supremum.nn.load_variables(layer, arrays) takes its arrays"
+        )
+    return read_record(file, metadata[ENTRY])
+
+
+def _arrays(file: Path, tensors: Any, rows: dict[str, Row]) -> dict[str, Any]:
+    if sorted(tensors.keys()) != sorted(map(_stored_name, rows)):
+        raise damaged(file, "it has other arrays than its record says")
+    return {name: _restored(file, name, tensors, row) for name, row in rows.items()}
+
+
+def _restored(file: Path, name: str, tensors: Any, row: Row) -> Any:
+    held = as_format(row["format"])
+    shape = tuple(row["shape"])
+    is_native = _is_native(held)
+    expected = (held.dtype, shape) if is_native else (_BYTES, (math.prod(shape) * held.dtype.itemsize,))
+    array = tensors.get_tensor(_stored_name(name))
+    if (array.dtype, array.shape) != expected:
+        raise damaged(file, f"{shown(name)} is stored as {array.dtype}{list(array.shape)}, and not as the record says")
+    if zlib.crc32(array.data) != row["crc32"]:
+        raise damaged(file, f"the bytes of {shown(name)} do not have their checksum")
+    return restored(file, name, row, array if is_native else array.view(held.dtype).reshape(shape))

@@ -1,0 +1,248 @@
+"""Named arrays of every number format in a folder that orbax-checkpoint writes, each process its own part of them.
+
+The folder is orbax's own: `orbax.checkpoint.PyTreeCheckpointer().restore(folder)` finds the arrays under their names;
+what it has no dtype for is stored as bytes. Its metadata have our record, with the format, shape and checksum of each.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from supremum.atomic_files import check_writable, writing_error
+from supremum.errors import ArgumentError, FileError, shown
+from supremum.formats import Format, as_format
+from supremum.mixed_precision.tree_casting import keep_64_bits
+from supremum.training.checkpoints.arrays_record import (
+    ENTRY,
+    REMEDY,
+    Row,
+    checked_name,
+    damaged,
+    described,
+    read_record,
+    restored,
+    written_record,
+)
+from supremum.training.checkpoints.atomic_directories import readable, whole_folder
+from supremum.training.checkpoints.checksums import checksum
+from supremum.training.checkpoints.errors import CheckpointError, CheckpointFileError, reading_error
+from supremum.training.distributed.process_barrier import is_spread, together
+
+_BYTES = as_format("uint8").dtype
+# The database of orbax has keys of at most 65,535 bytes, and adds the names of parts.
+_LONGEST_NAME = 60_000
+# What orbax has in every folder of arrays.
+_MARK = "_METADATA"
+
+
+def save_folder(folder: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
+    """Write arrays to a folder; as `save_arrays`. Every process makes the call.
+
+    Args:
+        folder: where.
+        arrays: by name.
+        metadata: texts by name.
+
+    Raises:
+        ArgumentError: where all arrays are empty, or a name is too long for orbax.
+        CheckpointError: where there is something else that would be replaced.
+    """
+    orbax = _orbax()
+    _check_replaceable(folder)
+    rows: dict[str, Row] = {}
+    stored: dict[str, Any] = {}
+    for name, value in arrays.items():
+        rows[name], array = _stored(name, value)
+        if array.size:  # orbax takes no others
+            stored[name] = array
+    if not stored:
+        raise ArgumentError(f"{folder}: orbax saves no checkpoint without a number in it: give at least one array")
+    record = {ENTRY: written_record(rows, metadata)}
+    try:
+        with whole_folder(folder) as partial:
+            writer = orbax.Checkpointer(orbax.PyTreeCheckpointHandler())
+            writer.save(partial, args=orbax.args.PyTreeSave(stored), custom_metadata=record)
+    except CheckpointError:
+        raise
+    except OSError as error:
+        raise writing_error(folder, error, CheckpointFileError) from error
+    except ValueError as error:  # of tensorstore, also where the disk is full
+        raise CheckpointFileError(
+            f"{folder}: cannot be written: {error!s:.500}; what was there is as it was"
+        ) from error
+
+
+def load_folder(
+    folder: Path, choose: Callable[[tuple[str, ...], Mapping[str, str]], Mapping[str, Any]]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Read what `save_folder` wrote; as `load_chosen`. Every process makes the call.
+
+    Args:
+        folder: the folder.
+        choose: which arrays, and what each is to be placed like.
+    """
+    with together(), _refusals(folder):
+        place = readable(folder)
+        if not (place / _MARK).is_file():
+            raise CheckpointError(f"{folder} is a folder, and no checkpoint: give the path of one")
+        rows, metadata = _record(folder, place)
+        chosen = choose(tuple(rows), metadata)
+        found = _read(place, {name: (rows[name], like) for name, like in chosen.items()})
+    with together(), _refusals(folder):
+        return {name: _checked(folder, name, rows[name], found.get(name)) for name in chosen}, metadata
+
+
+def texts_of_folder(folder: Path) -> dict[str, str]:
+    """The metadata of what `save_folder` wrote, without its arrays.
+
+    Args:
+        folder: the folder.
+    """
+    with _refusals(folder):
+        return _record(folder, readable(folder))[1]
+
+
+def check_folder_writable(folder: Path) -> None:
+    """Raise now what `save_folder` would raise later; nothing is made, changed or removed.
+
+    Args:
+        folder: what is to be written.
+
+    Raises:
+        ImportError: without orbax-checkpoint.
+        CheckpointError: for a folder with something else in it.
+        FileError: where it cannot be written, as far as can be known before the work is done.
+    """
+    _orbax()
+    place = Path(os.path.realpath(folder))
+    _check_replaceable(place)
+    try:
+        check_writable(place.with_name(f".{place.name}"))
+    except FileError as error:
+        raise writing_error(folder, OSError(error.errno, error.strerror)) from error
+
+
+def _orbax() -> Any:
+    """orbax-checkpoint, which only this format needs."""
+    try:
+        return importlib.import_module("orbax.checkpoint")
+    except ImportError as error:
+        raise ImportError("checkpoints in folders need orbax-checkpoint: pip install 'supremum[orbax]'") from error
+
+
+def _check_replaceable(folder: Path) -> None:
+    if folder.is_dir() and ((folder / _MARK).is_file() or not any(folder.iterdir())):
+        return
+    if folder.exists():
+        there = "a folder with something else in it" if folder.is_dir() else "no folder"
+        raise CheckpointError(f"{folder} is {there}, which stays: give another path for a folder of orbax")
+
+
+def _stored(name: Any, value: Any) -> tuple[Row, Any]:
+    """What is said of an array, and what is stored of it."""
+    if len(checked_name(name).encode()) > _LONGEST_NAME:
+        raise ArgumentError(
+            f"{shown(name[:40])}... is too long a name for orbax: give one of at most {_LONGEST_NAME} bytes"
+        )
+    row, array, held = described(name, value)
+    if isinstance(array, jax.Array) and jax.process_count() > 1 and not is_spread(array):
+        array = np.asarray(array)  # every process has the same, and the first writes it
+    if not _is_native(held):
+        array, row = _by_part(array, _as_bytes), row | {"bytes": True}
+    return row | {"sum32": checksum(array)}, array
+
+
+def _is_native(held: Format) -> bool:
+    """Whether the library that orbax writes with has a dtype for it."""
+    try:
+        importlib.import_module("tensorstore").dtype(held.name)
+    except ValueError:
+        return False
+    return True
+
+
+def _by_part(array: Any, change: Callable[[np.ndarray], np.ndarray]) -> Any:
+    """An array of NumPy changed, or one of JAX, part by part, where each is."""
+    if not isinstance(array, jax.Array):
+        return change(array)
+    parts = [
+        jax.device_put(keep_64_bits(change(np.array(part.data))), part.device) for part in array.addressable_shards
+    ]
+    return jax.make_array_from_single_device_arrays(array.shape, array.sharding, parts)
+
+
+def _as_bytes(array: np.ndarray) -> np.ndarray:
+    # What takes several bytes, complex numbers that only NumPy has, gets an axis of them.
+    return array.view(_BYTES) if array.itemsize == 1 else array[..., None].view(_BYTES)
+
+
+@contextmanager
+def _refusals(folder: Path) -> Generator[None]:
+    """Errors of whoever reads a folder as what they say about it."""
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except FileNotFoundError as error:
+        raise damaged(folder, f"a part of it is missing ({error})") from error
+    except OSError as error:
+        raise reading_error(folder, error) from error
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise damaged(folder, f"orbax cannot read it ({type(error).__name__}: {error!s:.500})") from error
+
+
+def _record(folder: Path, place: Path) -> tuple[dict[str, Row], dict[str, str]]:
+    """What the folder says about its arrays, once it is known to be ours and as it was written."""
+    said = _orbax().metadata.get_step_metadata(place).custom_metadata or {}
+    if ENTRY not in said:
+        raise CheckpointError(
+            f"{folder} has no record of supremum: where another program wrote it, orbax.checkpoint.PyTreeCheckpointer()"
+            f".restore({shown(str(folder))}) reads it, and supremum.nn.load_variables(layer, arrays) takes its "
+            "arrays; else "
+            f"it is damaged: {REMEDY}"
+        )
+    return read_record(folder, said[ENTRY])
+
+
+def _read(place: Path, chosen: Mapping[str, tuple[Row, Any]]) -> dict[str, Any]:
+    """Arrays of the folder, as they are stored there."""
+    orbax = _orbax()
+    how = {name: _placing(orbax, row, like) for name, (row, like) in chosen.items() if 0 not in row["shape"]}
+    if not how:
+        return {}
+    wanted = orbax.args.PyTreeRestore(item=dict.fromkeys(how, 0), restore_args=how, partial_restore=True)
+    return orbax.PyTreeCheckpointHandler().restore(place, args=wanted)
+
+
+def _placing(orbax: Any, row: Row, like: Any) -> Any:
+    spec = tuple(row["shape"]), as_format(row["format"]).dtype
+    if like is not None and "key" not in row and spec == (like.shape, like.dtype):
+        return orbax.ArrayRestoreArgs(sharding=like.sharding)
+    return orbax.RestoreArgs(restore_type=np.ndarray)
+
+
+def _checked(folder: Path, name: str, row: Row, array: Any) -> Any:
+    """The array that was saved, once it is known to be as it was."""
+    held = as_format(row["format"])
+    shape = tuple(row["shape"])
+    stored = _BYTES if "bytes" in row else held.dtype
+    stored_shape = (*shape, held.dtype.itemsize) if "bytes" in row and held.dtype.itemsize > 1 else shape
+    if array is None:
+        array = np.empty(stored_shape, stored)
+    if (array.dtype, array.shape) != (stored, stored_shape):
+        raise damaged(
+            folder, f"{shown(name)} is stored as {array.dtype}{list(array.shape)}, and not as the record says"
+        )
+    if checksum(array) != row["sum32"]:
+        raise damaged(folder, f"{shown(name)} does not have its checksum")
+    if "bytes" in row:
+        array = _by_part(array, lambda part: part.view(held.dtype).reshape(part.shape[: len(shape)]))
+    return restored(folder, name, row, array)

@@ -1,0 +1,261 @@
+"""What a checkpoint says about its arrays, whichever format it has: formats, shapes, checksums, and texts beside them.
+
+It is kept as JSON with a version, and with a checksum of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from supremum.errors import ArgumentError, OperandError, UnknownDtypeError, shortened, shown
+from supremum.formats import Format, as_format, format_names
+from supremum.training.checkpoints.errors import CheckpointError
+
+VERSION = 1
+"""Of the record; those of a later one are refused."""
+
+ENTRY = "supremum"
+"""The name that a record is stored under."""
+
+Row: TypeAlias = dict[str, Any]
+"""What is said of an array: its `"format"` and `"shape"`, a key's implementation as `"key"`, what the storage adds."""
+
+
+def described(name: str, value: Any) -> tuple[Row, jax.Array | np.ndarray, Format]:
+    """What is said of an array, the array itself, of a key its data, and the format of its numbers.
+
+    Args:
+        name: its name, for errors.
+        value: an array of JAX or NumPy, or keys of `jax.random`.
+
+    Raises:
+        OperandError: for what is no such array.
+        ArgumentError: for one that was donated.
+    """
+    row: Row = {}
+    if isinstance(value, jax.Array):
+        _check_readable(name, value)
+        if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
+            row["key"] = _implementation(name, value)
+            value = jax.random.key_data(value)
+    elif not isinstance(value, (np.ndarray, np.generic)) or isinstance(value, np.ma.MaskedArray):
+        raise OperandError(
+            f"{shown(name)} is a {type(value).__name__}, which has no dtype to be stored in: give an array of NumPy "
+            "or JAX, "
+            "such as np.asarray(x, 'float32')"
+        )
+    try:
+        held = as_format(value.dtype)
+    except UnknownDtypeError as error:
+        raise OperandError(
+            f"{shown(name)} is an array of {value.dtype}, which is no number format: leave it out"
+        ) from error
+    if not isinstance(value, jax.Array):
+        # NumPy's own dtype of the format has this machine's byte order.
+        value = np.asarray(value, held.dtype, order="C")
+        if _spare_bits(value, held).any():
+            value = (value.view(np.uint8) & _mask(held)).view(held.dtype)
+    return row | {"format": held.name, "shape": list(value.shape)}, value, held
+
+
+def written_record(rows: Mapping[str, Row], metadata: Mapping[Any, Any]) -> str:
+    """The record as a text.
+
+    Args:
+        rows: what is said of each array, in the order that loading gives them back in.
+        metadata: texts by name.
+
+    Raises:
+        OperandError: for metadata that are no texts.
+    """
+    content = {"arrays": rows, "metadata": _texts(metadata)}
+    return json.dumps({"version": VERSION, "crc32": _checksum(content), "content": content})
+
+
+def read_record(path: Path, text: str) -> tuple[dict[str, Row], dict[str, str]]:
+    """What `written_record` was given, once it is known to be as it was written.
+
+    Args:
+        path: where it is from, for errors.
+        text: the record.
+
+    Raises:
+        CheckpointError: for a record that is damaged, or of a newer version.
+    """
+    entry = parsed(path, text, "record")
+    if not isinstance(entry, dict) or type(entry.get("version")) is not int:
+        raise damaged(path, "its record has no version")
+    if entry["version"] > VERSION:
+        raise CheckpointError(
+            f"{path} has format version {shown(entry['version'])}, and this supremum reads up to {VERSION}: "
+            "pip install -U supremum"
+        )
+    content: Any = entry.get("content")
+    try:
+        is_whole = entry["version"] > 0 and entry.get("crc32") == _checksum(content)
+    except RecursionError:
+        is_whole = False
+    if not is_whole:
+        raise damaged(path, "its record does not have its checksum")
+    if not isinstance(content, dict) or not all(isinstance(content.get(part), dict) for part in ("arrays", "metadata")):
+        raise damaged(path, "its record does not say which arrays and texts there are")
+    for name, row in content["arrays"].items():
+        if why := _objection(row):
+            raise damaged(path, f"its record says of {shown(name)} {why}")
+    for name, value in content["metadata"].items():
+        if not isinstance(value, str):
+            raise damaged(path, f"in its record {shown(name)} is no text")
+    return content["arrays"], content["metadata"]
+
+
+def parsed(path: Path, text: str, what: str) -> Any:
+    """What a text of JSON says.
+
+    Args:
+        path: where it is from, for errors.
+        text: the text.
+        what: what it is, for errors.
+
+    Raises:
+        CheckpointError: for a text that is no JSON, or nests too deep.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise damaged(path, f"its {what} is no JSON ({type(error).__name__}: {shortened(str(error))})") from error
+
+
+# The parts of a row, and what each has to be.
+_PARTS: Mapping[str, Callable[[Any], bool]] = {
+    "format": lambda value: isinstance(value, str) and value in format_names(),
+    "shape": lambda value: isinstance(value, list) and all(_is_count(length) for length in cast("list[Any]", value)),
+    "key": lambda value: isinstance(value, str),
+    "crc32": lambda value: _is_count(value),
+    "sum32": lambda value: _is_count(value),
+    "bytes": lambda value: value is True,
+}
+
+
+def _objection(row: Any) -> str:
+    """What is wrong with what a record says of an array; empty where nothing is."""
+    if not isinstance(row, dict):
+        return "nothing that is known"
+    row = cast("Row", row)
+    for part in ("format", "shape"):
+        if part not in row:
+            return f"no {part}"
+    for part, value in row.items():
+        if part not in _PARTS or not _PARTS[part](value):
+            return f"{shown(part)}: {shown(value)}, which is not known"
+    return ""
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**63
+
+
+REMEDY = "load another checkpoint, or save this one again"
+"""What helps where a checkpoint is damaged."""
+
+
+def damaged(path: Path, what: str) -> CheckpointError:
+    """The error for a damaged checkpoint.
+
+    Args:
+        path: the checkpoint.
+        what: what is wrong with it.
+    """
+    return CheckpointError(f"{path} is damaged: {what}: {REMEDY}")
+
+
+def restored(path: Path, name: str, row: Row, array: Any) -> Any:
+    """The array, or the keys that its row says it is the data of.
+
+    Args:
+        path: where it is from, for errors.
+        name: its name there.
+        row: what is said of it.
+        array: what was read.
+
+    Raises:
+        CheckpointError: for bytes that no number of the format has, and for data of no key.
+    """
+    if isinstance(array, np.ndarray) and _spare_bits(array, as_format(row["format"])).any():
+        raise damaged(path, f"{shown(name)} has bytes that are no {row['format']}")
+    if "key" not in row:
+        return array
+    try:
+        return jax.random.wrap_key_data(jnp.asarray(array), impl=row["key"])
+    except (TypeError, ValueError) as error:
+        raise damaged(path, f"{shown(name)} holds no keys of {shown(row['key'])} ({shortened(str(error))})") from error
+
+
+def _spare_bits(array: np.ndarray, held: Format) -> np.ndarray:
+    """What is in the bits of each byte that its format does not use, which is nothing unless somebody else wrote it."""
+    return array.view(np.uint8) & ~_mask(held) if held.bits < 8 else np.zeros(0, np.uint8)
+
+
+def _mask(held: Format) -> np.uint8:
+    return np.uint8((1 << held.bits) - 1)
+
+
+def checked_name(name: Any) -> str:
+    """The name of an array, if it is one.
+
+    Raises:
+        OperandError: for what is no text.
+        ArgumentError: for a text that UTF-8 has no bytes for.
+    """
+    if not isinstance(name, str):
+        raise OperandError(f"{shown(name)} is no name for an array: give a str, such as {shown(str(name))}")
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise ArgumentError(
+            f"{shown(name)} is no name for an array: UTF-8 has no bytes for it: give another"
+        ) from error
+    return name
+
+
+def _check_readable(name: str, value: jax.Array) -> None:
+    if isinstance(value, Tracer):
+        raise OperandError(
+            f"{shown(name)} is being traced and has no value yet: save outside of jax.jit, what the function returns"
+        )
+    if value.is_deleted():
+        raise ArgumentError(
+            f"{shown(name)} was donated to a jitted function and is gone: save what that function returned in its place"
+        )
+
+
+def _implementation(name: str, key: jax.Array) -> str:
+    implementation = jax.random.key_impl(key)
+    if isinstance(implementation, str):
+        return implementation
+    raise OperandError(
+        f"{shown(name)} is a key of an implementation without a name, {implementation}: jax.random.key_data({name}) "
+        "can be "
+        "saved"
+    )
+
+
+def _texts(metadata: Mapping[Any, Any]) -> dict[str, str]:
+    for name, text in metadata.items():
+        if not (isinstance(name, str) and isinstance(text, str)):
+            raise OperandError(
+                f"metadata {shown(name)} is {shown(text)}, and has to be a text with a name: json.dumps makes one"
+            )
+    return dict(metadata)
+
+
+def _checksum(content: Any) -> int:
+    return zlib.crc32(json.dumps(content).encode())

@@ -1,0 +1,241 @@
+"""What losses and metrics are given: arrays of JAX, of NumPy and of whatever converts to them, and Python numbers."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from supremum.argument_checks import pytree
+from supremum.arrays import Array
+from supremum.arrays.backends.numpy import narrowed
+from supremum.errors import ArgumentError, OperandError
+from supremum.formats import DType, as_format
+from supremum.mixed_precision.tree_casting import is_array, is_floating, keep_64_bits
+from supremum.nn import Variable
+from supremum.nn.input_casting import cast_inputs
+from supremum.rules.jax import held_dtype
+
+
+def as_inputs(tree: Any, dtype: DType | None, what: str) -> Any:
+    """Arrays of JAX, those that are real floating in one dtype; integers, bools and complex numbers are not cast.
+
+    An array that is cast is still known to come from a softmax or sigmoid: `supremum.nn.logits_registry`.
+
+    Args:
+        tree: an array, a Python number, lists of those, or a container of arrays, which stays one.
+        dtype: the dtype; None for the ones that JAX gives them.
+        what: what it is called, for errors.
+
+    Raises:
+        OperandError: for what is no number.
+        NarrowingError: for integers of NumPy beyond those that JAX holds.
+
+    >>> as_inputs([0.5, 1.0], jnp.dtype("float16"), "y_pred").dtype, as_inputs(np.arange(2), None, "y_true").dtype
+    (dtype('float16'), dtype('int32'))
+    """
+    pytree(what, tree)
+    of_numbers = isinstance(tree, (list, tuple)) and _is_of_numbers(tree)
+    if of_numbers:
+        tree = _from_python(tree, what)
+
+    def as_input(leaf: Any) -> jax.Array:
+        array = as_array(leaf, what)
+        if dtype is not None:
+            return cast_inputs(array, dtype)
+        # Python numbers have JAX's default dtypes, arrays their own.
+        return jnp.asarray(array if of_numbers or isinstance(leaf, float) else keep_64_bits(array))
+
+    return jax.tree.map(as_input, tree, is_leaf=_is_leaf)
+
+
+def as_array(value: Any, what: str) -> Any:
+    """An array of JAX, or floating numbers of NumPy, which have yet to be brought to a dtype of JAX.
+
+    Args:
+        value: an array of any library, or a Python number.
+        what: what it is called, for errors.
+
+    Raises:
+        OperandError: for what is no number.
+        NarrowingError: for integers of NumPy beyond those that JAX holds.
+    """
+    if isinstance(value, Variable):
+        return value.value
+    found = value.unwrap() if isinstance(value, Array) else value
+    refuse_masked(what, found)
+    if isinstance(found, jax.Array):
+        if jnp.issubdtype(found.dtype, jax.dtypes.prng_key):
+            raise OperandError(f"{what} is made of numbers, not of keys of jax.random")
+        return found
+    if isinstance(found, (bool, int, float, complex)):
+        return _from_python(found, what)
+    if not hasattr(found, "__array__"):
+        raise OperandError(f"{what} is made of numbers, not of {type(value).__name__}: give an array")
+    found = np.asarray(found)
+    if not is_array(found):
+        raise OperandError(f"{what} is made of numbers, not of {found.dtype}: give an array of numbers")
+    if is_floating(found):
+        return found
+    held = held_dtype(found.dtype)
+    return jnp.asarray(narrowed(held, found), held)
+
+
+def refuse_masked(what: str, value: Any) -> None:
+    """Raise if a value is a masked array of NumPy, or a list with one in it, whose mask would be lost.
+
+    Args:
+        what: what it is called.
+        value: anything.
+
+    Raises:
+        OperandError: if it is one; a `TypeError`.
+
+    >>> refuse_masked("x", np.ma.masked_invalid([1.0, np.nan]))
+    Traceback (most recent call last):
+        ...
+    supremum.errors.OperandError: x is a masked array, whose mask would be lost: give x.filled(0), and \
+sample_weight=~np.ma.getmaskarray(x) if masked values must not count
+    """
+    if isinstance(value, (list, tuple)):
+        for each in cast("list[Any]", value):
+            refuse_masked(what, each)
+    elif isinstance(value, np.ma.MaskedArray):
+        raise OperandError(
+            f"{what} is a masked array, whose mask would be lost: give {what}.filled(0), and "
+            f"sample_weight=~np.ma.getmaskarray({what}) if masked values must not count"
+        )
+
+
+def _is_leaf(value: Any) -> bool:
+    return value is None or isinstance(value, (Array, Variable))
+
+
+def _is_of_numbers(values: Any) -> bool:
+    return all(
+        isinstance(each, (bool, int, float, complex)) or (isinstance(each, (list, tuple)) and _is_of_numbers(each))
+        for each in values
+    )
+
+
+def _from_python(values: Any, what: str) -> Any:
+    """Python numbers as an array; floats are float64 there, and integers what JAX holds."""
+    try:
+        found = np.asarray(values)
+    except ValueError:
+        raise OperandError(f"{what} is made of lists of unequal lengths: give an array") from None
+    if is_floating(found):
+        return found
+    if found.dtype == object:
+        raise OperandError(f"{what} has an integer that no format holds: give floats")
+    held = held_dtype(found.dtype)
+    return jnp.asarray(narrowed(held, found), held)
+
+
+def one_array(name: str, what: str, value: Any) -> jax.Array:
+    """The one real array that a loss or metric takes.
+
+    Args:
+        name: of the loss or metric.
+        what: `"y_true"` or `"y_pred"`.
+        value: what it was given.
+
+    Raises:
+        OperandError: for several arrays, and complex numbers.
+    """
+    if not isinstance(value, jax.Array):
+        raise OperandError(
+            f"{name} takes one array as {what}, not a {type(value).__name__} of arrays: add up a loss for each, or "
+            "write a function of y_true and y_pred"
+        )
+    row = as_format(value.dtype)
+    if row.category == "complex":
+        raise OperandError(f"{name} takes real numbers, and {what} is {row}: give {what}.real or abs({what})")
+    return value
+
+
+def as_weights(name: str, weights: Any, dtype: DType) -> jax.Array:
+    """Weights of examples in a dtype, integers and bools too.
+
+    Args:
+        name: of the loss or metric.
+        weights: an array, or Python numbers.
+        dtype: the dtype.
+
+    Raises:
+        OperandError: for what is no array of real numbers.
+    """
+    return one_array(name, "sample_weight", as_inputs(weights, dtype, "sample_weight")).astype(dtype)
+
+
+def check_has_axes(name: str, y_pred: jax.Array) -> None:
+    """Refuse a number, which has no axis to add up over.
+
+    Args:
+        name: of the loss or metric.
+        y_pred: what came out.
+
+    Raises:
+        ArgumentError: if it is one; a `ValueError`.
+    """
+    if y_pred.ndim < 1:
+        raise ArgumentError(f"{name} takes arrays of shape (..., n), not numbers: give y_true[None] and y_pred[None]")
+
+
+def check_same_shape(name: str, y_true: jax.Array, y_pred: jax.Array) -> None:
+    """Refuse shapes that differ, of which broadcasting would make a wrong number.
+
+    Args:
+        name: of the loss or metric.
+        y_true: what should have come out.
+        y_pred: what did.
+
+    Raises:
+        ArgumentError: if they differ; a `ValueError`.
+
+    >>> check_same_shape("mse", jnp.ones(3), jnp.ones((3, 1)))
+    Traceback (most recent call last):
+        ...
+    supremum.errors.ArgumentError: mse takes y_true and y_pred of one shape, not (3,) and (3, 1), which would \
+broadcast to every example against every other: give y_true[..., None]
+    """
+    true, pred = y_true.shape, y_pred.shape
+    if true == pred:
+        return
+    why, fix = "", "give both the shape of y_pred, or one loss for each output"
+    if (*true, 1) == pred or true == (*pred, 1):
+        why = ", which would broadcast to every example against every other"
+        fix = "give y_true[..., None]" if (*true, 1) == pred else "give y_true[..., 0]"
+    elif true == pred[:-1] and as_format(y_true.dtype).category == "integer":
+        fix = f"for labels that are numbers of classes give jax.nn.one_hot(y_true, {pred[-1]}), or the sparse kind"
+    raise ArgumentError(f"{name} takes y_true and y_pred of one shape, not {true} and {pred}{why}: {fix}")
+
+
+def check_labels(name: str, y_true: jax.Array, y_pred: jax.Array) -> None:
+    """Refuse labels that are no numbers of classes, one for each row of outputs.
+
+    Args:
+        name: of the loss or metric.
+        y_true: labels, shape (...).
+        y_pred: outputs, shape (..., classes).
+
+    Raises:
+        OperandError: for labels that are no integers.
+        ArgumentError: for shapes that do not fit.
+    """
+    row = as_format(y_true.dtype)
+    if row.category != "integer":
+        raise OperandError(f"{name} takes numbers of classes as y_true, not {row}: give y_true.astype('int32')")
+    true, pred = y_true.shape, y_pred.shape
+    if pred and true == pred[:-1]:
+        return
+    fix = "give y_true one axis less than y_pred"
+    if true[-1:] == (1,) and true[:-1] == pred[:-1]:
+        fix = "give y_true[..., 0]"
+    elif true == pred:
+        fix = "for one-hot labels take the kind that is not sparse, or give y_true.argmax(-1)"
+    raise ArgumentError(
+        f"{name} takes y_true of shape (...) and y_pred of shape (..., classes), not {true} and {pred}: {fix}"
+    )

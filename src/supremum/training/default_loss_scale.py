@@ -1,0 +1,113 @@
+"""Whether a model needs a loss scale, and what to say when the scale cannot fall any further."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import numpy as np
+
+from supremum.formats import as_format
+from supremum.mixed_precision import DynamicLossScale, LossScale
+from supremum.nn import Layer
+from supremum.nn.symbolic import is_spec
+from supremum.optimizers import LossScaleOptimizer, Optimizer, optimizers_within
+from supremum.optimizers.loss_scale_optimizer import is_float16
+from supremum.training.warnings import TrainingWarning
+from supremum.user_frame import warn_user
+
+
+def with_loss_scale(model: Layer, optimizer: Optimizer) -> Optimizer:
+    """An optimizer that scales the loss if the model needs that; otherwise the optimizer as it is.
+
+    Args:
+        model: the model. What layers that it makes in its first call compute in is known after that.
+        optimizer: the optimizer; one that scales the loss already is returned as it is.
+
+    spec/keras-rfc-293-mixed-precision.md, "A policy's loss scale".
+    """
+    scale = loss_scale_of(model)
+    if scale is None or scaling_optimizer(optimizer) is not None:
+        return optimizer
+    # What gradients travel in the policy says too.
+    return LossScaleOptimizer(optimizer, scale, aggregate_in_float16=is_float16(model.dtype_policy.reduce_dtype))
+
+
+def loss_scale_of(model: Layer) -> LossScale | None:
+    """The loss scale of the model's policy, else that of its first layer that computes in float16; None for none.
+
+    Args:
+        model: the model.
+
+    >>> from supremum import nn
+    >>> loss_scale_of(nn.Sequential([nn.Dense(1), nn.Dense(1, dtype="mixed_float16")])).initial_loss_scale
+    32768.0
+    """
+    own = model.dtype_policy.loss_scale
+    scales = (_loss_scale_of_layer(layer) for layer in model.layers_by_path().values())
+    return own if own is not None else next((scale for scale in scales if scale is not None), None)
+
+
+def _loss_scale_of_layer(layer: Layer) -> LossScale | None:
+    policy = layer.dtype_policy
+    outputs = jax.tree.leaves(layer.output_spec, is_leaf=is_spec) if policy.compute_dtype is None else []
+    if not is_float16(policy.compute_dtype) and not any(is_float16(getattr(each, "dtype", None)) for each in outputs):
+        return None
+    # A policy with float32 variables has a scale unless it was told otherwise; others never get one by themselves.
+    was_told = is_float16(policy.compute_dtype) and policy.should_cast_variables
+    return policy.loss_scale if policy.loss_scale is not None or was_told else DynamicLossScale()
+
+
+def scaling_optimizer(optimizer: Optimizer) -> LossScaleOptimizer | None:
+    """The part of an optimizer that scales the loss; None where nothing does."""
+    return next((each for each in optimizers_within(optimizer) if isinstance(each, LossScaleOptimizer)), None)
+
+
+class SkippedSteps:
+    """Warns once about a run of steps that were all skipped with the loss scale at its floor.
+
+    Args:
+        limit: how many skipped steps in a row are too many; None never to warn.
+        optimizer: the optimizer, whose loss scale has the floor.
+    """
+
+    def __init__(self, limit: int | None, optimizer: Optimizer) -> None:
+        scaled = scaling_optimizer(optimizer)
+        self._limit = None if scaled is None else limit
+        self._floor = np.float32(0 if scaled is None else scaled.loss_scale.settings.bounds[0])
+        self._length = 0
+        self._has_warned = False
+
+    def add(self, rows: Any) -> None:
+        """Look at more steps.
+
+        Args:
+            rows: those of `StepLog.fetch`.
+        """
+        if self._limit is None or self._has_warned:
+            return
+        for loss, scale, skipped in rows.tolist():
+            self._length = self._length + 1 if skipped and scale <= self._floor else 0
+            if self._length == self._limit:
+                self._has_warned = True
+                warn_user(_message(self._limit, float(self._floor), loss), TrainingWarning)
+                return
+
+
+def _message(steps: int, floor: float, loss: float) -> str:
+    if math.isfinite(loss):
+        why = (
+            "The loss is finite, so the gradients alone overflow: lower the floor, with "
+            "model.compile(LossScaleOptimizer(optimizer, DynamicLossScale(minimum=2.0**-10)), ...)"
+        )
+    else:
+        why = (
+            f"The loss is {loss}, so a lower scale would not help: check x and y for inf and NaN; if they have none, "
+            f"the model's values exceed {as_format('float16').max:g}, the largest float16: use the policy "
+            "'mixed_bfloat16', or dtype='float32' for the layers that overflow"
+        )
+    return (
+        f"{steps} steps in a row were skipped, because their gradients were not finite, with the loss scale at its "
+        f"floor of {floor:g}: the model does not learn. {why}"
+    )

@@ -1,0 +1,243 @@
+"""Where arrays lie while several devices train: variables, what the optimizer keeps for them, and batches."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+from jax import lax
+from jax.experimental import multihost_utils
+from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from supremum.argument_checks import chosen
+from supremum.errors import ArgumentError, OperandError, shown
+from supremum.mixed_precision.tree_casting import keep_64_bits
+from supremum.training.data.batch import Batch
+from supremum.training.data.batches import Rows
+
+AXIS = "data"
+"""The axis of the mesh that batches are cut along, where no mesh is given."""
+_BATCHES = ("global", "per_process")
+
+
+class Placement:
+    """Where arrays lie: variables whole on every device, batches cut into a part for each.
+
+    Args:
+        mesh: the devices, of one axis; None for all there are, of all processes, along an axis called `"data"`.
+        batches: `"global"` if every process is given the same data, of which it takes its part, or `"per_process"` if
+            each is given data of its own, in batches of one size, which together are the batch.
+
+    Raises:
+        OperandError: for what is no mesh; a `TypeError`.
+        ArgumentError: for a mesh of several axes; a `ValueError`.
+        UnknownNameError: for other batches; a `ValueError`.
+    """
+
+    def __init__(self, mesh: Mesh | None = None, *, batches: str = "global") -> None:
+        if mesh is not None and not isinstance(mesh, Mesh):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise OperandError(f"mesh is a jax.sharding.Mesh, not {shown(mesh)}: use jax.make_mesh((4,), ('data',))")
+        if mesh is not None and len(mesh.axis_names) != 1:
+            raise ArgumentError(
+                f"the mesh has the axes {', '.join(mesh.axis_names)}, and batches are cut along one: give "
+                f"jax.make_mesh(({mesh.size},), ('{AXIS}',))"
+            )
+        chosen("batches", batches, _BATCHES)
+        self._given = mesh
+        self._mesh: Mesh | None = None
+        self.batches = batches
+
+    @property
+    def mesh(self) -> Mesh:
+        """The devices; they are looked for when they are first needed."""
+        if self._mesh is None:
+            devices = np.asarray(jax.devices()) if self._given is None else self._given.devices
+            names = (AXIS,) if self._given is None else self._given.axis_names
+            self._mesh = Mesh(devices, names, axis_types=(AxisType.Auto,))
+        return self._mesh
+
+    @property
+    def axis_name(self) -> str:
+        """The axis that batches are cut along."""
+        return self.mesh.axis_names[0]
+
+    @property
+    def replicas(self) -> int:
+        """How many devices there are."""
+        return self.mesh.size
+
+    def spec(self, shape: tuple[int, ...]) -> P:
+        """How variables, and what optimizers keep for them, are cut.
+
+        Args:
+            shape: of the variable.
+        """
+        del shape
+        return P()
+
+    def specs(self, tree: Any) -> Any:
+        """`spec` of each array."""
+
+        def spec(leaf: Any) -> P:
+            return self.spec(np.shape(leaf))
+
+        return jax.tree.map(spec, tree)
+
+    def placed(self, tree: Any, *, whole: bool = False) -> Any:
+        """Arrays where they belong; those that are there already are left alone.
+
+        Args:
+            tree: of arrays, the same on all processes.
+            whole: whether every device has the whole of each; else they are variables, or kept for them.
+        """
+
+        def put(leaf: Any) -> jax.Array:
+            target = NamedSharding(self.mesh, P() if whole else self.spec(np.shape(leaf)))
+            if isinstance(leaf, jax.Array) and leaf.sharding.is_equivalent_to(target, leaf.ndim):
+                return leaf
+            if jax.process_count() == 1:
+                return jax.device_put(keep_64_bits(leaf), target)
+            return _from_host(target, np.asarray(leaf))
+
+        return jax.tree.map(put, tree)
+
+    def held(self, tree: Any) -> Any:
+        """Traced arrays that stay where they belong.
+
+        Args:
+            tree: of arrays.
+        """
+
+        def constrained(leaf: Any) -> jax.Array:
+            return lax.with_sharding_constraint(leaf, NamedSharding(self.mesh, self.spec(np.shape(leaf))))
+
+        return jax.tree.map(constrained, tree)
+
+    def everywhere(self, tree: Any) -> Any:
+        """Traced arrays that every device has whole.
+
+        Args:
+            tree: of arrays.
+        """
+        return jax.tree.map(partial(_constrained, NamedSharding(self.mesh, P())), tree)
+
+    # Batches
+
+    def rows(self, part: Rows, start: int, count: int) -> Batch:
+        """Some batches of arrays, cut along their examples, with a first axis for the batches.
+
+        Args:
+            part: which examples of which arrays.
+            start: the number of the first batch.
+            count: how many.
+        """
+        chosen = part.order[start : start + count]
+        if self._is_per_process:
+            return self._parts(part.block(start, count), axis=1)
+        sharding = self._cut(chosen.shape[1], axis=1)
+
+        def put(leaf: Any) -> jax.Array:
+            def part(place: Any) -> Any:
+                return keep_64_bits(leaf[chosen[place[:2]]])
+
+            return jax.make_array_from_callback((*chosen.shape, *leaf.shape[1:]), sharding, part)
+
+        return jax.tree.map(put, part.data)
+
+    def batch(self, batch: Any) -> Any:
+        """A batch, cut along its examples.
+
+        Args:
+            batch: the whole of it, or this process's part; what has no axis every device gets.
+
+        Raises:
+            ArgumentError: for arrays of different numbers of examples; a `ValueError`.
+        """
+        host = jax.tree.map(np.asarray, batch)
+        lengths = sorted({leaf.shape[0] for leaf in jax.tree.leaves(host) if leaf.ndim})
+        if len(lengths) > 1:
+            raise ArgumentError(
+                f"the arrays of a batch are cut along their first axes, and these have {', '.join(map(str, lengths))} "
+                "examples: close over what is no part of the batch, as an nn.Variable if it changes"
+            )
+        if self._is_per_process:
+            return self._parts(host, axis=0)
+        cut, whole = self._cut(examples_in(host), axis=0), NamedSharding(self.mesh, P())
+
+        def put(leaf: Any) -> jax.Array:
+            return _from_host(cut if leaf.ndim else whole, leaf)
+
+        return jax.tree.map(put, host)
+
+    def check_steps(self, steps: int | None) -> None:
+        """Refuse processes whose epochs have different numbers of batches: one would wait for the others for ever.
+
+        Args:
+            steps: how many this process has; None where that is not known.
+
+        Raises:
+            ArgumentError: if another has another number; a `ValueError`.
+        """
+        if not self._is_per_process:
+            return
+        told = multihost_utils.process_allgather(np.int32(-1 if steps is None else steps)).tolist()
+        if len(set(told)) > 1:
+            each = ", ".join("unknown" if count < 0 else str(count) for count in told)
+            raise ArgumentError(
+                f"the processes have {each} batches an epoch, and every step takes all of them: give "
+                f"steps_per_epoch={max(1, min(told))}, or data of one length"
+            )
+
+    @property
+    def _is_per_process(self) -> bool:
+        return self.batches == "per_process" and jax.process_count() > 1
+
+    def _cut(self, examples: int, axis: int) -> NamedSharding:
+        is_cut = self.divides(examples)
+        return NamedSharding(self.mesh, P(*(None,) * axis, self.axis_name) if is_cut else P())
+
+    def divides(self, examples: int) -> bool:
+        """Whether a batch is cut into parts of one size; else every device computes the whole.
+
+        Args:
+            examples: in the batch of all processes.
+        """
+        return examples % self.replicas == 0
+
+    def _parts(self, batch: Batch, axis: int) -> Batch:
+        """This process's part of batches."""
+        here = self.mesh.local_mesh.size
+        examples = next((leaf.shape[axis] for leaf in jax.tree.leaves(batch) if leaf.ndim > axis), 0)
+        if examples % here:
+            raise ArgumentError(
+                f"process {jax.process_index()} gave a batch of {examples} examples to its {here} devices, and each "
+                f"takes as many as the others: give batches of {examples // here * here or here}, and drop the last"
+            )
+        cut, whole = NamedSharding(self.mesh, P(*(None,) * axis, self.axis_name)), NamedSharding(self.mesh, P())
+
+        def put(leaf: Any) -> jax.Array:
+            return jax.make_array_from_process_local_data(cut if leaf.ndim > axis else whole, leaf)
+
+        return jax.tree.map(put, batch)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._given!r}, batches={self.batches!r})"
+
+
+def examples_in(batch: Any) -> int:
+    """How many examples a batch has, the length of its arrays' first axis."""
+    return next((np.shape(leaf)[0] for leaf in jax.tree.leaves(batch) if np.ndim(leaf)), 0)
+
+
+def _from_host(sharding: NamedSharding, leaf: np.ndarray[Any, Any]) -> jax.Array:
+    def part(place: Any) -> Any:
+        return keep_64_bits(leaf[place])
+
+    return jax.make_array_from_callback(leaf.shape, sharding, part)
+
+
+def _constrained(sharding: NamedSharding, leaf: Any) -> jax.Array:
+    return lax.with_sharding_constraint(leaf, sharding)

@@ -1,0 +1,244 @@
+"""Cross entropies as losses, which find the logits that probabilities were computed from.
+
+spec/keras-rfc-293-mixed-precision.md, "Softmax and cross entropy".
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Unpack
+
+import jax
+import jax.numpy as jnp
+
+from supremum.errors import ArgumentError, OperandError, shown
+from supremum.formats import as_format
+from supremum.mixed_precision import PolicyWarning
+from supremum.mixed_precision.tree_casting import is_floating
+from supremum.nn.functional.shape_checks import as_axes
+from supremum.nn.logits_registry import origin_of
+from supremum.training.data.inputs import check_has_axes, check_labels, check_same_shape, one_array
+from supremum.training.losses.cross_entropy_functions import (
+    binary_cross_entropy,
+    categorical_cross_entropy,
+    categorical_log_probabilities,
+    sparse_categorical_cross_entropy,
+)
+from supremum.training.losses.loss import Loss, LossOptions
+from supremum.training.losses.regression import mean_of_each
+from supremum.training.losses.zero_weights import IN_Y_PRED, finite_where_left_out
+from supremum.user_frame import warn_user
+
+_FLOAT32 = as_format("float32")
+
+
+class Crossentropy(Loss):
+    """A cross entropy of what a softmax or a sigmoid gives, computed from its logits wherever they are known.
+
+    They are where the array that the loss is given is the very one that came out of `nn.Softmax`, `nn.Sigmoid`,
+    `nn.Activation` of JAX's own functions, `nn.functional.softmax` or `nn.functional.sigmoid`, or what a layer or the
+    loss cast it to. They are not after another operation, `x.astype` included, nor on the other side of a `jax.jit`,
+    `jax.vmap`, `jax.checkpoint` or `jax.lax.scan`. Probabilities of a narrow range, as of float16, then cost accuracy
+    that cannot be had back, and the loss says so, once.
+
+    Args:
+        from_logits: whether `y_pred` are logits, and no probabilities.
+        options: those of every `Loss`: `reduction`, `dtype`, `name`.
+    """
+
+    _activation: ClassVar[str]
+
+    def __init__(self, *, from_logits: bool = False, **options: Unpack[LossOptions]) -> None:
+        super().__init__(**options)
+        if not isinstance(from_logits, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise OperandError(f"from_logits is True or False, not {shown(from_logits)}")
+        self.from_logits = from_logits
+        self._has_warned = False
+
+    def class_axes(self, ndim: int) -> tuple[int, ...]:
+        """The axes that the softmax before it has to be over; none for a sigmoid."""
+        raise NotImplementedError
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> jax.Array:
+        """The loss, as of every `Loss`."""
+        self._warn_of_narrow_probabilities(y_pred)
+        return super().__call__(y_true, y_pred, sample_weight)
+
+    def logits_or_probabilities(self, y_pred: jax.Array) -> tuple[jax.Array, bool]:
+        """The logits in the loss's dtype where they are known or given, and whether they are."""
+        found = None if self.from_logits else self._found_logits(y_pred)
+        return (y_pred.astype(self.dtype), self.from_logits) if found is None else (found.astype(self.dtype), True)
+
+    def _found_logits(self, y_pred: Any) -> jax.Array | None:
+        origin = origin_of(y_pred)
+        if origin is None or origin.kind != self._activation or origin.axes != self.class_axes(y_pred.ndim):
+            return None
+        return origin.logits
+
+    def _warn_of_narrow_probabilities(self, y_pred: Any) -> None:
+        if self._has_warned or self.from_logits or not is_floating(y_pred):
+            return
+        row = as_format(y_pred.dtype)
+        if row.max_exponent >= _FLOAT32.max_exponent or self._found_logits(y_pred) is not None:
+            return
+        self._has_warned = True
+        warn_user(
+            f"{self.name} gets {row} probabilities that do not come from a {self._activation} directly, so that those "
+            f"near 0 and 1 are lost, and gradients with them: drop the {self._activation} and give "
+            f"{type(self).__name__}(from_logits=True), or let nothing stand between the two",
+            PolicyWarning,
+        )
+
+
+class CategoricalCrossentropy(Crossentropy):
+    """Cross entropy between probabilities, such as one-hot labels, and probabilities or logits of the same shape.
+
+    Args:
+        from_logits: whether `y_pred` are logits. If not, and they are known not to come from a softmax, they are
+            divided by their sum, and kept away from 0 and 1 by the gap between 1 and the next number of the dtype.
+        label_smoothing: how much of each label is spread evenly over all classes, from 0 to 1 (Szegedy and others,
+            "Rethinking the Inception Architecture", 2016).
+        axis: of the classes.
+        options: those of every `Loss`: `reduction`, `dtype`, `name`.
+
+    Raises:
+        ArgumentError: for a smoothing that is not between 0 and 1, and shapes that differ; a `ValueError`.
+
+    >>> from supremum.nn.functional import softmax
+    >>> logits = jnp.asarray([[0.0, 20.0]], "float16")
+    >>> CategoricalCrossentropy()([[1.0, 0.0]], softmax(logits))
+    Array(20., dtype=float32)
+    """
+
+    _activation = "softmax"
+
+    def __init__(
+        self,
+        *,
+        from_logits: bool = False,
+        label_smoothing: float = 0.0,
+        axis: int = -1,
+        **options: Unpack[LossOptions],
+    ) -> None:
+        super().__init__(from_logits=from_logits, **options)
+        self.label_smoothing = _smoothing(label_smoothing)
+        self.axis = axis
+
+    def class_axes(self, ndim: int) -> tuple[int, ...]:
+        """The axis of the classes."""
+        return as_axes("axis", self.axis, ndim)
+
+    def reduced_axes(self, ndim: int) -> tuple[int, ...]:
+        """The axis of the classes."""
+        return self.class_axes(ndim)
+
+    def call(self, y_true: Any, y_pred: Any) -> jax.Array:
+        """The loss of each example, in the shape that is left without the axis of the classes."""
+        y_true, y_pred = (one_array(self.name, *each) for each in (("y_true", y_true), ("y_pred", y_pred)))
+        check_same_shape(self.name, y_true, y_pred)
+        check_has_axes(self.name, y_pred)
+        (axis,) = self.class_axes(y_pred.ndim)
+        values, are_logits = self.logits_or_probabilities(y_pred)
+        logs = categorical_log_probabilities(values, axis, from_logits=are_logits, eps=as_format(self.dtype).eps)
+        y_true = y_true.astype(self.dtype)
+        if self.label_smoothing:
+            y_true = y_true * (1 - self.label_smoothing) + self.label_smoothing / y_pred.shape[axis]
+        return categorical_cross_entropy(y_true, logs, axis)
+
+
+class SparseCategoricalCrossentropy(Crossentropy):
+    """Cross entropy between numbers of classes, shape (...), and probabilities or logits, shape (..., classes).
+
+    The loss of a label that there is no class for, negative ones too, is NaN, as `mode="fill"` of
+    `jax.numpy.ndarray.at` has it: a traced function cannot raise, and a number would be wrong.
+
+    Args:
+        from_logits: as for `CategoricalCrossentropy`.
+        ignore_class: a label whose examples have the loss 0, and do not count in a mean; None for none.
+        options: those of every `Loss`: `reduction`, `dtype`, `name`.
+
+    Raises:
+        OperandError: for labels that are no integers; a `TypeError`.
+        ArgumentError: for shapes that do not fit; a `ValueError`.
+
+    >>> loss = SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)
+    >>> loss(jnp.asarray([1, -1]), jnp.asarray([[60000.0, 0.0], [0.0, 0.0]], "float16"))
+    Array(60000., dtype=float32)
+    """
+
+    _activation = "softmax"
+
+    def __init__(
+        self, *, from_logits: bool = False, ignore_class: int | None = None, **options: Unpack[LossOptions]
+    ) -> None:
+        super().__init__(from_logits=from_logits, **options)
+        if ignore_class is not None and not isinstance(ignore_class, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError(
+                f"ignore_class is a label, a whole number, not {shown(ignore_class)}: give ignore_class=-1"
+            )
+        self.ignore_class = ignore_class
+
+    def class_axes(self, ndim: int) -> tuple[int, ...]:
+        """The last axis."""
+        return as_axes("the axis of the classes", -1, ndim)
+
+    def call(self, y_true: Any, y_pred: Any) -> jax.Array:
+        """The loss of each label, of their shape."""
+        y_true, y_pred = (one_array(self.name, *each) for each in (("y_true", y_true), ("y_pred", y_pred)))
+        check_has_axes(self.name, y_pred)
+        check_labels(self.name, y_true, y_pred)
+        counts = self.counts(y_true)
+        if counts is not None:
+            y_pred = finite_where_left_out(y_pred, counts, IN_Y_PRED)
+        values, are_logits = self.logits_or_probabilities(y_pred)
+        logs = categorical_log_probabilities(values, -1, from_logits=are_logits, eps=as_format(self.dtype).eps)
+        losses = sparse_categorical_cross_entropy(y_true, logs)
+        return losses if counts is None else jnp.where(counts, losses, jnp.zeros_like(losses))
+
+    def counts(self, y_true: Any) -> jax.Array | None:
+        """Which labels are not ignored."""
+        return None if self.ignore_class is None else y_true != self.ignore_class
+
+
+class BinaryCrossentropy(Crossentropy):
+    """Cross entropy between labels of 0 and 1, or probabilities, and probabilities or logits of the same shape.
+
+    It is averaged over the last axis of each example; an example of one number, shape (batch,), is its own mean.
+
+    Args:
+        from_logits: whether `y_pred` are logits. If not, and they are known not to come from a sigmoid, they are kept
+            away from 0 and 1 by the gap between 1 and the next number of the dtype.
+        label_smoothing: how far labels are moved towards one half, from 0 to 1.
+        options: those of every `Loss`: `reduction`, `dtype`, `name`.
+
+    Raises:
+        ArgumentError: for a smoothing that is not between 0 and 1, and shapes that differ; a `ValueError`.
+    """
+
+    _activation = "sigmoid"
+
+    def __init__(
+        self, *, from_logits: bool = False, label_smoothing: float = 0.0, **options: Unpack[LossOptions]
+    ) -> None:
+        super().__init__(from_logits=from_logits, **options)
+        self.label_smoothing = _smoothing(label_smoothing)
+
+    def class_axes(self, ndim: int) -> tuple[int, ...]:  # noqa: ARG002 (a sigmoid is of each element)
+        """None."""
+        return ()
+
+    def call(self, y_true: Any, y_pred: Any) -> jax.Array:
+        """The loss of each example, shape (batch, ...) without the last axis, or (batch,) of inputs of that shape."""
+        y_true, y_pred = (one_array(self.name, *each) for each in (("y_true", y_true), ("y_pred", y_pred)))
+        check_same_shape(self.name, y_true, y_pred)
+        values, are_logits = self.logits_or_probabilities(y_pred)
+        y_true = y_true.astype(self.dtype)
+        if self.label_smoothing:
+            y_true = y_true * (1 - self.label_smoothing) + 0.5 * self.label_smoothing
+        losses = binary_cross_entropy(y_true, values, from_logits=are_logits, eps=as_format(self.dtype).eps)
+        return mean_of_each(losses)
+
+
+def _smoothing(value: float) -> float:
+    if not (isinstance(value, (int, float)) and 0 <= value <= 1):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ArgumentError(f"label_smoothing is a share from 0 to 1, not {shown(value)}: give label_smoothing=0.1")
+    return value

@@ -1,0 +1,176 @@
+"""Losses between numbers: squares, absolute values, angles and counts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Unpack
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from supremum.errors import ArgumentError, shown
+from supremum.formats import as_format
+from supremum.nn.functional.shape_checks import as_axes
+from supremum.training.data.inputs import check_has_axes, check_same_shape, one_array
+from supremum.training.losses.loss import Loss, LossOptions
+
+
+def mean_of_each(values: jax.Array) -> jax.Array:
+    """The mean over the last axis, for each example; an example of one number, shape (batch,), is its own mean."""
+    return jnp.mean(values, -1) if values.ndim > 1 else values
+
+
+def weight_times(weights: jax.Array, values: jax.Array) -> jax.Array:
+    """Their product, with 0 where the weight is 0 though the value is not finite, as in `0 * log(0)`."""
+    return jnp.where(weights == 0, jnp.zeros_like(values), weights * values)
+
+
+class PairLoss(Loss):
+    """A loss of two real arrays of one shape."""
+
+    def pair(self, y_true: Any, y_pred: Any) -> tuple[jax.Array, jax.Array]:
+        """Both arrays in the loss's dtype.
+
+        Raises:
+            ArgumentError: if their shapes differ; a `ValueError`.
+            OperandError: for several arrays, and complex numbers; a `TypeError`.
+        """
+        y_true, y_pred = (one_array(self.name, *each) for each in (("y_true", y_true), ("y_pred", y_pred)))
+        check_same_shape(self.name, y_true, y_pred)
+        return y_true.astype(self.dtype), y_pred.astype(self.dtype)
+
+
+class MeanSquaredError(PairLoss):
+    """The square of the difference, averaged over the last axis of each example.
+
+    Args:
+        options: those of every `Loss`: `reduction`, `dtype`, `name`.
+
+    >>> MeanSquaredError()(jnp.zeros((2, 2)), jnp.asarray([[300.0, 0.0], [0.0, 0.0]], "float16"))
+    Array(22500., dtype=float32)
+    """
+
+    def __init__(self, **options: Unpack[LossOptions]) -> None:
+        super().__init__(**options)
+
+    def call(self, y_true: Any, y_pred: Any) -> jax.Array:
+        """The loss of each example, shape (batch, ...) without the last axis, or (batch,) of inputs of that shape."""
+        y_true, y_pred = self.pair(y_true, y_pred)
+        return mean_of_each(jnp.square(y_pred - y_true))
+
+
+class MeanAbsoluteError(PairLoss):
+    """The size of the difference, averaged over the last axis of each example.
+
+    Args:
+        options: those of every `Loss`: `reduction`, `dtype`, `name`.
+    """
+
+    def __init__(self, **options: Unpack[LossOptions]) -> None:
+        super().__init__(**options)
+
+    def call(self, y_true: Any, y_pred: Any) -> jax.Array:
+        """The loss of each example, as for `MeanSquaredError`."""
+        y_true, y_pred = self.pair(y_true, y_pred)
+        return mean_of_each(jnp.abs(y_pred - y_true))
+
+
+class Huber(PairLoss):
+    """Half the square of a difference of at most `delta`, and `delta * (size - delta / 2)` beyond; a mean likewise.
+
+    Huber, "Robust Estimation of a Location Parameter", 1964.
+
+    Args:
+        delta: where the square turns into a line.
+        options: those of every `Loss`: `reduction`, `dtype`, `name`.
+
+    Raises:
+        ArgumentError: for a delta that is not positive; a `ValueError`.
+    """
+
+    def __init__(self, delta: float = 1.0, **options: Unpack[LossOptions]) -> None:
+        super().__init__(**options)
+        if not (isinstance(delta, (int, float)) and math.isfinite(delta) and delta > 0):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError(f"delta is a positive number, not {shown(delta)}: give delta=1.0")
+        self.delta = delta
+
+    def call(self, y_true: Any, y_pred: Any) -> jax.Array:
+        """The loss of each example, as for `MeanSquaredError`."""
+        y_true, y_pred = self.pair(y_true, y_pred)
+        size = jnp.abs(y_pred - y_true)
+        near = jnp.minimum(size, self.delta)
+        return mean_of_each(near * (size - 0.5 * near))
+
+
+class Poisson(PairLoss):
+    """`y_pred - y_true * log(y_pred)`, for counts with the mean `y_pred`; averaged over the last axis.
+
+    The logarithm is of `y_pred` plus the gap between 1 and the next number of the loss's dtype.
+
+    Args:
+        options: those of every `Loss`: `reduction`, `dtype`, `name`.
+    """
+
+    def __init__(self, **options: Unpack[LossOptions]) -> None:
+        super().__init__(**options)
+
+    def call(self, y_true: Any, y_pred: Any) -> jax.Array:
+        """The loss of each example, as for `MeanSquaredError`."""
+        y_true, y_pred = self.pair(y_true, y_pred)
+        return mean_of_each(y_pred - weight_times(y_true, jnp.log(y_pred + as_format(self.dtype).eps)))
+
+
+class KLDivergence(PairLoss):
+    """`y_true * log(y_true / y_pred)`, added up over the last axis: how far one distribution is from another.
+
+    Kullback and Leibler, "On Information and Sufficiency", 1951. Both are kept between 1 and the gap between 1 and the
+    next number of the loss's dtype, as in Keras, so that the logarithms are finite.
+
+    Args:
+        options: those of every `Loss`: `reduction`, `dtype`, `name`.
+    """
+
+    def __init__(self, **options: Unpack[LossOptions]) -> None:
+        super().__init__(**options)
+
+    def call(self, y_true: Any, y_pred: Any) -> jax.Array:
+        """The loss of each example, shape (batch, ...) without the last axis."""
+        y_true, y_pred = (jnp.clip(each, as_format(self.dtype).eps, 1.0) for each in self.pair(y_true, y_pred))
+        check_has_axes(self.name, y_pred)
+        return jnp.sum(y_true * (jnp.log(y_true) - jnp.log(y_pred)), -1)
+
+
+class CosineSimilarity(PairLoss):
+    """Minus the cosine of the angle between two vectors, from -1 for one direction to 1 for opposite ones.
+
+    A vector of zeros has no direction: its cosine, and the gradient of it, is 0.
+
+    Args:
+        axis: along which the vectors lie.
+        options: those of every `Loss`: `reduction`, `dtype`, `name`.
+    """
+
+    def __init__(self, axis: int = -1, **options: Unpack[LossOptions]) -> None:
+        super().__init__(**options)
+        self.axis = axis
+
+    def reduced_axes(self, ndim: int) -> tuple[int, ...]:
+        """The axis of the vectors."""
+        return as_axes("axis", self.axis, ndim)
+
+    def call(self, y_true: Any, y_pred: Any) -> jax.Array:
+        """The loss of each vector, in the shape that is left without its axis."""
+        y_true, y_pred = self.pair(y_true, y_pred)
+        check_has_axes(self.name, y_pred)
+        (axis,) = as_axes("axis", self.axis, y_pred.ndim)
+        return -jnp.sum(_direction(y_true, axis) * _direction(y_pred, axis), axis)
+
+
+def _direction(x: jax.Array, axis: int) -> jax.Array:
+    """Vectors of length one. Squares of what is divided by its largest entry neither overflow nor vanish."""
+    largest = lax.stop_gradient(jnp.max(jnp.abs(x), axis, keepdims=True, initial=0.0))
+    x = x / jnp.where(largest == 0, jnp.ones_like(largest), largest)
+    square = jnp.sum(x * x, axis, keepdims=True)
+    none = square == 0
+    return x * jnp.where(none, jnp.zeros_like(square), lax.rsqrt(jnp.where(none, jnp.ones_like(square), square)))

@@ -1,0 +1,181 @@
+"""How often outputs are right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from supremum.errors import ArgumentError, shown
+from supremum.formats import as_format
+from supremum.nn.functional.shape_checks import positive_int
+from supremum.training.data.inputs import check_labels, check_same_shape
+from supremum.training.metrics.metric import MeanMetric, checked_pair, widened
+
+
+def is_best(y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
+    """Whether the largest of each row of outputs is at the label; a row with a NaN is wrong.
+
+    Args:
+        y_true: integers, shape (...).
+        y_pred: outputs, shape (..., classes).
+
+    Returns:
+        Bools of the shape of `y_true`.
+
+    >>> is_best(jnp.asarray([1, 0]), jnp.asarray([[0.2, 0.8], [jnp.nan, jnp.nan]]))
+    Array([ True, False], dtype=bool)
+    """
+    return (jnp.argmax(y_pred, -1) == y_true) & ~_has_nan(y_pred)
+
+
+def is_among_best(y_true: jax.Array, y_pred: jax.Array, k: int) -> jax.Array:
+    """Whether fewer than `k` of each row of outputs are larger than the one at the label; see `is_best`."""
+    classes = y_pred.shape[-1]
+    is_class = (y_true >= 0) & (y_true < classes)
+    place = jnp.where(is_class, y_true, jnp.zeros_like(y_true))
+    at_label = jnp.take_along_axis(y_pred, place[..., None], -1)
+    larger = jnp.sum(y_pred > at_label, -1, dtype="int32")
+    return is_class & (larger < k) & ~_has_nan(y_pred)
+
+
+def _has_nan(y_pred: jax.Array) -> jax.Array:
+    if not as_format(y_pred.dtype).is_inexact:
+        return jnp.zeros(y_pred.shape[:-1], bool)
+    return jnp.any(jnp.isnan(y_pred), -1)
+
+
+class SparseCategoricalAccuracy(MeanMetric):
+    """How often the largest output is at the label; a row of outputs with a NaN is wrong.
+
+    Labels are integers of shape (...), outputs have shape (..., classes).
+
+    Args:
+        name: what it is called.
+
+    >>> metric = SparseCategoricalAccuracy()
+    >>> metric.update_state([1, 0], jnp.asarray([[0.2, 0.8], [0.3, 0.7]], "bfloat16"))
+    >>> metric.result()
+    Array(0.5, dtype=float32)
+    """
+
+    def __init__(self, name: str = "sparse_categorical_accuracy") -> None:
+        super().__init__(name=name)
+
+    def values(self, y_true: Any, y_pred: Any) -> jax.Array:
+        """Whether each is right."""
+        y_true, y_pred = checked_pair(self.name, y_true, y_pred)
+        check_labels(self.name, y_true, y_pred)
+        return is_best(y_true, y_pred)
+
+
+class CategoricalAccuracy(MeanMetric):
+    """How often the largest output is where the largest label is, of shape (..., classes) both.
+
+    Args:
+        name: what it is called.
+    """
+
+    def __init__(self, name: str = "categorical_accuracy") -> None:
+        super().__init__(name=name)
+
+    def values(self, y_true: Any, y_pred: Any) -> jax.Array:
+        """Whether each is right."""
+        return is_best(*_with_classes(self.name, *checked_pair(self.name, y_true, y_pred)))
+
+
+class TopKCategoricalAccuracy(MeanMetric):
+    """How often the label is among the `k` largest outputs, where those that are equal to it do not count as larger.
+
+    Args:
+        k: how many.
+        name: what it is called.
+
+    Raises:
+        ArgumentError: for a `k` that is no whole number of at least 1; a `ValueError`.
+    """
+
+    def __init__(self, k: int = 5, name: str = "top_k_categorical_accuracy") -> None:
+        super().__init__(name=name)
+        self.k = positive_int("k", k)
+
+    def values(self, y_true: Any, y_pred: Any) -> jax.Array:
+        """Whether each is right; labels are integers, shape (...), or one-hot, shape (..., classes)."""
+        y_true, y_pred = checked_pair(self.name, y_true, y_pred)
+        if _are_classes(y_true, y_pred):
+            return is_among_best(y_true, y_pred, self.k)
+        return is_among_best(*_with_classes(self.name, y_true, y_pred), self.k)
+
+
+class BinaryAccuracy(MeanMetric):
+    """How often an output is on the label's side of a threshold, averaged over the last axis of each example.
+
+    Args:
+        threshold: above it an output says 1; 0.0 for logits.
+        name: what it is called.
+
+    Raises:
+        ArgumentError: for a threshold that is no number; a `ValueError`.
+    """
+
+    def __init__(self, threshold: float = 0.5, name: str = "binary_accuracy") -> None:
+        super().__init__(name=name)
+        if not isinstance(threshold, (int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError(f"threshold is a number, not {shown(threshold)}: give threshold=0.5")
+        self.threshold = threshold
+
+    def values(self, y_true: Any, y_pred: Any) -> jax.Array:
+        """Whether each element is right; a NaN never is."""
+        y_true, y_pred = checked_pair(self.name, y_true, y_pred)
+        check_same_shape(self.name, y_true, y_pred)
+        return _is_on_side(y_true, y_pred, self.threshold)
+
+
+class Accuracy(MeanMetric):
+    """How often outputs are right, in the sense that shapes and dtypes ask for, as `"accuracy"` in Keras.
+
+    * Integer labels, one axis less than the outputs: `SparseCategoricalAccuracy`.
+    * The same shape, with one output for each example, (batch,) or (batch, 1): `BinaryAccuracy`, with 0.5 as threshold.
+    * The same shape, with more outputs: `CategoricalAccuracy`.
+    * Integer outputs of the shape of the labels, which are classes: whether they are equal.
+
+    Args:
+        name: what it is called.
+
+    Raises:
+        ArgumentError: for shapes that none of them takes; a `ValueError`.
+    """
+
+    def __init__(self, name: str = "accuracy") -> None:
+        super().__init__(name=name)
+
+    def values(self, y_true: Any, y_pred: Any) -> jax.Array:
+        """Whether each is right."""
+        y_true, y_pred = checked_pair(self.name, y_true, y_pred)
+        if _are_classes(y_true, y_pred):
+            return is_best(y_true, y_pred)
+        check_same_shape(self.name, y_true, y_pred)
+        if not as_format(y_pred.dtype).is_inexact:
+            return y_true == y_pred
+        if y_pred.ndim < 2 or y_pred.shape[-1] == 1:
+            return _is_on_side(y_true, y_pred, 0.5)
+        return is_best(jnp.argmax(y_true, -1), y_pred)
+
+
+def _are_classes(y_true: jax.Array, y_pred: jax.Array) -> bool:
+    is_integer = as_format(y_true.dtype).category == "integer"
+    return is_integer and y_pred.shape[-1:] > (1,) and y_true.shape == y_pred.shape[:-1]
+
+
+def _with_classes(name: str, y_true: jax.Array, y_pred: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """One-hot labels as numbers of classes."""
+    check_same_shape(name, y_true, y_pred)
+    if y_pred.ndim < 1 or y_pred.shape[-1] < 1:
+        raise ArgumentError(f"{name} takes y_pred of shape (..., classes), not {y_pred.shape}: give y_pred[None]")
+    return jnp.argmax(y_true, -1), y_pred
+
+
+def _is_on_side(y_true: jax.Array, y_pred: jax.Array, threshold: float) -> jax.Array:
+    wide = widened(y_pred)
+    return ((wide > threshold) == (widened(y_true) > 0.5)) & ~jnp.isnan(wide)

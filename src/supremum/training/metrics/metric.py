@@ -1,0 +1,242 @@
+"""The base of metrics: a pure core that accumulates on the device, and a stateful shell around it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from supremum.argument_checks import instance
+from supremum.errors import ArgumentError
+from supremum.formats import as_format
+from supremum.nn.functional.dtype_promotion import at_least_float32
+from supremum.nn.module_tree import snake_case
+from supremum.training.data.inputs import as_inputs, as_weights, one_array
+from supremum.training.error_notes import noting_where
+from supremum.training.losses.sample_weights import spread_weights, weighted
+from supremum.training.metrics.compensated_sum import Sum
+from supremum.training.metrics import compensated_sum
+
+
+class MeanState(NamedTuple):
+    """A mean while it is accumulated, four float32 scalars.
+
+    Args:
+        total: the sum of the values, weighted.
+        weight: the sum of their weights, or their number.
+    """
+
+    total: Sum
+    weight: Sum
+
+
+class Metric(ABC):
+    """Something that is measured over an epoch.
+
+    `init`, `update` and `result(state)` are pure, and run in a jitted step; the state is a pytree of float32 arrays.
+    `update_state`, `result()` and `reset_state` keep such a state in the object.
+
+    Args:
+        name: what it is called; None for its class, as in `"mean_squared_error"`.
+    """
+
+    def __init__(self, *, name: str | None = None) -> None:
+        self.name = snake_case(type(self).__name__) if name is None else name
+        self._state: Any = None
+
+    @abstractmethod
+    def init(self) -> Any:
+        """The state before anything is measured, in buffers of its own."""
+
+    @abstractmethod
+    def update(self, state: Any, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        """The state after one more batch.
+
+        Args:
+            state: the state before.
+            y_true: what should have come out.
+            y_pred: what did, in the dtype that it has: it is not rounded before it is compared.
+            sample_weight: weights, of the first axes of what is measured; None for 1.
+
+        Returns:
+            The next state.
+
+        Raises:
+            ArgumentError: for shapes that do not fit; a `ValueError`.
+            OperandError: for inputs that are no real numbers; a `TypeError`.
+        """
+
+    @abstractmethod
+    def result_of(self, state: Any) -> jax.Array:
+        """The measure in a state, a float32 scalar; what `result` gives.
+
+        Args:
+            state: of `update`.
+        """
+
+    def result(self, state: Any = None) -> jax.Array:
+        """The measure, a float32 scalar; 0 where nothing was measured, as in Keras.
+
+        Args:
+            state: of `update`; None for that of the object.
+        """
+        if state is not None:
+            return self.result_of(state)
+        return self.result_of(self.init() if self._state is None else self._state)
+
+    def update_state(self, *inputs: Any, sample_weight: Any = None) -> None:
+        """Measure one more batch, as `update` does.
+
+        Args:
+            inputs: `y_true` and `y_pred`; the values alone for `Mean`.
+            sample_weight: as for `update`.
+        """
+        state = self.init() if self._state is None else self._state
+        self._state = self.update(state, *inputs, sample_weight=sample_weight)
+
+    def reset_state(self) -> None:
+        """Forget what was measured."""
+        self._state = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(name={self.name!r})"
+
+
+class MeanMetric(Metric):
+    """The mean, over an epoch, of something that is measured for each example.
+
+    Args:
+        name: what it is called; None for its class.
+    """
+
+    @abstractmethod
+    def values(self, y_true: Any, y_pred: Any) -> jax.Array:
+        """What is measured for each example, shape (batch, ...).
+
+        Args:
+            y_true: what should have come out.
+            y_pred: what did.
+        """
+
+    def init(self) -> MeanState:
+        """The state before anything is measured."""
+        return MeanState(compensated_sum.zero(), compensated_sum.zero())
+
+    def update(self, state: Any, y_true: Any, y_pred: Any, sample_weight: Any = None) -> MeanState:
+        """The state after one more batch; see `Metric.update`."""
+        values = self.values(as_inputs(y_true, None, "y_true"), as_inputs(y_pred, None, "y_pred"))
+        return accumulated(state, values, sample_weight)
+
+    def result_of(self, state: Any) -> jax.Array:
+        """The mean."""
+        return compensated_sum.quotient(*state)
+
+
+def accumulated(state: MeanState, values: jax.Array, sample_weight: Any = None) -> MeanState:
+    """A mean with more values.
+
+    Args:
+        state: the mean before.
+        values: numbers, or bools, which are counted as integers.
+        sample_weight: weights of the first axes of `values`; None for 1. What has the weight 0 does not count, also
+            where it is not finite.
+
+    Raises:
+        ArgumentError: for weights that do not fit; a `ValueError`.
+    """
+    instance("state", state, MeanState, "what init() and update() of the metric give")
+    if sample_weight is None:
+        if as_format(values.dtype).category == "bool":
+            total = compensated_sum.plus_count(state.total, jnp.sum(values, dtype="int32"))
+        else:
+            total = compensated_sum.plus(state.total, jnp.sum(values.astype("float32")))
+        return MeanState(total, compensated_sum.plus_count(state.weight, values.size))
+    weights = as_weights("a metric", sample_weight, jnp.dtype("float32"))
+    spread = jnp.broadcast_to(spread_weights(weights, values.shape), values.shape)
+    total = compensated_sum.plus(state.total, jnp.sum(weighted(values.astype("float32"), spread)))
+    return MeanState(total, compensated_sum.plus(state.weight, jnp.sum(spread)))
+
+
+class Mean(MeanMetric):
+    """The mean of values, such as losses.
+
+    Args:
+        name: what it is called.
+
+    >>> mean = Mean()
+    >>> mean.update_state(jnp.asarray([1.0, 3.0], "float16"))
+    >>> mean.update_state(8.0)
+    >>> mean.result()
+    Array(4., dtype=float32)
+    """
+
+    def __init__(self, name: str = "mean") -> None:
+        super().__init__(name=name)
+
+    def update(  # pyright: ignore[reportIncompatibleMethodOverride] (there is nothing to compare with)
+        self, state: Any, values: Any, sample_weight: Any = None
+    ) -> MeanState:
+        """The state with more values; see `Metric.update`.
+
+        Args:
+            state: the state before.
+            values: numbers of any shape.
+            sample_weight: weights of their first axes; None for 1.
+        """
+        given = one_array(self.name, "values", as_inputs(values, None, "values"))
+        return accumulated(state, given, sample_weight)
+
+    def values(self, y_true: Any, y_pred: Any) -> jax.Array:
+        """Not used: the values are given."""
+        raise NotImplementedError
+
+
+class FunctionMetric(MeanMetric):
+    """The mean, over an epoch, of what a plain function of labels and outputs gives.
+
+    Args:
+        function: gives a value for each example, or their mean, which then counts as many times as there are examples.
+            It is given labels and outputs as they are.
+        name: what it is called; None for the function's name.
+    """
+
+    def __init__(self, function: Callable[[Any, Any], Any], name: str | None = None) -> None:
+        super().__init__(name=getattr(function, "__name__", "metric") if name is None else name)
+        self.function = function
+
+    def update(self, state: Any, y_true: Any, y_pred: Any, sample_weight: Any = None) -> MeanState:
+        """The state after one more batch; see `Metric.update`."""
+        values = self.values(y_true, y_pred)
+        if values.ndim:
+            return accumulated(state, values, sample_weight)
+        if sample_weight is not None:
+            raise ArgumentError(
+                f"{self.name} gives one number for a batch, which examples cannot be weighted in: let it give one for "
+                "each example"
+            )
+        shape = jnp.shape(jax.tree.leaves(y_pred)[0])
+        count = shape[0] if shape else 1
+        total = compensated_sum.plus(state.total, values.astype("float32") * count)
+        return MeanState(total, compensated_sum.plus_count(state.weight, count))
+
+    def values(self, y_true: Any, y_pred: Any) -> jax.Array:
+        """What the function gives."""
+        what = f"the result of {self.name}"
+        with noting_where(f"in the metric {self.name}", y_true=y_true, y_pred=y_pred):
+            found = self.function(y_true, y_pred)
+        return one_array(self.name, what, as_inputs(found, None, what))
+
+
+def checked_pair(name: str, y_true: Any, y_pred: Any) -> tuple[jax.Array, jax.Array]:
+    """Both inputs of a metric as real arrays."""
+    return one_array(name, "y_true", y_true), one_array(name, "y_pred", y_pred)
+
+
+def widened(x: jax.Array) -> jax.Array:
+    """An array in at least float32, integers and bools too."""
+    if as_format(x.dtype).is_inexact:
+        return x.astype(at_least_float32(x.dtype))
+    return x.astype("float32")

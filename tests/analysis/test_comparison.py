@@ -1,0 +1,102 @@
+import json
+import pathlib
+
+import pytest
+from typer.testing import CliRunner
+
+from supremum.analysis.comparison import compare, compare_groupings, groupings
+from supremum.analysis.tables import STANDARD_TYPES, rule_table, type_names
+from supremum.cli.app import app
+from supremum.errors import UnknownDtypeError, UnknownNameError
+
+PAGE = json.loads((pathlib.Path(__file__).parent / "conformance/oracles/jax-type-promotion-rst.json").read_text())
+
+
+def test_the_95_cells_that_the_page_of_jax_marks():
+    """The page compares with NumPy's `promote_types` of its time, which read `int` as int64 and knew no bfloat16."""
+    compared = compare("jax-x64", "numpy", weak_as_64_bit=True, unknown=["bfloat16"])
+    assert {f"{a},{b}" for a, b in compared.differing} == set(PAGE["marked"])
+    assert len(compared.differing) == 95
+
+
+def test_a_rule_set_does_not_differ_from_itself_nor_depend_on_weakness():
+    assert compare("torch", "torch", "divide", "all").differing == {}
+    assert ("int*", "int*") not in compare("jax-x64", "numpy").differing  # int* held as int64, and int64
+
+
+def test_differences_are_classed():
+    types = "int8,uint8,int32,float16,float32,float64,complex64"
+    assert compare("jax-x64", "numpy", types=types).counts == {"wider": 6}
+    assert compare("numpy", "jax-x64", types=types).counts == {"narrower": 6}
+    assert compare("jax-x64", "tf-rfc-none", types="int8,int16").counts == {"refused": 2}
+    assert compare("tf-rfc-none", "jax-x64", types="int8,int16").counts == {"accepted": 2}
+    assert compare("torch", "jax-x64", types="uint64,uint8").counts == {"accepted": 2}
+    assert compare("jax-x64", "numpy", "pow", types="bool").counts == {"narrower": 1}
+
+
+def test_data_and_drawing_carry_both_sides():
+    compared = compare("jax-x64", "numpy", types="int32,float32")
+    assert compared.data()["differences"] == [
+        {"left": "int32", "right": "float32", "how": "wider", "jax-x64": "float32", "numpy": "float64"},
+        {"left": "float32", "right": "int32", "how": "wider", "jax-x64": "float32", "numpy": "float64"},
+    ]
+    drawn = compared.drawing()
+    assert drawn.title == "result_type under jax-x64, 2 of 4 cells differ from numpy"
+    assert [[cell.marked for cell in cells] for _, cells in drawn.rows] == [[False, True], [True, False]]
+    assert "rules numpy" in drawn.rows[0][1][1].hint
+
+
+def test_groupings_find_numpys_own_example():
+    found = set(groupings("numpy", ["int8", "uint8", "float16"]))
+    assert ("int8", "uint8", "float16") in found
+    assert list(groupings("jax-x64", ["int8", "uint8", "float16"])) == []
+
+
+def test_triples_that_both_group_differently_are_not_those_of_one():
+    types = ["int8", "uint8", "float16", "float32", "int16"]
+    found = compare_groupings("numpy", "torch", types)
+    one, other = (set(groupings(rules, types)) for rules in ("numpy", "torch"))
+    assert found.counts == {"numpy": len(one), "torch": len(other)}
+    assert found.only == {"numpy": sorted(one - other), "torch": sorted(other - one)}
+    both = compare_groupings("tf-safe", "tf-rfc-safe", types)
+    assert set(groupings("tf-safe", types)) & set(groupings("tf-rfc-safe", types))
+    assert both.only["tf-safe"] != sorted(groupings("tf-safe", types))
+    assert both.only["tf-rfc-safe"] != sorted(groupings("tf-rfc-safe", types))
+    assert "of them only here" in both.headings()["tf-safe"]
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: compare("jax-x64", "numpyy"), UnknownNameError),
+        (lambda: compare("jax-x64", "numpy", unknown=["bfloat"]), UnknownDtypeError),
+        (lambda: rule_table("jax-x64", "sin"), UnknownNameError),
+        (lambda: type_names("int8,,int9"), UnknownDtypeError),
+    ],
+)
+def test_bad_names(call, error):
+    with pytest.raises(error, match="unknown"):
+        call()
+
+
+def test_every_operation_of_two_operands_has_a_table():
+    assert len(rule_table("paddle", "bitwise_and").decisions) == len(STANDARD_TYPES) ** 2
+
+
+def test_numbers_that_become_others_are_a_difference():
+    found = compare("jax-x64", "torch", "multiply", types="float16,131072.0,2.0")
+    assert {pair: how for pair, how in found.differing.items() if "float16" in pair} == {
+        ("float16", "131072.0"): "value",
+        ("131072.0", "float16"): "value",
+    }
+    told = {(cell["left"], cell["right"]): (cell["jax-x64"], cell["torch"]) for cell in found.data()["differences"]}
+    assert told["float16", "131072.0"] == ("float16, b overflows to inf", "float16")
+    assert compare("jax-x64", "numpy", "multiply", types="int8,1000").differing["int8", "1000"] == "refused"
+
+
+def test_numbers_can_be_compared_at_the_command_line():
+    done = CliRunner().invoke(
+        app, ["diff", "torch", "jax-x64", "--operation", "multiply", "--types", "float16,131072.0"]
+    )
+    assert done.exit_code == 0, done.output
+    assert "overflows to inf" in " ".join(done.output.split())

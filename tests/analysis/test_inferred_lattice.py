@@ -1,0 +1,151 @@
+import itertools
+
+import pytest
+
+from supremum import RuleSet, get_rules
+from supremum.analysis.inferred_lattice import NoLattice, Order, in_words, order_of
+from supremum.analysis.tables import ALL_TYPES, STANDARD_TYPES
+from supremum.errors import ArgumentError, UnknownNameError
+from supremum.formats import FORMATS
+from supremum.lattice import Counterexample, Lattice, counterexamples
+from supremum.operands import WEAK_NAMES, as_operand
+from supremum.rules.lattice_rules import LatticeRuleSet
+from supremum.rules.registry import HOMES
+
+RULE_SETS = list(HOMES)
+OF_JAX = ("jax-x64", "jax-x32", "jax-explicit-x64", "jax-strict-x64", "jax-strict-x32", "jax-strict-explicit-x64")
+LATTICES = [*OF_JAX, "tf-rfc-none", "tf-off", "tf-all", "array-api"]
+FORMAT_NAMES = [row.name for row in FORMATS]
+
+
+def _join(rules, a, b):
+    result = get_rules(rules).decide(None, (as_operand(a), as_operand(b))).result
+    return None if result is None else result.name
+
+
+def _reduced(lattice, nodes):
+    """The edges of an order over some of its nodes, by another way than the one tested: bounds instead of joins."""
+    below = {(a, b) for a, b in itertools.permutations(nodes, 2) if b in lattice.upper_bounds(a)}
+    return {(a, b) for a, b in below if not any((a, c) in below and (c, b) in below for c in nodes)}
+
+
+def _edges(lattice):
+    return {(a, b) for a, above in lattice.edges.items() for b in above}
+
+
+def test_which_rule_sets_are_lattices():
+    assert [name for name in RULE_SETS if isinstance(order_of(name), Order)] == LATTICES
+
+
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("rules", RULE_SETS)
+def test_a_rule_set_is_a_lattice_exactly_if_pairs_of_its_formats_associate(rules):
+    found = order_of(rules)
+    failing = [
+        each for each in counterexamples(lambda a, b: _join(rules, a, b), FORMAT_NAMES) if each.law == "associative"
+    ]
+    assert isinstance(found, NoLattice) == bool(failing)
+    if isinstance(found, NoLattice):
+        assert 0 < found.count <= len(failing)
+        a, b, c = found.counterexample.nodes
+        left, right = _grouped(rules, a, b, c), _grouped(rules, c, b, a)
+        assert (left, right) == (found.counterexample.left, found.counterexample.right)
+        assert left != right
+
+
+def _grouped(rules, a, b, c):
+    both = _join(rules, a, b)
+    return None if both is None else _join(rules, both, c)
+
+
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("rules", LATTICES)
+@pytest.mark.parametrize("types", ["all", "standard"])
+def test_the_joins_of_the_order_are_the_decisions(rules, types):
+    order = order_of(rules, types)
+    names = ALL_TYPES if types == "all" else STANDARD_TYPES
+    taken = 0
+    for a, b in itertools.product(names, repeat=2):
+        if {a, b} & set(order.left_out):
+            assert _join(rules, a, b) is None or (rules == "array-api" and {a, b} & set(WEAK_NAMES))
+        elif order.note and {a, b} & set(WEAK_NAMES):
+            assert not {a, b} & set(WEAK_NAMES) & set(order.lattice.nodes)
+        else:
+            taken += 1
+            assert order.lattice.join(*(order.held_as.get(name, name) for name in (a, b))) == _join(rules, a, b)
+    assert taken >= 13**2
+
+
+@pytest.mark.parametrize("rules", [name for name in RULE_SETS if isinstance(get_rules(name), LatticeRuleSet)])
+def test_the_edges_of_a_lattice_rule_set_are_those_it_is_made_of(rules):
+    order = order_of(rules)
+    assert set(order.lattice.nodes) == set(get_rules(rules).lattice.nodes) - {*order.held_as, *order.left_out}
+    assert _edges(order.lattice) == _reduced(get_rules(rules).lattice, order.lattice.nodes)
+    assert len(_edges(order.lattice)) >= 13
+
+
+def test_lattice_rule_sets_are_those_known():
+    found = {name for name in RULE_SETS if isinstance(get_rules(name), LatticeRuleSet)}
+    assert {*OF_JAX, "array-api"} <= found
+    assert {"bcomplex32", "complex32"} == set(order_of("jax-x64").left_out)
+
+
+def test_the_64_bits_that_jax_does_not_hold_are_named_and_not_drawn():
+    order = order_of("jax-x32")
+    assert order.held_as == {
+        "uint64": "uint32", "int64": "int32", "float64": "float32", "complex128": "complex64",
+    }  # fmt: skip
+    assert not set(order.held_as) & set(order.lattice.nodes)
+    assert order_of("jax-x64").held_as == {}
+
+
+def test_weak_kinds_that_obey_no_order_are_left_aside_and_the_note_says_why():
+    order = order_of("tf-off")
+    assert not set(WEAK_NAMES) & set(order.lattice.nodes)
+    assert order.note == "Without int*, float*, complex*, outside any order: int* with itself gives int32."
+    assert order_of("tf-all").note == ""
+    numpy = order_of("numpy", "int*,int64")  # where int* meets what int64 does, though not elsewhere
+    assert (numpy.lattice.nodes, numpy.held_as) == (("int64",), {})
+    assert numpy.note == "Without int*, outside any order: int* with itself gives int64."
+
+
+def test_types_that_others_meet_in_are_added():
+    assert order_of("jax-x64", ["uint64", "int8"]).lattice.edges == {
+        "uint64": ("float*",), "int8": ("float*",), "float*": (),
+    }  # fmt: skip
+    assert order_of("jax-x64", "int8,float8_e5m2").lattice.nodes == ("int8", "float8_e5m2")
+    assert "int16" in order_of("numpy", "int8,uint8,float16").types
+
+
+def test_ones_own_rules_with_an_edge_too_many():
+    mine = RuleSet.from_lattice(
+        "mine", {"bool": ["int8", "float32"], "int8": ["float32"], "int*": ["int8"], "float16": []}
+    )
+    order = order_of(mine)
+    assert order.rules == "mine"
+    assert _edges(order.lattice) == {("bool", "int8"), ("int8", "float32"), ("int*", "int8")}
+    assert set(order.lattice.nodes) == {"bool", "int8", "float32", "int*", "float16"}
+    assert set(order.left_out) == set(ALL_TYPES) - set(order.lattice.nodes)
+    assert Lattice(order.lattice.edges).join("bool", "int*") == "int8"
+
+
+def test_examples_are_of_the_best_known_types_and_of_no_refusal_where_they_can_be():
+    numpy = order_of("numpy").counterexample
+    assert numpy == Counterexample("associative", ("uint8", "int8", "float16"), "float32", "float16")
+    assert in_words(order_of("torch").counterexample) == (
+        "(bool, uint16), bfloat16 is refused, but bool, (uint16, bfloat16) gives bfloat16"
+    )
+    keras = order_of("keras").counterexample
+    assert (keras.law, None in (keras.left, keras.right)) == ("associative", False)
+
+
+def test_the_28_triples_of_numpy_are_counted():
+    own = [row.name for row in FORMATS if row.is_builtin]
+    assert order_of("numpy", own).count == order_of("numpy-legacy", own).count == 28
+
+
+def test_what_nobody_knows_is_refused():
+    with pytest.raises(ArgumentError, match="jax-x64 refuses bcomplex32, complex32 even with itself"):
+        order_of("jax-x64", "bcomplex32,complex32")
+    with pytest.raises(UnknownNameError, match="did you mean 'jax-x64'"):
+        order_of("jax-64")

@@ -1,0 +1,71 @@
+"""Programs for sizes that are not known yet are reported in expressions of them."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import export, lax
+
+from supremum.jaxprs.symbolic_sizes import largest_first, plain, shown
+from supremum.mixed_precision import autocast
+from supremum.tracing import casts, forbid_casts
+
+(BATCH, LENGTH) = export.symbolic_shape("batch, length")
+
+
+def exported(function, *shapes):
+    """What a function is told while it is exported."""
+    found = []
+
+    def traced(*args):
+        found.append(function(*args))
+        return args[0]
+
+    export.export(jax.jit(traced))(*(jax.ShapeDtypeStruct(shape, "float32") for shape in shapes))
+    return found[0]
+
+
+def program(x, y):
+    total = lax.scan(lambda c, row: (c + row.astype("bfloat16").sum(), None), jnp.bfloat16(0), x)[0]
+    return total + (x.astype("float16") * jnp.ones(3)).sum() + y.astype("bfloat16").sum() + jnp.ones(7, "int8") * 1.5
+
+
+@pytest.mark.parametrize("view", [str, repr, lambda r: r.to_html(), lambda r: r.to_json(), lambda r: r._repr_html_()])
+def test_a_report_is_shown_in_every_way(view):
+    report = exported(lambda x, y: casts(program)(x, y), (BATCH, 3), (LENGTH,))
+    assert "batch" in view(report)
+    assert "length" in view(report)
+
+
+def test_what_is_shown_is_what_there_is():
+    report = exported(lambda x, y: casts(program)(x, y), (BATCH, 3), (LENGTH,))
+    data = json.loads(report.to_json())
+    assert ["batch", 3] in [cast["shape"] for cast in data["casts"]]
+    assert {"6*batch", "18*batch", "6*length"} & {str(cast["bytes"]) for cast in data["casts"]}
+    assert any(cast.times == BATCH for cast in report)
+    assert "batch" in str(data["total"]["bytes"])
+    assert isinstance(report.casts[-1].bytes, int)  # numbers come last
+    for index in range(len(report)):
+        assert str(report.explain(index))
+    assert report.widening.title
+    assert "batch" in str(report.__rich__().renderables[0])
+
+
+def test_autocast_and_forbidding_take_them_too():
+    weights = jnp.ones((3, 3))
+    report = exported(lambda x: autocast(lambda x: jnp.tanh(x @ weights)).report(x), (BATCH, 3))
+    assert "bfloat16  1 x dot_general" in report.summary()
+    assert str(report)
+    assert exported(lambda x: forbid_casts()(lambda x: x * 2)(x).dtype, (BATCH, 3)) == "float32"
+    found = export.export(jax.jit(autocast(lambda x: jnp.tanh(x @ weights))))(
+        jax.ShapeDtypeStruct((BATCH, 3), "float32")
+    )
+    assert found.call(jnp.ones((5, 3))).shape == (5, 3)
+
+
+def test_numbers_are_sorted_and_expressions_come_first():
+    sizes = [5, 2 * BATCH, 9000, LENGTH]
+    assert sorted(sizes, key=largest_first) == [2 * BATCH, LENGTH, 9000, 5]
+    assert [shown(size) for size in sizes] == ["5", "2*batch", "9,000", "length"]
+    assert [plain(size) for size in sizes] == [5, "2*batch", 9000, "length"]

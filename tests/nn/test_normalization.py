@@ -1,0 +1,310 @@
+"""Norms as functions of arrays: values, extremes, and what is refused."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from supremum.errors import ArgumentError, OperandError
+from supremum.formats import as_format
+from supremum.nn.functional.moments import moments
+from supremum.nn.functional.normalization import (
+    batch_norm,
+    group_norm,
+    instance_norm,
+    layer_norm,
+    normalise,
+    rms_norm,
+)
+
+either_mode = pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
+
+
+def data(shape, dtype="float32", seed=0):
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=shape)
+    if as_format(dtype).category == "complex":
+        values = values + 1j * rng.normal(size=shape)
+    return jnp.asarray(values, dtype)
+
+
+def normed(x, axes, epsilon, *, centred=True):
+    """The norm in float64 NumPy."""
+    x = np.asarray(x).astype("complex128" if np.iscomplexobj(x) else "float64")
+    distance = x - x.mean(axes, keepdims=True) if centred else x
+    return distance / np.sqrt((np.abs(distance) ** 2).mean(axes, keepdims=True) + epsilon)
+
+
+EXTREMES = {
+    "largest": [[6e4, -6e4, 6e4, 5e4], [65504, 65504, 65504, 65503]],
+    "equal": [[6e4] * 4, [-65504] * 4],
+    "seven equal": [[6e4] * 7],
+    "many equal": [[5e4] * 1000],
+    "zeros": [[0, 0, 0], [-0.0, 0, -0.0]],
+    "tiny": [[6e-8, -6e-8, 1.2e-7], [6e-8, 6e-8, 6e-8]],
+    "mixed": [[6e4, 6e-8, 0, -1], [1e-3, 2e-3, 3e-3, 4e-3]],
+}
+
+
+class TestMoments:
+    @pytest.mark.one_in(28)
+    @either_mode
+    @pytest.mark.parametrize("axes", [-1, (0, 2), (-3, 1, -1), ()])
+    @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64", "int8"])
+    def test_they_are_numpys_in_at_least_float32(self, dtype, axes, jitted):
+        x = data((3, 4, 5), dtype) if dtype != "int8" else jnp.arange(60, dtype="int8").reshape(3, 4, 5)
+        form = jax.jit(moments, static_argnums=1) if jitted else moments
+        mean, variance = form(x, axes)
+        wide = np.asarray(x).astype("complex128" if dtype == "complex64" else "float64")
+        axes = axes if isinstance(axes, tuple) else (axes,)
+        np.testing.assert_allclose(mean, wide.mean(axes), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(variance, wide.var(axes), rtol=1e-6)
+        assert mean.dtype == ("complex64" if dtype == "complex64" else "float32")
+        assert variance.dtype == "float32"
+        kept = moments(x, axes, keepdims=True)
+        assert {each.shape for each in kept} == {np.mean(wide, axes, keepdims=True).shape}
+
+    def test_float64_stays(self):
+        with jax.enable_x64(True):
+            assert [each.dtype for each in moments(data((3, 4), "complex128"), 0)] == ["complex128", "float64"]
+
+    @pytest.mark.one_in(2)
+    @either_mode
+    def test_a_variance_far_from_zero_does_not_cancel(self, jitted):
+        x = 4096 + data((2, 1000))
+        form = jax.jit(moments, static_argnums=1) if jitted else moments
+        want = np.asarray(x, "float64")
+        mean, variance = form(x, -1)
+        np.testing.assert_allclose(variance, want.var(-1), rtol=1e-6)
+        np.testing.assert_allclose(mean, want.mean(-1), rtol=1e-7)
+        slope = jax.grad(lambda x: form(x, -1)[1].sum())(x)
+        np.testing.assert_allclose(slope, 2 * (want - want.mean(-1, keepdims=True)) / 1000, rtol=1e-4, atol=1e-6)
+
+    @pytest.mark.parametrize("form", [lambda x: moments(x, -1)[0].sum(), lambda x: moments(x, -1)[1].sum()])
+    def test_float16_at_its_end_is_finite_with_finite_gradients(self, form):
+        x = jnp.asarray([[6e4, -6e4, 5.9e4]] * 2, jnp.float16)
+        assert jnp.isfinite(form(x))
+        slope = jax.grad(form)(x)
+        assert slope.dtype == jnp.float16
+        assert jnp.all(jnp.isfinite(slope))
+
+    @pytest.mark.one_in(2)
+    @either_mode
+    def test_what_is_masked_does_not_count_whatever_it_is(self, jitted):
+        x = data((4, 3)).at[2:].set(jnp.nan)
+        mask = jnp.asarray([True, True, False, False])[:, None]
+
+        def form(x):
+            return moments(x, 0, mask=mask)
+
+        mean, variance = (jax.jit(form) if jitted else form)(x)
+        np.testing.assert_allclose(mean, np.asarray(x[:2]).mean(0), rtol=1e-6)
+        np.testing.assert_allclose(variance, np.asarray(x[:2]).var(0), rtol=1e-6)
+        slope = jax.grad(lambda x: sum(each.sum() for each in form(x)))(x)
+        assert jnp.all(jnp.isfinite(slope))
+        assert not jnp.any(slope[2:])
+
+    def test_where_nothing_counts_both_are_zero(self):
+        for mean, variance in (
+            moments(jnp.ones((0, 3)), 0),
+            moments(jnp.full((2, 3), jnp.nan), 0, mask=jnp.zeros((2, 1), bool)),
+        ):
+            assert mean.tolist() == variance.tolist() == [0, 0, 0]
+
+    @pytest.mark.parametrize(
+        ("options", "error", "message"),
+        [
+            ({"axes": 2}, ArgumentError, "axes=2 names axis 2 of an array of 2 dimensions, whose axes are -2 to 1"),
+            ({"axes": (1, -1)}, ArgumentError, r"axes=\(1, -1\) names an axis of an array of 2 dimensions twice"),
+            ({"axes": 1.0}, ArgumentError, "is an axis or a tuple of axes, not 1.0"),
+            ({"axes": 0, "mask": jnp.ones(3, "int32")}, OperandError, "a mask is bool, not int32"),
+            ({"axes": 0, "mask": jnp.ones(4, bool)}, ArgumentError, r"a mask of shape \(4,\)"),
+            ({"axes": 0, "mask": jnp.ones((1, 2, 3), bool)}, ArgumentError, "does not broadcast"),
+        ],
+    )
+    def test_mistakes_get_a_clear_error(self, options, error, message):
+        with pytest.raises(error, match=message):
+            moments(jnp.ones((2, 3)), **options)
+
+
+FORMS = {
+    "layer_norm": (lambda x, **o: layer_norm(x, **o), -1, True),
+    "layer_norm over all": (lambda x, **o: layer_norm(x, axes=(0, -1), **o), (0, 1), True),
+    "rms_norm": (lambda x, **o: rms_norm(x, **o), -1, False),
+    "group_norm": (lambda x, **o: group_norm(x, groups=1, **o), -1, True),
+    "instance_norm": (lambda x, **o: instance_norm(x[..., None], **o)[..., 0], -1, True),
+    "batch_norm": (lambda x, **o: batch_norm(x, *moments(x, 1), axis=0, **o), -1, True),
+}
+every_form = pytest.mark.parametrize("name", FORMS)
+
+
+@pytest.mark.one_in(104)
+@every_form
+@either_mode
+@pytest.mark.parametrize("values", EXTREMES)
+def test_float16_is_a_few_ulp_from_float64_at_its_extremes(name, values, jitted):
+    form, axes, centred = FORMS[name]
+    x = jnp.asarray(EXTREMES[values], jnp.float16)
+
+    def run(x):
+        return form(x, epsilon=1e-6)
+
+    got = (jax.jit(run) if jitted else run)(x)
+    assert got.dtype == jnp.float16
+    want = normed(x, axes, 1e-6, centred=centred)
+    np.testing.assert_allclose(np.asarray(got, "float64"), want, rtol=2**-10, atol=2**-10)
+    slope = jax.grad(lambda x: jnp.sum(run(x).astype("float32") * jnp.arange(x.size).reshape(x.shape)))(x)
+    assert slope.dtype == jnp.float16
+    # The true slope at equal values is that of x / sqrt(epsilon), a thousand per unit of the cotangent.
+    assert jnp.all(jnp.isfinite(slope)) or x.size > 16
+
+
+@pytest.mark.one_in(4)
+@every_form
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "complex64"])
+def test_values_are_numpys(name, dtype):
+    form, axes, centred = FORMS[name]
+    x = data((4, 6), dtype)
+    got = form(x, epsilon=1e-3)
+    assert got.dtype == dtype
+    want = normed(x, axes, 1e-3, centred=centred)
+    # One rounding, of a result that float32 gives: half a unit of bfloat16.
+    np.testing.assert_allclose(np.asarray(got).astype("complex128"), want, rtol=as_format(dtype).eps * 0.51, atol=1e-6)
+
+
+@pytest.mark.one_in(8)
+@every_form
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_derivatives_of_both_modes_and_of_second_order_are_those_of_the_plain_formula(name, dtype):
+    form, axes, centred = FORMS[name]
+    with jax.enable_x64(True):
+        x, change, weights = (data((3, 4), dtype, seed) for seed in range(3))
+
+        def plain(x):
+            distance = x - x.mean(axes, keepdims=True) if centred else x
+            return distance / jnp.sqrt((distance * distance.conj()).real.mean(axes, keepdims=True) + 0.1)
+
+        @partial(jax.jit, static_argnums=0)
+        def derivatives(form):
+            value, slope = jax.jvp(form, (x,), (change,))
+            gradient = jax.grad(lambda x: (form(x) * weights).real.sum())
+            along = jax.grad(lambda x: (jax.jvp(form, (x,), (change,))[1] * weights).real.sum())
+            return value, slope, gradient(x), jax.jvp(gradient, (x,), (change,))[1], along(x)
+
+        for got, want in zip(derivatives(lambda x: form(x, epsilon=0.1)), derivatives(plain), strict=True):
+            assert got.dtype == dtype
+            np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_groups_are_of_neighbouring_channels_and_all_of_space(dtype):
+    x = data((2, 3, 5, 6), dtype)
+    wide = np.asarray(x, "float64")
+    scale, offset = data((6,), dtype, 1), data((6,), dtype, 2)
+    groups = np.concatenate([normed(part, (1, 2, 3), 1e-6) for part in np.split(wide, 3, -1)], -1)
+    want = groups * np.asarray(scale, "float64") + np.asarray(offset, "float64")
+    got = group_norm(x, scale, offset, groups=3)
+    np.testing.assert_allclose(np.asarray(got, "float64"), want, rtol=as_format(dtype).eps, atol=4e-6)
+    want = normed(wide, (1, 2), 1e-6) * np.asarray(scale, "float64") + np.asarray(offset, "float64")
+    got = instance_norm(x, scale, offset)
+    np.testing.assert_allclose(np.asarray(got, "float64"), want, rtol=as_format(dtype).eps, atol=4e-6)
+
+
+def test_scale_and_offset_run_over_the_axes_in_the_order_of_x():
+    x, scale = data((2, 3, 4)), data((3, 4), seed=1)
+    got = layer_norm(x, scale, scale, axes=(-1, 1))
+    np.testing.assert_allclose(got, (normed(x, (1, 2), 1e-6) + 1) * np.asarray(scale), rtol=1e-5, atol=1e-6)
+    channels = data((3,), seed=2)
+    got = batch_norm(x, *moments(x, (0, 2)), channels, channels, axis=1, epsilon=1e-6)
+    np.testing.assert_allclose(got, (normed(x, (0, 2), 1e-6) + 1) * np.asarray(channels)[:, None], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.one_in(20)
+@pytest.mark.parametrize(
+    ("x", "scale", "asked", "want"),
+    [
+        ("float16", "float16", None, "float16"),
+        ("float16", "float32", None, "float32"),
+        ("bfloat16", "float16", None, "float32"),
+        ("int32", None, None, "float32"),
+        ("bool", "bfloat16", None, "bfloat16"),
+        ("float32", "float32", "float16", "float16"),
+        ("float32", "complex64", None, "complex64"),
+        ("complex64", "float32", "float16", "complex64"),
+    ],
+)
+@either_mode
+def test_the_result_is_what_inputs_and_parameters_meet_in_or_what_is_asked_for(x, scale, asked, want, jitted):
+    x = jnp.ones((2, 1, 4), x)
+    scale = None if scale is None else jnp.ones(4, scale)
+    for form in (layer_norm, rms_norm, instance_norm):
+        run = lambda x, s, form=form: form(x, s, dtype=asked)  # noqa: E731
+        assert (jax.jit(run) if jitted else run)(x, scale).dtype == want
+
+
+def test_running_statistics_decide_precision_but_no_dtype_unless_complex():
+    with jax.enable_x64(True):
+        x = data((64, 1), "float32")
+        mean, variance = jnp.full(1, 1e-9, "float64"), jnp.ones(1, "float64")
+        got = batch_norm(x, mean, variance, epsilon=1e-12)
+        assert got.dtype == jnp.float32
+        want = (np.asarray(x, "float64") - 1e-9) / np.sqrt(1 + 1e-12)
+        np.testing.assert_array_equal(got, want.astype("float32"))
+        assert batch_norm(x, mean + 0j, variance).dtype == jnp.complex128
+
+
+@pytest.mark.one_in(8)
+@every_form
+def test_an_empty_batch_gives_an_empty_result(name):
+    form, _, _ = FORMS[name]
+    x = jnp.zeros((0, 4), jnp.bfloat16)
+    assert form(x, epsilon=1e-6).shape == (0, 4)
+    assert form(jnp.zeros((2, 0)), epsilon=1e-6).shape == (2, 0)
+
+
+@pytest.mark.parametrize("epsilon", [2.1e-26, 1e-6, 1e30])
+def test_every_epsilon_that_is_taken_leaves_equal_values_finite(epsilon):
+    x = jnp.full((2, 7), 6e4, jnp.float32)
+    out, slope = jax.value_and_grad(lambda x: jnp.sum(layer_norm(x, epsilon=epsilon) * jnp.arange(7.0)))(x)
+    assert out == 0
+    assert jnp.all(jnp.isfinite(slope))
+
+
+class TestMistakes:
+    x = jnp.ones((2, 3, 4))
+
+    @pytest.mark.parametrize(
+        ("form", "error", "message"),
+        [
+            (lambda x: layer_norm(x, axes=3), ArgumentError, "axes=3 names axis 3"),
+            (lambda x: layer_norm(x, axes=(-1, 2)), ArgumentError, "twice"),
+            (
+                lambda x: layer_norm(x, jnp.ones(3)),
+                ArgumentError,
+                r"scale has shape \(3,\).*give scale the shape \(4,\)",
+            ),
+            (lambda x: layer_norm(x, None, jnp.ones(1)), ArgumentError, r"offset has shape \(1,\)"),
+            (lambda x: rms_norm(x, jnp.ones((1, 4))), ArgumentError, "scale has shape"),
+            (lambda x: group_norm(x, groups=3), ArgumentError, "3 groups do not divide 4 channels"),
+            (lambda x: group_norm(x, groups=0), ArgumentError, "0 groups do not divide"),
+            (lambda x: group_norm(x[0, 0], groups=1), ArgumentError, r"not \(4,\): give it a batch axis"),
+            (lambda x: group_norm(x, jnp.ones(2), groups=2), ArgumentError, "scale has shape"),
+            (lambda x: instance_norm(x[0]), ArgumentError, "without axes of space"),
+            (lambda x: batch_norm(x, jnp.ones(3), jnp.ones(4)), ArgumentError, "mean has shape"),
+            (lambda x: batch_norm(x, jnp.ones(12), jnp.ones(12), axis=(1, 2)), ArgumentError, "give axis=-1"),
+            (lambda x: batch_norm(x, jnp.ones(4), jnp.ones(4, "complex64")), OperandError, "a variance is real"),
+            (lambda x: normalise(x, jnp.ones(3), 1.0, epsilon=1e-3), ArgumentError, "does not broadcast"),
+            (lambda x: layer_norm(x, dtype="int32"), ArgumentError, "give dtype='float32'"),
+            (lambda x: layer_norm(x, epsilon=0), ArgumentError, "epsilon=0 is outside of.*give epsilon=1e-6"),
+            (lambda x: layer_norm(x, epsilon=1e-40), ArgumentError, "in float32"),
+            (lambda x: layer_norm(x, epsilon=float("nan")), ArgumentError, "epsilon=nan"),
+            (lambda x: layer_norm(x, epsilon=-1e-3), ArgumentError, "epsilon=-0.001"),
+            (lambda x: layer_norm(x, epsilon="1e-3"), ArgumentError, "epsilon is a positive number"),
+        ],
+    )
+    def test_they_get_a_clear_error(self, form, error, message):
+        with pytest.raises(error, match=message):
+            form(self.x)

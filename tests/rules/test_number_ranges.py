@@ -1,0 +1,110 @@
+"""What Python numbers fit, against what NumPy and ml_dtypes make of them."""
+
+import itertools
+import math
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from supremum.formats import FORMATS, Nan, as_format
+from supremum.rules.number_ranges import converts, fits, interval, stores
+
+FLOATS = [row for row in FORMATS if row.category == "float"]
+INTEGERS = [row for row in FORMATS if row.category == "integer"]
+
+
+@pytest.mark.parametrize("row", INTEGERS, ids=str)
+def test_integers_fit_exactly_their_range(row):
+    assert [fits(v, row) for v in (row.min - 1, row.min, row.max, row.max + 1)] == [False, True, True, False]
+    assert [fits(v, row) for v in (0.0, 0.5, 2.0**70, math.inf, math.nan, 0j)] == [True, *[False] * 5]
+
+
+@pytest.mark.parametrize("row", [row for row in FLOATS if row.zero], ids=str)
+def test_floats_fit_until_they_round_away(row):
+    """The first number that does not fit is the first that ml_dtypes turns into infinity or NaN, or saturates."""
+    half = 2.0 ** (row.max_exponent - row.mantissa - 1)
+    edge = row.max + half if math.isfinite(row.max + half) else math.inf
+    # ml_dtypes goes through float32: what float32 cannot tell from the edge rounds as the edge does.
+    step = np.float32 if row.bits < 32 else np.float64
+    around = [
+        row.max,
+        row.max + half / 2,
+        np.nextafter(step(edge), step(0)),
+        edge,
+        np.nextafter(step(edge), step(np.inf)),
+        2 * edge,
+    ]
+    for value in map(float, around):
+        if math.isfinite(value):
+            with np.errstate(all="ignore"):
+                (rounded,) = np.asarray([value]).astype(row.dtype).astype(np.float64)
+            # A format without NaN saturates: halfway to the number it does not have, it is already too much.
+            limit = half if row.nan is not Nan.NONE else np.nextafter(half, 0)
+            survives = bool(np.isfinite(rounded) and abs(rounded - value) <= limit)
+            for signed in (value, -value):
+                assert fits(signed, row) is survives, signed
+
+
+def test_ints_beyond_the_largest_float():
+    float64 = as_format("float64")
+    assert fits(2**1024 - 2**970 - 1, float64)
+    assert not fits(2**1024 - 2**970, float64)
+    assert not fits(-(10**400), float64)
+    for value in (2**1024 - 2**970 - 1, 2**1024 - 2**970, 10**400):
+        try:
+            float(value)
+        except OverflowError:
+            assert not converts(value, float64)
+        else:
+            assert converts(value, float64)
+
+
+def test_infinities_nan_and_complex():
+    for value in (math.inf, -math.inf, math.nan, complex(math.nan, math.inf)):
+        assert fits(value, as_format("complex64"))
+    assert fits(math.inf, as_format("float16"))
+    assert not fits(1j, as_format("float32"))
+    assert not fits(1e39j, as_format("complex64"))
+    assert fits(1e39j, as_format("complex128"))
+
+
+def test_bools_fit_as_the_ints_they_are():
+    assert fits(True, as_format("bool"))
+    assert fits(1, as_format("bool"))
+    assert not fits(2, as_format("bool"))
+
+
+def test_what_is_stored_is_stored():
+    values = [0, 1, -1, 7, 200, 256, 2**31, 2**63 - 1, 2**63, 2**64, -(2**63) - 1, 2**120, 10**40, 10**400]
+    for value, row in itertools.product(values, FORMATS):
+        if stores(value, row) and row.category != "bool" and row.zero:
+            stored = np.asarray(value, row.dtype).astype(np.complex128)
+            assert abs(complex(stored) - value) <= abs(value) / 4, (value, row)
+        if not converts(value, row) and row.category != "bool":
+            with pytest.raises((OverflowError, TypeError)):
+                np.asarray(value, row.dtype)
+
+
+NUMBERS = st.one_of(
+    st.integers(),
+    st.integers(-300, 300),
+    st.integers(-(2**66), 2**66),
+    st.floats(),
+    st.floats(-70_000, 70_000),
+    st.complex_numbers(),
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=800, deadline=None, derandomize=True)
+@given(NUMBERS, NUMBERS)
+def test_numbers_of_one_interval_fit_the_same_formats(a, b):
+    fitting = [tuple(fits(value, row) for row in FORMATS) for value in (a, b)]
+    if interval(a) == interval(b):
+        assert fitting[0] == fitting[1]
+
+
+def test_intervals_are_few():
+    assert len({interval(value) for value in range(-70_000, 70_000)}) < 80

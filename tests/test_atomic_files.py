@@ -1,0 +1,128 @@
+"""A file is whole or absent, and what killed writers leave is told from what live ones write."""
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from supremum.atomic_files import remove_leftovers, whole_file
+
+
+def names(folder):
+    return sorted(file.name for file in folder.iterdir())
+
+
+@pytest.mark.one_in(6)
+@pytest.mark.parametrize("name", ["a.txt", "a", "a.b.txt", ".a", "a.partial-abcdefgh.txt", "ä b\n.t"])
+def test_what_a_killed_writer_left_is_removed_by_the_next_one(tmp_path, name):
+    script = "import os,sys,pathlib\nfrom supremum.atomic_files import whole_file\n"
+    script += "with whole_file(pathlib.Path(sys.argv[1])) as t: os._exit(9)"
+    for _ in range(2):
+        assert subprocess.run([sys.executable, "-c", script, tmp_path / name]).returncode == 9
+        assert len(names(tmp_path)) == 1  # the second removed what the first left
+    with whole_file(tmp_path / name) as temporary:
+        temporary.write_text("whole")
+        assert names(tmp_path) == [temporary.name]
+    assert names(tmp_path) == [name]
+
+
+def test_what_a_live_writer_writes_stays(tmp_path):
+    path = tmp_path / "a.txt"
+    with whole_file(path) as first:
+        first.write_text("first")
+        with whole_file(path) as second:
+            second.write_text("second")
+        remove_leftovers(tmp_path, ".*")
+        assert first.exists()
+        assert path.read_text() == "second"
+    assert path.read_text() == "first"
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_only_our_own_leftovers_of_those_names_are_removed(tmp_path):
+    others = [
+        "a.txt",
+        ".a-abcdefgh.txt",
+        ".a.partial-abcdefg.txt",
+        ".a.partial-abcdefghi.txt",
+        ".a.partial-ABCDEFGH.txt",
+        ".b.partial-abcdefgh.txt",
+        "a.partial-abcdefgh.txt",
+    ]
+    for name in [*others, ".a.partial-abcdefgh.txt"]:
+        (tmp_path / name).write_text(name)
+    (tmp_path / ".a.partial-abcdefgi.txt").mkdir()
+    (tmp_path / ".a.partial-abcdefgj.txt").symlink_to(tmp_path / "a.txt")
+    remove_leftovers(tmp_path, r"a\.txt")
+    assert names(tmp_path) == sorted([*others, ".a.partial-abcdefgi.txt", ".a.partial-abcdefgj.txt"])
+
+
+def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+
+    def write_half():
+        with whole_file(path) as temporary:
+            temporary.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_half()
+    assert names(tmp_path) == ["a.txt"]
+    assert path.read_text() == "old"
+
+
+def test_bytes_are_on_the_disk_before_the_file_has_its_name_and_the_name_is_afterwards(tmp_path, monkeypatch):
+    path, seen = tmp_path / "a.txt", []
+    sync = os.fsync
+
+    def fsync(handle):
+        status = os.fstat(handle)
+        seen.append(("folder" if stat.S_ISDIR(status.st_mode) else "file", status.st_size, path.exists()))
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with whole_file(path) as temporary:
+        temporary.write_bytes(b"x" * 77)
+    assert [(kind, exists) for kind, _, exists in seen] == [("file", False), ("folder", True)]
+    assert seen[0][1] == 77
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="only Linux lists them")
+def test_handles_are_closed(tmp_path):
+    before = len(names(Path("/proc/self/fd")))
+    for _ in range(5):
+        with whole_file(tmp_path / "a") as temporary:
+            temporary.write_text("x")
+        remove_leftovers(tmp_path, ".*")
+    assert len(names(Path("/proc/self/fd"))) == before
+
+
+def test_a_leftover_taken_between_making_and_locking_is_made_again(tmp_path, monkeypatch):
+    import supremum.atomic_files
+
+    lock, taken = supremum.atomic_files.flock, []
+
+    def flock(handle, operation):
+        if not taken:
+            taken.extend(tmp_path.iterdir())
+            taken[0].unlink()
+        lock(handle, operation)
+
+    monkeypatch.setattr(supremum.atomic_files, "flock", flock)
+    with whole_file(tmp_path / "a.txt") as temporary:
+        temporary.write_text("whole")
+        remove_leftovers(tmp_path, ".*")
+        assert temporary.exists()
+    assert taken
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_files_are_as_readable_as_others(tmp_path):
+    (tmp_path / "plain").write_text("")
+    with whole_file(tmp_path / "whole"):
+        pass
+    assert (tmp_path / "plain").stat().st_mode == (tmp_path / "whole").stat().st_mode

@@ -1,0 +1,248 @@
+"""Programs that may not cast fail with the lines that do and a fix that works when typed; others run."""
+
+import pickle
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from supremum.errors import ArgumentError, UnknownNameError
+from supremum.tracing import ForbiddenCastError, casts, forbid_casts
+from supremum.tracing.pytest_plugin import forbid_casts_fixture  # noqa: F401
+
+X, Y, Z = jnp.ones(3, jnp.bfloat16), jnp.ones(3), jnp.arange(3)
+
+
+def mix(x, y):
+    return jnp.sum(x * y)
+
+
+def mix_on_purpose(x, y):
+    return x.astype(y.dtype) * y
+
+
+def test_a_promotion_fails_with_its_line_and_the_fix():
+    def outer(x, y):
+        return mix(x, y)
+
+    with pytest.raises(ForbiddenCastError) as caught:
+        forbid_casts()(outer)(X, Y)
+    text = str(caught.value)
+    for part in (
+        "1 cast that is forbidden here",
+        f"{__file__}:{mix.__code__.co_firstlineno + 1}: x * y",
+        "promotion: bfloat16 -> float32",
+        "operands: x: bfloat16[3], y: float32[3]",
+        "mix(x, y)",
+        "fix: x.astype('float32') to compute in float32, or y.astype('bfloat16') to stay in bfloat16",
+    ):
+        assert part in text
+    (cast,) = caught.value.casts
+    assert cast.kind == "promotion"
+    assert str(pickle.loads(pickle.dumps(caught.value))) == text
+    assert isinstance(caught.value, TypeError)
+
+
+FIXED = {
+    "x * y": lambda x, y: x * y,
+    "(x + x) - y[0]": lambda x, y: (x + x) - y[0],
+    "x @ jnp.exp(y)": lambda x, y: x @ jnp.exp(y),
+    "-x / y": lambda x, y: -x / y,
+}
+
+
+@pytest.mark.parametrize("text", FIXED)
+def test_both_fixes_work_when_typed(text):
+    (cast,) = casts(FIXED[text])(X, Y)
+    left, right = (operand.rpartition(": ")[0] for operand in cast.operands)
+    loud, narrow = cast.fix.split(", or ")
+    for fix, dtype in ((loud, "float32"), (narrow, "bfloat16")):
+        fixed = fix.partition(" to ")[0]
+        replaced = left if fix is loud else right
+        assert fixed.startswith((replaced, f"({replaced})"))
+        typed = text.replace(replaced, fixed, 1) if replaced != "y" else text.replace("y", fixed)
+        result = lambda x, y, typed=typed: eval(typed, {"jnp": jnp}, {"x": x, "y": y})  # noqa: E731
+        assert len(casts(result)(X, Y).promotion) == 0, typed
+        assert result(X, Y).dtype == dtype
+
+
+def test_what_casts_on_purpose_runs():
+    checked = forbid_casts()(mix_on_purpose)
+    assert checked(X, Y).dtype == jnp.float32
+    assert checked.__name__ == "mix_on_purpose"
+    with pytest.raises(ForbiddenCastError, match="explicit: bfloat16 -> float32"):
+        forbid_casts("explicit")(mix_on_purpose)(X, Y)
+    with pytest.raises(ForbiddenCastError, match="library: bfloat16 -> float32"):
+        forbid_casts("all")(jnp.mean)(X)
+
+
+def test_a_program_is_looked_at_once_for_each_type():
+    seen = []
+
+    def function(x, y):
+        seen.append(x.dtype)
+        return mix_on_purpose(x, y)
+
+    checked = forbid_casts()(jax.jit(function))
+    for x in (X, X, Y, X):
+        checked(x, Y)
+    assert seen == [X.dtype, Y.dtype]
+    seen.clear()
+    checked = forbid_casts()(function)
+    for _ in range(3):
+        checked(X, Y)
+    assert len(seen) == 4  # looked at, and run three times
+
+
+def test_inside_and_outside_of_jit():
+    for function in (jax.jit(forbid_casts()(mix)), forbid_casts()(jax.jit(mix)), jax.jit(forbid_casts()(jax.jit(mix)))):
+        assert function(Y, Y) == 3
+        with pytest.raises(ForbiddenCastError, match=r"x \* y"):
+            function(X, Y)
+
+
+def test_classes_rule_sets_and_files_are_allowed():
+    # The RFC's safe mode widens bfloat16 to float32; it makes no float of an integer.
+    assert forbid_casts(allow="tf-rfc-safe")(mix)(X, Y) == 3
+    # Under all modes of the RFC int16 and float32 meet in float32, int32 and float32 in float64.
+    assert forbid_casts(allow=["tf-rfc-all"])(mix)(Z.astype("int16"), Y) == 3
+    for mode in ("tf-rfc-safe", "tf-rfc-all"):
+        with pytest.raises(ForbiddenCastError, match="int32 -> float32") as caught:
+            forbid_casts(allow=mode)(mix)(Z, Y)
+        assert str(caught.value).endswith("fix: x.astype('float32') to compute in float32")
+    assert forbid_casts(allow="*/test_forbid.py")(mix)(X, Y) == 3
+    with pytest.raises(ForbiddenCastError):
+        forbid_casts(allow="*/other.py")(mix)(X, Y)
+    assert forbid_casts("all", allow=["explicit", "library"])(mix_on_purpose)(X, Y).dtype == jnp.float32
+    assert forbid_casts("all", allow="promotion")(mix)(X, Y) == 3
+
+
+@pytest.mark.parametrize("arguments", [{"allow": "tf-rfc-save"}, {"allow": "promotions"}])
+def test_names_that_are_none(arguments):
+    with pytest.raises(UnknownNameError, match="did you mean"):
+        forbid_casts(**arguments)
+    with pytest.raises(UnknownNameError, match="did you mean 'promotion'"):
+        forbid_casts("promotoin")
+
+
+def test_what_never_runs_is_not_forbidden():
+    def function(x, y):
+        x * y
+        return x
+
+    assert forbid_casts()(function)(X, Y).dtype == jnp.bfloat16
+
+
+def add_in_place(x, y):
+    x += y
+    return x
+
+
+HOLDER = {"w": [types.SimpleNamespace(value=Y)]}
+
+
+@pytest.mark.parametrize(
+    ("run", "operands"),
+    [
+        (mix, "x: bfloat16, y: float32"),
+        (jax.jit(mix), "x: bfloat16, y: float32"),
+        (lambda x, y: jnp.where(x > 0, x, y), "x: bfloat16, y: float32"),
+        (lambda x, y: x < y, "x: bfloat16, y: float32"),
+        (lambda x, y: add_in_place(x, y), "x: bfloat16, y: float32"),
+        (lambda x, y: jnp.hypot(x, {"w": [y]}["w"][0]), None),
+        (lambda x, y: x + HOLDER["w"][0].value, 'x: bfloat16, HOLDER["w"][0].value: float32'),
+        (lambda x, y: lax.scan(lambda c, s: (c, s * c), y[0], x), "s: bfloat16[], c: float32[]"),
+    ],
+)
+def test_a_block_refuses_promotions(run, operands):
+    run(X, Y)  # what is compiled already is refused too
+    with pytest.raises(ForbiddenCastError, match=f"{__file__}:") as caught, forbid_casts():
+        run(X, Y)
+    if operands is None:
+        assert "no available implicit dtype promotion path" in str(caught.value)
+    else:
+        assert f"operands: {operands}\n    fix: " in str(caught.value)
+        assert ".astype('float32') to compute in float32, or " in str(caught.value)
+    assert run(X, Y) is not None
+    with forbid_casts():
+        run(Y, Y)
+        mix_on_purpose(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        (lambda: jnp.arange(3) * 1.5, "implicit dtype promotion path"),  # only running it again would say the operands
+        (lambda: Z * 1.5, "operands: Z: int32, 1.5\n    fix: Z.astype('float32') to compute in float32"),
+        (lambda: Z**0.5, "operands: Z: int32, 0.5\n    fix: Z.astype('float32') to compute in float32"),
+        (lambda: jnp.add(Z, np.float16(1)), "implicit dtype promotion path"),
+    ],
+)
+def test_a_block_tells_of_numbers(run, said):
+    with pytest.raises(ForbiddenCastError) as caught, forbid_casts():
+        run()
+    assert said in str(caught.value)
+
+
+OPTIMIZERS = (
+    "adam",
+    "adamw",
+    "lamb",
+    "yogi",
+    "radam",
+    "sgd",
+    "lion",
+    "rmsprop",
+    "adagrad",
+    "adafactor",
+    "novograd",
+    "sm3",
+)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_block_around_an_optimizer_names_the_line_or_passes(name):
+    import optax
+
+    optimizer, values = getattr(optax, name)(1e-3), {"w": jnp.ones((3, 3))}
+    try:
+        with forbid_casts():
+            optimizer.update(values, optimizer.init(values), values)
+    except ForbiddenCastError as error:
+        assert "    in optax, at " in str(error)  # noqa: PT017 (whether it promotes is optax' business)
+
+
+def test_a_block_leaves_other_errors_alone():
+    with pytest.raises(ZeroDivisionError), forbid_casts():
+        1 / 0  # noqa: B018
+    with pytest.raises(ArgumentError, match=r"forbid_casts\(\.\.\.\)\(function\)"), forbid_casts(allow="jax"):
+        pass
+    with pytest.raises(TypeError, match="incompatible shapes"), forbid_casts():
+        jnp.ones(3) + jnp.ones(2)
+
+
+def test_blocks_nest_and_end():
+    forbidding = forbid_casts()
+    with forbidding, forbidding:
+        pass
+    assert (X * Y).dtype == jnp.float32
+
+
+def test_a_block_names_the_library():
+    import optax
+
+    with pytest.raises(ForbiddenCastError, match="in optax, at"), forbid_casts():
+        optax.tree.add({"x": X}, {"x": Y})
+
+
+def test_the_fixture(forbid_casts):
+    assert forbid_casts(mix_on_purpose, X, Y).dtype == jnp.float32
+    assert forbid_casts(mix, X, Y, allow="tf-rfc-safe") == 3
+    with pytest.raises(ForbiddenCastError):
+        forbid_casts(mix, X, y=Y)
+    with pytest.raises(ForbiddenCastError):
+        forbid_casts(mix_on_purpose, X, Y, kinds=["explicit"])
+    assert np.all(forbid_casts(lambda x: x, X) == X)
