@@ -15,7 +15,7 @@ import pytest
 
 import supremum
 from supremum import Array
-from supremum.rules.registry import HOMES
+from supremum.rules.names import HOMES
 
 ROUNDS = 25
 NARROW, WIDE, WHOLE = np.ones(3, "float32"), np.ones(3), np.ones(3, "int8")

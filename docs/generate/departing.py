@@ -6,7 +6,7 @@ from conformance.array_departures import ARRAY_DEPARTURES
 from conformance.autocast_departures import AUTOCAST_COMPOSITIONS, AUTOCAST_ROWS
 from conformance.departures import DEPARTURES, Departure
 from generate.markup import markdown_table
-from supremum.rules.registry import HOMES
+from supremum.rules.names import HOMES
 
 _DEPARTURES = (*DEPARTURES, *ARRAY_DEPARTURES)
 _AUTOCAST = (*AUTOCAST_ROWS, *AUTOCAST_COMPOSITIONS)

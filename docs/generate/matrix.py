@@ -7,7 +7,7 @@ from html import escape
 
 from generate.markup import markdown_table, raw_html
 from supremum.analysis.distance import distances
-from supremum.rules.registry import HOMES
+from supremum.rules.names import HOMES
 
 _distances = cache(distances)
 

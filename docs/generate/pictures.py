@@ -9,7 +9,7 @@ from generate.markup import raw_html
 from supremum.analysis.diagrams import lattice_svg
 from supremum.analysis.inferred_lattice import NoLattice, in_words, order_of
 from supremum.lattice import Lattice
-from supremum.rules.registry import HOMES
+from supremum.rules.names import HOMES
 
 _WHEN = "@media (prefers-color-scheme: dark)"
 _SWITCHED = {"light": "@media not all", "dark": "@media all"}

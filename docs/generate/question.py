@@ -9,7 +9,7 @@ import supremum
 from generate.exploring import EXPLORER_LINK
 from generate.markup import raw_html, style_of
 from generate.surprise import answered, written_call
-from supremum.rules.registry import HOMES
+from supremum.rules.names import HOMES
 
 QUESTIONS: tuple[tuple[Any, Any], ...] = (("int32", "float16"), ("int8", 1000), ("int8", 1.5), ("int8", "uint8"))
 """What is added."""

@@ -12,7 +12,7 @@ from generate.surprises import SURPRISES
 from supremum.analysis.tables import rule_table
 from supremum.operations import OPERATIONS, Result
 from supremum.rules import get_rules
-from supremum.rules.registry import HOMES
+from supremum.rules.names import HOMES
 
 
 def rule_pages() -> dict[str, str]:

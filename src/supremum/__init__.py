@@ -14,12 +14,11 @@ from supremum.decisions import Decision, PromotionError, ScalarOverflowError
 from supremum.errors import OperandError, SupremumError, UnknownDtypeError, UnknownNameError, shown
 from supremum.promotion import can_promote, explain, promote_types, result_type
 from supremum.rules import RuleSet, get_rules, set_default_rules, use_rules
+from supremum.version import __version__
 
 if TYPE_CHECKING:
     from supremum import arrays, formats, mixed_precision, nn, operations, ops, optimizers, rules, tracing, training
     from supremum.arrays import Array, Variable, asarray, count_conversions, namespace
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Array",
@@ -32,6 +31,7 @@ __all__ = [
     "UnknownDtypeError",
     "UnknownNameError",
     "Variable",
+    "__version__",
     "arrays",
     "asarray",
     "can_promote",

@@ -11,7 +11,7 @@ from supremum.analysis.comparison import DIFFERENCES, compare, compare_groupings
 from supremum.analysis.tables import short_name
 from supremum.render import side_by_side
 from supremum.rules import RuleSet
-from supremum.rules.registry import HOMES
+from supremum.rules.names import HOMES
 
 TYPES = ["bool", "uint8", "uint64", "int32", "bfloat16", "float32", "complex64", "float*"]
 SVG = "{http://www.w3.org/2000/svg}"

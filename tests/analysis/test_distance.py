@@ -7,7 +7,7 @@ from supremum.analysis.distance import distances
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.render.table import step
 from supremum.rules import RuleSet, get_rules
-from supremum.rules.registry import HOMES
+from supremum.rules.names import HOMES
 
 TYPES = ["bool", "uint8", "uint64", "int32", "bfloat16", "float16", "float32", "complex64", "int*", "float*"]
 MINE = RuleSet.from_lattice("mine", {"int8": ["int16"], "int16": []})

@@ -9,8 +9,8 @@ from supremum.errors import ArgumentError, UnknownNameError
 from supremum.formats import FORMATS
 from supremum.lattice import Counterexample, Lattice, counterexamples
 from supremum.operands import WEAK_NAMES, as_operand
-from supremum.rules.lattice_rules import LatticeRuleSet
-from supremum.rules.registry import HOMES
+from supremum.rules.names import HOMES
+from supremum.rules.rule_set import LatticeRuleSet
 
 RULE_SETS = list(HOMES)
 OF_JAX = ("jax-x64", "jax-x32", "jax-explicit-x64", "jax-strict-x64", "jax-strict-x32", "jax-strict-explicit-x64")

@@ -14,7 +14,7 @@ from supremum.arrays.functions.losses import LOSSES
 from supremum.arrays.operators import APPLIED
 from supremum.formats import FORMATS, as_format
 from supremum.operands import as_operand
-from supremum.rules.registry import HOMES
+from supremum.rules.names import HOMES
 
 RULE_SETS = list(HOMES)
 FORMAT_OF = {row.name: row for row in FORMATS}

@@ -26,7 +26,7 @@ from supremum.arrays.array import wrap
 from supremum.arrays.functions.losses import LOSSES
 from supremum.arrays.operators import APPLIED
 from supremum.operands import Operand
-from supremum.rules.lattice_rules import LatticeRuleSet
+from supremum.rules.rule_set import LatticeRuleSet
 
 # ml_dtypes warns of a zero divisor whatever np.errstate says.
 pytestmark = pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")

@@ -17,7 +17,7 @@ from supremum.arrays import InPlaceError, LibraryError, NarrowingError, RuntimeD
 from supremum.decisions import PromotionError
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
-from supremum.rules.registry import HOMES
+from supremum.rules.names import HOMES
 
 ORACLE = json.loads((pathlib.Path(__file__).parent.parent / "conformance/oracles/tensorflow-rfc-431.json").read_text())
 MODES = ("ALL", "SAFE", "NONE")

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 import supremum
 from supremum.analysis.tables import ALL_TYPES, STANDARD_TYPES, rule_table, short_name
 from supremum.cli.app import app
-from supremum.rules.registry import HOMES
+from supremum.rules.names import HOMES
 
 
 @pytest.fixture

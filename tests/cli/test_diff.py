@@ -8,7 +8,7 @@ from pages import read
 from supremum.analysis.comparison import compare
 from supremum.analysis.distance import distances
 from supremum.cli.app import app
-from supremum.rules.registry import HOMES
+from supremum.rules.names import HOMES
 
 SVG = "{http://www.w3.org/2000/svg}"
 TYPES = ["--types", "int8,int32,uint32,float16,float32"]

@@ -3,7 +3,7 @@
 import jax
 
 from conformance.departures import Departure
-from supremum.rules.registry import FOLLOWING
+from supremum.rules.names import FOLLOWING
 
 _FLOAT8 = "float8_e4m3fn float8_e5m2"
 _WHOLE = "concat stack matmul tensordot outer cross clip"

@@ -16,7 +16,7 @@ from supremum.lattice import counterexamples
 from supremum.operands import WEAK_NAMES, Operand, as_operand
 from supremum.operations import as_operation
 from supremum.rules import rule_names
-from supremum.rules.registry import FOLLOWING, HOMES
+from supremum.rules.names import FOLLOWING, HOMES
 
 FORMAT_NAMES = [row.name for row in FORMATS]
 NUMBERS = {"True": True, "1": 1, "1.0": 1.0, "1j": 1j}

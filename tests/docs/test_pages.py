@@ -37,7 +37,7 @@ from supremum.formats import as_format
 from supremum.operands import WEAK_NAMES
 from supremum.operations import TABLED
 from supremum.render.table import PALETTE
-from supremum.rules.registry import HOMES
+from supremum.rules.names import HOMES
 from test_public_names import FLOORS
 
 ROOT = Path(__file__).parents[2]

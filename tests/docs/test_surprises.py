@@ -15,7 +15,7 @@ from generate.surprises import SURPRISES
 from optional_packages import import_or_skip
 from supremum.formats import as_format
 from supremum.operations import as_operation
-from supremum.rules.registry import FOLLOWING, HOMES
+from supremum.rules.names import FOLLOWING, HOMES
 
 _CASES = [(rules, surprise) for rules, each in SURPRISES.items() for surprise in each]
 _IDS = [f"{rules}: {each.operation}{each.operands}" for rules, each in _CASES]

@@ -15,7 +15,7 @@ from supremum.errors import SupremumError
 from supremum.explorer.number_classes import number_classes
 from supremum.formats import format_names
 from supremum.operands import WEAK_NAMES, parse_operand
-from supremum.rules.registry import HOMES
+from supremum.rules.names import HOMES
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ from supremum import explain
 from supremum.analysis.comparison import compare
 from supremum.analysis.tables import ALL_TYPES, STANDARD_TYPES, rule_table, short_name
 from supremum.operands import parse_operand
-from supremum.rules.registry import HOMES
+from supremum.rules.names import HOMES
 
 pytestmark = pytest.mark.slow
 

@@ -4,8 +4,9 @@ import pytest
 
 from pages import read
 from supremum.render import Cell, Mark, Table
+from supremum.render.page import to_html
 from supremum.render.svg import Block, picture
-from supremum.render.table import PALETTE, STEPS, step, to_html
+from supremum.render.table import PALETTE, STEPS, step
 
 _NOTHING = Block(0, 0, "")
 ODD = Mark("odd", "!", "odd & even")

@@ -15,7 +15,7 @@ from supremum import PromotionError, explain, get_rules, result_type
 from supremum.arrays import asarray
 from supremum.operands import as_operand
 from supremum.rules.jax_flags import is_strict, is_x64
-from supremum.rules.registry import FOLLOWING, question
+from supremum.rules.names import FOLLOWING, question
 
 FLAGS = list(itertools.product((False, True), ("warn", "error", "allow"), ("standard", "strict")))
 # One for each rule set: with x64 on the second flag makes no difference, and "error" is "warn" to the rules.

@@ -15,7 +15,7 @@ from supremum.errors import ArgumentError, UnknownNameError
 from supremum.render import Cell, Table
 from supremum.render.table import step
 from supremum.rules import RuleSet, get_rules
-from supremum.rules.registry import HOMES
+from supremum.rules.names import HOMES
 
 
 @dataclass(frozen=True, slots=True)

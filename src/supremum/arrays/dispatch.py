@@ -18,7 +18,8 @@ from supremum.operands import TYPE_OF_CATEGORY, Operand, Scalar, as_operand
 from supremum.operations import Operation
 from supremum.rules import RuleSet, get_rules
 from supremum.rules.fixes import EVERYTHING, Runtime
-from supremum.rules.registry import FOLLOWING, memory_of, question
+from supremum.rules.names import FOLLOWING, question
+from supremum.rules.registry import memory_of
 from supremum.rules.scope import SCOPE, Watcher
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from supremum import __version__
 from supremum.cli.casts import casts
 from supremum.cli.demo import demo
 from supremum.cli.diff import diff
@@ -21,6 +20,7 @@ from supremum.cli.lattice import lattice
 from supremum.cli.launch import launch
 from supremum.cli.table import table
 from supremum.errors import SupremumError
+from supremum.version import __version__
 
 
 class _Commands(TyperGroup):

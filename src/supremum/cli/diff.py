@@ -19,7 +19,7 @@ from supremum.cli.table import COLOURS
 from supremum.decisions import Decision
 from supremum.errors import ArgumentError, shortened
 from supremum.formats import as_format
-from supremum.render import side_by_side, table, table_svg
+from supremum.render import page, side_by_side, table_svg
 from supremum.rules import get_rules
 
 _FORMATS = ("terminal", "json", "html", "svg")
@@ -81,7 +81,7 @@ def _put_distances(found: Distances, chosen: str, output: Path | None) -> None:
     elif chosen == "json":
         put_text(json.dumps(found.data(), indent=2) + "\n", output)
     else:
-        write = table.to_html if chosen == "html" else table_svg.to_svg
+        write = page.to_html if chosen == "html" else table_svg.to_svg
         put_text(write(found.drawing()), output)
 
 

@@ -14,7 +14,7 @@ from supremum.cli.output import checked_format
 from supremum.operands import parse_operand
 from supremum.promotion import explain as explain_decision
 from supremum.rules import get_rules, rule_names
-from supremum.rules.registry import HOMES
+from supremum.rules.names import HOMES
 
 
 def explain(

@@ -13,6 +13,7 @@ from supremum.analysis.comparison import Comparison, compare
 from supremum.analysis.tables import RuleTable, rule_table, short_name
 from supremum.cli.output import Output, checked_format, put_drawn, put_text
 from supremum.errors import ArgumentError
+from supremum.render import page
 from supremum.render import table as drawing
 
 FORMATS = ("terminal", "json", "markdown", "html")
@@ -53,7 +54,7 @@ def table(
     elif format == "json":
         put_text(json.dumps(_data(decided, compared), indent=2) + "\n", output)
     else:
-        write = drawing.to_markdown if format == "markdown" else drawing.to_html
+        write = drawing.to_markdown if format == "markdown" else page.to_html
         put_text(write(decided.drawing() if compared is None else compared.drawing()), output)
 
 

@@ -24,7 +24,7 @@ from supremum.formats import CATEGORIES, FORMATS, Format, Nan, as_format
 from supremum.operands import WEAK_NAMES
 from supremum.operations import OPERATIONS, TABLED
 from supremum.rules import get_rules
-from supremum.rules.registry import FOLLOWS_JAX, HOMES, canonical_name
+from supremum.rules.names import FOLLOWS_JAX, HOMES, canonical_name
 from supremum.signals import without_interrupts
 
 QUESTION = "result_type"

@@ -9,7 +9,7 @@ those of `custom_vmap` as functions that are called with arrays. It is the same 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 from jax.extend import linear_util
@@ -18,14 +18,11 @@ from jax.extend.core import ClosedJaxpr, JaxprEqn, jaxpr_as_fun
 from supremum.jax_compat import open_jaxpr, parameter, with_constants, without_constants
 from supremum.jax_compat import primitives as p
 from supremum.jaxprs.equations import CUSTOM_VMAP
-
-if TYPE_CHECKING:
-    from supremum.jaxprs.rewrite_rules import Value
-    from supremum.jaxprs.rewriter import Rewriter
+from supremum.jaxprs.rewrite_rules import Rewrites, Value
 
 
 def with_rewritten_rule(
-    rewriter: Rewriter, equation: JaxprEqn, values: Sequence[Value], results: Sequence[Value], context: Hashable
+    rewriter: Rewrites, equation: JaxprEqn, values: Sequence[Value], results: Sequence[Value], context: Hashable
 ) -> dict[str, Any]:
     """The parameters of an equation that hold its rule, rewritten.
 
@@ -44,7 +41,7 @@ def with_rewritten_rule(
 
 
 def _forward_rule(
-    rewriter: Rewriter, equation: JaxprEqn, values: Sequence[Value], results: Sequence[Value], context: Hashable
+    rewriter: Rewrites, equation: JaxprEqn, values: Sequence[Value], results: Sequence[Value], context: Hashable
 ) -> dict[str, Any]:
     rule = parameter(equation, "jvp_jaxpr_fun")
 
@@ -61,7 +58,7 @@ def _forward_rule(
     return {"jvp_jaxpr_fun": linear_util.wrap_init(rewritten_rule, debug_info=rule.debug_info)}
 
 
-def _backward_rule(rewriter: Rewriter, equation: JaxprEqn, context: Hashable) -> dict[str, Any]:
+def _backward_rule(rewriter: Rewrites, equation: JaxprEqn, context: Hashable) -> dict[str, Any]:
     forward, backward = parameter(equation, "fwd_jaxpr_thunk"), parameter(equation, "bwd")
 
     def rewritten_forward(*wanted: bool) -> Any:
@@ -77,7 +74,7 @@ def _backward_rule(rewriter: Rewriter, equation: JaxprEqn, context: Hashable) ->
     }
 
 
-def _inside(function: ClosedJaxpr, rewriter: Rewriter, context: Hashable) -> Any:
+def _inside(function: ClosedJaxpr, rewriter: Rewrites, context: Hashable) -> Any:
     """The function with everything it takes and gives in the dtypes it declares."""
     jaxpr = open_jaxpr(function)
     declared = [rewriter.rule.value(var.aval) for var in jaxpr.invars]
@@ -85,7 +82,7 @@ def _inside(function: ClosedJaxpr, rewriter: Rewriter, context: Hashable) -> Any
     return rewriter.rewrite(function, declared, context, ends).function
 
 
-def _of_arrays(rule: Callable[..., Any], rewriter: Rewriter, context: Hashable) -> Callable[..., Any]:
+def _of_arrays(rule: Callable[..., Any], rewriter: Rewrites, context: Hashable) -> Callable[..., Any]:
     """A rule that is called with trees of arrays and other things, with the arrays in the dtypes it declares."""
 
     def rewritten(*args: Any) -> Any:

@@ -75,6 +75,22 @@ class RewriteRule(Protocol):
         ...
 
 
+class Rewrites(Protocol):
+    """Rewrites functions by a rule."""
+
+    rule: RewriteRule
+
+    def rewrite(
+        self,
+        function: Jaxpr | ClosedJaxpr,
+        values: Sequence[Value],
+        context: Hashable,
+        results: Sequence[DType | None] | None = None,
+    ) -> Rewritten:
+        """A function with its equations in the dtypes that the rule says; see `Rewriter.rewrite`."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class RewriteRecord:
     """What became of one equation.

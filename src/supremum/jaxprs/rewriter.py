@@ -1,7 +1,8 @@
 """Rewriting a jaxpr so that its equations run in other dtypes.
 
 Only dtypes change: shapes, shardings, effects and the order of equations stay, so an equation whose dtypes are right is
-kept as it is, and nothing is traced again. What each equation shall run in is not decided here: a `RewriteRule` says it.
+kept as it is, and nothing is traced again. A `RewriteRule` decides what each
+equation runs in.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from supremum.jax_compat import open_jaxpr, parameter, with_constants
 from supremum.jax_compat import primitives as p
 from supremum.jaxprs.custom_derivatives import with_rewritten_rule
 from supremum.jaxprs.equations import CALLS, CAST_SCOPE, WITH_RULE, aval_of, loop_operands
-from supremum.jaxprs.rewrite_rules import RewriteRecord, RewriteRule, Rewritten, RewriteAction, Value
+from supremum.jaxprs.rewrite_rules import RewriteAction, RewriteRecord, RewriteRule, Rewritten, Value
 
 
 class Rewriter:

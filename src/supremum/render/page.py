@@ -52,6 +52,15 @@ def framed(title: str, *parts: str) -> str:
     )
 
 
+def to_html(table: Table) -> str:
+    """A table as one self-contained page, light and dark.
+
+    Args:
+        table: the table.
+    """
+    return framed(table.title, key(table), grid(table))
+
+
 def key(*tables: Table) -> str:
     """What colours, marks and short names mean, and how to reach the explanations.
 

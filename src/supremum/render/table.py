@@ -124,10 +124,3 @@ def _markdown(text: str) -> str:
 def _marked(cell: Cell) -> str:
     text = _markdown(cell.text)
     return f"**{text}**" if cell.marked else text
-
-
-def to_html(table: Table) -> str:
-    """The table as one self-contained page, light and dark."""
-    from supremum.render import page  # it draws these tables
-
-    return page.framed(table.title, page.key(table), page.grid(table))

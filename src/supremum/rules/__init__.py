@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from supremum.errors import shown
 from supremum.rules.assignment import Storing
 from supremum.rules.fixes import Runtime
+from supremum.rules.names import HOMES, rule_names
 from supremum.rules.reductions import Reduction
-from supremum.rules.registry import HOMES, rule_names
-from supremum.rules.rule_set import RuleSet
+from supremum.rules.rule_set import LatticeRuleSet, RuleSet
 from supremum.rules.scope import get_rules, set_default_rules, use_rules
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         JAX_X64,
     )
     from supremum.rules.keras import KERAS
-    from supremum.rules.lattice_rules import LatticeRuleSet
     from supremum.rules.numpy import NUMPY
     from supremum.rules.numpy_legacy import NUMPY_LEGACY
     from supremum.rules.paddle import PADDLE
@@ -63,7 +62,7 @@ __all__ = [
 ]
 
 # The lazy names and their modules: no family is read before it is asked for.
-_MODULES = {attribute: module for module, attribute in HOMES.values()} | {"LatticeRuleSet": "lattice_rules"}
+_MODULES = {attribute: module for module, attribute in HOMES.values()}
 
 
 def __getattr__(name: str) -> Any:

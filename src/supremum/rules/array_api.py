@@ -15,9 +15,9 @@ from supremum.formats import as_format
 from supremum.lattice import Lattice
 from supremum.operands import Operand
 from supremum.operations import Operation
-from supremum.rules.lattice_rules import LatticeRuleSet
 from supremum.rules.number_ranges import converts, interval
-from supremum.rules.rule_set import LOSSES_AS_DIVISION
+from supremum.rules.rule_set import LatticeRuleSet
+from supremum.rules.verdicts import LOSSES_AS_DIVISION
 
 # Python numbers go below the formats that they may meet: an int below every integer and every float.
 _EDGES: dict[str, tuple[str, ...]] = {

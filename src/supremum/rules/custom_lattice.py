@@ -1,4 +1,4 @@
-"""Rule sets of one's own, made of edges and checked when they are made."""
+"""The edges of a rule set of one's own, checked when it is made."""
 
 from __future__ import annotations
 
@@ -9,29 +9,23 @@ from supremum.errors import ArgumentError, UnknownDtypeError, shown
 from supremum.formats import CATEGORIES, as_format, format_names
 from supremum.lattice import Lattice
 from supremum.operands import WEAK_NAMES, weak_name
-from supremum.rules.lattice_rules import LatticeRuleSet
-from supremum.rules.reductions import standard
-from supremum.rules.registry import rule_names
-from supremum.rules.rule_set import LOSSES_AS_DIVISION
+from supremum.rules.names import rule_names
 
 _DEFAULTS = {
     weak_name(each): name for each, name in zip(CATEGORIES[1:], ("int32", "float32", "complex64"), strict=True)
 }
 
 
-def own_rules(
-    name: str, edges: Mapping[str, Iterable[str]], defaults: Mapping[str, str], summary: str
-) -> LatticeRuleSet:
-    """The rules of an order; see `RuleSet.from_lattice`.
+def checked_order(name: str, edges: Mapping[str, Iterable[str]]) -> Lattice:
+    """The order that edges describe.
 
     Args:
-        name: theirs.
-        edges: the order.
-        defaults: the formats of weak kinds, where they are others than those of JAX with x64 off.
-        summary: one line on them.
+        name: what the rule set is to be called.
+        edges: for each format or weak kind those directly above it.
 
     Raises:
-        ArgumentError: for an order that is no lattice, or names no formats, and for defaults of another category.
+        ArgumentError: for an order that is no lattice, and for a name that another rule set has.
+        UnknownDtypeError: for the name of no format.
     """
     if not name or name in rule_names():
         raise ArgumentError(f"{shown(name)} is the name of another rule set: choose one of your own")
@@ -48,19 +42,20 @@ def own_rules(
         if common and order.join(a, b) is None:
             minimal = " and ".join(order.minimal(common))
             raise ArgumentError(f"{shown(name)} is no lattice: {a} and {b} have {minimal} above them, none least")
-    held = _DEFAULTS | {weak: _default(weak, format_name) for weak, format_name in defaults.items()}
-    integer = as_format(held[weak_name("integer")])
-    return LatticeRuleSet(
-        name=name,
-        summary=summary or "a lattice of one's own",
-        source="RuleSet.from_lattice",
-        lattice=order,
-        defaults=held,
-        joins_defaults=False,
-        stands_in=LOSSES_AS_DIVISION,
-        reductions=standard(integer.name, f"uint{integer.bits}", tuple(order.nodes)),
-        library=name,
-    )
+    return order
+
+
+def checked_defaults(defaults: Mapping[str, str]) -> dict[str, str]:
+    """The formats that weak kinds are held in where nothing stronger is around.
+
+    Args:
+        defaults: those that are others than int32, float32 and complex64.
+
+    Raises:
+        ArgumentError: for a format of another category than its weak kind.
+        UnknownDtypeError: for the name of no format.
+    """
+    return _DEFAULTS | {weak: _default(weak, format_name) for weak, format_name in defaults.items()}
 
 
 def _node(name: object) -> str:

@@ -17,10 +17,11 @@ from supremum.number_conversion import Steps, usual_steps
 from supremum.operands import WEAK_NAMES, Operand, weak_name
 from supremum.operations import OPERATIONS, Operation
 from supremum.rules.jax_flags import holds_64_bits
-from supremum.rules.lattice_rules import LatticeRuleSet, weak_defaults
+from supremum.rules.lattice_promotion import held_format, weak_defaults
 from supremum.rules.number_ranges import fits, interval
 from supremum.rules.reductions import REAL_PARTS, TRUTH, Reduction, to, to_default
-from supremum.rules.rule_set import LOSSES_AS_DIVISION
+from supremum.rules.rule_set import LatticeRuleSet
+from supremum.rules.verdicts import LOSSES_AS_DIVISION
 
 _X64_EDGES: dict[str, tuple[str, ...]] = {
     "bool": ("int*",),
@@ -146,7 +147,7 @@ class JaxRuleSet(LatticeRuleSet):
     def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         asks_for_types = operation.name in ("result_type", "promote_types")
         to_known_power = operation.name == "pow" and operands[1].dtype is None and operands[1].category == "integer"
-        default = as_format(self._as_held("int*", self.held_as))
+        default = as_format(held_format("int*", self.defaults, self.held_as))
         converted = () if asks_for_types else operands[:1] if to_known_power else operands
         beyond = [letter(i) for i, operand in enumerate(converted) if not _int_fits(operand, default)]
         if beyond:
@@ -221,7 +222,9 @@ class JaxRuleSet(LatticeRuleSet):
         if row.category == "integer" and row.bits < _NARROWEST_BITS:
             return None
         wide = row.bits >= _WIDE_INTEGER_BITS
-        return as_format(self._as_held(str(_FLOAT_OF_WIDE if wide else _FLOAT_OF_NARROW), self.held_as)).dtype
+        return as_format(
+            held_format(str(_FLOAT_OF_WIDE if wide else _FLOAT_OF_NARROW), self.defaults, self.held_as)
+        ).dtype
 
 
 def _from_wide(target: Format) -> Steps:

@@ -18,7 +18,8 @@ from supremum.operands import Operand, weak_name
 from supremum.operations import OPERATIONS, Operation
 from supremum.rules.assignment import Storing
 from supremum.rules.reductions import BITS, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to, to_default
-from supremum.rules.rule_set import LOSSES_AS_DIVISION, RuleSet
+from supremum.rules.rule_set import RuleSet
+from supremum.rules.verdicts import LOSSES_AS_DIVISION
 
 _ORDER = Lattice(
     {

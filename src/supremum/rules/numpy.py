@@ -22,7 +22,8 @@ from supremum.rules.number_ranges import converts, interval
 from supremum.rules.numpy_array_functions import FOLLOWS, LACKING_BOOL, REDUCTIONS, as_arrays, solved
 from supremum.rules.numpy_casts import casts_same_kind, common_of_all, default_of, has_cast, objection_to_cast
 from supremum.rules.numpy_loops import FUNCTIONS, compares_by_value, find_loop, listed
-from supremum.rules.rule_set import LOSSES_AS_DIVISION, RuleSet, given
+from supremum.rules.rule_set import RuleSet
+from supremum.rules.verdicts import LOSSES_AS_DIVISION, given
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,7 +38,8 @@ from supremum.rules.numpy_casts import (
     objection_to_cast,
 )
 from supremum.rules.numpy_loops import FUNCTIONS, Search, candidates, find_loop, listed
-from supremum.rules.rule_set import LOSSES_AS_DIVISION, RuleSet, given
+from supremum.rules.rule_set import RuleSet
+from supremum.rules.verdicts import LOSSES_AS_DIVISION, given
 
 _ROUNDING = ("ceil", "floor", "trunc")
 # Integers had no loops of their own for these yet.

@@ -22,7 +22,8 @@ from supremum.operands import Operand
 from supremum.operations import OPERATIONS, REDUCTIONS, Family, Operation
 from supremum.rules.assignment import Storing
 from supremum.rules.reductions import BITS, NARROW_FLOATS, TRUTH, Reduction, to
-from supremum.rules.rule_set import RuleSet, given
+from supremum.rules.rule_set import RuleSet
+from supremum.rules.verdicts import given
 
 _ORDER = Lattice(
     {

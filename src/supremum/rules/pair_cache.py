@@ -15,7 +15,8 @@ import numpy as np
 
 from supremum.formats import DType
 from supremum.operands import Operand, as_operand
-from supremum.rules.registry import FOLLOWING, memory_of, question
+from supremum.rules.names import FOLLOWING, question
+from supremum.rules.registry import memory_of
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.scope import get_rules
 

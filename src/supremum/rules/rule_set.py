@@ -6,25 +6,26 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, SupportsIndex
+from typing import Any, ClassVar
 
 from supremum.decisions import Conversion, Decision, Fix, ResultType, Verdict
 from supremum.errors import ArgumentError
 from supremum.formats import CATEGORIES, DType, Format, as_format
+from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, usual_steps
-from supremum.operands import Operand
+from supremum.operands import Operand, weak_name
 from supremum.operations import ASSIGN, Family, Operation, Result, as_operation
 from supremum.rules.assignment import Storing, account, find_fix_into, is_no_higher, objection, objection_to_loss
+from supremum.rules.custom_lattice import checked_defaults, checked_order
 from supremum.rules.fixes import EVERYTHING, Runtime, find_fix, targets_for
+from supremum.rules.lattice_promotion import lattice_verdict
 from supremum.rules.number_ranges import fits, interval, stores
 from supremum.rules.reductions import Reduction, standard
 from supremum.rules.shared_cache import Memory, memory_of_values
+from supremum.rules.verdicts import LOSSES_AS_DIVISION, disagreement, given, takes_no
 
-_BOOL = as_format("bool").dtype
 _REAL = as_operation("real")
 _PYTHON = {"bool": "bool", "integer": "int", "float": "float", "complex": "complex"}
-LOSSES_AS_DIVISION: dict[str, str] = dict.fromkeys(("huber_loss", "poisson_nll_loss", "l1_loss", "mse_loss"), "divide")
-"""What stands in for the losses where a framework has none: like division, they make floats of integers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,9 +113,19 @@ class RuleSet(ABC):
             ...
         supremum.errors.ArgumentError: 'bad' is no lattice: int8 and uint8 have int16 and int32 above them, none least
         """
-        from supremum.rules.custom_lattice import own_rules  # it imports this module
-
-        return own_rules(name, edges, defaults or {}, summary)
+        order, held = checked_order(name, edges), checked_defaults(defaults or {})
+        integer = as_format(held[weak_name("integer")])
+        return LatticeRuleSet(
+            name=name,
+            summary=summary or "a lattice of one's own",
+            source="RuleSet.from_lattice",
+            lattice=order,
+            defaults=held,
+            joins_defaults=False,
+            stands_in=LOSSES_AS_DIVISION,
+            reductions=standard(integer.name, f"uint{integer.bits}", tuple(order.nodes)),
+            library=name,
+        )
 
     def decide(
         self,
@@ -267,13 +278,6 @@ class RuleSet(ABC):
                 return " ".join(met.reason)
         return ""
 
-    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
-        from supremum.rules.registry import HOMES, find_rules  # it imports this module
-
-        if self.name in HOMES and find_rules(self.name) == self:
-            return find_rules, (self.name,)
-        return super().__reduce_ex__(protocol)
-
     def __getstate__(self) -> dict[str, Any]:
         return self._values()
 
@@ -331,11 +335,11 @@ class RuleSet(ABC):
 
     def _refusal_of_category(self, operation: Operation, met: Verdict, dtype: DType) -> Verdict | None:
         """The refusal of an operation that is not defined for what its operands met in; None where it is."""
-        return None if as_format(dtype).category in self._accepts(operation) else _takes_no(operation, met, dtype)
+        return None if as_format(dtype).category in self._accepts(operation) else takes_no(operation, met, dtype)
 
     def _settle(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         """The verdict on a call; where the framework lacks the function, that on the one that stands in for it."""
-        if operation.name in self.agreeing and (why := _disagreement(operation, operands)):
+        if operation.name in self.agreeing and (why := disagreement(operation, operands)):
             return Verdict.refuse(why)
         stand_in = self.stands_in.get(operation.name)
         if stand_in is None:
@@ -351,7 +355,7 @@ class RuleSet(ABC):
             computed = verdict.compute[0]
             highest = max(map(CATEGORIES.index, operation.accepts))
             if CATEGORIES.index(as_format(computed).category) > highest:
-                verdict = _takes_no(operation, verdict, computed)
+                verdict = takes_no(operation, verdict, computed)
         why = f"{self.library} has no {operation.name}: decided as {stand_in} is"
         return replace(verdict, reason=(why, *verdict.reason))
 
@@ -438,32 +442,35 @@ class RuleSet(ABC):
         return may_cut or not is_higher or (not operand.is_python_scalar and keeps_parts)
 
 
-def given(operation: Operation, verdict: Verdict) -> Verdict:
-    """The verdict on a call that computes in some dtype, with what the operation gives of that.
+@dataclass(frozen=True, eq=False)
+class LatticeRuleSet(RuleSet):
+    """Rules that are the joins of an order on formats and weak kinds.
 
     Args:
-        operation: its row.
-        verdict: the dtype it computes in, as its result.
+        name, summary, source: as for every rule set.
+        lattice: the order; nodes are names of formats and of weak kinds.
+        defaults: the format a weak kind takes when nothing stronger is around.
+        held_as: the format the runtime really holds where it differs from the one named, such as int32 for int64 in
+            JAX with x64 off; under the name of a weak kind where only its default differs. Questions about types alone
+            ignore it.
+        held_because: half a sentence on why, for explanations.
+        joins_defaults: whether weak operands alone meet as the formats that hold them, rather than as weak kinds.
     """
-    if verdict.result is None or operation.result not in (Result.BOOL, Result.REAL):
-        return verdict
-    computed = as_format(verdict.result.dtype)
-    if operation.result is Result.BOOL:
-        return verdict.resulting_in(_BOOL, f"{operation.name} always gives bool")
-    if computed.component is computed:
-        return verdict
-    component = computed.component
-    return verdict.resulting_in(
-        component.dtype, f"{operation.name} of {computed} is {component}", weak=verdict.result.weak
-    )
 
+    weak_arrays: ClassVar[bool] = True
 
-def _disagreement(operation: Operation, operands: tuple[Operand, ...]) -> str:
-    """Why arrays of several dtypes are refused where they must have one; empty if they do."""
-    names = list(dict.fromkeys(str(operand.dtype) for operand in operands if not operand.is_python_scalar))
-    return "" if len(names) < 2 else f"{operation.name} needs arrays of one dtype, and these are {' and '.join(names)}"
+    lattice: Lattice
+    defaults: Mapping[str, str]
+    held_as: Mapping[str, str] = field(default_factory=dict[str, str])
+    held_because: str = ""
+    joins_defaults: bool = True
 
-
-def _takes_no(operation: Operation, met: Verdict, dtype: DType) -> Verdict:
-    category = as_format(dtype).category
-    return Verdict.refuse(*met.reason, f"{operation.name} takes no {category} operands, and these are {dtype}")
+    def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+        return lattice_verdict(
+            self.lattice,
+            operands,
+            defaults=self.defaults,
+            held_as={} if operation.types_only else self.held_as,
+            held_because=self.held_because,
+            joins_defaults=self.joins_defaults,
+        )

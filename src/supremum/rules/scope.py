@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from supremum.rules.registry import FOLLOWS_JAX, canonical_name, find_rules, memory_of
+from supremum.rules.names import FOLLOWS_JAX, canonical_name
+from supremum.rules.registry import find_rules, memory_of
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.shared_cache import Memory
 from supremum.scoped_values import Block, Blocks, calls_within

@@ -24,7 +24,8 @@ from supremum.operands import Operand
 from supremum.operations import ASSIGN, Operation
 from supremum.rules.number_ranges import fits, interval
 from supremum.rules.reductions import NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
-from supremum.rules.rule_set import LOSSES_AS_DIVISION, RuleSet
+from supremum.rules.rule_set import RuleSet
+from supremum.rules.verdicts import LOSSES_AS_DIVISION
 
 _ORDER = Lattice(
     {

@@ -15,7 +15,7 @@ from supremum.jaxprs.equations import (
 )
 from supremum.jaxprs.mutable_arguments import Adapter, register_adapter
 from supremum.jaxprs.positions import Frames, Position, frames_of, user_place
-from supremum.jaxprs.rewrite_rules import RewriteRecord, RewriteRule, Rewritten, RewriteAction, Value
+from supremum.jaxprs.rewrite_rules import RewriteAction, RewriteRecord, RewriteRule, Rewritten, Value
 from supremum.jaxprs.rewriter import ENTERED, Rewriter
 from supremum.jaxprs.walk import Site, walk
 from supremum.tracing.carries import CarryMismatch, carry_mismatches
@@ -36,19 +36,19 @@ __all__ = [
     "CarryMismatch",
     "Cast",
     "CastReport",
-    "RewriteRecord",
     "Explanation",
     "ForbiddenCastError",
     "Frames",
-    "RewriteRule",
     "LoopOperands",
     "Place",
     "Position",
+    "RewriteAction",
+    "RewriteRecord",
+    "RewriteRule",
     "Rewriter",
     "Rewritten",
     "Site",
     "Total",
-    "RewriteAction",
     "Value",
     "ValueType",
     "WeakReport",

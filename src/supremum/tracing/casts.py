@@ -15,7 +15,6 @@ from supremum.jax_compat import primitives as p
 from supremum.jaxprs.equations import aval_of
 from supremum.jaxprs.expressions import Sources
 from supremum.jaxprs.liveness import Liveness
-from supremum.jaxprs.origins import Origins
 from supremum.jaxprs.programs import program_of
 from supremum.jaxprs.symbolic_sizes import largest_first
 from supremum.jaxprs.walk import walk
@@ -23,6 +22,7 @@ from supremum.promotion import explain
 from supremum.tracing.cast import Cast
 from supremum.tracing.classify import CastClassifier
 from supremum.tracing.expression_operands import Functions
+from supremum.tracing.origins import Origins
 from supremum.tracing.report import CastReport
 
 

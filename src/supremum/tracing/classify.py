@@ -20,13 +20,13 @@ from supremum.jax_compat import primitives as p
 from supremum.jaxprs.equations import aval_of, is_of_autocast
 from supremum.jaxprs.expressions import Sources
 from supremum.jaxprs.frame_owner import OURS, USER
-from supremum.jaxprs.origins import Origin
 from supremum.jaxprs.positions import EXPLICIT_ENTRIES, Position
 from supremum.jaxprs.walk import Site
 from supremum.operands import Operand, as_operand
 from supremum.rules import get_rules
 from supremum.tracing.expression_operands import Functions
 from supremum.tracing.fixes import fix_of
+from supremum.tracing.origins import Origin
 from supremum.tracing.source_intent import NOTHING, SourceIntent, source_intent
 
 CastClass: TypeAlias = Literal["promotion", "explicit", "library", "autocast", "unknown"]

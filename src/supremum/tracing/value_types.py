@@ -11,9 +11,9 @@ from jax.tree_util import keystr, tree_leaves_with_path
 
 from supremum.formats import DType
 from supremum.jaxprs.expressions import Sources
-from supremum.jaxprs.origins import Origins
 from supremum.jaxprs.walk import Site
 from supremum.tracing.expression_operands import Function, Functions
+from supremum.tracing.origins import Origins
 
 
 @dataclass(frozen=True, slots=True)

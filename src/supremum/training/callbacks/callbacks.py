@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from supremum.argument_checks import chosen, real_within, text, whole_number
 from supremum.atomic_files import as_path, check_writable, writing_error
@@ -19,9 +19,6 @@ from supremum.training.checkpoints.stored_arrays import FOLDER, checked_format
 from supremum.training.warnings import TrainingWarning
 from supremum.user_frame import warn_user
 
-if TYPE_CHECKING:
-    from supremum.training.model import Trainable
-
 
 class Callback:
     """Something that is told what happens; each method does nothing unless it is overridden.
@@ -30,12 +27,12 @@ class Callback:
     the step. With several steps in one dispatch a callback is told of the last of them.
 
     Attributes:
-        model: the model that trains; `model.stop_training = True` ends the training after the batch.
+        model: the `Model` or `Sequential` that trains; `model.stop_training = True` ends the training after the batch.
     """
 
-    model: Trainable
+    model: Any
 
-    def set_model(self, model: Trainable) -> None:
+    def set_model(self, model: Any) -> None:
         """Called first.
 
         Args:

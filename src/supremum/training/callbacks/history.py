@@ -74,7 +74,7 @@ class History:
             raise ArgumentError("there is nothing to plot: no epoch was trained")
         from supremum.training.plots import history_figure  # matplotlib is in an extra of its own
 
-        figure = history_figure(self)
+        figure = history_figure(self.epoch, self.history, self.loss_scale, self.skipped)
         if path is not None:
             _save(figure, as_path(path))
         return figure

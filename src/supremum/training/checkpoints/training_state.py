@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from types import NoneType
 from typing import Any
 
-import supremum
 from supremum.atomic_files import as_path
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.nn import Variable
 from supremum.training.checkpoints.arrays_record import damaged, parsed
 from supremum.training.checkpoints.errors import CheckpointError
 from supremum.training.checkpoints.stored_arrays import load_arrays, save_arrays
+from supremum.version import __version__
 
 _KIND, _STATE, _WEIGHTS = "holds", "training state", "weights"
 # What a file says beside its arrays, and of which kinds that is.
@@ -155,7 +155,7 @@ def stored_values(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def labels(kind: str = _WEIGHTS) -> dict[str, str]:
     """What a file says about itself: what it holds, and which version of the library wrote it."""
-    return {_KIND: kind, "supremum": supremum.__version__}
+    return {_KIND: kind, "supremum": __version__}
 
 
 def is_state(texts: Mapping[str, str]) -> bool:

@@ -17,8 +17,8 @@ from supremum.nn.module_tree import snake_case
 from supremum.training.data.inputs import as_inputs, as_weights, one_array
 from supremum.training.error_notes import noting_where
 from supremum.training.losses.sample_weights import spread_weights, weighted
-from supremum.training.metrics.compensated_sum import Sum
 from supremum.training.metrics import compensated_sum
+from supremum.training.metrics.compensated_sum import Sum
 
 
 class MeanState(NamedTuple):

@@ -1,0 +1,111 @@
+"""The names of rule sets, and what JAX's flags make of those that follow them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from supremum.argument_checks import flag
+from supremum.errors import UnknownNameError
+from supremum.rules.jax_flags import is_explicit_x64, is_strict, is_x64
+
+# Name: module in this package, and the value in it.
+HOMES: dict[str, tuple[str, str]] = {
+    "jax-x64": ("jax", "JAX_X64"),
+    "jax-x32": ("jax", "JAX_X32"),
+    "jax-explicit-x64": ("jax", "JAX_EXPLICIT_X64"),
+    "jax-strict-x64": ("jax", "JAX_STRICT_X64"),
+    "jax-strict-x32": ("jax", "JAX_STRICT_X32"),
+    "jax-strict-explicit-x64": ("jax", "JAX_STRICT_EXPLICIT_X64"),
+    "numpy": ("numpy", "NUMPY"),
+    "numpy-legacy": ("numpy_legacy", "NUMPY_LEGACY"),
+    "torch": ("torch", "TORCH"),
+    "keras": ("keras", "KERAS"),
+    "tf-rfc-all": ("tf_rfc", "TF_RFC_ALL"),
+    "tf-rfc-safe": ("tf_rfc", "TF_RFC_SAFE"),
+    "tf-rfc-none": ("tf_rfc", "TF_RFC_NONE"),
+    "tf-off": ("tf", "TF_OFF"),
+    "tf-all": ("tf", "TF_ALL"),
+    "tf-safe": ("tf", "TF_SAFE"),
+    "paddle": ("paddle", "PADDLE"),
+    "array-api": ("array_api", "ARRAY_API"),
+}
+_WIDTHS = ("x64", "x32", "explicit-x64")
+_STANDARD, _STRICT = (tuple(f"jax-{kind}{width}" for width in _WIDTHS) for kind in ("", "strict-"))
+FOLLOWS_JAX = "jax"
+"""The name of the rules that follow all of JAX's flags."""
+FOLLOWING: dict[str, tuple[str, ...]] = {FOLLOWS_JAX: (*_STANDARD, *_STRICT), "jax-strict": _STRICT}
+"""The names that follow JAX's flags, and the rule sets that each may stand for."""
+
+
+def rule_names() -> tuple[str, ...]:
+    """Every name of a rule set."""
+    return (*FOLLOWING, *HOMES)
+
+
+def canonical_name(name: Any, *, in_jax: bool = True) -> str:
+    """The name of the rule set itself: `"jax"` and `"jax-strict"` become the one that JAX's flags say at the time.
+
+    Args:
+        name: the name.
+        in_jax: whether JAX holds the arrays, or there are none. What another library holds has 64 bits whatever JAX's
+            flags say: they become `"jax-x64"` and `"jax-strict-x64"`.
+
+    Raises:
+        UnknownNameError: for a name that is none; the message has the near ones.
+    """
+    if not isinstance(name, str):
+        raise UnknownNameError("rule set", name, rule_names())
+    flag("in_jax", in_jax)
+    if name in FOLLOWING:
+        return name_of_jax(strict=name != FOLLOWS_JAX) if in_jax else FOLLOWING[name][0]
+    if name not in HOMES:
+        raise UnknownNameError("rule set", name, rule_names())
+    return name
+
+
+def name_of_jax(*, strict: bool = False) -> str:
+    """The rule set that JAX's flags say.
+
+    Args:
+        strict: whether it is a strict one whatever the flag for that says.
+    """
+    names = _STRICT if strict or is_strict() else _STANDARD
+    return names[0] if is_x64() else names[2] if is_explicit_x64() else names[1]
+
+
+class Question(NamedTuple):
+    """What tells rule sets of JAX apart.
+
+    Args:
+        ask: a function that asks JAX's flags.
+        told: what it gives when they mean the rule set of a name.
+    """
+
+    ask: Callable[[], Hashable]
+    told: Callable[[str], Hashable]
+
+
+def question(answers: Mapping[str, Hashable]) -> Question | None:
+    """What tells the answers of rule sets apart that a name may stand for; it asks as few flags as will do.
+
+    Args:
+        answers: what each of them says, by name; all of those that one name of `FOLLOWING` may stand for.
+
+    Returns:
+        The question; None where all say the same.
+    """
+    if len(set(answers.values())) == 1:
+        return None
+    questions = (
+        Question(is_strict, _STRICT.__contains__),
+        Question(is_x64, (_STANDARD[0], _STRICT[0]).__contains__),
+        Question(partial(name_of_jax, strict=_STANDARD[0] not in answers), str),
+    )
+    return next(each for each in questions if _tells_apart(each, answers))
+
+
+def _tells_apart(asked: Question, answers: Mapping[str, Hashable]) -> bool:
+    known: dict[Hashable, Hashable] = {}
+    return all(known.setdefault(asked.told(name), answer) == answer for name, answer in answers.items())

@@ -1,0 +1,3 @@
+"""The version of Supremum, for those who must not import the front door."""
+
+__version__ = "0.1.0"
