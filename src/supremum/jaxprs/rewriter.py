@@ -1,8 +1,7 @@
 """Rewriting a jaxpr so that its equations run in other dtypes.
 
 Only dtypes change: shapes, shardings, effects and the order of equations stay, so an equation whose dtypes are right is
-kept as it is, and nothing is traced again. A `RewriteRule` decides what each
-equation runs in.
+kept as it is, and nothing is traced again. A `RewriteRule` decides which dtype each equation runs in.
 """
 
 from __future__ import annotations
