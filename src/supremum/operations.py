@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from supremum.errors import UnknownNameError
+from supremum.formats import CATEGORIES
 
 
 class Result(enum.Enum):
@@ -33,8 +34,8 @@ class Family(enum.Enum):
     WHOLE = "of several arrays as a whole"
 
 
-_ANY = ("bool", "integer", "float", "complex")
-_NUMERIC = ("integer", "float", "complex")
+_ANY = CATEGORIES
+_NUMERIC = CATEGORIES[1:]
 _REAL = ("integer", "float")
 _BITS = ("bool", "integer")
 _INTEGER = ("integer",)

@@ -9,7 +9,7 @@ from supremum.analysis.tables import STANDARD_TYPES, rule_table, type_names
 from supremum.cli.app import app
 from supremum.errors import UnknownDtypeError, UnknownNameError
 
-PAGE = json.loads((pathlib.Path(__file__).parent / "conformance/oracles/jax-type-promotion-rst.json").read_text())
+PAGE = json.loads((pathlib.Path(__file__).parents[1] / "conformance/oracles/jax-type-promotion-rst.json").read_text())
 
 
 def test_the_95_cells_that_the_page_of_jax_marks():

@@ -15,6 +15,7 @@ from supremum.formats import as_format
 from supremum.lattice import Lattice
 from supremum.operands import Operand
 from supremum.operations import Operation
+from supremum.rules.lattice_edges import SIGNED, UNSIGNED
 from supremum.rules.number_ranges import converts, interval
 from supremum.rules.rule_set import LatticeRuleSet
 from supremum.rules.verdicts import LOSSES_AS_DIVISION
@@ -23,13 +24,9 @@ from supremum.rules.verdicts import LOSSES_AS_DIVISION
 _EDGES: dict[str, tuple[str, ...]] = {
     "bool": (),
     "int*": ("uint8", "int8", "float*"),
-    "uint8": ("int16", "uint16"),
-    "uint16": ("int32", "uint32"),
-    "uint32": ("int64", "uint64"),
+    **UNSIGNED,
     "uint64": (),
-    "int8": ("int16",),
-    "int16": ("int32",),
-    "int32": ("int64",),
+    **SIGNED,
     "int64": (),
     "float*": ("float32", "complex*"),
     "float32": ("float64", "complex64"),

@@ -17,6 +17,7 @@ from supremum.number_conversion import Steps, usual_steps
 from supremum.operands import WEAK_NAMES, Operand, weak_name
 from supremum.operations import OPERATIONS, Operation
 from supremum.rules.jax_flags import holds_64_bits
+from supremum.rules.lattice_edges import FLOATS, SIGNED, UNSIGNED
 from supremum.rules.lattice_promotion import held_format, weak_defaults
 from supremum.rules.number_ranges import fits, interval
 from supremum.rules.reductions import REAL_PARTS, TRUTH, Reduction, to, to_default
@@ -26,19 +27,12 @@ from supremum.rules.verdicts import LOSSES_AS_DIVISION
 _X64_EDGES: dict[str, tuple[str, ...]] = {
     "bool": ("int*",),
     "int*": ("uint8", "int8"),
-    "uint8": ("int16", "uint16"),
-    "uint16": ("int32", "uint32"),
-    "uint32": ("int64", "uint64"),
+    **UNSIGNED,
     "uint64": ("float*",),
-    "int8": ("int16",),
-    "int16": ("int32",),
-    "int32": ("int64",),
+    **SIGNED,
     "int64": ("float*",),
     "float*": ("bfloat16", "float16", "complex*"),
-    "bfloat16": ("float32",),
-    "float16": ("float32",),
-    "float32": ("float64", "complex64"),
-    "float64": ("complex128",),
+    **FLOATS,
     "complex*": ("complex64",),
     "complex64": ("complex128",),
     "complex128": (),

@@ -17,6 +17,7 @@ from supremum.lattice import Lattice
 from supremum.operands import Operand, weak_name
 from supremum.operations import OPERATIONS, Operation
 from supremum.rules.assignment import Storing
+from supremum.rules.lattice_edges import FLOATS, SIGNED, UNSIGNED
 from supremum.rules.reductions import BITS, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to, to_default
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.verdicts import LOSSES_AS_DIVISION
@@ -25,19 +26,12 @@ _ORDER = Lattice(
     {
         "bool": ("int*",),
         "int*": ("uint8", "int8", "complex64"),
-        "uint8": ("int16", "uint16"),
-        "uint16": ("int32", "uint32"),
-        "uint32": ("int64", "uint64"),
+        **UNSIGNED,
         "uint64": ("float*",),
-        "int8": ("int16",),
-        "int16": ("int32",),
-        "int32": ("int64",),
+        **SIGNED,
         "int64": ("float*",),
         "float*": ("bfloat16", "float16"),
-        "bfloat16": ("float32",),
-        "float16": ("float32",),
-        "float32": ("float64", "complex64"),
-        "float64": ("complex128",),
+        **FLOATS,
         "complex64": ("complex128",),
     }
 )

@@ -37,7 +37,7 @@ from supremum.rules.numpy_casts import (
     has_cast,
     objection_to_cast,
 )
-from supremum.rules.numpy_loops import FUNCTIONS, Search, candidates, find_loop, listed
+from supremum.rules.numpy_loops import FUNCTIONS, HEIGHT, HEIGHT_OF_EXTENSIONS, Search, candidates, find_loop, listed
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.verdicts import LOSSES_AS_DIVISION, given
 
@@ -47,9 +47,6 @@ _FUNCTIONS = FUNCTIONS | {name: replace(FUNCTIONS[name], own=("float",)) for nam
 _PYTHON = {"bool": ("bool",), "integer": ("int64", "uint64"), "float": ("float64",), "complex": ("complex128",)}
 """The dtypes of Python numbers, first choice first."""
 _SMALL: dict[str, Scalar] = {"bool": True, "integer": 1, "float": 1.0, "complex": 1j}
-# Floats and complex numbers are one kind to this NumPy when it asks whether scalars are of a higher one.
-_HEIGHT = {"bool": 0, "integer": 1, "float": 2, "complex": 2}
-_HEIGHT_OF_EXTENSIONS = 3
 _ABSENT = ("int1", "uint1", "complex32", "bcomplex32")  # from ml_dtypes, which has them since 0.6
 _FLOAT16_LIMIT, _FLOAT32_LIMIT = 65000, 3.4e38
 _OF_LONG_LONG = _LARGEST, _ = "uint64", "int64"
@@ -184,7 +181,7 @@ def _is_strange(name: str) -> bool:
 
 
 def _height(name: str) -> int:
-    return _HEIGHT_OF_EXTENSIONS if _is_strange(name) else _HEIGHT[as_format(name).category]
+    return HEIGHT_OF_EXTENSIONS if _is_strange(name) else HEIGHT[as_format(name).category]
 
 
 def _decide(operation: Operation, seen: tuple[_Seen, ...]) -> Verdict:
@@ -207,7 +204,7 @@ def _decide(operation: Operation, seen: tuple[_Seen, ...]) -> Verdict:
         why = why or f"they meet in {met}, and {operation.name} has no loop for it"
     elif (not by_value and operation.name not in _ROUNDING) or function.search is Search.TRUTH:
         found, why = find_loop(operation.name, names)
-    elif function.search is Search.FLOAT64 and is_own and all(_height(name) < _HEIGHT["float"] for name in names):
+    elif function.search is Search.FLOAT64 and is_own and all(_height(name) < HEIGHT["float"] for name in names):
         found, why = ("float64",) * len(seen), f"{operation.name} computes integers and bools in float64"
     else:
         loops = (

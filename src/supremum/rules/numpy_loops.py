@@ -125,7 +125,7 @@ def find_loop(operation: str, nodes: tuple[str, ...]) -> tuple[Loop | None, str]
         dtype = strong[0] if strong else default_of(nodes[0])
         return (dtype,) * count, f"{operation} compares a Python int with integers by value, however large it is"
     if all(as_format(node).is_builtin for node in strong):
-        if function.search is Search.FLOAT64 and all(_height(node) <= _HEIGHT["integer"] for node in nodes):
+        if function.search is Search.FLOAT64 and all(_height(node) <= HEIGHT["integer"] for node in nodes):
             return ("float64",) * count, f"{operation} computes integers and bools in float64"
         if function.search in (Search.PROMOTED, Search.COMPARED):
             return _promoted_loop(operation, function, nodes)
@@ -193,16 +193,18 @@ def _casts(node: str, target: str, weakly: bool) -> bool:
 
 
 # In a search a Python number gives way to arrays only if one of them is of its category or a higher one; a format of
-# ml_dtypes, whose category NumPy does not know, is above all.
-_HEIGHT = {"bool": 0, "integer": 1, "float": 2, "complex": 2}
-_HEIGHT_OF_EXTENSIONS = 3
+# ml_dtypes, whose category NumPy does not know, is above all. Floats and complex numbers are one kind there.
+HEIGHT: dict[str, int] = {"bool": 0, "integer": 1, "float": 2, "complex": 2}
+"""How high NumPy ranks a category when it asks whether scalars are of a higher one than arrays."""
+HEIGHT_OF_EXTENSIONS = 3
+"""How high it ranks a format of ml_dtypes."""
 
 
 def _height(node: str) -> int:
     if node in WEAK_NAMES:
-        return _HEIGHT[WEAK_NAMES[node]]
+        return HEIGHT[WEAK_NAMES[node]]
     row = as_format(node)
-    return _HEIGHT[row.category] if row.is_builtin else _HEIGHT_OF_EXTENSIONS
+    return HEIGHT[row.category] if row.is_builtin else HEIGHT_OF_EXTENSIONS
 
 
 def _numbers_give_way(nodes: Sequence[str]) -> bool:

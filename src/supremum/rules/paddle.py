@@ -18,9 +18,10 @@ from itertools import combinations
 from supremum.decisions import Verdict
 from supremum.formats import CATEGORIES, DType, as_format
 from supremum.lattice import Lattice
-from supremum.operands import Operand
+from supremum.operands import TYPE_OF_CATEGORY, Operand
 from supremum.operations import OPERATIONS, REDUCTIONS, Family, Operation
 from supremum.rules.assignment import Storing
+from supremum.rules.lattice_edges import SIGNED
 from supremum.rules.reductions import BITS, NARROW_FLOATS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.verdicts import given
@@ -29,9 +30,7 @@ _ORDER = Lattice(
     {
         "bool": ("uint8", "int8"),
         "uint8": ("int16",),
-        "int8": ("int16",),
-        "int16": ("int32",),
-        "int32": ("int64",),
+        **SIGNED,
         "int64": ("float16", "bfloat16"),
         "float16": ("float32",),
         "bfloat16": ("float32",),
@@ -45,7 +44,6 @@ _ORDER = Lattice(
 _UNORDERED = ("float8_e4m3fn", "float8_e5m2")
 _DEFAULTS = {"bool": "bool", "integer": "int64", "float": "float32", "complex": "complex64"}
 """The type of a Python scalar of each category that finds no tensor to take it from."""
-_PYTHON = {"bool": "bool", "integer": "int", "float": "float", "complex": "complex"}
 _INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
 
 
@@ -208,11 +206,14 @@ class PaddleRuleSet(RuleSet):
         scalars = sorted({operand.category for operand in operands if operand.is_python_scalar}, key=CATEGORIES.index)
         if absent := _names(tensor for tensor in tensors if str(tensor.dtype) not in (*_ORDER.nodes, *_UNORDERED)):
             return Verdict.refuse(f"Paddle has no {absent} tensors")
-        if refused := [_PYTHON[category] for category in scalars if category not in row.scalars]:
+        if refused := [TYPE_OF_CATEGORY[category].__name__ for category in scalars if category not in row.scalars]:
             return Verdict.refuse(f"Paddle's {operation.name} takes no Python {' and no Python '.join(refused)}")
         if scalars and (row.scalar is _Scalar.TENSOR or not tensors):
             tensors = tuple(o.with_dtype(_DEFAULTS[o.category]) if o.is_python_scalar else o for o in operands)
-            made = [f"a Python {_PYTHON[category]} counts as {_DEFAULTS[category]}" for category in scalars]
+            made = [
+                f"a Python {TYPE_OF_CATEGORY[category].__name__} counts as {_DEFAULTS[category]}"
+                for category in scalars
+            ]
             met = _meet_tensors(operation.name, row, tensors)
             return replace(met, reason=(*made, *met.reason))
         met = _meet_tensors(operation.name, row, tensors)
@@ -264,7 +265,7 @@ def _meet_scalar(
     row: _Row, operands: tuple[Operand, ...], category: str, own: DType, reason: tuple[str, ...]
 ) -> Verdict:
     """What tensors that meet in `own`, for a reason, make with Python scalars, the highest of them of a category."""
-    python, default = f"a Python {_PYTHON[category]}", _DEFAULTS[category]
+    python, default = f"a Python {TYPE_OF_CATEGORY[category].__name__}", _DEFAULTS[category]
     is_higher = CATEGORIES.index(category) > CATEGORIES.index(as_format(own).category)
     if is_higher and str(own) in _UNORDERED:
         return Verdict.refuse(*reason, f"{own} has no row in Paddle's table, which {python} needs")

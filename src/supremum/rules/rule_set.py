@@ -13,7 +13,7 @@ from supremum.errors import ArgumentError
 from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, usual_steps
-from supremum.operands import Operand, weak_name
+from supremum.operands import TYPE_OF_CATEGORY, Operand, weak_name
 from supremum.operations import ASSIGN, Family, Operation, Result, as_operation
 from supremum.rules.assignment import Storing, account, find_fix_into, is_no_higher, objection, objection_to_loss
 from supremum.rules.custom_lattice import checked_defaults, checked_order
@@ -25,7 +25,6 @@ from supremum.rules.shared_cache import Memory, memory_of_values
 from supremum.rules.verdicts import LOSSES_AS_DIVISION, disagreement, given, takes_no
 
 _REAL = as_operation("real")
-_PYTHON = {"bool": "bool", "integer": "int", "float": "float", "complex": "complex"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -381,7 +380,9 @@ class RuleSet(ABC):
         if row is None:
             return Verdict.refuse(f"{framework} has no {operation.name}")
         if operands[0].is_python_scalar and not row.numbers:
-            return Verdict.refuse(f"{operation.name} takes an array, and no Python {_PYTHON[operands[0].category]}")
+            return Verdict.refuse(
+                f"{operation.name} takes an array, and no Python {TYPE_OF_CATEGORY[operands[0].category].__name__}"
+            )
         met = self._meet(operation, operands)
         return met if met.result is None else row.verdict(operation.name, framework, met)
 

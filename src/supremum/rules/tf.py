@@ -22,6 +22,7 @@ from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, usual_steps
 from supremum.operands import Operand
 from supremum.operations import ASSIGN, Operation
+from supremum.rules.lattice_edges import FLOATS, SIGNED, UNSIGNED
 from supremum.rules.number_ranges import fits, interval
 from supremum.rules.reductions import NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
@@ -32,20 +33,13 @@ _ORDER = Lattice(
         "bool": ("weak int32",),
         "weak int32": ("weak int64",),
         "weak int64": ("uint8", "int8", "weak float32"),
-        "uint8": ("int16", "uint16"),
-        "uint16": ("int32", "uint32"),
-        "uint32": ("int64", "uint64"),
+        **UNSIGNED,
         "uint64": ("weak float64",),
-        "int8": ("int16",),
-        "int16": ("int32",),
-        "int32": ("int64",),
+        **SIGNED,
         "int64": ("weak float64",),
         "weak float32": ("weak float64",),
         "weak float64": ("bfloat16", "float16", "weak complex128"),
-        "bfloat16": ("float32",),
-        "float16": ("float32",),
-        "float32": ("float64", "complex64"),
-        "float64": ("complex128",),
+        **FLOATS,
         "weak complex128": ("complex64",),
         "complex64": ("complex128",),
     }

@@ -12,15 +12,14 @@ from dataclasses import dataclass
 
 from supremum.formats import CATEGORIES, Kind, as_format
 from supremum.lattice import Lattice
+from supremum.rules.lattice_edges import SIGNED
 
 # Thirteen dtypes are a lattice: the table in `promoteTypes` is that of its joins.
 LATTICE = Lattice(
     {
         "bool": ("uint8", "int8"),
         "uint8": ("int16",),
-        "int8": ("int16",),
-        "int16": ("int32",),
-        "int32": ("int64",),
+        **SIGNED,
         "int64": ("bfloat16", "float16"),
         "bfloat16": ("float32",),
         "float16": ("float32", "complex32"),
