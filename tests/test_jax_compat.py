@@ -22,10 +22,11 @@ from supremum.jax_compat import (
     with_constants,
     without_constants,
 )
+from supremum.jaxprs import ENTERED, Rewriter, loop_operands, walk
 from supremum.mixed_precision import OPERATIONS
 from supremum.mixed_precision.autocasting.equation_rules import AutocastRule, Context
 from supremum.mixed_precision.autocasting.settings import as_settings
-from supremum.tracing import ENTERED, Rewriter, casts_of, loop_operands, walk
+from supremum.tracing import casts_of
 
 X = jnp.ones((3, 4))
 W = jnp.eye(4)

@@ -11,13 +11,27 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from supremum.decisions import Decision, PromotionError, ScalarOverflowError
-from supremum.errors import OperandError, SupremumError, UnknownDtypeError, UnknownNameError, shown
+from supremum.errors import OperandError, SupremumError, UnknownDtypeError, UnknownNameError
 from supremum.promotion import can_promote, explain, promote_types, result_type
+from supremum.renamed_names import add_renamed_modules, renamed_name
 from supremum.rules import RuleSet, get_rules, set_default_rules, use_rules
-from supremum.version import __version__
+from supremum.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from supremum import arrays, formats, mixed_precision, nn, operations, ops, optimizers, rules, tracing, training
+    from supremum import (
+        analysis,
+        arrays,
+        formats,
+        jaxprs,
+        mixed_precision,
+        nn,
+        operations,
+        ops,
+        optimizers,
+        rules,
+        tracing,
+        training,
+    )
     from supremum.arrays import Array, Variable, asarray, count_conversions, namespace
 
 __all__ = [
@@ -31,7 +45,7 @@ __all__ = [
     "UnknownDtypeError",
     "UnknownNameError",
     "Variable",
-    "__version__",
+    "analysis",
     "arrays",
     "asarray",
     "can_promote",
@@ -39,6 +53,7 @@ __all__ = [
     "explain",
     "formats",
     "get_rules",
+    "jaxprs",
     "mixed_precision",
     "namespace",
     "nn",
@@ -55,8 +70,10 @@ __all__ = [
 ]
 
 _FLOORS = {
-    "arrays", "formats", "mixed_precision", "nn", "operations", "ops", "optimizers", "rules", "tracing", "training"
+    "analysis", "arrays", "formats", "jaxprs", "mixed_precision", "nn", "operations", "ops", "optimizers", "rules",
+    "tracing", "training",
 }  # fmt: skip
+add_renamed_modules()
 _OF_ARRAYS = {"Array", "Variable", "asarray", "count_conversions", "namespace"}
 
 
@@ -65,7 +82,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"supremum.{name}")
     if name in _OF_ARRAYS:
         return getattr(importlib.import_module("supremum.arrays"), name)
-    raise AttributeError(f"module 'supremum' has no attribute {shown(name)}")
+    return renamed_name(__name__, name)
 
 
 def __dir__() -> list[str]:

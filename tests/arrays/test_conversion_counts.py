@@ -9,7 +9,7 @@ import pytest
 
 import supremum
 from supremum import asarray, count_conversions, ops
-from supremum.arrays import Total
+from supremum.arrays import ConversionTotal
 from supremum.decisions import PromotionError
 from turns import ORDERS, take_turns
 
@@ -25,15 +25,18 @@ def test_what_counts(library):
         narrow + narrow  # nothing is converted
         narrow + 1.5  # a Python number is no array
         narrow.astype("float32") + wide  # by hand
-        assert counts.total == Total(0, 0)
+        assert counts.total == ConversionTotal(0, 0)
         assert str(counts) == "no implicit conversions"
         narrow + wide
         wide * narrow
         whole / whole  # both operands
-    assert counts.total == Total(4, 160)
-    assert counts.widening == Total(4, 160)
-    assert counts.lossy == Total(0, 0)
-    assert counts.by_dtype() == {("float16", "float32"): Total(2, 80), ("int8", "float32"): Total(2, 80)}
+    assert counts.total == ConversionTotal(4, 160)
+    assert counts.widening == ConversionTotal(4, 160)
+    assert counts.lossy == ConversionTotal(0, 0)
+    assert counts.by_dtype() == {
+        ("float16", "float32"): ConversionTotal(2, 80),
+        ("int8", "float32"): ConversionTotal(2, 80),
+    }
     assert [total.count for total in counts.by_line().values()] == [2, 1, 1]
     assert all("test_conversion_counts.py:" in line for line in counts.by_line())
     assert len(counts) == 3
@@ -43,7 +46,7 @@ def test_lossy_and_not_widening():
     with supremum.use_rules("torch"), count_conversions() as counts:
         _a("int64") + _a("float16")
     ((conversion, total),) = counts
-    assert (conversion.lossy, conversion.widening, total) == (True, False, Total(1, 20))
+    assert (conversion.lossy, conversion.widening, total) == (True, False, ConversionTotal(1, 20))
     assert (conversion.operation, conversion.rules) == ("add", "torch")
 
 
@@ -56,7 +59,7 @@ def test_every_function_counts():
         value += _a("float32")
         np.ones(10) * _a("float32")
         supremum.Variable(np.ones(10)).assign_add(_a("float32"))
-    assert counts.by_dtype() == {("float32", "float64"): Total(6, 480)}
+    assert counts.by_dtype() == {("float32", "float64"): ConversionTotal(6, 480)}
 
 
 def test_the_summary_is_sorted_by_bytes():
@@ -85,7 +88,7 @@ def test_traced_functions_count_once_and_are_traced_again():
         with count_conversions() as counts:
             add(narrow, wide)
             add(narrow, wide)
-        assert counts.by_dtype() == {("bfloat16", "float32"): Total(1, 16)}
+        assert counts.by_dtype() == {("bfloat16", "float32"): ConversionTotal(1, 16)}
 
 
 def test_scopes_inside_and_around():

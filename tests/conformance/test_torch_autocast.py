@@ -18,8 +18,8 @@ from jax import lax
 
 from conformance import torch_judge as judge
 from conformance.autocast_departures import AUTOCAST_COMPOSITIONS, AUTOCAST_ROWS
+from supremum.jaxprs import walk
 from supremum.mixed_precision import OPERATIONS, autocast
-from supremum.tracing import walk
 
 torch = judge.torch
 ROWS = dict(OPERATIONS)  # before a test registers another one

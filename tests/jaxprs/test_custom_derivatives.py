@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from jax.extend.core import Jaxpr, check_jaxpr
 
+from supremum.jaxprs import walk
 from supremum.mixed_precision import autocast
-from supremum.tracing import walk
 
 W = jax.random.normal(jax.random.key(0), (8, 8)) * 0.3
 X = jax.random.normal(jax.random.key(1), (4, 8))

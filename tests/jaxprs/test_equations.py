@@ -9,7 +9,7 @@ from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 
 from supremum.jax_compat import INLINE
-from supremum.tracing import CALLS, callees, line_of, name_of_call, scopes_of, walk
+from supremum.jaxprs import CALLS, callees, line_of, name_of_call, scopes_of, walk
 
 
 def equations(function, *operands):

@@ -6,9 +6,9 @@ import pytest
 from jax import lax
 from jax.extend.core import primitives as p
 
+from supremum.jaxprs import walk
 from supremum.jaxprs.frame_owner import BETWEEN, USER, owner_of
 from supremum.jaxprs.positions import NO_FRAMES, Position, frames_of
-from supremum.tracing import walk
 
 X, Y = jnp.ones(3, jnp.bfloat16), jnp.ones(3)
 

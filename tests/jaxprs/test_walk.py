@@ -6,7 +6,7 @@ import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from supremum.tracing import walk
+from supremum.jaxprs import walk
 
 X = jnp.ones(3)
 

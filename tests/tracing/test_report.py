@@ -9,7 +9,7 @@ from jax import lax
 from rich.console import Console
 
 from supremum.errors import ArgumentError
-from supremum.tracing import CastReport, Total, casts
+from supremum.tracing import CastReport, CastTotal, casts
 
 X, Y, COUNTS = jnp.ones(8, jnp.bfloat16), jnp.ones(8), jnp.ones(4, jnp.int32)
 
@@ -31,12 +31,12 @@ def test_casts_that_move_the_most_bytes_come_first():
 
 
 def test_totals():
-    assert REPORT.total == Total(len(REPORT), sum(cast.total_bytes for cast in REPORT))
-    assert REPORT.by_class["promotion"] == Total(2, 384 + 144)
+    assert REPORT.total == CastTotal(len(REPORT), sum(cast.total_bytes for cast in REPORT))
+    assert REPORT.by_class["promotion"] == CastTotal(2, 384 + 144)
     assert set(REPORT.by_class) == {"promotion", "explicit", "library"}
     assert sum(total.casts for total in REPORT.by_line.values()) == len(REPORT)
     first = program.__code__.co_firstlineno
-    assert REPORT.by_line[f"{__file__}:{first + 1}"] == Total(1, 384)
+    assert REPORT.by_line[f"{__file__}:{first + 1}"] == CastTotal(1, 384)
     assert next(iter(REPORT.by_line)) == f"{__file__}:{first + 1}"
 
 
@@ -119,7 +119,7 @@ def test_explanations():
 
 def test_an_empty_report():
     empty = CastReport(())
-    assert (len(empty), empty.total, empty.by_class, empty.by_line) == (0, Total(0, 0), {}, {})
+    assert (len(empty), empty.total, empty.by_class, empty.by_line) == (0, CastTotal(0, 0), {}, {})
     assert "0 casts" in empty.to_html()
 
 

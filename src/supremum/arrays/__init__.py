@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from supremum.arrays.array import Array
 from supremum.arrays.conversion import asarray
-from supremum.arrays.conversion_counts import Conversion, ConversionCounts, Total, count_conversions
+from supremum.arrays.conversion_counts import Conversion, ConversionCounts, ConversionTotal, count_conversions
 from supremum.arrays.errors import (
     ComputationError,
     DeviceError,
@@ -16,18 +18,19 @@ from supremum.arrays.errors import (
 from supremum.arrays.namespaces import namespace
 from supremum.arrays.pytrees import register_when_loaded
 from supremum.arrays.variable import Variable
+from supremum.renamed_names import renamed_name
 
 __all__ = [
     "Array",
     "ComputationError",
     "Conversion",
     "ConversionCounts",
+    "ConversionTotal",
     "DeviceError",
     "InPlaceError",
     "LibraryError",
     "NarrowingError",
     "RuntimeDtypeError",
-    "Total",
     "Variable",
     "asarray",
     "count_conversions",
@@ -35,3 +38,7 @@ __all__ = [
 ]
 
 register_when_loaded()
+
+
+def __getattr__(name: str) -> Any:
+    return renamed_name(__name__, name)

@@ -47,17 +47,17 @@ class Conversion:
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class ConversionTotal:
     """How often something was converted, and how many bytes that wrote."""
 
     count: int
     bytes: int
 
-    def __add__(self, other: Total) -> Total:
-        return Total(self.count + other.count, self.bytes + other.bytes)
+    def __add__(self, other: ConversionTotal) -> ConversionTotal:
+        return ConversionTotal(self.count + other.count, self.bytes + other.bytes)
 
 
-_NOTHING = Total(0, 0)
+_NOTHING = ConversionTotal(0, 0)
 
 
 class ConversionCounts:
@@ -66,12 +66,12 @@ class ConversionCounts:
     An array counts each time an operation computes in another dtype than it has. A Python number is no array, and a
     cast by hand is not implicit. In a function that JAX traces they count when it is traced, once.
 
-    It is iterated over as pairs of `Conversion` and `Total`, the most bytes first, and prints as a table.
+    It is iterated over as pairs of `Conversion` and `ConversionTotal`, the most bytes first, and prints as a table.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._found: dict[Conversion, Total] = {}
+        self._found: dict[Conversion, ConversionTotal] = {}
         # A count inside of another one counts for both.
         self._outer = SCOPE.get().watcher
 
@@ -96,42 +96,42 @@ class ConversionCounts:
             conversion = Conversion(key.dtype, target, plan.operation.name, plan.rules, line)
             with self._lock:
                 known = self._found.get(conversion, _NOTHING)
-                self._found[conversion] = known + Total(1, prod(raw.shape) * target.itemsize)
+                self._found[conversion] = known + ConversionTotal(1, prod(raw.shape) * target.itemsize)
 
-    def __iter__(self) -> Iterator[tuple[Conversion, Total]]:
+    def __iter__(self) -> Iterator[tuple[Conversion, ConversionTotal]]:
         return iter(sorted(self._found.items(), key=lambda item: (-item[1].bytes, item[0].line, item[0].operation)))
 
     def __len__(self) -> int:
         return len(self._found)
 
     @property
-    def total(self) -> Total:
+    def total(self) -> ConversionTotal:
         """All of them."""
         return self._sum(lambda _: True)
 
     @property
-    def widening(self) -> Total:
+    def widening(self) -> ConversionTotal:
         """Those to more bits."""
         return self._sum(lambda conversion: conversion.widening)
 
     @property
-    def lossy(self) -> Total:
+    def lossy(self) -> ConversionTotal:
         """Those to a dtype that does not hold every value of the other."""
         return self._sum(lambda conversion: conversion.lossy)
 
-    def by_dtype(self) -> dict[tuple[str, str], Total]:
+    def by_dtype(self) -> dict[tuple[str, str], ConversionTotal]:
         """Totals by the names of both dtypes, the most bytes first."""
         return self._grouped(lambda conversion: (str(conversion.source), str(conversion.target)))
 
-    def by_line(self) -> dict[str, Total]:
+    def by_line(self) -> dict[str, ConversionTotal]:
         """Totals by `file:line`, the most bytes first."""
         return self._grouped(lambda conversion: conversion.line)
 
-    def _sum(self, counts: Callable[[Conversion], bool]) -> Total:
+    def _sum(self, counts: Callable[[Conversion], bool]) -> ConversionTotal:
         return sum((total for conversion, total in self if counts(conversion)), _NOTHING)
 
-    def _grouped(self, key: Callable[[Conversion], Group]) -> dict[Group, Total]:
-        found: dict[Group, Total] = {}
+    def _grouped(self, key: Callable[[Conversion], Group]) -> dict[Group, ConversionTotal]:
+        found: dict[Group, ConversionTotal] = {}
         for conversion, total in self:
             group = key(conversion)
             found[group] = found.get(group, _NOTHING) + total
@@ -185,7 +185,7 @@ def count_conversions() -> Generator[ConversionCounts]:
     >>> with supremum.use_rules("numpy"), count_conversions() as counts:
     ...     b = a + np.ones(1000)
     >>> counts.total, counts.by_dtype()
-    (Total(count=1, bytes=8000), {('float32', 'float64'): Total(count=1, bytes=8000)})
+    (ConversionTotal(count=1, bytes=8000), {('float32', 'float64'): ConversionTotal(count=1, bytes=8000)})
     """
     counts = ConversionCounts()
     with watching(counts):

@@ -13,10 +13,10 @@ import jax
 
 from supremum.errors import ArgumentError, shown
 from supremum.formats import DType, Kind, as_format
+from supremum.jaxprs import aval_of, line_of, walk
 from supremum.mixed_precision import PolicyWarning
 from supremum.nn.input_casting import floating_dtypes
 from supremum.nn.scopes import Running, declaring, running_path
-from supremum.tracing import aval_of, line_of, walk
 from supremum.user_frame import warn_user
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from supremum.argument_checks import function, pytree
 from supremum.errors import OperandError, shown
 from supremum.operands import Operand, as_operand
 from supremum.promotion import explain
-from supremum.tracing.value_types import Place, ValueType, places_of_results, types_by_path
+from supremum.tracing.value_types import SourcePlace, ValueType, places_of_results, types_by_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class CarryMismatch:
     path: str
     before: ValueType | None
     after: ValueType | None
-    place: Place
+    place: SourcePlace
     fix: str
 
     def __str__(self) -> str:
@@ -69,7 +69,9 @@ def carry_mismatches(body: Callable[..., Any], init: Any, *xs: Any) -> tuple[Car
     before, after = types_by_path(init), types_by_path(given)
     places = dict(zip(after, places_of_results(program), strict=False))
     return tuple(
-        CarryMismatch(path, had, has, places.get(path, Place()), _fix(path, had, has, places.get(path, Place())))
+        CarryMismatch(
+            path, had, has, places.get(path, SourcePlace()), _fix(path, had, has, places.get(path, SourcePlace()))
+        )
         for path in {**before, **after}
         if not _match(had := before.get(path), has := after.get(path))
     )
@@ -108,7 +110,7 @@ def _operand(value: ValueType) -> Operand:
     return Operand(known.category, known.dtype, weak=value.weak, ndim=len(value.shape))
 
 
-def _fix(path: str, had: ValueType | None, has: ValueType | None, place: Place) -> str:
+def _fix(path: str, had: ValueType | None, has: ValueType | None, place: SourcePlace) -> str:
     if had is None or has is None:
         return "let the body give back the same containers that it is given"
     if had.shape != has.shape:

@@ -18,7 +18,7 @@ from supremum.tracing.classify import CLASSES
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class CastTotal:
     """What some casts of a program sum up to.
 
     Args:
@@ -51,18 +51,18 @@ class CastReport:
         return self.casts[index]
 
     @property
-    def total(self) -> Total:
+    def total(self) -> CastTotal:
         """What all of them sum up to."""
         return _total(self.casts)
 
     @property
-    def by_class(self) -> dict[str, Total]:
+    def by_class(self) -> dict[str, CastTotal]:
         """What the casts of each class sum up to, classes without any left out."""
         totals = _totals(self.casts, lambda cast: cast.kind)
         return {kind: totals[kind] for kind in CLASSES if kind in totals}
 
     @property
-    def by_line(self) -> dict[str, Total]:
+    def by_line(self) -> dict[str, CastTotal]:
         """What the casts of each of the user's lines, `"file:line"`, sum up to; most bytes first."""
         totals = _totals(self.casts, lambda cast: cast.where)
         return dict(sorted(totals.items(), key=lambda item: largest_first(item[1].bytes)))
@@ -206,18 +206,18 @@ class Explanation:
         return to_html(self.document())
 
 
-def _total(casts: Sequence[Cast]) -> Total:
-    return Total(len(casts), sum(cast.total_bytes for cast in casts))
+def _total(casts: Sequence[Cast]) -> CastTotal:
+    return CastTotal(len(casts), sum(cast.total_bytes for cast in casts))
 
 
-def _totals(casts: Sequence[Cast], key: Callable[[Cast], str]) -> dict[str, Total]:
+def _totals(casts: Sequence[Cast], key: Callable[[Cast], str]) -> dict[str, CastTotal]:
     counts: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
     for cast in casts:
         counts[key(cast)] += 1
         sizes[key(cast)] += cast.total_bytes
-    return {name: Total(counts[name], sizes[name]) for name in counts}
+    return {name: CastTotal(counts[name], sizes[name]) for name in counts}
 
 
-def _data(total: Total) -> dict[str, int | str]:
+def _data(total: CastTotal) -> dict[str, int | str]:
     return {"casts": total.casts, "bytes": plain(total.bytes)}

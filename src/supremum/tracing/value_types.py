@@ -41,7 +41,7 @@ class ValueType:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourcePlace:
     """Where a value was made.
 
     Args:
@@ -62,17 +62,17 @@ def types_by_path(tree: Any) -> dict[str, ValueType]:
     return {keystr(path): ValueType.of(leaf) for path, leaf in tree_leaves_with_path(tree)}
 
 
-def places_of_results(program: ClosedJaxpr) -> list[Place]:
+def places_of_results(program: ClosedJaxpr) -> list[SourcePlace]:
     """Where each result of a program was made."""
     functions, sources = Functions(), Sources()
     origins, function = Origins(functions), Function(program.jaxpr)
-    places: list[Place] = []
+    places: list[SourcePlace] = []
     for atom in program.jaxpr.outvars:
         index = function.maker(atom) if isinstance(atom, Var) else None
         if index is None:
-            places.append(Place())
+            places.append(SourcePlace())
             continue
         origin = origins.of(Site(program.jaxpr.eqns[index], (), (), 1, program.jaxpr, index, None))
         at = origin.user or origin.maker
-        places.append(Place() if at is None else Place(str(at), sources.text(at)))
+        places.append(SourcePlace() if at is None else SourcePlace(str(at), sources.text(at)))
     return places

@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from supremum.tracing.value_types import Place, ValueType, places_of_results, types_by_path
+from supremum.tracing.value_types import SourcePlace, ValueType, places_of_results, types_by_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class WeakValue:
     path: str
     type: ValueType
     returns: ValueType | None
-    place: Place
+    place: SourcePlace
     fix: str
 
     @property
@@ -112,7 +112,7 @@ def weak_types(function: Callable[..., Any]) -> Callable[..., WeakReport]:
             back = fed.get(path)
             returned = None if back is None or results[back] == kind else results[back]
             if kind.weak or returned is not None:
-                place = Place() if back is None or returned is None else places[back]
+                place = SourcePlace() if back is None or returned is None else places[back]
                 target = (returned or kind).dtype
                 values.append(
                     WeakValue(

@@ -2,7 +2,7 @@
 
 import jax
 
-from supremum.tracing import walk
+from supremum.jaxprs import walk
 
 W = jax.random.normal(jax.random.key(0), (8, 8)) * 0.3
 X = jax.random.normal(jax.random.key(1), (4, 8))

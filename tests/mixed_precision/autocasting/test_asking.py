@@ -11,6 +11,7 @@ from jax import lax
 from mixed_precision.autocasting.found import W, X, dtypes, products
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.jax_compat import open_jaxpr
+from supremum.jaxprs import Rewriter
 from supremum.jaxprs.flax_nnx import NNX
 from supremum.mixed_precision import (
     OPERATIONS,
@@ -23,7 +24,7 @@ from supremum.mixed_precision import (
 from supremum.mixed_precision.autocasting.equation_rules import AutocastRule, Context
 from supremum.mixed_precision.autocasting.operations import Row
 from supremum.mixed_precision.autocasting.settings import as_settings
-from supremum.tracing import Rewriter, register_adapter
+from supremum.tracing import register_adapter
 
 # What one asks for
 

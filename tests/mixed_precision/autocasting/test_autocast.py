@@ -7,11 +7,11 @@ from jax.extend.core import check_jaxpr
 
 from mixed_precision.autocasting.found import W, X, dtypes, products
 from supremum.formats import as_format
+from supremum.jaxprs import walk
 from supremum.mixed_precision import (
     UncastProductsWarning,
     autocast,
 )
-from supremum.tracing import walk
 
 # Casts by hand
 

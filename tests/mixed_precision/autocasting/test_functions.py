@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from supremum.jaxprs import name_of_call, walk
 from supremum.mixed_precision import autocast
 from supremum.mixed_precision.autocasting.operations import FUNCTIONS
-from supremum.tracing import name_of_call, walk
 
 A = jnp.asarray(np.random.default_rng(0).normal(size=(8, 8)), jnp.float32)
 SPD = A @ A.T + 8 * jnp.eye(8)

@@ -17,8 +17,8 @@ from flax import nnx
 from jax.extend.core import check_jaxpr
 
 from supremum.formats import as_format
+from supremum.jaxprs import walk
 from supremum.mixed_precision import autocast
-from supremum.tracing import walk
 
 BATCH, LENGTH, WIDTH, HEADS = 4, 5, 16, 2
 KEY = jax.random.key(0)

@@ -17,8 +17,8 @@ from jax.extend.core import primitives as p
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from supremum.jaxprs import ENTERED, walk
 from supremum.mixed_precision import OPERATIONS, UncastProductsWarning, autocast
-from supremum.tracing import ENTERED, walk
 
 ROWS = dict(OPERATIONS)  # before a test registers another one
 POLICIES = {"mixed_bfloat16": "bfloat16", "mixed_float16": "float16", "float32": "float32"}

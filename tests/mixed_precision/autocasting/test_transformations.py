@@ -13,8 +13,8 @@ from jax.sharding import PartitionSpec
 from mixed_precision.autocasting.found import W, X, products
 from mixed_precision.autocasting.programs import PROGRAMS, warns_of_left
 from models import by_hand, init, plain, train_step
+from supremum.jaxprs import walk
 from supremum.mixed_precision import autocast
-from supremum.tracing import walk
 
 ORDERS = {
     "forward": lambda f, cast: cast(f),

@@ -13,6 +13,7 @@ from jax.extend.core import JaxprEqn, Literal
 from supremum.formats import DType, as_format
 from supremum.jax_compat import function_place, parameter
 from supremum.jax_compat import primitives as p
+from supremum.jaxprs import CUSTOM_VMAP, ENTERED, RewriteAction, Value, aval_of, callees, name_of_call, scopes_of
 from supremum.jaxprs.frame_owner import BETWEEN, owner_of
 from supremum.mixed_precision.autocasting.castable_dtypes import CASTABLE, castable, fitting, foreign, join
 from supremum.mixed_precision.autocasting.operations import (
@@ -31,7 +32,6 @@ from supremum.mixed_precision.autocasting.operations import (
     Row,
 )
 from supremum.mixed_precision.autocasting.settings import Settings
-from supremum.tracing import CUSTOM_VMAP, ENTERED, RewriteAction, Value, aval_of, callees, name_of_call, scopes_of
 
 _FLOAT32 = as_format("float32").dtype
 

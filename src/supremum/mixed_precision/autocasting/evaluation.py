@@ -12,7 +12,7 @@ from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal, jaxpr_as_fun
 
 from supremum.jax_compat import parameter
 from supremum.jax_compat import primitives as p
-from supremum.tracing import WITH_RULE, line_of
+from supremum.jaxprs import WITH_RULE, line_of
 
 
 def evaluated(program: ClosedJaxpr, arrays: Sequence[Any]) -> list[Any]:

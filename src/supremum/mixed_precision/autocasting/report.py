@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from supremum.jaxprs import RewriteRecord, Rewritten, callees, line_of
 from supremum.mixed_precision.autocasting.castable_dtypes import castable
 from supremum.mixed_precision.autocasting.skipped_products import ProductCounts
 from supremum.render import aligned
-from supremum.tracing import RewriteRecord, Rewritten, callees, line_of
 
 
 @dataclass(frozen=True, slots=True)

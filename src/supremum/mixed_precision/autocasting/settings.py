@@ -12,11 +12,11 @@ from typing import Any
 from supremum.argument_checks import mapping
 from supremum.errors import ArgumentError, UnknownDtypeError, UnknownNameError, near_names, shown
 from supremum.formats import DType, as_format
+from supremum.jaxprs import RewriteRecord, Rewritten, name_of_call, scopes_of
 from supremum.mixed_precision.autocasting.castable_dtypes import CASTABLE_FORMATS
 from supremum.mixed_precision.autocasting.operations import DECLARED, INSIDE, OPERATIONS, RULES
 from supremum.mixed_precision.policy.policy import Policy, as_policy
 from supremum.mixed_precision.policy.policy_map import PolicyMap, UnmatchedPatternWarning
-from supremum.tracing import RewriteRecord, Rewritten, name_of_call, scopes_of
 
 _COMPUTE_NAMES = tuple(row.name for row in CASTABLE_FORMATS)
 

@@ -13,6 +13,7 @@ from jax.extend.core import Jaxpr, JaxprEqn
 from supremum.bounded_cache import Bounded
 from supremum.formats import DType, Kind, as_format
 from supremum.jax_compat import function_name, function_place, open_jaxpr
+from supremum.jaxprs import ENTERED, Rewritten, callees, frames_of, name_of_call, scopes_of, user_place
 from supremum.mixed_precision.autocasting.castable_dtypes import castable, foreign
 from supremum.mixed_precision.autocasting.equation_rules import (
     DECIDED_SCOPE,
@@ -22,7 +23,6 @@ from supremum.mixed_precision.autocasting.equation_rules import (
 )
 from supremum.mixed_precision.autocasting.operations import COMPUTE, DECLARED, INSIDE
 from supremum.mixed_precision.policy.global_policy import PolicyWarning
-from supremum.tracing import ENTERED, Rewritten, callees, frames_of, name_of_call, scopes_of, user_place
 from supremum.user_frame import warn_user
 
 _SHOWN = 3

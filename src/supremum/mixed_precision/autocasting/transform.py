@@ -14,6 +14,7 @@ import numpy as np
 
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
+from supremum.jaxprs import Rewriter, Rewritten
 from supremum.jaxprs.mutable_arguments import lifted
 from supremum.mixed_precision.autocasting.equation_rules import (
     DECIDED_SCOPE,
@@ -30,7 +31,6 @@ from supremum.mixed_precision.autocasting.skipped_products import ProductCounts,
 from supremum.mixed_precision.policy.policy import Policy
 from supremum.mixed_precision.policy.policy_map import PolicyMap
 from supremum.mixed_precision.tree_casting import is_array
-from supremum.tracing import Rewriter, Rewritten
 
 P = ParamSpec("P")
 R = TypeVar("R")

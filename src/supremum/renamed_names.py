@@ -1,0 +1,83 @@
+"""Public names that were renamed: the old ones work for this version, with a warning that says the new one."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+from types import ModuleType
+from typing import Any
+
+from supremum.errors import shown
+
+MODULES: dict[str, str] = dict.fromkeys(
+    (
+        "supremum.comparisons",
+        "supremum.distances",
+        "supremum.drawings",
+        "supremum.linkage",
+        "supremum.orders",
+        "supremum.tables",
+    ),
+    "supremum.analysis",
+)
+"""Modules, and the package that has their names now."""
+NAMES: dict[str, str] = {
+    "supremum.arrays.Total": "supremum.arrays.ConversionTotal",
+    "supremum.tracing.Entry": "supremum.jaxprs.RewriteRecord",
+    "supremum.tracing.Judge": "supremum.jaxprs.RewriteRule",
+    "supremum.tracing.Place": "supremum.tracing.SourcePlace",
+    "supremum.tracing.Total": "supremum.tracing.CastTotal",
+    "supremum.tracing.Treatment": "supremum.jaxprs.RewriteAction",
+    **{
+        f"supremum.tracing.{name}": f"supremum.jaxprs.{name}"
+        for name in (
+            "CALLS", "CUSTOM_VMAP", "ENTERED", "WITH_RULE", "Callee", "Frames", "LoopOperands", "Position", "Rewriter",
+            "Rewritten", "Site", "Value", "aval_of", "callees", "frames_of", "line_of", "loop_operands", "name_of_call",
+            "scopes_of", "user_place", "walk",
+        )
+    },
+}  # fmt: skip
+"""Names, with their packages, and what they are called now."""
+
+
+def renamed_name(package: str, name: str) -> Any:
+    """What a name that was renamed stands for; to be called by the `__getattr__` of a package.
+
+    Args:
+        package: the package it is looked up in.
+        name: the name.
+
+    Raises:
+        AttributeError: for a name that the package never had.
+    """
+    new = NAMES.get(f"{package}.{name}")
+    if new is None:
+        raise AttributeError(f"module {shown(package)} has no attribute {shown(name)}")
+    _warn(f"{package}.{name}", new, stacklevel=4)
+    module, _, attribute = new.rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
+
+
+class _RenamedModule(ModuleType):
+    """A module under its old name."""
+
+    def __getattr__(self, name: str) -> Any:
+        new = MODULES[self.__name__]
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = getattr(importlib.import_module(new), name)
+        _warn(f"{self.__name__}.{name}", f"{new}.{name}", stacklevel=3)
+        return found
+
+
+def add_renamed_modules() -> None:
+    """Let `import` find modules under their old names."""
+    for old in MODULES:
+        module = sys.modules.setdefault(old, _RenamedModule(old))
+        setattr(sys.modules["supremum"], old.rpartition(".")[2], module)
+
+
+def _warn(old: str, new: str, *, stacklevel: int) -> None:
+    message = f"{old} is now {new}; the old name goes in the next version"
+    warnings.warn(message, DeprecationWarning, stacklevel=stacklevel)

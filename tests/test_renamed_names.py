@@ -1,0 +1,43 @@
+"""Names that were renamed work for this version, with a warning that says the new one."""
+
+import importlib
+import warnings
+
+import pytest
+
+import supremum
+from supremum.renamed_names import MODULES, NAMES
+
+
+@pytest.mark.parametrize("old", NAMES)
+def test_an_old_name_is_the_new_one_with_a_warning(old):
+    new = NAMES[old]
+    (package, _, name), (home, _, renamed) = old.rpartition("."), new.rpartition(".")
+    loaded = importlib.import_module(package)
+    assert name not in getattr(loaded, "__all__", ())
+    assert renamed in importlib.import_module(home).__all__
+    with pytest.warns(DeprecationWarning, match=f"^{old} is now {new}; ") as caught:
+        found = getattr(loaded, name)
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings(action="error"):
+        assert found is getattr(importlib.import_module(home), renamed)
+
+
+@pytest.mark.parametrize("old", MODULES)
+def test_an_old_module_has_the_names_of_its_package(old):
+    new = importlib.import_module(MODULES[old])
+    with warnings.catch_warnings(action="error"):
+        module = importlib.import_module(old)
+    assert getattr(supremum, old.rpartition(".")[2]) is module
+    for name in new.__all__:
+        with pytest.warns(DeprecationWarning, match=f"^{old}.{name} is now {MODULES[old]}.{name}; ") as caught:
+            assert getattr(module, name) is getattr(new, name)
+        assert caught[0].filename == __file__
+    with pytest.raises(AttributeError):
+        module.nothing  # noqa: B018
+
+
+def test_what_never_was_is_an_attribute_error():
+    for package in ("supremum", *{old.rpartition(".")[0] for old in NAMES}):
+        with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'nothing'"):
+            importlib.import_module(package).nothing  # noqa: B018
