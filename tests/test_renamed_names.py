@@ -3,10 +3,12 @@
 import importlib
 import warnings
 
+import jax.numpy as jnp
 import pytest
 
 import supremum
-from supremum.renamed_names import MODULES, NAMES
+from supremum import mixed_precision
+from supremum.renamed_names import ARGUMENTS, MODULES, NAMES
 
 
 @pytest.mark.parametrize("old", NAMES)
@@ -35,6 +37,21 @@ def test_an_old_module_has_the_names_of_its_package(old):
         assert caught[0].filename == __file__
     with pytest.raises(AttributeError):
         module.nothing  # noqa: B018
+
+
+def test_old_arguments_are_the_new_ones_with_a_warning():
+    assert ARGUMENTS.keys() == {"supremum.mixed_precision.autocast"}
+
+    def program(x):
+        half = x.astype("float16")
+        return (half @ half).sum()
+
+    x = jnp.ones((2, 2))
+    with pytest.warns(DeprecationWarning, match="respect_explicit_casts") as caught:
+        old = mixed_precision.autocast(program, honour_casts=False)
+    assert caught[0].filename == __file__
+    new = mixed_precision.autocast(program, respect_explicit_casts=False)
+    assert str(old.report(x)) == str(new.report(x)) != str(mixed_precision.autocast(program).report(x))
 
 
 def test_what_never_was_is_an_attribute_error():

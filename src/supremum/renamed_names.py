@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 import warnings
+from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from supremum.errors import shown
 
@@ -39,6 +41,12 @@ NAMES: dict[str, str] = {
     },
 }  # fmt: skip
 """Names, with their packages, and what they are called now."""
+ARGUMENTS: dict[str, dict[str, str]] = {
+    "supremum.mixed_precision.autocast": {"honour_casts": "respect_explicit_casts"},
+}
+"""Functions, and the arguments of theirs that were renamed."""
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def renamed_name(package: str, name: str) -> Any:
@@ -57,6 +65,27 @@ def renamed_name(package: str, name: str) -> Any:
     _warn(f"{package}.{name}", new, stacklevel=4)
     module, _, attribute = new.rpartition(".")
     return getattr(importlib.import_module(module), attribute)
+
+
+def with_renamed_arguments(path: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let a function take its arguments by their old names.
+
+    Args:
+        path: the function, a key of `ARGUMENTS`.
+    """
+    renamed = ARGUMENTS[path]
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            for old in renamed.keys() & kwargs.keys():
+                _warn(f"{path}({old}=)", f"{renamed[old]}=", stacklevel=3)
+                kwargs[renamed[old]] = kwargs.pop(old)
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate
 
 
 class _RenamedModule(ModuleType):

@@ -45,9 +45,9 @@ def test_it_is_honoured_through_functions_and_branches():
     assert products(branched, X) == ["bfloat16"]  # one of the branches computes with it
 
 
-def test_honour_casts_false_treats_them_like_any_other_operation():
+def test_respect_explicit_casts_false_treats_them_like_any_other_operation():
     function = lambda x: jnp.exp(x.astype("bfloat16")).T @ x.astype("float16")  # noqa: E731
-    cast = autocast(function, honour_casts=False)
+    cast = autocast(function, respect_explicit_casts=False)
     assert (dtypes(cast, "exp", X), products(cast, X)) == (["float32"], ["bfloat16"])
 
 

@@ -176,7 +176,7 @@ class _Case:
             return self.converted(Value(new, value.fits), "a number takes the dtype of the others")
         if old == new:
             return self.converted(value, "changes no dtype")
-        held = self.settings.honour_casts
+        held = self.settings.respect_explicit_casts
         return self.converted(Value(new, held=held), "cast by hand" if held else "cast by hand, not honoured")
 
     def converted(self, result: Value, reason: str) -> RewriteAction:

@@ -28,12 +28,12 @@ class Settings:
     Args:
         policy: the policy whose compute dtype it uses, or policies by path.
         given_ops: pairs of a primitive or a function and the rule it is treated by instead of its own.
-        honour_casts: whether a value keeps the dtype it was cast to by hand.
+        respect_explicit_casts: whether a value keeps the dtype it was cast to by hand.
     """
 
     policy: Policy | PolicyMap
     given_ops: tuple[tuple[str, str], ...] = ()
-    honour_casts: bool = True
+    respect_explicit_casts: bool = True
 
     @property
     def by_path(self) -> bool:
@@ -85,7 +85,7 @@ def _mapping(pairs: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
     return MappingProxyType(dict(pairs))
 
 
-def as_settings(policy: Any, ops: Mapping[str, Any] | None, honour_casts: bool) -> Settings:
+def as_settings(policy: Any, ops: Mapping[str, Any] | None, respect_explicit_casts: bool) -> Settings:
     """The settings that arguments stand for."""
     chosen = policy if isinstance(policy, PolicyMap) else as_policy(policy)
     used = [chosen] if isinstance(chosen, Policy) else [chosen.default, *(each for _, each in chosen.patterns)]
@@ -98,7 +98,7 @@ def as_settings(policy: Any, ops: Mapping[str, Any] | None, honour_casts: bool) 
             )
     given = {} if ops is None else mapping("ops", ops, "{'softmax': 'float32'}")
     rules = tuple(sorted((name, _rule(name, rule)) for name, rule in given.items()))
-    return Settings(chosen, rules, honour_casts)
+    return Settings(chosen, rules, respect_explicit_casts)
 
 
 def _rule(name: str, rule: Any) -> str:

@@ -31,6 +31,7 @@ from supremum.mixed_precision.autocasting.skipped_products import ProductCounts,
 from supremum.mixed_precision.policy.policy import Policy
 from supremum.mixed_precision.policy.policy_map import PolicyMap
 from supremum.mixed_precision.tree_casting import is_array
+from supremum.renamed_names import with_renamed_arguments
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -172,8 +173,8 @@ class _Autocast:
     `jax.jit` around it. Functions with a `custom_vjp` or a `custom_vmap`, Pallas kernels and callbacks get the
     dtypes they declare.
 
-    A dtype given by hand (`astype`, `dtype=`) is honoured: a value keeps it in the operation that takes it, wherever it
-    is moved in between. A cast to the dtype that a value already has leaves no trace in a JAX program; there is
+    A dtype given by hand (`astype`, `dtype=`) is respected: a value keeps it in the operation that takes it, wherever
+    it is moved in between. A cast to the dtype that a value already has leaves no trace in a JAX program; there is
     `autocast.astype` for it, and `autocast.disabled` for a whole region.
 
     Args:
@@ -184,8 +185,8 @@ class _Autocast:
             its row: `"compute"`, `"float32"` or another dtype, `"widest"`, `"each"` or `"declared"`. For a `custom_vjp`
             or `custom_vmap` function also `"inside"`: operation by operation, with what it takes and gives in the
             dtypes it declares.
-        honour_casts: whether casts written in the function decide what follows them. False treats them like any
-            other operation.
+        respect_explicit_casts: whether casts written in the function decide what follows them. False treats them like
+            any other operation.
 
     Returns:
         An `AutocastFunction`; `report(*args)` of it lists what runs in which dtype and why.
@@ -224,7 +225,7 @@ class _Autocast:
         policy: Any = ...,
         *,
         ops: Mapping[str, Any] | None = ...,
-        honour_casts: bool = ...,
+        respect_explicit_casts: bool = ...,
     ) -> AutocastFunction[P, R]: ...
 
     @overload
@@ -234,19 +235,20 @@ class _Autocast:
         policy: Any = ...,
         *,
         ops: Mapping[str, Any] | None = ...,
-        honour_casts: bool = ...,
+        respect_explicit_casts: bool = ...,
     ) -> Callable[[Callable[P, R]], AutocastFunction[P, R]]: ...
 
+    @with_renamed_arguments("supremum.mixed_precision.autocast")
     def __call__(
         self,
         function: Callable[..., Any] | None = None,
         policy: Any = "mixed_bfloat16",
         *,
         ops: Mapping[str, Any] | None = None,
-        honour_casts: bool = True,
+        respect_explicit_casts: bool = True,
     ) -> Any:
         """Run a function in mixed precision; see the class."""
-        settings = as_settings(policy, ops, honour_casts)
+        settings = as_settings(policy, ops, respect_explicit_casts)
         if function is None:
             return functools.partial(AutocastFunction, settings=settings)
         if isinstance(function, (str, Policy, PolicyMap)) or not callable(function):
