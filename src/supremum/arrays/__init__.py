@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from supremum.arrays.array import Array
-from supremum.arrays.conversion import asarray
 from supremum.arrays.conversion_counts import Conversion, ConversionCounts, Total, count_conversions
+from supremum.arrays.entry_points import asarray, namespace
 from supremum.arrays.errors import (
     ComputationError,
     DeviceError,
@@ -13,8 +13,6 @@ from supremum.arrays.errors import (
     NarrowingError,
     RuntimeDtypeError,
 )
-from supremum.arrays.namespaces import namespace
-from supremum.arrays.pytrees import register_when_loaded
 from supremum.arrays.variable import Variable
 
 __all__ = [
@@ -33,5 +31,3 @@ __all__ = [
     "count_conversions",
     "namespace",
 ]
-
-register_when_loaded()
