@@ -47,7 +47,7 @@ _UNNAMED = (
     "Trainable",
     "Transformer",
     "Variables",
-    "supremum.arrays.array.At",
+    "supremum.arrays.indexed_updates.At",
     "supremum.arrays.backends.base.Backend",
     "supremum.arrays.backends.base.Key",
     "supremum.arrays.backends.base.Plan",

@@ -26,7 +26,6 @@ from supremum.rules.registry import memory_of
 
 # Functions that remember all they were asked, because there are few things to ask them.
 FINITE = {
-    "_array_class": "a class",
     "_computes_in": "formats",
     "_cpu_flags": "no argument",
     "_cuts": "no argument",

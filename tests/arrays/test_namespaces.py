@@ -16,8 +16,8 @@ import supremum
 from arrays.libraries import NAMES, library
 from supremum import Array, PromotionError, explain, namespace, result_type, use_rules
 from supremum.arrays import InPlaceError, LibraryError, RuntimeDtypeError, array_api_names
-from supremum.arrays.functions.creation import MAKING, MAKING_FFT
-from supremum.arrays.functions.promoting import PROMOTING, PROMOTING_LINALG
+from supremum.arrays.functions.creation import CREATION_FFT_FUNCTIONS, CREATION_FUNCTIONS
+from supremum.arrays.functions.promoting import PROMOTING_FUNCTIONS, PROMOTING_LINALG_FUNCTIONS
 from supremum.errors import ArgumentError, UnknownDtypeError, UnknownNameError
 from supremum.formats import FORMATS, as_format
 
@@ -321,10 +321,10 @@ def test_everything_of_the_standard_is_there_and_listed(xp):
                 assert found.__name__ == name or name in supremum.operations.OPERATIONS or part is xp, name
     assert (xp.pi, xp.newaxis, xp.float32, xp.__array_api_version__) == (np.pi, None, np.float32, "2024.12")
     assert xp.linalg.matmul(xp.eye(2), xp.eye(2)).dtype == xp.matmul(xp.eye(2), xp.eye(2)).dtype
-    for name in (PROMOTING | MAKING).keys() - {"isin"}:
+    for name in (PROMOTING_FUNCTIONS | CREATION_FUNCTIONS).keys() - {"isin"}:
         assert name in array_api_names.FUNCTIONS
-    assert PROMOTING_LINALG.keys() <= array_api_names.LINALG
-    assert MAKING_FFT.keys() <= array_api_names.FFT
+    assert PROMOTING_LINALG_FUNCTIONS.keys() <= array_api_names.LINALG
+    assert CREATION_FFT_FUNCTIONS.keys() <= array_api_names.FFT
 
 
 def test_a_namespace_looks_like_a_module(xp):

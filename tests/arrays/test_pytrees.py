@@ -182,26 +182,41 @@ def test_deep_copies_share_no_memory():
     assert shallow.tolist() == [5.0, 1.0]
 
 
-BEFORE = """
+MADE_BEFORE_JAX = """
 import sys
+before = list(sys.meta_path)
 import numpy as np
 import supremum
-from supremum.arrays import Array, asarray
+from supremum import ops
+from supremum.arrays import Array, asarray, namespace
 with supremum.use_rules("torch"):
     made = Array(np.ones(2, "int8")), asarray(2.0)
+    made[0] + made[0], made[1] + 1, ops.add(made[0], made[0])
 assert "jax" not in sys.modules
 import jax
+assert sys.meta_path == before
 with supremum.use_rules("torch"):
+    {after}
     result = jax.jit(lambda a, b: a * b)(*made)
 assert type(result) is Array and result.dtype == "float32", result
-assert jax.__spec__.loader is not None and "jax" in jax.__spec__.origin
-assert not any(type(finder).__module__.startswith("supremum") for finder in sys.meta_path)
 print("done")
 """
+AFTER = {
+    "a new array": "Array(np.ones(2))",
+    "asarray": "asarray([1, 2])",
+    "an operator": "made[0] + made[0]",
+    "an operator with a number": "made[1] + 1",
+    "a function": "ops.add(made[0], made[0])",
+    "a reduction": "made[0].sum()",
+    "a function of the namespace": 'namespace("numpy").reshape(made[0], (2, 1))',
+    "an element": "made[0][0]",
+}
 
 
-def test_an_array_made_before_jax_is_imported_is_an_argument_afterwards():
-    found = subprocess.run([sys.executable, "-c", BEFORE], capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("after", AFTER.values(), ids=AFTER)
+def test_an_array_made_before_jax_is_imported_is_a_tree_after_any_array_is_made(after):
+    code = MADE_BEFORE_JAX.replace("{after}", after)
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert found.stdout == "done\n", found.stderr
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from supremum.arrays.array import Array
-from supremum.arrays.conversion import asarray
 from supremum.arrays.conversion_counts import Conversion, ConversionCounts, ConversionTotal, count_conversions
+from supremum.arrays.entry_points import asarray, namespace
 from supremum.arrays.errors import (
     ComputationError,
     DeviceError,
@@ -15,8 +15,6 @@ from supremum.arrays.errors import (
     NarrowingError,
     RuntimeDtypeError,
 )
-from supremum.arrays.namespaces import namespace
-from supremum.arrays.pytrees import register_when_loaded
 from supremum.arrays.variable import Variable
 from supremum.renamed_names import renamed_name
 
@@ -36,8 +34,6 @@ __all__ = [
     "count_conversions",
     "namespace",
 ]
-
-register_when_loaded()
 
 
 def __getattr__(name: str) -> Any:

@@ -2,28 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from supremum.argument_checks import flag
-from supremum.arrays import protocols
-from supremum.arrays.assignment import accepted_value, changed
+from supremum.arrays import protocols, pytrees
+from supremum.arrays.assignment import accepted_value, assigned, refused_in_place
 from supremum.arrays.backend_errors import raise_as_ours
-from supremum.arrays.backends import Backend, Key, Raw, backend_names, backend_of
-from supremum.arrays.dispatch import seen
+from supremum.arrays.backends import Key, Raw, backend_of
+from supremum.arrays.conversion import cast, to_device
 from supremum.arrays.fix_trials import Trial
-from supremum.arrays.methods import Methods
-from supremum.arrays.operators import Operators
+from supremum.arrays.indexed_updates import At
+from supremum.arrays.namespaces import Namespace, namespace_of
+from supremum.arrays.numpy_functions import route
+from supremum.arrays.operand_keys import as_key
+from supremum.arrays.operators import OperatorMethods, apply_operator
+from supremum.arrays.wrapped import WrappedArray, keyed, raw_and_key, unwrapped_index
 from supremum.errors import ArgumentError, OperandError
-from supremum.formats import DType, as_format
+from supremum.formats import as_format
 from supremum.rules.fixes import Runtime
 from supremum.rules.scope import SCOPE
 from supremum.rules.typed_casts import UNWRAPPED
 
+_is_pytree = False
+"""Whether JAX knows `Array`; JAX may be imported after arrays have been made."""
+_registering = threading.Lock()
+_new = object.__new__
 
-class Array(Operators, Methods):
+
+def new_array(raw: Raw, key: Key) -> Array:
+    """An `Array` of an array of a library and its key."""
+    if not _is_pytree:
+        register_when_jax_is_loaded()
+    array: Any = _new(Array)  # by no constructor, which costs as much as the rest
+    array._raw = raw
+    array._key = key
+    return array
+
+
+def register_when_jax_is_loaded() -> None:
+    """Register `Array` as a pytree of JAX, once, if JAX is loaded; JAX is never imported for that."""
+    global _is_pytree
+    if "jax" in sys.modules:
+        with _registering:
+            if not _is_pytree:
+                pytrees.register(Array)
+                _is_pytree = True
+
+
+def wrap(raw: Any, weak: bool = False) -> Array:
+    """An `Array` of what a library has.
+
+    Args:
+        raw: an array of NumPy, JAX or PyTorch, or an `Array`, which is returned as it is.
+        weak: whether it is weak, where the library's arrays do not say so themselves.
+
+    Raises:
+        OperandError: for anything else.
+    """
+    return raw if isinstance(raw, Array) else new_array(*raw_and_key(raw, weak))
+
+
+def _in_place(name: str) -> Callable[[Any, Any], Any]:
+    """The method of an operator that assigns."""
+
+    def method(self: Any, other: Any) -> Any:
+        return self._assign(name, other)
+
+    return method
+
+
+def _method(name: str) -> Callable[..., Array]:
+    """The method that is the function of the namespace under the same name."""
+
+    def method(self: Array, *args: Any, **options: Any) -> Array:
+        return getattr(self.__array_namespace__(), name)(self, *args, **options)
+
+    method.__name__, method.__qualname__ = name, f"Array.{name}"
+    method.__doc__ = f"`{name}` of the array's namespace, with the same arguments, as `axis` and `keepdims`."
+    return method
+
+
+_METHODS = OperatorMethods(new_array)
+_unary, _binary, _left = _METHODS.unary, _METHODS.binary, _METHODS.left
+
+
+class Array(WrappedArray):
     """An array whose operators, functions and namespace follow the rule set in force.
 
     It wraps an array of NumPy, JAX, PyTorch or any library that follows the Python array API standard, as CuPy with the
@@ -60,56 +127,24 @@ class Array(Operators, Methods):
     Array([1.5, 1.5, 1.5], dtype=float32, weak_type=True)
     """
 
-    __slots__ = ("__weakref__", "_key", "_raw")
-    _raw: Raw
-    _key: Key
+    __slots__ = ()
 
     # NumPy's arrays and subclasses leave operators to ours.
     __array_priority__ = 1000
 
     def __init__(self, raw: Any) -> None:
-        found = wrap(raw)
-        self._raw, self._key = found.unwrap(), found.key
-
-    @staticmethod
-    def of(raw: Raw, key: Key) -> Array:
-        """An array of which everything is known already; for whoever made it."""
-        array = Array.__new__(Array)
-        array._raw, array._key = raw, key
-        return array
-
-    @staticmethod
-    def of_leaf(leaf: Any, weak: bool) -> Array:
-        """An array of what JAX puts into trees, which need not be an array while it works on them."""
-        backend = backend_of(leaf) if weak else None
-        array = Array.__new__(Array)
-        array._raw = leaf
-        if backend is not None:
-            array._key = backend.key_of(leaf, weak=True)
-        return array
-
-    def unwrap(self) -> Raw:
-        """The array of the library, which shares memory with this one: the way into functions of `jax.numpy`."""
-        return self._raw
+        if not _is_pytree:
+            register_when_jax_is_loaded()
+        super().__init__(*raw_and_key(raw))
 
     @staticmethod
     def runtime_beside(operands: Sequence[Any]) -> Runtime:
         """What would carry out an operation of these operands, so that `explain` tries its fixes on it."""
         rules = SCOPE.get().rules
-        keys = [found[0] for operand in operands if (found := seen(operand, rules)) is not None]
+        keys = [found[1] for operand in operands if (found := as_key(operand, rules)) is not None]
         return Trial(keys) if len(keys) == len(operands) else UNWRAPPED
 
     # What is known of it
-
-    @property
-    def key(self) -> Key:
-        """What prepared operations are kept by."""
-        # No `__getattr__` does this: with one, every attribute would be found more slowly.
-        try:
-            return self._key
-        except AttributeError:  # looked at for the first time, after JAX has put a tree together
-            self._key = self.backend.key_of(self._raw)
-            return self._key
 
     @property
     def _data(self) -> Any:
@@ -119,31 +154,6 @@ class Array(Operators, Methods):
             "a masked array answers for itself, by NumPy's rules, when an Array stands on its right: give "
             "masked.filled(...) or array.unwrap()"
         )
-
-    @property
-    def backend(self) -> Backend:
-        """The library."""
-        backend = backend_of(self._raw)
-        if backend is None:
-            raise OperandError(f"this Array holds a {type(self._raw).__name__}, as trees do while JAX works on them")
-        return backend
-
-    @property
-    def dtype(self) -> DType:
-        """Its dtype, as NumPy's (of ml_dtypes where NumPy has none), whatever the library."""
-        # What JAX puts in trees while it works on them has a dtype too.
-        backend = backend_of(self._raw)
-        return as_format(self._raw.dtype).dtype if backend is None else backend.dtype_of(self._raw)
-
-    @property
-    def weak_type(self) -> bool:
-        """Whether it has no dtype of its own and gives way to the next operand's."""
-        return self.key.weak
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The length of each dimension."""
-        return tuple(self._raw.shape)
 
     @property
     def ndim(self) -> int:
@@ -161,11 +171,6 @@ class Array(Operators, Methods):
         return self.size * self.dtype.itemsize
 
     @property
-    def device(self) -> Any:
-        """Where it is, as the library says."""
-        return self.backend.device_of(self._raw)
-
-    @property
     def T(self) -> Array:  # noqa: N802 (the standard's name)
         """The transpose of a matrix."""
         if self.ndim != 2:
@@ -178,7 +183,7 @@ class Array(Operators, Methods):
         return self.__array_namespace__().matrix_transpose(self)
 
     @property
-    def at(self) -> At:
+    def at(self) -> At[Array]:
         """What has changed copies of this array, as with JAX's own `at`, under the rules in force.
 
         >>> import supremum
@@ -187,7 +192,7 @@ class Array(Operators, Methods):
         """
         if self.backend.mutable:
             raise AttributeError(f"only arrays of JAX have `at`; one of {self.backend.name} can be assigned to")
-        return At(self)
+        return At(self, new_array)
 
     # Other forms
 
@@ -201,16 +206,9 @@ class Array(Operators, Methods):
         Raises:
             RuntimeDtypeError: if the library does not have the dtype.
         """
-        target = as_format(dtype).dtype
-        if copy is not True:
-            flag("copy", copy)
-        if not copy and target == self.dtype and not self.weak_type:
+        if copy is False and as_format(dtype).dtype == self.dtype and not self.weak_type:
             return self
-        try:
-            return wrap(self.backend.astype(self._raw, target, copy=copy))
-        except Exception as error:
-            self._fail("astype", error, self, dtype)
-            raise
+        return new_array(*cast(self, dtype, copy=copy))
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Array:
         """A copy on another device.
@@ -219,13 +217,7 @@ class Array(Operators, Methods):
             device: as the library names it.
             stream: as in the array API standard.
         """
-        from array_api_compat import to_device  # pyright: ignore[reportUnknownVariableType]
-
-        try:
-            return self._like(to_device(self._raw, device, stream=stream))
-        except Exception as error:
-            self._fail("to_device", error, self, device, stream=stream)
-            raise
+        return new_array(*to_device(self, device, stream))
 
     def item(self) -> bool | int | float | complex:
         """The only element, as a Python number."""
@@ -241,7 +233,9 @@ class Array(Operators, Methods):
 
     def _like(self, raw: Raw) -> Array:
         """Elements of this array elsewhere: as weak as it is."""
-        return wrap(raw, self.weak_type)
+        key = self.key
+        assert key.backend is not None
+        return new_array(*keyed(key.backend, raw, key.weak))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return np.array(self.backend.numpy(self._raw), dtype, copy=copy)
@@ -255,14 +249,22 @@ class Array(Operators, Methods):
     def __dlpack_device__(self) -> Any:
         return self._raw.__dlpack_device__()
 
-    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        from supremum.arrays.namespaces import namespace  # it imports this module
+    def __array_namespace__(self, *, api_version: str | None = None) -> Namespace:
+        return namespace_of(self.backend, new_array, api_version)
 
-        return namespace(self.backend.name, api_version=api_version)
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        return protocols.array_ufunc(new_array, ufunc, method, inputs, options)
 
-    __array_ufunc__ = protocols.array_ufunc
-    __array_function__ = protocols.array_function
-    __torch_function__ = classmethod(protocols.torch_function)
+    def __array_function__(
+        self, function: Callable[..., Any], types: Sequence[type], args: Any, kwargs: Mapping[str, Any]
+    ) -> Any:
+        return route(new_array, function, args, kwargs)
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Any = None
+    ) -> Any:
+        return protocols.torch_function(new_array, cls, function, args, kwargs or {})
 
     def __reduce__(self) -> Any:
         return wrap, (self._raw, self.weak_type)
@@ -277,7 +279,7 @@ class Array(Operators, Methods):
 
     def __getitem__(self, index: Any) -> Array:
         try:
-            return self._like(self._raw[plain_index(index)])
+            return self._like(self._raw[unwrapped_index(index)])
         except Exception as error:
             self._fail("indexing", error, self, index)
             raise
@@ -286,7 +288,7 @@ class Array(Operators, Methods):
         if not self.backend.mutable:
             raise OperandError("arrays of JAX are never changed: write `x = x.at[index].set(value)`")
         try:
-            self._raw[plain_index(index)] = accepted_value(self, value)
+            self._raw[unwrapped_index(index)] = accepted_value(self, value)
         except Exception as error:
             self._fail("assigning to elements", error, self, index, value)
             raise
@@ -324,116 +326,67 @@ class Array(Operators, Methods):
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec and not self.shape else format(repr(self), spec)
 
+    # Operators
 
-class At:
-    """Where a changed copy of an array differs from it.
+    def _assign(self, name: str, other: Any) -> Any:
+        """What an operator that assigns does: the result in the place of this array."""
+        with refused_in_place(self, name, (self, other)):
+            result = apply_operator(name, (self, other))
+        if result is NotImplemented:
+            return result
+        raw, key = assigned(self, result, name, (self, other))
+        return self if raw is self._raw else new_array(raw, key)
 
-    Args:
-        array: an array of JAX.
-    """
+    real, imag = property(_unary("real")), property(_unary("imag"))
 
-    __slots__ = ("array",)
+    __pos__, __neg__ = _unary("positive"), _unary("negative")
+    __abs__, __invert__ = _unary("abs"), _unary("bitwise_invert")
 
-    def __init__(self, array: Array) -> None:
-        self.array = array
+    (__add__, __radd__), __iadd__ = _binary("add"), _in_place("add")
+    (__sub__, __rsub__), __isub__ = _binary("subtract"), _in_place("subtract")
+    (__mul__, __rmul__), __imul__ = _binary("multiply"), _in_place("multiply")
+    (__truediv__, __rtruediv__), __itruediv__ = _binary("divide"), _in_place("divide")
+    (__floordiv__, __rfloordiv__), __ifloordiv__ = _binary("floor_divide"), _in_place("floor_divide")
+    __divmod__, __rdivmod__ = _METHODS.divmod()
+    (__mod__, __rmod__), __imod__ = _binary("remainder"), _in_place("remainder")
+    (__pow__, __rpow__), __ipow__ = _binary("pow"), _in_place("pow")
+    (__matmul__, __rmatmul__), __imatmul__ = _METHODS.matmul(), _in_place("matmul")
 
-    def __getitem__(self, index: Any) -> Changes:
-        return Changes(self.array, plain_index(index))
+    (__and__, __rand__), __iand__ = _binary("bitwise_and"), _in_place("bitwise_and")
+    (__or__, __ror__), __ior__ = _binary("bitwise_or"), _in_place("bitwise_or")
+    (__xor__, __rxor__), __ixor__ = _binary("bitwise_xor"), _in_place("bitwise_xor")
+    (__lshift__, __rlshift__), __ilshift__ = _binary("bitwise_left_shift"), _in_place("bitwise_left_shift")
+    (__rshift__, __rrshift__), __irshift__ = _binary("bitwise_right_shift"), _in_place("bitwise_right_shift")
 
+    __eq__, __ne__ = _left("equal"), _left("not_equal")  # pyright: ignore[reportAssignmentType] (elementwise)
+    __lt__, __le__, __gt__, __ge__ = _left("less"), _left("less_equal"), _left("greater"), _left("greater_equal")
+    # An array that can be written to cannot be a key of a dict; neither can JAX's arrays.
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
 
-class Changes:
-    """Changed copies of an array of JAX, which keep its dtype: the rules decide as for assignment and `+=`.
+    # Functions of the namespace
 
-    Args:
-        array: the array.
-        index: where it is changed.
-    """
+    sum, prod, mean, std, var = _method("sum"), _method("prod"), _method("mean"), _method("std"), _method("var")
+    min, max, argmin, argmax = _method("min"), _method("max"), _method("argmin"), _method("argmax")
+    any, all = _method("any"), _method("all")
 
-    __slots__ = ("array", "index")
+    def reshape(self, *shape: Any, copy: bool | None = None) -> Array:
+        """The same elements in another shape.
 
-    def __init__(self, array: Array, index: Any) -> None:
-        self.array = array
-        self.index = index
+        Args:
+            shape: it, as a tuple or number by number; one of them may be -1, what remains.
+            copy: as in the array API standard.
+        """
+        lengths = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+        return self.__array_namespace__().reshape(self, tuple(lengths), **({} if copy is None else {"copy": copy}))
 
-    def get(self, **options: Any) -> Array:
-        """The elements; options as of JAX's own."""
-        try:
-            return self._wrapped(self.array.unwrap().at[self.index].get(**options))
-        except Exception as error:
-            raise_as_ours("at[...].get", self.array.backend, (self.array, self.index), options, error)
-            raise
+    def squeeze(self, axis: int | tuple[int, ...] | None = None) -> Array:
+        """The array without some dimensions of length one.
 
-    def set(self, value: Any, **options: Any) -> Array:
-        """With other elements."""
-        accepted = accepted_value(self.array, value)
-        try:
-            return self._wrapped(self.array.unwrap().at[self.index].set(accepted, **options))
-        except Exception as error:
-            raise_as_ours("at[...].set", self.array.backend, (self.array, self.index, value), options, error)
-            raise
-
-    def add(self, value: Any, **options: Any) -> Array:
-        """With a value added."""
-        return self._do("add", "add", value, options)
-
-    def subtract(self, value: Any, **options: Any) -> Array:
-        """With a value subtracted."""
-        return self._do("subtract", "subtract", value, options)
-
-    def multiply(self, value: Any, **options: Any) -> Array:
-        """Multiplied by a value."""
-        return self._do("multiply", "multiply", value, options)
-
-    def min(self, value: Any, **options: Any) -> Array:
-        """With the lesser of both."""
-        return self._do("minimum", "min", value, options)
-
-    def max(self, value: Any, **options: Any) -> Array:
-        """With the greater of both."""
-        return self._do("maximum", "max", value, options)
-
-    def _do(self, operation: str, name: str, value: Any, options: dict[str, Any]) -> Array:
-        def change(raw: Raw, given: Raw) -> Raw:
-            return getattr(raw.at[self.index], name)(given, **options)
-
-        try:
-            return self._wrapped(changed(self.array, operation, value, change))
-        except Exception as error:
-            raise_as_ours(f"at[...].{name}", self.array.backend, (self.array, self.index, value), options, error)
-            raise
-
-    def _wrapped(self, raw: Raw) -> Array:
-        return wrap(raw, self.array.weak_type)
-
-
-def wrap(raw: Any, weak: bool = False) -> Array:
-    """An `Array` of what a library has.
-
-    Args:
-        raw: an array of NumPy, JAX or PyTorch, or an `Array`, which is returned as it is.
-        weak: whether it is weak, where the library's arrays do not say so themselves.
-
-    Raises:
-        OperandError: for anything else.
-    """
-    if isinstance(raw, Array):
-        return raw
-    backend = backend_of(raw)
-    if backend is None:
-        raise OperandError(
-            f"a {type(raw).__name__} is no array of {', '.join(backend_names())}: supremum.asarray makes one of "
-            "numbers, lists and what NumPy knows"
-        )
-    plain = backend.plain(raw)
-    return Array.of(plain, backend.key_of(plain, weak))
-
-
-def plain_index(index: Any) -> Any:
-    """An index without an `Array` in it."""
-    if isinstance(index, tuple):
-        parts: tuple[Any, ...] = index
-        return tuple(map(plain_index, parts))
-    return index.unwrap() if isinstance(index, Array) else index
+        Args:
+            axis: which; None for all.
+        """
+        found = tuple(i for i, length in enumerate(self.shape) if length == 1) if axis is None else axis
+        return self.__array_namespace__().squeeze(self, axis=found)
 
 
 def _shown(array: Array) -> str:
@@ -448,3 +401,6 @@ def _shown(array: Array) -> str:
     except Exception:  # traced, or where it cannot be read
         return f"{kind}({raw!r}{extra})"
     return f"{kind}({body}, dtype={array.dtype}{extra})"
+
+
+register_when_jax_is_loaded()

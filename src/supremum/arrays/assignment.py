@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from supremum.arrays.backends import Backend, Key, Raw
 from supremum.arrays.backends.base import array_key
 from supremum.arrays.backends.kernels import caster_of
 from supremum.arrays.backends.numpy import NUMPY, holds_range
-from supremum.arrays.dispatch import common_backend, operands_of, seen
 from supremum.arrays.errors import InPlaceError, LibraryError, RuntimeDtypeError
 from supremum.arrays.fix_trials import Trial, retyped
+from supremum.arrays.operand_keys import as_key, common_backend, operands_of
+from supremum.arrays.wrapped import KeyedRaw, WrappedArray
 from supremum.decisions import Decision, Fix, PromotionError, Verdict
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import Format, as_format
@@ -22,12 +23,9 @@ from supremum.operations import ASSIGN, OPERATIONS
 from supremum.rules import RuleSet, Storing, get_rules
 from supremum.rules.number_ranges import fits
 
-if TYPE_CHECKING:
-    from supremum.arrays.array import Array
 
-
-def assigned(array: Array, result: Array, name: str, inputs: Sequence[Any]) -> Array:
-    """What an operator that assigns gives: the array, changed, or a new one where the library never changes its own.
+def assigned(array: WrappedArray, result: KeyedRaw, name: str, inputs: Sequence[Any]) -> KeyedRaw:
+    """What an operator that assigns leaves on its left: the array, changed, or a new one where it cannot be changed.
 
     Args:
         array: what stands on the left.
@@ -35,20 +33,25 @@ def assigned(array: Array, result: Array, name: str, inputs: Sequence[Any]) -> A
         name: of the operation.
         inputs: what it was given.
 
+    Returns:
+        The array of the library, which is the one that `array` wraps if that was written to, and its key.
+
     Raises:
         InPlaceError: if the rules do not store the result in the dtype of the array, or it is out of range of that.
         ArgumentError: if it has another shape.
     """
     if array.weak_type:
-        return result  # it has no dtype of its own that it could keep
+        return result  # the array has no dtype of its own that it could keep
     raw = stored(array, result, name, inputs)
     if not array.backend.mutable:
-        return result if raw is result.unwrap() else array.of(raw, array.backend.key_of(raw))
+        return result if raw is result[0] else (raw, array.backend.key_of(raw))
     array.unwrap()[...] = raw
-    return array
+    return array.unwrap(), array.key
 
 
-def stored(array: Array, result: Array, name: str, inputs: Sequence[Any], storing: Storing | None = None) -> Raw:
+def stored(
+    array: WrappedArray, result: KeyedRaw, name: str, inputs: Sequence[Any], storing: Storing | None = None
+) -> Raw:
     """The result of an operation as it is stored in an array.
 
     Args:
@@ -63,25 +66,25 @@ def stored(array: Array, result: Array, name: str, inputs: Sequence[Any], storin
         LibraryError: if it is from another library.
         ArgumentError: if it has another shape.
     """
-    if result.backend is not array.backend:
+    raw, key = result
+    assert key.backend is not None
+    if key.backend is not array.backend:
         raise LibraryError(
-            f"{name} in place gives an array of {result.backend.name}, and what is assigned to is from "
+            f"{name} in place gives an array of {key.backend.name}, and what is assigned to is from "
             f"{array.backend.name}: give supremum.namespace({shown(array.backend.name)}).asarray(b)"
         )
-    if result.shape != array.shape:
-        raise ArgumentError(
-            f"{name} in place gives the shape {result.shape}, and what is assigned to has {array.shape}"
-        )
-    if result.dtype == array.dtype:
-        return result.unwrap()
+    if (shape := tuple(raw.shape)) != array.shape:
+        raise ArgumentError(f"{name} in place gives the shape {shape}, and what is assigned to has {array.shape}")
+    if key.dtype == array.dtype:
+        return raw
     if name in OPERATIONS:
         decision = _accepted(in_place(array, name, inputs, storing))
     else:  # a function that is no row of the table is known by its result alone, which nobody can cast
-        decision = _accepted(replace(_decided(array, None, (result,), storing), find_fix=_no_fix))
-    return _cast(array, result.unwrap(), array.backend, decision, storing)
+        decision = _accepted(replace(_decided(array, None, (WrappedArray(raw, key),), storing), find_fix=_no_fix))
+    return _cast(array, raw, array.backend, decision, storing)
 
 
-def in_place(array: Array, name: str, inputs: Sequence[Any], storing: Storing | None = None) -> Decision:
+def in_place(array: WrappedArray, name: str, inputs: Sequence[Any], storing: Storing | None = None) -> Decision:
     """The decision on an operation whose result is written into an array; its fix casts no such array.
 
     Args:
@@ -94,7 +97,9 @@ def in_place(array: Array, name: str, inputs: Sequence[Any], storing: Storing | 
 
 
 @contextmanager
-def refused_in_place(array: Array, name: str, inputs: Sequence[Any], storing: Storing | None = None) -> Generator[None]:
+def refused_in_place(
+    array: WrappedArray, name: str, inputs: Sequence[Any], storing: Storing | None = None
+) -> Generator[None]:
     """A block whose refusals name casts of other operands, and not of what is written into, which keeps its dtype.
 
     Args:
@@ -111,7 +116,7 @@ def refused_in_place(array: Array, name: str, inputs: Sequence[Any], storing: St
         raise
 
 
-def accepted_value(array: Array, value: Any, storing: Storing | None = None) -> Raw:
+def accepted_value(array: WrappedArray, value: Any, storing: Storing | None = None) -> Raw:
     """A value to be written into an array, in its dtype and from its library.
 
     Args:
@@ -123,7 +128,7 @@ def accepted_value(array: Array, value: Any, storing: Storing | None = None) -> 
         InPlaceError: if the rules do not store it, or it is out of range.
         LibraryError: for an array of another library.
     """
-    key, raw = _seen_value(array, value)
+    raw, key = _raw_and_key_of_value(array, value)
     decision = _accepted(_decided(array, ASSIGN.name, (value,), storing))
     if key.backend is None:
         return array.backend.asarray(caster_of(array.dtype)(value), device=array.device)
@@ -131,7 +136,7 @@ def accepted_value(array: Array, value: Any, storing: Storing | None = None) -> 
     return cast if key.backend is array.backend else array.backend.asarray(cast, device=array.device)
 
 
-def changed(array: Array, name: str, value: Any, change: Callable[[Raw, Raw], Raw]) -> Raw:
+def changed(array: WrappedArray, name: str, value: Any, change: Callable[[Raw, Raw], Raw]) -> Raw:
     """An array of JAX after an operation on some elements and a value.
 
     Args:
@@ -144,7 +149,7 @@ def changed(array: Array, name: str, value: Any, change: Callable[[Raw, Raw], Ra
         InPlaceError: if the rules do not store the result, or the value or the result is out of range.
         LibraryError: for an array of another library.
     """
-    key, raw = _seen_value(array, value)
+    raw, key = _raw_and_key_of_value(array, value)
     backend = array.backend
     own = array_key(backend, array.dtype, False, array.key.zero_d, array.key.device)  # the dtype stays, weak or not
     decision = _accepted(_decided(array, name, (array, value), None, own))
@@ -161,11 +166,11 @@ def changed(array: Array, name: str, value: Any, change: Callable[[Raw, Raw], Ra
     return _cast(array, result, backend, decision, None)
 
 
-def _rules_of(array: Array) -> RuleSet:
+def _rules_of(array: WrappedArray) -> RuleSet:
     return get_rules(in_jax=array.backend.in_jax)
 
 
-def check_fits(array: Array, name: str, value: Any) -> None:
+def check_fits(array: WrappedArray, name: str, value: Any) -> None:
     """Refuse what is out of range of the dtype of an array, also where operators wrap it around.
 
     That is a Python number, or an array of a wider dtype that gives way to this one, as 0-d arrays do under PyTorch's
@@ -180,9 +185,9 @@ def check_fits(array: Array, name: str, value: Any) -> None:
         InPlaceError: if it is.
     """
     row, rules = as_format(array.dtype), _rules_of(array)
-    found = seen(value, rules)
-    if found is not None and not _is_in_range(*found, row):
-        key, raw = found
+    found = as_key(value, rules)
+    if found is not None and not _is_in_range(found[1], found[0], row):
+        raw, key = found
         operands = operands_of((array.key, key), (array.unwrap(), raw), rules)
         decision = rules.decide(name, operands, array.key.operand)
         raise InPlaceError(_refused(decision, f"b is out of range of {row}, which what is assigned to keeps"))
@@ -197,11 +202,11 @@ def _is_in_range(key: Key, raw: Raw, row: Format) -> bool:
     return holds_range(key.backend.numpy(raw), row)
 
 
-def _seen_value(array: Array, value: Any) -> tuple[Key, Raw]:
-    found = seen(value, _rules_of(array))
+def _raw_and_key_of_value(array: WrappedArray, value: Any) -> KeyedRaw:
+    found = as_key(value, _rules_of(array))
     if found is None:
         raise OperandError(f"a {type(value).__name__} cannot be assigned to an Array: give an array or a Python number")
-    key = found[0]
+    key = found[1]
     if key.backend is not None and common_backend((array.key, key), ASSIGN.name) is not array.backend:
         raise LibraryError(
             f"an array of {key.backend.name} cannot be assigned to one of {array.backend.name}: give "
@@ -211,7 +216,7 @@ def _seen_value(array: Array, value: Any) -> tuple[Key, Raw]:
 
 
 def _decided(
-    array: Array, name: str | None, values: Sequence[Any], storing: Storing | None, own: Key | None = None
+    array: WrappedArray, name: str | None, values: Sequence[Any], storing: Storing | None, own: Key | None = None
 ) -> Decision:
     """The decision to write into an array.
 
@@ -223,8 +228,8 @@ def _decided(
         own: the key of the first of them, if it is not its own.
     """
     rules = _rules_of(array)
-    given = [(value, *found) for value in values if (found := seen(value, rules)) is not None]
-    keys, raws = [key for _, key, _ in given], [raw for _, _, raw in given]
+    given = [(value, *found) for value in values if (found := as_key(value, rules)) is not None]
+    raws, keys = [raw for _, raw, _ in given], [key for _, _, key in given]
     if own is not None:
         keys[0] = own
     operands = operands_of(keys, raws, rules)
@@ -243,7 +248,7 @@ def _accepted(decision: Decision) -> Decision:
     return decision
 
 
-def _cast(array: Array, raw: Raw, library: Backend, decision: Decision, storing: Storing | None) -> Raw:
+def _cast(array: WrappedArray, raw: Raw, library: Backend, decision: Decision, storing: Storing | None) -> Raw:
     """What a library holds, in the dtype of an array.
 
     Raises:

@@ -1,59 +1,40 @@
-"""Making arrays of numbers, lists and other arrays."""
+"""Converting numbers, lists and other arrays to arrays of a library, and those to other dtypes and devices."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
+import array_api_compat
 import numpy as np
 
 from supremum.argument_checks import flag
-from supremum.arrays.array import Array, wrap
+from supremum.arrays.backend_errors import raise_as_ours
 from supremum.arrays.backends import backend_named, backend_of
 from supremum.arrays.backends.numpy import NUMPY, narrowed
-from supremum.arrays.dispatch import NUMBERS
+from supremum.arrays.operand_keys import NUMBERS
+from supremum.arrays.wrapped import KeyedRaw, WrappedArray, keyed, unwrapped
 from supremum.errors import OperandError
 from supremum.formats import DType, as_format
 from supremum.operands import TYPE_OF_CATEGORY, as_operand
 from supremum.rules import RuleSet, get_rules
 
 
-def asarray(
+def convert(
     data: Any, dtype: Any = None, *, library: Any = None, device: Any = None, copy: bool | None = None
-) -> Array:
-    """An `Array` of anything that holds numbers.
-
-    Args:
-        data: an array of any library, an `Array`, a Python number, nested lists of them, or what NumPy makes an array
-            of numbers of.
-        dtype: its dtype; None for the one it has. A Python number and lists of them have none: they get the rules'
-            default for their kind, such as float32 under `"jax-x32"` and `"torch"`, float64 under `"numpy"`. Under
-            `"jax"` an array that JAX holds follows its flags, float32 with x64 off; any other is float64.
-        library: `"numpy"`, `"jax"` or `"torch"`; None for the one it is from, NumPy for what is from none.
-        device: where to put it, as the library names it; None leaves it.
-        copy: True always copies, False never (an error where it must be), None only if it must be.
-
-    Returns:
-        The array. Without `dtype`, that of a Python number is weak, if the rules in force know weak arrays.
+) -> KeyedRaw:
+    """An array of a library, of anything that holds numbers, and its key; the arguments are those of `asarray`.
 
     Raises:
         OperandError: for what holds no numbers.
         RuntimeDtypeError: for a dtype that the library does not have.
         OverflowError: for a number that does not fit the dtype.
-
-    >>> import supremum
-    >>> with supremum.use_rules("jax-x32"):
-    ...     supremum.asarray(2), supremum.asarray(2, dtype="int32")
-    (Array(2, dtype=int32, weak_type=True), Array(2, dtype=int32))
-    >>> with supremum.use_rules("torch"):
-    ...     supremum.asarray([1.0, 2.0])
-    Array([1., 2.], dtype=float32)
     """
     target = None if dtype is None else as_format(dtype).dtype
     if copy is not None:
         flag("copy", copy)
-    weak = isinstance(data, Array) and data.weak_type and target is None
-    given = data.unwrap() if isinstance(data, Array) else data
+    weak = isinstance(data, WrappedArray) and data.weak_type and target is None
+    given = unwrapped(data)
     source = backend_of(given)
     backend = backend_named(library) if library is not None else source or NUMPY
     if source is None:
@@ -68,12 +49,49 @@ def asarray(
         raw = backend.asarray(host, target, device, copy)
     if weak and backend.own_weakness:
         raw = backend.astype(raw, backend.key_of(raw).operand.format.dtype, weak=True)
-    return wrap(raw, weak)
+    return keyed(backend, raw, weak)
+
+
+def cast(array: WrappedArray, dtype: Any, *, copy: bool = True) -> KeyedRaw:
+    """An array in another dtype, strong, and its key.
+
+    Args:
+        array: the array.
+        dtype: a dtype or its name.
+        copy: whether an array that has that dtype already is copied too.
+
+    Raises:
+        RuntimeDtypeError: if the library does not have the dtype.
+    """
+    target = as_format(dtype).dtype
+    flag("copy", copy)
+    backend = array.backend
+    try:
+        return keyed(backend, backend.astype(array.unwrap(), target, copy=copy))
+    except Exception as error:
+        raise_as_ours("astype", backend, (array, dtype), {}, error)
+        raise
+
+
+def to_device(array: WrappedArray, device: Any, stream: Any = None) -> KeyedRaw:
+    """A copy of an array on another device, and its key.
+
+    Args:
+        array: the array.
+        device: as the library names it.
+        stream: as in the array API standard.
+    """
+    try:
+        raw = array_api_compat.to_device(array.unwrap(), device, stream=stream)
+        return keyed(array.backend, raw, array.weak_type)
+    except Exception as error:
+        raise_as_ours("to_device", array.backend, (array, device), {"stream": stream}, error)
+        raise
 
 
 def _host(data: Any, target: DType | None, rules: RuleSet) -> tuple[np.ndarray[Any, Any], bool]:
     """A NumPy array of what is from no library, and whether it is weak."""
-    is_number = cast("type[object]", type(data)) in NUMBERS
+    is_number = type(data) in NUMBERS
     try:
         found = np.asarray(data)
         kind = None if target is not None else as_operand(found).category
@@ -92,7 +110,7 @@ def _is_of_numbers(data: Any) -> bool:
     if isinstance(data, (list, tuple)):
         parts: Sequence[Any] = data
         return all(map(_is_of_numbers, parts))
-    return cast("type[object]", type(data)) in NUMBERS
+    return type(data) in NUMBERS
 
 
 def default_of(number: Any, rules: RuleSet) -> tuple[DType, bool]:

@@ -1,20 +1,25 @@
-"""Carrying out decisions on arrays: decide once, prepare a function, and keep it by all it depends on."""
+"""Carrying out decisions on arrays: decide once, prepare a function, and keep it by the keys of the operands."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
-from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from supremum.arrays.backend_errors import raise_as_ours
-from supremum.arrays.backends import Backend, Key, Plan, Raw, backend_of
-from supremum.arrays.backends.numpy import NUMPY
-from supremum.arrays.errors import LibraryError, RuntimeDtypeError
+from supremum.arrays.backends import Key, Plan, Raw
+from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.fix_trials import Trial, retyped
-from supremum.decisions import Decision, PromotionError, letter
-from supremum.errors import OperandError, shown
-from supremum.operands import TYPE_OF_CATEGORY, Operand, Scalar, as_operand
+from supremum.arrays.operand_keys import (
+    as_key,
+    common_backend,
+    holds_value,
+    not_an_operand,
+    operands_of,
+    with_value,
+)
+from supremum.arrays.wrapped import KeyedRaw, raw_and_key
+from supremum.decisions import Decision, PromotionError
+from supremum.operands import Operand
 from supremum.operations import Operation
 from supremum.rules import RuleSet, get_rules
 from supremum.rules.fixes import EVERYTHING, Runtime
@@ -22,85 +27,32 @@ from supremum.rules.names import FOLLOWING, question
 from supremum.rules.registry import memory_of
 from supremum.rules.scope import SCOPE, Watcher
 
-if TYPE_CHECKING:
-    from supremum.arrays.array import Array
-
-NUMBERS: frozenset[type] = frozenset(TYPE_OF_CATEGORY.values())
-"""The types of Python numbers; exactly these, no subclasses."""
-
-
-def number_key(rules: str | RuleSet, value: Scalar) -> Key:
-    """The key of a Python number: one for all numbers between which these rules see no difference."""
-    numbers = memory_of(rules).numbers
-    kind = value.__class__, value
-    found = numbers.get(kind)
-    if found is None:
-        operand = as_operand(value)
-        # All rule sets that "jax" may stand for look at the same of a number.
-        seen_of_it = get_rules(rules, in_jax=False).key_of(operand)
-        found = numbers[kind] = numbers.setdefault(seen_of_it, Key(None, operand, None))
-    return found
-
-
-def seen(value: Any, rules: str | RuleSet) -> tuple[Key, Raw] | None:
-    """An operand as operations take it: its key, and the array that it wraps, or itself.
-
-    Args:
-        value: an `Array` or a `Variable`, an array of a library that is known, a NumPy scalar or a Python number.
-        rules: the rules in force.
-
-    Returns:
-        None for anything else.
-
-    Raises:
-        OperandError: for arrays of what is no number.
-    """
-    kind = cast("type[object]", type(value))
-    if issubclass(kind, _array_class()):
-        return value.key, value.unwrap()
-    if kind in NUMBERS:
-        return number_key(rules, value), value
-    backend = backend_of(value)
-    if backend is None:
-        return None
-    raw = backend.plain(value)
-    return backend.key_of(raw), raw
-
-
-@cache
-def _array_class() -> type[Array]:
-    from supremum.arrays.array import Array  # it imports this module
-
-    return Array
-
 
 class Prepared(NamedTuple):
     """A decision that is ready to be carried out.
 
     Args:
         function: of what the operands wrap.
-        key: the key of the result; None where it is not known before, and the function wraps its result itself.
+        key: the key of the result; None where it is not known beforehand, and the function returns it with its result.
     """
 
     function: Callable[..., Any]
     key: Key | None
 
-    def __call__(self, *raws: Raw) -> Array:
+    def __call__(self, *raws: Raw) -> KeyedRaw:
         """Carry it out."""
         result = self.function(*raws)
-        if self.key is None:
-            return result
-        return _array_class().of(result, self.key)
+        return result if self.key is None else (result, self.key)
 
 
-class Applied:
-    """An operation as a function of arrays.
+class DispatchedOperation:
+    """An operation on arrays of any library, prepared once for all operands with the same keys.
 
     Args:
         operation: its row in the table of operations.
         function: what is computed instead of the library's function of that name, given the `Backend` and the operands
             in the dtype they are computed in.
-        options: what the function is given besides.
+        options: further arguments of the function.
     """
 
     def __init__(
@@ -113,35 +65,39 @@ class Applied:
         self.function = function
         self.options = dict(options or {})
 
-    def __call__(self, *operands: Any) -> Array:
-        """Decide, cast, compute and wrap; what `__add__` and `ops.add` both come to.
+    def __call__(self, *operands: Any) -> KeyedRaw:
+        """Decide, cast and compute.
 
         Raises:
             PromotionError: if the rules refuse.
             LibraryError: for operands from two libraries.
             OperandError: for operands that are no arrays of numbers.
         """
-        result = self.apply(operands)
-        if result is NotImplemented:
-            for position, operand in enumerate(operands):
-                seen_or_refused(operand, get_rules(), self.operation.name, position)
-        return result
+        return self.apply(operands, refuse_others=True)
 
-    def apply(self, operands: Sequence[Any]) -> Any:
-        """As a call, but `NotImplemented` for an operand that is no array, as Python's operators have it."""
+    def apply(self, operands: Sequence[Any], *, refuse_others: bool = False) -> Any:
+        """As a call, but `NotImplemented` for an operand that is no array, as Python's operators have it.
+
+        Args:
+            operands: arrays and Python numbers.
+            refuse_others: whether another operand raises an `OperandError` instead.
+        """
         scope = SCOPE.get()
         asked = scope.rules  # once: another thread may set the default
         keys: list[Key] = []
         raws: list[Raw] = []
         for operand in operands:
-            found = seen(operand, asked)
+            found = as_key(operand, asked)
             if found is None:
+                if refuse_others:
+                    raise not_an_operand(operand, self.operation.name, len(keys))
                 return NotImplemented
-            keys.append(found[0])
-            raws.append(found[1])
+            raws.append(found[0])
+            keys.append(found[1])
         try:
-            prepared = scope.memory.prepared.get((self, *keys)) or self.find(asked, scope.watcher, keys, raws)
-            return prepared(*raws)
+            known = scope.memory.prepared.get((self, *keys))
+            function, key = known or self.find(asked, scope.watcher, keys, raws)
+            result = function(*raws)
         except (PromotionError, RuntimeDtypeError) as error:
             if error.decision is not None:
                 error.decision = retyped(error.decision, operands)
@@ -149,14 +105,15 @@ class Applied:
         except Exception as error:
             raise_as_ours(self.operation.name, common_backend(keys, self.operation.name), operands, {}, error)
             raise
+        return result if key is None else (result, key)
 
     def find(self, asked: str | RuleSet, watcher: Watcher | None, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared:
         """What is prepared for these operands under the rules in force, prepared now if need be."""
         in_jax = common_backend(keys, self.operation.name).in_jax
         rules = get_rules(asked, in_jax=in_jax)
-        if rules.reads_values and any(map(_holds_value, keys)):
+        if rules.reads_values and any(map(holds_value, keys)):
             if watcher is not None:
-                keys = tuple(map(_valued, keys, raws))
+                keys = tuple(map(with_value, keys, raws))
                 return watched(watcher, self.prepare(rules, keys, raws), self.plan(rules, keys, raws))
             prepared = memory_of(asked).prepared[self, *keys] = self.reading(rules, keys)
             return prepared
@@ -189,29 +146,25 @@ class Applied:
             return None
         ask = asked.ask
         found: dict[Hashable, Prepared] = {}
-        array_class = _array_class()
 
-        def follow(*raws: Raw) -> Array:
+        def follow(*raws: Raw) -> KeyedRaw:
             flags = ask()
             if flags not in found:
                 found[flags] = self.under(get_rules(name), keys, raws)
-            function, key = found[flags]
-            return array_class.of(function(*raws), key) if key is not None else function(*raws)
+            return found[flags](*raws)
 
         return Prepared(follow, None)
 
     def reading(self, rules: RuleSet, keys: Sequence[Key]) -> Prepared:
         """What reads the values of 0-d arrays of NumPy at every call, for the rules that look at them."""
         found: dict[Hashable, Prepared] = {}
-        array_class = _array_class()
 
-        def read(*raws: Raw) -> Array:
-            valued = tuple(map(_valued, keys, raws))
+        def read(*raws: Raw) -> KeyedRaw:
+            valued = tuple(map(with_value, keys, raws))
             kinds = tuple(rules.key_of(key.operand) for key in valued)
             if kinds not in found:
                 found[kinds] = self.prepare(rules, valued, raws)
-            function, key = found[kinds]
-            return array_class.of(function(*raws), key) if key is not None else function(*raws)
+            return found[kinds](*raws)
 
         return Prepared(read, None)
 
@@ -222,7 +175,7 @@ class Applied:
             PromotionError: if the rules refuse.
         """
         trial = Trial(keys, self.function, self.options)
-        decision = accepted(self.decide(rules, operands_of(keys, raws), trial))
+        decision = accepted(self.decide(rules, operands_of(keys, raws, rules), trial))
         verdict = decision.verdict
         assert verdict.result is not None
         return Plan(
@@ -241,28 +194,13 @@ class Applied:
             raise
         if self.function is None:
             return Prepared(function, backend.key_of_result(plan))
-        from supremum.arrays.array import wrap  # it imports this module
-
-        def wrapped(*raws: Raw) -> Array:
-            return wrap(function(*raws), plan.result.weak)
-
-        return Prepared(wrapped, None)
-
-
-def _holds_value(key: Key) -> bool:
-    """Whether the value is there to be looked at: other libraries' may be far away, or not computed yet."""
-    return key.zero_d and key.backend is NUMPY
-
-
-def _valued(key: Key, raw: Raw) -> Key:
-    """The key of a 0-d array of NumPy with the value that it holds, others as they are."""
-    return Key(key.backend, replace(as_operand(raw), weak=key.weak), key.device) if _holds_value(key) else key
+        return Prepared(lambda *raws: raw_and_key(function(*raws), plan.result.weak), None)
 
 
 def watched(watcher: Watcher, prepared: Prepared, plan: Plan) -> Prepared:
     """The same, telling the watcher."""
 
-    def run(*raws: Raw) -> Array:
+    def run(*raws: Raw) -> KeyedRaw:
         watcher.note(plan, raws)
         return prepared(*raws)
 
@@ -278,48 +216,3 @@ def accepted(decision: Decision) -> Decision:
     if not decision:
         raise decision.error()
     return decision
-
-
-def operands_of(keys: Sequence[Key], raws: Sequence[Raw], rules: RuleSet | None = None) -> tuple[Operand, ...]:
-    """What is decided about, with the very values of Python numbers, for explanations.
-
-    Args:
-        keys: of the operands.
-        raws: what they wrap.
-        rules: those that decide, to which 0-d arrays of NumPy show their values if they look at them.
-    """
-    reads = rules is not None and rules.reads_values
-    shown = map(_valued, keys, raws) if reads else keys
-    return tuple(key.operand if key.backend else as_operand(raw) for key, raw in zip(shown, raws, strict=True))
-
-
-def common_backend(keys: Sequence[Key], name: str) -> Backend:
-    """The library that an operation runs in; NumPy's arrays are adopted by any other.
-
-    Raises:
-        LibraryError: for two others.
-    """
-    others = list(dict.fromkeys(key.backend for key in keys if key.backend not in (None, NUMPY)))
-    if len(others) > 1:
-        named = [f"{letter(i)} is from {key.backend.name}" for i, key in enumerate(keys) if key.backend in others]
-        stranger = next(i for i, key in enumerate(keys) if key.backend is others[1])
-        raise LibraryError(
-            f"{name}: {' and '.join(named)}, and nothing is moved between libraries implicitly: "
-            f"supremum.namespace({shown(others[0].name)}).asarray({letter(stranger)})"
-        )
-    return others[0] if others else NUMPY
-
-
-def seen_or_refused(operand: Any, rules: str | RuleSet, name: str, position: int) -> tuple[Key, Raw]:
-    """As `seen`, with an error for anything else.
-
-    Raises:
-        OperandError: it says which argument of which function it was.
-    """
-    found = seen(operand, rules)
-    if found is None:
-        raise OperandError(
-            f"{name}: argument {position} is a {type(operand).__name__}, which is no array: supremum.asarray("
-            f"{letter(position)}) makes one of lists and what NumPy knows"
-        )
-    return found

@@ -1,4 +1,4 @@
-"""`namespace`: the Python array API standard's functions, under the rules in force, for the arrays of one library."""
+"""`Namespace`: the Python array API standard's functions, under the rules in force, for the arrays of one library."""
 
 from __future__ import annotations
 
@@ -11,56 +11,44 @@ from typing import Any
 import numpy as np
 
 from supremum.argument_checks import chosen
-from supremum.arrays import ops
 from supremum.arrays.array_api_names import CONSTANTS, FFT, FUNCTIONS, LINALG, VERSION, VERSIONS
-from supremum.arrays.backend_errors import raise_as_ours
-from supremum.arrays.backends import Backend, backend_named
+from supremum.arrays.backends import Backend, Key, Raw, backend_named
 from supremum.arrays.backends.numpy import NUMPY
-from supremum.arrays.functions.creation import MAKING, MAKING_FFT
-from supremum.arrays.functions.inspection import INSPECTING
+from supremum.arrays.functions import elementwise
+from supremum.arrays.functions.creation import CREATION_FFT_FUNCTIONS, CREATION_FUNCTIONS
+from supremum.arrays.functions.inspection import INSPECTION_FUNCTIONS
 from supremum.arrays.functions.losses import LOSSES
-from supremum.arrays.functions.promoting import PROMOTING, PROMOTING_LINALG
-from supremum.arrays.functions.reductions import REDUCING
-from supremum.arrays.wrapped_functions import arrays_in, at_home, brought_home, generic
+from supremum.arrays.functions.promoting import PROMOTING_FUNCTIONS, PROMOTING_LINALG_FUNCTIONS
+from supremum.arrays.functions.reductions import REDUCTION_FUNCTIONS
+from supremum.arrays.wrapped_functions import adopt_operands, adopt_result, call_in, generic
 from supremum.errors import near_names, shown
 from supremum.formats import FORMATS
 
-_ELEMENTWISE = {name: function for name, function in ops.FUNCTIONS.items() if name not in LOSSES}
+_ELEMENTWISE = {name: function for name, function in elementwise.FUNCTIONS.items() if name not in LOSSES}
 _DTYPES = {row.name: row.dtype for row in FORMATS}
-_PARTS = {"linalg": (LINALG, PROMOTING_LINALG), "fft": (FFT, MAKING_FFT)}
+_PARTS = {"linalg": (LINALG, PROMOTING_LINALG_FUNCTIONS), "fft": (FFT, CREATION_FFT_FUNCTIONS)}
+_COMPUTING = PROMOTING_FUNCTIONS | REDUCTION_FUNCTIONS
 
 
-def namespace(library: Any, *, api_version: str | None = None) -> Namespace:
-    """The functions of the Python array API standard for one library, under the rules in force.
-
-    What brings arrays together decides by the rules; the rest is the library's own, through `array-api-compat` where
-    it does not follow the standard itself. All take and give an `Array`, take arrays of the library and Python
-    numbers too, and adopt NumPy's. Functions that the library has besides are there as well, for arrays of one dtype.
+def namespace_of(library: Any, wrap: Callable[[Raw, Key], Any], api_version: str | None = None) -> Namespace:
+    """The namespace of a library; always the same one.
 
     Args:
-        library: `"numpy"`, `"jax"` or `"torch"`.
-        api_version: a version of the standard that it has to have all of; None for any.
-
-    Returns:
-        The namespace, a module by its looks; always the same one.
+        library: its name, or the library.
+        wrap: makes the arrays that the functions give, of an array of the library and its key.
+        api_version: a version of the standard that the namespace has to have all of; None for any.
 
     Raises:
         UnknownNameError: for another version or library; a `ValueError`.
-
-    >>> import supremum
-    >>> xp = namespace("numpy")
-    >>> with supremum.use_rules("torch"):
-    ...     xp.concat([xp.zeros(1), xp.asarray([1, 2], dtype="int8")])
-    Array([0., 1., 2.], dtype=float32)
     """
     if api_version is not None:
         chosen("api_version", api_version, VERSIONS)
-    return _made(backend_named(library))
+    return _made(backend_named(library), wrap)
 
 
 @functools.cache
-def _made(home: Backend) -> Namespace:
-    return Namespace(home)
+def _made(home: Backend, wrap: Callable[[Raw, Key], Any]) -> Namespace:
+    return Namespace(home, wrap)
 
 
 class Namespace(ModuleType):
@@ -70,13 +58,15 @@ class Namespace(ModuleType):
 
     Args:
         home: the library.
+        wrap: makes the arrays that the functions give, of an array of the library and its key.
         part: the name of an extension; empty for the namespace itself.
     """
 
-    def __init__(self, home: Backend, part: str = "") -> None:
+    def __init__(self, home: Backend, wrap: Callable[[Raw, Key], Any], part: str = "") -> None:
         super().__init__(f"supremum.arrays.{home.name}{'.' if part else ''}{part}")
         self.__doc__ = f"The Python array API standard {VERSION} under the rules in force, on {home.name}."
         self._home = home
+        self._wrap = wrap
         self._part = part
         if not part:
             self.__array_api_version__ = VERSION
@@ -89,7 +79,7 @@ class Namespace(ModuleType):
     @property
     def _own(self) -> Mapping[str, Callable[..., Any]]:
         """Those of ours, which take the library first."""
-        return _PARTS[self._part][1] if self._part else PROMOTING | REDUCING | MAKING | INSPECTING
+        return _PARTS[self._part][1] if self._part else _COMPUTING | CREATION_FUNCTIONS | INSPECTION_FUNCTIONS
 
     def __getattr__(self, name: str) -> Any:
         found = self._found(name)
@@ -102,16 +92,16 @@ class Namespace(ModuleType):
 
     def _found(self, name: str) -> _Found | None:
         """What stands under a name, from the first of the tables that has it; the library itself is asked last."""
-        home = self._home
+        home, wrap = self._home, self._wrap
         if name in self._own:
-            return _Found(_bound(home, name, self._own[name]))
+            return _Found(_bound(home, name, self._own[name], wrap))
         if name.startswith("_"):
             return None
         if not self._part:
             if name in _PARTS:
-                return _Found(Namespace(home, name))
+                return _Found(Namespace(home, wrap, name))
             if name in _ELEMENTWISE:
-                return _Found(_elementwise(home, name))
+                return _Found(_elementwise(home, name, wrap))
             if name in CONSTANTS:
                 return _Found(getattr(np, name))
             if name in _DTYPES:
@@ -119,7 +109,7 @@ class Namespace(ModuleType):
         function = getattr(getattr(home.xp, self._part) if self._part else home.xp, name, None)
         if not callable(function) or isinstance(function, type):
             return None
-        return _Found(generic(home, name, function, standard=name in self._standard))
+        return _Found(generic(home, name, function, wrap, standard=name in self._standard))
 
     def __dir__(self) -> list[str]:
         names = {*self._standard, *self._own}
@@ -132,8 +122,9 @@ class Namespace(ModuleType):
         return f"<namespace {self._home.name!r} of supremum{f', {self._part}' if self._part else ''}>"
 
     def __reduce__(self) -> Any:
-        whole = namespace, (self._home.name,)
-        return (getattr, (namespace(self._home.name), self._part)) if self._part else whole
+        if self._part:
+            return getattr, (namespace_of(self._home, self._wrap), self._part)
+        return namespace_of, (self._home.name, self._wrap)
 
 
 class _Found:
@@ -150,32 +141,33 @@ def _names_dtype(home: Backend, name: str) -> bool:
     return home is NUMPY or hasattr(home.xp, name)
 
 
-def _bound(home: Backend, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of ours, its library given."""
-    computes = name not in MAKING and name not in INSPECTING
+def _bound(
+    home: Backend, name: str, function: Callable[..., Any], wrap: Callable[[Raw, Key], Any]
+) -> Callable[..., Any]:
+    """A function of ours, its library given and its result wrapped."""
+    gives_array = name not in INSPECTION_FUNCTIONS
+    checks = gives_array and name not in CREATION_FUNCTIONS
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
-        try:
-            if computes:
-                home.check_computes(name, (array.dtype for array in arrays_in((*args, *options.values()))))
-            return function(home, *args, **options)
-        except Exception as error:
-            raise_as_ours(name, home, args, options, error)
-            raise
+        result = call_in(home, name, function, args, options, checks=checks)
+        return wrap(*result) if gives_array else result
 
     call.__name__ = call.__qualname__ = name
     plain = inspect.signature(function)
-    vars(call)["__signature__"] = plain.replace(parameters=list(plain.parameters.values())[1:])
+    returns = "Array" if gives_array else plain.return_annotation
+    parameters = list(plain.parameters.values())[1:]
+    vars(call)["__signature__"] = plain.replace(parameters=parameters, return_annotation=returns)
     return call
 
 
-def _elementwise(home: Backend, name: str) -> Callable[..., Any]:
+def _elementwise(home: Backend, name: str, wrap: Callable[[Raw, Key], Any]) -> Callable[..., Any]:
     """An operation, in the library of the namespace."""
     function = _ELEMENTWISE[name]
 
     @functools.wraps(function)
     def call(*operands: Any) -> Any:
-        return brought_home(home, function(*at_home(home, name, operands)))
+        return wrap(*adopt_result(home, function(*adopt_operands(home, name, operands))))
 
+    vars(call)["__signature__"] = inspect.signature(function).replace(return_annotation="Array")
     return call

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from supremum.arrays.backends import Backend
+from supremum.arrays.backends import Backend, Key, Raw
 from supremum.arrays.backends.numpy import NUMPY
-from supremum.arrays.namespaces import namespace
+from supremum.arrays.namespaces import namespace_of
 from supremum.arrays.wrapped_functions import library_of
 from supremum.errors import OperandError
 
@@ -220,10 +220,13 @@ ROUTES: dict[str, Route] = _routes()
 """By the name of NumPy's function, with the module it is in where that is not NumPy itself."""
 
 
-def route(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def route(
+    wrap: Callable[[Raw, Key], Any], function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
     """What a function of NumPy gives for an `Array`: what our namespace's gives.
 
     Args:
+        wrap: makes an `Array` of an array of a library and its key.
         function: NumPy's.
         args: as it was called.
         kwargs: likewise.
@@ -244,7 +247,7 @@ def route(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
             f"supremum.namespace, or give NumPy's own arrays, np.{name}(np.asarray(x))"
         )
     given = _given(name, function, found, args, kwargs)
-    xp = namespace(_library(given))
+    xp = namespace_of(_library(given), wrap)
     places: list[Any] = []
     for argument in found.arguments:
         places += given.pop(argument.lstrip("*"), ()) if argument.startswith("*") else _popped(given, argument)

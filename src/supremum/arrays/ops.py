@@ -16,91 +16,31 @@ True
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
-from supremum.argument_checks import chosen, flag, real_number
-from supremum.arrays.array import Array
-from supremum.arrays.dispatch import Applied
-from supremum.arrays.functions.losses import LOSSES, REDUCTIONS
-from supremum.arrays.operators import APPLIED
-from supremum.arrays.promote_operands import clip, where
-from supremum.errors import OperandError, shown
-from supremum.operations import Operation
+from supremum.arrays.array import Array, new_array
+from supremum.arrays.functions import elementwise
+from supremum.arrays.wrapped import KeyedRaw
 
 
-def _function(row: Operation) -> Callable[..., Array]:
-    """The function of a row."""
-    applied = APPLIED[row.name]
-    if row.arity == 1:
+def _wrapping(function: Callable[..., KeyedRaw]) -> Callable[..., Array]:
+    """A function that gives an `Array`."""
 
-        def unary(x: Any, /) -> Array:
-            return applied(x)
+    @functools.wraps(function)
+    def call(*operands: Any, **options: Any) -> Array:
+        return new_array(*function(*operands, **options))
 
-        return unary
-
-    def binary(x1: Any, x2: Any, /) -> Array:
-        return applied(x1, x2)
-
-    return binary
-
-
-def _loss(row: Operation) -> Callable[..., Array]:
-    """The function of a row whose result may be reduced."""
-    compute, defaults = LOSSES[row.name]
-
-    @lru_cache(maxsize=64)
-    def prepared(reduction: str, options: tuple[tuple[str, Any], ...]) -> Applied:
-        return Applied(row, compute, {"reduction": reduction, **dict(options)})
-
-    def loss(input: Any, target: Any, /, *, reduction: str = "mean", **options: Any) -> Array:  # noqa: A002
-        unknown = sorted(options.keys() - defaults.keys())
-        if unknown:
-            raise OperandError(
-                f"{row.name} has no {shown(unknown[0])}: its options are {', '.join(['reduction', *defaults])}"
-            )
-        for name, value in options.items():
-            (flag if isinstance(defaults[name], bool) else real_number)(name, value)
-        chosen("reduction", reduction, REDUCTIONS)
-        return prepared(reduction, tuple({**defaults, **options}.items()))(input, target)
-
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    plain = inspect.signature(loss)
-    given = [each for each in plain.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
-    extra = [
-        inspect.Parameter(name, keyword, default=value, annotation=type(value)) for name, value in defaults.items()
-    ]
-    vars(loss)["__signature__"] = plain.replace(parameters=[*given, *extra])
-    return loss
-
-
-def _documented(row: Operation, function: Callable[..., Array]) -> Callable[..., Array]:
-    function.__name__ = function.__qualname__ = row.name
-    function.__module__ = __name__
-    others = f" Also called {', '.join(row.aliases)}." if row.aliases else ""
-    operands = "one operand" if row.arity == 1 else "two operands"
-    function.__doc__ = f"""`{row.name}` of {operands}, element by element.{others}
-
-    The result has {row.result.value}, as the rules in force decide.
-
-    Raises:
-        PromotionError: if they refuse.
-        OperandError: for what is no array of numbers and no Python number.
-        LibraryError: for operands from two libraries.
-    """
-    return function
+    call.__module__ = __name__
+    vars(call)["__signature__"] = inspect.signature(function).replace(return_annotation="Array")
+    return call
 
 
 def _functions() -> dict[str, Callable[..., Array]]:
-    found: dict[str, Callable[..., Array]] = {"where": where, "clip": clip}
-    for name, applied in APPLIED.items():
-        row = applied.operation
-        if name not in found:
-            found[name] = _documented(row, _loss(row) if name in LOSSES else _function(row))
-        found |= dict.fromkeys(row.aliases, found[name])
-    return found
+    wrapping = {function: _wrapping(function) for function in elementwise.FUNCTIONS.values()}
+    return {name: wrapping[function] for name, function in elementwise.FUNCTIONS.items()}
 
 
 FUNCTIONS: dict[str, Callable[..., Array]] = _functions()

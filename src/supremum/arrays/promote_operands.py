@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from supremum.arrays.array import Array, wrap
 from supremum.arrays.backend_errors import raising_ours
 from supremum.arrays.backends import Backend, Key, Plan, Raw
 from supremum.arrays.backends.kernels import number_caster
 from supremum.arrays.backends.numpy import NUMPY, narrowed
-from supremum.arrays.dispatch import accepted, common_backend, operands_of, seen_or_refused
+from supremum.arrays.dispatch import accepted
 from supremum.arrays.fix_trials import Trial, in_library, retyped
+from supremum.arrays.operand_keys import as_key_or_raise, common_backend, operands_of
+from supremum.arrays.wrapped import KeyedRaw, keyed
 from supremum.decisions import Decision, ResultType
 from supremum.errors import ArgumentError
 from supremum.formats import DType
@@ -40,9 +41,13 @@ class Promoted(NamedTuple):
     result: ResultType
     decision: Decision
 
-    def wrapped(self, raw: Raw) -> Array:
-        """A result of the library, in the dtype that was decided."""
-        return typed(self.backend, raw, self.result)
+    def typed(self, raw: Raw) -> KeyedRaw:
+        """A result of the library in the dtype that was decided, and as weak, with its key."""
+        dtype, weak = self.result.dtype, self.result.weak
+        raw, key = keyed(self.backend, raw, weak)
+        if (key.dtype, key.weak) == (dtype, weak):
+            return raw, key
+        return keyed(self.backend, self.backend.astype(raw, dtype, weak=weak), weak)
 
 
 def promote_operands(
@@ -64,37 +69,29 @@ def promote_operands(
     row = as_operation(operation)
     name = name or row.name
     asked = SCOPE.get().rules
-    found = [seen_or_refused(operand, asked, name, i) for i, operand in enumerate((*operands, *beside))]
-    backend = common_backend([key for key, _ in found], name)
+    found = [as_key_or_raise(operand, asked, name, i) for i, operand in enumerate((*operands, *beside))]
+    backend = common_backend([key for _, key in found], name)
     rules = get_rules(asked, in_jax=backend.in_jax)
-    deciding = found[: len(operands)]
-    seen = operands_of([key for key, _ in deciding], [raw for _, raw in deciding], rules)
-    trial = Trial([key for key, _ in deciding], in_library(name))
-    decision = retyped(replace(rules.decide(row, seen, runtime=trial), operation=name), operands)
+    deciding, others = found[: len(operands)], found[len(operands) :]
+    raws, keys = [raw for raw, _ in deciding], tuple(key for _, key in deciding)
+    described = operands_of(keys, raws, rules)
+    trial = Trial(keys, in_library(name))
+    decision = retyped(replace(rules.decide(row, described, runtime=trial), operation=name), operands)
     verdict = accepted(decision).verdict
     assert verdict.result is not None
     if (watcher := SCOPE.get().watcher) is not None:
-        keys = tuple(key for key, _ in deciding)
         plan = Plan(replace(row, name=name), keys, verdict.compute, verdict.result, rules.name)
-        watcher.note(plan, [raw for _, raw in deciding])
+        watcher.note(plan, raws)
     steps = verdict.number_steps or ((),) * len(deciding)
-    brought = [
-        brought_to(backend, key, raw, dtype, of_number)
-        for (key, raw), dtype, of_number in zip(deciding, verdict.compute, steps, strict=True)
+    converted = [
+        convert_operand(backend, key, raw, dtype, of_number)
+        for (raw, key), dtype, of_number in zip(deciding, verdict.compute, steps, strict=True)
     ]
-    others = [brought_to(backend, key, raw, key.operand.format.dtype) for key, raw in found[len(operands) :]]
-    return Promoted(backend, brought, others, verdict.result, decision)
+    kept = [convert_operand(backend, key, raw, key.operand.format.dtype) for raw, key in others]
+    return Promoted(backend, converted, kept, verdict.result, decision)
 
 
-def typed(backend: Backend, raw: Raw, result: ResultType) -> Array:
-    """A result in the dtype that was decided, and as weak."""
-    key = backend.key_of(raw, result.weak)
-    if (key.dtype, key.weak) != (result.dtype, result.weak):
-        raw = backend.astype(raw, result.dtype, weak=result.weak)
-    return wrap(raw, result.weak)
-
-
-def brought_to(backend: Backend, key: Key, raw: Raw, dtype: DType, steps: Steps = ()) -> Raw:
+def convert_operand(backend: Backend, key: Key, raw: Raw, dtype: DType, steps: Steps = ()) -> Raw:
     """An operand as an array of a library.
 
     Args:
@@ -113,7 +110,7 @@ def brought_to(backend: Backend, key: Key, raw: Raw, dtype: DType, steps: Steps 
 
 
 @raising_ours
-def where(condition: Any, x1: Any, x2: Any, /) -> Array:
+def where(condition: Any, x1: Any, x2: Any, /) -> KeyedRaw:
     """Elements of one array where a condition holds, and of another where it does not.
 
     Args:
@@ -125,8 +122,8 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Array:
         PromotionError: if the rules refuse.
         ArgumentError: for a condition that is not of bools.
 
-    >>> import numpy as np
-    >>> where(np.array([True, False]), np.ones(2, "float32"), 2)
+    >>> import numpy as np, supremum
+    >>> supremum.ops.where(np.array([True, False]), np.ones(2, "float32"), 2)
     Array([1., 2.], dtype=float32)
     """
     together = promote_operands("where", (x1, x2), beside=(condition,))
@@ -134,11 +131,11 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Array:
     category = together.backend.key_of(chosen).operand.category
     if category != "bool":
         raise ArgumentError(f"where chooses by bools, and the condition is of a {category} dtype: write condition != 0")
-    return together.wrapped(together.backend.xp.where(chosen, *together.operands))
+    return together.typed(together.backend.xp.where(chosen, *together.operands))
 
 
 @raising_ours
-def clip(x: Any, /, min: Any = None, max: Any = None) -> Array:  # noqa: A002 (the standard's names)
+def clip(x: Any, /, min: Any = None, max: Any = None) -> KeyedRaw:  # noqa: A002 (the standard's names)
     """Elements brought into a range.
 
     Args:
@@ -149,8 +146,8 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Array:  # noqa: A002 (t
     Raises:
         PromotionError: if the rules refuse.
 
-    >>> import numpy as np
-    >>> clip(np.array([1.0, 5.0], "float32"), max=2)
+    >>> import numpy as np, supremum
+    >>> supremum.ops.clip(np.array([1.0, 5.0], "float32"), max=2)
     Array([1., 2.], dtype=float32)
     """
     given = {"maximum": min, "minimum": max}
@@ -162,13 +159,13 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Array:  # noqa: A002 (t
     clipped = first if bounds else xp.asarray(first, copy=True)
     for name, bound in zip(bounds, others, strict=True):
         clipped = getattr(xp, name)(clipped, bound)
-    return together.wrapped(clipped)
+    return together.typed(clipped)
 
 
 def _is_ignored(x: Any, name: str, bound: Any) -> bool:
     """Whether the rules leave a bound out of account."""
     rules = get_rules()
-    array, number = (seen_or_refused(each, rules, "clip", i)[0].operand for i, each in enumerate((x, bound)))
+    array, number = (as_key_or_raise(each, rules, "clip", i)[1].operand for i, each in enumerate((x, bound)))
     if type(bound) is int:
         number = as_operand(bound)
     return rules.ignores_bound(array, number, is_lower=name == "maximum")

@@ -4,33 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from supremum.arrays.assignment import assigned, refused_in_place, stored
+from supremum.arrays.backends import Key, Raw
+from supremum.arrays.functions.elementwise import FUNCTIONS
+from supremum.arrays.numpy_functions import route
 from supremum.arrays.operators import APPLIED
+from supremum.arrays.wrapped import WrappedArray, raw_and_key
 from supremum.errors import UnknownNameError
 from supremum.operations import as_operation
 
-if TYPE_CHECKING:
-    from supremum.arrays.array import Array
 
-
-def array_ufunc(self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+def array_ufunc(
+    wrap: Callable[[Raw, Key], Any], ufunc: np.ufunc, method: str, inputs: Sequence[Any], options: Mapping[str, Any]
+) -> Any:
     """NumPy's functions of elements, and its arrays' operators: ours of the same name.
+
+    Args:
+        wrap: makes an `Array` of an array of a library and its key.
+        ufunc: NumPy's function.
+        method: `"__call__"`, or the name of the method that was called.
+        inputs: as it was called.
+        options: likewise, `out` included.
 
     Raises:
         TypeError: for those we do not have, their methods such as `reduce`, and their options.
     """
-    from supremum.arrays.array import wrap  # it imports this module
-
     if ufunc.signature is not None and method == "__call__":  # of arrays as a whole, such as matmul
-        from supremum.arrays.numpy_functions import route  # it imports the namespaces
-
-        return route(ufunc, inputs, options)
-    outputs = options.pop("out", ())
-    given = [name for name, value in options.items() if value is not True]
+        return route(wrap, ufunc, inputs, options)
+    given = [name for name, value in options.items() if name != "out" and value is not True]
     operation = _operation(ufunc.__name__)
     if operation is None or method != "__call__" or given:
         what = f"np.{ufunc.__name__}{'' if method == '__call__' else '.' + method}"
@@ -39,17 +44,23 @@ def array_ufunc(self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **optio
             f"{what}{options_given} of an Array follows no rules: there are supremum.ops and the functions of "
             f"supremum.namespace, or give NumPy's own array, np.{ufunc.__name__}(x.unwrap())"
         )
+    outputs = options.get("out", ())
     if not outputs:
-        return APPLIED[operation].apply(inputs)
+        result = APPLIED[operation].apply(inputs)
+        return result if result is NotImplemented else wrap(*result)
     # `array += Array`, and `out=`: what is written to keeps its dtype.
     (output,) = outputs
-    kept = wrap(output)
+    kept = _as_wrapped(output)
     with refused_in_place(kept, operation, inputs):
         result = APPLIED[operation].apply(inputs)
     if result is NotImplemented:
         return result
     kept.unwrap()[...] = stored(kept, result, operation, inputs)
     return output
+
+
+def _as_wrapped(value: Any) -> WrappedArray:
+    return value if isinstance(value, WrappedArray) else WrappedArray(*raw_and_key(value))
 
 
 @lru_cache(maxsize=4096)
@@ -61,35 +72,31 @@ def _operation(name: str) -> str | None:
     return found if found in APPLIED else None
 
 
-def array_function(
-    self: Array, function: Callable[..., Any], types: Sequence[type], args: Any, kwargs: Mapping[str, Any]
-) -> Any:
-    """NumPy's other functions: that of the array API standard, where it has the same one.
-
-    Raises:
-        TypeError: where it has not.
-    """
-    from supremum.arrays.numpy_functions import route  # it imports the namespaces
-
-    return route(function, args, dict(kwargs))
-
-
 def torch_function(
-    cls: type[Array], function: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Any = None
+    wrap: Callable[[Raw, Key], Any],
+    array_class: type[WrappedArray],
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
 ) -> Any:
     """PyTorch's functions of elements, and its tensors' operators: ours of the same name.
+
+    Args:
+        wrap: makes an `Array` of an array of a library and its key.
+        array_class: the class whose operators PyTorch may ask for.
+        function: PyTorch's.
+        args: as it was called.
+        kwargs: likewise.
 
     Raises:
         TypeError: for others, and for options.
     """
-    from supremum.arrays.array import Array, wrap  # they import this module
-    from supremum.arrays.backends.torch import NAMES
-    from supremum.arrays.ops import FUNCTIONS
+    from supremum.arrays.backends.torch import NAMES  # only where torch is loaded
 
     name = getattr(function, "__name__", str(function))
-    given = sorted(option for option, value in (kwargs or {}).items() if value is not None)
-    if name.startswith("__") and hasattr(Array, name) and not given:
-        left = wrap(args[0])
+    given = sorted(option for option, value in kwargs.items() if value is not None)
+    if name.startswith("__") and hasattr(array_class, name) and not given:
+        left: Any = args[0] if isinstance(args[0], WrappedArray) else wrap(*raw_and_key(args[0]))
         result = getattr(left, name)(*args[1:])
         return args[0] if result is left else result
     plain = name.removesuffix("_")
@@ -104,7 +111,7 @@ def torch_function(
             f"supremum.namespace, or give torch its own tensor, torch.{name}(x.unwrap())"
         )
     if plain == name:
-        return found(*args)
+        return wrap(*found(*args))
     # `tensor += Array`: what is written to keeps its dtype.
-    assigned(wrap(args[0]), found(*args), found.__name__, args)
+    assigned(_as_wrapped(args[0]), found(*args), found.__name__, args)
     return args[0]

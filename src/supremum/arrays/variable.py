@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from supremum.arrays.array import Array, plain_index, wrap
-from supremum.arrays.assignment import accepted_value, check_fits, stored
-from supremum.arrays.conversion import asarray
+from supremum.arrays.array import Array, wrap
+from supremum.arrays.assignment import accepted_value, check_fits, refused_in_place, stored
+from supremum.arrays.conversion import cast, convert
+from supremum.arrays.operators import apply_operator
+from supremum.arrays.wrapped import WrappedArray, unwrapped_index
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.rules import Storing
 
@@ -45,13 +47,12 @@ class Variable(Array):
     """
 
     __slots__ = ("name",)
-    _storing = Storing.KEPT
 
     def __init__(self, value: Any, dtype: Any = None, *, library: Any = None, name: str = "") -> None:
-        found = asarray(value, dtype, library=library, copy=True)
+        raw, key = convert(value, dtype, library=library, copy=True)
         # Only what has no dtype of its own is weak, and a Variable has one.
-        strong = found.astype(found.dtype) if found.weak_type else found
-        self._raw, self._key, self.name = strong.unwrap(), strong.key, name
+        super().__init__(cast(WrappedArray(raw, key), key.dtype)[0] if key.weak else raw)
+        self.name = name
 
     @property
     def value(self) -> Array:
@@ -71,7 +72,7 @@ class Variable(Array):
             InPlaceError: if the rules refuse or lead to another dtype, or a Python number does not fit.
             ArgumentError: for another shape, or a value that JAX is tracing.
         """
-        raw = accepted_value(self, value, self._storing)
+        raw = accepted_value(self, value, Storing.KEPT)
         if tuple(raw.shape) != self.shape:
             raise ArgumentError(f"{shown(self)} has the shape {self.shape}, and what is assigned {tuple(raw.shape)}")
         return self._hold(self.backend.asarray(raw, copy=True))
@@ -95,7 +96,7 @@ class Variable(Array):
         return result
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        accepted, place = accepted_value(self, value, self._storing), plain_index(index)
+        accepted, place = accepted_value(self, value, Storing.KEPT), unwrapped_index(index)
         if self.backend.mutable:
             raw = self.backend.asarray(self._raw, copy=True)
             raw[place] = accepted
@@ -103,8 +104,12 @@ class Variable(Array):
             raw = self._raw.at[place].set(accepted)
         self._hold(raw)
 
-    def _put(self, result: Array, name: str, other: Any) -> Any:
-        raw = stored(self, result, name, (self, other), self._storing)
+    def _assign(self, name: str, other: Any) -> Any:
+        with refused_in_place(self, name, (self, other), Storing.KEPT):
+            result = apply_operator(name, (self, other))
+        if result is NotImplemented:
+            return result
+        raw = stored(self, result, name, (self, other), Storing.KEPT)
         check_fits(self, name, other)
         return self._hold(raw)
 

@@ -1,4 +1,4 @@
-"""Functions of a library made into functions of `Array`s, where nothing has to be decided."""
+"""Functions of a library made into functions of wrapped arrays, where nothing has to be decided."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from supremum.arrays.array import Array, wrap
 from supremum.arrays.array_api_names import GIVING_LISTS, OF_THE_ELEMENTS
 from supremum.arrays.backend_errors import raise_as_ours
-from supremum.arrays.backends import Backend, Raw, backend_of
+from supremum.arrays.backends import Backend, Key, Raw, backend_of
 from supremum.arrays.backends.numpy import NUMPY
-from supremum.arrays.conversion import asarray
-from supremum.arrays.dispatch import NUMBERS
+from supremum.arrays.conversion import convert
 from supremum.arrays.errors import LibraryError
+from supremum.arrays.operand_keys import NUMBERS
+from supremum.arrays.wrapped import KeyedRaw, WrappedArray, raw_and_key
 from supremum.decisions import letter
 from supremum.errors import OperandError, listed, shown
 from supremum.formats import as_format
@@ -24,10 +24,10 @@ from supremum.rules import get_rules
 
 def library_of(value: Any) -> Backend | None:
     """The library that an array is from, wrapped or not; None for what is no array."""
-    return value.backend if isinstance(value, Array) else backend_of(value)
+    return value.backend if isinstance(value, WrappedArray) else backend_of(value)
 
 
-def check_at_home(home: Backend, name: str, position: int, library: Backend | None) -> None:
+def check_library(home: Backend, name: str, position: int, library: Backend | None) -> None:
     """Refuse arrays of another library than NumPy, which every library adopts from.
 
     Args:
@@ -46,7 +46,7 @@ def check_at_home(home: Backend, name: str, position: int, library: Backend | No
         )
 
 
-def at_home(home: Backend, name: str, operands: Sequence[Any]) -> list[Any]:
+def adopt_operands(home: Backend, name: str, operands: Sequence[Any]) -> list[Any]:
     """Operands of which one at least is from the library of the namespace, if any is an array at all.
 
     Of Python numbers alone the first becomes a weak array there, under rules that know such arrays.
@@ -61,22 +61,25 @@ def at_home(home: Backend, name: str, operands: Sequence[Any]) -> list[Any]:
     """
     libraries = [library_of(operand) for operand in operands]
     for position, library in enumerate(libraries):
-        check_at_home(home, name, position, library)
+        check_library(home, name, position, library)
     brought = list(operands)
     if home not in libraries:
         found = [i for i, library in enumerate(libraries) if library is NUMPY]
         if not found and get_rules(in_jax=home.in_jax).weak_arrays:
             found = [i for i, operand in enumerate(operands) if type(operand) in NUMBERS]
         for first in found[:1]:
-            brought[first] = asarray(operands[first], library=home)
+            brought[first] = WrappedArray(*convert(operands[first], library=home))
     return brought
 
 
-def brought_home(home: Backend, result: Any) -> Any:
-    """What was computed of Python numbers alone, in the library of the namespace."""
-    if isinstance(result, Array) and result.backend is not home:
-        return asarray(result, library=home)
-    return result
+def adopt_result(home: Backend, result: KeyedRaw) -> KeyedRaw:
+    """A result in the library of the namespace, where it was computed of Python numbers alone.
+
+    Args:
+        home: that library.
+        result: an array of any library, and its key.
+    """
+    return result if result[1].backend is home else convert(WrappedArray(*result), library=home)
 
 
 def native(home: Backend, dtype: Any) -> Any:
@@ -89,22 +92,57 @@ def native(home: Backend, dtype: Any) -> Any:
     return None if dtype is None else home.native_dtype(as_format(dtype).dtype)
 
 
-def arrays_in(values: Iterable[Any]) -> Iterator[Array]:
-    """The arrays among values, and in lists among them."""
+def arrays_in(values: Iterable[Any]) -> Iterator[WrappedArray]:
+    """The wrapped arrays among values, and in lists among them."""
     for value in values:
-        if isinstance(value, Array):
+        if isinstance(value, WrappedArray):
             yield value
         elif isinstance(value, (list, tuple)):
             yield from arrays_in(cast("Sequence[Any]", value))
 
 
-def generic(home: Backend, name: str, function: Callable[..., Any], *, standard: bool) -> Callable[..., Any]:
-    """A function of a library as one of `Array`s.
+def call_in(
+    home: Backend,
+    name: str,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    options: dict[str, Any],
+    *,
+    checks: bool = True,
+) -> Any:
+    """Call a function of ours that computes in a library; the library's errors become ours.
+
+    Args:
+        home: the library, the first argument of the function.
+        name: of the function.
+        function: the function.
+        args: its other arguments.
+        options: its arguments by name.
+        checks: whether a format that the library does not compute in is refused.
+
+    Raises:
+        RuntimeDtypeError: if it is refused.
+        ComputationError: for errors of the library.
+    """
+    try:
+        if checks:
+            home.check_computes(name, (array.dtype for array in arrays_in((*args, *options.values()))))
+        return function(home, *args, **options)
+    except Exception as error:
+        raise_as_ours(name, home, args, options, error)
+        raise
+
+
+def generic(
+    home: Backend, name: str, function: Callable[..., Any], wrap: Callable[[Raw, Key], Any], *, standard: bool
+) -> Callable[..., Any]:
+    """A function of a library as one of wrapped arrays.
 
     Args:
         home: the library.
         name: of the function.
-        function: it.
+        function: the function.
+        wrap: makes a wrapped array of an array and its key.
         standard: whether the standard has it, and says what becomes of arrays of several dtypes. Other functions would
             follow the library's own rules, and so take arrays of one dtype only.
     """
@@ -118,26 +156,26 @@ def generic(home: Backend, name: str, function: Callable[..., Any], *, standard:
             raise
 
     def compute(args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        arrays: list[Array] = []
+        keys: list[Key] = []
         if "dtype" in options:
             options["dtype"] = native(home, options["dtype"])
-        plain = [_unwrapped(home, name, value, arrays) for value in args]
-        given = {key: _unwrapped(home, name, value, arrays) for key, value in options.items()}
-        home.check_computes(name, (array.dtype for array in arrays))
+        plain = [_unwrapped(home, name, value, keys) for value in args]
+        given = {option: _unwrapped(home, name, value, keys) for option, value in options.items()}
+        home.check_computes(name, (key.operand.format.dtype for key in keys))
         if not standard:
-            _check_of_one_dtype(name, arrays)
-        weak = [array.weak_type for array in arrays] if name in OF_THE_ELEMENTS else []
+            _check_of_one_dtype(name, keys)
+        weak = [key.weak for key in keys] if name in OF_THE_ELEMENTS else []
         result = function(*plain, **given)
-        return _wrapped(list(result) if name in GIVING_LISTS else result, arrays, weak)
+        return _wrapped(list(result) if name in GIVING_LISTS else result, keys, weak, wrap)
 
     call.__name__ = call.__qualname__ = name
     return call
 
 
-def _unwrapped(home: Backend, name: str, value: Any, arrays: list[Array]) -> Any:
-    """An argument as the library takes it; the arrays in it are added to a list."""
+def _unwrapped(home: Backend, name: str, value: Any, keys: list[Key]) -> Any:
+    """An argument as the library takes it; the keys of the arrays in it are added to a list."""
     if isinstance(value, (list, tuple)):
-        parts = [_unwrapped(home, name, part, arrays) for part in cast("Sequence[Any]", value)]
+        parts = [_unwrapped(home, name, part, keys) for part in cast("Sequence[Any]", value)]
         return _rebuilt(value, parts)
     if isinstance(value, np.dtype):
         return native(home, value)
@@ -145,29 +183,29 @@ def _unwrapped(home: Backend, name: str, value: Any, arrays: list[Array]) -> Any
     # NumPy's scalars stand for Python's where a shape or an axis is wanted.
     if library is None or isinstance(value, np.generic):
         return value
-    check_at_home(home, name, len(arrays), library)
-    array = wrap(value) if library is home else asarray(value, library=home)
-    arrays.append(array)
-    return array.unwrap()
+    check_library(home, name, len(keys), library)
+    raw, key = raw_and_key(value) if library is home else convert(value, library=home)
+    keys.append(key)
+    return raw
 
 
-def _wrapped(result: Any, arrays: Sequence[Array], weak: Sequence[bool]) -> Any:
+def _wrapped(result: Any, keys: Sequence[Key], weak: Sequence[bool], wrap: Callable[[Raw, Key], Any]) -> Any:
     """A result with all arrays in it wrapped; several are as weak as the arguments in their places."""
     if isinstance(result, (list, tuple)):
         parts = cast("Sequence[Raw]", result)
         fields = getattr(result, "_fields", ("values",) * len(parts))
-        of_each = len(parts) == len(arrays)
+        of_each = len(parts) == len(keys)
         wrapped: list[Any] = []
         for i, (part, field) in enumerate(zip(parts, fields, strict=True)):
             where = slice(i, i + 1) if of_each else slice(None)
-            wrapped.append(_wrapped(part, arrays[where], weak[where] if field == "values" else ()))
+            wrapped.append(_wrapped(part, keys[where], weak[where] if field == "values" else (), wrap))
         return _rebuilt(result, wrapped)
     if backend_of(result) is None:
         return result
-    found = wrap(result)
-    if any(weak[:1]) and found.dtype == arrays[0].dtype:
-        return wrap(result, weak=True)
-    return found
+    raw, key = raw_and_key(result)
+    if any(weak[:1]) and key.dtype == keys[0].dtype:
+        return wrap(*raw_and_key(raw, weak=True))
+    return wrap(raw, key)
 
 
 def _rebuilt(like: Any, parts: list[Any]) -> Any:
@@ -175,11 +213,11 @@ def _rebuilt(like: Any, parts: list[Any]) -> Any:
     return make(parts)
 
 
-def _check_of_one_dtype(name: str, arrays: Sequence[Array]) -> None:
-    dtypes = list(dict.fromkeys(array.dtype for array in arrays))
+def _check_of_one_dtype(name: str, keys: Sequence[Key]) -> None:
+    dtypes = list(dict.fromkeys(key.dtype for key in keys))
     if len(dtypes) > 1:
-        both = listed(f"{letter(i)} {array.dtype}" for i, array in enumerate(arrays))
-        other = next(i for i, array in enumerate(arrays) if array.dtype != dtypes[0])
+        both = listed(f"{letter(i)} {key.dtype}" for i, key in enumerate(keys))
+        other = next(i for i, key in enumerate(keys) if key.dtype != dtypes[0])
         raise OperandError(
             f"{name} is not in the array API standard, and no rule says in which dtype it computes: its arrays are "
             f"{both}: cast first, with {letter(other)}.astype({shown(str(dtypes[0]))})"

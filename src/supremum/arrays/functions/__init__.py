@@ -1,1 +1,1 @@
-"""functions."""
+"""The functions of the namespaces, each of which returns an array of a library and its key."""

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 from supremum.arrays import conversion
-from supremum.arrays.array import Array, wrap
 from supremum.arrays.assignment import accepted_value
-from supremum.arrays.backends import Backend, Raw
-from supremum.arrays.dispatch import NUMBERS
+from supremum.arrays.backends import Backend
+from supremum.arrays.operand_keys import NUMBERS
+from supremum.arrays.wrapped import KeyedRaw, WrappedArray, keyed, unwrapped
 from supremum.arrays.wrapped_functions import library_of, native
 from supremum.formats import CATEGORIES, DType
 from supremum.operands import as_operand
@@ -45,16 +45,12 @@ def _of_numbers(home: Backend, numbers: tuple[Any, ...], lowest: str) -> DType:
     return explain(*operands, operation=operation, rules=get_rules(in_jax=home.in_jax)).dtype
 
 
-def _plain(value: Any) -> Any:
-    return value.unwrap() if isinstance(value, Array) else value
-
-
-def _filled(name: str) -> Callable[..., Array]:
+def _filled(name: str) -> Callable[..., KeyedRaw]:
     """A function that makes an array of a shape, of floats where no dtype is given."""
 
-    def make(home: Backend, shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
+    def make(home: Backend, shape: Any, *, dtype: Any = None, device: Any = None) -> KeyedRaw:
         given = native(home, default_dtype(home, "float") if dtype is None else dtype)
-        return wrap(getattr(home.xp, name)(shape, dtype=given, device=device))
+        return keyed(home, getattr(home.xp, name)(shape, dtype=given, device=device))
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"""An array made by `{name}` of the library.
@@ -71,7 +67,7 @@ def _filled(name: str) -> Callable[..., Array]:
     return make
 
 
-def asarray(home: Backend, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Array:
+def asarray(home: Backend, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> KeyedRaw:
     """As `supremum.arrays.asarray`, in the library of the namespace.
 
     Args:
@@ -81,10 +77,10 @@ def asarray(home: Backend, obj: Any, /, *, dtype: Any = None, device: Any = None
         device: where to put it, as the library names it.
         copy: True always copies, False never, None only if it must be.
     """
-    return conversion.asarray(obj, dtype, library=home, device=device, copy=copy)
+    return conversion.convert(obj, dtype, library=home, device=device, copy=copy)
 
 
-def full(home: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
+def full(home: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> KeyedRaw:
     """An array of equal elements.
 
     Args:
@@ -98,11 +94,11 @@ def full(home: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, devic
         OverflowError: for a number that does not fit the dtype.
         RuntimeDtypeError: for a dtype that the library does not have.
     """
-    value = conversion.asarray(fill_value, dtype, library=home, device=device)
-    return wrap(home.xp.full(shape, value.unwrap(), dtype=native(home, value.dtype), device=device))
+    value, key = conversion.convert(fill_value, dtype, library=home, device=device)
+    return keyed(home, home.xp.full(shape, value, dtype=native(home, key.dtype), device=device))
 
 
-def full_like(home: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
+def full_like(home: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> KeyedRaw:
     """An array of equal elements, in the shape of another and, where no dtype is given, in its dtype.
 
     Args:
@@ -116,17 +112,17 @@ def full_like(home: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None, d
         InPlaceError: if the rules lead to another dtype than that of `x`.
         OverflowError: for a number that does not fit `dtype`.
     """
-    like = conversion.asarray(x, library=home)
+    like = WrappedArray(*conversion.convert(x, library=home))
     if dtype is not None:
         return full(home, like.shape, fill_value, dtype=dtype, device=like.device if device is None else device)
     value = accepted_value(like, fill_value)
     raw = home.xp.full_like(like.unwrap(), value, dtype=native(home, like.dtype), device=device)
-    return wrap(home.astype(raw, like.dtype, weak=True) if like.weak_type else raw, like.weak_type)
+    return keyed(home, home.astype(raw, like.dtype, weak=True) if like.weak_type else raw, like.weak_type)
 
 
 def arange(
     home: Backend, start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
-) -> Array:
+) -> KeyedRaw:
     """Evenly spaced numbers, the end left out.
 
     Args:
@@ -143,12 +139,12 @@ def arange(
     numbers = (start, step) if stop is None else (start, stop, step)
     given = native(home, _of_numbers(home, numbers, "integer") if dtype is None else dtype)
     ends = (0, start) if stop is None else (start, stop)
-    return wrap(home.xp.arange(*map(_plain, ends), _plain(step), dtype=given, device=device))
+    return keyed(home, home.xp.arange(*map(unwrapped, ends), unwrapped(step), dtype=given, device=device))
 
 
 def linspace(
     home: Backend, start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
-) -> Array:
+) -> KeyedRaw:
     """Numbers between two others, evenly spaced.
 
     Args:
@@ -164,13 +160,13 @@ def linspace(
         RuntimeDtypeError: for a dtype that the library does not have.
     """
     given = native(home, _of_numbers(home, (start, stop), "float") if dtype is None else dtype)
-    ends = map(_plain, (start, stop))
-    return wrap(home.xp.linspace(*ends, num, dtype=given, device=device, endpoint=endpoint))
+    ends = map(unwrapped, (start, stop))
+    return keyed(home, home.xp.linspace(*ends, num, dtype=given, device=device, endpoint=endpoint))
 
 
 def eye(
     home: Backend, n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
-) -> Array:
+) -> KeyedRaw:
     """A matrix with ones on a diagonal.
 
     Args:
@@ -185,10 +181,10 @@ def eye(
         RuntimeDtypeError: for a dtype that the library does not have.
     """
     given = native(home, default_dtype(home, "float") if dtype is None else dtype)
-    return wrap(home.xp.eye(n_rows, n_cols, k=k, dtype=given, device=device))
+    return keyed(home, home.xp.eye(n_rows, n_cols, k=k, dtype=given, device=device))
 
 
-def from_dlpack(home: Backend, x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+def from_dlpack(home: Backend, x: Any, /, *, device: Any = None, copy: bool | None = None) -> KeyedRaw:
     """An array that shares memory with one of any library.
 
     Args:
@@ -201,13 +197,13 @@ def from_dlpack(home: Backend, x: Any, /, *, device: Any = None, copy: bool | No
         RuntimeDtypeError: for a dtype that the library does not have.
     """
     options = {name: value for name, value in {"device": device, "copy": copy}.items() if value is not None}
-    given: Raw = _plain(x)
+    given = unwrapped(x)
     if library_of(given) is not None:
         native(home, given.dtype)  # JAX would narrow 64 bits without a word
-    return wrap(home.xp.from_dlpack(given, **options))
+    return keyed(home, home.xp.from_dlpack(given, **options))
 
 
-def astype(home: Backend, x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
+def astype(home: Backend, x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> KeyedRaw:
     """An array in another dtype, strong: a cast by hand is never refused.
 
     Args:
@@ -220,16 +216,16 @@ def astype(home: Backend, x: Any, dtype: Any, /, *, copy: bool = True, device: A
     Raises:
         RuntimeDtypeError: if the library does not have the dtype.
     """
-    cast_ = conversion.asarray(x, library=home).astype(dtype, copy=copy)
-    return cast_ if device is None else cast_.to_device(device)
+    result = conversion.cast(WrappedArray(*conversion.convert(x, library=home)), dtype, copy=copy)
+    return result if device is None else conversion.to_device(WrappedArray(*result), device)
 
 
-def _frequencies(name: str) -> Callable[..., Array]:
+def _frequencies(name: str) -> Callable[..., KeyedRaw]:
     """A function of `fft` that makes an array."""
 
-    def make(home: Backend, n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
+    def make(home: Backend, n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> KeyedRaw:
         given = native(home, default_dtype(home, "float") if dtype is None else dtype)
-        return wrap(getattr(home.xp.fft, name)(n, d=d, dtype=given, device=device))
+        return keyed(home, getattr(home.xp.fft, name)(n, d=d, dtype=given, device=device))
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"""Frequencies made by `{name}` of the library.
@@ -244,7 +240,7 @@ def _frequencies(name: str) -> Callable[..., Array]:
     return make
 
 
-MAKING: dict[str, Callable[..., Array]] = {
+CREATION_FUNCTIONS: dict[str, Callable[..., KeyedRaw]] = {
     function.__name__: function
     for function in (
         *map(_filled, ("zeros", "ones", "empty")),
@@ -252,5 +248,7 @@ MAKING: dict[str, Callable[..., Array]] = {
     )
 }
 """By name, those of the namespace itself."""
-MAKING_FFT: dict[str, Callable[..., Array]] = {name: _frequencies(name) for name in ("fftfreq", "rfftfreq")}
+CREATION_FFT_FUNCTIONS: dict[str, Callable[..., KeyedRaw]] = {
+    name: _frequencies(name) for name in ("fftfreq", "rfftfreq")
+}
 """Those of its `fft`."""

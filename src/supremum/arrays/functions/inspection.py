@@ -232,7 +232,7 @@ def has_dtype(home: Backend, dtype: DType) -> bool:
     return True
 
 
-INSPECTING: dict[str, Callable[..., Any]] = {
+INSPECTION_FUNCTIONS: dict[str, Callable[..., Any]] = {
     function.__name__: function for function in (can_cast, finfo, iinfo, isdtype, result_type)
 } | {"__array_namespace_info__": namespace_info}
 """By name, in the namespace."""

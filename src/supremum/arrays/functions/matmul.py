@@ -1,16 +1,16 @@
-"""The operator `@` of `Array`."""
+"""The operator `@`."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from supremum.arrays.backends.numpy import NUMPY
-from supremum.arrays.namespaces import namespace
-from supremum.arrays.wrapped_functions import library_of
+from supremum.arrays.functions.promoting import matmul
+from supremum.arrays.wrapped_functions import call_in, library_of
 
 
 def product(a: Any, b: Any) -> Any:
-    """The product of two matrices, in the library of both; `NotImplemented` where one is no array.
+    """The product of two matrices in the library of both, and its key; `NotImplemented` where one is no array.
 
     Args:
         a: an array.
@@ -23,5 +23,5 @@ def product(a: Any, b: Any) -> Any:
     libraries = [library_of(operand) for operand in (a, b)]
     if None in libraries:
         return NotImplemented
-    home = next((library for library in libraries if library is not NUMPY), NUMPY)
-    return namespace(home).matmul(a, b)
+    home = next((library for library in libraries if library not in (None, NUMPY)), NUMPY)
+    return call_in(home, "matmul", matmul, (a, b), {})

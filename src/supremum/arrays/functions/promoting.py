@@ -10,24 +10,24 @@ from typing import Any
 
 from supremum.argument_checks import whole_number
 from supremum.arrays import promote_operands
-from supremum.arrays.array import Array, wrap
 from supremum.arrays.backends import Backend, Raw
 from supremum.arrays.errors import RuntimeDtypeError
-from supremum.arrays.wrapped_functions import at_home, brought_home
+from supremum.arrays.wrapped import KeyedRaw, keyed
+from supremum.arrays.wrapped_functions import adopt_operands, adopt_result
 from supremum.errors import ArgumentError
 
 
-def _met(
+def _promoted(
     home: Backend, name: str, operation: str | None, operands: Sequence[Any], beside: Sequence[Any] = ()
 ) -> promote_operands.Promoted:
-    """As `met`, in the library of a namespace."""
-    brought = at_home(home, name, (*operands, *beside))
+    """As `promote_operands`, in the library of a namespace."""
+    brought = adopt_operands(home, name, (*operands, *beside))
     return promote_operands.promote_operands(operation, brought[: len(operands)], brought[len(operands) :], name)
 
 
 def _computed(
     home: Backend, name: str, together: promote_operands.Promoted, compute: Callable[[Any, list[Raw]], Raw]
-) -> Array:
+) -> KeyedRaw:
     """The result of a function of the library that the operands met in, in the dtype that was decided.
 
     Raises:
@@ -40,10 +40,10 @@ def _computed(
             raise
         dtype = together.backend.key_of(together.operands[0]).dtype
         raise RuntimeDtypeError(f"{home.name} has no {name} of {dtype}", decision=together.decision) from error
-    return brought_home(home, together.wrapped(raw))
+    return adopt_result(home, together.typed(raw))
 
 
-def concat(home: Backend, arrays: Sequence[Any], /, *, axis: int | None = 0) -> Array:
+def concat(home: Backend, arrays: Sequence[Any], /, *, axis: int | None = 0) -> KeyedRaw:
     """Arrays one after the other, in the dtype that they meet in.
 
     Args:
@@ -59,11 +59,11 @@ def concat(home: Backend, arrays: Sequence[Any], /, *, axis: int | None = 0) -> 
     >>> xp.concat([np.ones(1, "int8"), np.ones(1, "uint8")])
     Array([1, 1], dtype=int16)
     """
-    together = _met(home, "concat", "concat", _some("concat", arrays))
+    together = _promoted(home, "concat", "concat", _some("concat", arrays))
     return _computed(home, "concat", together, lambda xp, found: xp.concat(found, axis=axis))
 
 
-def stack(home: Backend, arrays: Sequence[Any], /, *, axis: int = 0) -> Array:
+def stack(home: Backend, arrays: Sequence[Any], /, *, axis: int = 0) -> KeyedRaw:
     """Arrays side by side in a new dimension, in the dtype that they meet in.
 
     Args:
@@ -74,7 +74,7 @@ def stack(home: Backend, arrays: Sequence[Any], /, *, axis: int = 0) -> Array:
     Raises:
         PromotionError: if the rules refuse.
     """
-    together = _met(home, "stack", "stack", _some("stack", arrays))
+    together = _promoted(home, "stack", "stack", _some("stack", arrays))
     return _computed(home, "stack", together, lambda xp, found: xp.stack(found, axis=axis))
 
 
@@ -85,7 +85,7 @@ def _some(name: str, arrays: Sequence[Any]) -> list[Any]:
     return found
 
 
-def where(home: Backend, condition: Any, x1: Any, x2: Any, /) -> Array:
+def where(home: Backend, condition: Any, x1: Any, x2: Any, /) -> KeyedRaw:
     """As `supremum.ops.where`.
 
     Args:
@@ -94,10 +94,10 @@ def where(home: Backend, condition: Any, x1: Any, x2: Any, /) -> Array:
         x1: an array or a number.
         x2: likewise; both meet as the rules decide.
     """
-    return brought_home(home, promote_operands.where(*at_home(home, "where", (condition, x1, x2))))
+    return adopt_result(home, promote_operands.where(*adopt_operands(home, "where", (condition, x1, x2))))
 
 
-def clip(home: Backend, x: Any, /, min: Any = None, max: Any = None) -> Array:  # noqa: A002 (the standard's names)
+def clip(home: Backend, x: Any, /, min: Any = None, max: Any = None) -> KeyedRaw:  # noqa: A002 (the standard's names)
     """As `supremum.ops.clip`.
 
     Args:
@@ -106,10 +106,10 @@ def clip(home: Backend, x: Any, /, min: Any = None, max: Any = None) -> Array:  
         min: the lower bound, an array or a number; None for none.
         max: the upper one, likewise. All meet as the rules decide.
     """
-    return brought_home(home, promote_operands.clip(*at_home(home, "clip", (x, min, max))))
+    return adopt_result(home, promote_operands.clip(*adopt_operands(home, "clip", (x, min, max))))
 
 
-def matmul(home: Backend, x1: Any, x2: Any, /) -> Array:
+def matmul(home: Backend, x1: Any, x2: Any, /) -> KeyedRaw:
     """The product of two matrices, or of stacks of them, in the dtype that the rules decide for `matmul`.
 
     Args:
@@ -120,11 +120,11 @@ def matmul(home: Backend, x1: Any, x2: Any, /) -> Array:
     Raises:
         PromotionError: if the rules refuse.
     """
-    together = _met(home, "matmul", "matmul", (x1, x2))
+    together = _promoted(home, "matmul", "matmul", (x1, x2))
     return _computed(home, "matmul", together, lambda xp, found: xp.matmul(*found))
 
 
-def tensordot(home: Backend, x1: Any, x2: Any, /, *, axes: Any = 2) -> Array:
+def tensordot(home: Backend, x1: Any, x2: Any, /, *, axes: Any = 2) -> KeyedRaw:
     """The sum of products over some dimensions, in the dtype that the rules decide for `tensordot`.
 
     Args:
@@ -136,11 +136,11 @@ def tensordot(home: Backend, x1: Any, x2: Any, /, *, axes: Any = 2) -> Array:
     Raises:
         PromotionError: if the rules refuse.
     """
-    together = _met(home, "tensordot", "tensordot", (x1, x2))
+    together = _promoted(home, "tensordot", "tensordot", (x1, x2))
     return _computed(home, "tensordot", together, lambda xp, found: xp.tensordot(*found, axes=axes))
 
 
-def vecdot(home: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
+def vecdot(home: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> KeyedRaw:
     """The dot products of vectors, the first conjugated, in the dtype that the rules decide for `vecdot`.
 
     Args:
@@ -152,11 +152,11 @@ def vecdot(home: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
     Raises:
         PromotionError: if the rules refuse.
     """
-    together = _met(home, "vecdot", "vecdot", (x1, x2))
+    together = _promoted(home, "vecdot", "vecdot", (x1, x2))
     return _computed(home, "vecdot", together, lambda xp, found: xp.vecdot(*found, axis=axis))
 
 
-def cross(home: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
+def cross(home: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> KeyedRaw:
     """The cross products of vectors of three elements, in the dtype that the rules decide for `cross`.
 
     Args:
@@ -168,11 +168,11 @@ def cross(home: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
     Raises:
         PromotionError: if the rules refuse.
     """
-    together = _met(home, "cross", "cross", (x1, x2))
+    together = _promoted(home, "cross", "cross", (x1, x2))
     return _computed(home, "cross", together, lambda xp, found: xp.linalg.cross(*found, axis=axis))
 
 
-def outer(home: Backend, x1: Any, x2: Any, /) -> Array:
+def outer(home: Backend, x1: Any, x2: Any, /) -> KeyedRaw:
     """All products of the elements of two vectors, in the dtype that the rules decide for `outer`.
 
     Args:
@@ -183,11 +183,11 @@ def outer(home: Backend, x1: Any, x2: Any, /) -> Array:
     Raises:
         PromotionError: if the rules refuse.
     """
-    together = _met(home, "outer", "outer", (x1, x2))
+    together = _promoted(home, "outer", "outer", (x1, x2))
     return _computed(home, "outer", together, lambda xp, found: xp.linalg.outer(*found))
 
 
-def solve(home: Backend, x1: Any, x2: Any, /) -> Array:
+def solve(home: Backend, x1: Any, x2: Any, /) -> KeyedRaw:
     """The solution of linear equations, in the dtype that the rules decide for `solve`.
 
     Args:
@@ -198,11 +198,11 @@ def solve(home: Backend, x1: Any, x2: Any, /) -> Array:
     Raises:
         PromotionError: if the rules refuse.
     """
-    together = _met(home, "solve", "solve", (x1, x2))
+    together = _promoted(home, "solve", "solve", (x1, x2))
     return _computed(home, "solve", together, lambda xp, found: xp.linalg.solve(*found))
 
 
-def searchsorted(home: Backend, x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Array:
+def searchsorted(home: Backend, x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> KeyedRaw:
     """Where elements would be inserted into a sorted array, compared in the dtype that both meet in.
 
     Args:
@@ -215,12 +215,12 @@ def searchsorted(home: Backend, x1: Any, x2: Any, /, *, side: str = "left", sort
     Raises:
         PromotionError: if the rules refuse.
     """
-    together = _met(home, "searchsorted", None, (x1, x2), () if sorter is None else (sorter,))
+    together = _promoted(home, "searchsorted", None, (x1, x2), () if sorter is None else (sorter,))
     given = {"sorter": together.beside[0]} if together.beside else {}
-    return wrap(together.backend.xp.searchsorted(*together.operands, side=side, **given))
+    return keyed(together.backend, together.backend.xp.searchsorted(*together.operands, side=side, **given))
 
 
-def isin(home: Backend, x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
+def isin(home: Backend, x1: Any, x2: Any, /, *, invert: bool = False) -> KeyedRaw:
     """Which elements of an array are in another, compared in the dtype that both meet in.
 
     Args:
@@ -232,11 +232,11 @@ def isin(home: Backend, x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
     Raises:
         PromotionError: if the rules refuse.
     """
-    together = _met(home, "isin", "equal", (x1, x2))
+    together = _promoted(home, "isin", "equal", (x1, x2))
     return _computed(home, "isin", together, lambda xp, found: xp.isin(*found, invert=invert))
 
 
-def diff(home: Backend, x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Array:
+def diff(home: Backend, x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> KeyedRaw:
     """Differences of neighbours, in the dtype that the array meets in with what is put before and after it.
 
     Args:
@@ -252,7 +252,7 @@ def diff(home: Backend, x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any =
     """
     given = {"prepend": prepend, "append": append}
     ends = {name: end for name, end in given.items() if end is not None}
-    together = _met(home, "diff", "diff", (x, *ends.values()))
+    together = _promoted(home, "diff", "diff", (x, *ends.values()))
 
     def compute(xp: Any, found: list[Raw]) -> Raw:
         # After as many times as there are elements nothing is left; libraries go on.
@@ -262,12 +262,12 @@ def diff(home: Backend, x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any =
     return _computed(home, "diff", together, compute)
 
 
-PROMOTING: dict[str, Callable[..., Array]] = {
+PROMOTING_FUNCTIONS: dict[str, Callable[..., KeyedRaw]] = {
     function.__name__: function
     for function in (clip, concat, diff, isin, matmul, searchsorted, stack, tensordot, vecdot, where)
 }
 """By name, those of the namespace itself."""
-PROMOTING_LINALG: dict[str, Callable[..., Array]] = {
+PROMOTING_LINALG_FUNCTIONS: dict[str, Callable[..., KeyedRaw]] = {
     function.__name__: function for function in (cross, matmul, outer, solve, tensordot, vecdot)
 }
 """Those of its `linalg`."""

@@ -11,14 +11,15 @@ from functools import lru_cache
 from typing import Any, Final, cast
 
 from supremum.argument_checks import flag, real_number, whole_number
-from supremum.arrays.array import Array, wrap
 from supremum.arrays.backends import Backend, Key, Plan, Raw
 from supremum.arrays.backends.kernels import promotes_alike
-from supremum.arrays.dispatch import Applied, Prepared, common_backend
+from supremum.arrays.dispatch import DispatchedOperation, Prepared
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.functions.reduction_kernels import reduce
-from supremum.arrays.promote_operands import brought_to
-from supremum.arrays.wrapped_functions import at_home, brought_home
+from supremum.arrays.operand_keys import common_backend
+from supremum.arrays.promote_operands import convert_operand
+from supremum.arrays.wrapped import KeyedRaw, keyed
+from supremum.arrays.wrapped_functions import adopt_operands, adopt_result
 from supremum.decisions import Decision, Fix, ResultType, Verdict
 from supremum.formats import DType, as_format
 from supremum.operands import Operand
@@ -31,7 +32,7 @@ _MOST_AXES: Final = 64
 """NumPy's arrays have no more, and those of others neither."""
 
 
-class _Reduced(Applied):
+class _Reduction(DispatchedOperation):
     """A reduction with its options.
 
     Args:
@@ -66,10 +67,10 @@ class _Reduced(Applied):
             backend.native_dtype(asked)  # its error says what to do
         function = backend.prepare(plan) if _compiles(backend) else _between_casts(backend, plan, self.dtype)
 
-        def reduced(raw: Raw) -> Array:
+        def reduced(raw: Raw) -> KeyedRaw:
             if asked is not None:
                 backend.native_dtype(asked)  # JAX's flags may have changed
-            return wrap(function(raw), plan.result.weak)
+            return keyed(backend, function(raw), plan.result.weak)
 
         return Prepared(reduced, None)
 
@@ -96,7 +97,7 @@ def _between_casts(backend: Backend, plan: Plan, dtype: DType | None) -> Callabl
     options: dict[str, Any] = {**plan.options, "own": is_own}
 
     def reduced(raw: Raw) -> Raw:
-        operand = raw if is_own else brought_to(backend, key, raw, computes)
+        operand = raw if is_own else convert_operand(backend, key, raw, computes)
         try:
             result = reduce(backend, operand, **options)
         except (NotImplementedError, TypeError, RuntimeError) as error:
@@ -119,15 +120,15 @@ _RULES_OF = {"numpy": "numpy", "torch": "torch"}
 
 
 @lru_cache(maxsize=4096)
-def _reduction(name: str, dtype: DType | None, options: tuple[tuple[str, Any], ...]) -> _Reduced:
+def _reduction(name: str, dtype: DType | None, options: tuple[tuple[str, Any], ...]) -> _Reduction:
     """A reduction with its options, prepared once."""
-    return _Reduced(REDUCTIONS[name], dict(options), dtype)
+    return _Reduction(REDUCTIONS[name], dict(options), dtype)
 
 
-def _applied(home: Backend, name: str, x: Any, dtype: Any = None, **options: Any) -> Array:
+def _reduce(home: Backend, name: str, x: Any, dtype: Any = None, **options: Any) -> KeyedRaw:
     asked = None if dtype is None else as_format(dtype).dtype
     hashable = tuple((key, _plain(key, value)) for key, value in options.items())
-    return brought_home(home, _reduction(name, asked, hashable)(*at_home(home, name, (x,))))
+    return adopt_result(home, _reduction(name, asked, hashable)(*adopt_operands(home, name, (x,))))
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -141,39 +142,39 @@ def _plain(name: str, value: Any) -> Any:
     return None if value is None else whole_number(name, value, -_MOST_AXES, _MOST_AXES)
 
 
-def _summing(name: str, what: str) -> Callable[..., Array]:
-    def reduction(home: Backend, x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
-        return _applied(home, name, x, dtype, axis=axis, keepdims=keepdims)
+def _summing(name: str, what: str) -> Callable[..., KeyedRaw]:
+    def reduction(home: Backend, x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> KeyedRaw:
+        return _reduce(home, name, x, dtype, axis=axis, keepdims=keepdims)
 
     return _documented(reduction, name, what, "dtype: what the result has, whatever the rules decide; None for that.")
 
 
-def _cumulating(name: str, what: str) -> Callable[..., Array]:
+def _cumulating(name: str, what: str) -> Callable[..., KeyedRaw]:
     def reduction(
         home: Backend, x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
-    ) -> Array:
-        return _applied(home, name, x, dtype, axis=axis, include_initial=include_initial)
+    ) -> KeyedRaw:
+        return _reduce(home, name, x, dtype, axis=axis, include_initial=include_initial)
 
     return _documented(reduction, name, what, "dtype: what the result has, whatever the rules decide; None for that.")
 
 
-def _reducing(name: str, what: str) -> Callable[..., Array]:
-    def reduction(home: Backend, x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Array:
-        return _applied(home, name, x, axis=axis, keepdims=keepdims)
+def _reducing(name: str, what: str) -> Callable[..., KeyedRaw]:
+    def reduction(home: Backend, x: Any, /, *, axis: Any = None, keepdims: bool = False) -> KeyedRaw:
+        return _reduce(home, name, x, axis=axis, keepdims=keepdims)
 
     return _documented(reduction, name, what)
 
 
-def _varying(name: str, what: str) -> Callable[..., Array]:
+def _varying(name: str, what: str) -> Callable[..., KeyedRaw]:
     def reduction(
         home: Backend, x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False
-    ) -> Array:
-        return _applied(home, name, x, axis=axis, correction=correction, keepdims=keepdims)
+    ) -> KeyedRaw:
+        return _reduce(home, name, x, axis=axis, correction=correction, keepdims=keepdims)
 
     return _documented(reduction, name, what, "correction: what is taken from the number of elements before dividing.")
 
 
-def _documented(function: Callable[..., Array], name: str, what: str, more: str = "") -> Callable[..., Array]:
+def _documented(function: Callable[..., KeyedRaw], name: str, what: str, more: str = "") -> Callable[..., KeyedRaw]:
     function.__name__ = function.__qualname__ = name
     last = f"\n        {more}" if more else ""
     function.__doc__ = f"""{what}, in the dtype that the rules in force decide for `{name}`.
@@ -192,7 +193,7 @@ def _documented(function: Callable[..., Array], name: str, what: str, more: str 
     return function
 
 
-REDUCING: dict[str, Callable[..., Array]] = {
+REDUCTION_FUNCTIONS: dict[str, Callable[..., KeyedRaw]] = {
     "sum": _summing("sum", "The sum"),
     "prod": _summing("prod", "The product"),
     "cumulative_sum": _cumulating("cumulative_sum", "The sums up to each element"),

@@ -1,0 +1,124 @@
+"""The keys of operands, and what follows from keys alone: the library of an operation, and what is decided about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from supremum.arrays.backends import Backend, Key, Raw, backend_of
+from supremum.arrays.backends.numpy import NUMPY
+from supremum.arrays.errors import LibraryError
+from supremum.arrays.wrapped import KeyedRaw, WrappedArray, keyed
+from supremum.decisions import letter
+from supremum.errors import OperandError, shown
+from supremum.operands import TYPE_OF_CATEGORY, Operand, Scalar, as_operand
+from supremum.rules import RuleSet, get_rules
+from supremum.rules.registry import memory_of
+
+NUMBERS: frozenset[type] = frozenset(TYPE_OF_CATEGORY.values())
+"""The types of Python numbers; exactly these, no subclasses."""
+
+
+def number_key(rules: str | RuleSet, value: Scalar) -> Key:
+    """The key of a Python number: one for all numbers between which these rules see no difference."""
+    numbers = memory_of(rules).numbers
+    kind = value.__class__, value
+    found = numbers.get(kind)
+    if found is None:
+        operand = as_operand(value)
+        # All rule sets that "jax" may stand for look at the same properties of a number.
+        what_rules_see = get_rules(rules, in_jax=False).key_of(operand)
+        found = numbers[kind] = numbers.setdefault(what_rules_see, Key(None, operand, None))
+    return found
+
+
+def as_key(value: Any, rules: str | RuleSet) -> KeyedRaw | None:
+    """An operand as operations take it: the array that it wraps, or itself, and its key.
+
+    Args:
+        value: an `Array` or a `Variable`, an array of a library that is known, a NumPy scalar or a Python number.
+        rules: the rules in force.
+
+    Returns:
+        None for anything else.
+
+    Raises:
+        OperandError: for arrays whose elements are not numbers.
+    """
+    if isinstance(value, WrappedArray):
+        return value.unwrap(), value.key
+    if cast("type[object]", type(value)) in NUMBERS:
+        return value, number_key(rules, value)
+    backend = backend_of(value)
+    return None if backend is None else keyed(backend, value)
+
+
+def as_key_or_raise(operand: Any, rules: str | RuleSet, name: str, position: int) -> KeyedRaw:
+    """As `as_key`, with an error for anything else.
+
+    Args:
+        operand: the operand.
+        rules: the rules in force.
+        name: of the function, for the error.
+        position: which argument the operand is, for the error.
+
+    Raises:
+        OperandError: it says which argument of which function it was.
+    """
+    found = as_key(operand, rules)
+    if found is None:
+        raise not_an_operand(operand, name, position)
+    return found
+
+
+def not_an_operand(operand: object, name: str, position: int) -> OperandError:
+    """The error for an operand that is no array; the arguments are those of `as_key_or_raise`."""
+    return OperandError(
+        f"{name}: argument {position} is a {type(operand).__name__}, which is no array: supremum.asarray("
+        f"{letter(position)}) makes one of lists and what NumPy knows"
+    )
+
+
+def holds_value(key: Key) -> bool:
+    """Whether rules can look at an operand's value: other libraries' may be far away, or not computed yet."""
+    return key.zero_d and key.backend is NUMPY
+
+
+def with_value(key: Key, raw: Raw) -> Key:
+    """The key of a 0-d array of NumPy with the value that it holds; other keys as they are."""
+    return Key(key.backend, replace(as_operand(raw), weak=key.weak), key.device) if holds_value(key) else key
+
+
+def operands_of(keys: Sequence[Key], raws: Sequence[Raw], rules: RuleSet | None = None) -> tuple[Operand, ...]:
+    """What is decided about, with the very values of Python numbers, for explanations.
+
+    Args:
+        keys: of the operands.
+        raws: what they wrap.
+        rules: those that decide; if they look at values, 0-d arrays of NumPy show theirs.
+    """
+    reads = rules is not None and rules.reads_values
+    seen = map(with_value, keys, raws) if reads else keys
+    return tuple(key.operand if key.backend else as_operand(raw) for key, raw in zip(seen, raws, strict=True))
+
+
+def common_backend(keys: Sequence[Key], name: str) -> Backend:
+    """The library that an operation runs in; NumPy's arrays are adopted by any other.
+
+    Args:
+        keys: of the operands.
+        name: of the operation, for the error.
+
+    Raises:
+        LibraryError: for two others.
+    """
+    others = list(dict.fromkeys(key.backend for key in keys if key.backend not in (None, NUMPY)))
+    if len(others) > 1:
+        named = [f"{letter(i)} is from {key.backend.name}" for i, key in enumerate(keys) if key.backend in others]
+        stranger = next(i for i, key in enumerate(keys) if key.backend is others[1])
+        raise LibraryError(
+            f"{name}: {' and '.join(named)}, and nothing is moved between libraries implicitly: "
+            f"supremum.namespace({shown(others[0].name)}).asarray({letter(stranger)})"
+        )
+    return others[0] if others else NUMPY
