@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from supremum.argument_checks import real_within
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
+from supremum.nn.call_stack import is_frozen
 from supremum.nn.functional import at_least_float32, common_dtype, promote_dtype
 from supremum.nn.functional.moments import has_axis, joint_moments, moments
 from supremum.nn.functional.normalization import batch_norm
@@ -18,7 +19,6 @@ from supremum.nn.functional.shape_checks import as_axes
 from supremum.nn.initializers import ONES, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpec
 from supremum.nn.layers.normalization import Normalisation, NormOptions
-from supremum.nn.scopes import is_frozen
 from supremum.nn.variables import Variable
 
 
