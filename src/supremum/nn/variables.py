@@ -107,7 +107,7 @@ class Variable(VariableOperators):
             key: a key of `jax.random`.
 
         Raises:
-            ArgumentError: if the initialiser gives another shape or dtype.
+            ArgumentError: if the initializer gives another shape or dtype.
         """
         if self.is_initialized or self._initializer is None:
             return
