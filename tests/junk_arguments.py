@@ -5,6 +5,7 @@ import functools
 import importlib
 import inspect
 import math
+import re
 import typing
 from pathlib import Path
 
@@ -15,7 +16,6 @@ import optax
 
 import supremum
 from supremum import formats, mixed_precision, nn, operations, optimizers, rules, training
-from supremum.nn.layer import LayerOptions
 
 FLOORS = ["supremum", *(f"supremum.{name}" for name in sorted(supremum._FLOORS)), "supremum.nn.functional"]
 
@@ -213,8 +213,10 @@ def arguments_of(function):
         if each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL) and _is_handed_on(function):
             return arguments_of(function.__mro__[3])
         if each.kind is each.VAR_KEYWORD:
-            if "LayerOptions" in str(each.annotation):
-                found += [(name, each.KEYWORD_ONLY, False) for name in typing.get_type_hints(LayerOptions)]
+            options = re.search(r"(Layer|Kernel|Conv|Pool)Options", str(each.annotation))
+            if options:
+                options = (function.__init__ if isinstance(function, type) else function).__globals__[options[0]]
+                found += [(name, each.KEYWORD_ONLY, False) for name in typing.get_type_hints(options)]
             continue
         found.append((each.name, each.kind, each.default is each.empty))
     return found

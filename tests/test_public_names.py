@@ -51,6 +51,12 @@ def test_the_check_above_can_fail():
     assert "jax" in _loaded_after("import supremum; supremum.mixed_precision")
 
 
+def test_importing_nn_does_not_load_sparse_arrays():
+    script = "import sys, supremum.nn; print('jax.experimental.sparse' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == ["False"]
+
+
 def test_an_unknown_attribute_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'layers'"):
         supremum.layers  # noqa: B018

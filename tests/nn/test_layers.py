@@ -127,7 +127,7 @@ def test_products_of_the_backward_pass_stay_in_the_compute_dtype(dtype, kind):
 
 
 @every_policy
-def test_batch_norm_normalises_and_moves_its_averages(policy):
+def test_batch_norm_normalizes_and_moves_its_averages(policy):
     x = data((64, 5)) * 3 + 7
     layer = built(nn.BatchNorm(momentum=0.9, epsilon=1e-5, dtype=policy), x)
     out, values = call(layer, x, jitted=True, training=True)

@@ -15,7 +15,7 @@ from supremum.nn.functional.normalization import (
     group_norm,
     instance_norm,
     layer_norm,
-    normalise,
+    normalize,
     rms_norm,
 )
 
@@ -296,7 +296,7 @@ class TestMistakes:
             (lambda x: batch_norm(x, jnp.ones(3), jnp.ones(4)), ArgumentError, "mean has shape"),
             (lambda x: batch_norm(x, jnp.ones(12), jnp.ones(12), axis=(1, 2)), ArgumentError, "give axis=-1"),
             (lambda x: batch_norm(x, jnp.ones(4), jnp.ones(4, "complex64")), OperandError, "a variance is real"),
-            (lambda x: normalise(x, jnp.ones(3), 1.0, epsilon=1e-3), ArgumentError, "does not broadcast"),
+            (lambda x: normalize(x, jnp.ones(3), 1.0, epsilon=1e-3), ArgumentError, "does not broadcast"),
             (lambda x: layer_norm(x, dtype="int32"), ArgumentError, "give dtype='float32'"),
             (lambda x: layer_norm(x, epsilon=0), ArgumentError, "epsilon=0 is outside of.*give epsilon=1e-6"),
             (lambda x: layer_norm(x, epsilon=1e-40), ArgumentError, "in float32"),

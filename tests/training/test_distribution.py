@@ -133,7 +133,7 @@ class TestTheSameTraining:
 
 
 @pytest.mark.slow
-class TestNormalisation:
+class TestNormalization:
     def test_common_statistics_are_those_of_the_whole_batch(self):
         made = []
         for distribution, axis in (

@@ -31,7 +31,7 @@ from supremum.nn.scopes import random_key
 from supremum.nn.sequential import Sequential
 from supremum.nn.stateless_call import functional_call, initialize, load_variables, output_spec, split_variables
 from supremum.nn.summary import Summary
-from supremum.nn.symbolic import Input, SymbolicTensor
+from supremum.nn.symbolic_tensor import Input, SymbolicTensor
 from supremum.nn.variables import AutoCastVariable, UninitializedError, Variable
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Weight initialisers: those of `jax.nn.initializers`, and which of them layers take unless told otherwise."""
+"""Weight initializers: those of `jax.nn.initializers`, and which of them layers take unless told otherwise."""
 
 from __future__ import annotations
 

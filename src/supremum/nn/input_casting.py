@@ -12,10 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from supremum.errors import OperandError
-from supremum.formats import DType
+from supremum.formats import DType, as_format
 from supremum.mixed_precision import Policy
 from supremum.mixed_precision.tree_casting import cast_floating, is_floating, native
+from supremum.nn.functional.dtype_promotion import check_held, is_held
 from supremum.nn.logits_registry import carry
+from supremum.rules.jax import held_dtype
 
 
 def keeps_dtype(tree: Any) -> bool:
@@ -49,6 +51,20 @@ def cast_inputs(tree: Any, dtype: DType) -> Any:
     return jax.tree.map(cast, tree, is_leaf=keeps_dtype)
 
 
+def cast_inputs_of_layer(inputs: Any, dtype: DType | None) -> Any:
+    """Inputs as a layer takes them, in containers of their own, so that `call` may change them.
+
+    Args:
+        inputs: nested containers, which are not changed.
+        dtype: the dtype for what is real floating; None to cast nothing.
+
+    Raises:
+        RuntimeDtypeError: for 64 bits while JAX's x64 is off.
+    """
+    check_held(dtype, f"the layer computes in {dtype}", "give it another policy")
+    return jax.tree.map(unmasked, inputs) if dtype is None else cast_inputs(inputs, dtype)
+
+
 def unmasked(leaf: Any) -> Any:
     """What is given, as JAX takes it, unless it is a masked array of NumPy, whose mask JAX would drop.
 
@@ -78,3 +94,35 @@ def floating_dtypes(tree: Any) -> set[DType]:
     leaves = [leaf for leaf in jax.tree.leaves(tree, is_leaf=keeps_dtype) if not keeps_dtype(leaf)]
     strong = (leaf for leaf in leaves if is_floating(leaf) and not getattr(leaf, "weak_type", False))
     return {leaf.dtype.newbyteorder("=") for leaf in strong}
+
+
+def narrowed_dtypes(tree: Any, target: DType | None) -> tuple[DType, DType] | None:
+    """A dtype among inputs, wider than float32, that loses digits in the cast, and the dtype it is cast to.
+
+    Args:
+        tree: the inputs.
+        target: what they are cast to; None for what JAX, which says nothing, narrows arrays of NumPy to.
+    """
+    least = as_format("float32")
+    for dtype in floating_dtypes(tree):
+        row, cast = as_format(dtype), held_dtype(dtype) if target is None else target
+        if row.bits > least.bits and not as_format(cast).holds(row):
+            return dtype, cast
+    return None
+
+
+def narrowing_fix(dtype: DType, target: DType, *, follows_inputs: bool) -> str:
+    """What to do about inputs that lose digits, in words.
+
+    Args:
+        dtype: of the inputs.
+        target: what they are cast to.
+        follows_inputs: whether the layer computes in the dtype of its inputs.
+    """
+    found = as_format(dtype)
+    follow = f"dtype='infer' follows them, dtype='{found}' computes in that always, "
+    enable = "with jax.config.update('jax_enable_x64', True) JAX holds them, "
+    return (
+        f"{'' if follows_inputs else follow}{'' if is_held(dtype) else enable}"
+        f"and x.astype('{as_format(target)}') says that this is meant"
+    )

@@ -10,38 +10,32 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, TypedDict
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from supremum.argument_checks import instance
 from supremum.arrays import Variable as EagerVariable
-from supremum.errors import ArgumentError, OperandError, SupremumError, shown
+from supremum.errors import ArgumentError, shown
 from supremum.formats import DType, Kind, as_format
 from supremum.mixed_precision import Policy, PolicyMap, PolicyWarning, as_policy, global_policy
 from supremum.mixed_precision.hardware import warn_if_it_gains_nothing
-from supremum.nn.array_creation import Creation
-from supremum.nn.functional.dtype_promotion import check_held, is_held
+from supremum.nn.call_stack import CallFrame, call_scope, running_layers, running_path
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
-from supremum.nn.input_casting import cast_inputs, cast_outputs, floating_dtypes, unmasked
-from supremum.nn.input_description import described
+from supremum.nn.input_casting import cast_inputs_of_layer, cast_outputs, narrowed_dtypes, narrowing_fix
 from supremum.nn.input_spec import InputSpecs, check_inputs
-from supremum.nn.layer_losses import LayerLosses
-from supremum.nn.lazy_build import first_key, has_weights, make_weights, unchanged_on_error
-from supremum.nn.module_tree import snake_case
+from supremum.nn.layer_errors import add_layer_to_error
+from supremum.nn.layer_losses import OwnLosses, activity_losses, loss_of, loss_scalar, weight_losses
+from supremum.nn.lazy_build import Snapshot, first_key, has_weights, make_weights, unchanged_on_error
+from supremum.nn.loss_collection import current_collector, is_in_loop
+from supremum.nn.module_tree import Module, snake_case
 from supremum.nn.output_dtype_check import check_output_dtype
 from supremum.nn.pickling import with_functions, with_names
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
-from supremum.nn.scopes import (
-    Running,
-    call_scope,
-    current_declaration,
-    current_overlay,
-    is_declaring,
-    running_layers,
-    running_path,
-)
+from supremum.nn.scopes import current_declaration, current_overlay, is_declaring, next_random_key
+from supremum.nn.summary import Summary, summary_of
 from supremum.nn.symbolic import call_symbolically, common_spec, is_spec, is_symbolic, spec_of
-from supremum.nn.variables import AutoCastVariable, UninitializedError, Variable, has_value
-from supremum.rules.jax import held_dtype
+from supremum.nn.variables import AutoCastVariable, UninitializedError, Variable, has_value, warn_if_not_cast
 from supremum.user_frame import warn_user
 
 
@@ -57,7 +51,7 @@ class LayerOptions(TypedDict, total=False):
     name: str | None
 
 
-class Layer(Creation, LayerLosses, ABC):
+class Layer(Module["Layer"], ABC):
     """A function with weights.
 
     Subclasses add weights in `build`, compute in `call`, and are used by calling them. `call` may take a keyword
@@ -77,8 +71,13 @@ class Layer(Creation, LayerLosses, ABC):
         name: what it is called in paths; None for its class, as in `"batch_norm"`.
 
     Attributes:
+        name: what it is called in paths, unless the layer that holds it has another name for it.
         trainable: as given. It may be set at any time before `compile`: a layer that is not trainable, and all that it
             holds, keeps its weights, and adds no penalties on them; `BatchNorm` then works as outside of training.
+        autocast: whether it casts its inputs.
+        built: whether it knows its weights.
+        chose_policy: whether it was given a policy, by itself or by the model it is in, and not the one in force.
+        activity_regularizer: the penalty on its outputs.
         input_spec: what inputs have to be, checked before they are cast: an `InputSpec` for the first one, a sequence
             of them for the positional ones, or a mapping of them by the names of arguments.
         build_inputs: during `build`, the positional inputs, cast, as `jax.ShapeDtypeStruct`s.
@@ -104,7 +103,6 @@ class Layer(Creation, LayerLosses, ABC):
     _trains_by_default: ClassVar[bool] = False
     _has_weights = False
     policy_map: PolicyMap | None = None
-    trainable: bool
     input_spec: InputSpecs | None
     build_inputs: tuple[Any, ...]
 
@@ -126,15 +124,17 @@ class Layer(Creation, LayerLosses, ABC):
             )
         self._set_policy(global_policy() if dtype is None else as_policy(dtype), param_dtype)
         # The policy in force says no more than None does, also where an outer layer passes it on as its own.
-        self._chose_policy = self._policy is not global_policy()
-        self._autocast = autocast
+        self.chose_policy = self._policy is not global_policy()
+        self.autocast = autocast
         self._strict = strict
         self.trainable = trainable
-        self._activity_regularizer = as_regularizer(activity_regularizer)
-        self._name = snake_case(type(self).__name__) if name is None else name
-        self._built = False
-        self._before_build: dict[str, Any] = {}
+        self.activity_regularizer = as_regularizer(activity_regularizer)
+        self.name = snake_case(type(self).__name__) if name is None else name
+        self.built = False
+        self._before_build: Snapshot | None = None
         self._warned: set[str] = set()
+        self._losses = OwnLosses()
+        self._last_call = 0  # the number of the last call outside of `functional_call`
         self.output_spec: Any = None
         self.input_spec = None
 
@@ -145,20 +145,15 @@ class Layer(Creation, LayerLosses, ABC):
         cls._trains_by_default = training is not None and training.default is True
 
     def __getstate__(self) -> dict[str, Any]:
-        return with_names({**vars(self), "_before_build": with_names(self._before_build)})
+        return with_names(vars(self))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Not through `__setattr__`, which looks at a layer that is whole.
-        vars(self).update(with_functions({**state, "_before_build": with_functions(state["_before_build"])}))
+        vars(self).update(with_functions(state))
 
     def _set_policy(self, policy: Policy, param_dtype: Any) -> None:
         self._policy = policy
         self._param_dtype = None if param_dtype is None else as_format(param_dtype).dtype
-
-    @property
-    def name(self) -> str:
-        """What it is called in paths, unless the layer that holds it has another name for it."""
-        return self._name
 
     @property
     def dtype_policy(self) -> Policy:
@@ -188,34 +183,19 @@ class Layer(Creation, LayerLosses, ABC):
         """The dtype weights are stored in, as `variable_dtype`."""
         return self.variable_dtype
 
-    @property
-    def chose_policy(self) -> bool:
-        """Whether it was given a policy, by itself or by the model it is in, and not the one in force."""
-        return self._chose_policy
-
     def adopt_policy(self, policy: Policy) -> None:
         """Take the policy of a model before there are weights, and be built again.
 
         Args:
             policy: the policy.
         """
-        if self._built and policy != self._policy:
+        if self.built and policy != self._policy:
             self._unbuild()
         self._policy = policy
-        self._chose_policy = True
+        self.chose_policy = True
 
     def trace_again(self) -> None:
         """Called when layers inside were given other policies; a functional model finds its outputs again."""
-
-    @property
-    def autocast(self) -> bool:
-        """Whether it casts its inputs."""
-        return self._autocast
-
-    @property
-    def built(self) -> bool:
-        """Whether it knows its weights."""
-        return self._built
 
     def build(self, input_shape: Any) -> None:
         """Add the weights; called once, before the first call.
@@ -262,38 +242,33 @@ class Layer(Creation, LayerLosses, ABC):
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:
         outer = running_layers()
         if training is None and outer:
-            training = outer[-1].asked
+            training = outer[-1].requested
         strict = self._strict or (bool(outer) and outer[-1].strict)
-        running = Running(self, training, self._trains_by_default, strict)
+        frame = CallFrame(self, training, self._trains_by_default, strict)
         try:
-            with call_scope(running, self._autocast_dtype()):
-                return self._checked_call(args, kwargs, running)
-        except (ArgumentError, OperandError, UninitializedError) as error:
-            _name_layer(error, f"{running_path(self)} ({shown(self)})", described(args, kwargs))
-            raise
-        except Exception as error:  # of the user's own code, or of JAX: its message is not ours to change
-            if getattr(error, "layer", None) is None and not isinstance(error, SupremumError):
-                vars(error)["layer"] = layer = f"{running_path(self)} ({shown(self)})"
-                error.add_note(f"in {layer}, given {described(args, kwargs)}")
+            with call_scope(frame, self._autocast_dtype()):
+                return self._checked_call(args, kwargs, frame)
+        except Exception as error:
+            add_layer_to_error(error, self, args, kwargs)
             raise
 
-    def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], running: Running) -> Any:
+    def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], frame: CallFrame) -> Any:
         check_inputs(self.input_spec, self.call, args, kwargs)
-        if self._autocast:
+        if self.autocast:
             self._warn_of_narrowing((args, kwargs))
-            args, kwargs = self._cast_inputs((args, kwargs))
-        if not self._built:
+            args, kwargs = cast_inputs_of_layer((args, kwargs), self._autocast_dtype())
+        if not self.built:
             self._build(args, kwargs)
         if self._policy.should_cast_variables and self.compute_dtype is not None and not is_declaring():
             warn_if_it_gains_nothing(self.compute_dtype)
         if self._takes_training:
-            kwargs = {**kwargs, "training": running.training}
+            kwargs = {**kwargs, "training": frame.training}
         outputs = self.call(*args, **kwargs)
-        if self._autocast:
-            check_output_dtype(self, running, args, kwargs, outputs)
+        if self.autocast:
+            check_output_dtype(self, frame, args, kwargs, outputs)
             if self._policy.output_dtype != self.compute_dtype:
                 outputs = cast_outputs(outputs, self._policy)
-        self._note_losses(outputs, running)
+        self._add_call_losses(outputs, frame)
         declaration = current_declaration()
         if declaration is not None:
             found = jax.tree.map(spec_of, outputs)
@@ -305,53 +280,38 @@ class Layer(Creation, LayerLosses, ABC):
         dtype = self.compute_dtype
         return dtype if dtype is not None and as_format(dtype).kind is Kind.FLOAT else None
 
-    def _cast_inputs(self, inputs: Any) -> Any:
-        dtype = self._autocast_dtype()
-        check_held(dtype, f"the layer computes in {dtype}", "give it another policy")
-        # Containers are the layer's own in any case: what it does to them nobody else sees.
-        return jax.tree.map(unmasked, inputs) if dtype is None else cast_inputs(inputs, dtype)
-
     def _warn_of_narrowing(self, inputs: Any) -> None:
         dtype = self._autocast_dtype()
-        if "narrowing" in self._warned:
+        if "narrowing" in self._warned or (dtype is None and self.compute_dtype is not None):
             return
-        for found in floating_dtypes(inputs):
-            # Under "infer" it is JAX that narrows, arrays of NumPy, and says nothing.
-            target = held_dtype(found) if self.compute_dtype is None else dtype
-            if target is None or not _is_narrowed(found, target):
-                continue
+        narrowed = narrowed_dtypes(inputs, dtype)
+        if narrowed is not None:
             self._warned.add("narrowing")
-            follow = "" if self.compute_dtype is None else f"dtype='infer' follows them, dtype='{as_format(found)}' "
-            follow += "computes in that always, " if follow else ""
-            enable = "" if is_held(found) else "with jax.config.update('jax_enable_x64', True) JAX holds them, "
+            found, target = map(as_format, narrowed)
             warn_user(
-                f"{running_path()} ({shown(self)}) narrows its {as_format(found)} inputs to {as_format(target)}: "
-                f"{follow}"
-                f"{enable}and x.astype('{as_format(target)}') says that this is meant",
+                f"{running_path()} ({shown(self)}) narrows its {found} inputs to {target}: "
+                f"{narrowing_fix(found.dtype, target.dtype, follows_inputs=dtype is None)}",
                 PolicyWarning,
             )
-            return
 
     def _build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         first = args[0] if args else next(iter(kwargs.values()), None)
-        self._before_build = dict(vars(self))
+        self._before_build = Snapshot(self)
         try:
             self.build_inputs = jax.tree.map(_spec, args)
-            self.build(jax.tree.map(_shape, first))
+            self.build(jax.tree.map(np.shape, first))
             del self.build_inputs
-            own = [child for _, child in self.children() if isinstance(child, Variable)]
-            if not is_declaring() and not all(map(has_value, own)):
+            if not is_declaring() and not all(map(has_value, self.own_variables())):
                 raise UninitializedError("there are no weights yet: nn.initialize(model, *inputs, seed=0) makes them")
         except BaseException:
             self._unbuild()
             raise
-        self._built = True
+        self.built = True
 
     def _unbuild(self) -> None:
         """Be again as before `build`."""
-        before = self._before_build
-        vars(self).clear()
-        vars(self).update(before)
+        if self._before_build is not None:
+            self._before_build.restore(self)
 
     def add_weight(
         self,
@@ -387,7 +347,7 @@ class Layer(Creation, LayerLosses, ABC):
         sizes = (shape,) if isinstance(shape, int) else tuple(shape)
         if initializer is None:
             initializer = GLOROT_UNIFORM if row.is_inexact and len(sizes) > 1 else ZEROS
-        if any(isinstance(child, Variable) and child.name == name for _, child in self.children()):
+        if any(variable.name == name for variable in self.own_variables()):
             raise ArgumentError(f"{shown(self)} has a variable {shown(name)} already: give the new one another name")
         compute = self._autocast_dtype()
         casts = autocast and compute is not None and row.kind is Kind.FLOAT and row.dtype != compute
@@ -397,24 +357,128 @@ class Layer(Creation, LayerLosses, ABC):
         variable.regularizer = as_regularizer(regularizer)
         return variable
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        self._warn_of_plain_variable(name, value)
-        super().__setattr__(name, value)
+    def full(self, shape: Any, fill_value: Any, dtype: Any = None) -> jax.Array:
+        """An array of one number, for use in `call`.
 
-    def _warn_of_plain_variable(self, name: str, value: Any) -> None:
-        if not isinstance(value, (Variable, EagerVariable)) or getattr(value, "is_of_layer", False):
+        JAX's own functions make float32 arrays, which turn a layer to float32 in silence. Under the policy `"infer"`
+        an array of one number is weak, and follows what it meets.
+
+        Args:
+            shape: its shape.
+            fill_value: the number.
+            dtype: its dtype; None for the compute dtype.
+        """
+        return jnp.full(shape, fill_value, self._created_in(dtype))
+
+    def zeros(self, shape: Any, dtype: Any = None) -> jax.Array:
+        """Zeros, as `full` makes them."""
+        return self.full(shape, 0.0, dtype)
+
+    def ones(self, shape: Any, dtype: Any = None) -> jax.Array:
+        """Ones, as `full` makes them."""
+        return self.full(shape, 1.0, dtype)
+
+    def constant(self, value: Any, dtype: Any = None) -> jax.Array:
+        """An array of a number, nested lists, or an array, in `dtype`, or in the compute dtype if that is None."""
+        return jnp.asarray(value, self._created_in(dtype))
+
+    def arange(self, start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> jax.Array:
+        """Evenly spaced numbers, as `jax.numpy.arange`; counted in float32 at least, and rounded once."""
+        counted = jnp.arange(start, stop, step)
+        created_in = self._created_in(dtype)
+        return counted if created_in is None else counted.astype(created_in)
+
+    def eye(self, rows: int, columns: int | None = None, dtype: Any = None) -> jax.Array:
+        """A matrix with ones on its diagonal."""
+        return jnp.eye(rows, columns, dtype=self._created_in(dtype))
+
+    def random_normal(self, shape: Any, dtype: Any = None) -> jax.Array:
+        """Normal numbers, from the key of the running call (`functional_call(..., random_key=)`)."""
+        return jax.random.normal(next_random_key(), shape, self._created_in(dtype))
+
+    def random_uniform(self, shape: Any, minval: float = 0.0, maxval: float = 1.0, dtype: Any = None) -> jax.Array:
+        """Uniform numbers, from the same key."""
+        return jax.random.uniform(next_random_key(), shape, self._created_in(dtype), minval, maxval)
+
+    def _created_in(self, dtype: Any) -> Any:
+        return self.compute_dtype if dtype is None else dtype
+
+    def add_loss(self, value: Any) -> None:
+        """Add something to the loss that a training step makes small.
+
+        Args:
+            value: inside `call` a real scalar, or a function of no arguments that gives one. Elsewhere, as in `build`,
+                such a function: it is called whenever the losses are asked for, and variables read there as they are
+                stored, not in the compute dtype.
+
+        Raises:
+            ArgumentError: for what is no scalar, a scalar outside of `call`, or in the step of an `RNN`; a
+                `ValueError`.
+        """
+        if not (self.built and any(frame.layer is self for frame in running_layers())):
+            if not callable(value):
+                raise ArgumentError(
+                    f"outside of `call` a loss would never change: give {shown(self)}.add_loss a function of no "
+                    "arguments"
+                )
+            self._losses = self._losses.with_function(value)
             return
-        compute = self._autocast_dtype() if "_policy" in vars(self) else None
-        row = as_format(value.dtype)
-        if compute is not None and self._policy.should_cast_variables and row.kind is Kind.FLOAT:
-            warn_user(
-                f"{shown(self)}.{name} is a variable of {row} that is not cast to {as_format(compute)} in `call`, "
-                "which "
-                f"will then compute in {row}: make it with self.add_weight({shown(name)}, {tuple(value.shape)}), or "
-                "cast it "
-                f"there, as in self.{name}.value.astype(self.compute_dtype)",
-                PolicyWarning,
-            )
+        if is_declaring():
+            return
+        if is_in_loop():
+            raise ArgumentError("a loss in the step of a loop cannot leave it: add it in the layer around the loop")
+        self._add_term(loss_of(value) if callable(value) else loss_scalar(value))
+
+    @property
+    def losses(self) -> list[jax.Array]:
+        """What this layer and all it holds add to the loss, each a scalar.
+
+        First the penalties on weights, each variable once, of the values they are stored in whatever surrounds this,
+        in at least float32; then penalties on outputs and added losses of the last call that was not traced. Inside a
+        `functional_call`, and for the losses of one, use `nn.collected_losses`.
+        """
+        losses = self._losses_of_layers()
+        found = weight_losses(self.trainable_variables.values(), losses)
+        if current_overlay() is not None:
+            return found
+        call = next((frame.number for frame in running_layers() if frame.layer is self), self._last_call)
+        return found + [term for _, own in losses for term in own.terms_of(call)]
+
+    def _losses_of_layers(self) -> list[tuple[object, OwnLosses]]:
+        return [(layer, layer._losses) for layer in self.layers_by_path().values()]
+
+    def _add_term(self, term: jax.Array) -> None:
+        collector = current_collector()
+        if collector is not None:
+            collector.add(term)
+        if current_overlay() is None and not isinstance(term, Tracer):
+            self._losses = self._losses.with_term(term, running_layers()[-1].number)
+
+    def _add_call_losses(self, outputs: Any, frame: CallFrame) -> None:
+        """Take what a call that has just returned adds to the loss."""
+        if is_declaring():
+            return
+        for term in activity_losses(self.activity_regularizer, outputs):
+            self._add_term(term)
+        if current_overlay() is None:
+            vars(self)["_last_call"] = frame.number
+        collector = current_collector() if frame.is_outermost else None
+        if collector is not None:
+            for term in weight_losses(self.trainable_variables.values(), self._losses_of_layers(), collector):
+                collector.add(term)
+
+    def summary(self) -> Summary:
+        """Every layer with the shape and dtype of its outputs, its parameters, dtypes and bytes; `print` it.
+
+        Layers that have not been called yet, with `initialize` for one, have no outputs and parameters.
+        """
+        return summary_of(self.layers_by_path(), self.trainable_variables.values())
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, (Variable, EagerVariable)) and not getattr(value, "is_of_layer", False):
+            casts = "_policy" in vars(self) and self._policy.should_cast_variables
+            warn_if_not_cast(shown(self), name, value, self._autocast_dtype() if casts else None)
+        super().__setattr__(name, value)
 
     def __repr__(self) -> str:
         return (
@@ -422,25 +486,9 @@ class Layer(Creation, LayerLosses, ABC):
         )
 
 
-def _shape(leaf: Any) -> tuple[int, ...]:
-    return tuple(np.shape(leaf))
-
-
 def _spec(leaf: Any) -> Any:
     dtype = getattr(leaf, "dtype", None)
     return leaf if dtype is None else jax.ShapeDtypeStruct(np.shape(leaf), dtype)
-
-
-def _is_narrowed(found: DType, target: DType) -> bool:
-    row, least = as_format(found), as_format("float32")
-    return row.bits > least.bits and not as_format(target).holds(row)
-
-
-def _name_layer(error: Exception, layer: str, inputs: str) -> None:
-    """Say in an error which layer it comes from and what came; the innermost one says it."""
-    if getattr(error, "layer", None) is None and error.args:
-        error.layer = layer  # pyright: ignore[reportAttributeAccessIssue]
-        error.args = (f"{layer}, given {inputs}: {error.args[0]}", *error.args[1:])
 
 
 def as_layer(layer: Any) -> Layer:

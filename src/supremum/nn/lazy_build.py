@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 from jax.core import Tracer
@@ -13,47 +13,63 @@ from jax.core import Tracer
 from supremum.argument_checks import pytree
 from supremum.errors import OperandError, UnknownDtypeError, shown
 from supremum.formats import as_format
+from supremum.nn.array_arguments import split_arrays
 from supremum.nn.input_casting import unmasked
+from supremum.nn.module_tree import Module
+from supremum.nn.pickling import with_functions, with_names
 from supremum.nn.scopes import declaring, has_random_key, next_random_key
 from supremum.nn.variables import UninitializedError
 
-if TYPE_CHECKING:
-    from supremum.nn.layer import Layer
+
+class Snapshot:
+    """The attributes of an object at one time, to bring them back.
+
+    Args:
+        target: the object.
+    """
+
+    def __init__(self, target: object) -> None:
+        self._attributes = dict(vars(target))
+
+    def restore(self, target: object) -> None:
+        """Give an object these attributes and no others."""
+        vars(target).clear()
+        vars(target).update(self._attributes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return with_names(self._attributes)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._attributes = with_functions(state)
 
 
 class _FailedError(Exception):
     """What JAX sees of an error in a layer: to the error itself it would add that it has left out lines of its own."""
 
 
-def traced_spec(layer: Layer, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """What `output_spec` gives.
+def traced_spec(layer: Callable[..., Any], inputs: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """The shapes and dtypes of a layer's outputs; computes nothing, but builds the layer.
 
     Args:
         layer: the layer.
         inputs: what to call it with; `jax.ShapeDtypeStruct` is enough.
         kwargs: likewise.
     """
-    leaves, structure = jax.tree.flatten(
-        jax.tree.map(unmasked, pytree("the inputs of a layer", (inputs, dict(kwargs))))
-    )
-    places = [place for place, leaf in enumerate(leaves) if hasattr(leaf, "shape") and hasattr(leaf, "dtype")]
-    for place in places:
-        _check_numeric(leaves[place])
+    given = jax.tree.map(unmasked, pytree("the inputs of a layer", (inputs, dict(kwargs))))
     failed: list[Exception] = []
 
-    def call(arrays: list[Any]) -> Any:
-        given = list(leaves)
-        for place, array in zip(places, arrays, strict=True):
-            given[place] = array
-        args, named = jax.tree.unflatten(structure, given)
+    def called(*args: Any, **named: Any) -> Any:
         try:
             return layer(*args, **named)
         except Exception as error:
             failed.append(error)
             raise _FailedError from None
 
+    call, arrays = split_arrays(called, given, lambda leaf: hasattr(leaf, "shape") and hasattr(leaf, "dtype"))
+    for array in arrays:
+        _check_numeric(array)
     with declaring(), suppress(_FailedError):
-        return jax.eval_shape(call, [leaves[place] for place in places])
+        return jax.eval_shape(call, arrays)
     raise failed[0]
 
 
@@ -66,7 +82,7 @@ def _check_numeric(leaf: Any) -> None:
         raise OperandError(f"the inputs of a layer are arrays of numbers, not of {shown(leaf.dtype)}") from error
 
 
-def make_weights(layer: Layer, inputs: tuple[Any, ...], kwargs: Mapping[str, Any], key: jax.Array) -> None:
+def make_weights(layer: Module[Any], inputs: tuple[Any, ...], kwargs: Mapping[str, Any], key: jax.Array) -> None:
     """Build a layer and all it holds, and make the values of the variables that have none.
 
     Args:
@@ -98,26 +114,25 @@ def first_key() -> jax.Array:
     return key
 
 
-def has_weights(layer: Layer) -> bool:
+def has_weights(layer: Module[Any]) -> bool:
     """Whether a layer is built, and all its variables have values."""
     return layer.built and all(each.is_initialized for each in layer.variables.values())
 
 
 @contextmanager
-def unchanged_on_error(layer: Layer) -> Generator[None]:
+def unchanged_on_error(layer: Module[Any]) -> Generator[None]:
     """Have a layer, and all it holds, as they were if a block fails.
 
     Args:
         layer: the layer.
     """
-    attributes = [(each, dict(vars(each))) for each in layer.layers_by_path().values()]
+    snapshots = [(each, Snapshot(each)) for each in layer.layers_by_path().values()]
     without_value = [each for each in layer.variables.values() if not each.is_initialized]
     try:
         yield
     except BaseException:
-        for each, before in attributes:
-            vars(each).clear()
-            vars(each).update(before)
+        for each, before in snapshots:
+            before.restore(each)
         for variable in without_value:
             variable.forget()
         raise

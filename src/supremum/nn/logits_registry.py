@@ -23,7 +23,7 @@ class Origin(NamedTuple):
     Args:
         kind: `"softmax"` or `"sigmoid"`.
         logits: what it was applied to, in the dtype it had.
-        axes: the axes it was normalised over, counted from 0; none for a sigmoid.
+        axes: the axes it was normalized over, counted from 0; none for a sigmoid.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""Initialisers of kernels of any axes, made from those of matrices."""
+"""Initializers of kernels of any axes, made from those of matrices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from supremum.nn.initializers import Initializer
 def of_matrices(
     initializer: Initializer, *, batch: Sequence[int] = (), inputs: Sequence[int], outputs: Sequence[int]
 ) -> Initializer:
-    """An initialiser that draws the matrices that a kernel consists of.
+    """An initializer that draws the matrices that a kernel consists of.
 
     Those of `jax.nn.initializers` take the last two axes for inputs and outputs of a layer, and all others for a
     window: of a kernel with several axes of inputs or outputs they would get the scale wrong.
@@ -29,7 +29,7 @@ def of_matrices(
         outputs: its axes that the result has.
 
     Returns:
-        An initialiser for the kernel.
+        An initializer for the kernel.
 
     >>> kernel = of_matrices(jax.nn.initializers.orthogonal(), inputs=(0, 1), outputs=(2,))
     >>> weights = kernel(jax.random.key(0), (2, 3, 6), jnp.dtype("float32")).reshape(6, 6)

@@ -11,12 +11,12 @@ import numpy as np
 from supremum.argument_checks import pytree
 from supremum.errors import ArgumentError, shown
 from supremum.mixed_precision import PolicyMap, as_policy, global_policy
+from supremum.nn.call_stack import CallFrame
 from supremum.nn.layer import Layer
 from supremum.nn.lazy_build import first_key, make_weights, unchanged_on_error
 from supremum.nn.model_policies import apply_policy_map
-from supremum.nn.module_tree import Holder
 from supremum.nn.scopes import is_declaring
-from supremum.nn.symbolic import Node, SymbolicTensor, call_symbolically, spec_of, symbolic_leaves
+from supremum.nn.symbolic import Node, SymbolicValue, call_symbolically, spec_of, symbolic_leaves
 from supremum.nn.variables import Variable
 
 
@@ -83,7 +83,7 @@ class Model(Layer):
             if self.policy_map is not None and apply_policy_map(self, self.policy_map):
                 self.trace_again()
             self.output_spec = jax.tree.map(spec_of, self._outputs)
-            self._built = True
+            self.built = True
         elif outputs is not None or type(self).call is Model.call:
             raise ArgumentError("a Model is described by inputs and outputs, or by a subclass with a method `call`")
 
@@ -106,7 +106,7 @@ class Model(Layer):
         self._outputs = _filled(self._outputs, found)
         self.output_spec = jax.tree.map(spec_of, self._outputs)
 
-    def children(self) -> Iterator[tuple[str, Holder | Variable]]:
+    def children(self) -> Iterator[tuple[str, Layer | Variable]]:
         """The layers and variables, each with its name; those of a functional model are named after their own names."""
         for name, child in super().children():
             yield name.removeprefix("_layers/"), child
@@ -156,14 +156,14 @@ class Model(Layer):
                 raise ArgumentError(f"an input has the shape {shape}, and {shown(tensor)} is expected")
         return {id(tensor): value for tensor, value in zip(jax.tree.leaves(self._inputs), given, strict=True)}
 
-    def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], running: Any) -> Any:
-        if self.policy_map is None or self._nodes or (self._built and not is_declaring()):
-            return super()._checked_call(args, kwargs, running)
+    def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], frame: CallFrame) -> Any:
+        if self.policy_map is None or self._nodes or (self.built and not is_declaring()):
+            return super()._checked_call(args, kwargs, frame)
         # Layers that are made in the first call have a path only then.
         apply_policy_map(self, self.policy_map, warns=False)
-        outputs = super()._checked_call(args, kwargs, running)
+        outputs = super()._checked_call(args, kwargs, frame)
         while apply_policy_map(self, self.policy_map):
-            outputs = super()._checked_call(args, kwargs, running)
+            outputs = super()._checked_call(args, kwargs, frame)
         return outputs
 
 
@@ -188,7 +188,7 @@ def _policies_of_layers(dtype: Any) -> PolicyMap | None:
 def _sorted_nodes(inputs: Any, outputs: Any) -> list[Node]:
     """The calls between inputs and outputs, each after those it needs."""
     for what, tree in (("inputs", inputs), ("outputs", outputs)):
-        strangers = [leaf for leaf in jax.tree.leaves(tree) if not isinstance(leaf, SymbolicTensor)]
+        strangers = [leaf for leaf in jax.tree.leaves(tree) if not isinstance(leaf, SymbolicValue)]
         if strangers or not jax.tree.leaves(tree):
             raise ArgumentError(
                 f"the {what} of a functional model are symbolic tensors, as nn.Input and layers that are called with "

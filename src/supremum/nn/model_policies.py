@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from supremum.errors import ArgumentError, shown
 from supremum.mixed_precision import PolicyMap
-
-if TYPE_CHECKING:
-    from supremum.nn.layer import Layer
+from supremum.nn.layer import Layer
 
 
 def apply_policy_map(model: Layer, policy_map: PolicyMap, *, warns: bool = True) -> bool:

@@ -1,47 +1,51 @@
-"""What a layer holds: variables and other layers, each with a path."""
+"""A tree of modules: what each of them holds, variables and other modules, with a path for each."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Generic, TypeVar, cast
 
-from supremum.nn.summary import Summary, summary_of
 from supremum.nn.variables import Variable
 
-if TYPE_CHECKING:
-    from supremum.nn.layer import Layer
+M = TypeVar("M", bound="Module[Any]")
 
 
-class Holder:
-    """Something with variables and layers in its attributes, and in lists, tuples and dicts there."""
+class Module(Generic[M]):
+    """Something that is called, with variables and modules in its attributes, and in lists, tuples and dicts there.
 
-    _before_build: dict[str, Any]
+    Attributes:
+        name: what it is called in paths, unless the module that holds it has another name for it.
+        trainable: whether optimizers change its variables, and those of the modules in it.
+        built: whether it has declared its variables.
+    """
 
-    @property
-    def name(self) -> str:
-        """What it is called in paths, unless the layer that holds it has another name for it."""
+    name: str
+    trainable: bool
+    built: bool
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute outputs of inputs."""
         raise NotImplementedError
 
-    def children(self) -> Iterator[tuple[str, Holder | Variable]]:
+    def children(self) -> Iterator[tuple[str, M | Variable]]:
         """The layers and variables that this one holds itself, each with its name; those in a list as `"blocks/0"`."""
         for attribute, value in vars(self).items():
-            if attribute != "_before_build":
-                yield from _held(attribute, value)
+            yield from _held(attribute, value)
 
-    def sublayers(self) -> Iterator[tuple[str, Layer]]:
+    def sublayers(self) -> Iterator[tuple[str, M]]:
         """The layers this one holds itself, each with its name."""
         for name, child in self.children():
-            if isinstance(child, Holder):
-                yield name, cast("Layer", child)
+            if not isinstance(child, Variable):
+                yield name, child
 
-    def name_of(self, layer: Holder) -> str:
+    def name_of(self, layer: Module[Any]) -> str:
         """The name of a layer within this one; its own if this one does not hold it."""
         return next((name for name, held in self.sublayers() if held is layer), layer.name)
 
-    def layers_by_path(self) -> dict[str, Layer]:
+    def layers_by_path(self) -> dict[str, M]:
         """This layer, at the path `""`, and all it holds; one that is held twice stands at the first of its paths."""
-        found: dict[str, Layer] = {}
+        found: dict[str, M] = {}
         seen: set[int] = set()
         pending: list[tuple[str, Any]] = [("", self)]
         while pending:
@@ -60,33 +64,26 @@ class Holder:
         found: dict[str, Variable] = {}
         seen: set[int] = set()
         for path, layer in self.layers_by_path().items():
-            for _, child in layer.children():
-                if isinstance(child, Variable) and id(child) not in seen:
-                    seen.add(id(child))
-                    found[f"{path}/{child.name}" if path else child.name] = child
+            for variable in layer.own_variables():
+                if id(variable) not in seen:
+                    seen.add(id(variable))
+                    found[f"{path}/{variable.name}" if path else variable.name] = variable
         return found
-
-    def summary(self) -> Summary:
-        """Every layer with the shape and dtype of its outputs, its parameters, dtypes and bytes; `print` it.
-
-        Layers that have not been called yet, with `initialize` for one, have no outputs and parameters.
-        """
-        return summary_of(self.layers_by_path())
 
     @property
     def trainable_variables(self) -> dict[str, Variable]:
         """Those of `variables` that optimizers change: none of a layer whose `trainable` is off, nor of those in it."""
-        frozen = self._frozen()
+        layers = self.layers_by_path().values()
+        frozen = {id(each) for layer in layers if not layer.trainable for each in layer.variables.values()}
         return {path: each for path, each in self.variables.items() if each.trainable and id(each) not in frozen}
 
-    def _frozen(self) -> set[int]:
-        """The identities of the variables of layers that are not trainable."""
-        layers = self.layers_by_path().values()
-        return {id(each) for layer in layers if not layer.trainable for each in layer.variables.values()}
+    def own_variables(self) -> list[Variable]:
+        """The variables that this layer holds itself."""
+        return [child for _, child in self.children() if isinstance(child, Variable)]
 
 
-def _held(name: str, value: Any) -> Iterator[tuple[str, Holder | Variable]]:
-    if isinstance(value, (Holder, Variable)):
+def _held(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, (Module, Variable)):
         yield name, value
     elif isinstance(value, (list, tuple)):
         for number, item in enumerate(cast("list[Any]", value)):

@@ -6,7 +6,7 @@ is silently float32.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 from weakref import WeakSet
 
 import jax
@@ -14,13 +14,12 @@ import jax
 from supremum.errors import ArgumentError, shown
 from supremum.formats import DType, Kind, as_format
 from supremum.jaxprs import aval_of, line_of, walk
-from supremum.mixed_precision import PolicyWarning
+from supremum.mixed_precision import Policy, PolicyWarning
+from supremum.nn.array_arguments import split_arrays
+from supremum.nn.call_stack import CallFrame, running_path
 from supremum.nn.input_casting import floating_dtypes
-from supremum.nn.scopes import Running, declaring, running_path
+from supremum.nn.scopes import declaring
 from supremum.user_frame import warn_user
-
-if TYPE_CHECKING:
-    from supremum.nn.layer import Layer
 
 
 class MixedDtypeError(ArgumentError):
@@ -31,15 +30,33 @@ class MixedDtypeWarning(PolicyWarning):
     """A layer returned another real floating dtype than it computes in."""
 
 
-_warned: WeakSet[Layer] = WeakSet()
+class CheckedLayer(Protocol):
+    """What the check needs to know of a layer."""
+
+    @property
+    def dtype_policy(self) -> Policy:
+        """Its policy."""
+        ...
+
+    @property
+    def variable_dtype(self) -> DType:
+        """The dtype its weights are stored in."""
+        ...
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """What it computes."""
+        ...
 
 
-def check_output_dtype(layer: Layer, running: Running, args: Any, kwargs: dict[str, Any], outputs: Any) -> None:
+_warned: WeakSet[CheckedLayer] = WeakSet()
+
+
+def check_output_dtype(layer: CheckedLayer, frame: CallFrame, args: Any, kwargs: dict[str, Any], outputs: Any) -> None:
     """Warn, once for each layer, of outputs that are not in the compute dtype.
 
     Args:
         layer: the layer, whose `call` has just returned.
-        running: its call.
+        frame: its call.
         args: what it was given.
         kwargs: likewise.
         outputs: what it returned. Integers, bools and complex numbers may be what they are.
@@ -47,11 +64,11 @@ def check_output_dtype(layer: Layer, running: Running, args: Any, kwargs: dict[s
     Raises:
         MixedDtypeError: instead of the warning, if the layer or one around it is strict.
     """
-    compute = layer.compute_dtype
+    compute = layer.dtype_policy.compute_dtype
     if compute is None or as_format(compute).kind is not Kind.FLOAT:
         return
     others = floating_dtypes(outputs) - {compute, layer.dtype_policy.output_dtype}
-    if not others or (layer in _warned and not running.strict):
+    if not others or (layer in _warned and not frame.strict):
         return
     other = others.pop()
     line = _line_of_mixing(layer, args, kwargs, compute, other)
@@ -61,30 +78,21 @@ def check_output_dtype(layer: Layer, running: Running, args: Any, kwargs: dict[s
         f"{as_format(compute)}, or return x.astype(self.compute_dtype); where it is meant, let the policy say so: "
         f"'variable={as_format(layer.variable_dtype)},compute={as_format(compute)},output={as_format(other)}'"
     )
-    if running.strict:
+    if frame.strict:
         raise MixedDtypeError(message)
     _warned.add(layer)
     warn_user(f"{running_path()} ({shown(layer)}): {message}", MixedDtypeWarning)
 
 
-def _line_of_mixing(layer: Layer, args: Any, kwargs: dict[str, Any], compute: DType, other: DType) -> str:
+def _line_of_mixing(layer: CheckedLayer, args: Any, kwargs: dict[str, Any], compute: DType, other: DType) -> str:
     """The user's line that first brought something to the other dtype; empty where it cannot be found.
 
     `call` is traced once more for it, which happens once in the life of a layer.
     """
-    leaves, structure = jax.tree.flatten((args, kwargs))
-    places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)]
-
-    def again(arrays: list[Any]) -> Any:
-        given = list(leaves)
-        for place, array in zip(places, arrays, strict=True):
-            given[place] = array
-        args, kwargs = jax.tree.unflatten(structure, given)
-        return layer.call(*args, **kwargs)
-
+    call, arrays = split_arrays(layer.call, (args, kwargs), lambda leaf: isinstance(leaf, jax.Array))
     try:
         with declaring():
-            program = jax.make_jaxpr(again)([leaves[place] for place in places])
+            program = jax.make_jaxpr(call)(arrays)
     except Exception:
         return ""
     made = ""

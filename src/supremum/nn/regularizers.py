@@ -1,6 +1,6 @@
 """Penalties on weights and outputs that are large, computed in at least float32.
 
-spec/keras-rfc-293-mixed-precision.md, "Loss dtype": models get worse where weights are regularised in float16.
+spec/keras-rfc-293-mixed-precision.md, "Loss dtype": models get worse where weights are regularized in float16.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ _NAMED: dict[str, Callable[[], Regularizer]] = {
 
 
 def as_regularizer(regularizer: Any) -> RegularizerFunction | None:
-    """A regulariser as it is, or that of a name with the factors of Keras, 0.01.
+    """A regularizer as it is, or that of a name with the factors of Keras, 0.01.
 
     Args:
         regularizer: a function of an array that gives a scalar; `"l1"`, `"l2"` or `"l1_l2"`; or None.

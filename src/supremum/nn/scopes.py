@@ -1,4 +1,4 @@
-"""What surrounds a layer's call: the dtype its variables are cast to, values laid over variables, and random keys.
+"""What surrounds a layer's call: the dtype of its variables, values that replace theirs, declarations, random keys.
 
 Each scope is thread-local and restored on error. The dtype changes what a traced function computes, so it is part of
 JAX's cache key: a function jitted inside one layer is traced again inside another of another dtype.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 
@@ -19,68 +19,18 @@ from supremum.errors import ArgumentError
 from supremum.formats import DType
 from supremum.scoped_values import BlockValue
 
-if TYPE_CHECKING:
-    from supremum.nn.layer import Layer
-    from supremum.nn.variables import Variable
-
 _SUSPENDED = "infer"
 # A dtype, "infer" inside a layer that has none of its own, or None outside of every layer.
 _autocast: Any = jax.make_user_context(default_value=None)
-_running: ContextVar[tuple[Running, ...]] = ContextVar("running", default=())
-_calls = itertools.count(1)
 
 
-class Running:
-    """A layer whose `call` is running.
+def autocast_to(dtype: DType | None) -> AbstractContextManager[Any]:
+    """Read autocast variables in a dtype for the time of a block.
 
     Args:
-        layer: the layer.
-        asked: whether this is a training step, for the layers inside; None where nobody has said.
-        default: what that means for this layer.
-        strict: whether a call that returns another dtype than it should is an error.
-
-    Attributes:
-        training: whether this is a training step, for this layer.
-        is_outermost: whether no other layer called it.
-        call: a number that it shares with the layers it calls, and with no others.
+        dtype: the dtype; None to read them as they are stored, whatever surrounds the block.
     """
-
-    __slots__ = ("asked", "call", "is_outermost", "layer", "strict", "training")
-
-    def __init__(self, layer: Layer, asked: bool | None, default: bool, strict: bool) -> None:
-        outer = _running.get()
-        self.is_outermost = not outer
-        self.call = outer[0].call if outer else next(_calls)
-        self.layer = layer
-        self.asked = asked
-        self.training = default if asked is None else asked
-        self.strict = strict
-
-
-@contextmanager
-def call_scope(running: Running, dtype: DType | None) -> Generator[None]:
-    """The time in which a layer's `call` runs.
-
-    Operations in it carry the layer's name as a `jax.named_scope`, which profilers show.
-
-    Args:
-        running: the layer.
-        dtype: what autocast variables are read in; None to read them as they are stored.
-    """
-    token = _running.set((*_running.get(), running))
-    mark: Any = _SUSPENDED if dtype is None else dtype
-    try:
-        with _autocast(mark), jax.named_scope(running.layer.name):
-            yield
-    finally:
-        _running.reset(token)
-
-
-@contextmanager
-def as_stored() -> Generator[None]:
-    """Read autocast variables as they are stored, whatever surrounds the block."""
-    with _autocast(_SUSPENDED):
-        yield
+    return _autocast(_SUSPENDED if dtype is None else dtype)
 
 
 def autocast_scope() -> Callable[[], AbstractContextManager[Any]] | None:
@@ -95,26 +45,16 @@ def current_autocast_dtype() -> DType | None:
     return None if mark is None or isinstance(mark, str) else mark
 
 
-def running_layers() -> tuple[Running, ...]:
-    """The layers whose `call` is running, outermost first."""
-    return _running.get()
+_overlay: ContextVar[dict[Any, Any] | None] = ContextVar("overlay", default=None)
 
 
-def is_frozen() -> bool:
-    """Whether a layer whose `call` is running is not trainable, and with it all that it holds."""
-    return any(not running.layer.trainable for running in _running.get())
-
-
-_overlay: ContextVar[dict[Variable, jax.Array] | None] = ContextVar("overlay", default=None)
-
-
-def current_overlay() -> dict[Variable, jax.Array] | None:
+def current_overlay() -> dict[Any, Any] | None:
     """The values laid over variables for the `functional_call` that is running, if one is."""
     return _overlay.get()
 
 
 @contextmanager
-def overlay(values: dict[Variable, jax.Array]) -> Generator[None]:
+def overlay(values: dict[Any, Any]) -> Generator[None]:
     """Read variables from `values`, and write them there, for the time of a block."""
     token = _overlay.set(values)
     try:
@@ -203,14 +143,3 @@ def next_random_key() -> jax.Array:
             "random_key=jax.random.key(0)), or call it in `with nn.random_key(jax.random.key(0)):`"
         )
     return next(keys)
-
-
-def running_path(inner: Layer | None = None) -> str:
-    """The path of the layer whose `call` is running, `"encoder/dense"`, as variables name it; the root's own name.
-
-    Args:
-        inner: a layer that is called there; None for the one that is running itself.
-    """
-    layers = [running.layer for running in _running.get()] + ([] if inner is None else [inner])
-    names = [outer.name_of(layer) for outer, layer in itertools.pairwise(layers)]
-    return "/".join(names or [layer.name for layer in layers])

@@ -48,7 +48,7 @@ class Sequential(Model):
                 f"Sequential takes layers, not {shown(strangers[0])}: nn.Activation(function) makes one of a function"
             )
         super().__init__(dtype=dtype, strict=strict, trainable=trainable, name=name)
-        self._autocast = False
+        self.autocast = False
         self._layers = named_layers(layers)
         names = {id(layer): name for name, layer in self._layers.items()}
         self._order = tuple(names[id(layer)] for layer in layers)

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import jax
 
-from supremum.formats import as_format
+from supremum.formats import DType, as_format
 from supremum.nn.symbolic import is_spec
 from supremum.nn.variables import Variable
 from supremum.render import Cell, Table, aligned, columns_to_html
 from supremum.render.table import to_markdown
 
-if TYPE_CHECKING:
-    from supremum.nn.layer import Layer
+
+class SummarizedLayer(Protocol):
+    """What a summary needs to know of a layer."""
+
+    output_spec: Any
+    autocast: bool
+
+    @property
+    def compute_dtype(self) -> DType | None:
+        """The dtype it casts its inputs to; None for what inputs and parameters meet in."""
+        ...
+
+    def own_variables(self) -> list[Variable]:
+        """The variables it holds itself."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +119,20 @@ def _line(row: SummaryRow) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def summary_of(layers: Mapping[str, Layer]) -> Summary:
-    """The summary of layers by path."""
+def summary_of(layers: Mapping[str, SummarizedLayer], trainable: Iterable[Variable]) -> Summary:
+    """The summary of layers.
+
+    Args:
+        layers: the layers by path.
+        trainable: the variables in them that optimizers change.
+    """
     seen: set[int] = set()
-    trained = {id(each) for each in layers[""].trainable_variables.values()} if "" in layers else set[int]()
+    trained = {id(each) for each in trainable}
     return Summary(tuple(_row(path, layer, seen, trained) for path, layer in layers.items()))
 
 
-def _row(path: str, layer: Layer, seen: set[int], trained: set[int]) -> SummaryRow:
-    own = [child for _, child in layer.children() if isinstance(child, Variable) and id(child) not in seen]
+def _row(path: str, layer: SummarizedLayer, seen: set[int], trained: set[int]) -> SummaryRow:
+    own = [variable for variable in layer.own_variables() if id(variable) not in seen]
     seen |= {id(variable) for variable in own}
     outputs = [spec for spec in jax.tree.leaves(layer.output_spec, is_leaf=is_spec) if is_spec(spec)]
     stored = dict.fromkeys(str(as_format(variable.true_dtype)) for variable in own)

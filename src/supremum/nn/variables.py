@@ -9,12 +9,14 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
+from supremum.arrays import Variable as EagerVariable
 from supremum.arrays import asarray
 from supremum.arrays.array import wrap
 from supremum.arrays.assignment import accepted_value, check_fits, refused_in_place, stored
 from supremum.arrays.operators import APPLIED
 from supremum.errors import ArgumentError, OperandError, SupremumError, shown
-from supremum.formats import DType, as_format
+from supremum.formats import DType, Kind, as_format
+from supremum.mixed_precision import PolicyWarning
 from supremum.nn.functional.dtype_promotion import check_held
 from supremum.nn.initializers import Initializer
 from supremum.nn.regularizers import RegularizerFunction
@@ -22,6 +24,7 @@ from supremum.nn.scopes import current_autocast_dtype, current_overlay, is_decla
 from supremum.nn.sharded_values import Shard
 from supremum.nn.variable_operators import VariableOperators
 from supremum.rules import Storing
+from supremum.user_frame import warn_user
 
 
 class UninitializedError(SupremumError, RuntimeError):
@@ -104,7 +107,7 @@ class Variable(VariableOperators):
             key: a key of `jax.random`.
 
         Raises:
-            ArgumentError: if the initialiser gives another shape or dtype.
+            ArgumentError: if the initializer gives another shape or dtype.
         """
         if self.is_initialized or self._initializer is None:
             return
@@ -338,3 +341,22 @@ def has_value(variable: Variable) -> bool:
     """Whether a variable can be read here: it has a value of its own, or one is laid over it."""
     values = current_overlay()
     return variable.is_initialized or (values is not None and variable in values)
+
+
+def warn_if_not_cast(layer: str, name: str, variable: Variable | EagerVariable, compute_dtype: DType | None) -> None:
+    """Warn of a floating variable in an attribute of a layer that casts others.
+
+    Args:
+        layer: what the layer is called.
+        name: the attribute.
+        variable: the variable, which `add_weight` did not make.
+        compute_dtype: the dtype that the layer casts variables to; None if it casts none.
+    """
+    row = as_format(variable.dtype)
+    if compute_dtype is not None and row.kind is Kind.FLOAT:
+        warn_user(
+            f"{layer}.{name} is a variable of {row} that is not cast to {as_format(compute_dtype)} in `call`, which "
+            f"will then compute in {row}: make it with self.add_weight({shown(name)}, {tuple(variable.shape)}), or "
+            f"cast it there, as in self.{name}.value.astype(self.compute_dtype)",
+            PolicyWarning,
+        )

@@ -14,7 +14,7 @@ from supremum.nn.functional.normalization import (
     group_norm,
     instance_norm,
     layer_norm,
-    normalise,
+    normalize,
     rms_norm,
 )
 from supremum.nn.functional.pooling import avg_pool, global_average_pool, global_max_pool, max_pool, min_pool
@@ -59,7 +59,7 @@ __all__ = [
     "min_pool",
     "moments",
     "multiply",
-    "normalise",
+    "normalize",
     "promote_dtype",
     "relu",
     "rms_norm",

@@ -49,8 +49,8 @@ def conv(
         padding: zeros around the inputs: `"SAME"`, for as many outputs as there are strides in the (dilated) inputs;
             `"VALID"`, for none; `"CAUSAL"`, in one dimension, for outputs that do not depend on later inputs; or
             numbers, see `supremum.nn.functional.padding.Padding`. `"CIRCULAR"` repeats the inputs around themselves.
-        input_dilation: the distance between neighbouring inputs, with zeros between them.
-        kernel_dilation: the distance between neighbouring weights.
+        input_dilation: the distance between neighboring inputs, with zeros between them.
+        kernel_dilation: the distance between neighboring weights.
         groups: how many groups the channels are split into; each has filters of its own.
         dtype: the dtype to compute in; None for the one that the arrays meet in.
 
@@ -120,7 +120,7 @@ def conv_transpose(
         padding: `"SAME"`, for exactly `strides` outputs to an input; `"VALID"`, for all outputs that an input reaches;
             `"CIRCULAR"`, for as many as with `"SAME"`, where what leaves at one end comes in at the other; or the
             zeros to add around the spread inputs, as numbers, see `supremum.nn.functional.padding.Padding`.
-        kernel_dilation: the distance between neighbouring weights.
+        kernel_dilation: the distance between neighboring weights.
         groups: how many groups the channels are split into; each has filters of its own.
         transpose_kernel: whether to flip the kernel in space and swap its last two axes; the result is then that of
             the gradient of `conv` with the same kernel.

@@ -1,4 +1,4 @@
-"""Mean, variance, and values standardised by them, accurate for rows of large and of equal values.
+"""Mean, variance, and values standardized by them, accurate for rows of large and of equal values.
 
 spec/flax-flip-default-dtypes.md, "Half-precision dtypes", "Batch statistics" and "Complex number support".
 """
@@ -100,7 +100,7 @@ def has_axis(axis_name: str) -> bool:
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1, 2, 3))
-def standardise(x: jax.Array, axes: tuple[int, ...], epsilon: float, centred: bool) -> tuple[jax.Array, jax.Array]:
+def standardize(x: jax.Array, axes: tuple[int, ...], epsilon: float, centered: bool) -> tuple[jax.Array, jax.Array]:
     """Values less their mean, divided by the root of their variance.
 
     The derivative is written out, for it is short: what JAX makes of the two passes of `moments` sums over rows again
@@ -110,12 +110,12 @@ def standardise(x: jax.Array, axes: tuple[int, ...], epsilon: float, centred: bo
         x: values of at least float32.
         axes: the axes to reduce, each once, from 0.
         epsilon: added to the variance.
-        centred: whether the mean is subtracted; if not, values are divided by the root of their mean square.
+        centered: whether the mean is subtracted; if not, values are divided by the root of their mean square.
 
     Returns:
         The result, of the shape of `x`, and what the differences were multiplied by, with reduced axes of length 1.
     """
-    if centred:
+    if centered:
         mean, variance = moments(x, axes, keepdims=True)
         factor = lax.rsqrt(variance + epsilon)
         return (x - mean) * factor, factor
@@ -123,15 +123,15 @@ def standardise(x: jax.Array, axes: tuple[int, ...], epsilon: float, centred: bo
     return x * factor, factor
 
 
-@standardise.defjvp
+@standardize.defjvp
 def _(
-    axes: tuple[int, ...], epsilon: float, centred: bool, primals: tuple[jax.Array], tangents: tuple[jax.Array]
+    axes: tuple[int, ...], epsilon: float, centered: bool, primals: tuple[jax.Array], tangents: tuple[jax.Array]
 ) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
     (change,) = tangents
-    result, factor = standardise(*primals, axes, epsilon, centred)
+    result, factor = standardize(*primals, axes, epsilon, centered)
     # The change of the logarithm of the deviation: of a mean of x·conj(x), half of that is the mean of Re(conj(x)·dx).
     growth = _average(_real_product(result, change), axes)
-    moved = change - _average(change, axes) if centred else change
+    moved = change - _average(change, axes) if centered else change
     return (result, factor), (factor * (moved - result * growth), -lax.square(factor) * growth)
 
 

@@ -1,4 +1,4 @@
-"""Normalisation: statistics in at least float32, and results that are rounded once.
+"""Normalization: statistics in at least float32, and results that are rounded once.
 
 spec/flax-flip-default-dtypes.md, "Half-precision dtypes", "Batch statistics" and "Complex number support".
 """
@@ -23,12 +23,12 @@ from supremum.nn.functional.dtype_promotion import (
     refuse_none,
     shape_of,
 )
-from supremum.nn.functional.moments import checked_epsilon, standardise
+from supremum.nn.functional.moments import checked_epsilon, standardize
 from supremum.nn.functional.shape_checks import MOST, as_axes, broadcasts
 from supremum.promotion import promote_types
 
 
-def normalise(
+def normalize(
     x: Any,
     mean: Any,
     variance: Any,
@@ -38,13 +38,13 @@ def normalise(
     epsilon: float,
     dtype: Any = None,
 ) -> jax.Array:
-    """Values centred, brought to unit variance, then scaled and shifted; computed in at least float32, rounded once.
+    """Values centered, brought to unit variance, then scaled and shifted; computed in at least float32, rounded once.
 
     Args:
         x: values.
         mean: what to subtract, of a shape that broadcasts to that of `x`, as the other arrays; None for nothing.
         variance: the variance, real.
-        scale: the factor after normalising, or None.
+        scale: the factor after normalizing, or None.
         offset: the shift after that, or None.
         epsilon: added to the variance, large enough for the slope at a variance of 0 to be finite.
         dtype: of the result; None for the result type of `x`, `scale` and `offset`, at least inexact. No complex
@@ -58,7 +58,7 @@ def normalise(
             that of `x`, or a `dtype` that is not inexact; a `ValueError`.
         OperandError: for a complex variance; a `TypeError`.
 
-    >>> normalise(jnp.asarray([1, 3], jnp.bfloat16), 2.0, 1.0, epsilon=1e-6)
+    >>> normalize(jnp.asarray([1, 3], jnp.bfloat16), 2.0, 1.0, epsilon=1e-6)
     Array([-1, 1], dtype=bfloat16)
     """
     refuse_none(x=x, variance=variance)
@@ -95,13 +95,13 @@ def layer_norm(
     epsilon: float = 1e-6,
     dtype: Any = None,
 ) -> jax.Array:
-    """Normalise each example by its own mean and variance (Ba, Kiros and Hinton, 2016).
+    """Normalize each example by its own mean and variance (Ba, Kiros and Hinton, 2016).
 
     Args:
         x: values of any dtype.
-        scale: the factor after normalising, of the shape that `x` has over `axes`, or None.
+        scale: the factor after normalizing, of the shape that `x` has over `axes`, or None.
         offset: the shift after that, of the same shape, or None.
-        axes: the axes to normalise over.
+        axes: the axes to normalize over.
         epsilon: added to the variance.
         dtype: of the result; None for the result type of `x`, `scale` and `offset`, at least inexact.
 
@@ -109,7 +109,7 @@ def layer_norm(
         An array of the shape of `x`; everything before its rounding is computed in at least float32.
 
     Raises:
-        ArgumentError: for axes that are not there, a scale or offset of another shape, or what `normalise` refuses; a
+        ArgumentError: for axes that are not there, a scale or offset of another shape, or what `normalize` refuses; a
             `ValueError`.
 
     >>> layer_norm(jnp.asarray([[1, 2, 3]], jnp.float16), jnp.ones(3, jnp.float16))
@@ -117,7 +117,7 @@ def layer_norm(
     """
     target, x, axes = _prepared(x, scale, offset, axes, dtype)
     scale, offset = _along(axes, x.shape, scale=scale, offset=offset)
-    result, _ = standardise(x, axes, checked_epsilon(epsilon, x.real.dtype), centred=True)
+    result, _ = standardize(x, axes, checked_epsilon(epsilon, x.real.dtype), centered=True)
     return _scaled(result, scale, offset, target)
 
 
@@ -129,7 +129,7 @@ def rms_norm(
     Args:
         x: values of any dtype.
         scale: the factor after that, of the shape that `x` has over `axes`, or None.
-        axes: the axes to normalise over.
+        axes: the axes to normalize over.
         epsilon: added to the mean square.
         dtype: of the result; None for the result type of `x` and `scale`, at least inexact.
 
@@ -137,7 +137,7 @@ def rms_norm(
         An array of the shape of `x`; everything before its rounding is computed in at least float32.
 
     Raises:
-        ArgumentError: for axes that are not there, a scale of another shape, or what `normalise` refuses; a
+        ArgumentError: for axes that are not there, a scale of another shape, or what `normalize` refuses; a
             `ValueError`.
 
     >>> rms_norm(jnp.asarray([3, 4], jnp.bfloat16), epsilon=1e-6)
@@ -145,18 +145,18 @@ def rms_norm(
     """
     target, x, axes = _prepared(x, scale, None, axes, dtype)
     (scale,) = _along(axes, x.shape, scale=scale)
-    result, _ = standardise(x, axes, checked_epsilon(epsilon, x.real.dtype), centred=False)
+    result, _ = standardize(x, axes, checked_epsilon(epsilon, x.real.dtype), centered=False)
     return _scaled(result, scale, None, target)
 
 
 def group_norm(
     x: Any, scale: Any = None, offset: Any = None, *, groups: int, epsilon: float = 1e-6, dtype: Any = None
 ) -> jax.Array:
-    """Normalise groups of neighbouring channels, each by its mean and variance over space (Wu and He, 2018).
+    """Normalize groups of neighboring channels, each by its mean and variance over space (Wu and He, 2018).
 
     Args:
         x: values of any dtype, shape (batch, *space, channels).
-        scale: the factor after normalising, shape (channels,), or None.
+        scale: the factor after normalizing, shape (channels,), or None.
         offset: the shift after that, shape (channels,), or None.
         groups: into how many groups the channels fall.
         epsilon: added to the variance.
@@ -167,7 +167,7 @@ def group_norm(
 
     Raises:
         ArgumentError: for fewer than two axes, groups that do not divide the channels, a scale or offset of another
-            shape, or what `normalise` refuses; a `ValueError`.
+            shape, or what `normalize` refuses; a `ValueError`.
 
     >>> group_norm(jnp.asarray([[1, 3, 10, 30]], jnp.float32), groups=2).round(3)
     Array([[-1.,  1., -1.,  1.]], dtype=float32)
@@ -184,18 +184,18 @@ def group_norm(
     split = (groups, channels // groups)
     x = x.reshape(*shape[:-1], *split)
     axes = (*range(1, x.ndim - 2), x.ndim - 1)
-    result, _ = standardise(x, axes, checked_epsilon(epsilon, x.real.dtype), centred=True)
+    result, _ = standardize(x, axes, checked_epsilon(epsilon, x.real.dtype), centered=True)
     return _scaled(result.reshape(shape), scale, offset, target)
 
 
 def instance_norm(
     x: Any, scale: Any = None, offset: Any = None, *, epsilon: float = 1e-6, dtype: Any = None
 ) -> jax.Array:
-    """Normalise each channel of each example by its mean and variance over space (Ulyanov and others, 2016).
+    """Normalize each channel of each example by its mean and variance over space (Ulyanov and others, 2016).
 
     Args:
         x: values of any dtype, shape (batch, *space, channels).
-        scale: the factor after normalising, shape (channels,), or None.
+        scale: the factor after normalizing, shape (channels,), or None.
         offset: the shift after that, shape (channels,), or None.
         epsilon: added to the variance.
         dtype: of the result; None for the result type of `x`, `scale` and `offset`, at least inexact.
@@ -204,7 +204,7 @@ def instance_norm(
         An array of the shape of `x`; everything before its rounding is computed in at least float32.
 
     Raises:
-        ArgumentError: for fewer than three axes, a scale or offset of another shape, or what `normalise` refuses; a
+        ArgumentError: for fewer than three axes, a scale or offset of another shape, or what `normalize` refuses; a
             `ValueError`.
 
     >>> instance_norm(jnp.asarray([[[1, 10], [3, 30]]], jnp.float32)).round(3)
@@ -215,11 +215,11 @@ def instance_norm(
     if len(shape) < 3:
         raise ArgumentError(
             f"instance_norm takes x of shape (batch, *space, channels), not {shape}: without axes of space every value "
-            "is its own mean; layer_norm normalises over channels"
+            "is its own mean; layer_norm normalizes over channels"
         )
     target, x, axes = _prepared(x, scale, offset, -1, dtype)
     scale, offset = _along(axes, x.shape, scale=scale, offset=offset)
-    result, _ = standardise(x, tuple(range(1, x.ndim - 1)), checked_epsilon(epsilon, x.real.dtype), centred=True)
+    result, _ = standardize(x, tuple(range(1, x.ndim - 1)), checked_epsilon(epsilon, x.real.dtype), centered=True)
     return _scaled(result, scale, offset, target)
 
 
@@ -234,13 +234,13 @@ def batch_norm(
     epsilon: float = 1e-3,
     dtype: Any = None,
 ) -> jax.Array:
-    """Normalise each channel by statistics of the batch, or running ones (Ioffe and Szegedy, 2015).
+    """Normalize each channel by statistics of the batch, or running ones (Ioffe and Szegedy, 2015).
 
     Args:
         x: values of any dtype.
         mean: one number per channel, from `moments` or a running average.
         variance: likewise, real.
-        scale: the factor after normalising, one number per channel, or None.
+        scale: the factor after normalizing, one number per channel, or None.
         offset: the shift after that, likewise.
         axis: the axis of the channels.
         epsilon: added to the variance.
@@ -250,7 +250,7 @@ def batch_norm(
         An array of the shape of `x`, rounded once from at least float32 and the dtypes of the statistics.
 
     Raises:
-        ArgumentError: for an axis that is not there, arrays that are not one number per channel, or what `normalise`
+        ArgumentError: for an axis that is not there, arrays that are not one number per channel, or what `normalize`
             refuses; a `ValueError`.
 
     >>> batch_norm(jnp.ones((2, 1), jnp.bfloat16), jnp.zeros(1), jnp.ones(1), epsilon=1e-6)
@@ -262,7 +262,7 @@ def batch_norm(
     if len(axes) != 1:
         raise ArgumentError(f"axis is that of the channels, one number, not {shown(axis)}: give axis=-1")
     arrays = _along(axes, shape, mean=mean, variance=variance, scale=scale, offset=offset)
-    return normalise(x, *arrays, epsilon=epsilon, dtype=dtype)
+    return normalize(x, *arrays, epsilon=epsilon, dtype=dtype)
 
 
 def _prepared(x: Any, scale: Any, offset: Any, axes: Any, dtype: Any) -> tuple[DType, jax.Array, tuple[int, ...]]:
@@ -273,7 +273,7 @@ def _prepared(x: Any, scale: Any, offset: Any, axes: Any, dtype: Any) -> tuple[D
 
 
 def _scaled(result: jax.Array, scale: Any, offset: Any, target: DType) -> jax.Array:
-    """Standardised values times a scale, plus an offset, rounded once."""
+    """Standardized values times a scale, plus an offset, rounded once."""
     scale, offset = promote_dtype(scale, offset, dtype=result.dtype)
     result = result if scale is None else result * scale
     return (result if offset is None else result + offset).astype(target)

@@ -21,7 +21,7 @@ def rotary_embedding(x: Any, positions: Any, *, base: float = 10000.0, dtype: An
 
     Su et al. 2021, "RoFormer" (arXiv:2104.09864), section 3.2.2: pair i of a head of dimension d turns by
     `position * base ** (-2 * i / d)`. Element i is paired with element i + d / 2, as in GPT-NeoX and Llama; RoFormer
-    pairs neighbours, which is the same up to the order of elements. Angles and products are computed in at least
+    pairs neighbors, which is the same up to the order of elements. Angles and products are computed in at least
     float32, as bfloat16 could not tell position 256 from 257, and rounded once.
 
     Args:

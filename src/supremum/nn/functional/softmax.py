@@ -27,7 +27,7 @@ def softmax(x: Any, axis: Axes = -1, *, mask: Any = None, dtype: Any = None) -> 
 
     Args:
         x: values of a real dtype; integers and bools become at least float32.
-        axis: the axis, or axes, to normalise over.
+        axis: the axis, or axes, to normalize over.
         mask: booleans that broadcast to the shape of `x`, True for what takes part; the rest gets zero. A row in which
             nothing takes part, or in which all is `-inf`, is all zeros, and so are its gradients.
         dtype: the dtype of the result; None for that of `x`.

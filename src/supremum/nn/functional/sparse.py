@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, cast
 
 import jax
-from jax.experimental import sparse
 
 from supremum.errors import ArgumentError
 from supremum.nn.functional.dtype_promotion import at_least_float32, common_dtype, promote_dtype
@@ -13,8 +13,9 @@ from supremum.nn.functional.shape_checks import check_product
 
 
 def is_sparse(x: Any) -> bool:
-    """Whether inputs are a `BCOO`."""
-    return isinstance(x, sparse.BCOO)
+    """Whether inputs are a `BCOO`; imports nothing, since there is none before `jax.experimental.sparse` is loaded."""
+    sparse = sys.modules.get("jax.experimental.sparse")
+    return isinstance(x, getattr(sparse, "BCOO", ()))
 
 
 def sparse_product(x: Any, kernel: Any, bias: Any, *, dtype: Any = None) -> jax.Array:
@@ -34,6 +35,8 @@ def sparse_product(x: Any, kernel: Any, bias: Any, *, dtype: Any = None) -> jax.
     Raises:
         ArgumentError: if an axis of `x` is dense, and for shapes that do not fit together; a `ValueError`.
     """
+    from jax.experimental import sparse  # it takes half a second to load
+
     if x.n_dense:
         raise ArgumentError(f"sparse inputs have no dense axes here, and these have {x.n_dense}: give x.todense()")
     target = common_dtype(x.data, kernel, bias, dtype=dtype)

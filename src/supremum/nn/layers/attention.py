@@ -70,7 +70,7 @@ class MultiHeadAttention(Layer):
         # The projections cast what they are given; masks are added to scores of float32, and caches keep their dtype.
         super().__init__(**options)
         self.input_spec = InputSpec()
-        self._autocast = False
+        self.autocast = False
         groups = num_heads if num_key_value_heads is None else num_key_value_heads
         sizes = {"num_heads": num_heads, "num_key_value_heads": groups}
         sizes |= {"head_dim": head_dim, "value_dim": value_dim, "output_dim": output_dim}

@@ -1,4 +1,4 @@
-"""Batch normalisation."""
+"""Batch normalization."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import jax.numpy as jnp
 from supremum.argument_checks import real_within
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
+from supremum.nn.call_stack import is_frozen
 from supremum.nn.functional import at_least_float32, common_dtype, promote_dtype
 from supremum.nn.functional.moments import has_axis, joint_moments, moments
 from supremum.nn.functional.normalization import batch_norm
 from supremum.nn.functional.shape_checks import as_axes
 from supremum.nn.initializers import ONES, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpec
-from supremum.nn.layers.normalization import Normalisation, NormOptions
-from supremum.nn.scopes import is_frozen
+from supremum.nn.layers.normalization import Normalization, NormOptions
 from supremum.nn.variables import Variable
 
 
-class BatchNorm(Normalisation):
-    """Normalise each channel by the statistics of the batch, or by their running averages outside training.
+class BatchNorm(Normalization):
+    """Normalize each channel by the statistics of the batch, or by their running averages outside training.
 
     Statistics are computed, averaged and stored in at least float32, whatever the compute dtype; only the result is
     rounded to it. Averages are stored in what float32 and the dtype of the inputs meet in (spec/flax-flip-default-
@@ -36,7 +36,7 @@ class BatchNorm(Normalisation):
         axis_name: the axis of the devices to have common statistics, `"data"` under `training.DataParallel`, each with
             a part of the batch; None for statistics of the parts. Where there is no such axis, on one device, it says
             nothing.
-        options: those of every norm, `use_scale`, `use_offset` and their initialisers, and of every `Layer`.
+        options: those of every norm, `use_scale`, `use_offset` and their initializers, and of every `Layer`.
 
     Raises:
         ArgumentError: for several axes, or a momentum that is not between 0 and 1.
@@ -73,12 +73,12 @@ class BatchNorm(Normalisation):
         self.input_spec = InputSpec(min_ndim=2, axes={self.axis: channels[0]})
 
     def call(self, x: jax.Array, *, mask: jax.Array | None = None, training: bool = False) -> jax.Array:
-        """Normalise; in training also move the running statistics towards the batch's.
+        """Normalize; in training also move the running statistics towards the batch's.
 
         Args:
             x: values.
             mask: bool, which positions count in the statistics of the batch: of the shape of `x`, or without its axis
-                of channels. All are normalised.
+                of channels. All are normalized.
             training: whether this is a training step; of a layer that is not trainable it is none.
         """
         if training and not is_frozen():

@@ -59,7 +59,7 @@ class Bidirectional(Layer):
         if forward.reverse:
             raise ArgumentError("the forward layer runs backwards: make it without reverse=True")
         super().__init__(dtype=forward.dtype_policy, param_dtype=forward.param_dtype, autocast=False, name=name)
-        self._chose_policy = forward.chose_policy
+        self.chose_policy = forward.chose_policy
         self.forward = forward
         self.backward = _reversed(forward) if backward is None else backward
         self.merge = merge

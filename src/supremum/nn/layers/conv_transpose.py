@@ -7,18 +7,11 @@ from typing import Unpack
 
 import jax
 
-from supremum.errors import ArgumentError
 from supremum.nn.functional.convolution import TRANSPOSED_PADDINGS, conv_transpose
-from supremum.nn.functional.padding import Padding, as_padding
-from supremum.nn.functional.shape_checks import positive_int, positive_ints, window_size
-from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
-from supremum.nn.input_spec import InputSpec
-from supremum.nn.layer import Layer, LayerOptions
-from supremum.nn.layers.conv import channels_of
-from supremum.nn.regularizers import RegularizerFunction, as_regularizer
+from supremum.nn.layers.conv import BaseConv, ConvOptions
 
 
-class ConvTranspose(Layer):
+class ConvTranspose(BaseConv):
     """A transposed convolution, channels last, which makes space larger; the kernel's size says in how many dimensions.
 
     Args:
@@ -27,11 +20,11 @@ class ConvTranspose(Layer):
         strides: how many outputs there are to an input, one number or one per dimension of space; None for 1.
         padding: `"SAME"`, `"VALID"`, `"CIRCULAR"`, or the zeros to add around the inputs, which lie `strides` apart: a
             number, or pairs of numbers for each dimension of space.
-        kernel_dilation: the distance between neighbouring weights.
+        kernel_dilation: the distance between neighboring weights.
         groups: how many groups the channels are split into; each has filters of its own.
         transpose_kernel: whether to flip the kernel in space and swap its last two axes; the layer is then the gradient
             of `Conv` with the same kernel.
-        use_bias: whether to add a bias; one before a batch normalisation would have no effect.
+        use_bias: whether to add a bias; one before a batch normalization would have no effect.
         kernel_initializer: for the kernel, shape (*kernel_size, channels / groups, filters), or
             (*kernel_size, filters / groups, channels) with `transpose_kernel`.
         bias_initializer: for the bias, shape (filters,).
@@ -43,64 +36,27 @@ class ConvTranspose(Layer):
         ArgumentError: for options that make no sense or do not fit the inputs; a `ValueError`.
     """
 
+    _paddings = TRANSPOSED_PADDINGS
+
     def __init__(
         self,
         filters: int,
         kernel_size: Sequence[int],
         *,
-        strides: int | Sequence[int] | None = None,
-        padding: Padding = "SAME",
-        kernel_dilation: int | Sequence[int] = 1,
-        groups: int = 1,
         transpose_kernel: bool = False,
-        use_bias: bool = True,
-        kernel_initializer: Initializer = GLOROT_UNIFORM,
-        bias_initializer: Initializer = ZEROS,
-        kernel_regularizer: RegularizerFunction | str | None = None,
-        bias_regularizer: RegularizerFunction | str | None = None,
-        **options: Unpack[LayerOptions],
+        **options: Unpack[ConvOptions],
     ) -> None:
-        super().__init__(**options)
-        self.input_spec = InputSpec()
-        self.filters = positive_int("filters", filters)
-        self.kernel_size = window_size("kernel_size", kernel_size)
-        count = len(self.kernel_size)
-        self.strides = positive_ints("strides", 1 if strides is None else strides, count)
-        self.padding = as_padding(padding, count, TRANSPOSED_PADDINGS)
-        self.kernel_dilation = positive_ints("kernel_dilation", kernel_dilation, count)
-        self.groups = positive_int("groups", groups)
-        if self.filters % self.groups:
-            raise ArgumentError(f"{filters} filters do not split into {groups} groups: give filters={groups}")
+        super().__init__(filters, kernel_size, **options)
         self.transpose_kernel = transpose_kernel
-        self.use_bias = use_bias
-        self._kernel_initializer = kernel_initializer
-        self._bias_initializer = bias_initializer
-        self._kernel_regularizer = as_regularizer(kernel_regularizer)
-        self._bias_regularizer = as_regularizer(bias_regularizer)
 
-    def build(self, input_shape: tuple[int, ...]) -> None:
-        """Add kernel and bias."""
-        channels = channels_of(self, input_shape, self.kernel_size)
-        if channels % self.groups:
-            raise ArgumentError(f"{channels} channels do not split into {self.groups} groups: give groups=1")
-        ends = (self.filters, channels) if self.transpose_kernel else (channels, self.filters)
-        ends = (ends[0] // self.groups, ends[1])
-        self.kernel = self.add_weight(
-            "kernel", (*self.kernel_size, *ends), self._kernel_initializer, regularizer=self._kernel_regularizer
-        )
-        self.bias = None
-        if self.use_bias:
-            self.bias = self.add_weight(
-                "bias", (self.filters,), self._bias_initializer, regularizer=self._bias_regularizer
-            )
-        self.input_spec = InputSpec(ndim=len(input_shape), axes={-1: channels})
+    def _kernel_axes(self, channels: int) -> tuple[int, int]:
+        return (self.filters, channels) if self.transpose_kernel else super()._kernel_axes(channels)
 
     def call(self, x: jax.Array) -> jax.Array:
         """The transposed convolution, in the compute dtype."""
         return conv_transpose(
             x,
-            self.kernel.value,
-            None if self.bias is None else self.bias.value,
+            *self.kernel_and_bias(),
             strides=self.strides,
             padding=self.padding,
             kernel_dilation=self.kernel_dilation,

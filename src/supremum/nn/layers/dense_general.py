@@ -9,14 +9,12 @@ import jax
 
 from supremum.nn.functional.products import dense_general, general_axes
 from supremum.nn.functional.shape_checks import positive_ints
-from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpec
-from supremum.nn.layer import Layer, LayerOptions
+from supremum.nn.layers.kernel_layer import KernelLayer, KernelOptions
 from supremum.nn.matrix_initializers import of_matrices
-from supremum.nn.regularizers import RegularizerFunction, as_regularizer
 
 
-class DenseGeneral(Layer):
+class DenseGeneral(KernelLayer):
     """A matrix product over any axes, to any axes, plus a bias.
 
     Args:
@@ -42,23 +40,14 @@ class DenseGeneral(Layer):
         axis: int | Sequence[int] = -1,
         batch_axis: int | Sequence[int] = (),
         use_bias: bool = True,
-        kernel_initializer: Initializer = GLOROT_UNIFORM,
-        bias_initializer: Initializer = ZEROS,
-        kernel_regularizer: RegularizerFunction | str | None = None,
-        bias_regularizer: RegularizerFunction | str | None = None,
-        **options: Unpack[LayerOptions],
+        **options: Unpack[KernelOptions],
     ) -> None:
         super().__init__(**options)
-        self.input_spec = InputSpec()
         count = len(features) if isinstance(features, (tuple, list)) else 1
         self.features = positive_ints("features", features, count)
         self.axis = axis
         self.batch_axis = batch_axis
         self.use_bias = use_bias
-        self._kernel_initializer = kernel_initializer
-        self._bias_initializer = bias_initializer
-        self._kernel_regularizer = as_regularizer(kernel_regularizer)
-        self._bias_regularizer = as_regularizer(bias_regularizer)
 
     def build(self, input_shape: tuple[int, ...]) -> None:
         """Add kernel and bias."""
@@ -66,16 +55,13 @@ class DenseGeneral(Layer):
         batch, shared = len(batch_axes), len(batch_axes) + len(axes)
         shape = (*(input_shape[axis] for axis in (*batch_axes, *axes)), *self.features)
         initializer = of_matrices(
-            self._kernel_initializer,
+            self.kernel_initializer,
             batch=range(batch),
             inputs=range(batch, shared),
             outputs=range(shared, len(shape)),
         )
-        self.kernel = self.add_weight("kernel", shape, initializer, regularizer=self._kernel_regularizer)
         bias_shape = (*shape[:batch], *self.features)
-        self.bias = None
-        if self.use_bias:
-            self.bias = self.add_weight("bias", bias_shape, self._bias_initializer, regularizer=self._bias_regularizer)
+        self.add_kernel_and_bias(shape, bias_shape if self.use_bias else None, initializer)
         given = (self.axis,) if isinstance(self.axis, int) else tuple(self.axis)
         # Counted from the last, they are the same for inputs of any number of axes.
         anywhere = not batch_axes and all(axis < 0 for axis in given)
@@ -87,7 +73,6 @@ class DenseGeneral(Layer):
 
     def call(self, x: jax.Array) -> jax.Array:
         """The product, in the compute dtype."""
-        bias = None if self.bias is None else self.bias.value
         return dense_general(
-            x, self.kernel.value, bias, axes=self.axis, batch_axes=self.batch_axis, dtype=self.compute_dtype
+            x, *self.kernel_and_bias(), axes=self.axis, batch_axes=self.batch_axis, dtype=self.compute_dtype
         )

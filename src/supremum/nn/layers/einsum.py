@@ -11,14 +11,11 @@ from supremum.errors import ArgumentError, shown
 from supremum.nn.functional.einsum_equations import Equation
 from supremum.nn.functional.products import einsum
 from supremum.nn.functional.shape_checks import all_whole, check_shape, positive_ints
-from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
-from supremum.nn.input_spec import InputSpec
-from supremum.nn.layer import Layer, LayerOptions
+from supremum.nn.layers.kernel_layer import KernelLayer, KernelOptions
 from supremum.nn.matrix_initializers import of_matrices
-from supremum.nn.regularizers import RegularizerFunction, as_regularizer
 
 
-class Einsum(Layer):
+class Einsum(KernelLayer):
     """A sum of products with a kernel, after an equation, plus a bias.
 
     Args:
@@ -42,14 +39,9 @@ class Einsum(Layer):
         shape: Sequence[int],
         *,
         bias_shape: Sequence[int] | None = None,
-        kernel_initializer: Initializer = GLOROT_UNIFORM,
-        bias_initializer: Initializer = ZEROS,
-        kernel_regularizer: RegularizerFunction | str | None = None,
-        bias_regularizer: RegularizerFunction | str | None = None,
-        **options: Unpack[LayerOptions],
+        **options: Unpack[KernelOptions],
     ) -> None:
         super().__init__(**options)
-        self.input_spec = InputSpec()
         self.equation = equation
         terms = Equation.parse(equation)
         if not isinstance(shape, (tuple, list)) or len(shape) != len(terms.kernel):
@@ -63,10 +55,6 @@ class Einsum(Layer):
                 raise ArgumentError(f"bias_shape is a tuple of lengths, not {shown(bias_shape)}")
             check_shape("bias_shape", self.bias_shape, terms.bias_shape(self.shape))
         self._terms = terms
-        self._kernel_initializer = kernel_initializer
-        self._bias_initializer = bias_initializer
-        self._kernel_regularizer = as_regularizer(kernel_regularizer)
-        self._bias_regularizer = as_regularizer(bias_regularizer)
 
     def build(self, input_shape: tuple[int, ...]) -> None:
         """Add kernel and bias."""
@@ -76,19 +64,13 @@ class Einsum(Layer):
         kept = [letter in terms.outputs for letter in terms.kernel]
         axes = range(len(terms.kernel))
         initializer = of_matrices(
-            self._kernel_initializer,
+            self.kernel_initializer,
             batch=[axis for axis in axes if shared[axis] and kept[axis]],
             inputs=[axis for axis in axes if not kept[axis]],
             outputs=[axis for axis in axes if kept[axis] and not shared[axis]],
         )
-        self.kernel = self.add_weight("kernel", self.shape, initializer, regularizer=self._kernel_regularizer)
-        self.bias = None
-        if self.bias_shape is not None:
-            self.bias = self.add_weight(
-                "bias", self.bias_shape, self._bias_initializer, regularizer=self._bias_regularizer
-            )
+        self.add_kernel_and_bias(self.shape, self.bias_shape, initializer)
 
     def call(self, x: jax.Array) -> jax.Array:
         """The sum of products, in the compute dtype."""
-        bias = None if self.bias is None else self.bias.value
-        return einsum(self.equation, x, self.kernel.value, bias, dtype=self.compute_dtype)
+        return einsum(self.equation, x, *self.kernel_and_bias(), dtype=self.compute_dtype)

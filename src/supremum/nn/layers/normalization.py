@@ -1,9 +1,9 @@
-"""Layers that normalise each example by itself; the layer over batches is in `batch_norm.py`."""
+"""Layers that normalize each example by itself; the layer over batches is in `batch_norm.py`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import jax
 
@@ -17,7 +17,7 @@ from supremum.nn.layer import Layer, LayerOptions
 
 
 class NormOptions(LayerOptions, total=False):
-    """What every norm takes by name; `Normalisation` says what it means."""
+    """What every norm takes by name; `Normalization` says what it means."""
 
     use_scale: bool
     use_offset: bool
@@ -25,14 +25,14 @@ class NormOptions(LayerOptions, total=False):
     offset_initializer: Initializer
 
 
-class Normalisation(Layer):
+class Normalization(Layer):
     """What all norms share: a scale and an offset, which are applied in the dtype of the statistics.
 
     They are stored in at least float32 whatever the policy, unless `param_dtype` says otherwise.
 
     Args:
         epsilon: added to the variance.
-        use_scale: whether to multiply by a weight, `gamma`, after normalising.
+        use_scale: whether to multiply by a weight, `gamma`, after normalizing.
         use_offset: whether to add a weight, `beta`, after that.
         scale_initializer: for the scale.
         offset_initializer: for the offset.
@@ -81,30 +81,11 @@ class Normalisation(Layer):
         return None if self.beta is None else self.beta.value
 
 
-class LayerNorm(Normalisation):
-    """Normalise each example by its own mean and variance (Ba, Kiros and Hinton, 2016).
-
-    Statistics are at least float32 whatever the compute dtype; only the result is rounded to it.
-
-    Args:
-        axes: the axes to normalise over; scale and offset have the shape that inputs have over them.
-        epsilon: added to the variance.
-        options: those of every norm, `use_scale`, `use_offset` and their initialisers, and of every `Layer`.
-
-    >>> from supremum.nn import initialize
-    >>> layer = LayerNorm(dtype="mixed_float16")
-    >>> x = jax.numpy.asarray([[6e4, -6e4]], "float16")
-    >>> initialize(layer, x)
-    >>> layer(x)
-    Array([[ 1., -1.]], dtype=float16)
-    """
+class _AxisNorm(Normalization):
+    """What the norms over given axes share."""
 
     def __init__(
-        self,
-        *,
-        axes: int | Sequence[int] = (-1,),
-        epsilon: float = 1e-6,
-        **options: Unpack[NormOptions],
+        self, *, axes: int | Sequence[int] = (-1,), epsilon: float = 1e-6, **options: Unpack[NormOptions]
     ) -> None:
         super().__init__(epsilon=epsilon, **options)
         self.axes = axis_numbers("axes", axes)
@@ -116,18 +97,37 @@ class LayerNorm(Normalisation):
         self.add_scale_and_offset(tuple(input_shape[axis] for axis in axes))
         self.input_spec = InputSpec(axes={axis: input_shape[axis] for axis in self.axes})
 
+
+class LayerNorm(_AxisNorm):
+    """Normalize each example by its own mean and variance (Ba, Kiros and Hinton, 2016).
+
+    Statistics are at least float32 whatever the compute dtype; only the result is rounded to it.
+
+    Args:
+        axes: the axes to normalize over; scale and offset have the shape that inputs have over them.
+        epsilon: added to the variance.
+        options: those of every norm, `use_scale`, `use_offset` and their initializers, and of every `Layer`.
+
+    >>> from supremum.nn import initialize
+    >>> layer = LayerNorm(dtype="mixed_float16")
+    >>> x = jax.numpy.asarray([[6e4, -6e4]], "float16")
+    >>> initialize(layer, x)
+    >>> layer(x)
+    Array([[ 1., -1.]], dtype=float16)
+    """
+
     def call(self, x: jax.Array) -> jax.Array:
-        """The normalised values, in the compute dtype."""
+        """The normalized values, in the compute dtype."""
         return layer_norm(x, self.scale, self.offset, axes=self.axes, epsilon=self.epsilon, dtype=self.compute_dtype)
 
 
-class RMSNorm(Normalisation):
+class RMSNorm(_AxisNorm):
     """Divide each example by its root mean square (Zhang and Sennrich, 2019).
 
     Args:
-        axes: the axes to normalise over; the scale has the shape that inputs have over them.
+        axes: the axes to normalize over; the scale has the shape that inputs have over them.
         epsilon: added to the mean square.
-        use_scale: whether to multiply by a weight, `gamma`, after normalising.
+        use_scale: whether to multiply by a weight, `gamma`, after normalizing.
         scale_initializer: for the scale.
         options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
     """
@@ -141,34 +141,21 @@ class RMSNorm(Normalisation):
         scale_initializer: Initializer = ONES,
         **options: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(
-            epsilon=epsilon,
-            use_scale=use_scale,
-            use_offset=False,
-            scale_initializer=scale_initializer,
-            **options,
-        )
-        self.axes = axis_numbers("axes", axes)
-        self.input_spec = InputSpec()
-
-    def build(self, input_shape: tuple[int, ...]) -> None:
-        """Add the scale."""
-        axes = sorted(as_axes("axes", self.axes, len(input_shape)))
-        self.add_scale_and_offset(tuple(input_shape[axis] for axis in axes))
-        self.input_spec = InputSpec(axes={axis: input_shape[axis] for axis in self.axes})
+        scaling = {"use_scale": use_scale, "use_offset": False, "scale_initializer": scale_initializer}
+        super().__init__(axes=axes, epsilon=epsilon, **cast("NormOptions", {**scaling, **options}))
 
     def call(self, x: jax.Array) -> jax.Array:
-        """The normalised values, in the compute dtype."""
+        """The normalized values, in the compute dtype."""
         return rms_norm(x, self.scale, axes=self.axes, epsilon=self.epsilon, dtype=self.compute_dtype)
 
 
-class GroupNorm(Normalisation):
-    """Normalise groups of neighbouring channels, each by its mean and variance over space (Wu and He, 2018).
+class GroupNorm(Normalization):
+    """Normalize groups of neighboring channels, each by its mean and variance over space (Wu and He, 2018).
 
     Args:
         groups: into how many groups the channels, the last axis of inputs (batch, *space, channels), fall.
         epsilon: added to the variance.
-        options: those of every norm, `use_scale`, `use_offset` and their initialisers, and of every `Layer`.
+        options: those of every norm, `use_scale`, `use_offset` and their initializers, and of every `Layer`.
 
     Raises:
         ArgumentError: at the first call, for groups that do not divide the channels.
@@ -190,20 +177,20 @@ class GroupNorm(Normalisation):
         self.input_spec = InputSpec(min_ndim=2, axes={-1: channels})
 
     def call(self, x: jax.Array) -> jax.Array:
-        """The normalised values, in the compute dtype."""
+        """The normalized values, in the compute dtype."""
         return group_norm(
             x, self.scale, self.offset, groups=self.groups, epsilon=self.epsilon, dtype=self.compute_dtype
         )
 
 
-class InstanceNorm(Normalisation):
-    """Normalise each channel of each example by its mean and variance over space (Ulyanov and others, 2016).
+class InstanceNorm(Normalization):
+    """Normalize each channel of each example by its mean and variance over space (Ulyanov and others, 2016).
 
     Inputs have the shape (batch, *space, channels).
 
     Args:
         epsilon: added to the variance.
-        options: those of every norm, `use_scale`, `use_offset` and their initialisers, and of every `Layer`.
+        options: those of every norm, `use_scale`, `use_offset` and their initializers, and of every `Layer`.
     """
 
     def __init__(self, *, epsilon: float = 1e-6, **options: Unpack[NormOptions]) -> None:
@@ -216,5 +203,5 @@ class InstanceNorm(Normalisation):
         self.input_spec = InputSpec(min_ndim=3, axes={-1: input_shape[-1]})
 
     def call(self, x: jax.Array) -> jax.Array:
-        """The normalised values, in the compute dtype."""
+        """The normalized values, in the compute dtype."""
         return instance_norm(x, self.scale, self.offset, epsilon=self.epsilon, dtype=self.compute_dtype)

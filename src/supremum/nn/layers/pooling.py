@@ -21,6 +21,13 @@ from supremum.nn.functional.shape_checks import positive_ints, window_size
 from supremum.nn.layer import Layer, LayerOptions
 
 
+class PoolOptions(LayerOptions, total=False):
+    """What every layer with a window takes by name; `MaxPool` says what it means."""
+
+    strides: int | Sequence[int] | None
+    padding: Padding
+
+
 class _Pool(Layer):
     """What the layers with a window have in common."""
 
@@ -98,15 +105,9 @@ class AvgPool(_Pool):
     """
 
     def __init__(
-        self,
-        window: Sequence[int],
-        *,
-        strides: int | Sequence[int] | None = None,
-        padding: Padding = "VALID",
-        count_include_pad: bool = True,
-        **options: Unpack[LayerOptions],
+        self, window: Sequence[int], *, count_include_pad: bool = True, **options: Unpack[PoolOptions]
     ) -> None:
-        super().__init__(window, strides=strides, padding=padding, **options)
+        super().__init__(window, **options)
         self.count_include_pad = count_include_pad
 
     def call(self, x: Any) -> jax.Array:

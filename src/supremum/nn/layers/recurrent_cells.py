@@ -12,9 +12,10 @@ import jax.numpy as jnp
 from supremum.formats import DType
 from supremum.nn.functional.dtype_promotion import at_least_float32
 from supremum.nn.functional.recurrent import Activation, gru_step, lstm_step, simple_rnn_step
-from supremum.nn.initializers import LECUN_NORMAL, ZEROS, Initializer
+from supremum.nn.initializers import LECUN_NORMAL, Initializer
 from supremum.nn.input_spec import InputSpec
-from supremum.nn.layer import Layer, LayerOptions
+from supremum.nn.layer import Layer
+from supremum.nn.layers.kernel_layer import KernelLayer, KernelOptions
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
 
 
@@ -31,7 +32,7 @@ def orthogonal(key: jax.Array, shape: tuple[int, ...], dtype: DType) -> jax.Arra
 
 
 def per_gate(initializer: Initializer, gates: int) -> Initializer:
-    """An initialiser for kernels of several gates side by side, each made as if it were alone.
+    """An initializer for kernels of several gates side by side, each made as if it were alone.
 
     Args:
         initializer: for one gate.
@@ -70,7 +71,7 @@ class RecurrentCell(Layer):
         """
 
 
-class _GatedCell(RecurrentCell):
+class _GatedCell(KernelLayer, RecurrentCell):
     _gates: int
 
     def __init__(
@@ -79,24 +80,17 @@ class _GatedCell(RecurrentCell):
         *,
         activation: Activation = jnp.tanh,
         use_bias: bool = True,
-        kernel_initializer: Initializer = LECUN_NORMAL,
         recurrent_initializer: Initializer = orthogonal,
-        bias_initializer: Initializer = ZEROS,
-        kernel_regularizer: RegularizerFunction | str | None = None,
         recurrent_regularizer: RegularizerFunction | str | None = None,
-        bias_regularizer: RegularizerFunction | str | None = None,
-        **options: Unpack[LayerOptions],
+        **options: Unpack[KernelOptions],
     ) -> None:
+        options.setdefault("kernel_initializer", LECUN_NORMAL)
         super().__init__(**options)
         self.units = units
         self.activation = activation
         self.use_bias = use_bias
-        self._kernel_initializer = kernel_initializer
-        self._recurrent_initializer = recurrent_initializer
-        self._bias_initializer = bias_initializer
-        self._kernel_regularizer = as_regularizer(kernel_regularizer)
-        self._recurrent_regularizer = as_regularizer(recurrent_regularizer)
-        self._bias_regularizer = as_regularizer(bias_regularizer)
+        self.recurrent_initializer = recurrent_initializer
+        self.recurrent_regularizer = as_regularizer(recurrent_regularizer)
         self.input_spec = InputSpec(min_ndim=1)
 
     def build(self, input_shape: tuple[int, ...]) -> None:
@@ -104,15 +98,13 @@ class _GatedCell(RecurrentCell):
         wide = self._gates * self.units
         kernel, recurrent, bias = (
             per_gate(each, self._gates)
-            for each in (self._kernel_initializer, self._recurrent_initializer, self._bias_initializer)
+            for each in (self.kernel_initializer, self.recurrent_initializer, self.bias_initializer)
         )
-        self.kernel = self.add_weight("kernel", (input_shape[-1], wide), kernel, regularizer=self._kernel_regularizer)
+        bias_shape = (wide,) if self.use_bias else None
+        self.add_kernel_and_bias((input_shape[-1], wide), bias_shape, kernel, bias)
         self.recurrent_kernel = self.add_weight(
-            "recurrent_kernel", (self.units, wide), recurrent, regularizer=self._recurrent_regularizer
+            "recurrent_kernel", (self.units, wide), recurrent, regularizer=self.recurrent_regularizer
         )
-        self.bias = None
-        if self.use_bias:
-            self.bias = self.add_weight("bias", (wide,), bias, regularizer=self._bias_regularizer)
         self.input_spec = InputSpec(min_ndim=1, axes={-1: input_shape[-1]})
 
     def initial_state(self, batch_shape: tuple[int, ...], dtype: Any = None) -> Any:
@@ -125,7 +117,8 @@ class _GatedCell(RecurrentCell):
         return jnp.zeros((*batch_shape, self.units), dtype or self.compute_dtype or "float32")
 
     def _weights(self) -> tuple[jax.Array, jax.Array, jax.Array | None]:
-        return self.kernel.value, self.recurrent_kernel.value, None if self.bias is None else self.bias.value
+        kernel, bias = self.kernel_and_bias()
+        return kernel, self.recurrent_kernel.value, bias
 
 
 class SimpleRNNCell(_GatedCell):
@@ -226,7 +219,7 @@ class GRUCell(_GatedCell):
         self.recurrent_bias = None
         if self.use_bias:
             self.recurrent_bias = self.add_weight(
-                "recurrent_bias", (self.units,), self._bias_initializer, regularizer=self._bias_regularizer
+                "recurrent_bias", (self.units,), self.bias_initializer, regularizer=self.bias_regularizer
             )
 
     def call(self, x: jax.Array, state: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -70,7 +70,7 @@ class RNN(Layer):
             activity_regularizer=cell.activity_regularizer,
             name=name,
         )
-        self._chose_policy = cell.chose_policy
+        self.chose_policy = cell.chose_policy
         self.cell = cell
         self.return_sequences = return_sequences
         self.return_state = return_state

@@ -1,0 +1,75 @@
+"""The base of the layers with a kernel and a bias."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+import jax
+
+from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
+from supremum.nn.input_spec import InputSpec
+from supremum.nn.layer import Layer, LayerOptions
+from supremum.nn.regularizers import RegularizerFunction, as_regularizer
+
+
+class KernelOptions(LayerOptions, total=False):
+    """What every layer with a kernel takes by name; `KernelLayer` says what it means."""
+
+    kernel_initializer: Initializer
+    bias_initializer: Initializer
+    kernel_regularizer: RegularizerFunction | str | None
+    bias_regularizer: RegularizerFunction | str | None
+
+
+class KernelLayer(Layer):
+    """A layer with a kernel, and a bias that may be left out.
+
+    Args:
+        kernel_initializer: for the kernel.
+        bias_initializer: for the bias.
+        kernel_regularizer: a penalty on the kernel, such as `"l2"` or `nn.L2(1e-4)`.
+        bias_regularizer: a penalty on the bias.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel_initializer: Initializer = GLOROT_UNIFORM,
+        bias_initializer: Initializer = ZEROS,
+        kernel_regularizer: RegularizerFunction | str | None = None,
+        bias_regularizer: RegularizerFunction | str | None = None,
+        **options: Unpack[LayerOptions],
+    ) -> None:
+        super().__init__(**options)
+        self.input_spec = InputSpec()
+        self.kernel_initializer = kernel_initializer
+        self.bias_initializer = bias_initializer
+        self.kernel_regularizer = as_regularizer(kernel_regularizer)
+        self.bias_regularizer = as_regularizer(bias_regularizer)
+
+    def add_kernel_and_bias(
+        self,
+        shape: tuple[int, ...],
+        bias_shape: tuple[int, ...] | None,
+        initializer: Initializer | None = None,
+        bias_initializer: Initializer | None = None,
+    ) -> None:
+        """Add the weights `kernel` and `bias`.
+
+        Args:
+            shape: of the kernel.
+            bias_shape: of the bias; None for no bias.
+            initializer: for the kernel; None for the one that the layer was given.
+            bias_initializer: likewise for the bias.
+        """
+        initializer = initializer or self.kernel_initializer
+        bias_initializer = bias_initializer or self.bias_initializer
+        self.kernel = self.add_weight("kernel", shape, initializer, regularizer=self.kernel_regularizer)
+        self.bias: Any = None
+        if bias_shape is not None:
+            self.bias = self.add_weight("bias", bias_shape, bias_initializer, regularizer=self.bias_regularizer)
+
+    def kernel_and_bias(self) -> tuple[jax.Array, jax.Array | None]:
+        """The values of both, in the compute dtype inside `call`."""
+        return self.kernel.value, None if self.bias is None else self.bias.value

@@ -1,0 +1,97 @@
+"""Inputs of functional models, `nn.Input`, and Python's operators on them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from supremum.argument_checks import iterable
+from supremum.arrays import Array
+from supremum.errors import ArgumentError, shown
+from supremum.formats import as_format
+from supremum.mixed_precision import floatx
+from supremum.nn.layer import Layer
+from supremum.nn.symbolic import SymbolicValue
+
+
+class OperatorLayer(Layer):
+    """An operator of Python, under the rules in force when the model runs; it casts nothing beyond them.
+
+    Args:
+        function: one of the module `operator`.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(dtype="infer", autocast=False, name=function.__name__)
+        self.function = function
+
+    def call(self, *operands: Any) -> Any:
+        """The result, as an array of JAX."""
+        given = [Array(operand) if isinstance(operand, jax.Array) else operand for operand in operands]
+        found = self.function(*given)
+        return found.unwrap() if isinstance(found, Array) else found
+
+
+def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Any, *others: Any) -> Any:
+        return OperatorLayer(function)(self, *others)
+
+    return method
+
+
+def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Any, other: Any) -> Any:
+        return OperatorLayer(function)(other, self)
+
+    return method
+
+
+class SymbolicTensor(SymbolicValue):
+    """An array of which only shape and dtype are known, as an input or an output of a layer in a functional model.
+
+    Layers take it, and so do Python's arithmetic operators and indexing.
+
+    Args:
+        shape: its shape, with None for axes of any length.
+        dtype: its dtype.
+        node: the call it comes from; None for an input.
+        name: of an input.
+    """
+
+    __slots__ = ()
+    # NumPy's arrays leave operators to ours.
+    __array_ufunc__ = None
+
+    __neg__, __getitem__ = _operator(operator.neg), _operator(operator.getitem)
+    __add__, __radd__ = _operator(operator.add), _reflected(operator.add)
+    __sub__, __rsub__ = _operator(operator.sub), _reflected(operator.sub)
+    __mul__, __rmul__ = _operator(operator.mul), _reflected(operator.mul)
+    __truediv__, __rtruediv__ = _operator(operator.truediv), _reflected(operator.truediv)
+    __pow__, __rpow__ = _operator(operator.pow), _reflected(operator.pow)
+    __matmul__, __rmatmul__ = _operator(operator.matmul), _reflected(operator.matmul)
+
+
+def Input(  # noqa: N802 (the name that users of Keras know)
+    shape: Any, dtype: Any = None, *, batch_size: int | None = None, name: str = ""
+) -> SymbolicTensor:
+    """An input of a functional model.
+
+    Args:
+        shape: its shape without the batch axis, with None for axes of any length.
+        dtype: its dtype; None for `floatx()`.
+        batch_size: length of the batch axis; None for any.
+        name: for errors and the summary.
+
+    >>> Input((28, 28, 1))
+    SymbolicTensor(shape=(None, 28, 28, 1), dtype=float32)
+    """
+    sizes = (shape,) if isinstance(shape, int) else tuple(iterable("shape", shape, "lengths"))
+    for size in (batch_size, *sizes):
+        if not (size is None or (isinstance(size, int) and size >= 0)):
+            raise ArgumentError(
+                f"the shape of an Input is made of lengths, or None for any, not {shown(size)}: {shown(shape)}"
+            )
+    return SymbolicTensor((batch_size, *sizes), as_format(floatx() if dtype is None else dtype).dtype, name=name)
