@@ -12,7 +12,7 @@ from supremum.mixed_precision import PolicyWarning
 from supremum.training import TrainingWarning
 from supremum.training.data.batch import Batch
 from supremum.training.data.batches import ArrayData, IterableData, Rows, Selection, as_batch, as_data
-from supremum.training.data.batches import batches as module
+from supremum.training.data import batches as module
 
 
 def batches_of(data, seed=None):
