@@ -1,7 +1,13 @@
 """Training: models that fit, losses, metrics, callbacks, checkpoints, and the step as a pure function."""
 
-from supremum.training.callbacks.callbacks import Callback, CSVLogger, EarlyStopping, LambdaCallback, ModelCheckpoint
-from supremum.training.callbacks.history import History
+from supremum.training.callbacks import (
+    Callback,
+    CSVLogger,
+    EarlyStopping,
+    History,
+    LambdaCallback,
+    ModelCheckpoint,
+)
 from supremum.training.checkpoints.checkpoint_folder import CheckpointFolder, CheckpointWarning
 from supremum.training.checkpoints.errors import CheckpointError, CheckpointFileError, MissingCheckpointError
 from supremum.training.checkpoints.stored_arrays import load_arrays, save_arrays

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -12,9 +12,7 @@ from supremum.argument_checks import flag, pytree, real_number, whole_number
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.nn.functional.shape_checks import MOST, positive_int
 from supremum.optimizers import Optimizer, as_optimizer
-from supremum.training.callbacks.callbacks import Callback, as_callbacks
-from supremum.training.callbacks.history import History
-from supremum.training.callbacks.progress import progress_of, working
+from supremum.training.callbacks import Callback, CallbackList, History, as_callbacks, pass_progress, progress_of
 from supremum.training.checkpoints.model_saving import Saving
 from supremum.training.data.batch import Batch
 from supremum.training.data.batches import ArrayData, Data, as_data, is_tree_of_arrays
@@ -198,16 +196,15 @@ class Trainable(Saving):
         validation = self._validation(validation_data, size)
         positive_int("epochs", epochs)
         positive_int("validation_freq", validation_freq)
-        looking = [*as_callbacks(callbacks), *progress_of(verbose, epochs, data.steps)]
+        called = CallbackList([*as_callbacks(callbacks), *progress_of(verbose, epochs, data.steps)])
 
         def validate(epoch: int) -> Mapping[str, float]:
             if validation is None or (epoch + 1) % validation_freq:
                 return {}
-            return {f"val_{name}": value for name, value in trainer.evaluate(validation, looking).items()}
+            return {f"val_{name}": value for name, value in trainer.evaluate(validation, called).items()}
 
         with trainer.alone("fit"):
-            for callback in looking:
-                callback.set_model(self)
+            called.call("set_model", self)
             trainer.prepare(data)
             self.stop_training = False
             self.history = History()
@@ -216,7 +213,7 @@ class Trainable(Saving):
                 range(initial_epoch, epochs),
                 self.history,
                 shuffle=shuffle,
-                callbacks=looking,
+                callbacks=called,
                 validate=validate,
                 should_stop=lambda: self.stop_training,
             )
@@ -257,16 +254,13 @@ class Trainable(Saving):
         """
         trainer = self.compiled()
         data = as_data(x, y, sample_weight, batch_size=batch_size, steps=steps)
-        with working("evaluate", verbose, data.steps) as shown:
-            logs = trainer.evaluate(data, [*self._told(callbacks), shown])
-            shown.finish(logs)
-        return logs
+        with pass_progress("evaluate", verbose, data.steps) as bars:
+            return trainer.evaluate(data, self._callbacks(callbacks, bars))
 
-    def _told(self, callbacks: Any) -> list[Callback]:
-        found = as_callbacks(callbacks)
-        for callback in found:
-            callback.set_model(self)
-        return found
+    def _callbacks(self, callbacks: Any, progress: Sequence[Callback]) -> CallbackList:
+        called = CallbackList([*as_callbacks(callbacks), *progress])
+        called.call("set_model", self)
+        return called
 
     def predict(
         self,
@@ -296,10 +290,8 @@ class Trainable(Saving):
         if trainer is None:
             trainer = self._untrained = Trainer(self, as_optimizer("sgd"), self._loss_of, [], 1, 0)
         data = as_data(x, None, None, batch_size=batch_size, steps=steps)
-        with working("predict", verbose, data.steps) as shown:
-            outputs = trainer.predict(data, [*self._told(callbacks), shown])
-            shown.finish({})
-        return outputs
+        with pass_progress("predict", verbose, data.steps) as bars:
+            return trainer.predict(data, self._callbacks(callbacks, bars))
 
     def train_on_batch(self, x: Any, y: Any = None, *, sample_weight: Any = None) -> dict[str, float]:
         """One step of training on one batch.

@@ -25,10 +25,7 @@ from supremum.nn import (
 from supremum.nn.donation import Donation
 from supremum.nn.lazy_build import has_weights
 from supremum.optimizers import Optimizer
-from supremum.training.callbacks.batch_logs import BatchLogs
-from supremum.training.callbacks.callbacks import Callback
-from supremum.training.callbacks.history import History
-from supremum.training.callbacks.train_end import Ending
+from supremum.training.callbacks import CallbackList, History
 from supremum.training.data.batch import Batch
 from supremum.training.data.batches import Data, Part, Shuffler
 from supremum.training.default_loss_scale import SkippedSteps, with_loss_scale
@@ -41,6 +38,7 @@ from supremum.training.step_carry import DonatedCarry, KeptCarry
 from supremum.training.step_execution import Execution
 from supremum.training.step_log import CAPACITY, StepLog
 
+_NO_CALLBACKS = CallbackList()
 # What is left of a trainer that is pickled or copied; the rest is made again.
 _OF_ALL_PROCESSES = (
     "_loss", "_metrics", "_model", "_steps_per_execution", "_warn_after", "distribution", "epoch", "optimizer", "seed",
@@ -253,7 +251,7 @@ class Trainer:
         history: History,
         *,
         shuffle: bool = False,
-        callbacks: Sequence[Callback] = (),
+        callbacks: CallbackList = _NO_CALLBACKS,
         validate: Callable[[int], Mapping[str, float]] | None = None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -264,7 +262,7 @@ class Trainer:
             epochs: the numbers of the epochs.
             history: gets what happens.
             shuffle: whether arrays are put into another order in every epoch.
-            callbacks: what looks on.
+            callbacks: what is called.
             validate: a function of the epoch's number that gives what validation came to.
             should_stop: asked after each dispatch.
         """
@@ -272,17 +270,15 @@ class Trainer:
             self.distribution.check_steps(data.steps)
         self._skipped_steps = SkippedSteps(self._warn_after, self.optimizer)
         failure: BaseException | None = None
-        ending = Ending(callbacks)
-        with self.interrupts.watched(), self.interrupts.held_back(ending.holds_back):
+        callbacks.is_ending = False
+        with self.interrupts.watched(), self.interrupts.held_back(callbacks.holds_interrupts_back):
             try:
                 self._end_loans()  # what `train_on_batch` left
-                for callback in callbacks:
-                    callback.on_train_begin()
+                callbacks.call("on_train_begin")
                 for epoch in epochs:
                     if should_stop():
                         break
-                    for callback in callbacks:
-                        callback.on_epoch_begin(epoch)
+                    callbacks.call("on_epoch_begin", epoch)
                     start = time.perf_counter()
                     _record(history, self._train_epoch(data, epoch, shuffle, callbacks, should_stop))
                     logs = self._logs()
@@ -291,15 +287,14 @@ class Trainer:
                         logs |= validate(epoch)
                     history.add(epoch, logs)
                     self.epoch = epoch + 1
-                    for callback in callbacks:
-                        callback.on_epoch_end(epoch, logs)
+                    callbacks.call("on_epoch_end", epoch, logs)
             except BaseException as error:
                 failure = error
                 raise
             finally:
-                ending.has_begun = True
+                callbacks.is_ending = True
                 self._end_loans()
-                ending.tell(failure)
+                callbacks.end_training(failure)
 
     def _end_loans(self) -> None:
         with self.interrupts.held_back(), self._values_lock:
@@ -350,11 +345,10 @@ class Trainer:
         data: Data,
         epoch: int,
         shuffle: bool = False,
-        callbacks: Sequence[Callback] = (),
+        callbacks: CallbackList = _NO_CALLBACKS,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> list[Any]:
         """Train for an epoch, and give what its steps said about themselves, in parts."""
-        watching = [each for each in callbacks if type(each).on_train_batch_end is not Callback.on_train_batch_end]
         parts_of_log: list[Any] = []
         taken = fetched = 0
         self._gathered = self._nothing_gathered()
@@ -363,8 +357,7 @@ class Trainer:
         parts = self._parts(data, self._shuffler(epoch) if shuffle else None)
 
         def key_of_dispatch() -> Any:
-            for callback in callbacks:
-                callback.on_train_batch_begin(taken)
+            callbacks.call("on_train_batch_begin", taken)
             return self.optimizer.trace_key
 
         for steps, _ in self._training.over(parts, self._carry, None, key_of_dispatch):
@@ -372,11 +365,7 @@ class Trainer:
             if taken - fetched + self._training.most_at_once > len(self._log.rows):
                 parts_of_log.append(self._fetch_log())
                 fetched = taken
-            if watching:
-                logs = BatchLogs(self._logs)
-                for callback in watching:
-                    callback.on_train_batch_end(taken - 1, logs)
-                logs.expire()
+            callbacks.call_after_batch("on_train_batch_end", taken - 1, self._logs)
             if should_stop():
                 break
         if not taken:
@@ -415,63 +404,51 @@ class Trainer:
         found = jax.device_get(self._results(gathered))
         return {name: float(found[name]) for name in ("loss", *self._metrics)}
 
-    def evaluate(self, data: Data, callbacks: Sequence[Callback] = ()) -> dict[str, float]:
+    def evaluate(self, data: Data, callbacks: CallbackList = _NO_CALLBACKS) -> dict[str, float]:
         """The loss and the metrics over all batches, in one epoch of them.
 
         Args:
             data: the batches.
-            callbacks: what looks on.
+            callbacks: what is called.
         """
         self.initialize(data)
-        for callback in callbacks:
-            callback.on_test_begin()
+        callbacks.call("on_test_begin")
         gathered = KeptCarry((self._nothing_gathered(), self._next_look()))
         batches = 0
 
         def begin() -> None:
-            for callback in callbacks:
-                callback.on_test_batch_begin(batches)
+            callbacks.call("on_test_batch_begin", batches)
 
-        watching = [each for each in callbacks if type(each).on_test_batch_end is not Callback.on_test_batch_end]
         for _ in self._evaluation.over(self._parts(data), gathered, self._values(), begin):
-            if watching:
-                logs = BatchLogs(lambda: self._fetched(gathered.value[0]))
-                for callback in watching:
-                    callback.on_test_batch_end(batches, logs)
-                logs.expire()
+            callbacks.call_after_batch("on_test_batch_end", batches, lambda: self._fetched(gathered.value[0]))
             batches += 1
         if not batches:
             raise ArgumentError("the data gave no batch to evaluate on")
         found = self._fetched(gathered.value[0])
-        for callback in callbacks:
-            callback.on_test_end(found)
+        callbacks.call("on_test_end", found)
         return found
 
-    def predict(self, data: Data, callbacks: Sequence[Callback] = ()) -> Any:
+    def predict(self, data: Data, callbacks: CallbackList = _NO_CALLBACKS) -> Any:
         """The outputs for all batches, one after the other, as NumPy arrays.
 
         Args:
             data: the batches; labels are left out.
-            callbacks: what looks on.
+            callbacks: what is called.
         """
         self.initialize(data)
-        for callback in callbacks:
-            callback.on_predict_begin()
+        callbacks.call("on_predict_begin")
         made: list[Any] = []
 
         def begin() -> None:
-            for callback in callbacks:
-                callback.on_predict_batch_begin(len(made))
+            callbacks.call("on_predict_batch_begin", len(made))
 
         key = KeptCarry(self._next_look())
         for _, outputs in self._prediction.over(self._parts(data), key, self._values(), begin):
             made.append(outputs)
-            for callback in callbacks:
-                callback.on_predict_batch_end(len(made) - 1)
+            callbacks.call("on_predict_batch_end", len(made) - 1)
         if not made:
             raise ArgumentError("the data gave no batch to predict for")
-        for callback in callbacks:
-            callback.on_predict_end()
+        callbacks.call("on_predict_end")
         # Each dispatch stacked its outputs along an axis of their own.
         parts = [jax.tree.map(_first, each) for each in jax.device_get(made)]
         return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
