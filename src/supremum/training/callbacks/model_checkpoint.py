@@ -9,8 +9,7 @@ from supremum.atomic_files import as_path, check_writable
 from supremum.errors import ArgumentError, UnknownNameError, shown
 from supremum.nn.functional.shape_checks import positive_int
 from supremum.training.callbacks.monitor_callback import MonitorCallback
-from supremum.training.checkpoints.arrays_folder import check_folder_writable
-from supremum.training.checkpoints.stored_arrays import FOLDER, checked_format
+from supremum.training.checkpoints import FOLDER, check_folder_writable, checked_format
 
 
 class ModelCheckpoint(MonitorCallback):

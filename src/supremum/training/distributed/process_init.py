@@ -60,7 +60,7 @@ def initialize_processes(
     seconds = checked_heartbeat(HEARTBEATS[0] if heartbeat is None else heartbeat)
     if jax.distributed.is_initialized() or (place is not None and place.processes == 1):
         return nullcontext()
-    collectives: Any = jax.config.jax_cpu_collectives_implementation
+    collectives: Any = jax.config.values["jax_cpu_collectives_implementation"]
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     joined = False
     try:
