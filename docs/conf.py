@@ -44,7 +44,6 @@ _UNNAMED = (
     "Hyper",
     "InputSpecs",
     "P",
-    "Trainable",
     "Transformer",
     "Variables",
     "supremum.arrays.indexed_updates.At",
@@ -73,8 +72,8 @@ _UNNAMED = (
     "supremum.render.side_by_side.SideBySide",
     "supremum.rules.shared_cache.Memory",
     "supremum.jaxprs.positions.Position",
-    "supremum.training.data.batches.Rows",
-    "supremum.training.data.batches.Selection",
+    "supremum.training.data.batch.Rows",
+    "supremum.training.data.batch.Selection",
     "supremum.training.losses.loss.LossOptions",
     "supremum.training.metrics.metric.MeanState",
 )

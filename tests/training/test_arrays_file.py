@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import FORMATS, as_format
-from supremum.training.checkpoints.errors import CheckpointFileError
-from supremum.training.checkpoints.stored_arrays import load_arrays, save_arrays
+from supremum.training.checkpoints import CheckpointFileError, load_arrays, save_arrays
 from training.bits import any_bits, assert_same, names, same
 
 IMPLEMENTATIONS = ("threefry2x32", "rbg", "unsafe_rbg")

@@ -21,8 +21,8 @@ from supremum.training import (
     ModelCheckpoint,
     SparseCategoricalCrossentropy,
 )
+from supremum.training.callbacks import progress
 from supremum.training.callbacks.batch_logs import BatchLogs
-from supremum.training.callbacks.callbacks import progress
 from supremum.training.callbacks.progress import told
 from training.blobs import blobs, equal, network, values
 

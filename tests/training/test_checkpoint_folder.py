@@ -9,9 +9,7 @@ import pytest
 
 from supremum.atomic_files import whole_file
 from supremum.errors import ArgumentError, OperandError
-from supremum.training.checkpoints.checkpoint_folder import CheckpointFolder, CheckpointWarning
-from supremum.training.checkpoints.errors import CheckpointFileError
-from supremum.training.checkpoints.training_state import Checkpoint
+from supremum.training.checkpoints import Checkpoint, CheckpointFileError, CheckpointFolder, CheckpointWarning
 
 
 def state(step):
@@ -159,8 +157,8 @@ KILLS = """
 import json, os, random, signal, sys, time
 from pathlib import Path
 import numpy as np
-from supremum.training.checkpoints.checkpoint_folder import CheckpointFolder
-from supremum.training.checkpoints.training_state import Checkpoint
+from supremum.training.checkpoints import CheckpointFolder
+from supremum.training.checkpoints import Checkpoint
 
 folder, kills = CheckpointFolder(sys.argv[1], keep=2), int(sys.argv[2])
 random.seed(0)

@@ -14,9 +14,7 @@ import supremum
 from supremum import nn
 from supremum.errors import ArgumentError, OperandError
 from supremum.mixed_precision import Policy
-from supremum.training.checkpoints.errors import CheckpointError, MissingCheckpointError
-from supremum.training.checkpoints.stored_arrays import load_arrays, save_arrays
-from supremum.training.checkpoints.training_state import Checkpoint
+from supremum.training.checkpoints import Checkpoint, CheckpointError, MissingCheckpointError, load_arrays, save_arrays
 
 
 @pytest.fixture

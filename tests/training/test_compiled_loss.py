@@ -4,8 +4,8 @@ import jax.numpy as jnp
 import pytest
 
 from supremum.errors import ArgumentError, UnknownNameError
-from supremum.training.losses.compiled_loss import CompiledLoss
-from supremum.training.metrics.compiled_metrics import compiled_metrics
+from supremum.training.losses import CompiledLoss
+from supremum.training.metrics import compiled_metrics
 
 TWOS, ZEROS = jnp.full((4, 1), 2.0), jnp.zeros((4, 1))
 

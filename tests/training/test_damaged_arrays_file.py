@@ -16,10 +16,8 @@ import pytest
 import safetensors.numpy
 
 from supremum.errors import SupremumError
+from supremum.training.checkpoints import CheckpointError, MissingCheckpointError, arrays_file, load_arrays, save_arrays
 from supremum.training.checkpoints.arrays_record import VERSION
-from supremum.training.checkpoints.errors import CheckpointError, MissingCheckpointError
-from supremum.training.checkpoints.stored_arrays import load_arrays, save_arrays
-from supremum.training.checkpoints.training_state import arrays_file
 from training.bits import assert_same
 
 

@@ -10,9 +10,9 @@ from optional_packages import import_or_skip
 from supremum.errors import ArgumentError, OperandError
 from supremum.mixed_precision import PolicyWarning
 from supremum.training import TrainingWarning
-from supremum.training.data.batch import Batch
-from supremum.training.data.batches import ArrayData, IterableData, Rows, Selection, as_batch, as_data
-from supremum.training.data.batches import batches as module
+from supremum.training.data import ArrayData, Batch, IterableData, Rows, Selection, as_data
+from supremum.training.data import array_data as module
+from supremum.training.data.conversion import as_batch
 
 
 def batches_of(data, seed=None):

@@ -15,7 +15,7 @@ from supremum.errors import ArgumentError, OperandError, UnknownNameError
 from supremum.mixed_precision import DynamicLossScale, FixedLossScale, Policy
 from supremum.optimizers import SGD, Adam, LossScaleOptimizer
 from supremum.training import Callback, Model, Sequential, SparseCategoricalCrossentropy, TrainingWarning, trainer
-from supremum.training.data.batches import batches as data_module
+from supremum.training.data import array_data as data_module
 from training.blobs import blobs, equal, network, values
 
 LOSS = SparseCategoricalCrossentropy(from_logits=True)

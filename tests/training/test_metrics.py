@@ -8,7 +8,7 @@ import pytest
 from supremum import training
 from supremum.errors import ArgumentError, OperandError, UnknownNameError
 from supremum.training import as_metric
-from supremum.training.metrics import compensated_sum, lookup
+from supremum.training.metrics import compensated_sum, regression
 
 RANDOM = np.random.default_rng(0)
 DTYPES = ["float16", "bfloat16", "float32"]
@@ -48,8 +48,8 @@ CASES = {
     ),
     "accuracy, flat": (training.Accuracy(), BITS[..., 0], SCORES[..., 0], lambda y, x: (x > 0.5) == y),
     "accuracy, classes": (training.Accuracy(), CLASSES, CLASSES % 3, lambda y, x: y == x),
-    "mse": (lookup.MeanSquaredError(), SCORES[::-1], SCORES, lambda y, x: ((y - x) ** 2).mean(-1)),
-    "mae": (lookup.MeanAbsoluteError(), SCORES[::-1], SCORES, lambda y, x: np.abs(y - x).mean(-1)),
+    "mse": (regression.MeanSquaredError(), SCORES[::-1], SCORES, lambda y, x: ((y - x) ** 2).mean(-1)),
+    "mae": (regression.MeanAbsoluteError(), SCORES[::-1], SCORES, lambda y, x: np.abs(y - x).mean(-1)),
     "function": (as_metric(lambda y, x: jnp.max(x, -1)), CLASSES, SCORES, lambda y, x: x.max(-1)),
 }
 
@@ -212,7 +212,7 @@ def test_a_function_that_gives_one_number_counts_for_all_examples():
     assert (named.name, float(named.result())) == ("largest", 1)
 
 
-@pytest.mark.parametrize("metric", [training.Accuracy(), training.BinaryAccuracy(), lookup.MeanSquaredError()])
+@pytest.mark.parametrize("metric", [training.Accuracy(), training.BinaryAccuracy(), regression.MeanSquaredError()])
 def test_the_classic_bug_of_broadcasting_is_refused(metric):
     with pytest.raises(ArgumentError, match=r"give y_true\[\.\.\., None\]"):
         metric.update_state(np.zeros(3), np.zeros((3, 1)))

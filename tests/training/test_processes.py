@@ -106,6 +106,29 @@ def test_a_script_runs_alone_too_but_not_in_half_a_cluster():
     assert "supremum.errors.ArgumentError: JAX could not join the cluster it detected (Number of" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("code", "exit_code", "printed"),
+    [
+        ("initialize_processes('127.0.0.1:1', 2, 1)", 0, "waited for the others"),
+        ("initialize_processes('127.0.0.1:1', 2, 1); raise RuntimeError", 1, ""),
+        ("initialize_processes('127.0.0.1:1', 2, 1); raise KeyboardInterrupt", 130, ""),
+        ("initialize_processes('127.0.0.1:1', 2, 1); raise SystemExit(3)", 3, "waited for the others"),
+        ("with initialize_processes('127.0.0.1:1', 2, 1): raise RuntimeError", 1, ""),
+        ("with initialize_processes('127.0.0.1:1', 2, 1): pass\nraise RuntimeError", 1, "waited for the others"),
+    ],
+)
+def test_only_a_process_that_ends_by_an_exception_ends_without_waiting(code, exit_code, printed):
+    before = (
+        "import atexit, sys, jax; from supremum.training import initialize_processes\n"
+        "jax.distributed.initialize = lambda *_, **__: None\n"
+        "atexit.register(print, 'waited for the others', end='')\n"
+        "atexit.register(lambda: sys.excepthook is sys.__excepthook__ or print('a hook was left', end=''))\n"
+    )
+    command = [sys.executable, "-c", before + code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HARD_TIMEOUT, env=environment(), check=False)
+    assert (done.returncode, done.stdout) == (exit_code, printed)
+
+
 def test_a_run_of_one_process_needs_nothing(monkeypatch):
     for name, value in Place("127.0.0.1:1", 1, 0).environment().items():
         monkeypatch.setenv(name, value)

@@ -302,7 +302,7 @@ def test_numbers_that_changed_unseen_by_orbax_are_refused(path):
     shutil.rmtree(path)
     writer = orbax.checkpoint.Checkpointer(orbax.checkpoint.PyTreeCheckpointHandler())
     writer.save(path, args=orbax.checkpoint.args.PyTreeSave(forged), custom_metadata=text)
-    with pytest.raises(CheckpointError, match="'w' does not have its checksum"):
+    with pytest.raises(CheckpointError, match="'w' do not have their checksum"):
         load_arrays(path)
 
 

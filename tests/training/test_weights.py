@@ -6,10 +6,18 @@ import numpy as np
 import pytest
 
 from supremum import nn
-from supremum.training.checkpoints.errors import CheckpointError, MissingCheckpointError
-from supremum.training.checkpoints.stored_arrays import load_arrays, save_arrays
-from supremum.training.checkpoints.training_state import Checkpoint
-from supremum.training.checkpoints.weights import LoadReport, MismatchError, fitted_values, load_weights, save_weights
+from supremum.training.checkpoints import (
+    Checkpoint,
+    CheckpointError,
+    LoadReport,
+    MismatchError,
+    MissingCheckpointError,
+    fitted_values,
+    load_arrays,
+    load_weights,
+    save_arrays,
+    save_weights,
+)
 
 
 class Net(nn.Model):

@@ -27,8 +27,8 @@ from supremum.training import (
     init_state,
     train_step,
 )
-from supremum.training.data.batch import Batch
-from supremum.training.losses.lookup import LOSSES
+from supremum.training.data import Batch
+from supremum.training.losses import LOSSES
 from training.blobs import values
 
 BAD = [np.nan, np.inf, -np.inf]

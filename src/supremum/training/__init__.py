@@ -1,40 +1,54 @@
 """Training: models that fit, losses, metrics, callbacks, checkpoints, and the step as a pure function."""
 
-from supremum.training.callbacks.callbacks import Callback, CSVLogger, EarlyStopping, LambdaCallback, ModelCheckpoint
-from supremum.training.callbacks.history import History
-from supremum.training.checkpoints.checkpoint_folder import CheckpointFolder, CheckpointWarning
-from supremum.training.checkpoints.errors import CheckpointError, CheckpointFileError, MissingCheckpointError
-from supremum.training.checkpoints.stored_arrays import load_arrays, save_arrays
-from supremum.training.checkpoints.training_state import Checkpoint
-from supremum.training.checkpoints.weights import LoadReport, MismatchError, load_weights, save_weights
-from supremum.training.data.batch import Batch
-from supremum.training.data.batches import ArrayData, IterableData
-from supremum.training.distributed.distribution import DataParallel, FullyShardedDataParallel
-from supremum.training.distributed.process_init import initialize_processes
-from supremum.training.losses.cross_entropy import (
+from supremum.training.callbacks import (
+    Callback,
+    CSVLogger,
+    EarlyStopping,
+    History,
+    LambdaCallback,
+    ModelCheckpoint,
+)
+from supremum.training.checkpoints import (
+    Checkpoint,
+    CheckpointError,
+    CheckpointFileError,
+    CheckpointFolder,
+    CheckpointWarning,
+    LoadReport,
+    MismatchError,
+    MissingCheckpointError,
+    load_arrays,
+    load_weights,
+    save_arrays,
+    save_weights,
+)
+from supremum.training.data import ArrayData, Batch, IterableData
+from supremum.training.distributed import DataParallel, FullyShardedDataParallel, initialize_processes
+from supremum.training.losses import (
     BinaryCrossentropy,
     CategoricalCrossentropy,
-    SparseCategoricalCrossentropy,
-)
-from supremum.training.losses.lookup import FunctionLoss, as_loss
-from supremum.training.losses.loss import Loss
-from supremum.training.losses.regression import (
     CosineSimilarity,
+    FunctionLoss,
     Huber,
     KLDivergence,
+    Loss,
     MeanAbsoluteError,
     MeanSquaredError,
     Poisson,
+    SparseCategoricalCrossentropy,
+    as_loss,
 )
-from supremum.training.metrics.accuracy import (
+from supremum.training.metrics import (
     Accuracy,
     BinaryAccuracy,
     CategoricalAccuracy,
+    FunctionMetric,
+    Mean,
+    Metric,
     SparseCategoricalAccuracy,
     TopKCategoricalAccuracy,
+    as_metric,
 )
-from supremum.training.metrics.lookup import as_metric
-from supremum.training.metrics.metric import FunctionMetric, Mean, Metric
 from supremum.training.model import Model, Sequential
 from supremum.training.step import LossFunction, TrainState, TrainStep, init_state, train_step
 from supremum.training.step_log import StepLog

@@ -2,34 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import jax
 
 from supremum import nn
-from supremum.argument_checks import flag, pytree, real_number, whole_number
+from supremum.argument_checks import flag, whole_number
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.nn.functional.shape_checks import MOST, positive_int
 from supremum.optimizers import Optimizer, as_optimizer
-from supremum.training.callbacks.callbacks import Callback, as_callbacks
-from supremum.training.callbacks.history import History
-from supremum.training.callbacks.progress import progress_of, working
-from supremum.training.checkpoints.model_saving import Saving
-from supremum.training.data.batch import Batch
-from supremum.training.data.batches import ArrayData, Data, as_data, is_tree_of_arrays
-from supremum.training.distributed.distribution import DataParallel
-from supremum.training.losses.compiled_loss import CompiledLoss
-from supremum.training.metrics.compiled_metrics import compiled_metrics
+from supremum.training.callbacks import Callback, CallbackList, History, as_callbacks, pass_progress, progress_of
+from supremum.training.checkpoints import LoadReport, load_weights, save_weights
+from supremum.training.data import Batch, as_data, as_one_batch, as_validation_data, split_validation
+from supremum.training.distributed import DataParallel
+from supremum.training.evaluation import Evaluator
+from supremum.training.losses import CompiledLoss
+from supremum.training.metrics import compiled_metrics
+from supremum.training.state_saving import load_state, save_state
 from supremum.training.trainer import Trainer
 
 
-class Trainable(Saving):
-    """What makes a layer a model that trains: `compile`, `fit`, `evaluate`, `predict`, and checkpoints.
+class Model(nn.Model):
+    """A model that trains: `nn.Model`, functional or subclassed, with `compile` and `fit`.
+
+    Args:
+        inputs: as for `nn.Model`.
+        outputs: likewise.
+        options: likewise.
 
     Attributes:
         stop_training: set it in a callback, and training ends after the batch.
         history: what happened in the last `fit`; None before.
+
+    >>> import numpy as np
+    >>> x = nn.Input((3,))
+    >>> model = Model(x, nn.Dense(1)(x))
+    >>> model.compile("sgd", loss="mse")
+    >>> history = model.fit(np.ones((8, 3), "float32"), np.ones((8, 1), "float32"), epochs=2, verbose=0)
+    >>> history.history["loss"][1] < history.history["loss"][0]
+    True
     """
 
     stop_training: bool
@@ -40,7 +54,7 @@ class Trainable(Saving):
         self.stop_training = False
         self.history = None
         self._trainer: Trainer | None = None
-        self._untrained: Trainer | None = None
+        self._untrained_evaluator: Evaluator | None = None
         self._compiled_loss = CompiledLoss(None)
 
     def compile(
@@ -189,25 +203,23 @@ class Trainable(Saving):
         trainer = self.compiled()
         flag("shuffle", shuffle)
         initial_epoch = whole_number("initial_epoch", initial_epoch, 0, MOST)
-        if real_number("validation_split", validation_split):
-            if validation_data is not None:
-                raise ArgumentError("give validation_split= or validation_data=, not both")
-            (x, y, sample_weight), validation_data = _split((x, y, sample_weight), validation_split)
+        (x, y, sample_weight), validation_data = split_validation(
+            (x, y, sample_weight), validation_split, validation_data
+        )
         data = as_data(x, y, sample_weight, batch_size=batch_size, steps=steps_per_epoch)
         size = batch_size if validation_batch_size is None else validation_batch_size
-        validation = self._validation(validation_data, size)
+        validation = as_validation_data(validation_data, size)
         positive_int("epochs", epochs)
         positive_int("validation_freq", validation_freq)
-        looking = [*as_callbacks(callbacks), *progress_of(verbose, epochs, data.steps)]
+        called = CallbackList([*as_callbacks(callbacks), *progress_of(verbose, epochs, data.steps)])
 
         def validate(epoch: int) -> Mapping[str, float]:
             if validation is None or (epoch + 1) % validation_freq:
                 return {}
-            return {f"val_{name}": value for name, value in trainer.evaluate(validation, looking).items()}
+            return {f"val_{name}": value for name, value in trainer.evaluator.evaluate(validation, called).items()}
 
         with trainer.alone("fit"):
-            for callback in looking:
-                callback.set_model(self)
+            called.call("set_model", self)
             trainer.prepare(data)
             self.stop_training = False
             self.history = History()
@@ -216,19 +228,11 @@ class Trainable(Saving):
                 range(initial_epoch, epochs),
                 self.history,
                 shuffle=shuffle,
-                callbacks=looking,
+                callbacks=called,
                 validate=validate,
                 should_stop=lambda: self.stop_training,
             )
             return self.history
-
-    def _validation(self, given: Any, batch_size: int | None) -> Data | None:
-        if given is None:
-            return None
-        pytree("validation_data", given)
-        if isinstance(given, tuple) and len(given) in (2, 3):
-            return as_data(given[0], given[1], given[2] if len(given) == 3 else None, batch_size=batch_size)
-        return as_data(given, None, None, batch_size=batch_size if is_tree_of_arrays(given) else None)
 
     def evaluate(
         self,
@@ -257,16 +261,13 @@ class Trainable(Saving):
         """
         trainer = self.compiled()
         data = as_data(x, y, sample_weight, batch_size=batch_size, steps=steps)
-        with working("evaluate", verbose, data.steps) as shown:
-            logs = trainer.evaluate(data, [*self._told(callbacks), shown])
-            shown.finish(logs)
-        return logs
+        with pass_progress("evaluate", verbose, data.steps) as bars:
+            return trainer.evaluator.evaluate(data, self._callbacks(callbacks, bars))
 
-    def _told(self, callbacks: Any) -> list[Callback]:
-        found = as_callbacks(callbacks)
-        for callback in found:
-            callback.set_model(self)
-        return found
+    def _callbacks(self, callbacks: Any, progress: Sequence[Callback]) -> CallbackList:
+        called = CallbackList([*as_callbacks(callbacks), *progress])
+        called.call("set_model", self)
+        return called
 
     def predict(
         self,
@@ -292,14 +293,12 @@ class Trainable(Saving):
         Returns:
             NumPy arrays in the dtypes of the outputs, in their structure.
         """
-        trainer = self._trainer or self._untrained
-        if trainer is None:
-            trainer = self._untrained = Trainer(self, as_optimizer("sgd"), self._loss_of, [], 1, 0)
+        evaluator = self._untrained_evaluator if self._trainer is None else self._trainer.evaluator
+        if evaluator is None:
+            evaluator = self._untrained_evaluator = Evaluator(self, self._loss_of, [], 0, None)
         data = as_data(x, None, None, batch_size=batch_size, steps=steps)
-        with working("predict", verbose, data.steps) as shown:
-            outputs = trainer.predict(data, [*self._told(callbacks), shown])
-            shown.finish({})
-        return outputs
+        with pass_progress("predict", verbose, data.steps) as bars:
+            return evaluator.predict(data, self._callbacks(callbacks, bars))
 
     def train_on_batch(self, x: Any, y: Any = None, *, sample_weight: Any = None) -> dict[str, float]:
         """One step of training on one batch.
@@ -314,7 +313,7 @@ class Trainable(Saving):
         """
         trainer = self.compiled()
         with trainer.alone("train_on_batch"):
-            return trainer.train_on_batch(_one_batch(x, y, sample_weight))
+            return trainer.train_on_batch(as_one_batch(x, y, sample_weight))
 
     def test_on_batch(self, x: Any, y: Any = None, *, sample_weight: Any = None) -> dict[str, float]:
         """Loss and metrics on one batch.
@@ -324,7 +323,7 @@ class Trainable(Saving):
             y: likewise.
             sample_weight: likewise.
         """
-        return self.compiled().evaluate(_one_batch(x, y, sample_weight))
+        return self.compiled().evaluator.evaluate(as_one_batch(x, y, sample_weight), CallbackList())
 
     def predict_on_batch(self, x: Any) -> Any:
         """The outputs for one batch, as NumPy arrays.
@@ -332,7 +331,7 @@ class Trainable(Saving):
         Args:
             x: inputs, shape (batch, ...), or a tuple or dict of them.
         """
-        return self.predict(_one_batch(x, None, None), verbose=0)
+        return self.predict(as_one_batch(x), verbose=0)
 
     @property
     def is_compiled(self) -> bool:
@@ -349,26 +348,80 @@ class Trainable(Saving):
             raise ArgumentError(f"{shown(self)} does not know how to train yet: model.compile('adam', loss='mse')")
         return self._trainer
 
+    def save_weights(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
+        """Write the weights, in the dtypes they are stored in, to a file of safetensors, or a folder of orbax.
 
-class Model(Trainable, nn.Model):
-    """A model that trains: `nn.Model`, functional or subclassed, with `compile` and `fit`.
+        It is written beside and renamed when it is whole: what was there before is there until then. Where several
+        processes train together, every one makes the call.
 
-    Args:
-        inputs: as for `nn.Model`.
-        outputs: likewise.
-        options: likewise.
+        Args:
+            path: the file or folder.
+            format: `"safetensors"` for one file, which None means as well, or `"orbax"` for a folder that
+                orbax-checkpoint writes: arrays that are sharded stay so, and each process writes its own parts.
 
-    >>> import numpy as np
-    >>> x = nn.Input((3,))
-    >>> model = Model(x, nn.Dense(1)(x))
-    >>> model.compile("sgd", loss="mse")
-    >>> history = model.fit(np.ones((8, 3), "float32"), np.ones((8, 1), "float32"), epochs=2, verbose=0)
-    >>> history.history["loss"][1] < history.history["loss"][0]
-    True
-    """
+        Raises:
+            ArgumentError: for one file of weights that are sharded over several processes.
+            UninitializedError: if there are no weights yet.
+            CheckpointFileError: where it cannot be written; an `OSError`.
+        """
+        save_weights(self, path, format=format)
+
+    def load_weights(self, path: str | os.PathLike[str], *, strict: bool = True, cast: bool = False) -> LoadReport:
+        """Read weights that `save_weights` or `save_state` wrote, under whatever policy and on however many devices.
+
+        Args:
+            path: the file or folder.
+            strict: whether every weight has to be there, and no other; otherwise what fits is loaded.
+            cast: whether floating values are cast to the dtype of their variable where that is another floating one.
+
+        Returns:
+            What was loaded.
+
+        Raises:
+            MismatchError: for values that do not fit; the model is as it was.
+            CheckpointError: for a file that is damaged or not ours.
+            UninitializedError: if the model does not know its variables yet.
+        """
+        with nullcontext() if self._trainer is None else self._trainer.loading("load_weights"):
+            return load_weights(self, path, strict=strict, cast=cast)
+
+    def save_state(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
+        """Write all that training needs to go on bit for bit: weights, optimizer, loss scale, random keys, counts.
+
+        Where several processes train together, every one makes the call.
+
+        Args:
+            path: the file or folder.
+            format: `"safetensors"` for one file, which None means as well, or `"orbax"` for a folder that
+                orbax-checkpoint writes: arrays that are sharded stay so, and each process writes its own parts.
+
+        Raises:
+            ArgumentError: before `compile`, or for one file of arrays that are sharded over several processes.
+            UninitializedError: before there are weights.
+            CheckpointFileError: where it cannot be written; an `OSError`.
+        """
+        save_state(self, self.compiled(), path, format=format)
+
+    def load_state(self, path: str | os.PathLike[str]) -> int:
+        """Read what `save_state` wrote, into a model that was built and compiled alike.
+
+        The policy may be another one: weights are stored alike, and a loss scale that only one side has is left out, or
+        as it was. Values go onto the devices that the model's and the optimizer's are on, wherever they were before.
+
+        Args:
+            path: the file or folder.
+
+        Returns:
+            The epoch to go on with: `model.fit(..., initial_epoch=model.load_state(path))`.
+
+        Raises:
+            MismatchError: for values that do not fit; model and optimizer are as they were.
+            CheckpointError: for a file that is damaged, or holds no training state.
+        """
+        return load_state(self, self.compiled(), path)
 
 
-class Sequential(Trainable, nn.Sequential):
+class Sequential(Model, nn.Sequential):
     """Layers one after the other that train: `nn.Sequential` with `compile` and `fit`.
 
     Args:
@@ -377,24 +430,10 @@ class Sequential(Trainable, nn.Sequential):
     """
 
 
-def _refuse_steps(model: Trainable) -> None:
+def _refuse_steps(model: Model) -> None:
     found = [name for name in ("train_step", "test_step", "predict_step") if hasattr(model, name)]
     if found:
         raise ArgumentError(
             f"{type(model).__name__}.{found[0]} is never called: override compute_loss(x, y, y_pred, sample_weight, "
             "training), or write the loop yourself with training.init_state and training.train_step"
         )
-
-
-def _one_batch(x: Any, y: Any, sample_weight: Any) -> ArrayData:
-    data = ArrayData(x, y, sample_weight, batch_size=1)
-    return data.in_one_batch()
-
-
-def _split(arrays: tuple[Any, Any, Any], share: float) -> tuple[tuple[Any, Any, Any], tuple[Any, Any, Any]]:
-    """Arrays without their last examples, and these."""
-    if not 0 < share < 1:
-        raise ArgumentError(f"validation_split is a share between 0 and 1, not {share}")
-    data = ArrayData(*arrays, batch_size=1)
-    kept = data.examples - int(data.examples * share)
-    return data.part(slice(0, kept)), data.part(slice(kept, None))

@@ -18,10 +18,10 @@ from supremum.nn import Layer, collected_losses, functional_call, split_variable
 from supremum.nn.functional.random_keys import as_key
 from supremum.nn.layer import as_layer
 from supremum.optimizers import Optimizer
-from supremum.training.data.batch import Batch
-from supremum.training.distributed.distribution import DataParallel
-from supremum.training.losses.zero_weights import without_left_out
-from supremum.training.metrics.metric import Mean, Metric
+from supremum.training.data import Batch
+from supremum.training.distributed import DataParallel
+from supremum.training.losses import without_left_out
+from supremum.training.metrics import Mean, Metric
 from supremum.training.step_log import StepLog
 
 LossFunction: TypeAlias = Callable[..., jax.Array]

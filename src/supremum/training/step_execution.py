@@ -10,14 +10,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from supremum.argument_checks import whole_number
 from supremum.errors import UnknownNameError
 from supremum.mixed_precision.tree_casting import keep_64_bits
 from supremum.nn.functional.shape_checks import MOST
-from supremum.training.data.batch import Batch
-from supremum.training.data.batches import Part, Rows, Selection
-from supremum.training.distributed.distribution import DataParallel
+from supremum.training.data import Batch, Data, Rows, Selection
+from supremum.training.distributed import DataParallel
 from supremum.training.error_notes import note_batch
 from supremum.training.step_carry import Carry
 
@@ -101,15 +101,21 @@ class Execution:
         return carry, selection.position + count, kept
 
     def over(
-        self, parts: Iterator[Part], carry: Carry, constant: Any, key: Callable[[], Hashable]
+        self,
+        data: Data,
+        carry: Carry,
+        constant: Any,
+        key: Callable[[], Hashable],
+        shuffler: np.random.Generator | None = None,
     ) -> Iterator[tuple[int, Any]]:
         """Run the step over all batches.
 
         Args:
-            parts: the batches.
+            data: the batches.
             carry: what one step hands to the next.
             constant: what does not change.
             key: gives what else is compiled in, before each dispatch.
+            shuffler: what to shuffle by; None for the order of the data.
 
         Yields:
             How many steps were sent at once, and what was kept of each, stacked.
@@ -126,7 +132,7 @@ class Execution:
                 done += 1
                 yield 1, results[1]
 
-        for part in parts:
+        for part in data.epoch(shuffler, on_host=self._distribution is not None):
             if isinstance(part, (Selection, Rows)):
                 yield from self._over_many(part, carry, constant, key, done)
                 done += part.order.shape[0]

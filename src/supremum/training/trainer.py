@@ -1,10 +1,10 @@
-"""The loops: a model, its optimizer, its loss and its metrics, over batches."""
+"""Training a model over batches with an optimizer, a loss and metrics."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,38 +17,30 @@ from supremum.errors import ArgumentError, ModelInUseError, shown
 from supremum.nn import (
     Layer,
     UninitializedError,
-    collected_losses,
-    functional_call,
-    initialize,
-    split_variables,
 )
 from supremum.nn.donation import Donation
 from supremum.nn.lazy_build import has_weights
 from supremum.optimizers import Optimizer
-from supremum.training.callbacks.batch_logs import BatchLogs
-from supremum.training.callbacks.callbacks import Callback
-from supremum.training.callbacks.history import History
-from supremum.training.callbacks.train_end import Ending
-from supremum.training.data.batch import Batch
-from supremum.training.data.batches import Data, Part, Shuffler
+from supremum.training.callbacks import CallbackList, History
+from supremum.training.data import Data
 from supremum.training.default_loss_scale import SkippedSteps, with_loss_scale
-from supremum.training.distributed.distribution import DataParallel
+from supremum.training.distributed import DataParallel
+from supremum.training.evaluation import Evaluator
 from supremum.training.interrupts import Interrupts
-from supremum.training.losses.zero_weights import without_left_out
-from supremum.training.metrics.metric import Metric
-from supremum.training.step import LOSS_MEAN, BatchLoss, TrainState, penalised, placed, scaling_of, step_of
-from supremum.training.step_carry import DonatedCarry, KeptCarry
+from supremum.training.metrics import Metric
+from supremum.training.step import BatchLoss, TrainState, placed, scaling_of, step_of
+from supremum.training.step_carry import DonatedCarry
 from supremum.training.step_execution import Execution
 from supremum.training.step_log import CAPACITY, StepLog
 
 # What is left of a trainer that is pickled or copied; the rest is made again.
 _OF_ALL_PROCESSES = (
-    "_loss", "_metrics", "_model", "_steps_per_execution", "_warn_after", "distribution", "epoch", "optimizer", "seed",
+    "_loss", "_model", "_steps_per_execution", "_warn_after", "distribution", "epoch", "evaluator", "optimizer", "seed",
 )  # fmt: skip
 
 
 class Trainer:
-    """Trains, evaluates and predicts.
+    """Trains a model.
 
     Args:
         model: the model.
@@ -66,6 +58,7 @@ class Trainer:
         epoch: the number of the next epoch.
         seed: as given.
         interrupts: what holds Ctrl-C back where the model must not be torn apart.
+        evaluator: what evaluates and predicts with the same loss and metrics.
     """
 
     def __init__(
@@ -83,8 +76,8 @@ class Trainer:
         self.distribution = distribution
         self.optimizer = with_loss_scale(model, optimizer)
         self._loss = loss
-        self._metrics = {metric.name: metric for metric in metrics}
         self.seed = whole_number("seed", seed, -(2**63), 2**63 - 1)
+        self.evaluator = Evaluator(model, loss, metrics, self.seed, distribution)
         self._key = jax.random.key_data(jax.random.key(self.seed))
         self.count = jnp.zeros((), jnp.int32)
         self.epoch = 0
@@ -97,14 +90,8 @@ class Trainer:
         self._training = self._compiled_step()
         self._skipped_steps = SkippedSteps(self._warn_after, self.optimizer)
         self._log = self._empty_log()
-        self._evaluation = Execution(self._evaluated, 1, distribution=self.distribution)
-        self._prediction = Execution(self._predicted, 1, distribution=self.distribution)
-        # Jitted for one trainer each: in a cache of the class they would keep it, and the model, alive.
-        self._nothing_gathered: Callable[[], Any] = jax.jit(self._start_gathering)
-        self._results: Callable[[Any], Any] = jax.jit(self._results_of)
-        self._gathered = self._nothing_gathered()
+        self._gathered = self.evaluator.nothing_gathered()
         self._skipped_before = 0
-        self._looks = 0
         self._loans: tuple[Donation, Donation] | None = None
         self.interrupts = Interrupts()
         # Who changes the model has the first until that is done, who reads or hands on values the second for a moment.
@@ -124,7 +111,7 @@ class Trainer:
         self._compile()
 
     def _compiled_step(self) -> Execution:
-        step = step_of(self._model, self._loss, self.optimizer, self._metrics, self.distribution)
+        step = step_of(self._model, self._loss, self.optimizer, self.evaluator.metrics, self.distribution)
         return Execution(
             lambda state, _, batch: (step(state, batch), None),
             self._steps_per_execution,
@@ -187,7 +174,7 @@ class Trainer:
             ArgumentError: for a model without trainable variables; a `ValueError`.
         """
         if data is not None:
-            self.initialize(data)
+            self.evaluator.initialize(data)
         elif not has_weights(self._model):
             raise UninitializedError(
                 f"{shown(self._model)} has no weights yet: call it first, model(x), or make them with "
@@ -216,16 +203,6 @@ class Trainer:
                 variable.assign(placed_value)
         self.optimizer.state = distribution.placed(self.optimizer.state)
 
-    def initialize(self, data: Data) -> None:
-        """Make the model's weights where there are none.
-
-        Args:
-            data: whose first batch the model is made for.
-        """
-        if has_weights(self._model):
-            return
-        initialize(self._model, jax.tree.map(_spec, data.first.x), seed=self.seed)
-
     def takes_key(self, key: Any) -> bool:
         """Whether a key is one that random numbers can come from here."""
         try:
@@ -243,8 +220,8 @@ class Trainer:
             seed: what it was compiled with.
         """
         self._key, self.count = jnp.array(jax.random.key_data(key)), jnp.array(count, jnp.int32)
-        self.epoch, self.seed = epoch, seed
-        self._log, self._gathered = self._empty_log(), self._nothing_gathered()
+        self.epoch, self.seed, self.evaluator.seed = epoch, seed, seed
+        self._log, self._gathered = self._empty_log(), self.evaluator.nothing_gathered()
 
     def train(
         self,
@@ -252,8 +229,8 @@ class Trainer:
         epochs: range,
         history: History,
         *,
+        callbacks: CallbackList,
         shuffle: bool = False,
-        callbacks: Sequence[Callback] = (),
         validate: Callable[[int], Mapping[str, float]] | None = None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -263,8 +240,8 @@ class Trainer:
             data: the batches.
             epochs: the numbers of the epochs.
             history: gets what happens.
+            callbacks: what is called.
             shuffle: whether arrays are put into another order in every epoch.
-            callbacks: what looks on.
             validate: a function of the epoch's number that gives what validation came to.
             should_stop: asked after each dispatch.
         """
@@ -272,17 +249,15 @@ class Trainer:
             self.distribution.check_steps(data.steps)
         self._skipped_steps = SkippedSteps(self._warn_after, self.optimizer)
         failure: BaseException | None = None
-        ending = Ending(callbacks)
-        with self.interrupts.watched(), self.interrupts.held_back(ending.holds_back):
+        callbacks.is_ending = False
+        with self.interrupts.watched(), self.interrupts.held_back(callbacks.holds_interrupts_back):
             try:
                 self._end_loans()  # what `train_on_batch` left
-                for callback in callbacks:
-                    callback.on_train_begin()
+                callbacks.call("on_train_begin")
                 for epoch in epochs:
                     if should_stop():
                         break
-                    for callback in callbacks:
-                        callback.on_epoch_begin(epoch)
+                    callbacks.call("on_epoch_begin", epoch)
                     start = time.perf_counter()
                     _record(history, self._train_epoch(data, epoch, shuffle, callbacks, should_stop))
                     logs = self._logs()
@@ -291,15 +266,14 @@ class Trainer:
                         logs |= validate(epoch)
                     history.add(epoch, logs)
                     self.epoch = epoch + 1
-                    for callback in callbacks:
-                        callback.on_epoch_end(epoch, logs)
+                    callbacks.call("on_epoch_end", epoch, logs)
             except BaseException as error:
                 failure = error
                 raise
             finally:
-                ending.has_begun = True
+                callbacks.is_ending = True
                 self._end_loans()
-                ending.tell(failure)
+                callbacks.end_training(failure)
 
     def _end_loans(self) -> None:
         with self.interrupts.held_back(), self._values_lock:
@@ -350,33 +324,29 @@ class Trainer:
         data: Data,
         epoch: int,
         shuffle: bool = False,
-        callbacks: Sequence[Callback] = (),
+        callbacks: CallbackList | None = None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> list[Any]:
         """Train for an epoch, and give what its steps said about themselves, in parts."""
-        watching = [each for each in callbacks if type(each).on_train_batch_end is not Callback.on_train_batch_end]
+        callbacks = callbacks or CallbackList()
         parts_of_log: list[Any] = []
         taken = fetched = 0
-        self._gathered = self._nothing_gathered()
+        self._gathered = self.evaluator.nothing_gathered()
         scaling = scaling_of(self.optimizer.state)
         self._skipped_before = 0 if scaling is None else int(scaling.num_skipped_steps)
-        parts = self._parts(data, self._shuffler(epoch) if shuffle else None)
+        # The order of examples is the same whenever an epoch is trained.
+        shuffler = np.random.default_rng([self.seed % 2**64, epoch]) if shuffle else None
 
         def key_of_dispatch() -> Any:
-            for callback in callbacks:
-                callback.on_train_batch_begin(taken)
+            callbacks.call("on_train_batch_begin", taken)
             return self.optimizer.trace_key
 
-        for steps, _ in self._training.over(parts, self._carry, None, key_of_dispatch):
+        for steps, _ in self._training.over(data, self._carry, None, key_of_dispatch, shuffler):
             taken += steps
             if taken - fetched + self._training.most_at_once > len(self._log.rows):
                 parts_of_log.append(self._fetch_log())
                 fetched = taken
-            if watching:
-                logs = BatchLogs(self._logs)
-                for callback in watching:
-                    callback.on_train_batch_end(taken - 1, logs)
-                logs.expire()
+            callbacks.call_after_batch("on_train_batch_end", taken - 1, self._logs)
             if should_stop():
                 break
         if not taken:
@@ -385,9 +355,6 @@ class Trainer:
                 "iterated again, a list or a DataLoader, or steps_per_epoch="
             )
         return [*parts_of_log, self._fetch_log()]
-
-    def _parts(self, data: Data, shuffler: Shuffler | None = None) -> Iterator[Part]:
-        return data.epoch(shuffler, on_host=self.distribution is not None)
 
     def _fetch_log(self) -> Any:
         rows = self._log.fetch()
@@ -398,145 +365,14 @@ class Trainer:
     def _empty_log(self) -> StepLog:
         return StepLog.empty(max(CAPACITY, 2 * self._training.most_at_once))
 
-    def _shuffler(self, epoch: int) -> np.random.Generator:
-        """What the order of examples is drawn from, the same whenever an epoch is trained."""
-        return np.random.default_rng([self.seed % 2**64, epoch])
-
     def _logs(self) -> dict[str, float]:
         """What the epoch came to so far."""
-        logs = self._fetched(self._gathered)
+        logs = self.evaluator.fetched(self._gathered)
         scaling = scaling_of(self.optimizer.state)
         if scaling is not None:
             logs["loss_scale"] = float(scaling.loss_scale)
             logs["skipped_steps"] = int(scaling.num_skipped_steps) - self._skipped_before
         return logs
-
-    def _fetched(self, gathered: Any) -> dict[str, float]:
-        found = jax.device_get(self._results(gathered))
-        return {name: float(found[name]) for name in ("loss", *self._metrics)}
-
-    def evaluate(self, data: Data, callbacks: Sequence[Callback] = ()) -> dict[str, float]:
-        """The loss and the metrics over all batches, in one epoch of them.
-
-        Args:
-            data: the batches.
-            callbacks: what looks on.
-        """
-        self.initialize(data)
-        for callback in callbacks:
-            callback.on_test_begin()
-        gathered = KeptCarry((self._nothing_gathered(), self._next_look()))
-        batches = 0
-
-        def begin() -> None:
-            for callback in callbacks:
-                callback.on_test_batch_begin(batches)
-
-        watching = [each for each in callbacks if type(each).on_test_batch_end is not Callback.on_test_batch_end]
-        for _ in self._evaluation.over(self._parts(data), gathered, self._values(), begin):
-            if watching:
-                logs = BatchLogs(lambda: self._fetched(gathered.value[0]))
-                for callback in watching:
-                    callback.on_test_batch_end(batches, logs)
-                logs.expire()
-            batches += 1
-        if not batches:
-            raise ArgumentError("the data gave no batch to evaluate on")
-        found = self._fetched(gathered.value[0])
-        for callback in callbacks:
-            callback.on_test_end(found)
-        return found
-
-    def predict(self, data: Data, callbacks: Sequence[Callback] = ()) -> Any:
-        """The outputs for all batches, one after the other, as NumPy arrays.
-
-        Args:
-            data: the batches; labels are left out.
-            callbacks: what looks on.
-        """
-        self.initialize(data)
-        for callback in callbacks:
-            callback.on_predict_begin()
-        made: list[Any] = []
-
-        def begin() -> None:
-            for callback in callbacks:
-                callback.on_predict_batch_begin(len(made))
-
-        key = KeptCarry(self._next_look())
-        for _, outputs in self._prediction.over(self._parts(data), key, self._values(), begin):
-            made.append(outputs)
-            for callback in callbacks:
-                callback.on_predict_batch_end(len(made) - 1)
-        if not made:
-            raise ArgumentError("the data gave no batch to predict for")
-        for callback in callbacks:
-            callback.on_predict_end()
-        # Each dispatch stacked its outputs along an axis of their own.
-        parts = [jax.tree.map(_first, each) for each in jax.device_get(made)]
-        return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
-
-    def _next_look(self) -> jax.Array:
-        """Where random numbers of the next evaluation or prediction come from, for layers that draw some all the same.
-
-        It is apart from the key of training, which goes on as if nobody had looked.
-        """
-        self._looks += 1
-        return _key_of_look(np.uint32(self.seed % 2**32), np.uint32(self._looks))
-
-    def _values(self) -> dict[str, jax.Array]:
-        trainable, other = split_variables(self._model)
-        if self.distribution is not None:
-            trainable, other = self.distribution.placed(trainable), self.distribution.placed(other, whole=True)
-        return trainable | other
-
-    def _evaluated(self, carry: Any, values: dict[str, jax.Array], batch: Batch) -> tuple[Any, None]:
-        (loss, metrics), look = carry
-        look, key = _drawn(look)
-        batch = without_left_out(batch)
-        with collected_losses() as penalties:
-            outputs, _ = functional_call(self._model, values, batch.x, training=False, random_key=key)
-        value = penalised(self._loss(batch, outputs, False), penalties)
-        examples = jax.tree.leaves(batch.x)[0].shape[0]
-        after = {
-            name: metric.update(metrics[name], batch.y, outputs, batch.sample_weight)
-            for name, metric in self._metrics.items()
-        }
-        return ((LOSS_MEAN.update(loss, value, examples), after), look), None
-
-    def _predicted(self, carry: jax.Array, values: dict[str, jax.Array], batch: Batch) -> tuple[jax.Array, Any]:
-        look, key = _drawn(carry)
-        outputs = functional_call(self._model, values, batch.x, training=False, random_key=key)[0]
-        # Every process is to have them all.
-        return look, outputs if self.distribution is None else self.distribution.everywhere(outputs)
-
-    def _start_gathering(self) -> Any:
-        return LOSS_MEAN.init(), {name: metric.init() for name, metric in self._metrics.items()}
-
-    def _results_of(self, gathered: Any) -> dict[str, jax.Array]:
-        loss, metrics = gathered
-        found = {"loss": LOSS_MEAN.result_of(loss)}
-        return found | {name: metric.result_of(metrics[name]) for name, metric in self._metrics.items()}
-
-
-@jax.jit
-def _key_of_look(seed: jax.Array, look: jax.Array) -> jax.Array:
-    key = jax.random.fold_in(jax.random.key(seed), look)
-    return jax.random.key_data(jax.random.fold_in(key, 0x6C6F6F6B))  # apart from those of steps, which fold in once
-
-
-def _drawn(look: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The data of the key that comes next, and a key for one batch."""
-    after, key = jax.random.split(jax.random.wrap_key_data(look))
-    return jax.random.key_data(after), key
-
-
-def _spec(leaf: Any) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
-
-
-def _first(leaf: Any) -> Any:
-    return leaf[0]
 
 
 def _record(history: History, log: list[Any]) -> None:

@@ -6,14 +6,14 @@ import sys
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from supremum.errors import UnknownNameError
-from supremum.training.callbacks.callbacks import Callback
+from supremum.training.callbacks.callback import Callback
 
 _SECONDS_BETWEEN = 0.25
 """How long numbers stay on the screen: each look at them waits for the device."""
@@ -102,67 +102,66 @@ def _number(value: float) -> str:
     return f"{value:.4f}" if 1e-3 <= abs(value) < 1e4 else f"{value:.3e}"
 
 
-def progress_of(verbose: Any, epochs: int, steps: int | None, what: str = "epoch") -> list[ProgressBar]:
+B = TypeVar("B", bound=ProgressBar)
+
+
+def progress_of(verbose: Any, epochs: int, steps: int | None) -> list[ProgressBar]:
     """What `verbose` asks for: `"auto"`, 0 for nothing, 1 for bars, 2 for a line an epoch.
 
-    Of several processes the first one speaks.
+    Of several processes only the first one prints.
 
     Raises:
         UnknownNameError: for anything else; a `ValueError`.
     """
+    return _bars(ProgressBar, verbose, epochs, steps, "epoch")
+
+
+def _bars(kind: type[B], verbose: Any, epochs: int, steps: int | None, what: str) -> list[B]:
     if not isinstance(verbose, (str, int)) or verbose not in ("auto", 0, 1, 2):
         raise UnknownNameError("verbose", verbose, ["auto", "0", "1", "2"])
     if verbose == 0 or jax.process_index() > 0:
         return []
     is_bar = verbose == 1 or (verbose == "auto" and Console(file=sys.stdout).is_terminal)
-    return [ProgressBar(epochs, steps, bar=is_bar, what=what)]
+    return [kind(epochs, steps, bar=is_bar, what=what)]
 
 
-class Working(Callback):
-    """A bar for something that takes one pass over batches.
-
-    Args:
-        what: what is done.
-        verbose: as `progress_of` has it.
-        steps: how many batches there are; None if that is not known.
-    """
-
-    def __init__(self, what: str, verbose: Any, steps: int | None) -> None:
-        self.bars = progress_of(verbose, 1, steps, what)
+class PassProgressBar(ProgressBar):
+    """A line, and a bar while it runs, for one pass over batches: an evaluation or a prediction."""
 
     def on_test_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:  # noqa: ARG002 (which would be fetched)
         """Move the bar on."""
-        self.on_predict_batch_end(batch)
+        self.on_train_batch_end(batch, {})
 
     def on_predict_batch_end(self, batch: int) -> None:
         """Move the bar on."""
-        for bar in self.bars:
-            bar.on_train_batch_end(batch, {})
+        self.on_train_batch_end(batch, {})
 
-    def finish(self, logs: Mapping[str, float]) -> None:
-        """Show what it came to.
+    def on_test_end(self, logs: Mapping[str, float]) -> None:
+        """Show what it came to."""
+        self.on_epoch_end(0, logs)
 
-        Args:
-            logs: numbers by name.
-        """
-        for bar in self.bars:
-            bar.on_epoch_end(0, logs)
+    def on_predict_end(self) -> None:
+        """Show how long it took."""
+        self.on_epoch_end(0, {})
 
 
 @contextmanager
-def working(what: str, verbose: Any, steps: int | None) -> Generator[Working]:
-    """Show a bar for the time of a block.
+def pass_progress(what: str, verbose: Any, steps: int | None) -> Generator[list[PassProgressBar]]:
+    """Show the progress of one pass over batches for the time of a block.
 
     Args:
         what: what is done.
-        verbose: as `progress_of` has it.
+        verbose: as for `progress_of`.
         steps: how many batches there are; None if that is not known.
+
+    Yields:
+        The callbacks that show it.
     """
-    shown = Working(what, verbose, steps)
+    bars = _bars(PassProgressBar, verbose, 1, steps, what)
     try:
-        for bar in shown.bars:
+        for bar in bars:
             bar.on_epoch_begin(0)
-        yield shown
+        yield bars
     finally:
-        for bar in shown.bars:
+        for bar in bars:
             bar.on_train_end()

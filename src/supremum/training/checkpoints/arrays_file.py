@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +23,16 @@ from supremum.errors import ArgumentError, shown
 from supremum.formats import Format, Kind, as_format
 from supremum.training.checkpoints.arrays_record import (
     ENTRY,
-    REMEDY,
     Row,
+    check_stored,
     checked_name,
-    damaged,
     described,
     read_record,
     restored,
     written_record,
 )
-from supremum.training.checkpoints.errors import CheckpointError, CheckpointFileError, reading_error
-from supremum.training.distributed.process_barrier import is_first, is_spread, together
+from supremum.training.checkpoints.errors import REMEDY, CheckpointError, CheckpointFileError, damaged, reading
+from supremum.training.checkpoints.process_barrier import is_first, is_spread, together
 
 _BYTES = as_format("uint8").dtype
 # A header of safetensors has an entry of this name that is no tensor.
@@ -57,12 +56,10 @@ def save_file(file: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str]
                 f"{shown(name)} is spread over several processes, and one file would gather it in one of them: "
                 'format="orbax" has each write its own part'
             )
-    if any(map(is_spread, arrays.values())):
-        with together():
-            if is_first():
-                _write(file, arrays, metadata)
-    else:
-        _write(file, arrays, metadata)
+    shared = any(map(is_spread, arrays.values()))
+    with together() if shared else nullcontext():
+        if is_first() or not shared:
+            _write(file, arrays, metadata)
 
 
 def _write(file: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
@@ -105,23 +102,15 @@ def texts_of_file(file: Path) -> dict[str, str]:
 @contextmanager
 def _opened(file: Path) -> Generator[Any]:
     """The tensors of a file; what goes wrong with them is an error about it."""
-    try:
+    with reading(file, "its record makes no sense"):
         if file.stat().st_size == 0 or not file.is_file():
-            raise CheckpointError(f"{file} is {_what_is_there(file)}, and no checkpoint: give the path of one")
-        with file.open("rb"), safe_open(file, "numpy") as tensors:
-            yield tensors
-    except CheckpointError:
-        raise
-    except SafetensorError as error:
-        raise CheckpointError(f"{file} is no whole safetensors file ({error}): {REMEDY}") from error
-    except OSError as error:
-        raise reading_error(file, error) from error
-    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-        raise damaged(file, f"its record makes no sense ({type(error).__name__}: {error})") from error
-
-
-def _what_is_there(file: Path) -> str:
-    return "empty" if file.is_file() else "a folder" if file.is_dir() else "no regular file"
+            what = "empty" if file.is_file() else "a folder" if file.is_dir() else "no regular file"
+            raise CheckpointError(f"{file} is {what}, and no checkpoint: give the path of one")
+        try:
+            with file.open("rb"), safe_open(file, "numpy") as tensors:
+                yield tensors
+        except SafetensorError as error:
+            raise CheckpointError(f"{file} is no whole safetensors file ({error}): {REMEDY}") from error
 
 
 def _stored(name: str, value: Any) -> tuple[Row, np.ndarray]:
@@ -130,7 +119,11 @@ def _stored(name: str, value: Any) -> tuple[Row, np.ndarray]:
     array = np.asarray(found, held.dtype, order="C")
     if not _is_native(held):
         array = array.reshape(-1).view(_BYTES)
-    return row | {"crc32": zlib.crc32(array.data)}, array
+    return row | {"crc32": _crc32(array)}, array
+
+
+def _crc32(array: np.ndarray) -> int:
+    return zlib.crc32(array.data)
 
 
 def _is_native(held: Format) -> bool:
@@ -149,9 +142,8 @@ def _record(file: Path, metadata: Mapping[str, str]) -> tuple[dict[str, Row], di
     """What the file says about its arrays, once it is known to be ours and as it was written."""
     if ENTRY not in metadata:
         raise CheckpointError(
-            f"{file} was not written by supremum, but by another program: "
-            f"safetensors.numpy.load_file({shown(str(file))}) "
-            "reads it, and supremum.nn.load_variables(layer, arrays) takes its arrays"
+            f"{file} was not written by supremum, but by another program: safetensors.numpy.load_file("
+            f"{shown(str(file))}) reads it, and supremum.nn.load_variables(layer, arrays) takes its arrays"
         )
     return read_record(file, metadata[ENTRY])
 
@@ -168,8 +160,5 @@ def _restored(file: Path, name: str, tensors: Any, row: Row) -> Any:
     is_native = _is_native(held)
     expected = (held.dtype, shape) if is_native else (_BYTES, (math.prod(shape) * held.dtype.itemsize,))
     array = tensors.get_tensor(_stored_name(name))
-    if (array.dtype, array.shape) != expected:
-        raise damaged(file, f"{shown(name)} is stored as {array.dtype}{list(array.shape)}, and not as the record says")
-    if zlib.crc32(array.data) != row["crc32"]:
-        raise damaged(file, f"the bytes of {shown(name)} do not have their checksum")
+    check_stored(file, name, row, array, expected, "crc32", _crc32)
     return restored(file, name, row, array if is_native else array.view(held.dtype).reshape(shape))

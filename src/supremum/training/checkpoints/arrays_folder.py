@@ -22,10 +22,9 @@ from supremum.formats import Format, as_format
 from supremum.mixed_precision.tree_casting import keep_64_bits
 from supremum.training.checkpoints.arrays_record import (
     ENTRY,
-    REMEDY,
     Row,
+    check_stored,
     checked_name,
-    damaged,
     described,
     read_record,
     restored,
@@ -33,8 +32,8 @@ from supremum.training.checkpoints.arrays_record import (
 )
 from supremum.training.checkpoints.atomic_directories import readable, whole_folder
 from supremum.training.checkpoints.checksums import checksum
-from supremum.training.checkpoints.errors import CheckpointError, CheckpointFileError, reading_error
-from supremum.training.distributed.process_barrier import is_spread, together
+from supremum.training.checkpoints.errors import REMEDY, CheckpointError, CheckpointFileError, damaged, reading
+from supremum.training.checkpoints.process_barrier import is_spread, together
 
 _BYTES = as_format("uint8").dtype
 # The database of orbax has keys of at most 65,535 bytes, and adds the names of parts.
@@ -89,14 +88,14 @@ def load_folder(
         folder: the folder.
         choose: which arrays, and what each is to be placed like.
     """
-    with together(), _refusals(folder):
+    with together(), _reading(folder):
         place = readable(folder)
         if not (place / _MARK).is_file():
             raise CheckpointError(f"{folder} is a folder, and no checkpoint: give the path of one")
         rows, metadata = _record(folder, place)
         chosen = choose(tuple(rows), metadata)
         found = _read(place, {name: (rows[name], like) for name, like in chosen.items()})
-    with together(), _refusals(folder):
+    with together(), _reading(folder):
         return {name: _checked(folder, name, rows[name], found.get(name)) for name in chosen}, metadata
 
 
@@ -106,7 +105,7 @@ def texts_of_folder(folder: Path) -> dict[str, str]:
     Args:
         folder: the folder.
     """
-    with _refusals(folder):
+    with _reading(folder):
         return _record(folder, readable(folder))[1]
 
 
@@ -185,18 +184,12 @@ def _as_bytes(array: np.ndarray) -> np.ndarray:
 
 
 @contextmanager
-def _refusals(folder: Path) -> Generator[None]:
-    """Errors of whoever reads a folder as what they say about it."""
-    try:
-        yield
-    except CheckpointError:
-        raise
-    except FileNotFoundError as error:
-        raise damaged(folder, f"a part of it is missing ({error})") from error
-    except OSError as error:
-        raise reading_error(folder, error) from error
-    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-        raise damaged(folder, f"orbax cannot read it ({type(error).__name__}: {error!s:.500})") from error
+def _reading(folder: Path) -> Generator[None]:
+    with reading(folder, "orbax cannot read it"):
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise damaged(folder, f"a part of it is missing ({error})") from error
 
 
 def _record(folder: Path, place: Path) -> tuple[dict[str, Row], dict[str, str]]:
@@ -205,9 +198,8 @@ def _record(folder: Path, place: Path) -> tuple[dict[str, Row], dict[str, str]]:
     if ENTRY not in said:
         raise CheckpointError(
             f"{folder} has no record of supremum: where another program wrote it, orbax.checkpoint.PyTreeCheckpointer()"
-            f".restore({shown(str(folder))}) reads it, and supremum.nn.load_variables(layer, arrays) takes its "
-            "arrays; else "
-            f"it is damaged: {REMEDY}"
+            f".restore({shown(str(folder))}) reads it, and supremum.nn.load_variables(layer, arrays) takes its arrays; "
+            f"else it is damaged: {REMEDY}"
         )
     return read_record(folder, said[ENTRY])
 
@@ -235,14 +227,8 @@ def _checked(folder: Path, name: str, row: Row, array: Any) -> Any:
     shape = tuple(row["shape"])
     stored = _BYTES if "bytes" in row else held.dtype
     stored_shape = (*shape, held.dtype.itemsize) if "bytes" in row and held.dtype.itemsize > 1 else shape
-    if array is None:
-        array = np.empty(stored_shape, stored)
-    if (array.dtype, array.shape) != (stored, stored_shape):
-        raise damaged(
-            folder, f"{shown(name)} is stored as {array.dtype}{list(array.shape)}, and not as the record says"
-        )
-    if checksum(array) != row["sum32"]:
-        raise damaged(folder, f"{shown(name)} does not have its checksum")
+    array = np.empty(stored_shape, stored) if array is None else array
+    check_stored(folder, name, row, array, (stored, stored_shape), "sum32", checksum)
     if "bytes" in row:
         array = _by_part(array, lambda part: part.view(held.dtype).reshape(part.shape[: len(shape)]))
     return restored(folder, name, row, array)

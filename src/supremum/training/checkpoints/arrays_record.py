@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -18,7 +18,7 @@ from jax.core import Tracer
 
 from supremum.errors import ArgumentError, OperandError, UnknownDtypeError, shortened, shown
 from supremum.formats import Format, as_format, format_names
-from supremum.training.checkpoints.errors import CheckpointError
+from supremum.training.checkpoints.errors import CheckpointError, damaged
 
 VERSION = 1
 """Of the record; those of a later one are refused."""
@@ -49,9 +49,8 @@ def described(name: str, value: Any) -> tuple[Row, jax.Array | np.ndarray, Forma
             value = jax.random.key_data(value)
     elif not isinstance(value, (np.ndarray, np.generic)) or isinstance(value, np.ma.MaskedArray):
         raise OperandError(
-            f"{shown(name)} is a {type(value).__name__}, which has no dtype to be stored in: give an array of NumPy "
-            "or JAX, "
-            "such as np.asarray(x, 'float32')"
+            f"{shown(name)} is a {type(value).__name__}, which has no dtype to be stored in: give an array of NumPy or "
+            "JAX, such as np.asarray(x, 'float32')"
         )
     try:
         held = as_format(value.dtype)
@@ -106,14 +105,9 @@ def read_record(path: Path, text: str) -> tuple[dict[str, Row], dict[str, str]]:
         is_whole = False
     if not is_whole:
         raise damaged(path, "its record does not have its checksum")
-    if not isinstance(content, dict) or not all(isinstance(content.get(part), dict) for part in ("arrays", "metadata")):
-        raise damaged(path, "its record does not say which arrays and texts there are")
+    validate(path, "its record", content, _RECORD_ENTRIES, _RECORD_ENTRIES)
     for name, row in content["arrays"].items():
-        if why := _objection(row):
-            raise damaged(path, f"its record says of {shown(name)} {why}")
-    for name, value in content["metadata"].items():
-        if not isinstance(value, str):
-            raise damaged(path, f"in its record {shown(name)} is no text")
+        validate(path, f"its record of {shown(name)}", row, ARRAY_ENTRIES, ("format", "shape"))
     return content["arrays"], content["metadata"]
 
 
@@ -134,47 +128,80 @@ def parsed(path: Path, text: str, what: str) -> Any:
         raise damaged(path, f"its {what} is no JSON ({type(error).__name__}: {shortened(str(error))})") from error
 
 
-# The parts of a row, and what each has to be.
-_PARTS: Mapping[str, Callable[[Any], bool]] = {
+def is_count(value: Any) -> bool:
+    """Whether a value is a whole number of at least 0, and no bool."""
+    return type(value) is int and value >= 0
+
+
+Schema: TypeAlias = Mapping[str, Callable[[Any], bool]]
+"""The entries of a JSON object, and what each has to be."""
+
+ARRAY_ENTRIES: Schema = {
     "format": lambda value: isinstance(value, str) and value in format_names(),
-    "shape": lambda value: isinstance(value, list) and all(_is_count(length) for length in cast("list[Any]", value)),
+    "shape": lambda value: isinstance(value, list) and all(_is_length(each) for each in cast("list[Any]", value)),
     "key": lambda value: isinstance(value, str),
-    "crc32": lambda value: _is_count(value),
-    "sum32": lambda value: _is_count(value),
+    "crc32": is_count,
+    "sum32": is_count,
     "bytes": lambda value: value is True,
+}
+"""What a record says of an array; `format` and `shape` are always there."""
+
+
+_RECORD_ENTRIES: Schema = {
+    "arrays": lambda value: isinstance(value, dict),
+    "metadata": lambda value: isinstance(value, dict) and all(isinstance(each, str) for each in value.values()),
 }
 
 
-def _objection(row: Any) -> str:
-    """What is wrong with what a record says of an array; empty where nothing is."""
-    if not isinstance(row, dict):
-        return "nothing that is known"
-    row = cast("Row", row)
-    for part in ("format", "shape"):
-        if part not in row:
-            return f"no {part}"
-    for part, value in row.items():
-        if part not in _PARTS or not _PARTS[part](value):
-            return f"{shown(part)}: {shown(value)}, which is not known"
-    return ""
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value < 2**63
-
-
-REMEDY = "load another checkpoint, or save this one again"
-"""What helps where a checkpoint is damaged."""
-
-
-def damaged(path: Path, what: str) -> CheckpointError:
-    """The error for a damaged checkpoint.
+def validate(path: Path, what: str, found: Any, schema: Schema, required: Iterable[str]) -> None:
+    """Raise if an object of a checkpoint is not as its schema says.
 
     Args:
         path: the checkpoint.
-        what: what is wrong with it.
+        what: what the object is about.
+        found: the object.
+        schema: its entries.
+        required: which of them must be there.
+
+    Raises:
+        CheckpointError: if it is not an object, lacks an entry, or has one that is invalid or unknown.
     """
-    return CheckpointError(f"{path} is damaged: {what}: {REMEDY}")
+    if not isinstance(found, dict):
+        raise damaged(path, f"{what} is {shown(found)}")
+    entries = cast("dict[str, Any]", found)
+    for name in required:
+        if name not in entries:
+            raise damaged(path, f"{what} has no {name}")
+    for name, value in entries.items():
+        if name not in schema or not schema[name](value):
+            raise damaged(path, f"{what} has an invalid {shown(name)}: {shown(value)}")
+
+
+def _is_length(value: Any) -> bool:
+    return is_count(value) and value < 2**63
+
+
+def check_stored(
+    path: Path, name: str, row: Row, array: Any, expected: tuple[Any, ...], entry: str, checksum: Callable[[Any], int]
+) -> None:
+    """Raise if an array that was read is not the one that was written.
+
+    Args:
+        path: the checkpoint.
+        name: of the array.
+        row: what the record says of it.
+        array: what was read.
+        expected: the dtype and the shape that it is stored in.
+        entry: which checksum the row has, `"crc32"` or `"sum32"`.
+        checksum: the function that computes it from the array.
+
+    Raises:
+        CheckpointError: if dtype, shape or checksum differ.
+    """
+    if (array.dtype, array.shape) != expected:
+        raise damaged(path, f"{shown(name)} is stored as {array.dtype}{list(array.shape)}, and not as the record says")
+    if checksum(array) != row[entry]:
+        raise damaged(path, f"the bytes of {shown(name)} do not have their checksum")
 
 
 def restored(path: Path, name: str, row: Row, array: Any) -> Any:
@@ -243,8 +270,7 @@ def _implementation(name: str, key: jax.Array) -> str:
         return implementation
     raise OperandError(
         f"{shown(name)} is a key of an implementation without a name, {implementation}: jax.random.key_data({name}) "
-        "can be "
-        "saved"
+        "can be saved"
     )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from supremum.training.distributed.process_barrier import is_first, together
+from supremum.training.checkpoints.process_barrier import is_first, together
 
 # What is being written, which orbax writes under a longer name, and what is being replaced.
 _TEMPORARY = re.compile(r"\.(.*)\.(?:partial|replaced)-folder(?:\.orbax.*)?", re.DOTALL)

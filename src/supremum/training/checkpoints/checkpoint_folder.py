@@ -14,9 +14,9 @@ from supremum.nn.functional.shape_checks import positive_int
 from supremum.training.checkpoints.arrays_record import parsed
 from supremum.training.checkpoints.atomic_directories import remove_folder, remove_leftover_folders, whole_names
 from supremum.training.checkpoints.errors import CheckpointError, CheckpointFileError, MissingCheckpointError
+from supremum.training.checkpoints.process_barrier import is_first
 from supremum.training.checkpoints.stored_arrays import checked_format, load_texts
 from supremum.training.checkpoints.training_state import Checkpoint, checked_step, is_state
-from supremum.training.distributed.process_barrier import is_first
 from supremum.user_frame import warn_user
 
 _NAME = r"step-(\d{6,})\.(?:safetensors|orbax)"

@@ -1,4 +1,4 @@
-"""What can be wrong with a checkpoint, and what helps.
+"""The errors of checkpoints, and how to fix them.
 
 CheckpointError                (SupremumError, ValueError) a file that is no whole checkpoint of the kind asked for
 └── CheckpointFileError        (also FileError, an OSError) the file system refuses
@@ -8,6 +8,8 @@ CheckpointError                (SupremumError, ValueError) a file that is no who
 from __future__ import annotations
 
 import errno
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 from supremum.atomic_files import described_error, reason
@@ -42,3 +44,38 @@ def reading_error(path: Path, error: OSError) -> CheckpointFileError:
         return described_error(MissingCheckpointError, path, error, "there is no such file", hint if near else "")
     fix = f"chmod u+r {str(path)!r}, or copy it to where it may be read" if error.errno in _FORBIDDEN else ""
     return described_error(CheckpointFileError, path, error, f"cannot be read: {reason(error)}", fix)
+
+
+REMEDY = "load another checkpoint, or save this one again"
+"""How to fix a damaged checkpoint."""
+
+
+def damaged(path: Path, what: str) -> CheckpointError:
+    """The error for a damaged checkpoint.
+
+    Args:
+        path: the checkpoint.
+        what: what is wrong with it.
+    """
+    return CheckpointError(f"{path} is damaged: {what}: {REMEDY}")
+
+
+@contextmanager
+def reading(path: Path, problem: str) -> Generator[None]:
+    """Turn what goes wrong in the block into an error about the checkpoint that it reads.
+
+    Args:
+        path: the file or folder.
+        problem: what to say of errors that a damaged checkpoint can cause.
+
+    Raises:
+        CheckpointError: for any error that the file system or damaged data can cause.
+    """
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except OSError as error:
+        raise reading_error(path, error) from error
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise damaged(path, f"{problem} ({type(error).__name__}: {error!s:.500})") from error

@@ -12,7 +12,7 @@ from supremum.atomic_files import as_path
 from supremum.training.checkpoints.arrays_file import load_file, save_file, texts_of_file
 from supremum.training.checkpoints.arrays_folder import load_folder, save_folder, texts_of_folder
 from supremum.training.checkpoints.atomic_directories import readable
-from supremum.training.checkpoints.errors import reading_error
+from supremum.training.checkpoints.errors import reading
 
 _FILE, FOLDER = "safetensors", "orbax"
 
@@ -128,7 +128,5 @@ def load_texts(path: str | os.PathLike[str]) -> dict[str, str]:
 
 
 def _is_folder(place: Path) -> bool:
-    try:
+    with reading(place, "it has no path"):
         return readable(place).is_dir()
-    except OSError as error:
-        raise reading_error(place, error) from error

@@ -7,24 +7,22 @@ import operator
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from types import NoneType
 from typing import Any
 
 from supremum.atomic_files import as_path
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.nn import Variable
-from supremum.training.checkpoints.arrays_record import damaged, parsed
+from supremum.training.checkpoints.arrays_record import Schema, is_count, parsed, validate
 from supremum.training.checkpoints.errors import CheckpointError
 from supremum.training.checkpoints.stored_arrays import load_arrays, save_arrays
 from supremum.version import __version__
 
 _KIND, _STATE, _WEIGHTS = "holds", "training state", "weights"
-# What a file says beside its arrays, and of which kinds that is.
-_SAID: Mapping[str, tuple[type, ...]] = {
-    "step": (int,),
-    "policy": (dict, NoneType),
-    "optimizer": (dict, NoneType),
-    "extra": (dict,),
+_STATE_ENTRIES: Schema = {
+    "step": is_count,
+    "policy": lambda value: value is None or isinstance(value, dict),
+    "optimizer": lambda value: value is None or isinstance(value, dict),
+    "extra": lambda value: isinstance(value, dict),
 }
 _MODEL, _OPTIMIZER, _RNG = "model/", "optimizer/", "rng"
 
@@ -107,12 +105,8 @@ class Checkpoint:
             raise CheckpointError(
                 f"{path} holds no whole training state: load_weights(layer, {shown(str(path))}) takes it"
             )
-        said = {name: parsed(as_path(path), texts.get(name, ""), name) for name in _SAID}
-        for name, kinds in _SAID.items():
-            if not isinstance(said[name], kinds) or isinstance(said[name], bool):
-                raise damaged(as_path(path), f"its {name} is {shown(said[name])}")
-        if said["step"] < 0:
-            raise damaged(as_path(path), f"its step is {shown(said['step'])}")
+        said = {name: parsed(as_path(path), texts.get(name, ""), name) for name in _STATE_ENTRIES}
+        validate(as_path(path), "its state", said, _STATE_ENTRIES, _STATE_ENTRIES)
         return cls(
             model=section(arrays, _MODEL),
             optimizer=section(arrays, _OPTIMIZER),
@@ -126,14 +120,11 @@ class Checkpoint:
 
 def checked_step(step: Any) -> int:
     """The number of a step, if it is one."""
-    try:
-        if isinstance(step, bool):
-            raise TypeError
-        number = operator.index(step)
-    except TypeError as error:
-        raise OperandError(f"step is {shown(step)}, and has to be a whole number") from error
+    if isinstance(step, bool) or not hasattr(step, "__index__"):
+        raise OperandError(f"step is {shown(step)}, and must be a whole number")
+    number = operator.index(step)
     if number < 0:
-        raise ArgumentError(f"step is {number}, and has to be at least 0")
+        raise ArgumentError(f"step is {number}, and must be at least 0")
     return number
 
 

@@ -21,7 +21,7 @@ from supremum.nn.layer import as_layer
 from supremum.training.checkpoints.errors import CheckpointError
 from supremum.training.checkpoints.stored_arrays import load_chosen, save_arrays
 from supremum.training.checkpoints.training_state import is_state, labels, section, stored_values, weights_among
-from supremum.training.distributed.sharding import committed, placed
+from supremum.training.distributed import committed, placed
 
 _MOST_LINES = 40
 

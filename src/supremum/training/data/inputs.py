@@ -156,6 +156,18 @@ def one_array(name: str, what: str, value: Any) -> jax.Array:
     return value
 
 
+def array_pair(name: str, y_true: Any, y_pred: Any) -> tuple[jax.Array, jax.Array]:
+    """Labels and outputs as real arrays; as `one_array`."""
+    return one_array(name, "y_true", y_true), one_array(name, "y_pred", y_pred)
+
+
+def same_shaped_pair(name: str, y_true: Any, y_pred: Any) -> tuple[jax.Array, jax.Array]:
+    """Labels and outputs as real arrays of one shape; as `check_same_shape`."""
+    y_true, y_pred = array_pair(name, y_true, y_pred)
+    check_same_shape(name, y_true, y_pred)
+    return y_true, y_pred
+
+
 def as_weights(name: str, weights: Any, dtype: DType) -> jax.Array:
     """Weights of examples in a dtype, integers and bools too.
 

@@ -15,8 +15,7 @@ from jax.sharding import PartitionSpec as P
 from supremum.argument_checks import chosen
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.mixed_precision.tree_casting import keep_64_bits
-from supremum.training.data.batch import Batch
-from supremum.training.data.batches import Rows
+from supremum.training.data import Batch, Rows
 
 AXIS = "data"
 """The axis of the mesh that batches are cut along, where no mesh is given."""

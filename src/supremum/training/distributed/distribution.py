@@ -24,7 +24,7 @@ from supremum.nn.sharded_values import Shard
 from supremum.optimizers.cross_device import across
 from supremum.training.distributed.data_sharding import Placement, examples_in
 from supremum.training.distributed.gathered_variables import gathering
-from supremum.training.losses.partial_batches import replicas
+from supremum.training.losses import replicas
 
 
 class DataParallel(Placement):

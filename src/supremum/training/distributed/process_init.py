@@ -7,7 +7,8 @@ import dataclasses
 import os
 import signal
 import sys
-from types import TracebackType
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import jax
 
@@ -24,7 +25,7 @@ def initialize_processes(
     process_id: int | None = None,
     *,
     heartbeat: int | None = None,
-) -> None:
+) -> AbstractContextManager[None]:
     """Join the other processes of the run, so that `jax.devices()` are those of all.
 
     The first line of a script: JAX must not have been used. Arguments win over what `supremum launch` says, and that
@@ -32,7 +33,8 @@ def initialize_processes(
     does nothing, so that a script runs alone, too.
 
     A process that ends by an exception ends at once: JAX alone would have it wait for the others up to 300 s, and them
-    for it.
+    for it. As a context manager, `with initialize_processes():`, it stops doing so when the block ends without an
+    exception. No hook of Python is replaced.
 
     Args:
         coordinator: `"host:port"` where process 0 listens; together with the next two, or none of the three.
@@ -40,6 +42,9 @@ def initialize_processes(
         process_id: which one this is, from 0.
         heartbeat: seconds without a heartbeat after which a process is taken for dead and the others abort, 10 to 30;
             None is what the launcher says, or 10.
+
+    Returns:
+        A context manager, which a script can ignore.
 
     Raises:
         ArgumentError: for arguments that do not fit together, after JAX has been used, or for a port that is in use.
@@ -54,7 +59,10 @@ def initialize_processes(
         place = dataclasses.replace(place, heartbeat=heartbeat)
     seconds = checked_heartbeat(HEARTBEATS[0] if heartbeat is None else heartbeat)
     if jax.distributed.is_initialized() or (place is not None and place.processes == 1):
-        return
+        return nullcontext()
+    collectives: Any = jax.config.values["jax_cpu_collectives_implementation"]
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    joined = False
     try:
         joined = _join_detected(seconds) if place is None else _join(place)
     except RuntimeError as error:
@@ -65,8 +73,10 @@ def initialize_processes(
             "JAX has been used before the processes were joined: call initialize_processes() first in the script, "
             "before arrays are made, devices are counted or a model is built"
         ) from error
-    if joined:
-        _end_at_once_after_an_exception()
+    finally:
+        if not joined:
+            jax.config.update("jax_cpu_collectives_implementation", collectives)
+    return _JoinedRun() if joined else nullcontext()
 
 
 def _given(coordinator: str | None, processes: int | None, process_id: int | None) -> Place | None:
@@ -85,7 +95,6 @@ def _given(coordinator: str | None, processes: int | None, process_id: int | Non
 def _join(place: Place) -> bool:
     if place.process_id == 0:
         check_port(place)
-    jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(
         place.coordinator,
         place.processes,
@@ -100,7 +109,6 @@ def _join(place: Place) -> bool:
 
 def _join_detected(heartbeat: int) -> bool:
     """Whether JAX has found a cluster and joined it."""
-    jax.config.update("jax_cpu_collectives_implementation", "gloo")
     try:
         jax.distributed.initialize(heartbeat_timeout_seconds=heartbeat)
     except ValueError as error:
@@ -113,24 +121,28 @@ def _join_detected(heartbeat: int) -> bool:
     return True
 
 
-def _end_at_once_after_an_exception() -> None:
-    """An exception that nobody catches ends the process without JAX's barrier.
+class _JoinedRun:
+    """Ends the process at once when it ends by an exception, until the context is left without one.
 
-    JAX waits at the exit until all processes come there, while they wait in an all-reduce for the one that failed.
+    JAX waits at the exit until all processes come there, while they wait in an all-reduce for the one that failed. The
+    interpreter keeps an exception that nobody caught in `sys.last_value`, so no hook has to be replaced.
     """
-    codes: list[int] = []
-    before = sys.excepthook
 
-    def note(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        codes.append(128 + signal.SIGINT if issubclass(kind, KeyboardInterrupt) else 1)
-        before(kind, error, trace)
+    def __init__(self) -> None:
+        self._earlier = getattr(sys, "last_value", None)
+        # Runs before JAX's own exit function, which was registered when it was imported.
+        atexit.register(self._end_at_once)
 
-    def leave() -> None:
-        if codes:
+    def _end_at_once(self) -> None:
+        error = getattr(sys, "last_value", None)
+        if error is not None and error is not self._earlier:
             sys.stdout.flush()
             sys.stderr.flush()
-            os._exit(codes[0])
+            os._exit(128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1)
 
-    sys.excepthook = note
-    # Run before JAX's, which was registered when it was imported.
-    atexit.register(leave)
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:  # an exception may still end the process
+            atexit.unregister(self._end_at_once)

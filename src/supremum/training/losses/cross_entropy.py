@@ -16,7 +16,7 @@ from supremum.mixed_precision import PolicyWarning
 from supremum.mixed_precision.tree_casting import is_floating
 from supremum.nn.functional.shape_checks import as_axes
 from supremum.nn.logits_registry import origin_of
-from supremum.training.data.inputs import check_has_axes, check_labels, check_same_shape, one_array
+from supremum.training.data import array_pair, check_has_axes, check_labels, same_shaped_pair
 from supremum.training.losses.cross_entropy_functions import (
     binary_cross_entropy,
     categorical_cross_entropy,
@@ -133,8 +133,7 @@ class CategoricalCrossentropy(Crossentropy):
 
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
         """The loss of each example, in the shape that is left without the axis of the classes."""
-        y_true, y_pred = (one_array(self.name, *each) for each in (("y_true", y_true), ("y_pred", y_pred)))
-        check_same_shape(self.name, y_true, y_pred)
+        y_true, y_pred = same_shaped_pair(self.name, y_true, y_pred)
         check_has_axes(self.name, y_pred)
         (axis,) = self.class_axes(y_pred.ndim)
         values, are_logits = self.logits_or_probabilities(y_pred)
@@ -183,7 +182,7 @@ class SparseCategoricalCrossentropy(Crossentropy):
 
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
         """The loss of each label, of their shape."""
-        y_true, y_pred = (one_array(self.name, *each) for each in (("y_true", y_true), ("y_pred", y_pred)))
+        y_true, y_pred = array_pair(self.name, y_true, y_pred)
         check_has_axes(self.name, y_pred)
         check_labels(self.name, y_true, y_pred)
         counts = self.counts(y_true)
@@ -228,8 +227,7 @@ class BinaryCrossentropy(Crossentropy):
 
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
         """The loss of each example, shape (batch, ...) without the last axis, or (batch,) of inputs of that shape."""
-        y_true, y_pred = (one_array(self.name, *each) for each in (("y_true", y_true), ("y_pred", y_pred)))
-        check_same_shape(self.name, y_true, y_pred)
+        y_true, y_pred = same_shaped_pair(self.name, y_true, y_pred)
         values, are_logits = self.logits_or_probabilities(y_pred)
         y_true = y_true.astype(self.dtype)
         if self.label_smoothing:

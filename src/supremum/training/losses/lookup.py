@@ -10,7 +10,7 @@ import jax
 from supremum.errors import OperandError, UnknownNameError, shown
 from supremum.formats import as_format
 from supremum.nn.module_tree import snake_case
-from supremum.training.data.inputs import as_inputs, as_weights
+from supremum.training.data import as_inputs, as_weights
 from supremum.training.losses.cross_entropy import (
     BinaryCrossentropy,
     CategoricalCrossentropy,

@@ -16,7 +16,7 @@ from supremum.formats import DType, Kind, as_format
 from supremum.mixed_precision import Policy, PolicyMap
 from supremum.nn.functional.dtype_promotion import check_held
 from supremum.nn.module_tree import snake_case
-from supremum.training.data.inputs import as_inputs, as_weights
+from supremum.training.data import as_inputs, as_weights
 from supremum.training.losses.sample_weights import as_reduction, reduced, weighted
 from supremum.training.losses.zero_weights import IN_Y_PRED, IN_Y_TRUE, finite_where_left_out
 
@@ -141,8 +141,7 @@ def _one_floating_dtype(dtype: Any) -> DType:
             raise
         raise ArgumentError(
             f"a loss has one dtype, not a policy, and {shown(dtype)} is a policy: it has no variables to store in "
-            "another "
-            "dtype, and sums over a batch overflow in float16; give dtype='float32'"
+            "another dtype, and sums over a batch overflow in float16; give dtype='float32'"
         ) from None
     if row.kind is not Kind.FLOAT:
         raise ArgumentError(f"a loss is computed in a real floating dtype, not in {row}: give dtype='float32'")

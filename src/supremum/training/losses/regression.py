@@ -12,13 +12,23 @@ from jax import lax
 from supremum.errors import ArgumentError, shown
 from supremum.formats import as_format
 from supremum.nn.functional.shape_checks import as_axes
-from supremum.training.data.inputs import check_has_axes, check_same_shape, one_array
+from supremum.training.data import check_has_axes, same_shaped_pair
 from supremum.training.losses.loss import Loss, LossOptions
 
 
 def mean_of_each(values: jax.Array) -> jax.Array:
     """The mean over the last axis, for each example; an example of one number, shape (batch,), is its own mean."""
     return jnp.mean(values, -1) if values.ndim > 1 else values
+
+
+def squared_errors(y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
+    """The mean of the squared differences of each example."""
+    return mean_of_each(jnp.square(y_pred - y_true))
+
+
+def absolute_errors(y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
+    """The mean of the absolute differences of each example."""
+    return mean_of_each(jnp.abs(y_pred - y_true))
 
 
 def weight_times(weights: jax.Array, values: jax.Array) -> jax.Array:
@@ -36,8 +46,7 @@ class PairLoss(Loss):
             ArgumentError: if their shapes differ; a `ValueError`.
             OperandError: for several arrays, and complex numbers; a `TypeError`.
         """
-        y_true, y_pred = (one_array(self.name, *each) for each in (("y_true", y_true), ("y_pred", y_pred)))
-        check_same_shape(self.name, y_true, y_pred)
+        y_true, y_pred = same_shaped_pair(self.name, y_true, y_pred)
         return y_true.astype(self.dtype), y_pred.astype(self.dtype)
 
 
@@ -51,13 +60,9 @@ class MeanSquaredError(PairLoss):
     Array(22500., dtype=float32)
     """
 
-    def __init__(self, **options: Unpack[LossOptions]) -> None:
-        super().__init__(**options)
-
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
         """The loss of each example, shape (batch, ...) without the last axis, or (batch,) of inputs of that shape."""
-        y_true, y_pred = self.pair(y_true, y_pred)
-        return mean_of_each(jnp.square(y_pred - y_true))
+        return squared_errors(*self.pair(y_true, y_pred))
 
 
 class MeanAbsoluteError(PairLoss):
@@ -67,13 +72,9 @@ class MeanAbsoluteError(PairLoss):
         options: those of every `Loss`: `reduction`, `dtype`, `name`.
     """
 
-    def __init__(self, **options: Unpack[LossOptions]) -> None:
-        super().__init__(**options)
-
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
         """The loss of each example, as for `MeanSquaredError`."""
-        y_true, y_pred = self.pair(y_true, y_pred)
-        return mean_of_each(jnp.abs(y_pred - y_true))
+        return absolute_errors(*self.pair(y_true, y_pred))
 
 
 class Huber(PairLoss):
@@ -112,9 +113,6 @@ class Poisson(PairLoss):
         options: those of every `Loss`: `reduction`, `dtype`, `name`.
     """
 
-    def __init__(self, **options: Unpack[LossOptions]) -> None:
-        super().__init__(**options)
-
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
         """The loss of each example, as for `MeanSquaredError`."""
         y_true, y_pred = self.pair(y_true, y_pred)
@@ -130,9 +128,6 @@ class KLDivergence(PairLoss):
     Args:
         options: those of every `Loss`: `reduction`, `dtype`, `name`.
     """
-
-    def __init__(self, **options: Unpack[LossOptions]) -> None:
-        super().__init__(**options)
 
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
         """The loss of each example, shape (batch, ...) without the last axis."""

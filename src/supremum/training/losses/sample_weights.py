@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from supremum.errors import ArgumentError, UnknownNameError
-from supremum.training.losses.partial_batches import replica_axis
+from supremum.training.losses.replica_scope import replica_axis
 
 REDUCTIONS: Final = {"mean": "mean", "sum_over_batch_size": "mean", "sum": "sum", "none": None, None: None}
 """What a reduction may be called, Keras' names too, and what it is."""

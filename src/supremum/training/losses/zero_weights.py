@@ -14,7 +14,7 @@ from jax.core import Tracer
 
 from supremum.mixed_precision.tree_casting import is_array, is_inexact
 from supremum.nn.logits_registry import origin_of, record
-from supremum.training.data.batch import Batch
+from supremum.training.data import Batch
 
 # Between 0 and 1, so that logarithms and roots have a slope, those of a difference too.
 IN_Y_TRUE, IN_Y_PRED, IN_X = 0.5, 0.25, 0.5

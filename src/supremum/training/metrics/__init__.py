@@ -1,1 +1,17 @@
-"""metrics."""
+"""Metrics: what is measured over an epoch, accumulated on the device."""
+
+from supremum.training.metrics.accuracy import (
+    Accuracy,
+    BinaryAccuracy,
+    CategoricalAccuracy,
+    SparseCategoricalAccuracy,
+    TopKCategoricalAccuracy,
+)
+from supremum.training.metrics.compiled_metrics import compiled_metrics
+from supremum.training.metrics.lookup import as_metric
+from supremum.training.metrics.metric import FunctionMetric, Mean, Metric
+
+__all__ = [
+    "Accuracy", "BinaryAccuracy", "CategoricalAccuracy", "FunctionMetric", "Mean", "Metric",
+    "SparseCategoricalAccuracy", "TopKCategoricalAccuracy", "as_metric", "compiled_metrics",
+]  # fmt: skip

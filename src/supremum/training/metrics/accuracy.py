@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from supremum.errors import ArgumentError, shown
 from supremum.formats import as_format
 from supremum.nn.functional.shape_checks import positive_int
-from supremum.training.data.inputs import check_labels, check_same_shape
-from supremum.training.metrics.metric import MeanMetric, checked_pair, widened
+from supremum.training.data import array_pair, check_labels, check_same_shape, same_shaped_pair
+from supremum.training.metrics.metric import MeanMetric, widened
 
 
 def is_best(y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
@@ -60,12 +60,9 @@ class SparseCategoricalAccuracy(MeanMetric):
     Array(0.5, dtype=float32)
     """
 
-    def __init__(self, name: str = "sparse_categorical_accuracy") -> None:
-        super().__init__(name=name)
-
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
         """Whether each is right."""
-        y_true, y_pred = checked_pair(self.name, y_true, y_pred)
+        y_true, y_pred = array_pair(self.name, y_true, y_pred)
         check_labels(self.name, y_true, y_pred)
         return is_best(y_true, y_pred)
 
@@ -77,12 +74,9 @@ class CategoricalAccuracy(MeanMetric):
         name: what it is called.
     """
 
-    def __init__(self, name: str = "categorical_accuracy") -> None:
-        super().__init__(name=name)
-
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
         """Whether each is right."""
-        return is_best(*_with_classes(self.name, *checked_pair(self.name, y_true, y_pred)))
+        return is_best(*_with_classes(self.name, *array_pair(self.name, y_true, y_pred)))
 
 
 class TopKCategoricalAccuracy(MeanMetric):
@@ -96,13 +90,13 @@ class TopKCategoricalAccuracy(MeanMetric):
         ArgumentError: for a `k` that is no whole number of at least 1; a `ValueError`.
     """
 
-    def __init__(self, k: int = 5, name: str = "top_k_categorical_accuracy") -> None:
-        super().__init__(name=name)
+    def __init__(self, k: int = 5, name: str | None = None) -> None:
+        super().__init__(name)
         self.k = positive_int("k", k)
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
         """Whether each is right; labels are integers, shape (...), or one-hot, shape (..., classes)."""
-        y_true, y_pred = checked_pair(self.name, y_true, y_pred)
+        y_true, y_pred = array_pair(self.name, y_true, y_pred)
         if _are_classes(y_true, y_pred):
             return is_among_best(y_true, y_pred, self.k)
         return is_among_best(*_with_classes(self.name, y_true, y_pred), self.k)
@@ -119,16 +113,15 @@ class BinaryAccuracy(MeanMetric):
         ArgumentError: for a threshold that is no number; a `ValueError`.
     """
 
-    def __init__(self, threshold: float = 0.5, name: str = "binary_accuracy") -> None:
-        super().__init__(name=name)
+    def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:
+        super().__init__(name)
         if not isinstance(threshold, (int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError(f"threshold is a number, not {shown(threshold)}: give threshold=0.5")
         self.threshold = threshold
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
         """Whether each element is right; a NaN never is."""
-        y_true, y_pred = checked_pair(self.name, y_true, y_pred)
-        check_same_shape(self.name, y_true, y_pred)
+        y_true, y_pred = same_shaped_pair(self.name, y_true, y_pred)
         return _is_on_side(y_true, y_pred, self.threshold)
 
 
@@ -147,12 +140,9 @@ class Accuracy(MeanMetric):
         ArgumentError: for shapes that none of them takes; a `ValueError`.
     """
 
-    def __init__(self, name: str = "accuracy") -> None:
-        super().__init__(name=name)
-
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
         """Whether each is right."""
-        y_true, y_pred = checked_pair(self.name, y_true, y_pred)
+        y_true, y_pred = array_pair(self.name, y_true, y_pred)
         if _are_classes(y_true, y_pred):
             return is_best(y_true, y_pred)
         check_same_shape(self.name, y_true, y_pred)

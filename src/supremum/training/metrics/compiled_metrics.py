@@ -10,7 +10,7 @@ from supremum.training.metrics.lookup import as_metric
 from supremum.training.metrics.metric import Metric
 
 
-class OfOutput(Metric):
+class OutputMetric(Metric):
     """A metric of one of several outputs.
 
     Args:
@@ -50,7 +50,7 @@ def compiled_metrics(metrics: Any) -> list[Metric]:
         outputs = metrics.items() if isinstance(metrics, Mapping) else enumerate(metrics)
         for output, each in outputs:
             of_this = each if _is_several(each) else [] if each is None else [each]
-            made += [OfOutput(as_metric(metric), output) for metric in of_this]
+            made += [OutputMetric(as_metric(metric), output) for metric in of_this]
     else:
         made = [as_metric(metric) for metric in (metrics if _is_several(metrics) else [metrics])]
     names = [metric.name for metric in made]

@@ -1,16 +1,11 @@
-"""Metrics by name, as functions, and as they are; and those of numbers."""
+"""Metrics by name, as functions, and as they are."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-
 from supremum.errors import OperandError, UnknownNameError, shown
-from supremum.training.data.inputs import check_same_shape
-from supremum.training.losses.regression import mean_of_each
 from supremum.training.metrics.accuracy import (
     Accuracy,
     BinaryAccuracy,
@@ -18,44 +13,8 @@ from supremum.training.metrics.accuracy import (
     SparseCategoricalAccuracy,
     TopKCategoricalAccuracy,
 )
-from supremum.training.metrics.metric import FunctionMetric, MeanMetric, Metric, checked_pair, widened
-
-
-class MeanSquaredError(MeanMetric):
-    """The square of the difference, averaged over the last axis of each example, in at least float32.
-
-    Args:
-        name: what it is called.
-    """
-
-    def __init__(self, name: str = "mean_squared_error") -> None:
-        super().__init__(name=name)
-
-    def values(self, y_true: Any, y_pred: Any) -> jax.Array:
-        """The mean of each example."""
-        return mean_of_each(jnp.square(_difference(self.name, y_true, y_pred)))
-
-
-class MeanAbsoluteError(MeanMetric):
-    """The size of the difference, averaged over the last axis of each example, in at least float32.
-
-    Args:
-        name: what it is called.
-    """
-
-    def __init__(self, name: str = "mean_absolute_error") -> None:
-        super().__init__(name=name)
-
-    def values(self, y_true: Any, y_pred: Any) -> jax.Array:
-        """The mean of each example."""
-        return mean_of_each(jnp.abs(_difference(self.name, y_true, y_pred)))
-
-
-def _difference(name: str, y_true: Any, y_pred: Any) -> jax.Array:
-    y_true, y_pred = checked_pair(name, y_true, y_pred)
-    check_same_shape(name, y_true, y_pred)
-    return widened(y_pred) - widened(y_true)
-
+from supremum.training.metrics.metric import FunctionMetric, Metric
+from supremum.training.metrics.regression import MeanAbsoluteError, MeanSquaredError
 
 _NAMED: dict[str, Callable[[], Metric]] = {
     "accuracy": Accuracy,

@@ -14,9 +14,9 @@ from supremum.errors import ArgumentError
 from supremum.formats import as_format
 from supremum.nn.functional.dtype_promotion import at_least_float32
 from supremum.nn.module_tree import snake_case
-from supremum.training.data.inputs import as_inputs, as_weights, one_array
+from supremum.training.data import as_inputs, as_weights, one_array
 from supremum.training.error_notes import noting_where
-from supremum.training.losses.sample_weights import spread_weights, weighted
+from supremum.training.losses import spread_weights, weighted
 from supremum.training.metrics import compensated_sum
 from supremum.training.metrics.compensated_sum import Sum
 
@@ -43,7 +43,7 @@ class Metric(ABC):
         name: what it is called; None for its class, as in `"mean_squared_error"`.
     """
 
-    def __init__(self, *, name: str | None = None) -> None:
+    def __init__(self, name: str | None = None) -> None:
         self.name = snake_case(type(self).__name__) if name is None else name
         self._state: Any = None
 
@@ -173,9 +173,6 @@ class Mean(MeanMetric):
     Array(4., dtype=float32)
     """
 
-    def __init__(self, name: str = "mean") -> None:
-        super().__init__(name=name)
-
     def update(  # pyright: ignore[reportIncompatibleMethodOverride] (there is nothing to compare with)
         self, state: Any, values: Any, sample_weight: Any = None
     ) -> MeanState:
@@ -204,7 +201,7 @@ class FunctionMetric(MeanMetric):
     """
 
     def __init__(self, function: Callable[[Any, Any], Any], name: str | None = None) -> None:
-        super().__init__(name=getattr(function, "__name__", "metric") if name is None else name)
+        super().__init__(getattr(function, "__name__", "metric") if name is None else name)
         self.function = function
 
     def update(self, state: Any, y_true: Any, y_pred: Any, sample_weight: Any = None) -> MeanState:
@@ -228,11 +225,6 @@ class FunctionMetric(MeanMetric):
         with noting_where(f"in the metric {self.name}", y_true=y_true, y_pred=y_pred):
             found = self.function(y_true, y_pred)
         return one_array(self.name, what, as_inputs(found, None, what))
-
-
-def checked_pair(name: str, y_true: Any, y_pred: Any) -> tuple[jax.Array, jax.Array]:
-    """Both inputs of a metric as real arrays."""
-    return one_array(name, "y_true", y_true), one_array(name, "y_pred", y_pred)
 
 
 def widened(x: jax.Array) -> jax.Array:

@@ -1,4 +1,4 @@
-"""What several processes of one program do together: `jax.distributed` started them, and each runs the same lines."""
+"""A barrier for the processes of one run, which all save and load together."""
 
 from __future__ import annotations
 

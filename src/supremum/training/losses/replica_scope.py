@@ -1,4 +1,4 @@
-"""Whether a loss sees a part of a batch, whose rest other devices see."""
+"""The scope in which a loss is of one device's part of a batch."""
 
 from __future__ import annotations
 

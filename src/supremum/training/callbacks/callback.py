@@ -1,0 +1,108 @@
+"""The base class of callbacks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class Callback:
+    """Something that is told what happens; each method does nothing unless it is overridden.
+
+    `logs` are numbers by name. Those of a batch are fetched from the device when they are looked at, which waits for
+    the step. With several steps in one dispatch a callback is told of the last of them.
+
+    Attributes:
+        model: the `Model` or `Sequential` that trains; `model.stop_training = True` ends the training after the batch.
+    """
+
+    model: Any
+
+    def set_model(self, model: Any) -> None:
+        """Called first.
+
+        Args:
+            model: the model.
+        """
+        self.model = model
+
+    def on_train_begin(self) -> None:
+        """Called before the first epoch."""
+
+    def on_epoch_begin(self, epoch: int) -> None:
+        """Called before an epoch.
+
+        Args:
+            epoch: its number, from 0.
+        """
+
+    def on_train_batch_begin(self, batch: int) -> None:
+        """Called before each dispatch.
+
+        Args:
+            batch: the number of the first batch in it, from 0 in each epoch.
+        """
+
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
+        """Called after each dispatch.
+
+        Args:
+            batch: the number of the last batch in it, from 0 in each epoch.
+            logs: the loss and the metrics of the epoch so far.
+        """
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Called after an epoch and its validation.
+
+        Args:
+            epoch: its number, from 0.
+            logs: what it came to.
+        """
+
+    def on_train_end(self) -> None:
+        """Called after the last epoch, also where training was stopped or failed."""
+
+    def on_test_begin(self) -> None:
+        """Called before an evaluation, also that of the validation data in `fit`."""
+
+    def on_test_batch_begin(self, batch: int) -> None:
+        """Called before each batch of an evaluation.
+
+        Args:
+            batch: its number, from 0.
+        """
+
+    def on_test_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
+        """Called after each batch of an evaluation.
+
+        Args:
+            batch: its number, from 0.
+            logs: the loss and the metrics so far.
+        """
+
+    def on_test_end(self, logs: Mapping[str, float]) -> None:
+        """Called after an evaluation.
+
+        Args:
+            logs: what it came to.
+        """
+
+    def on_predict_begin(self) -> None:
+        """Called before the first batch of `predict`."""
+
+    def on_predict_batch_begin(self, batch: int) -> None:
+        """Called before each batch of `predict`.
+
+        Args:
+            batch: its number, from 0.
+        """
+
+    def on_predict_batch_end(self, batch: int) -> None:
+        """Called after each batch of `predict`.
+
+        Args:
+            batch: its number, from 0.
+        """
+
+    def on_predict_end(self) -> None:
+        """Called after the last batch of `predict`."""

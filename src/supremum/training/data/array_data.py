@@ -1,0 +1,100 @@
+"""Batches of arrays, which are kept on the device where they fit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from supremum.errors import ArgumentError
+from supremum.mixed_precision.tree_casting import keep_64_bits
+from supremum.nn.functional.shape_checks import positive_int
+from supremum.training.data.batch import Batch, Part, Rows, Selection, rows_of
+from supremum.training.data.conversion import as_arrays, common_length
+
+ON_DEVICE_BYTES = 2**31
+"""Arrays up to this size in all are put on the device once, larger ones batch by batch."""
+
+
+class ArrayData:
+    """Arrays with one example per index of their first axis, cut into batches; the last one may be smaller.
+
+    Args:
+        x: inputs, a tree of arrays.
+        y: labels, likewise, or None.
+        sample_weight: shape (examples,), or None.
+        batch_size: examples in a batch.
+        steps: how many batches an epoch has; None for all there are.
+
+    Raises:
+        ArgumentError: for no examples, arrays of different lengths, a batch size below 1, or fewer batches than steps;
+            a `ValueError`.
+        OperandError: for what is no array; a `TypeError`.
+    """
+
+    def __init__(
+        self, x: Any, y: Any = None, sample_weight: Any = None, *, batch_size: int, steps: int | None = None
+    ) -> None:
+        self._batch = Batch(
+            *(as_arrays(name, part) for name, part in zip(Batch._fields, (x, y, sample_weight), strict=True))
+        )
+        self.examples = common_length(self._batch)
+        self._batch_size = min(positive_int("batch_size", batch_size), self.examples)
+        self._on_device: Batch | None = None
+        most = math.ceil(self.examples / self._batch_size)
+        if steps is not None and steps > most:
+            raise ArgumentError(f"{steps} steps, but the data has {most} batches: give steps_per_epoch={most} or less")
+        self.steps = most if steps is None else steps
+
+    def split(self, share: float) -> tuple[Batch, Batch]:
+        """The first examples, and the last ones.
+
+        Args:
+            share: of the examples, how many are the last ones, between 0 and 1.
+
+        Raises:
+            ArgumentError: if there would be none of one kind; a `ValueError`.
+        """
+        kept = self.examples - int(self.examples * share)
+        if not 0 < kept < self.examples:
+            raise ArgumentError(f"of {self.examples} examples none would be left")
+        return rows_of(self._batch, slice(kept)), rows_of(self._batch, slice(kept, None))
+
+    @property
+    def first(self) -> Batch:
+        """The shapes and dtypes of a batch."""
+
+        def spec(leaf: Any) -> jax.ShapeDtypeStruct:
+            return jax.ShapeDtypeStruct((self._batch_size, *leaf.shape[1:]), leaf.dtype)
+
+        return jax.tree.map(spec, self._batch)
+
+    def epoch(self, shuffler: np.random.Generator | None, *, on_host: bool = False) -> Iterator[Part]:
+        """The batches of an epoch, in the order of the data, or in one that the shuffler draws."""
+        size = self._batch_size
+        # On the host: XLA sorts for a permutation, which takes 4.7 ms for 12,800 examples, six steps of a perceptron.
+        order = np.arange(self.examples) if shuffler is None else shuffler.permutation(self.examples)
+        order = order.astype(np.int32 if self.examples < 2**31 else np.int64)[: self.steps * size]
+        count = len(order) // size
+        whole = [order[: count * size].reshape(count, size)]
+        if count * size < len(order):
+            whole.append(order[count * size :][None])
+        if on_host or host_is_the_device():
+            data: Any = jax.tree.map(np.asarray, self._batch)
+            yield from (Rows(data, each) for each in whole)
+        elif sum(leaf.nbytes for leaf in jax.tree.leaves(self._batch)) <= ON_DEVICE_BYTES:
+            if self._on_device is None:
+                self._on_device = jax.device_put(keep_64_bits(self._batch))
+            data = self._on_device
+            yield from (Selection(data, jnp.asarray(each), jnp.zeros((), jnp.int32)) for each in whole)
+        else:
+            yield from (rows_of(self._batch, rows) for each in whole for rows in each)
+
+
+def host_is_the_device() -> bool:
+    """Whether rows are better taken by NumPy: on CPU XLA takes them one by one, 0.7 us each."""
+    return jax.default_backend() == "cpu"

@@ -1,0 +1,149 @@
+"""What `fit` and iterables give, as batches of arrays in dtypes that JAX holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.dtypes import canonicalize_dtype
+
+from supremum.argument_checks import pytree
+from supremum.errors import ArgumentError, OperandError, UnknownDtypeError
+from supremum.formats import as_format
+from supremum.mixed_precision import PolicyWarning
+from supremum.mixed_precision.tree_casting import native
+from supremum.nn.input_description import described
+from supremum.rules.jax import held_dtype
+from supremum.training.data.batch import Batch
+from supremum.training.data.inputs import refuse_masked
+from supremum.user_frame import warn_user
+
+
+def as_batch(batch: Any, *, copies: bool = False) -> Batch:
+    """What an iterable gave, as a batch of arrays.
+
+    Args:
+        batch: what it gave.
+        copies: whether arrays that can change are copied.
+
+    Raises:
+        ArgumentError: for a tuple of more than three; a `ValueError`.
+        OperandError: for what is no array; a `TypeError`.
+    """
+    parts = tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)
+    if not 1 <= len(parts) <= 3:
+        raise ArgumentError(f"a batch is x, (x, y) or (x, y, sample_weight), not {len(parts)} parts")
+    made = Batch(*(as_arrays(name, part, copies=copies) for name, part in zip(Batch._fields, parts, strict=False)))
+    common_length(made)
+    return made
+
+
+def as_arrays(name: str, tree: Any, *, copies: bool = False) -> Any:
+    """A tree with arrays of NumPy or JAX as leaves, in dtypes that JAX holds.
+
+    Floats that JAX narrows, those of 64 bits with its x64 off, are narrowed with a warning; integers have to fit.
+
+    Args:
+        name: what the tree is called, for errors.
+        tree: what is given.
+        copies: whether arrays that can change, and that were not made here, are copied.
+    """
+    if tree is None:
+        return None
+    given = pytree(name, tree)
+    if isinstance(tree, list):
+        tree = _list_as_array(name, tree)
+    is_ours = isinstance(given, list) and tree is not given
+
+    def held(leaf: Any) -> Any:
+        array = _as_array(name, leaf)
+        found = _as_held(name, array)
+        can_change = found is array and not is_ours and not isinstance(leaf, jax.Array)
+        return _copied(found) if copies and can_change else found
+
+    return jax.tree.map(held, tree)
+
+
+def _copied(array: Any) -> Any:
+    """A copy that is there when this returns; JAX's own copies may read the memory later."""
+    return jnp.array(array, copy=True).block_until_ready() if isinstance(array, jax.Array) else np.array(array)
+
+
+def _list_as_array(name: str, tree: list[Any]) -> Any:
+    """A list of numbers as an array; one of arrays is what a model of several inputs takes."""
+    refuse_masked(name, tree)
+    if tree and all(hasattr(part, "shape") and np.ndim(part) > 0 for part in tree):
+        return tree
+    try:
+        array = np.asarray(tree)
+    except ValueError:
+        raise OperandError(
+            f"{name} is a list of parts of different lengths: pad them, and give np.asarray(...)"
+        ) from None
+    # Python's numbers have no width of their own.
+    is_inexact = _is_number(array.dtype) and as_format(array.dtype).is_inexact
+    return array.astype(canonicalize_dtype(array.dtype)) if is_inexact else array
+
+
+def _as_array(name: str, leaf: Any) -> Any:
+    refuse_masked(name, leaf)
+    if isinstance(leaf, (jax.Array, np.ndarray)):
+        array = leaf
+    else:
+        try:
+            array = np.asarray(leaf)
+        except (TypeError, RuntimeError, ValueError):
+            # Tensors of other libraries that NumPy cannot read: those of other devices, bfloat16 of PyTorch.
+            array = jnp.from_dlpack(leaf) if hasattr(leaf, "__dlpack__") else np.asarray(None)
+    if not _is_number(array.dtype):
+        held = f"an array of {array.dtype}, of shape {array.shape}" if array is leaf else f"a {type(leaf).__name__}"
+        raise OperandError(f"{name} holds {held}, which is no array of numbers: give np.asarray(...) of numbers")
+    if array.ndim == 0:
+        raise ArgumentError(f"{name} holds a single number, and its first axis has to be that of the examples")
+    return native(array)
+
+
+def _is_number(dtype: Any) -> bool:
+    try:
+        as_format(dtype)
+    except UnknownDtypeError:
+        return False
+    return True
+
+
+def _as_held(name: str, array: Any) -> Any:
+    held = held_dtype(array.dtype)
+    if held == array.dtype:
+        return array
+    if as_format(array.dtype).category == "integer":
+        limits = as_format(held)
+        if array.size and not limits.min <= array.min() <= array.max() <= limits.max:
+            raise ArgumentError(
+                f"{name} holds {as_format(array.dtype)} numbers that do not fit {limits}, the largest "
+                "integer there is with JAX's x64 off: jax.config.update('jax_enable_x64', True), or give smaller ones"
+            )
+    else:
+        warn_user(
+            f"{name} is {as_format(array.dtype)}, and JAX narrows it to {as_format(held)}: with "
+            f"jax.config.update('jax_enable_x64', True) JAX holds it, and {name}.astype('{as_format(held)}') says that "
+            "this is meant",
+            PolicyWarning,
+        )
+    return np.asarray(array).astype(held)
+
+
+def common_length(batch: Batch) -> int:
+    """How many examples all arrays of a batch have.
+
+    Raises:
+        ArgumentError: for arrays of different lengths, or of none; a `ValueError`.
+    """
+    found = {leaf.shape[0] for leaf in jax.tree.leaves(batch)}
+    if len(found) != 1:
+        told = described((), {name: part for name, part in batch._asdict().items() if part is not None})
+        raise ArgumentError(f"there is one label for each example, and these have different numbers of them: {told}")
+    if found == {0}:
+        raise ArgumentError("there are no examples: x is empty")
+    return found.pop()

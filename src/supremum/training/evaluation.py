@@ -1,0 +1,186 @@
+"""Evaluating a model and predicting with it, over batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from supremum.errors import ArgumentError
+from supremum.nn import Layer, collected_losses, functional_call, initialize, split_variables
+from supremum.nn.lazy_build import has_weights
+from supremum.training.callbacks import CallbackList
+from supremum.training.data import Batch, Data
+from supremum.training.distributed import DataParallel
+from supremum.training.losses import without_left_out
+from supremum.training.metrics import Metric
+from supremum.training.step import LOSS_MEAN, BatchLoss, penalised
+from supremum.training.step_carry import KeptCarry
+from supremum.training.step_execution import Execution
+
+
+class Evaluator:
+    """Evaluates and predicts.
+
+    Args:
+        model: the model.
+        loss: the loss of a batch.
+        metrics: what is gathered over all batches.
+        seed: where weights, and what is random in layers, come from.
+        distribution: over which devices; None for one.
+
+    Attributes:
+        metrics: by name.
+        seed: as given.
+    """
+
+    def __init__(
+        self, model: Layer, loss: BatchLoss, metrics: Sequence[Metric], seed: int, distribution: DataParallel | None
+    ) -> None:
+        self._model, self._loss, self.seed, self._distribution = model, loss, seed, distribution
+        self.metrics = {metric.name: metric for metric in metrics}
+        self._compile()
+
+    def _compile(self) -> None:
+        self._evaluation = Execution(self._evaluated, 1, distribution=self._distribution)
+        self._prediction = Execution(self._predicted, 1, distribution=self._distribution)
+        # Jitted for one evaluator each: in a cache of the class they would keep it, and the model, alive.
+        self.nothing_gathered: Callable[[], Any] = jax.jit(self._start_gathering)
+        self._results: Callable[[Any], Any] = jax.jit(self._results_of)
+        self._passes = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        names = ("_model", "_loss", "seed", "_distribution", "metrics")
+        return {name: getattr(self, name) for name in names}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._compile()
+
+    def initialize(self, data: Data) -> None:
+        """Make the model's weights where there are none.
+
+        Args:
+            data: whose first batch the model is made for.
+        """
+        if has_weights(self._model):
+            return
+        initialize(self._model, jax.tree.map(_spec, data.first.x), seed=self.seed)
+
+    def evaluate(self, data: Data, callbacks: CallbackList) -> dict[str, float]:
+        """The loss and the metrics over all batches, in one epoch of them.
+
+        Args:
+            data: the batches.
+            callbacks: what is called.
+        """
+        self.initialize(data)
+        callbacks.call("on_test_begin")
+        gathered = KeptCarry((self.nothing_gathered(), self._next_key()))
+        batches = 0
+
+        def begin() -> None:
+            callbacks.call("on_test_batch_begin", batches)
+
+        for _ in self._evaluation.over(data, gathered, self._values(), begin):
+            callbacks.call_after_batch("on_test_batch_end", batches, lambda: self.fetched(gathered.value[0]))
+            batches += 1
+        if not batches:
+            raise ArgumentError("the data gave no batch to evaluate on")
+        found = self.fetched(gathered.value[0])
+        callbacks.call("on_test_end", found)
+        return found
+
+    def predict(self, data: Data, callbacks: CallbackList) -> Any:
+        """The outputs for all batches, one after the other, as NumPy arrays.
+
+        Args:
+            data: the batches; labels are left out.
+            callbacks: what is called.
+        """
+        self.initialize(data)
+        callbacks.call("on_predict_begin")
+        made: list[Any] = []
+
+        def begin() -> None:
+            callbacks.call("on_predict_batch_begin", len(made))
+
+        key = KeptCarry(self._next_key())
+        for _, outputs in self._prediction.over(data, key, self._values(), begin):
+            made.append(outputs)
+            callbacks.call("on_predict_batch_end", len(made) - 1)
+        if not made:
+            raise ArgumentError("the data gave no batch to predict for")
+        callbacks.call("on_predict_end")
+        # Each dispatch stacked its outputs along an axis of their own.
+        parts = [jax.tree.map(_first, each) for each in jax.device_get(made)]
+        return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+
+    def _next_key(self) -> jax.Array:
+        """The key data for the layers that draw random numbers in the next evaluation or prediction.
+
+        It does not touch the key of training, which goes on as if there had been no evaluation.
+        """
+        self._passes += 1
+        return _key_of_pass(np.uint32(self.seed % 2**32), np.uint32(self._passes))
+
+    def _values(self) -> dict[str, jax.Array]:
+        trainable, other = split_variables(self._model)
+        if self._distribution is not None:
+            trainable, other = self._distribution.placed(trainable), self._distribution.placed(other, whole=True)
+        return trainable | other
+
+    def _evaluated(self, carry: Any, values: dict[str, jax.Array], batch: Batch) -> tuple[Any, None]:
+        (loss, metrics), rest = carry
+        rest, key = _drawn(rest)
+        batch = without_left_out(batch)
+        with collected_losses() as penalties:
+            outputs, _ = functional_call(self._model, values, batch.x, training=False, random_key=key)
+        value = penalised(self._loss(batch, outputs, False), penalties)
+        examples = jax.tree.leaves(batch.x)[0].shape[0]
+        after = {
+            name: metric.update(metrics[name], batch.y, outputs, batch.sample_weight)
+            for name, metric in self.metrics.items()
+        }
+        return ((LOSS_MEAN.update(loss, value, examples), after), rest), None
+
+    def _predicted(self, carry: jax.Array, values: dict[str, jax.Array], batch: Batch) -> tuple[jax.Array, Any]:
+        rest, key = _drawn(carry)
+        outputs = functional_call(self._model, values, batch.x, training=False, random_key=key)[0]
+        # Every process is to have them all.
+        return rest, outputs if self._distribution is None else self._distribution.everywhere(outputs)
+
+    def fetched(self, gathered: Any) -> dict[str, float]:
+        """The loss and the metrics that `gathered` has come to, by name."""
+        found = jax.device_get(self._results(gathered))
+        return {name: float(found[name]) for name in ("loss", *self.metrics)}
+
+    def _start_gathering(self) -> Any:
+        return LOSS_MEAN.init(), {name: metric.init() for name, metric in self.metrics.items()}
+
+    def _results_of(self, gathered: Any) -> dict[str, jax.Array]:
+        loss, metrics = gathered
+        found = {"loss": LOSS_MEAN.result_of(loss)}
+        return found | {name: metric.result_of(metrics[name]) for name, metric in self.metrics.items()}
+
+
+@jax.jit
+def _key_of_pass(seed: jax.Array, number: jax.Array) -> jax.Array:
+    key = jax.random.fold_in(jax.random.key(seed), number)
+    return jax.random.key_data(jax.random.fold_in(key, 0x6C6F6F6B))  # apart from those of steps, which fold in once
+
+
+def _drawn(data: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The data of the key that comes next, and a key for one batch."""
+    after, key = jax.random.split(jax.random.wrap_key_data(data))
+    return jax.random.key_data(after), key
+
+
+def _spec(leaf: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
+
+
+def _first(leaf: Any) -> Any:
+    return leaf[0]
