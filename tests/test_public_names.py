@@ -51,6 +51,11 @@ def test_the_check_above_can_fail():
     assert "jax" in _loaded_after("import supremum; supremum.mixed_precision")
 
 
+def test_importing_nn_does_not_load_optax():
+    assert "optax" not in _loaded_after("import supremum.nn")
+    assert "optax" in _loaded_after("import supremum.nn, supremum.optimizers")
+
+
 def test_an_unknown_attribute_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'layers'"):
         supremum.layers  # noqa: B018

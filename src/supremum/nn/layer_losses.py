@@ -15,7 +15,7 @@ from jax.core import Tracer
 
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
-from supremum.mixed_precision.tree_casting import at_least_float32, is_floating
+from supremum.mixed_precision.tree_casting import is_floating, widen
 from supremum.nn.input_casting import keeps_dtype
 from supremum.nn.loss_collection import Collector, current_collector, is_in_loop
 from supremum.nn.module_tree import Holder
@@ -96,7 +96,7 @@ class LayerLosses(Holder):
                 continue
             stored = variable.read_stored()
             if collector is None or collector.is_new(variable, stored):
-                found.append(_value_of(variable.regularizer, at_least_float32(stored)))
+                found.append(_value_of(variable.regularizer, widen(stored)))
         for layer in self.layers_by_path().values():
             functions = layer._loss_functions
             found += [_value_of(each) for each in functions if collector is None or collector.is_new(layer, each)]
