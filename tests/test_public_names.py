@@ -57,6 +57,11 @@ def test_importing_nn_does_not_load_sparse_arrays():
     assert result.stdout.split() == ["False"]
 
 
+def test_importing_nn_does_not_load_optax():
+    assert "optax" not in _loaded_after("import supremum.nn")
+    assert "optax" in _loaded_after("import supremum.nn, supremum.optimizers")
+
+
 def test_an_unknown_attribute_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'layers'"):
         supremum.layers  # noqa: B018

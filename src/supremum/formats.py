@@ -321,6 +321,18 @@ def as_format(dtype: Any) -> Format:
     return found
 
 
+def at_least_float32(dtype: Any) -> DType:
+    """The dtype in which sums and statistics of a dtype are computed: at least float32, and complex if it is complex.
+
+    spec/flax-flip-default-dtypes.md, "Half-precision dtypes" and "Batch statistics".
+
+    >>> at_least_float32("bfloat16"), at_least_float32("float64"), at_least_float32("complex64")
+    (dtype('float32'), dtype('float64'), dtype('complex64'))
+    """
+    row, float32 = as_format(dtype), _BY_NAME["float32"]
+    return row.dtype if row.holds(float32) else float32.dtype
+
+
 def _format_of_object(thing: Any) -> Format | None:
     kind = cast("type[object]", type(thing))
     if issubclass(kind, np.dtype):

@@ -85,7 +85,8 @@ def test_every_public_name_of_the_base_is_handed_on_or_overridden():
     public = {name for kind in Optimizer.__mro__[:-1] for name in vars(kind) if not name.startswith("_")}
     assert {"minimize", "update", "variables", "get_config", "trace_key", "hyperparameters"} <= public
     own = set(vars(OptimizerWrapper))
-    assert public - own == set(), "OptimizerWrapper has to hand these on"
+    steps = {"minimize", "get_gradients", "apply_gradients"}  # they call the wrapper's `value_and_grad` and `update`
+    assert public - own == steps, "OptimizerWrapper has to hand these on"
 
 
 @every_wrapper

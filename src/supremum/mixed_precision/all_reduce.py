@@ -15,7 +15,7 @@ from supremum.mixed_precision.loss_scale.scaling import rescale, unscale
 from supremum.mixed_precision.loss_scale.state import LossScaleState, as_state
 from supremum.mixed_precision.policy.roles import reducible_formats
 from supremum.mixed_precision.replicas import Axes, as_typed, bound_axes, in_order, varying_axes
-from supremum.mixed_precision.tree_casting import at_least_float32, is_floating, is_inexact
+from supremum.mixed_precision.tree_casting import described, is_floating, is_inexact, widen
 from supremum.rules.jax import held_dtype
 
 BUCKET_BYTES = 2**25
@@ -120,7 +120,7 @@ def checked_reduce_dtype(dtype: Any) -> DType | None:
 
 
 def _wide(leaf: Any) -> jax.Array:
-    return at_least_float32(jnp.asarray(leaf))
+    return widen(jnp.asarray(leaf))
 
 
 def _checked_axes(grads: Any, axis_name: Any) -> Axes:
@@ -128,10 +128,9 @@ def _checked_axes(grads: Any, axis_name: Any) -> Axes:
     for path, leaf in jax.tree_util.tree_leaves_with_path(grads):
         where = jax.tree_util.keystr(path, simple=True, separator="/") or "the root"
         if not is_inexact(leaf):
-            kind = f"{leaf.dtype}{list(leaf.shape)}" if hasattr(leaf, "dtype") else f"a {type(leaf).__name__}"
             raise OperandError(
-                f"gradients are floating arrays, not {kind} (at {where}): differentiate floating parameters only, "
-                f"or put None in its place"
+                f"gradients are floating arrays, not {described(leaf)} (at {where}): differentiate floating parameters "
+                "only, or put None in its place"
             )
         varies = varying_axes(leaf)
         if varies and not axes.tracked.issuperset(axes.names):

@@ -10,7 +10,7 @@ import numpy as np
 
 from supremum.argument_checks import pytree
 from supremum.errors import OperandError
-from supremum.formats import FORMATS, Kind, as_format
+from supremum.formats import FORMATS, Kind, as_format, at_least_float32
 from supremum.rules import JAX_X32
 from supremum.rules.jax_flags import is_explicit_x64, is_x64
 
@@ -51,6 +51,15 @@ def is_floating_dtype(dtype: Any) -> bool:
     """Whether a dtype, of either byte order, is real floating; what is no number format, or no dtype, is not."""
     # The dtypes of PRNG keys are no NumPy dtypes; those of strings or times are, and are no formats.
     return isinstance(dtype, np.dtype) and dtype.newbyteorder("=") in _FLOATING
+
+
+def described(value: Any) -> str:
+    """The dtype and shape of an array, or the type of anything else, for error messages.
+
+    >>> described(jnp.ones(2)), described("loss")
+    ('float32[2]', 'a str')
+    """
+    return f"{value.dtype}{list(value.shape)}" if hasattr(value, "dtype") else f"a {type(value).__name__}"
 
 
 def as_real_floating(name: str, value: Any) -> str:
@@ -132,8 +141,8 @@ def native(leaf: Any) -> Any:
     return leaf
 
 
-def at_least_float32(leaf: Any) -> Any:
-    """A floating leaf narrower than float32 in float32, anything else as it is."""
-    if is_floating(leaf) and as_format(leaf.dtype).bits < as_format(jnp.float32).bits:
-        return jnp.asarray(leaf).astype(jnp.float32)
-    return leaf
+def widen(leaf: Any) -> Any:
+    """Cast a floating leaf that is narrower than float32 to float32, and leave anything else as it is."""
+    if not is_floating(leaf) or as_format(leaf.dtype).dtype == at_least_float32(leaf.dtype):
+        return leaf
+    return jnp.asarray(leaf).astype(jnp.float32)

@@ -15,7 +15,7 @@ import numpy as np
 
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
-from supremum.mixed_precision.tree_casting import at_least_float32, is_floating
+from supremum.mixed_precision.tree_casting import is_floating, widen
 from supremum.nn.input_casting import keeps_dtype
 from supremum.nn.loss_collection import Collector
 from supremum.nn.regularizers import RegularizerFunction
@@ -66,7 +66,7 @@ def weight_losses(
             continue
         stored = variable.read_stored()
         if collector is None or collector.is_new(variable, stored):
-            found.append(loss_of(variable.regularizer, at_least_float32(stored)))
+            found.append(loss_of(variable.regularizer, widen(stored)))
     for layer, own in losses:
         found += [loss_of(each) for each in own.functions if collector is None or collector.is_new(layer, each)]
     return found

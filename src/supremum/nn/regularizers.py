@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
-from supremum.mixed_precision.tree_casting import at_least_float32
+from supremum.mixed_precision.tree_casting import widen
 
 RegularizerFunction: TypeAlias = Callable[[Any], Any]
 """A function of an array that gives a scalar: a `Regularizer`, or one of the user's."""
@@ -32,7 +32,7 @@ class Regularizer(ABC):
         Returns:
             A real scalar, of float32 or what `x` has beyond it.
         """
-        return self.penalty(at_least_float32(x))
+        return self.penalty(widen(x))
 
     @abstractmethod
     def penalty(self, x: Any) -> jax.Array:

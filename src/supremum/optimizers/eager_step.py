@@ -1,28 +1,26 @@
-"""The stateful methods of optimizers: shells around `value_and_grad` and `update`, which do all there is to do."""
+"""The stateful methods of optimizers: shells around the pure functions `value_and_grad` and `update`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import jax
 from jax.core import Tracer
 
 from supremum.errors import ArgumentError, OperandError, shown
+from supremum.formats import DType
 from supremum.mixed_precision.all_reduce import replica_sum
 from supremum.mixed_precision.tree_casting import is_array
 from supremum.nn import Variable, random_key
 from supremum.nn.scopes import next_random_key, overlay
 from supremum.optimizers.cross_device import Devices, current_devices
 from supremum.optimizers.gradients import Aggregate, check_function, checked_pairs
-from supremum.optimizers.hash_key import Identity
+from supremum.optimizers.hashable import hashable
+from supremum.optimizers.state import Update
 from supremum.optimizers.variable_registry import Variables
 from supremum.user_frame import warn_user
-
-if TYPE_CHECKING:
-    from supremum.optimizers.optimizer import Optimizer
-    from supremum.optimizers.state import Update
 
 _PROGRAMS = 32
 
@@ -31,53 +29,90 @@ class RetraceWarning(UserWarning):
     """Something is compiled over and over that could be compiled once."""
 
 
-class Laid(dict[Variable, jax.Array]):
-    """Values laid over variables, with a note of those that are written, and of those asked for that are not in it."""
+class PureOptimizer(Protocol):
+    """What a step needs of an optimizer; `Optimizer` documents the members."""
+
+    state: Any
+    value_and_grad: Callable[..., Callable[..., Any]]
+    update: Callable[..., Update]
+    all_reduce: Callable[..., dict[str, Any]]
+    kept_alongside: Callable[..., Any]
+    gradient_dtypes: Callable[[Variable], tuple[DType, ...]]
+    reduce_dtype: Callable[[DType | None], DType | None]
+    build: Callable[[Variables], None]
+
+    @property
+    def trace_key(self) -> Any:
+        """What is compiled into a step."""
+        ...
+
+    @property
+    def built_for(self) -> dict[str, Variable]:
+        """The variables by key."""
+        ...
+
+
+class RecordedValues(dict[Variable, jax.Array]):
+    """Values laid over variables; records the variables that are written, and those read that have no value here."""
 
     def __init__(self, values: dict[Variable, jax.Array]) -> None:
         super().__init__(values)
-        self.unknown: dict[Variable, None] = {}
+        self.missing: dict[Variable, None] = {}
         self.written: dict[Variable, None] = {}
 
     def __contains__(self, variable: object) -> bool:
         found = super().__contains__(variable)
         if not found and isinstance(variable, Variable):
-            self.unknown[variable] = None
+            self.missing[variable] = None
         return found
 
     def __setitem__(self, variable: Variable, value: jax.Array) -> None:
         if variable not in self:
-            self.unknown[variable] = None
+            self.missing[variable] = None
         self.written[variable] = None
         super().__setitem__(variable, value)
 
+    def check_not_written(self, trained: Iterable[Variable]) -> None:
+        """Raise if the loss function assigned to a variable that is trained."""
+        for variable in trained:
+            if variable in self.written:
+                raise ArgumentError(
+                    f"the loss function assigns to {shown(variable)}, which the step changes itself: assign to it "
+                    "after the step"
+                )
 
-class _MoreVariablesError(Exception):
-    """A loss that is being traced uses variables that are no inputs of the step yet."""
+
+class _MissingVariablesError(Exception):
+    """The loss that is being traced reads variables that are not yet inputs of the step."""
 
 
 class LossProgram:
     """The compiled step of one loss function; every variable that it reads is an input of it.
 
     Args:
-        optimizer: whose step it is.
+        optimizer: the optimizer that takes the step.
         loss_fn: the loss function.
         applies: whether gradients are applied, or only computed.
-        devices: which compute a part each; None for one.
+        devices: the devices that each compute a part; None for one device.
     """
 
     def __init__(
-        self, optimizer: Optimizer, loss_fn: Callable[..., Any], applies: bool, devices: Devices | None
+        self, optimizer: PureOptimizer, loss_fn: Callable[..., Any], applies: bool, devices: Devices | None
     ) -> None:
         self._optimizer = optimizer
         self._loss_fn = loss_fn
         self._applies = applies
         self._devices = devices
         self._others: dict[Variable, None] = {}
-        self._jitted = jax.jit(self._applied if applies else self._differentiated, static_argnames="trace_key")
+        self._jitted = jax.jit(self._step, static_argnames="trace_key")
 
     def __call__(self, values: dict[str, Any], args: tuple[Any, ...]) -> Any:
-        """Run it, and trace it again for as long as it turns out to use more variables."""
+        """Run the step; it is traced again as long as the loss function turns out to read more variables.
+
+        Returns:
+            The loss, and the `Update`; or, where gradients are only computed, the loss, the gradients and what was
+            assigned.
+        """
         key = _drawn_key()
         if self._devices is not None:
             args = self._devices.batch(args)
@@ -88,7 +123,7 @@ class LossProgram:
                 state, values, others = self._devices.placed((state, values, others))
             try:
                 return self._jitted(state, values, others, key, args, trace_key=trace_key)
-            except _MoreVariablesError:
+            except _MissingVariablesError:
                 continue
 
     def assign(self, alongside: dict[int, jax.Array]) -> None:
@@ -97,32 +132,35 @@ class LossProgram:
         for place, value in alongside.items():
             variables[place].assign(value)
 
-    def _traced(self, state: Any, values: Any, others: list[Any], key: Any, args: Any) -> Any:
-        variables = self._optimizer.built_for
-        places = {variable: place for place, variable in enumerate(self._others)}
-
-        def loss_of(values: dict[str, Any], others: list[Any], args: Any, key: Any) -> Any:
-            trained = {variables[key]: value for key, value in values.items()}
-            laid = Laid({**trained, **dict(zip(self._others, others, strict=True))})
-            with overlay(laid), nullcontext() if key is None else random_key(key):
-                loss = self._loss_fn(*args)
-            if laid.unknown:
-                self._others.update({variable: None for variable in laid.unknown if variable not in trained})
-                raise _MoreVariablesError
-            check_assigned(laid, trained)
-            # Divided here, gradients of several devices only have to be added up.
-            part = loss / self._devices.replicas if self._devices is not None and self._applies else loss
-            return part, (loss, {places[variable]: laid[variable] for variable in laid.written})
-
-        def backward(state: Any, values: Any, others: Any, args: Any, key: Any) -> Any:
-            differentiate = self._optimizer.value_and_grad(loss_of, has_aux=True, aggregate=self._aggregate())
-            (_, (loss, after)), gradients = differentiate(state, values, others, args, key)
-            return loss, after, (), gradients
-
+    def _step(self, state: Any, values: Any, others: list[Any], key: Any, args: Any, *, trace_key: Any) -> Any:
+        del trace_key  # it is only there to trace again when it changes
+        backward: Callable[..., Any] = self._backward
         if self._devices is not None:
             backward = self._devices.on_each_device(backward, keeps_gradients_apart=not self._applies)
         loss, after, _, gradients = backward(state, values, others, args, key)
-        return loss, gradients, after, {place: others[place] for place in after}
+        before = {place: others[place] for place in after}
+        if self._applies:
+            return loss, self._optimizer.update(gradients, state, values, after=after, before=before)
+        return loss, gradients, self._optimizer.kept_alongside(gradients, after, before)
+
+    def _backward(self, state: Any, values: Any, others: Any, args: Any, key: Any) -> Any:
+        differentiate = self._optimizer.value_and_grad(self._loss_of, has_aux=True, aggregate=self._aggregate())
+        (_, (loss, after)), gradients = differentiate(state, values, others, args, key)
+        return loss, after, (), gradients
+
+    def _loss_of(self, values: dict[str, Any], others: list[Any], args: Any, key: Any) -> Any:
+        places = {variable: place for place, variable in enumerate(self._others)}
+        trained = {self._optimizer.built_for[key]: value for key, value in values.items()}
+        recorded = RecordedValues({**trained, **dict(zip(self._others, others, strict=True))})
+        with overlay(recorded), nullcontext() if key is None else random_key(key):
+            loss = self._loss_fn(*args)
+        if recorded.missing:
+            self._others.update({variable: None for variable in recorded.missing if variable not in trained})
+            raise _MissingVariablesError
+        recorded.check_not_written(trained)
+        # Divided here, gradients of several devices only have to be added up.
+        part = loss / self._devices.replicas if self._devices is not None and self._applies else loss
+        return part, (loss, {places[variable]: recorded[variable] for variable in recorded.written})
 
     def _aggregate(self) -> Aggregate | None:
         """What adds up the gradients of several devices, still scaled; None where they are to stay apart."""
@@ -131,29 +169,9 @@ class LossProgram:
         axis_name, dtype = self._devices.axis_name, self._optimizer.reduce_dtype(None)
         return lambda gradients: replica_sum(gradients, axis_name, dtype)
 
-    def _differentiated(self, state: Any, values: Any, others: Any, key: Any, args: Any, *, trace_key: Any) -> Any:
-        del trace_key
-        loss, gradients, after, before = self._traced(state, values, others, key, args)
-        return loss, gradients, self._optimizer.kept_alongside(gradients, after, before)
-
-    def _applied(self, state: Any, values: Any, others: Any, key: Any, args: Any, *, trace_key: Any) -> Any:
-        del trace_key
-        loss, gradients, after, before = self._traced(state, values, others, key, args)
-        return loss, self._optimizer.update(gradients, state, values, after=after, before=before)
-
-
-def check_assigned(laid: Laid, trained: dict[Variable, Any]) -> None:
-    """Refuse a loss function that assigns to what is being trained."""
-    for variable in laid.written:
-        if variable in trained:
-            raise ArgumentError(
-                f"the loss function assigns to {shown(variable)}, which the step changes itself: assign to it after "
-                "the step"
-            )
-
 
 def _drawn_key() -> Any:
-    """A key for this step where `nn.random_key` gives some: one that is traced would be the same in every step."""
+    """A key for this step inside `nn.random_key`: one drawn while tracing would be the same in every step."""
     try:
         return next_random_key()
     except ArgumentError:
@@ -167,7 +185,7 @@ class Stepper:
         optimizer: the optimizer.
     """
 
-    def __init__(self, optimizer: Optimizer) -> None:
+    def __init__(self, optimizer: PureOptimizer) -> None:
         self._optimizer = optimizer
         self._programs: dict[Any, LossProgram] = {}
         self._has_warned = False
@@ -182,55 +200,61 @@ class Stepper:
         """See `Optimizer.minimize`."""
         check_function(loss_fn)
         trained = self._trained(variables)
-        values = _values(trained)
         if args:
             program = self._program(loss_fn, args, applies=True)
-            loss, update = program(values, args)
-            self._put(update, trained)
+            loss, update = program(_values(trained), args)
+            self._store(update, trained)
             program.assign(update.alongside)
             return loss
-        _check_given_to(current_devices())
-        loss, gradients, laid, before = self._differentiated(loss_fn, trained, values)
-        after = [laid[variable] for variable in laid.written]
-        state, trace_key = self._optimizer.state, self._optimizer.trace_key
-        update = self._update(gradients, state, values, after, before, trace_key=trace_key, aggregates=True)
-        self._put(update, trained)
-        _assign(laid, update.alongside)
+        loss, gradients, recorded, before = self._differentiated(loss_fn, trained)
+        after = [recorded[variable] for variable in recorded.written]
+        update = self._updated(gradients, trained, after=after, before=before)
+        _assign(recorded, update.alongside)
         return loss
 
     def get_gradients(self, loss_fn: Any, variables: Variables, args: tuple[Any, ...]) -> list[jax.Array]:
         """See `Optimizer.get_gradients`."""
         check_function(loss_fn)
         trained = self._trained(variables)
-        values = _values(trained)
         if args:
             program = self._program(loss_fn, args, applies=False)
-            loss, gradients, alongside = program(values, args)
+            loss, gradients, alongside = program(_values(trained), args)
             _check_concrete(loss)
             program.assign(alongside)
         else:
-            _check_given_to(current_devices())
-            _, gradients, laid, before = self._differentiated(loss_fn, trained, values)
-            if laid.written:
-                after = [laid[variable] for variable in laid.written]
-                _assign(laid, self._kept(gradients, after, before, trace_key=self._optimizer.trace_key))
+            _, gradients, recorded, before = self._differentiated(loss_fn, trained)
+            if recorded.written:
+                after = [recorded[variable] for variable in recorded.written]
+                _assign(recorded, self._kept(gradients, after, before, trace_key=self._optimizer.trace_key))
         return [gradients[key] for key in trained]
 
     def apply_gradients(self, pairs: Any, aggregates: bool) -> None:
         """See `Optimizer.apply_gradients`."""
         devices = current_devices() if aggregates else None
-        variables, given = checked_pairs(
-            pairs, self._optimizer.gradient_dtypes, () if devices is None else (devices.replicas,)
-        )
-        trained = self._trained(variables)
-        gradients, values = dict(zip(trained, given, strict=True)), _values(trained)
-        state, trace_key = self._optimizer.state, self._optimizer.trace_key
+        given = checked_pairs(pairs, self._optimizer.gradient_dtypes, () if devices is None else (devices.replicas,))
+        trained = self._trained(list(given))
+        gradients = dict(zip(trained, given.values(), strict=True))
+        self._updated(gradients, trained, aggregates=aggregates, devices=devices)
+
+    def _updated(
+        self,
+        gradients: dict[str, Any],
+        trained: dict[str, Variable],
+        *,
+        after: Any = None,
+        before: Any = None,
+        aggregates: bool = True,
+        devices: Devices | None = None,
+    ) -> Update:
+        """Take a step and store what it gives."""
+        state, values, trace_key = self._optimizer.state, _values(trained), self._optimizer.trace_key
         if devices is not None:
             state, values = devices.placed((state, values))
         update = self._update(
-            gradients, state, values, None, None, trace_key=trace_key, aggregates=aggregates, devices=devices
+            gradients, state, values, after, before, trace_key=trace_key, aggregates=aggregates, devices=devices
         )
-        self._put(update, trained)
+        self._store(update, trained)
+        return update
 
     def _pure_update(
         self,
@@ -242,14 +266,15 @@ class Stepper:
         *,
         trace_key: Any,
         aggregates: bool,
-        devices: Devices | None = None,
+        devices: Devices | None,
     ) -> Update:
         del trace_key
         if devices is not None:
             axis_name = devices.axis_name
-            gradients = devices.mean_of_apart(
+            mean = devices.mean_of_apart(
                 lambda gradients, state: self._optimizer.all_reduce(gradients, state, axis_name)
-            )(gradients, state)
+            )
+            gradients = mean(gradients, state)
         return self._optimizer.update(
             gradients, state, values, after=after, before=before, aggregate_gradients=aggregates
         )
@@ -274,7 +299,7 @@ class Stepper:
                     "functools.partial, once and not in every step"
                 )
         devices = current_devices()
-        key = (applies, loss_fn if _is_hashable(loss_fn) else Identity(loss_fn), devices)
+        key = (applies, hashable(loss_fn), devices)
         if key not in self._programs:
             if len(self._programs) >= _PROGRAMS:
                 self._programs.pop(next(iter(self._programs)))
@@ -291,42 +316,38 @@ class Stepper:
                 RetraceWarning,
             )
 
-    def _differentiated(self, loss_fn: Any, trained: dict[str, Variable], values: dict[str, Any]) -> Any:
+    def _differentiated(self, loss_fn: Any, trained: dict[str, Variable]) -> Any:
         """Loss, gradients, what was assigned, and what it was before, operation by operation."""
-        laid = Laid({})
+        if current_devices() is not None:
+            raise ArgumentError(
+                "across devices the loss function is given the batch, which is cut for them: "
+                "optimizer.minimize(loss_fn, variables, x, y), with loss_fn(x, y)"
+            )
+        recorded = RecordedValues({})
 
         def loss_of(values: dict[str, Any]) -> Any:
-            nonlocal laid
-            given = {trained[key]: value for key, value in values.items()}
-            laid = Laid(given)
-            with overlay(laid):
+            nonlocal recorded
+            recorded = RecordedValues({trained[key]: value for key, value in values.items()})
+            with overlay(recorded):
                 loss = loss_fn()
-            check_assigned(laid, given)
-            return loss, [laid[variable] for variable in laid.written]
+            recorded.check_not_written(trained.values())
+            return loss, [recorded[variable] for variable in recorded.written]
 
         differentiate = self._optimizer.value_and_grad(loss_of, has_aux=True)
-        (loss, after), gradients = differentiate(self._optimizer.state, values)
+        (loss, after), gradients = differentiate(self._optimizer.state, _values(trained))
         _check_concrete(loss)
-        laid.update(zip(laid.written, after, strict=True))
-        return loss, gradients, laid, [variable.read_stored() for variable in laid.written]
+        recorded.update(zip(recorded.written, after, strict=True))
+        return loss, gradients, recorded, [variable.read_stored() for variable in recorded.written]
 
-    def _put(self, update: Update, trained: dict[str, Variable]) -> None:
+    def _store(self, update: Update, trained: dict[str, Variable]) -> None:
         _check_concrete(update.skipped)
         for key, variable in trained.items():
             variable.assign(update.values[key])
         self._optimizer.state = update.state
 
 
-def _check_given_to(devices: Devices | None) -> None:
-    if devices is not None:
-        raise ArgumentError(
-            "across devices the loss function is given the batch, which is cut for them: "
-            "optimizer.minimize(loss_fn, variables, x, y), with loss_fn(x, y)"
-        )
-
-
-def _assign(laid: Laid, values: list[jax.Array]) -> None:
-    for variable, value in zip(laid.written, values, strict=True):
+def _assign(recorded: RecordedValues, values: list[jax.Array]) -> None:
+    for variable, value in zip(recorded.written, values, strict=True):
         variable.assign(value)
 
 
@@ -340,11 +361,3 @@ def _check_concrete(leaf: Any) -> None:
             "an optimizer's own state cannot change while JAX is tracing: inside jax.jit take "
             "optimizer.value_and_grad and optimizer.update, which take a state and give the next one"
         )
-
-
-def _is_hashable(value: Any) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True

@@ -8,12 +8,12 @@ from typing import Any, TypeAlias, cast
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from supremum.argument_checks import is_iterable
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
-from supremum.mixed_precision.tree_casting import as_real_floating, at_least_float32, is_array, is_floating
+from supremum.mixed_precision.loss_scale.scaling import split_loss
+from supremum.mixed_precision.tree_casting import described, is_array, is_floating, widen
 from supremum.nn import Variable
 from supremum.nn.scopes import overlay
 from supremum.optimizers.variable_registry import check_variable
@@ -36,45 +36,26 @@ or differentiate yourself:
 
 
 def check_function(loss_fn: Any) -> None:
-    """Refuse a loss that is no function."""
+    """Raise if a loss is not a function."""
     if not callable(loss_fn):
-        what = f"{loss_fn.dtype}{list(np.shape(loss_fn))}" if hasattr(loss_fn, "dtype") else type(loss_fn).__name__
-        raise OperandError(_NOT_COMPUTED.format(what=what))
+        raise OperandError(_NOT_COMPUTED.format(what=described(loss_fn)))
 
 
 def checked_loss(loss_fn: Callable[..., Any], has_aux: bool) -> Callable[..., Any]:
-    """A loss function that gives a real floating scalar, or raises."""
+    """A loss function that gives a real floating scalar, or raises an `OperandError`."""
 
     @wraps(loss_fn)
     def checked(*args: Any, **kwargs: Any) -> Any:
-        out = loss_fn(*args, **kwargs)
-        if not has_aux:
-            return _checked_scalar(out)
-        if not (isinstance(out, (tuple, list)) and len(cast("Any", out)) == 2):
-            raise OperandError(f"with has_aux=True the loss function returns a pair of loss and more, not {_kind(out)}")
-        loss, aux = cast("Any", out)
-        return _checked_scalar(loss), aux
+        loss, aux = split_loss(loss_fn(*args, **kwargs), has_aux)
+        return (loss, aux) if has_aux else loss
 
     return checked
 
 
-def _checked_scalar(loss: Any) -> jax.Array:
-    if type(loss) is float:  # a constant: as in JAX its gradients are zero
-        return jnp.float32(loss)
-    if not is_floating(loss) or np.shape(loss) != ():
-        fixed = "loss.mean()" if is_floating(loss) else as_real_floating("loss", loss)
-        raise OperandError(f"the loss is a real floating scalar, not {_kind(loss)}: return {fixed}")
-    return jnp.asarray(loss)
-
-
-def _kind(value: Any) -> str:
-    return f"{value.dtype}{list(np.shape(value))}" if is_array(value) else type(value).__name__
-
-
 def checked_pairs(
     pairs: Any, dtypes_of: Callable[[Variable], tuple[Any, ...]], devices: tuple[int, ...] = ()
-) -> tuple[list[Variable], list[Any]]:
-    """Variables and their gradients, those whose gradient is None left out.
+) -> dict[Variable, Any]:
+    """The gradient of each variable; those whose gradient is None are left out.
 
     Args:
         pairs: (gradient, variable) pairs.
@@ -85,43 +66,41 @@ def checked_pairs(
         OperandError: for what are no such pairs, or a gradient of another dtype than its variable.
         ArgumentError: for another shape, a variable that is there twice, or no gradient at all.
     """
-    variables: list[Variable] = []
-    gradients: list[Any] = []
-    seen: set[int] = set()
-    for pair in _as_pairs(pairs):
-        gradient, variable = pair
+    found: dict[Variable, Any] = {}
+    for gradient, variable in _as_pairs(pairs):
         check_variable(variable)
-        if id(variable) in seen:
+        if variable in found:
             raise ArgumentError(
                 f"{shown(variable)} has two gradients: add them up, an optimizer changes it once in a step"
             )
-        seen.add(id(variable))
-        if gradient is None:
-            continue
-        if not is_array(gradient):
-            raise OperandError(f"the gradient of {shown(variable)} is an array, not {shown(gradient)}: use jax.grad")
-        allowed = dtypes_of(variable)
-        if gradient.dtype not in allowed:
-            found, wanted = as_format(gradient.dtype), as_format(allowed[0])
-            part = ".real" if found.category == "complex" != wanted.category else ""
-            raise OperandError(
-                f"the gradient of {shown(variable)} is {found}, and has to be {wanted} as the variable: use "
-                f"gradient{part}.astype('{wanted}')"
-            )
-        if gradient.shape != (*devices, *variable.shape):
-            averaged = ", or, if they are averaged already, aggregate_gradients=False" if devices else ""
-            raise ArgumentError(
-                f"the gradient of {shown(variable)} has shape {gradient.shape}, not {(*devices, *variable.shape)}: "
-                "give "
-                f"what get_gradients gave{averaged}"
-            )
-        variables.append(variable)
-        gradients.append(gradient)
-    if not variables:
+        found[variable] = gradient
+        if gradient is not None:
+            _check_gradient(gradient, variable, dtypes_of(variable), devices)
+    found = {variable: gradient for variable, gradient in found.items() if gradient is not None}
+    if not found:
         raise ArgumentError(
             "no variable has a gradient: give (gradient, variable) pairs of which at least one gradient is not None"
         )
-    return variables, gradients
+    return found
+
+
+def _check_gradient(gradient: Any, variable: Variable, dtypes: tuple[Any, ...], devices: tuple[int, ...]) -> None:
+    if not is_array(gradient):
+        raise OperandError(f"the gradient of {shown(variable)} is an array, not {shown(gradient)}: use jax.grad")
+    if gradient.dtype not in dtypes:
+        found, wanted = as_format(gradient.dtype), as_format(dtypes[0])
+        part = ".real" if found.category == "complex" != wanted.category else ""
+        raise OperandError(
+            f"the gradient of {shown(variable)} is {found}, and has to be {wanted} as the variable: use "
+            f"gradient{part}.astype('{wanted}')"
+        )
+    shape = (*devices, *variable.shape)
+    if gradient.shape != shape:
+        averaged = ", or, if they are averaged already, aggregate_gradients=False" if devices else ""
+        raise ArgumentError(
+            f"the gradient of {shown(variable)} has shape {gradient.shape}, not {shape}: give what get_gradients "
+            f"gave{averaged}"
+        )
 
 
 def _as_pairs(pairs: Any) -> list[tuple[Any, Any]]:
@@ -134,7 +113,7 @@ def _as_pairs(pairs: Any) -> list[tuple[Any, Any]]:
     return cast("list[tuple[Any, Any]]", found)
 
 
-def transformed(
+def transform(
     gradients: dict[str, Any],
     values: Mapping[str, Any],
     variables: Mapping[str, Variable],
@@ -159,26 +138,24 @@ def transformed(
             pairs = _as_pairs(function(list(pairs)))
             for gradient, variable in pairs:
                 _check_transformed(function, gradient, variable, key_of)
-    return {key_of[variable]: at_least_float32(gradient) for gradient, variable in pairs if gradient is not None}
+    return {key_of[variable]: widen(gradient) for gradient, variable in pairs if gradient is not None}
 
 
 def _check_transformed(function: Any, gradient: Any, variable: Any, key_of: Mapping[Variable, str]) -> None:
     check_variable(variable)
     if variable not in key_of:
         raise ArgumentError(f"{shown(function)} gave a gradient for {shown(variable)}, for which it was given none")
-    if gradient is None:
-        return
-    if not is_floating(gradient):
+    if gradient is not None and not is_floating(gradient):
         raise OperandError(
-            f"{shown(function)} gave {_kind(gradient)} as the gradient of {shown(variable)}: give a floating array"
+            f"{shown(function)} gave {described(gradient)} as the gradient of {shown(variable)}: give a floating array"
         )
-    if gradient.shape != variable.shape:
+    if gradient is not None and gradient.shape != variable.shape:
         raise ArgumentError(
             f"{shown(function)} gave {shown(variable)} a gradient of shape {gradient.shape}: {variable.shape}"
         )
 
 
-def clipped(
+def clip(
     gradients: dict[str, jax.Array],
     clipvalue: jax.Array | None,
     clipnorm: jax.Array | None,

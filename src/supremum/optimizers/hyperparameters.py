@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -13,8 +13,8 @@ import numpy as np
 from supremum.argument_checks import real_number
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
-from supremum.mixed_precision.tree_casting import is_floating
-from supremum.optimizers.scalar_variable import Scalar, plain
+from supremum.mixed_precision.tree_casting import is_array, is_floating
+from supremum.optimizers.scalar_variable import Scalar, value_of
 
 Schedule: TypeAlias = Callable[[Any], Any]
 """A function of the number of steps taken so far, a traced integer scalar, that gives a number."""
@@ -49,7 +49,7 @@ class Rule(NamedTuple):
             TypeError: for what is no number.
             ArgumentError: for one outside of the range.
         """
-        number = real_number(name, plain(value))
+        number = real_number(name, value_of(value))
         if not self.low <= number <= self.high or (self.below and number == self.high):
             upper = "below" if self.below else "up to"
             raise ArgumentError(f"{name} is from {self.low:g} {upper} {self.high:g}, not {number}")
@@ -148,7 +148,7 @@ class Hyperparameters:
             self.schedules[name] = value
             self._absent.discard(name)
             return others
-        if isinstance(plain(value), (str, bytes, type(None))):
+        if isinstance(value_of(value), (str, bytes, type(None))):
             nothing = ", or None for none" if rule.optional else ""
             raise OperandError(f"{name} is a number or a function of the step{nothing}, not {shown(value)}")
         number = rule.check(name, value)
@@ -156,15 +156,14 @@ class Hyperparameters:
         (self._absent.add if rule.absent_at_zero and number == 0 else self._absent.discard)(name)
         return {**others, name: as_number(number)}
 
+    def read(self, name: str, numbers: Mapping[str, jax.Array], step: jax.Array) -> jax.Array:
+        """The value of one at a step."""
+        schedule = self.schedules.get(name)
+        return numbers[name] if schedule is None else _scheduled(name, schedule, step)
+
     def at(self, numbers: Mapping[str, jax.Array], step: jax.Array) -> dict[str, jax.Array | None]:
-        """The value of each at a step; None for those that are not there."""
-        found: dict[str, jax.Array | None] = dict.fromkeys(self.rules)
-        for name in self.rules:
-            if name in self.schedules:
-                found[name] = scheduled(name, self.schedules[name], step)
-            elif name not in self._absent:
-                found[name] = numbers[name]
-        return found
+        """The value of each at a step; None for those that are absent."""
+        return {name: None if name in self._absent else self.read(name, numbers, step) for name in self.rules}
 
     def key(self) -> tuple[Any, ...]:
         """What is compiled in."""
@@ -186,27 +185,13 @@ def _check_schedule(name: str, schedule: Schedule) -> None:
         ) from None
 
 
-def scheduled(name: str, schedule: Schedule, step: jax.Array) -> jax.Array:
-    """What a schedule gives at a step, as a float32 scalar.
-
-    Raises:
-        OperandError: for what is no real number.
-        ArgumentError: for another shape.
-    """
-    value = plain(schedule(step))
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+def _scheduled(name: str, schedule: Schedule, step: jax.Array) -> jax.Array:
+    value = value_of(schedule(step))
+    if type(value) in (int, float):
         value = np.float32(value)
-    if not is_floating(value) and not _is_integer(value):
-        raise OperandError(f"the schedule of {name} gives a real number, not {_described(value)}")
+    if not is_floating(value) and not (is_array(value) and as_format(value.dtype).category == "integer"):
+        given = value.dtype if hasattr(value, "dtype") else shown(value)
+        raise OperandError(f"the schedule of {name} gives a real number, not {given}")
     if np.shape(value) != ():
         raise ArgumentError(f"the schedule of {name} gives a scalar, not shape {np.shape(value)}")
     return jnp.asarray(value, jnp.float32)
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, (jax.Array, np.ndarray, np.generic)) and as_format(value.dtype).category == "integer"
-
-
-def _described(value: Any) -> str:
-    dtype = cast("Any", getattr(value, "dtype", None))
-    return f"{value!r:.80}" if dtype is None else f"{dtype}"

@@ -8,12 +8,8 @@ from typing import Any
 import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
 from supremum.errors import OperandError, UnknownNameError, shown
-from supremum.optimizers.adagrad import Adagrad
-from supremum.optimizers.adam import Adam, AdamW
-from supremum.optimizers.lion import Lion
+from supremum.optimizers.algorithms import SGD, Adagrad, Adam, AdamW, Lion, RMSprop
 from supremum.optimizers.optimizer import Optimizer
-from supremum.optimizers.rmsprop import RMSprop
-from supremum.optimizers.sgd import SGD
 
 _NAMED: dict[str, Callable[[], Optimizer]] = {
     made.__name__.lower(): made for made in (SGD, Adam, AdamW, RMSprop, Adagrad, Lion)

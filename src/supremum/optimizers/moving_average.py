@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from supremum.mixed_precision.tree_casting import at_least_float32
-from supremum.optimizers.checkpoints import checked_arrays, checked_weights
+from supremum.mixed_precision.tree_casting import widen
+from supremum.nn import Variable
+from supremum.optimizers.checkpoint_arrays import checked_arrays
 from supremum.optimizers.hyperparameters import DECAY, Hyper, as_number, shortest
+from supremum.optimizers.optimizer import Optimizer
 from supremum.optimizers.scalar_variable import Scalar
-from supremum.optimizers.scopes import handed_out
 from supremum.optimizers.state import Update
-from supremum.optimizers.variable_registry import Registry, Variables
+from supremum.optimizers.traced_state import copied
+from supremum.optimizers.variable_registry import Variables
 from supremum.optimizers.wrapper import OptimizerWrapper
 
 _PREFIX = "average/"
@@ -63,14 +64,10 @@ class MovingAverage(OptimizerWrapper):
     Array([0.], dtype=float32)
     """
 
-    _averages: dict[str, jax.Array]
-    _keys: Registry
-    _decay: jax.Array
-
     def __init__(self, optimizer: Any, decay: Hyper = 0.999) -> None:
         super().__init__(optimizer)
-        object.__setattr__(self, "_averages", {})
-        object.__setattr__(self, "_keys", Registry())
+        self._averages: dict[str, jax.Array] = {}
+        self._key_of: dict[Variable, str] = {}
         self._assign_decay(decay)
 
     @property
@@ -83,12 +80,12 @@ class MovingAverage(OptimizerWrapper):
         self._assign_decay(decay)
 
     def _assign_decay(self, decay: Any) -> None:
-        object.__setattr__(self, "_decay", as_number(DECAY.check("decay", decay)))
+        self._decay = as_number(DECAY.check("decay", decay))
 
     @property
     def average_variables(self) -> dict[str, jax.Array]:
         """The averages by key, at least float32."""
-        return handed_out(dict(self._averages))
+        return copied(dict(self._averages))
 
     def assign_average_variables(self) -> None:
         """Put the averages, rounded to their dtypes, in the place of the variables' values."""
@@ -115,8 +112,7 @@ class MovingAverage(OptimizerWrapper):
     @state.setter
     def state(self, state: AveragedState) -> None:
         self.inner_optimizer.state = state.inner
-        object.__setattr__(self, "_averages", state.averages)
-        object.__setattr__(self, "_decay", state.decay)
+        self._averages, self._decay = state.averages, state.decay
 
     def inner_state(self, state: AveragedState) -> Any:
         """The inner optimizer's part of a state."""
@@ -125,44 +121,29 @@ class MovingAverage(OptimizerWrapper):
     def build(self, variables: Variables) -> None:
         """Make slots and averages for variables; those that have some keep them."""
         self.inner_optimizer.build(variables)
-        key_before = self._keys.key_of
         averages: dict[str, jax.Array] = {}
         for key, variable in self.built_for.items():
-            if variable in key_before:
-                averages[key] = self._averages[key_before[variable]]
-            else:
-                # A buffer of its own: steps donate those of the variables.
-                averages[key] = jnp.array(at_least_float32(variable.read_stored()), copy=True)
-        keys = Registry()
-        keys.key_of = {variable: key for key, variable in self.built_for.items()}
-        object.__setattr__(self, "_keys", keys)
-        object.__setattr__(self, "_averages", averages)
+            old_key = self._key_of.get(variable)
+            averages[key] = _copy(variable.read_stored()) if old_key is None else self._averages[old_key]
+        self._key_of = {variable: key for key, variable in self.built_for.items()}
+        self._averages = averages
 
     def init(self, values: Mapping[str, jax.Array]) -> AveragedState:
         """A state for a step on these values, as `Optimizer.init`; averages start from them."""
-        averages = {key: jnp.array(at_least_float32(value), copy=True) for key, value in values.items()}
+        averages = {key: _copy(value) for key, value in values.items()}
         return AveragedState(self.inner_optimizer.init(values), averages, jnp.copy(self._decay))
 
     def update(
-        self,
-        gradients: Mapping[str, Any],
-        state: AveragedState,
-        values: Mapping[str, jax.Array],
-        *,
-        after: Any = None,
-        before: Any = None,
-        aggregate_gradients: bool = True,
+        self, gradients: Mapping[str, Any], state: AveragedState, values: Mapping[str, jax.Array], **options: Any
     ) -> Update:
         """A step of the inner optimizer and of the averages, as `Optimizer.update`."""
-        made = self.inner_optimizer.update(
-            gradients, state.inner, values, after=after, before=before, aggregate_gradients=aggregate_gradients
-        )
-
-        def moved() -> dict[str, jax.Array]:
-            return {**state.averages, **{key: move(state.averages[key], value) for key, value in made.values.items()}}
+        made = self.inner_optimizer.update(gradients, state.inner, values, **options)
 
         def move(average: jax.Array, value: jax.Array) -> jax.Array:
             return average + (1 - state.decay) * (value.astype(average.dtype) - average)
+
+        def moved() -> dict[str, jax.Array]:
+            return {**state.averages, **{key: move(state.averages[key], value) for key, value in made.values.items()}}
 
         averages = jax.lax.cond(made.skipped, lambda: state.averages, moved) if self.skips else moved()
         return made._replace(state=AveragedState(made.state, averages, state.decay))
@@ -180,17 +161,17 @@ class MovingAverage(OptimizerWrapper):
         own = {name: each for name, each in saved.items() if name.startswith(_PREFIX)}
         averages = checked_arrays(own, self._named_averages())
         self.inner_optimizer.load_variables({name: each for name, each in saved.items() if name not in own})
-        prefix = len(_PREFIX)
-        object.__setattr__(self, "_averages", {name[prefix:]: each for name, each in averages.items()})
+        self._averages = {name.removeprefix(_PREFIX): each for name, each in averages.items()}
 
-    def get_weights(self) -> list[np.ndarray[Any, Any]]:
-        """The values of `variables`, on the host, in their order."""
-        return [np.asarray(each) for each in self.variables.values()]
-
-    def set_weights(self, weights: Iterable[Any]) -> None:
-        """Take over what `get_weights` gave, all of it or nothing."""
-        self.load_variables(checked_weights(weights, self.variables))
+    # The averages are weights too, so these are not those of the inner optimizer.
+    get_weights = Optimizer.get_weights
+    set_weights = Optimizer.set_weights
 
     def get_config(self) -> dict[str, Any]:
         """The arguments that make a wrapper like this one."""
         return {**super().get_config(), "decay": shortest(self._decay)}
+
+
+def _copy(value: jax.Array) -> jax.Array:
+    # A buffer of its own: steps donate those of the variables.
+    return jnp.array(widen(value), copy=True)

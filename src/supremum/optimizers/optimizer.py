@@ -4,38 +4,42 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
-from supremum.errors import ArgumentError, OperandError, UnknownNameError, listed, shown
-from supremum.formats import DType, as_format
+from supremum.argument_checks import flag, mapping, text
+from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
+from supremum.formats import DType, at_least_float32
 from supremum.mixed_precision import all_reduce_gradients
 from supremum.mixed_precision.loss_scale.state import one_more
-from supremum.mixed_precision.tree_casting import at_least_float32
+from supremum.mixed_precision.tree_casting import widen
 from supremum.nn import Variable
-from supremum.nn.functional.dtype_promotion import FLOAT32
-from supremum.optimizers import optax_hyperparameters, slots
+from supremum.optimizers import injected_hyperparameters, slot_trees
+from supremum.optimizers.checkpoint_arrays import checked_arrays, checked_weights, without_scale
 from supremum.optimizers.eager_step import Stepper
-from supremum.optimizers.gradients import Aggregate, Transformer, checked_loss, clipped, transformed
+from supremum.optimizers.gradients import Aggregate, Transformer, checked_loss, clip, transform
+from supremum.optimizers.hashable import hashable
 from supremum.optimizers.hyperparameters import (
     NON_NEGATIVE,
     POSITIVE_OR_NONE,
     Hyper,
+    Hyperparameter,
     Hyperparameters,
     Rule,
+    shortest,
 )
-from supremum.optimizers.saving import Saved
-from supremum.optimizers.scopes import handed_out, reading, state_in_force
+from supremum.optimizers.settings import CHECKS
 from supremum.optimizers.state import OptimizerState, Update
-from supremum.optimizers.stateful import Stateful
+from supremum.optimizers.traced_state import copied, current_state, use_state
+from supremum.optimizers.transformation_step import apply_transformation, initial_slots
 from supremum.optimizers.variable_registry import Registry, Variables
 
 
-class Optimizer(Stateful, Saved):
+class Optimizer:
     """An optax transformation as an optimizer of `nn.Variable` objects; the base of all optimizers.
 
     Hyperparameters are attributes: `optimizer.learning_rate` is read with `float`, and set to a number, which acts on
@@ -74,6 +78,12 @@ class Optimizer(Stateful, Saved):
     (Array([0.75, 1.5 ], dtype=float32), 1)
     """
 
+    # Attributes that are not compiled into a step.
+    _INTERNAL: ClassVar = frozenset({"_hyper", "_state", "_registry", "_stepper", "_key", "_is_stale"})
+    # The constructor's arguments besides hyperparameters, and, by field of the slots, the argument with its dtype.
+    _settings: ClassVar[tuple[str, ...]] = ("gradient_transformers", "gradient_aggregator")
+    _slot_dtypes: ClassVar[Mapping[str, str]] = {}
+
     def __init__(
         self,
         transformation: Any = None,
@@ -90,12 +100,12 @@ class Optimizer(Stateful, Saved):
         self._stepper = Stepper(self)
         self._key: Any = None
         self._is_stale = False
-        self._state = OptimizerState(jnp.asarray(np.zeros((), _default_int())), {}, None)
+        iterations = jnp.asarray(np.zeros((), jax.dtypes.canonicalize_dtype(int)))
+        self._state = OptimizerState(iterations, {}, None)
         if sum(each is not None for each in (clipnorm, clipvalue, global_clipnorm)) > 1:
             raise ArgumentError("clipnorm, clipvalue and global_clipnorm exclude each other: give one of them")
-        self.add_hyperparameter("clipnorm", clipnorm, POSITIVE_OR_NONE)
-        self.add_hyperparameter("clipvalue", clipvalue, POSITIVE_OR_NONE)
-        self.add_hyperparameter("global_clipnorm", global_clipnorm, POSITIVE_OR_NONE)
+        for name, limit in (("clipnorm", clipnorm), ("clipvalue", clipvalue), ("global_clipnorm", global_clipnorm)):
+            self.add_hyperparameter(name, limit, POSITIVE_OR_NONE)
         self.gradient_transformers = gradient_transformers
         self.gradient_aggregator = gradient_aggregator
         self.transformation = None
@@ -113,7 +123,7 @@ class Optimizer(Stateful, Saved):
             fix = "it is an optimizer as it is" if isinstance(given, Optimizer) else "such as optax.adam(1e-3)"
             raise OperandError(f"an Optimizer is made of an optax transformation, not {shown(given)}: {fix}")
         self.transformation = given
-        found = optax_hyperparameters.numbers_of(given)
+        found = injected_hyperparameters.numbers_of(given)
         for name in numbers:
             if name not in found:
                 raise UnknownNameError("hyperparameter", name, found, repr(type(self).__name__))
@@ -129,6 +139,74 @@ class Optimizer(Stateful, Saved):
         del hyperparameters
         return self.transformation
 
+    # Hyperparameters and settings
+
+    def add_hyperparameter(self, name: str, value: Any, rule: Rule = NON_NEGATIVE) -> None:
+        """Make an attribute a hyperparameter; for the constructors of subclasses.
+
+        Args:
+            name: the attribute.
+            value: a number, a schedule, or None where the rule allows it.
+            rule: what it may be.
+        """
+        self._hyper.rules[name] = rule
+        self._set_hyperparameter(name, value)
+
+    @property
+    def hyperparameters(self) -> tuple[str, ...]:
+        """The names of the hyperparameters."""
+        return tuple(self._hyper.rules)
+
+    @property
+    def trace_key(self) -> Any:
+        """Hashable; differs whenever something differs that is compiled into a step."""
+        if self._key is None:
+            settings = {name: value for name, value in vars(self).items() if name not in self._INTERNAL}
+            self._key = (type(self), hashable(settings), hashable(self._hyper.key()))
+        return self._key
+
+    def _set_hyperparameter(self, name: str, value: Any) -> None:
+        before = self._hyper.key()
+        numbers = self._hyper.set(name, value, self._state.hyperparameters)
+        self._state = self._state._replace(hyperparameters=numbers)
+        if self._hyper.key() != before:
+            self._invalidate()
+
+    def _invalidate(self) -> None:
+        self._key, self._is_stale = None, True
+
+    def __getattr__(self, name: str) -> Any:
+        self._check_made()
+        if name not in self._hyper.rules:
+            raise AttributeError(f"{shown(type(self).__name__)} object has no attribute {shown(name)}")
+        schedule = self._hyper.schedules.get(name)
+        if schedule is None and name not in self._state.hyperparameters:
+            return None
+
+        def read() -> jax.Array:
+            state = current_state(self, self._state)
+            return self._hyper.read(name, state.hyperparameters, state.iterations)
+
+        return Hyperparameter(name, read, lambda value: self._set_hyperparameter(name, value), schedule)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self._INTERNAL or isinstance(getattr(type(self), name, None), property):
+            object.__setattr__(self, name, value)
+            return
+        self._check_made()
+        if name in self._hyper.rules:
+            self._set_hyperparameter(name, value)
+            return
+        object.__setattr__(self, name, CHECKS[name](value) if name in CHECKS else value)
+        self._invalidate()
+
+    def _check_made(self) -> None:
+        if "_hyper" not in vars(self):
+            raise AttributeError(f"{type(self).__name__}.__init__ has to begin with super().__init__()")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self.hyperparameters})
+
     # State
 
     @property
@@ -136,7 +214,7 @@ class Optimizer(Stateful, Saved):
         """All that a step changes, a pytree of arrays; a jitted step takes it and gives the next one."""
         if self._is_stale:
             self._refresh()
-        return state_in_force(self, self._state)
+        return current_state(self, self._state)
 
     @state.setter
     def state(self, state: Any) -> None:
@@ -145,7 +223,7 @@ class Optimizer(Stateful, Saved):
     @property
     def iterations(self) -> jax.Array:
         """How many steps were applied; skipped ones were not."""
-        return handed_out(state_in_force(self, self._state).iterations)
+        return copied(current_state(self, self._state).iterations)
 
     @property
     def skips(self) -> bool:
@@ -174,10 +252,10 @@ class Optimizer(Stateful, Saved):
             return
         old = self.state
         kept = registry.renamed_from(self._registry)
-        held = None if old.slots is None else slots.rename(old.slots, kept)
+        held = None if old.slots is None else slot_trees.rename(old.slots, kept)
         if len(kept) < len(registry.key_of):
             fresh = self._fresh(registry.by_key)
-            held = fresh if held is None else slots.extend(held, frozenset(kept.values()), fresh, registry.keys())
+            held = fresh if held is None else slot_trees.extend(held, frozenset(kept.values()), fresh, registry.keys())
         self._registry = registry
         self._state = old._replace(slots=held)
 
@@ -187,30 +265,21 @@ class Optimizer(Stateful, Saved):
         return jax.jit(self._initial_slots)(self._state._replace(slots=None), values)
 
     def _initial_slots(self, state: OptimizerState, values: Mapping[str, jax.Array]) -> Any:
-        wide = {key: at_least_float32(value) for key, value in values.items()}
-        try:
-            made = self._transformation(self._numbers(state, values)).init(wide)
-        except (KeyError, TypeError, ValueError) as error:
-            raise ArgumentError(
-                f"the transformation of {type(self).__name__} makes no state for the variables {listed(wide)}, "
-                f"which it is given as a flat dict by these keys: {error}"
-            ) from error
-        dtypes = {field: getattr(self, name) for field, name in self._stored_dtypes.items()}
-        return slots.stored(optax_hyperparameters.taken(made, self._hyper.rules)[0], dtypes)
+        transformation = self.make_transformation(**self._numbers(state, values))
+        dtypes = {field: getattr(self, name) for field, name in self._slot_dtypes.items()}
+        return initial_slots(transformation, values, self._hyper.rules, dtypes, type(self).__name__)
 
     def _refresh(self) -> None:
         """Bring the slots in line with what was set since; what has no place any more is dropped."""
         if self._registry.key_of and self._state.slots is not None:
             fresh = self._fresh(self._registry.by_key)
-            self._state = self._state._replace(slots=slots.carry_over(self._state.slots, fresh))
+            self._state = self._state._replace(slots=slot_trees.carry_over(self._state.slots, fresh))
         self._is_stale = False
-
-    def _transformation(self, numbers: Mapping[str, Any]) -> Any:
-        return optax.with_extra_args_support(self.make_transformation(**numbers))
 
     def _numbers(self, state: OptimizerState, values: Mapping[str, jax.Array]) -> dict[str, Any]:
         """The hyperparameters of a step, in the widest dtype of what is computed with them."""
-        dtype = max([FLOAT32, *(as_format(each.dtype) for each in values.values())], key=lambda row: row.bits).dtype
+        dtypes = (at_least_float32(each.dtype) for each in values.values())
+        dtype = max(dtypes, key=lambda dtype: dtype.itemsize, default=jnp.float32)
         numbers = self._hyper.at(state.hyperparameters, state.iterations)
         return {name: None if number is None else number.astype(dtype) for name, number in numbers.items()}
 
@@ -222,7 +291,7 @@ class Optimizer(Stateful, Saved):
         Args:
             values: the variables' values, by key.
         """
-        own = state_in_force(self, self._state)
+        own = current_state(self, self._state)
         # Buffers of its own: steps may donate them.
         iterations, numbers = jax.tree.map(jnp.copy, (own.iterations, own.hyperparameters))
         return OptimizerState(iterations, numbers, self._initial_slots(own, values))
@@ -246,7 +315,7 @@ class Optimizer(Stateful, Saved):
         differentiate = jax.value_and_grad(checked_loss(loss_fn, has_aux), has_aux=has_aux)
 
         def value_and_grad(state: Any, values: Any, *args: Any) -> Any:
-            with reading(self, state):
+            with use_state(self, state):
                 value, gradients = differentiate(values, *args)
             return value, gradients if aggregate is None else aggregate(gradients)
 
@@ -296,47 +365,33 @@ class Optimizer(Stateful, Saved):
             aggregate_gradients: whether the gradients go through `gradient_aggregator`.
         """
         del before  # nothing is skipped here
-        given = {key: at_least_float32(each) for key, each in gradients.items() if each is not None}
+        given = {key: widen(each) for key, each in gradients.items() if each is not None}
         keys = self._registry.keys() or frozenset(values)
         for key in given:
             if key not in keys or key not in values:
                 raise UnknownNameError("variable", key, keys & values.keys(), "the gradients of a step")
-        with reading(self, state):
+        with use_state(self, state):
             numbers = self._numbers(state, values)
-            steered = self._steered(given, values, numbers, aggregate_gradients)
-            inner = self._transformation(numbers)
-        if not steered:
+            processed = self._processed(given, values, numbers, aggregate_gradients)
+            transformation = self.make_transformation(**numbers)
+        if not processed:
             raise ArgumentError("no variable has a gradient in this step: give at least one that is not None")
-        wide = {key: at_least_float32(values[key]) for key in steered}
-        held = optax_hyperparameters.given(state.slots, numbers)
-        part = slots.restrict(held, keys, steered.keys())
-        try:
-            updates, part_after = inner.update(steered, slots.widened(part), wide)
-        except (KeyError, TypeError, ValueError) as error:
-            raise ArgumentError(
-                f"the transformation of {type(self).__name__} cannot take a step on the variables {listed(wide)}. "
-                "It is given gradients and values as flat dicts by these keys, and nothing else, such as the loss; "
-                f"where not all variables have a gradient, a mask has to be a function of the dict: {error}"
-            ) from error
-        held_after = slots.graft(held, keys, slots.narrowed(part_after, part), steered.keys())
-        changed = {key: (wide[key] + updates[key]).astype(values[key].dtype) for key in steered}
-        next_state = OptimizerState(
-            one_more(state.iterations),
-            state.hyperparameters,
-            optax_hyperparameters.taken(held_after, self._hyper.rules)[0],
+        new_values, slots = apply_transformation(
+            transformation, processed, state.slots, values, keys, numbers, type(self).__name__
         )
-        return Update({**values, **changed}, next_state, after, jnp.asarray(False))
+        new_state = OptimizerState(one_more(state.iterations), state.hyperparameters, slots)
+        return Update(new_values, new_state, after, jnp.asarray(False))
 
-    def _steered(self, gradients: dict[str, Any], values: Any, numbers: Any, aggregates: bool) -> Any:
+    def _processed(self, gradients: dict[str, Any], values: Any, numbers: Any, aggregates: bool) -> Any:
         """Gradients as the transformation gets them: aggregated, clipped and transformed."""
         variables = self._registry.by_key
         if not variables and (self.gradient_transformers or self.gradient_aggregator is not None):
             raise ArgumentError("gradient transformers are given variables: call optimizer.build(variables) first")
         if aggregates and self.gradient_aggregator is not None:
-            gradients = transformed(gradients, values, variables, [self.gradient_aggregator])
-        gradients = clipped(gradients, *(numbers[name] for name in ("clipvalue", "clipnorm", "global_clipnorm")))
+            gradients = transform(gradients, values, variables, [self.gradient_aggregator])
+        gradients = clip(gradients, *(numbers[name] for name in ("clipvalue", "clipnorm", "global_clipnorm")))
         if self.gradient_transformers:
-            gradients = transformed(gradients, values, variables, self.gradient_transformers)
+            gradients = transform(gradients, values, variables, self.gradient_transformers)
         return gradients
 
     def kept_alongside(self, gradients: Any, after: Any, before: Any) -> Any:
@@ -354,6 +409,135 @@ class Optimizer(Stateful, Saved):
         """The dtypes that `apply_gradients` takes for a variable, the usual one first."""
         return (variable.true_dtype,)
 
+    # Steps, for loops that are not jitted
 
-def _default_int() -> Any:
-    return jax.dtypes.canonicalize_dtype(int)
+    def minimize(self, loss_fn: Callable[..., Any], variables: Variables, *args: Any) -> jax.Array:
+        """Take a step: compute the loss, its gradients, and change the variables.
+
+        With `args` the whole step is compiled, once for each loss function: pass the same function again, not a new
+        lambda, and whatever changes from step to step in `args`; of what it closes over only `nn.Variable` objects
+        may change. Without `args` the gradients are computed as they are, operation by operation, because anything
+        might have changed, and only the update is compiled.
+
+        In `with training.DataParallel().scope():` `args` are cut along their first axis, and each device computes the
+        loss of a part. Gradients are averaged as they come out of the backward pass, still scaled.
+
+        What `loss_fn` assigns to other variables, such as running statistics, is carried out, unless the step is
+        skipped. Random numbers come from `with nn.random_key(key):`, a key of its own for each step.
+
+        Args:
+            loss_fn: a function of `args` that reads variables and returns a real floating scalar.
+            variables: those to change: `model.trainable_variables`, or variables.
+            args: arrays, and trees of them.
+
+        Returns:
+            The loss, before the step and unscaled.
+
+        Raises:
+            OperandError: for a loss that is no function, or gives no real floating scalar; a `TypeError`.
+            ArgumentError: for a loss function that assigns to the variables that are being trained, or where JAX is
+                tracing: there are `value_and_grad` and `update`.
+        """
+        return self._stepper.minimize(loss_fn, variables, args)
+
+    def get_gradients(self, loss_fn: Callable[..., Any], variables: Variables, *args: Any) -> list[jax.Array]:
+        """The gradients of a loss, unscaled, for `apply_gradients`.
+
+        Args:
+            loss_fn: as for `minimize`; compiled likewise.
+            variables: as for `minimize`.
+            args: as for `minimize`.
+
+        Returns:
+            A gradient for each variable, in their order; across devices with a first axis for those of each device,
+            which saw a part of `args`.
+        """
+        return self._stepper.get_gradients(loss_fn, variables, args)
+
+    def apply_gradients(self, pairs: Iterable[tuple[Any, Variable]], *, aggregate_gradients: bool = True) -> None:
+        """Change variables by gradients.
+
+        Args:
+            pairs: (gradient, variable) pairs; those whose gradient is None, and variables that are not there, keep
+                their values and slots. Gradients are in their variables' own dtypes, and unscaled. Across devices each
+                has a first axis with one for each of them, as `get_gradients` gives them, which are averaged.
+            aggregate_gradients: whether they are averaged across devices, and go through `gradient_aggregator`; False
+                for gradients that were.
+
+        Raises:
+            OperandError: for what are no such pairs, or a gradient of another dtype; a `TypeError`.
+            ArgumentError: for another shape, a variable that is there twice, or no gradient at all.
+        """
+        self._stepper.apply_gradients(pairs, flag("aggregate_gradients", aggregate_gradients))
+
+    # Checkpoints and configurations
+
+    @property
+    def variables(self) -> dict[str, jax.Array]:
+        """All that a checkpoint needs, by name: `"iterations"`, `"learning_rate"`, `"mu/dense/kernel"`, ..."""
+        state = self.state
+        # jit gives dicts back with their keys sorted; the order of names does not depend on that.
+        numbers = {name: state.hyperparameters[name] for name in self.hyperparameters if name in state.hyperparameters}
+        found = {"iterations": state.iterations, **numbers, **slot_trees.by_name(state.slots)}
+        copies = copied(found)
+        return {name: copies[name] for name in found}
+
+    def load_variables(self, saved: Mapping[str, Any]) -> None:
+        """Take over what `variables` gave, all of it or nothing.
+
+        Args:
+            saved: arrays by name. Those of a loss scale, `"loss_scale/..."`, are passed over.
+
+        Raises:
+            UnknownNameError: for a name that is not known.
+            ArgumentError: for one that is missing, or a value of another shape or dtype.
+        """
+        arrays = checked_arrays(without_scale(saved), self.variables)
+        numbers = {name: arrays.pop(name) for name in self._state.hyperparameters}
+        for name, number in numbers.items():
+            self._hyper.rules[name].check(name, number)
+        iterations = arrays.pop("iterations")
+        self._state = OptimizerState(
+            iterations, self._state.hyperparameters, slot_trees.with_leaves(self._state.slots, arrays)
+        )
+        for name, number in numbers.items():
+            self._set_hyperparameter(name, number)
+
+    def get_weights(self) -> list[np.ndarray[Any, Any]]:
+        """The values of `variables`, on the host, in their order."""
+        return [np.asarray(each) for each in self.variables.values()]
+
+    def set_weights(self, weights: Iterable[Any]) -> None:
+        """Take over what `get_weights` gave, all of it or nothing.
+
+        Raises:
+            ArgumentError: for another number of arrays, or one of another shape or dtype.
+        """
+        self.load_variables(checked_weights(weights, self.variables))
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments that make an optimizer like this one; schedules and functions are there as they are."""
+        config: dict[str, Any] = {name: self._config_of(name) for name in self.hyperparameters}
+        config |= {name: getattr(self, name) for name in (*self._settings, *self._slot_dtypes.values())}
+        if self.transformation is not None:
+            config["transformation"] = self.transformation
+        return config
+
+    def _config_of(self, name: str) -> Any:
+        found = getattr(self, name)
+        if found is None:
+            return None
+        return shortest(found.value) if found.schedule is None else found.schedule
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """A fresh optimizer of the arguments that `get_config` gave."""
+        for name in mapping("config", config, "optimizer.get_config()"):
+            text("each name in config", name)
+        return cls(**config)
+
+    def __repr__(self) -> str:
+        if "_hyper" not in vars(self):
+            return object.__repr__(self)
+        config = {name: value for name, value in self.get_config().items() if value not in (None, ())}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in config.items())})"

@@ -10,7 +10,7 @@ from jax.core import Tracer
 
 from supremum.formats import DType, as_format
 from supremum.nn.variable_operators import VariableOperators
-from supremum.optimizers.scopes import handed_out
+from supremum.optimizers.traced_state import copied
 
 
 class Scalar(VariableOperators):
@@ -37,7 +37,7 @@ class Scalar(VariableOperators):
     @property
     def value(self) -> jax.Array:
         """The array that it holds now."""
-        return handed_out(self._read())
+        return copied(self._read())
 
     def read_value(self) -> jax.Array:
         """The array that it holds now, as `value`."""
@@ -75,6 +75,6 @@ class Scalar(VariableOperators):
         return f"{type(self).__name__}({self.name!r}, {shown}, dtype={as_format(value.dtype)})"
 
 
-def plain(value: Any) -> Any:
+def value_of(value: Any) -> Any:
     """What a scalar or another variable holds; anything else as it is."""
     return value.value if isinstance(value, VariableOperators) else value

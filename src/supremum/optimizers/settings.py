@@ -1,11 +1,12 @@
-"""What optimizers are set to, apart from hyperparameters."""
+"""The settings of optimizers, apart from hyperparameters."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, TypedDict
 
-from supremum.argument_checks import is_iterable
+from supremum.argument_checks import flag, is_iterable
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import Kind, as_format
 from supremum.optimizers.gradients import Transformer
@@ -13,7 +14,7 @@ from supremum.optimizers.hyperparameters import Hyper
 
 
 class OptimizerOptions(TypedDict, total=False):
-    """What every optimizer takes by name; `Optimizer` says what it means."""
+    """What every optimizer takes by name; `Optimizer` documents it."""
 
     clipnorm: Hyper | None
     clipvalue: Hyper | None
@@ -22,18 +23,14 @@ class OptimizerOptions(TypedDict, total=False):
     gradient_aggregator: Transformer | None
 
 
-class DescentOptions(OptimizerOptions, total=False):
+class GradientDescentOptions(OptimizerOptions, total=False):
     """What every optimizer with a learning rate takes by name besides."""
 
     weight_decay: Hyper | None
 
 
-def checked_functions(functions: Any) -> tuple[Any, ...]:
-    """Gradient transformers as a tuple: changing the list they came in changes nothing later.
-
-    Raises:
-        OperandError: for what are no functions.
-    """
+def _checked_transformers(functions: Any) -> tuple[Any, ...]:
+    # A tuple: changing the list that it was made of changes nothing later.
     found = tuple(functions) if is_iterable(functions) else (None,)
     if not all(map(callable, found)):
         raise OperandError(
@@ -42,35 +39,13 @@ def checked_functions(functions: Any) -> tuple[Any, ...]:
     return found
 
 
-def checked_function(function: Any) -> Any:
-    """A gradient aggregator, or None.
-
-    Raises:
-        OperandError: for what is neither.
-    """
+def _checked_aggregator(function: Any) -> Any:
     if function is not None and not callable(function):
         raise OperandError(f"gradient_aggregator is a function of (gradient, variable) pairs, not {shown(function)}")
     return function
 
 
-def checked_flag(flag: Any) -> bool:
-    """A bool.
-
-    Raises:
-        OperandError: for anything else.
-    """
-    if not isinstance(flag, bool):
-        raise OperandError(f"this is True or False, not {shown(flag)}")
-    return flag
-
-
-def checked_dtype(dtype: Any) -> str | None:
-    """The name of a dtype to keep slots in, or None for the one they are computed in.
-
-    Raises:
-        ArgumentError: for one that is not real floating, or has no zero to start from.
-        UnknownDtypeError: for what is no dtype.
-    """
+def _checked_dtype(dtype: Any) -> str | None:
     if dtype is None:
         return None
     row = as_format(dtype)
@@ -79,12 +54,12 @@ def checked_dtype(dtype: Any) -> str | None:
     return str(row)
 
 
-CHECKS = {
-    "gradient_transformers": checked_functions,
-    "gradient_aggregator": checked_function,
-    "nesterov": checked_flag,
-    "centered": checked_flag,
-    "mu_dtype": checked_dtype,
-    "nu_dtype": checked_dtype,
+CHECKS: dict[str, Callable[[Any], Any]] = {
+    "gradient_transformers": _checked_transformers,
+    "gradient_aggregator": _checked_aggregator,
+    "nesterov": partial(flag, "nesterov"),
+    "centered": partial(flag, "centered"),
+    "mu_dtype": _checked_dtype,
+    "nu_dtype": _checked_dtype,
 }
-"""The check of each attribute that has one."""
+"""The check of each attribute that has one: a function that gives the value to store, or raises."""

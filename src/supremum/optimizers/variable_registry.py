@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, count
 from typing import Any, TypeAlias
 
 from supremum.argument_checks import is_iterable
@@ -73,17 +75,15 @@ def checked_variables(variables: Variable | Iterable[Any]) -> list[Variable]:
         return [variables]
     if not is_iterable(variables):
         raise _no_variable(variables)
-    found: list[Variable] = []
-    seen: set[int] = set()
+    found: dict[Variable, None] = {}
     for variable in variables:
         check_variable(variable)
-        if id(variable) in seen:
+        if variable in found:
             raise ArgumentError(f"{shown(variable)} is given twice: an optimizer changes each variable once in a step")
-        seen.add(id(variable))
-        found.append(variable)
+        found[variable] = None
     if not found:
         raise ArgumentError("there are no variables to train: give model.trainable_variables")
-    return found
+    return list(found)
 
 
 def check_variable(variable: Any) -> None:
@@ -105,20 +105,14 @@ def _no_variable(given: Any) -> OperandError:
 
 
 def _free_name(name: str, taken: set[str]) -> str:
-    number, free = 0, name
-    while free in taken:
-        number += 1
-        free = f"{name}_{number}"
-    return free
+    numbered = (f"{name}_{number}" for number in count(1))
+    return next(free for free in chain([name], numbered) if free not in taken)
 
 
 def _check_keys(key_of: Mapping[Variable, str]) -> None:
-    seen: set[str] = set()
-    for key in key_of.values():
-        if key in seen:
+    for key, times in Counter(key_of.values()).items():
+        if times > 1:
             raise ArgumentError(
                 f"two variables are called {shown(key)}, so this optimizer has trained another model: make one for "
-                "each "
-                "model, with type(optimizer).from_config(optimizer.get_config())"
+                "each model, with type(optimizer).from_config(optimizer.get_config())"
             )
-        seen.add(key)

@@ -6,23 +6,31 @@ delegation".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NoReturn, Self
+from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
+from typing import Any, NoReturn, Self, TypeVar, cast
 
 import jax
-import numpy as np
 
 from supremum.argument_checks import known_keys
 from supremum.errors import OperandError, shown
-from supremum.formats import DType
 from supremum.nn import Variable
 from supremum.optimizers.eager_step import Stepper
 from supremum.optimizers.gradients import Aggregate
-from supremum.optimizers.hyperparameters import NON_NEGATIVE, Rule
 from supremum.optimizers.optimizer import Optimizer
 from supremum.optimizers.serialization import deserialize_optimizer, serialize_optimizer
-from supremum.optimizers.state import Update
-from supremum.optimizers.variable_registry import Variables
+
+M = TypeVar("M", bound=Callable[..., Any])
+
+
+def _forwarded(method: M) -> M:
+    """A method of `Optimizer` that is forwarded to the inner optimizer."""
+
+    @wraps(method)
+    def forward(self: OptimizerWrapper, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self.inner_optimizer, method.__name__)(*args, **kwargs)
+
+    return cast("M", forward)
 
 
 class OptimizerWrapper(Optimizer):
@@ -48,42 +56,35 @@ class OptimizerWrapper(Optimizer):
     OptimizerWrapper(SGD(learning_rate=0.25, momentum=0.0, nesterov=False))
     """
 
-    _inner: Optimizer
-    _own_stepper: Stepper
-
-    def __init__(self, optimizer: Any) -> None:  # the inner one has all that the base would make
+    def __init__(self, optimizer: Any) -> None:
+        # Optimizer.__init__ is not called: all that it would make belongs to the inner optimizer.
         if optimizer is None:
             raise OperandError(f"{type(self).__name__} wraps an optimizer and was given None: give it SGD(0.01), say")
-        inner = optimizer if isinstance(optimizer, Optimizer) else Optimizer(optimizer)
-        object.__setattr__(self, "_inner", inner)
-        object.__setattr__(self, "_own_stepper", Stepper(self))
+        self._inner = optimizer if isinstance(optimizer, Optimizer) else Optimizer(optimizer)
+        self._stepper = Stepper(self)
 
     @property
     def inner_optimizer(self) -> Optimizer:
         """The optimizer inside, with all of its own attributes."""
         return self._inner
 
-    @property
-    def hyperparameters(self) -> tuple[str, ...]:
-        """The names of the hyperparameters."""
-        return self._inner.hyperparameters
+    def inner_state(self, state: Any) -> Any:
+        """The inner optimizer's part of a state; for subclasses whose state is more than that."""
+        return state
 
-    def add_hyperparameter(self, name: str, value: Any, rule: Rule = NON_NEGATIVE) -> None:
-        """Make an attribute of the inner optimizer a hyperparameter."""
-        self._inner.add_hyperparameter(name, value, rule)
-
-    def make_transformation(self, **hyperparameters: Any) -> Any:
-        """The optax transformation of the inner optimizer."""
-        return self._inner.make_transformation(**hyperparameters)
+    def own_key(self) -> Any:
+        """What of the wrapper itself is compiled into a step; for subclasses."""
+        return ()
 
     @property
     def trace_key(self) -> Any:
         """Hashable; differs whenever something differs that is compiled into a step."""
         return (type(self), self.own_key(), self._inner.trace_key)
 
-    def own_key(self) -> Any:
-        """What of the wrapper itself is compiled into a step; for subclasses."""
-        return ()
+    @property
+    def hyperparameters(self) -> tuple[str, ...]:
+        """The names of the hyperparameters of the inner optimizer."""
+        return self._inner.hyperparameters
 
     @property
     def state(self) -> Any:
@@ -93,10 +94,6 @@ class OptimizerWrapper(Optimizer):
     @state.setter
     def state(self, state: Any) -> None:
         self._inner.state = state
-
-    def inner_state(self, state: Any) -> Any:
-        """The inner optimizer's part of a state; for subclasses whose state is more than that."""
-        return state
 
     @property
     def iterations(self) -> jax.Array:
@@ -113,13 +110,22 @@ class OptimizerWrapper(Optimizer):
         """The variables that there are slots for, by key."""
         return self._inner.built_for
 
-    def build(self, variables: Variables) -> None:
-        """Make the slots for variables."""
-        self._inner.build(variables)
+    @property
+    def variables(self) -> dict[str, jax.Array]:
+        """All that a checkpoint needs, by the inner optimizer's names."""
+        return self._inner.variables
 
-    def init(self, values: Mapping[str, jax.Array]) -> Any:
-        """As the inner optimizer's."""
-        return self._inner.init(values)
+    add_hyperparameter = _forwarded(Optimizer.add_hyperparameter)
+    make_transformation = _forwarded(Optimizer.make_transformation)
+    build = _forwarded(Optimizer.build)
+    init = _forwarded(Optimizer.init)
+    update = _forwarded(Optimizer.update)
+    kept_alongside = _forwarded(Optimizer.kept_alongside)
+    reduce_dtype = _forwarded(Optimizer.reduce_dtype)
+    gradient_dtypes = _forwarded(Optimizer.gradient_dtypes)
+    load_variables = _forwarded(Optimizer.load_variables)
+    get_weights = _forwarded(Optimizer.get_weights)
+    set_weights = _forwarded(Optimizer.set_weights)
 
     def value_and_grad(
         self, loss_fn: Callable[..., Any], *, has_aux: bool = False, aggregate: Aggregate | None = None
@@ -132,65 +138,9 @@ class OptimizerWrapper(Optimizer):
 
         return value_and_grad
 
-    def reduce_dtype(self, asked: DType | None) -> DType | None:
-        """As the inner optimizer's."""
-        return self._inner.reduce_dtype(asked)
-
     def all_reduce(self, gradients: Mapping[str, Any], state: Any, axis_name: str) -> dict[str, Any]:
         """As the inner optimizer's."""
         return self._inner.all_reduce(gradients, self.inner_state(state), axis_name)
-
-    def update(
-        self,
-        gradients: Mapping[str, Any],
-        state: Any,
-        values: Mapping[str, jax.Array],
-        *,
-        after: Any = None,
-        before: Any = None,
-        aggregate_gradients: bool = True,
-    ) -> Update:
-        """As the inner optimizer's."""
-        return self._inner.update(
-            gradients, state, values, after=after, before=before, aggregate_gradients=aggregate_gradients
-        )
-
-    def kept_alongside(self, gradients: Any, after: Any, before: Any) -> Any:
-        """As the inner optimizer's."""
-        return self._inner.kept_alongside(gradients, after, before)
-
-    def minimize(self, loss_fn: Callable[..., Any], variables: Variables, *args: Any) -> jax.Array:
-        """Take a step, as `Optimizer.minimize`."""
-        return self._own_stepper.minimize(loss_fn, variables, args)
-
-    def get_gradients(self, loss_fn: Callable[..., Any], variables: Variables, *args: Any) -> list[jax.Array]:
-        """The gradients of a loss, unscaled, as `Optimizer.get_gradients`."""
-        return self._own_stepper.get_gradients(loss_fn, variables, args)
-
-    def apply_gradients(self, pairs: Iterable[tuple[Any, Variable]], *, aggregate_gradients: bool = True) -> None:
-        """Change variables by gradients, as `Optimizer.apply_gradients`."""
-        self._own_stepper.apply_gradients(pairs, aggregate_gradients)
-
-    def gradient_dtypes(self, variable: Variable) -> tuple[DType, ...]:
-        """The dtypes that `apply_gradients` takes for a variable, the usual one first."""
-        return self._inner.gradient_dtypes(variable)
-
-    @property
-    def variables(self) -> dict[str, jax.Array]:
-        """All that a checkpoint needs, by the inner optimizer's names."""
-        return self._inner.variables
-
-    def load_variables(self, saved: Mapping[str, Any]) -> None:
-        """Take over what `variables` gave, all of it or nothing."""
-        self._inner.load_variables(saved)
-
-    def get_weights(self) -> list[np.ndarray[Any, Any]]:
-        """The inner optimizer's."""
-        return self._inner.get_weights()
-
-    def set_weights(self, weights: Iterable[Any]) -> None:
-        """Take over what `get_weights` gave."""
-        self._inner.set_weights(weights)
 
     def get_config(self) -> dict[str, Any]:
         """The arguments that make a wrapper like this one, the inner optimizer as `serialize_optimizer` has it."""
@@ -203,17 +153,14 @@ class OptimizerWrapper(Optimizer):
         return cls(**{**entries, "optimizer": deserialize_optimizer(entries["optimizer"])})
 
     def __getattr__(self, name: str) -> Any:
-        inner = vars(self).get("_inner")
-        if inner is None:
+        if "_inner" not in vars(self):
             raise AttributeError(f"{type(self).__name__}.__init__ has to begin with super().__init__(optimizer)")
-        if name in inner.hyperparameters:
-            return getattr(inner, name)
-        return self._refuse(name)
+        return getattr(self._inner, name) if name in self.hyperparameters else self._refuse(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name.startswith("_") or isinstance(getattr(type(self), name, None), property):
             object.__setattr__(self, name, value)
-        elif name in self._inner.hyperparameters:
+        elif name in self.hyperparameters:
             setattr(self._inner, name, value)
         else:
             self._refuse(name)
@@ -226,9 +173,6 @@ class OptimizerWrapper(Optimizer):
             f"{kind} has no attribute {shown(name)}, and hands on only hyperparameters "
             f"({', '.join(self.hyperparameters)}); its inner optimizer, {inner}, {has}: {where}"
         )
-
-    def __dir__(self) -> list[str]:
-        return sorted({*object.__dir__(self), *self.hyperparameters})
 
     def __repr__(self) -> str:
         if "_inner" not in vars(self):

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from supremum.argument_checks import function, instance, mapping
 from supremum.mixed_precision import LossScaleState
-from supremum.mixed_precision.tree_casting import at_least_float32
+from supremum.mixed_precision.tree_casting import widen
 from supremum.nn import Layer, collected_losses, functional_call, split_variables
 from supremum.nn.functional.random_keys import as_key
 from supremum.nn.layer import as_layer
@@ -220,7 +220,7 @@ def _moved(state: TrainState, cut: Callable[[Any], Any], whole: Callable[[Any], 
 def penalised(value: jax.Array, penalties: list[jax.Array]) -> jax.Array:
     """A loss plus what layers add to it, which is in at least float32: a sum of squares overflows in float16."""
     for penalty in penalties:
-        wide = at_least_float32(value)
+        wide = widen(value)
         value = wide + penalty.astype(wide.dtype)
     return value
 

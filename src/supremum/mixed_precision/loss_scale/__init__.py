@@ -1,1 +1,1 @@
-"""loss_scale."""
+"""Loss scales: settings, state, the pure step from one state to the next, and gradients of a scaled loss."""

@@ -16,11 +16,11 @@ from supremum.formats import as_format
 from supremum.mixed_precision.all_reduce import checked_reduce_dtype, replica_mean
 from supremum.mixed_precision.loss_scale.finite import all_finite
 from supremum.mixed_precision.loss_scale.loss_scales import LossScale, as_loss_scale
-from supremum.mixed_precision.loss_scale.scaling import unscale
+from supremum.mixed_precision.loss_scale.scaling import split_loss, unscale
 from supremum.mixed_precision.loss_scale.state import LossScaleState, as_state
 from supremum.mixed_precision.replicas import varying
 from supremum.mixed_precision.select import select_tree
-from supremum.mixed_precision.tree_casting import at_least_float32, is_floating
+from supremum.mixed_precision.tree_casting import described, widen
 
 # Halvings from the RFC's initial scale, 2**15, to its floor, and one more.
 MAX_RETRIES = 16
@@ -169,9 +169,9 @@ def differentiate_scaled(
         @wraps(loss_fn)
         def scaled_loss(*args: Any, **kwargs: Any) -> tuple[jax.Array, Any]:
             out = loss_fn(*args, **kwargs)
-            loss = _loss_of(out, has_aux)
+            loss, _ = split_loss(out, has_aux)
             held = _held(scale, loss)
-            loss = at_least_float32(loss)
+            loss = widen(loss)
             return loss * held.astype(loss.dtype), (out, held)
 
         scaled, (value, held) = jax.grad(scaled_loss, argnums, has_aux=True)(*args, **kwargs)
@@ -212,26 +212,6 @@ def differentiate_scaled(
     return value_and_grad
 
 
-def _loss_of(out: Any, has_aux: bool) -> jax.Array:
-    if has_aux and not (isinstance(out, (tuple, list)) and len(out) == 2):
-        raise OperandError(
-            f"with has_aux=True the function returns a pair of loss and auxiliary data, not {_shown(out)}"
-        )
-    loss = out[0] if has_aux else out
-    if type(loss) is float:  # a constant: as in JAX its gradients are zero
-        loss = jnp.float32(loss)
-    if not is_floating(loss) or np.shape(loss) != ():
-        fix = "write has_aux=True if it comes with auxiliary data, or return loss.mean() or loss.astype('float32')"
-        raise OperandError(f"the loss is a real floating scalar, not {_shown(loss)}: {fix}")
-    return jnp.asarray(loss)
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, (jax.Array, np.ndarray, np.generic)):
-        return f"{value.dtype}{list(value.shape)}"
-    return f"a {type(value).__name__}"
-
-
 def _held(scale: jax.Array, loss: jax.Array) -> jax.Array:
     # The cotangent of a narrow loss is the scale in the loss's own dtype.
     row = as_format(loss.dtype)
@@ -246,7 +226,7 @@ def _as_arrays(tree: Any) -> Any:
             where = jax.tree_util.keystr(path, simple=True, separator="/")
             raise OperandError(
                 f"on_overflow='retry' carries loss and auxiliary data through a loop, so they are arrays, "
-                f"not {_shown(leaf)} (at {shown(where)}): leave it out of what the function returns"
+                f"not {described(leaf)} (at {shown(where)}): leave it out of what the function returns"
             ) from None
 
     return jax.tree_util.tree_map_with_path(as_array, tree)

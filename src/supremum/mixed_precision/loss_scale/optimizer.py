@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
-import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
 from supremum.argument_checks import pytree
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.mixed_precision.loss_scale.finite import all_finite
 from supremum.mixed_precision.loss_scale.loss_scales import LossScale, as_loss_scale
-from supremum.mixed_precision.loss_scale.scaling import unscale
+from supremum.mixed_precision.loss_scale.scaling import as_loss, unscale
 from supremum.mixed_precision.loss_scale.state import LossScaleState, as_state
-from supremum.mixed_precision.tree_casting import as_real_floating, at_least_float32, is_floating, is_floating_dtype
+from supremum.mixed_precision.tree_casting import is_floating, is_floating_dtype, widen
+
+if TYPE_CHECKING:
+    import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
+
+T = TypeVar("T")
 
 
 class LossScaledState(NamedTuple):
@@ -27,6 +32,28 @@ class LossScaledState(NamedTuple):
 
     inner: Any
     scaling: LossScaleState
+
+
+def apply_or_skip(
+    settings: LossScale, state: LossScaleState, gradients: Any, apply: Callable[[], T], skip: Callable[[], T]
+) -> tuple[T, LossScaleState]:
+    """Apply a step or skip it, and take the loss scale to its next state.
+
+    Args:
+        settings: the settings of the loss scale; if they never skip, no check is compiled.
+        state: the state of the loss scale.
+        gradients: the gradients of the step, scaled or not.
+        apply: gives the result of the step.
+        skip: gives a result of the same structure for a step whose gradients are not finite.
+
+    Returns:
+        The result and the state for the next step.
+    """
+    if not settings.skips:
+        return apply(), settings.update(state, jnp.asarray(True))
+    finite = all_finite(gradients)
+    # cond, not where: a where over all variables costs a third of a step (width 1024).
+    return jax.lax.cond(finite, apply, skip), settings.update(state, finite)
 
 
 def loss_scaled(
@@ -68,6 +95,8 @@ def loss_scaled(
     >>> grads, updates
     (Array([196608., 196608.], dtype=float32), Array([-3., -3.], dtype=float32))
     """
+    import optax  # pyright: ignore[reportMissingTypeStubs] (it takes 0.2 s, and not every user of this package needs it)
+
     settings = as_loss_scale(loss_scale)
     if settings is None:
         raise OperandError("there is nothing to scale without a loss scale: use the optimizer as it is")
@@ -101,18 +130,10 @@ def loss_scaled(
         def skip() -> tuple[Any, Any]:
             return jax.tree.map(jnp.zeros_like, like), state.inner
 
-        if not settings.skips:
-            return _with_scaling(apply(), settings.update(scaling, jnp.asarray(True)))
-        finite = all_finite(updates)
-        # cond, not where: a where over all variables costs a third of a step (width 1024).
-        return _with_scaling(jax.lax.cond(finite, apply, skip), settings.update(scaling, finite))
+        (applied, inner), scaling = apply_or_skip(settings, scaling, updates, apply, skip)
+        return applied, LossScaledState(inner, scaling)
 
     return optax.GradientTransformationExtraArgs(init, update)
-
-
-def _with_scaling(updated: tuple[Any, Any], scaling: LossScaleState) -> tuple[Any, LossScaledState]:
-    updates, inner = updated
-    return updates, LossScaledState(inner, scaling)
 
 
 def _cast_like(tree: Any, like: Any) -> Any:
@@ -143,10 +164,7 @@ def scale_loss(loss: Any, opt_state: Any) -> jax.Array:
     >>> scale_loss(jnp.float16(3), loss_scaled(optax.sgd(0.1)).init(jnp.ones(2)))
     Array(98304., dtype=float32)
     """
-    if not is_floating(loss) and type(loss) is not float:
-        shown = loss.dtype if hasattr(loss, "dtype") else type(loss).__name__
-        raise OperandError(f"the loss is a real floating scalar, not {shown}: use {as_real_floating('loss', loss)}")
-    wide = at_least_float32(jnp.float32(loss) if type(loss) is float else jnp.asarray(loss))
+    wide = widen(as_loss(loss))
     return wide * find_loss_scale_state(opt_state).loss_scale.astype(wide.dtype)
 
 

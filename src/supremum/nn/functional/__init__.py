@@ -1,10 +1,11 @@
 """What layers compute, as functions of arrays, in the dtype that inputs and parameters meet in."""
 
+from supremum.formats import at_least_float32
 from supremum.nn.functional.activations import elu, gelu, leaky_relu, relu, sigmoid, silu, tanh
 from supremum.nn.functional.attention import dot_product_attention
 from supremum.nn.functional.convolution import conv, conv_transpose
 from supremum.nn.functional.dropout import dropout
-from supremum.nn.functional.dtype_promotion import at_least_float32, common_dtype, promote_dtype
+from supremum.nn.functional.dtype_promotion import common_dtype, promote_dtype
 from supremum.nn.functional.embedding import attend, embedding
 from supremum.nn.functional.masks import combine_masks, make_attention_mask, make_causal_mask
 from supremum.nn.functional.merging import add, average, concatenate, maximum, multiply, subtract

@@ -14,9 +14,9 @@ import jax.numpy as jnp
 
 from supremum.argument_checks import flag, real_number
 from supremum.errors import ArgumentError, OperandError
-from supremum.formats import as_format
+from supremum.formats import as_format, at_least_float32
 from supremum.mixed_precision.tree_casting import is_array
-from supremum.nn.functional.dtype_promotion import at_least_float32, common_dtype, promote_dtype
+from supremum.nn.functional.dtype_promotion import common_dtype, promote_dtype
 from supremum.nn.functional.shape_checks import broadcasts
 from supremum.nn.logits_registry import Origin, record
 

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 
 from supremum.argument_checks import flag, real_number
 from supremum.errors import ArgumentError, OperandError
-from supremum.formats import as_format
+from supremum.formats import as_format, at_least_float32
 from supremum.nn.functional.dropout import rate_below_one
-from supremum.nn.functional.dtype_promotion import as_array, at_least_float32, promote_dtype, refuse_none
+from supremum.nn.functional.dtype_promotion import as_array, promote_dtype, refuse_none
 from supremum.nn.functional.masks import split_additive
 from supremum.nn.functional.online_softmax import Inputs, Plan, attend
 from supremum.nn.functional.real_only import refuse_complex

@@ -12,8 +12,8 @@ import numpy as np
 
 from supremum.argument_checks import real_within
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.formats import as_format
-from supremum.nn.functional.dtype_promotion import at_least_float32, promote_dtype
+from supremum.formats import as_format, at_least_float32
+from supremum.nn.functional.dtype_promotion import promote_dtype
 from supremum.nn.functional.random_keys import is_key
 from supremum.nn.functional.shape_checks import as_axes
 

@@ -83,18 +83,6 @@ def common_dtype(*arrays: Any, dtype: Any = None, inexact: bool = True) -> DType
     return target.dtype
 
 
-def at_least_float32(dtype: Any) -> DType:
-    """The dtype of sums and statistics of values of a dtype: at least float32, complex where it is.
-
-    spec/flax-flip-default-dtypes.md, "Half-precision dtypes" and "Batch statistics".
-
-    >>> at_least_float32("bfloat16"), at_least_float32("float64"), at_least_float32("complex64")
-    (dtype('float32'), dtype('float64'), dtype('complex64'))
-    """
-    row = as_format(dtype)
-    return row.dtype if row.holds(FLOAT32) else FLOAT32.dtype
-
-
 def is_held(dtype: DType) -> bool:
     """Whether JAX holds a dtype now; those of 64 bits only with x64 on, or where they are allowed explicitly."""
     return held_dtype(dtype) == dtype

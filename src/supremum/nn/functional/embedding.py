@@ -12,8 +12,8 @@ from jax.core import Tracer
 
 from supremum.argument_checks import whole_number
 from supremum.errors import ArgumentError, OperandError
-from supremum.formats import Format, as_format
-from supremum.nn.functional.dtype_promotion import at_least_float32, common_dtype, promote_dtype, refuse_none
+from supremum.formats import Format, as_format, at_least_float32
+from supremum.nn.functional.dtype_promotion import common_dtype, promote_dtype, refuse_none
 from supremum.promotion import result_type
 from supremum.rules import get_rules
 

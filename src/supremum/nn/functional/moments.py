@@ -17,8 +17,8 @@ from jax import lax
 
 from supremum.argument_checks import flag
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.formats import DType, as_format
-from supremum.nn.functional.dtype_promotion import as_array, at_least_float32, common_dtype, promote_dtype
+from supremum.formats import DType, as_format, at_least_float32
+from supremum.nn.functional.dtype_promotion import as_array, common_dtype, promote_dtype
 from supremum.nn.functional.shape_checks import as_axes, broadcasts
 
 

@@ -14,10 +14,9 @@ from jax import lax
 
 from supremum.argument_checks import whole_number
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.formats import DType, as_format
+from supremum.formats import DType, as_format, at_least_float32
 from supremum.nn.functional.dtype_promotion import (
     as_array,
-    at_least_float32,
     common_dtype,
     promote_dtype,
     refuse_none,

@@ -13,8 +13,8 @@ from jax import lax
 
 from supremum.argument_checks import flag
 from supremum.errors import ArgumentError, OperandError
-from supremum.formats import Format, as_format
-from supremum.nn.functional.dtype_promotion import at_least_float32, common_dtype, promote_dtype
+from supremum.formats import Format, as_format, at_least_float32
+from supremum.nn.functional.dtype_promotion import common_dtype, promote_dtype
 from supremum.nn.functional.padding import Padding, Pads, as_padding, pads_of
 from supremum.nn.functional.shape_checks import positive_ints, window_size
 

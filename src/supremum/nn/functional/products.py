@@ -15,7 +15,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from supremum.errors import ArgumentError
-from supremum.nn.functional.dtype_promotion import at_least_float32, promote_dtype, refuse_none
+from supremum.formats import at_least_float32
+from supremum.nn.functional.dtype_promotion import promote_dtype, refuse_none
 from supremum.nn.functional.einsum_equations import Equation
 from supremum.nn.functional.shape_checks import as_axes, check_product, check_shape
 from supremum.nn.functional.sparse import is_sparse, sparse_product

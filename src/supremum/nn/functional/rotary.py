@@ -10,8 +10,8 @@ import numpy as np
 
 from supremum.argument_checks import real_number
 from supremum.errors import ArgumentError, OperandError
-from supremum.formats import as_format
-from supremum.nn.functional.dtype_promotion import as_array, at_least_float32, promote_dtype
+from supremum.formats import as_format, at_least_float32
+from supremum.nn.functional.dtype_promotion import as_array, promote_dtype
 from supremum.nn.functional.real_only import refuse_complex
 from supremum.nn.functional.shape_checks import broadcasts
 

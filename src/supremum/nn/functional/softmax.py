@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from supremum.errors import ArgumentError
-from supremum.formats import as_format
-from supremum.nn.functional.dtype_promotion import at_least_float32, promote_dtype
+from supremum.formats import as_format, at_least_float32
+from supremum.nn.functional.dtype_promotion import promote_dtype
 from supremum.nn.functional.masks import as_boolean
 from supremum.nn.functional.real_only import refuse_complex
 from supremum.nn.functional.shape_checks import as_axes, broadcasts

@@ -8,7 +8,8 @@ from typing import Any, cast
 import jax
 
 from supremum.errors import ArgumentError
-from supremum.nn.functional.dtype_promotion import at_least_float32, common_dtype, promote_dtype
+from supremum.formats import at_least_float32
+from supremum.nn.functional.dtype_promotion import common_dtype, promote_dtype
 from supremum.nn.functional.shape_checks import check_product
 
 

@@ -9,8 +9,7 @@ from typing import Any, Unpack
 import jax
 import jax.numpy as jnp
 
-from supremum.formats import DType
-from supremum.nn.functional.dtype_promotion import at_least_float32
+from supremum.formats import DType, at_least_float32
 from supremum.nn.functional.recurrent import Activation, gru_step, lstm_step, simple_rnn_step
 from supremum.nn.initializers import LECUN_NORMAL, Initializer
 from supremum.nn.input_spec import InputSpec

@@ -18,7 +18,7 @@ from jax.sharding import PartitionSpec as P
 from supremum.errors import ArgumentError
 from supremum.formats import DType, as_format
 from supremum.mixed_precision.all_reduce import replica_sum
-from supremum.mixed_precision.tree_casting import at_least_float32
+from supremum.mixed_precision.tree_casting import widen
 from supremum.nn.functional.shape_checks import positive_int
 from supremum.nn.sharded_values import Shard
 from supremum.optimizers.cross_device import across
@@ -171,7 +171,7 @@ class DataParallel(Placement):
     def _means(self, tree: Any) -> Any:
         def mean(leaf: jax.Array) -> jax.Array:
             if as_format(leaf.dtype).is_inexact:
-                return lax.pmean(at_least_float32(leaf), self.axis_name).astype(leaf.dtype)
+                return lax.pmean(widen(leaf), self.axis_name).astype(leaf.dtype)
             return lax.pmax(leaf, self.axis_name)  # such as a count, the same everywhere
 
         return jax.tree.map(mean, tree)

@@ -8,7 +8,7 @@ import jax
 from jax import lax
 
 from supremum.formats import DType
-from supremum.mixed_precision.tree_casting import at_least_float32
+from supremum.mixed_precision.tree_casting import widen
 
 
 def gathering(axis_name: str, axis: int, reduce_dtype: DType | None) -> Callable[[jax.Array, DType], jax.Array]:
@@ -25,7 +25,7 @@ def gathering(axis_name: str, axis: int, reduce_dtype: DType | None) -> Callable
     """
 
     def gather(local: jax.Array, dtype: DType) -> jax.Array:
-        wide = at_least_float32(local).dtype
+        wide = widen(local).dtype
 
         @jax.custom_vjp
         def gathered(local: jax.Array) -> jax.Array:

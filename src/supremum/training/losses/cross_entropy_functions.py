@@ -9,7 +9,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from supremum.nn.functional.dtype_promotion import at_least_float32
+from supremum.formats import at_least_float32
 from supremum.nn.functional.softmax import log_softmax
 from supremum.training.losses.regression import weight_times
 

@@ -13,8 +13,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from supremum.mixed_precision.tree_casting import at_least_float32
-
 Keys = Set[str]
 
 
@@ -22,7 +20,7 @@ def _is_by_key(keys: Keys) -> Callable[[Any], bool]:
     return lambda node: type(node) is dict and node.keys() == keys
 
 
-def restrict(slots: Any, keys: Keys, kept: Keys) -> Any:
+def select(slots: Any, keys: Keys, kept: Keys) -> Any:
     """The slots of some variables only.
 
     Args:
@@ -38,7 +36,7 @@ def restrict(slots: Any, keys: Keys, kept: Keys) -> Any:
     return jax.tree.map(keep, slots, is_leaf=by_key)
 
 
-def graft(slots: Any, keys: Keys, part: Any, kept: Keys) -> Any:
+def merge(slots: Any, keys: Keys, part: Any, kept: Keys) -> Any:
     """The slots of all variables, those of some replaced, and what belongs to none replaced as well.
 
     Args:
@@ -133,7 +131,7 @@ def carry_over(slots: Any, fresh: Any) -> Any:
     return with_leaves(fresh, kept)
 
 
-def stored(slots: Any, dtypes: Mapping[str, Any]) -> Any:
+def cast_slots(slots: Any, dtypes: Mapping[str, Any]) -> Any:
     """A state in the dtypes that it is kept in, its leaves strong arrays.
 
     Args:
@@ -150,15 +148,10 @@ def stored(slots: Any, dtypes: Mapping[str, Any]) -> Any:
     return jax.tree_util.tree_map_with_path(keep, slots)
 
 
-def widened(slots: Any) -> Any:
-    """A state in the dtypes that it is computed in, at least float32."""
-    return jax.tree.map(at_least_float32, slots)
-
-
-def narrowed(slots: Any, like: Any) -> Any:
+def cast_like(slots: Any, like: Any) -> Any:
     """A state in the dtypes that another one has: no dtype changes from step to step."""
 
-    def narrow(leaf: Any, model: Any) -> jax.Array:
+    def cast(leaf: Any, model: Any) -> jax.Array:
         return jnp.asarray(leaf, model.dtype)
 
-    return jax.tree.map(narrow, slots, like)
+    return jax.tree.map(cast, slots, like)

@@ -23,12 +23,12 @@ _NONE: Mapping[int, object] = MappingProxyType({})
 _states: ContextVar[Mapping[int, object]] = ContextVar("states", default=_NONE)
 
 
-def state_in_force(owner: object, own: S) -> S:
+def current_state(owner: object, own: S) -> S:
     """The state laid over an object's own, where one is."""
-    return _states.get().get(id(owner), own)  # pyright: ignore[reportReturnType] (what `reading` put there)
+    return _states.get().get(id(owner), own)  # pyright: ignore[reportReturnType] (what `use_state` put there)
 
 
-def handed_out(tree: T) -> T:
+def copied(tree: T) -> T:
     """Arrays of a state for somebody to keep: copies, for a step uses the memory of the state again.
 
     What a step that failed has left without memory is given as it is: its shape and dtype are known still.
@@ -39,16 +39,16 @@ def handed_out(tree: T) -> T:
     if any(isinstance(leaf, jax.Array) and leaf.is_deleted() for leaf in leaves):
         return tree
     with jax.ensure_compile_time_eval():  # real arrays also for who asks while JAX is tracing something
-        return _copied(tree)
+        return _copy_arrays(tree)
 
 
 @jax.jit
-def _copied(tree: Any) -> Any:
+def _copy_arrays(tree: Any) -> Any:
     return jax.tree.map(jnp.copy, tree)
 
 
 @contextmanager
-def reading(owner: object, state: object) -> Generator[None]:
+def use_state(owner: object, state: object) -> Generator[None]:
     """Read an object's state from `state` for the time of a block."""
     token = _states.set({**_states.get(), id(owner): state})
     try:

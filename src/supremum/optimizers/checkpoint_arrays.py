@@ -12,7 +12,7 @@ import numpy as np
 from supremum.argument_checks import is_iterable
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, listed, shown
 from supremum.formats import as_format
-from supremum.mixed_precision.tree_casting import is_array
+from supremum.mixed_precision.tree_casting import described, is_array
 
 SCALE_PREFIX = "loss_scale/"
 """How the names of a loss scale begin; optimizers without one pass them over."""
@@ -47,19 +47,15 @@ def checked_arrays(saved: Mapping[str, Any], current: Mapping[str, jax.Array]) -
 
 def _checked(name: str, value: Any, like: jax.Array) -> jax.Array:
     if not is_array(value):
-        raise ArgumentError(f"{shown(name)} is an array of {_described(like)}, not {shown(value)}")
+        raise ArgumentError(f"{shown(name)} is an array of {described(like)}, not {shown(value)}")
     row, wanted = as_format(value.dtype), as_format(like.dtype)
     is_count = wanted.category == "integer" == row.category and value.shape == like.shape == ()
     if value.shape != like.shape or (row != wanted and not is_count):
-        raise ArgumentError(f"{shown(name)} is {_described(like)} in this optimizer, and {_described(value)} was given")
+        raise ArgumentError(f"{shown(name)} is {described(like)} in this optimizer, and {described(value)} was given")
     if is_count and not wanted.min <= int(value) <= wanted.max:
         raise ArgumentError(f"{shown(name)} is {int(value)}, and {wanted} holds up to {wanted.max}")
     # A copy: the step donates what it replaces.
     return jnp.array(np.asarray(value) if is_count else value, wanted.dtype)
-
-
-def _described(array: Any) -> str:
-    return f"{as_format(array.dtype)}{list(array.shape)}"
 
 
 def checked_weights(weights: Any, current: Mapping[str, jax.Array]) -> dict[str, Any]:

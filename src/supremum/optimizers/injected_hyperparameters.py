@@ -27,7 +27,7 @@ def _settable(node: Any, names: Container[str] | None) -> dict[str, Any]:
     }
 
 
-def taken(slots: Any, names: Container[str] | None = None) -> tuple[Any, dict[str, Any]]:
+def extract(slots: Any, names: Container[str] | None = None) -> tuple[Any, dict[str, Any]]:
     """A state without the numbers that can be set, and those numbers by name.
 
     Those that a schedule of optax's gives stay where they are.
@@ -57,8 +57,8 @@ def taken(slots: Any, names: Container[str] | None = None) -> tuple[Any, dict[st
     return jax.tree.map(take, slots, is_leaf=_is_node), numbers
 
 
-def given(slots: Any, numbers: Mapping[str, Any]) -> Any:
-    """A state with its numbers put back; the inverse of `taken`."""
+def insert(slots: Any, numbers: Mapping[str, Any]) -> Any:
+    """A state with its numbers put back; the inverse of `extract`."""
 
     def give(node: Any) -> Any:
         if not _is_node(node):
@@ -80,4 +80,4 @@ def numbers_of(transformation: Any) -> dict[str, Any]:
             state = transformation.init({"": jnp.zeros((), jnp.float32)})
     except (ValueError, TypeError, KeyError, AttributeError):
         return {}
-    return taken(state)[1]
+    return extract(state)[1]

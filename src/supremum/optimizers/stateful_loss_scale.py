@@ -23,8 +23,8 @@ from supremum.mixed_precision import (
     serialize_loss_scale,
 )
 from supremum.mixed_precision.loss_scale.state import COUNTS, as_state
-from supremum.optimizers.scalar_variable import Scalar, plain
-from supremum.optimizers.scopes import handed_out, state_in_force
+from supremum.optimizers.scalar_variable import Scalar, value_of
+from supremum.optimizers.traced_state import copied, current_state
 
 
 class StatefulLossScale:
@@ -49,21 +49,18 @@ class StatefulLossScale:
     (Array(1024., dtype=float32), Scalar('num_good_steps', 0, dtype=int32), 2.0)
     """
 
-    _settings: LossScale
-    _state: LossScaleState
-
     def __init__(self, settings: LossScale | str | float = "dynamic") -> None:
         if isinstance(settings, StatefulLossScale):
             raise OperandError("this loss scale has a state already: pass it as it is to share it, or its copy()")
         made = as_loss_scale(settings)
         if made is None:
             raise OperandError("a loss scale has settings and was given None: give 'dynamic', or 1 to scale by nothing")
-        object.__setattr__(self, "_settings", made)
-        object.__setattr__(self, "_state", made.init())
+        self._settings: LossScale = made
+        self._state: LossScaleState = made.init()
 
     def __call__(self) -> jax.Array:
         """The factor for the next loss, a float32 scalar."""
-        return handed_out(self.state.loss_scale)
+        return copied(self.state.loss_scale)
 
     @property
     def settings(self) -> LossScale:
@@ -73,13 +70,13 @@ class StatefulLossScale:
     @property
     def state(self) -> LossScaleState:
         """All that changes, as arrays; what a jitted step takes and gives back."""
-        return state_in_force(self, self._state)
+        return current_state(self, self._state)
 
     @state.setter
     def state(self, state: LossScaleState) -> None:
         if not isinstance(state, LossScaleState):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise OperandError(f"the state of a loss scale is a LossScaleState, not {shown(state)}")
-        object.__setattr__(self, "_state", state)
+        self._state = state
 
     @property
     def loss_scale(self) -> Scalar:
@@ -94,15 +91,15 @@ class StatefulLossScale:
     @property
     def num_skipped_steps(self) -> jax.Array:
         """How many steps were skipped in all."""
-        return handed_out(self.state.num_skipped_steps)
+        return copied(self.state.num_skipped_steps)
 
     @property
     def num_retries(self) -> jax.Array:
         """How many times a step was computed again at a lower scale, in all."""
-        return handed_out(self.state.num_retries)
+        return copied(self.state.num_retries)
 
     def _assign_scale(self, value: Any) -> None:
-        number = real_number("loss_scale", plain(value))
+        number = real_number("loss_scale", value_of(value))
         floor, ceiling = self._settings.bounds
         if not 0 < number < math.inf:
             raise ArgumentError(f"loss_scale is above 0 and finite, not {number}: assign 2.0**15, say")
@@ -116,7 +113,7 @@ class StatefulLossScale:
 
     def _assign_good_steps(self, value: Any) -> None:
         dtype = self._state.num_good_steps.dtype
-        number = whole_number("num_good_steps", plain(value), 0, int(jnp.iinfo(dtype).max))
+        number = whole_number("num_good_steps", value_of(value), 0, int(jnp.iinfo(dtype).max))
         self.state = self._state._replace(num_good_steps=jnp.asarray(np.asarray(number, dtype)))
 
     def load(self, saved: Mapping[str, Any]) -> None:
@@ -159,10 +156,9 @@ class StatefulLossScale:
         raise AttributeError(f"{shown(type(self).__name__)} object has no attribute {shown(name)}")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name == "state":
-            object.__setattr__(self, name, value)
-            return
-        self._refuse(name)
+        if name not in ("state", "_state", "_settings"):
+            self._refuse(name)
+        object.__setattr__(self, name, value)
 
     def __delattr__(self, name: str) -> None:
         self._refuse(name)

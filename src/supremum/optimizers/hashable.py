@@ -23,17 +23,17 @@ class Identity:
         return id(self.held)
 
 
-def frozen(value: Any) -> Hashable:
+def hashable(value: Any) -> Hashable:
     """A hashable stand-in: by value for plain data, by identity for what has no hash.
 
-    >>> frozen([1, {"a": 2.0}]) == frozen([1, {"a": 2.0}]), frozen(1) == frozen(True)
+    >>> hashable([1, {"a": 2.0}]) == hashable([1, {"a": 2.0}]), hashable(1) == hashable(True)
     (True, False)
     """
     kind = type(value)
     if isinstance(value, (list, tuple)):
-        return (kind, tuple(map(frozen, cast("list[Any]", value))))
+        return (kind, tuple(map(hashable, cast("list[Any]", value))))
     if isinstance(value, dict):
-        return (kind, tuple((key, frozen(item)) for key, item in cast("dict[Any, Any]", value).items()))
+        return (kind, tuple((key, hashable(item)) for key, item in cast("dict[Any, Any]", value).items()))
     if isinstance(value, np.ndarray):
         return (kind, value.dtype.str, value.shape, value.tobytes())
     try:

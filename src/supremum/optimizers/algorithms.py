@@ -1,0 +1,270 @@
+"""The optimizers under Keras' names, each a chain of optax transformations."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Unpack
+
+import jax.numpy as jnp
+import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
+
+from supremum.optimizers.hyperparameters import DECAY, MOMENTUM, NON_NEGATIVE, WEIGHT_DECAY, Hyper
+from supremum.optimizers.optimizer import Optimizer
+from supremum.optimizers.settings import GradientDescentOptions
+
+
+class GradientDescent(Optimizer):
+    """The base class of optimizers with a learning rate and a weight decay.
+
+    Args:
+        learning_rate: a number or a schedule: a function of the number of steps taken.
+        weight_decay: the share of each variable, times the learning rate, that every step takes away; None for none.
+        options: as for `Optimizer`.
+    """
+
+    def __init__(self, learning_rate: Hyper, *, weight_decay: Hyper | None = None, **options: Any) -> None:
+        super().__init__(**options)
+        self.add_hyperparameter("learning_rate", learning_rate)
+        self.add_hyperparameter("weight_decay", weight_decay, WEIGHT_DECAY)
+
+    def direction(self, **hyperparameters: Any) -> Any:
+        """The transformation of gradients into steps, before weight decay and the learning rate.
+
+        Args:
+            hyperparameters: as for `make_transformation`.
+        """
+        raise NotImplementedError
+
+    def make_transformation(self, *, learning_rate: Any, weight_decay: Any, **others: Any) -> Any:
+        """The transformation of a step."""
+        return optax.chain(
+            self.direction(**others), decay_weights(weight_decay), optax.scale_by_learning_rate(learning_rate)
+        )
+
+
+def decay_weights(share: Any) -> Any:
+    """The transformation that adds a share of the variables to the gradients; None for no share."""
+    return optax.identity() if share is None else optax.add_decayed_weights(share)
+
+
+class SGD(GradientDescent):
+    """Stochastic gradient descent, with momentum (Sutskever et al., 2013), as `optax.sgd`.
+
+    Args:
+        learning_rate: a number or a schedule.
+        momentum: the share of the last step that is repeated, from 0 to 1. At 0 no slot is kept for it.
+        nesterov: whether to look ahead by that step.
+        mu_dtype: the dtype in which the momentum is kept; None for the one it is computed in, at least float32.
+        options: `weight_decay` as for `AdamW`, and as for `Optimizer`.
+
+    >>> optimizer = SGD(0.1, momentum=0.9)
+    >>> optimizer.momentum = 0.5
+    >>> optimizer
+    SGD(learning_rate=0.1, momentum=0.5, nesterov=False)
+    """
+
+    _slot_dtypes: ClassVar = {"trace": "mu_dtype"}
+    _settings: ClassVar = (*Optimizer._settings, "nesterov")
+
+    def __init__(
+        self,
+        learning_rate: Hyper = 0.01,
+        momentum: Hyper = 0.0,
+        nesterov: bool = False,
+        *,
+        mu_dtype: Any = None,
+        **options: Unpack[GradientDescentOptions],
+    ) -> None:
+        super().__init__(learning_rate, **options)
+        self.mu_dtype = mu_dtype
+        self.add_hyperparameter("momentum", momentum, MOMENTUM)
+        self.nesterov = nesterov
+
+    def direction(self, *, momentum: Any, **_: Any) -> Any:
+        """The sum of the gradient and the momentum."""
+        return optax.identity() if momentum is None else optax.trace(momentum, self.nesterov)
+
+
+class Adam(GradientDescent):
+    """Adaptive moments (Kingma and Ba, 2014, Algorithm 1), as `optax.adam`.
+
+    Args:
+        learning_rate: a number or a schedule.
+        beta_1: the decay of the mean of gradients.
+        beta_2: the decay of the mean of their squares.
+        epsilon: added to the root of the latter. In Keras it is the paper's "epsilon hat": there it acts more strongly
+            in the first steps.
+        mu_dtype: the dtype in which the mean is kept; None for the one it is computed in, at least float32.
+        nu_dtype: the dtype in which the mean of squares is kept. With a `beta_2` near 1 a narrow one hardly changes:
+            bfloat16 rounds away what is less than a 256th of the mean.
+        options: `weight_decay` as for `AdamW`, and as for `Optimizer`.
+
+    >>> Adam(1e-3, mu_dtype="bfloat16").mu_dtype
+    'bfloat16'
+    """
+
+    _slot_dtypes: ClassVar = {"mu": "mu_dtype", "nu": "nu_dtype"}
+
+    def __init__(
+        self,
+        learning_rate: Hyper = 0.001,
+        beta_1: Hyper = 0.9,
+        beta_2: Hyper = 0.999,
+        epsilon: Hyper = 1e-7,
+        *,
+        mu_dtype: Any = None,
+        nu_dtype: Any = None,
+        **options: Unpack[GradientDescentOptions],
+    ) -> None:
+        super().__init__(learning_rate, **options)
+        self.mu_dtype = mu_dtype
+        self.nu_dtype = nu_dtype
+        self.add_hyperparameter("beta_1", beta_1, DECAY)
+        self.add_hyperparameter("beta_2", beta_2, DECAY)
+        self.add_hyperparameter("epsilon", epsilon)
+
+    def direction(self, *, beta_1: Any, beta_2: Any, epsilon: Any, **_: Any) -> Any:
+        """The mean of gradients divided by the root of the mean of their squares."""
+        return optax.scale_by_adam(b1=beta_1, b2=beta_2, eps=epsilon)
+
+
+class AdamW(Adam):
+    """Adam with decoupled weight decay (Loshchilov and Hutter, 2019), as `optax.adamw`.
+
+    Args:
+        learning_rate: a number or a schedule.
+        weight_decay: the share of each variable, times the learning rate, that every step takes away.
+        options: as for `Adam`.
+
+    >>> float(AdamW().weight_decay) == float(AdamW(weight_decay=0.004).weight_decay)
+    True
+    """
+
+    def __init__(self, learning_rate: Hyper = 0.001, weight_decay: Hyper = 0.004, **options: Any) -> None:
+        super().__init__(learning_rate, weight_decay=weight_decay, **options)
+
+
+class RMSprop(GradientDescent):
+    """RMSprop (Hinton, 2012; centered: Graves, 2013), as `optax.rmsprop`.
+
+    Args:
+        learning_rate: a number or a schedule.
+        rho: the decay of the mean of squares.
+        momentum: the share of the last step that is repeated, from 0 to 1. At 0 no slot is kept for it.
+        epsilon: added to the mean of squares, under the root.
+        centered: whether to divide by the standard deviation instead.
+        mu_dtype: the dtype in which momentum and, if centered, the mean are kept; None for the one they are computed
+            in, at least float32.
+        nu_dtype: the dtype in which the mean of squares is kept.
+        options: `weight_decay` as for `AdamW`, and as for `Optimizer`.
+
+    >>> RMSprop(centered=True).centered
+    True
+    """
+
+    _slot_dtypes: ClassVar = {"nu": "nu_dtype", "mu": "mu_dtype", "trace": "mu_dtype"}
+    _settings: ClassVar = (*Optimizer._settings, "centered")
+
+    def __init__(
+        self,
+        learning_rate: Hyper = 0.001,
+        rho: Hyper = 0.9,
+        momentum: Hyper = 0.0,
+        epsilon: Hyper = 1e-7,
+        centered: bool = False,
+        *,
+        mu_dtype: Any = None,
+        nu_dtype: Any = None,
+        **options: Unpack[GradientDescentOptions],
+    ) -> None:
+        super().__init__(learning_rate, **options)
+        self.mu_dtype = mu_dtype
+        self.nu_dtype = nu_dtype
+        self.add_hyperparameter("rho", rho, DECAY)
+        self.add_hyperparameter("momentum", momentum, MOMENTUM)
+        self.add_hyperparameter("epsilon", epsilon)
+        self.centered = centered
+
+    def make_transformation(
+        self, *, learning_rate: Any, weight_decay: Any, rho: Any, momentum: Any, epsilon: Any, **_: Any
+    ) -> Any:
+        """The transformation of a step."""
+        scale = optax.scale_by_stddev if self.centered else optax.scale_by_rms
+        return optax.chain(
+            scale(rho, epsilon),
+            optax.scale_by_learning_rate(learning_rate),
+            # Momentum repeats steps, learning rate and all; the weight decay is not part of them.
+            optax.identity() if momentum is None else optax.trace(momentum),
+            decay_weights(None if weight_decay is None else jnp.negative(weight_decay * learning_rate)),
+        )
+
+
+class Adagrad(GradientDescent):
+    """Adagrad (Duchi et al., 2011), as `optax.adagrad`.
+
+    Args:
+        learning_rate: a number or a schedule.
+        initial_accumulator_value: what the sums of squares start from.
+        epsilon: added to the sum of squares, under the root.
+        nu_dtype: the dtype in which the sums are kept; None for the one they are computed in, at least float32. A
+            narrow one stops growing early.
+        options: `weight_decay` as for `AdamW`, and as for `Optimizer`.
+
+    >>> Adagrad(0.1).initial_accumulator_value
+    0.1
+    """
+
+    _slot_dtypes: ClassVar = {"sum_of_squares": "nu_dtype"}
+    _settings: ClassVar = (*Optimizer._settings, "initial_accumulator_value")
+
+    def __init__(
+        self,
+        learning_rate: Hyper = 0.001,
+        initial_accumulator_value: float = 0.1,
+        epsilon: Hyper = 1e-7,
+        *,
+        nu_dtype: Any = None,
+        **options: Unpack[GradientDescentOptions],
+    ) -> None:
+        super().__init__(learning_rate, **options)
+        self.nu_dtype = nu_dtype
+        self.add_hyperparameter("epsilon", epsilon)
+        self.initial_accumulator_value = NON_NEGATIVE.check("initial_accumulator_value", initial_accumulator_value)
+
+    def direction(self, *, epsilon: Any, **_: Any) -> Any:
+        """The gradient divided by the root of the sum of the squares of all gradients."""
+        return optax.scale_by_rss(self.initial_accumulator_value, epsilon)
+
+
+class Lion(GradientDescent):
+    """Lion (Chen et al., 2023, Algorithm 2), as `optax.lion`.
+
+    Args:
+        learning_rate: a number or a schedule; a third to a tenth of what Adam takes.
+        beta_1: the share of the momentum in a step.
+        beta_2: the decay of the momentum.
+        mu_dtype: the dtype in which the momentum is kept; None for the one it is computed in, at least float32.
+        options: `weight_decay` as for `AdamW`, and as for `Optimizer`.
+
+    >>> float(Lion(weight_decay=0.5).weight_decay)
+    0.5
+    """
+
+    _slot_dtypes: ClassVar = {"mu": "mu_dtype"}
+
+    def __init__(
+        self,
+        learning_rate: Hyper = 0.001,
+        beta_1: Hyper = 0.9,
+        beta_2: Hyper = 0.99,
+        *,
+        mu_dtype: Any = None,
+        **options: Unpack[GradientDescentOptions],
+    ) -> None:
+        super().__init__(learning_rate, **options)
+        self.mu_dtype = mu_dtype
+        self.add_hyperparameter("beta_1", beta_1, DECAY)
+        self.add_hyperparameter("beta_2", beta_2, DECAY)
+
+    def direction(self, *, beta_1: Any, beta_2: Any, **_: Any) -> Any:
+        """The sign of the mean of the momentum and the gradient."""
+        return optax.scale_by_lion(b1=beta_1, b2=beta_2)
