@@ -137,6 +137,7 @@ def good_values(folder: Path) -> dict[str, typing.Any]:
         return folder / name
 
     return {
+        "right": "torch", "left": "numpy", "types": "int8,float32",
         "a": "int8", "b": "int8", "operands": ("int8", "int8"), "rules": "numpy", "raw": ones(2), "data": [1.0],
         "library": "numpy", "policy": "float32", "dtype": "float32", "name": "f", "x": ones(2, 3),
         "tree": {"a": ones(2)}, "arrays": (ones(2, 3),), "kernel": ones(3, 2), "kind": formats.Kind.FLOAT, "bits": 8,

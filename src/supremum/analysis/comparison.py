@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from supremum.analysis.tables import RuleTable, is_number, rule_table
+from supremum.analysis.tables import RuleTable, is_number, rule_table, type_names
+from supremum.argument_checks import flag, iterable
 from supremum.decisions import Decision, letter
 from supremum.errors import ArgumentError, shown
 from supremum.formats import CATEGORIES, as_format
@@ -207,8 +208,8 @@ def compare(
     """
     refuse_namesakes(get_rules(left), get_rules(right))
     one = rule_table(left, operation, types)
-    other = rule_table(right, operation, types, stand_ins=WIDEST if weak_as_64_bit else None)
-    unheard = {as_format(name).name for name in unknown}
+    other = rule_table(right, operation, types, stand_ins=WIDEST if flag("weak_as_64_bit", weak_as_64_bit) else None)
+    unheard = {as_format(name).name for name in iterable("unknown", unknown, "formats")}
     differing: dict[tuple[str, str], str] = {}
     for pair, decision in one.decisions.items():
         how = "refused" if unheard.intersection(pair) else difference(decision, other.decisions[pair])
@@ -246,22 +247,26 @@ class Groupings:
         return {rules: f"{rules}: {n}, {len(self.only[rules])} of them only here" for rules, n in self.counts.items()}
 
 
-def compare_groupings(left: str | RuleSet, right: str | RuleSet, types: Sequence[str]) -> Groupings:
+def compare_groupings(left: str | RuleSet, right: str | RuleSet, types: str | Sequence[str]) -> Groupings:
     """Compare which triples of types two rule sets group differently.
 
     Args:
         left: a rule set or its name.
         right: the other.
-        types: names of formats and weak kinds.
+        types: as for `rule_table`.
+
+    Raises:
+        UnknownNameError: for an unknown name.
 
     >>> compare_groupings("jax-x64", "numpy", ["int8", "uint8", "float16"]).counts
     {'jax-x64': 0, 'numpy': 4}
     """
-    one, other = (set(groupings(rules, types)) for rules in (left, right))
-    names = get_rules(left).name, get_rules(right).name
+    names = type_names(types)
+    one, other = (set(groupings(rules, names)) for rules in (left, right))
+    both = get_rules(left).name, get_rules(right).name
     return Groupings(
-        dict(zip(names, (len(one), len(other)), strict=True)),
-        dict(zip(names, (sorted(one - other), sorted(other - one)), strict=True)),
+        dict(zip(both, (len(one), len(other)), strict=True)),
+        dict(zip(both, (sorted(one - other), sorted(other - one)), strict=True)),
     )
 
 

@@ -91,7 +91,7 @@ def _drawn(
     rules: str | RuleSet | None, types: str | Sequence[str], path: str | Sequence[str]
 ) -> Diagram | tuple[Table, tuple[str, ...]]:
     rule_set, asked = get_rules(rules), type_names(types)
-    names = type_names(path) if path else ()
+    names = () if isinstance(path, (str, tuple, list)) and not path else type_names(path)
     if len(names) == 1:
         raise ArgumentError(f"a path needs two types to lead to where they meet: give another one beside {names[0]}")
     found = order_of(rule_set, (*asked, *(name for name in names if name not in asked)))

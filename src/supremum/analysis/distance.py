@@ -11,6 +11,7 @@ from typing import Any
 from supremum.analysis.clustering import alike_together
 from supremum.analysis.comparison import DIFFERENCES, difference, refuse_namesakes
 from supremum.analysis.tables import RuleTable, rule_table
+from supremum.argument_checks import iterable
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.render import Cell, Table
 from supremum.render.table import step
@@ -121,7 +122,7 @@ def distances(
     >>> found.names, found.count("torch", "numpy"), found.counts("torch", "numpy")
     (('jax-x64', 'torch', 'numpy'), 4, {'wider': 4})
     """
-    rule_sets = [get_rules(each) for each in (HOMES if rules is None else rules)]
+    rule_sets = [get_rules(each) for each in (HOMES if rules is None else iterable("rules", rules, "rule sets"))]
     if not rule_sets:
         raise ArgumentError("there is nothing to compare without rule sets: give some, or rules=None for all of them")
     refuse_namesakes(*rule_sets)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from supremum.argument_checks import iterable, mapping, text
 from supremum.decisions import Decision
 from supremum.errors import UnknownNameError
 from supremum.formats import CATEGORIES, FORMATS, as_format, format_names
@@ -24,6 +25,8 @@ STANDARD_TYPES: tuple[str, ...] = (
 )
 """The eighteen of spec/jax-type-promotion.rst, which are what every array library has, bfloat16 and the weak kinds."""
 
+_SETS = {"standard": STANDARD_TYPES, "all": ALL_TYPES}
+
 
 def type_names(types: str | Sequence[str]) -> tuple[str, ...]:
     """The types to put in a table.
@@ -34,17 +37,17 @@ def type_names(types: str | Sequence[str]) -> tuple[str, ...]:
 
     Raises:
         UnknownNameError: for a name that is none.
+        OperandError: for what is no name or list of names; a `TypeError`.
 
     >>> type_names("int8, f4,float*")
     ('int8', 'float32', 'float*')
     >>> type_names("float16, 1e6")
     ('float16', '1e6')
     """
-    if types == "standard":
-        return STANDARD_TYPES
-    if types == "all":
-        return ALL_TYPES
-    names = [name.strip() for name in (types.split(",") if isinstance(types, str) else types)]
+    if isinstance(types, str) and types in _SETS:
+        return _SETS[types]
+    listed = types.split(",") if isinstance(types, str) else iterable("types", types, "names")
+    names = [text("a type", name).strip() for name in listed]
     return tuple(dict.fromkeys(name if is_number(name) else parse_operand(name).name for name in names))
 
 
@@ -150,6 +153,7 @@ def rule_table(
     rule_set, row, names = get_rules(rules), as_operation(operation), type_names(types)
     if row.arity not in (None, 2):
         raise UnknownNameError("operation of two operands", row.name, ["result_type", "promote_types", *TABLED])
-    operands = {name: parse_operand((stand_ins or {}).get(name, name)) for name in names}
+    others = {} if stand_ins is None else mapping("stand_ins", stand_ins, '{"float*": "float64"}')
+    operands = {name: parse_operand(others.get(name, name)) for name in names}
     decisions = {(a, b): rule_set.decide(row, (operands[a], operands[b])) for a in names for b in names}
     return RuleTable(rule_set.name, row.name, names, decisions)

@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 
+from supremum.argument_checks import function, iterable, text, whole_number
 from supremum.nn.scopes import autocast_scope
 
 Function = Callable[..., Any]
@@ -25,14 +26,22 @@ class _Differentiable:
     Args:
         kind: JAX's class.
         fun: the function.
-        options: what JAX's class takes besides.
+        nondiff_argnums: as for JAX's class.
+        nondiff_argnames: as for JAX's class.
     """
 
-    def __init__(self, kind: Callable[..., Any], fun: Function, options: dict[str, Any]) -> None:
+    def __init__(
+        self, kind: Callable[..., Any], fun: Function, nondiff_argnums: Sequence[int], nondiff_argnames: Sequence[str]
+    ) -> None:
         self._kind = kind
-        self._fun = fun
-        self._options = options
-        self._plain = kind(fun, **options)
+        self._fun = function("fun", fun, "jnp.tanh")
+        positions = iterable("nondiff_argnums", nondiff_argnums, "positions")
+        names = iterable("nondiff_argnames", nondiff_argnames, "names")
+        self._options = {
+            "nondiff_argnums": tuple(whole_number("a position in nondiff_argnums", each, 0, 255) for each in positions),
+            "nondiff_argnames": tuple(text("a name in nondiff_argnames", each) for each in names),
+        }
+        self._plain = kind(fun, **self._options)
         self._define: Callable[[Any, Callable[[Function], Function]], None] | None = None
         update_wrapper(self, fun)
 
@@ -74,8 +83,7 @@ class custom_vjp(_Differentiable):  # noqa: N801, its name in JAX
     def __init__(
         self, fun: Function, nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
     ) -> None:
-        options = {"nondiff_argnums": nondiff_argnums, "nondiff_argnames": nondiff_argnames}
-        super().__init__(jax.custom_vjp, fun, options)
+        super().__init__(jax.custom_vjp, fun, nondiff_argnums, nondiff_argnames)
 
     def defvjp(self, fwd: Function, bwd: Function, symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
         """Define the rules.
@@ -87,6 +95,8 @@ class custom_vjp(_Differentiable):  # noqa: N801, its name in JAX
             optimize_remat: as for `jax.custom_vjp`.
         """
         options = {"symbolic_zeros": symbolic_zeros, "optimize_remat": optimize_remat}
+        for name, rule in (("fwd", fwd), ("bwd", bwd)):
+            function(name, rule, "lambda ...")
         self._defined_by(lambda made, within: made.defvjp(within(fwd), within(bwd), **options))
 
 
@@ -113,8 +123,7 @@ class custom_jvp(_Differentiable):  # noqa: N801, its name in JAX
     def __init__(
         self, fun: Function, nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
     ) -> None:
-        options = {"nondiff_argnums": nondiff_argnums, "nondiff_argnames": nondiff_argnames}
-        super().__init__(jax.custom_jvp, fun, options)
+        super().__init__(jax.custom_jvp, fun, nondiff_argnums, nondiff_argnames)
 
     def defjvp(self, jvp: Function, symbolic_zeros: bool = False) -> Function:
         """Define the rule.
@@ -126,6 +135,7 @@ class custom_jvp(_Differentiable):  # noqa: N801, its name in JAX
         Returns:
             The rule, so that this may be a decorator.
         """
+        function("jvp", jvp, "lambda primals, tangents: ...")
         self._defined_by(lambda made, within: made.defjvp(within(jvp), symbolic_zeros=symbolic_zeros))
         return jvp
 
@@ -136,15 +146,18 @@ class custom_jvp(_Differentiable):  # noqa: N801, its name in JAX
             jvps: for each argument a function of its tangent, the output and all arguments; None for one that has no
                 influence.
         """
+        for each in jvps:
+            if each is not None:
+                function("a rule", each, "lambda tangent, output, *args: ...")
         self._defined_by(lambda made, within: made.defjvps(*(each and within(each) for each in jvps)))
 
 
 def _within(scope: Callable[[], AbstractContextManager[Any]]) -> Callable[[Function], Function]:
-    def kept(function: Function) -> Function:
-        @wraps(function)
+    def kept(rule: Function) -> Function:
+        @wraps(rule)
         def called(*args: Any, **kwargs: Any) -> Any:
             with scope():
-                return function(*args, **kwargs)
+                return rule(*args, **kwargs)
 
         return called
 
