@@ -11,7 +11,7 @@ import numpy as np
 
 from supremum.arrays import protocols, pytrees
 from supremum.arrays.assignment import accepted_value, assigned, refused_in_place
-from supremum.arrays.backend_errors import raise_as_ours
+from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.backends import Key, Raw, backend_of
 from supremum.arrays.conversion import cast, to_device
 from supremum.arrays.fix_trials import Trial
@@ -30,27 +30,26 @@ from supremum.rules.typed_casts import UNWRAPPED
 _is_pytree = False
 """Whether JAX knows `Array`; JAX may be imported after arrays have been made."""
 _registering = threading.Lock()
-_new = object.__new__
+_modules, _new = sys.modules, object.__new__
 
 
 def new_array(raw: Raw, key: Key) -> Array:
     """An `Array` of an array of a library and its key."""
-    if not _is_pytree:
-        register_when_jax_is_loaded()
+    if not _is_pytree and "jax" in _modules:
+        register_as_pytree()
     array: Any = _new(Array)  # by no constructor, which costs as much as the rest
     array._raw = raw
     array._key = key
     return array
 
 
-def register_when_jax_is_loaded() -> None:
+def register_as_pytree() -> None:
     """Register `Array` as a pytree of JAX, once, if JAX is loaded; JAX is never imported for that."""
     global _is_pytree
-    if "jax" in sys.modules:
-        with _registering:
-            if not _is_pytree:
-                pytrees.register(Array)
-                _is_pytree = True
+    with _registering:
+        if not _is_pytree and _modules.get("jax") is not None:
+            pytrees.register(Array)
+            _is_pytree = True
 
 
 def wrap(raw: Any, weak: bool = False) -> Array:
@@ -134,7 +133,7 @@ class Array(WrappedArray):
 
     def __init__(self, raw: Any) -> None:
         if not _is_pytree:
-            register_when_jax_is_loaded()
+            register_as_pytree()
         super().__init__(*raw_and_key(raw))
 
     @staticmethod
@@ -295,7 +294,7 @@ class Array(WrappedArray):
 
     def _fail(self, name: str, error: Exception, *given: Any, **options: Any) -> None:
         """Raise an error of the library as one of ours, if it is one."""
-        raise_as_ours(name, self.backend, given, options, error)
+        raise_computation_error(name, self.backend, given, options, error)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -403,4 +402,4 @@ def _shown(array: Array) -> str:
     return f"{kind}({body}, dtype={array.dtype}{extra})"
 
 
-register_when_jax_is_loaded()
+register_as_pytree()

@@ -1,4 +1,4 @@
-"""What the library underneath refuses, as an error of ours with its own as the cause."""
+"""Errors of the library underneath, raised as `ComputationError` with the library's own error as the cause."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from supremum.errors import SupremumError, listed, shortened, shown
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_TO_GO_ON: Final = (SupremumError, Warning, FloatingPointError)
+_PASSED_THROUGH: Final = (SupremumError, Warning, FloatingPointError)
 """Ours, and those that the user asked for: warnings as errors, and what `numpy.errstate` raises."""
 
 
-def raise_as_ours(
+def raise_computation_error(
     name: str, backend: Backend, operands: Sequence[Any], options: Mapping[str, Any], error: Exception
 ) -> None:
     """Raise an error of ours in the place of one of a library; nothing is raised for those that are to go on.
@@ -33,7 +33,7 @@ def raise_as_ours(
     Raises:
         ComputationError: but for our own errors, and those of JAX that say what cannot be traced.
     """
-    if isinstance(error, (*_TO_GO_ON, *backend.passes_on)):
+    if isinstance(error, (*_PASSED_THROUGH, *backend.passed_through)):
         return
     given = [*map(_described, operands), *(f"{key}={_described(value)}" for key, value in options.items())]
     said = shortened(next(iter(str(error).strip().splitlines()), "") or type(error).__name__)
@@ -41,8 +41,8 @@ def raise_as_ours(
     raise computation_error(type(error), message) from error
 
 
-def raising_ours(function: Callable[P, R]) -> Callable[P, R]:
-    """A function of arrays whose library's errors are ours."""
+def raises_computation_errors(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a function of arrays so that errors of the library become `ComputationError`."""
 
     @functools.wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> R:
@@ -52,7 +52,7 @@ def raising_ours(function: Callable[P, R]) -> Callable[P, R]:
             given: list[Any] = [*args, *options.values()]
             libraries = (getattr(each, "backend", None) or backend_of(each) for each in given)
             backend = next((each for each in libraries if isinstance(each, Backend)), NUMPY)
-            raise_as_ours(function.__name__, backend, args, options, error)
+            raise_computation_error(function.__name__, backend, args, options, error)
             raise
 
     return call

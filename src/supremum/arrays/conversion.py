@@ -9,7 +9,7 @@ import array_api_compat
 import numpy as np
 
 from supremum.argument_checks import flag
-from supremum.arrays.backend_errors import raise_as_ours
+from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.backends import backend_named, backend_of
 from supremum.arrays.backends.numpy import NUMPY, narrowed
 from supremum.arrays.operand_keys import NUMBERS
@@ -47,7 +47,7 @@ def convert(
         if weak:  # it has no dtype of its own, and the other library may have another default
             host = narrowed(default_of(as_operand(host).category, get_rules(in_jax=backend.in_jax))[0], host)
         raw = backend.asarray(host, target, device, copy)
-    if weak and backend.own_weakness:
+    if weak and backend.has_weak_arrays:
         raw = backend.astype(raw, backend.key_of(raw).operand.format.dtype, weak=True)
     return keyed(backend, raw, weak)
 
@@ -69,7 +69,7 @@ def cast(array: WrappedArray, dtype: Any, *, copy: bool = True) -> KeyedRaw:
     try:
         return keyed(backend, backend.astype(array.unwrap(), target, copy=copy))
     except Exception as error:
-        raise_as_ours("astype", backend, (array, dtype), {}, error)
+        raise_computation_error("astype", backend, (array, dtype), {}, error)
         raise
 
 
@@ -85,7 +85,7 @@ def to_device(array: WrappedArray, device: Any, stream: Any = None) -> KeyedRaw:
         raw = array_api_compat.to_device(array.unwrap(), device, stream=stream)
         return keyed(array.backend, raw, array.weak_type)
     except Exception as error:
-        raise_as_ours("to_device", array.backend, (array, device), {"stream": stream}, error)
+        raise_computation_error("to_device", array.backend, (array, device), {"stream": stream}, error)
         raise
 
 

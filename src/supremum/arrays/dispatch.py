@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from supremum.arrays.backend_errors import raise_as_ours
+from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.backends import Key, Plan, Raw
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.fix_trials import Trial, retyped
@@ -96,36 +96,38 @@ class DispatchedOperation:
             keys.append(found[1])
         try:
             known = scope.memory.prepared.get((self, *keys))
-            function, key = known or self.find(asked, scope.watcher, keys, raws)
+            function, key = known or self.prepared_for(asked, scope.watcher, keys, raws)
             result = function(*raws)
         except (PromotionError, RuntimeDtypeError) as error:
             if error.decision is not None:
                 error.decision = retyped(error.decision, operands)
             raise
         except Exception as error:
-            raise_as_ours(self.operation.name, common_backend(keys, self.operation.name), operands, {}, error)
+            raise_computation_error(self.operation.name, common_backend(keys, self.operation.name), operands, {}, error)
             raise
         return result if key is None else (result, key)
 
-    def find(self, asked: str | RuleSet, watcher: Watcher | None, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared:
+    def prepared_for(
+        self, asked: str | RuleSet, watcher: Watcher | None, keys: Sequence[Key], raws: Sequence[Raw]
+    ) -> Prepared:
         """What is prepared for these operands under the rules in force, prepared now if need be."""
         in_jax = common_backend(keys, self.operation.name).in_jax
         rules = get_rules(asked, in_jax=in_jax)
         if rules.reads_values and any(map(holds_value, keys)):
             if watcher is not None:
                 keys = tuple(map(with_value, keys, raws))
-                return watched(watcher, self.prepare(rules, keys, raws), self.plan(rules, keys, raws))
-            prepared = memory_of(asked).prepared[self, *keys] = self.reading(rules, keys)
+                return with_watcher(watcher, self.prepare(rules, keys, raws), self.plan(rules, keys, raws))
+            prepared = memory_of(asked).prepared[self, *keys] = self.prepared_by_values(rules, keys)
             return prepared
-        prepared = self.under(rules, keys, raws)
+        prepared = self.prepared_under(rules, keys, raws)
         if watcher is not None:
-            return watched(watcher, prepared, self.plan(rules, keys, raws))
+            return with_watcher(watcher, prepared, self.plan(rules, keys, raws))
         if in_jax and isinstance(asked, str) and asked in FOLLOWING:
-            prepared = self.following_jax(asked, keys, raws) or prepared
+            prepared = self.prepared_by_jax_flags(asked, keys, raws) or prepared
         memory_of(asked).prepared[self, *keys] = prepared
         return prepared
 
-    def under(self, rules: RuleSet, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared:
+    def prepared_under(self, rules: RuleSet, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared:
         """What is prepared under a rule set."""
         known, kept = (self, *keys), rules.memory.prepared
         prepared = kept.get(known)
@@ -137,7 +139,7 @@ class DispatchedOperation:
         """What a rule set decides about operands, with fixes that a runtime carries out."""
         return rules.decide(self.operation, operands, runtime=runtime)
 
-    def following_jax(self, name: str, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared | None:
+    def prepared_by_jax_flags(self, name: str, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared | None:
         """What asks JAX's flags at every call which rule set a name stands for; None where they make no difference."""
         operands = operands_of(keys, raws)
         verdicts = {each: self.decide(get_rules(each), operands).verdict for each in FOLLOWING[name]}
@@ -150,12 +152,12 @@ class DispatchedOperation:
         def follow(*raws: Raw) -> KeyedRaw:
             flags = ask()
             if flags not in found:
-                found[flags] = self.under(get_rules(name), keys, raws)
+                found[flags] = self.prepared_under(get_rules(name), keys, raws)
             return found[flags](*raws)
 
         return Prepared(follow, None)
 
-    def reading(self, rules: RuleSet, keys: Sequence[Key]) -> Prepared:
+    def prepared_by_values(self, rules: RuleSet, keys: Sequence[Key]) -> Prepared:
         """What reads the values of 0-d arrays of NumPy at every call, for the rules that look at them."""
         found: dict[Hashable, Prepared] = {}
 
@@ -197,8 +199,8 @@ class DispatchedOperation:
         return Prepared(lambda *raws: raw_and_key(function(*raws), plan.result.weak), None)
 
 
-def watched(watcher: Watcher, prepared: Prepared, plan: Plan) -> Prepared:
-    """The same, telling the watcher."""
+def with_watcher(watcher: Watcher, prepared: Prepared, plan: Plan) -> Prepared:
+    """A prepared operation that tells a watcher each time it is carried out."""
 
     def run(*raws: Raw) -> KeyedRaw:
         watcher.note(plan, raws)

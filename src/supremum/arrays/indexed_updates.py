@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from supremum.arrays.assignment import accepted_value, changed
-from supremum.arrays.backend_errors import raise_as_ours
+from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.backends import Key, Raw
 from supremum.arrays.wrapped import WrappedArray, keyed, unwrapped_index
 
@@ -101,6 +101,6 @@ class Changes(Generic[A]):
         try:
             raw = change()
         except Exception as error:
-            raise_as_ours(f"at[...].{name}", array.backend, (array, self.index, *values), options, error)
+            raise_computation_error(f"at[...].{name}", array.backend, (array, self.index, *values), options, error)
             raise
         return self._wrap(*keyed(array.backend, raw, array.weak_type))

@@ -47,8 +47,8 @@ def namespace_of(library: Any, wrap: Callable[[Raw, Key], Any], api_version: str
 
 
 @functools.cache
-def _made(home: Backend, wrap: Callable[[Raw, Key], Any]) -> Namespace:
-    return Namespace(home, wrap)
+def _made(backend: Backend, wrap: Callable[[Raw, Key], Any]) -> Namespace:
+    return Namespace(backend, wrap)
 
 
 class Namespace(ModuleType):
@@ -57,15 +57,15 @@ class Namespace(ModuleType):
     What it has is made when it is first asked for.
 
     Args:
-        home: the library.
+        backend: the library.
         wrap: makes the arrays that the functions give, of an array of the library and its key.
         part: the name of an extension; empty for the namespace itself.
     """
 
-    def __init__(self, home: Backend, wrap: Callable[[Raw, Key], Any], part: str = "") -> None:
-        super().__init__(f"supremum.arrays.{home.name}{'.' if part else ''}{part}")
-        self.__doc__ = f"The Python array API standard {VERSION} under the rules in force, on {home.name}."
-        self._home = home
+    def __init__(self, backend: Backend, wrap: Callable[[Raw, Key], Any], part: str = "") -> None:
+        super().__init__(f"supremum.arrays.{backend.name}{'.' if part else ''}{part}")
+        self.__doc__ = f"The Python array API standard {VERSION} under the rules in force, on {backend.name}."
+        self._backend = backend
         self._wrap = wrap
         self._part = part
         if not part:
@@ -92,39 +92,39 @@ class Namespace(ModuleType):
 
     def _found(self, name: str) -> _Found | None:
         """What stands under a name, from the first of the tables that has it; the library itself is asked last."""
-        home, wrap = self._home, self._wrap
+        backend, wrap = self._backend, self._wrap
         if name in self._own:
-            return _Found(_bound(home, name, self._own[name], wrap))
+            return _Found(_bound(backend, name, self._own[name], wrap))
         if name.startswith("_"):
             return None
         if not self._part:
             if name in _PARTS:
-                return _Found(Namespace(home, wrap, name))
+                return _Found(Namespace(backend, wrap, name))
             if name in _ELEMENTWISE:
-                return _Found(_elementwise(home, name, wrap))
+                return _Found(_elementwise(backend, name, wrap))
             if name in CONSTANTS:
                 return _Found(getattr(np, name))
             if name in _DTYPES:
-                return _Found(_DTYPES[name]) if _names_dtype(home, name) else None
-        function = getattr(getattr(home.xp, self._part) if self._part else home.xp, name, None)
+                return _Found(_DTYPES[name]) if _names_dtype(backend, name) else None
+        function = getattr(getattr(backend.xp, self._part) if self._part else backend.xp, name, None)
         if not callable(function) or isinstance(function, type):
             return None
-        return _Found(generic(home, name, function, wrap, standard=name in self._standard))
+        return _Found(generic(backend, name, function, wrap, standard=name in self._standard))
 
     def __dir__(self) -> list[str]:
         names = {*self._standard, *self._own}
         if not self._part:
-            dtypes = {name for name in _DTYPES if _names_dtype(self._home, name)}
+            dtypes = {name for name in _DTYPES if _names_dtype(self._backend, name)}
             names |= {*_ELEMENTWISE, *CONSTANTS, *dtypes, *_PARTS, "__array_api_version__", "__name__"}
         return sorted(names)
 
     def __repr__(self) -> str:
-        return f"<namespace {self._home.name!r} of supremum{f', {self._part}' if self._part else ''}>"
+        return f"<namespace {self._backend.name!r} of supremum{f', {self._part}' if self._part else ''}>"
 
     def __reduce__(self) -> Any:
         if self._part:
-            return getattr, (namespace_of(self._home, self._wrap), self._part)
-        return namespace_of, (self._home.name, self._wrap)
+            return getattr, (namespace_of(self._backend, self._wrap), self._part)
+        return namespace_of, (self._backend.name, self._wrap)
 
 
 class _Found:
@@ -136,13 +136,13 @@ class _Found:
         self.value = value
 
 
-def _names_dtype(home: Backend, name: str) -> bool:
+def _names_dtype(backend: Backend, name: str) -> bool:
     """Whether the library has a dtype, however it is set; NumPy's arrays can have all of ml_dtypes."""
-    return home is NUMPY or hasattr(home.xp, name)
+    return backend is NUMPY or hasattr(backend.xp, name)
 
 
 def _bound(
-    home: Backend, name: str, function: Callable[..., Any], wrap: Callable[[Raw, Key], Any]
+    backend: Backend, name: str, function: Callable[..., Any], wrap: Callable[[Raw, Key], Any]
 ) -> Callable[..., Any]:
     """A function of ours, its library given and its result wrapped."""
     gives_array = name not in INSPECTION_FUNCTIONS
@@ -150,7 +150,7 @@ def _bound(
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
-        result = call_in(home, name, function, args, options, checks=checks)
+        result = call_in(backend, name, function, args, options, checks=checks)
         return wrap(*result) if gives_array else result
 
     call.__name__ = call.__qualname__ = name
@@ -161,13 +161,13 @@ def _bound(
     return call
 
 
-def _elementwise(home: Backend, name: str, wrap: Callable[[Raw, Key], Any]) -> Callable[..., Any]:
+def _elementwise(backend: Backend, name: str, wrap: Callable[[Raw, Key], Any]) -> Callable[..., Any]:
     """An operation, in the library of the namespace."""
     function = _ELEMENTWISE[name]
 
     @functools.wraps(function)
     def call(*operands: Any) -> Any:
-        return wrap(*adopt_result(home, function(*adopt_operands(home, name, operands))))
+        return wrap(*adopt_result(backend, function(*adopt_operands(backend, name, operands))))
 
     vars(call)["__signature__"] = inspect.signature(function).replace(return_annotation="Array")
     return call

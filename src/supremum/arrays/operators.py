@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from supremum.arrays.backend_errors import raise_as_ours
+from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.backends import Key, Raw
 from supremum.arrays.dispatch import DispatchedOperation, Prepared
 from supremum.arrays.errors import RuntimeDtypeError
@@ -95,7 +95,7 @@ class OperatorMethods(Generic[A]):
                 error.decision = error.decision and retyped(error.decision, (self, other))
                 raise
             except Exception as error:
-                raise_as_ours(name, self.backend, (self, other), {}, error)
+                raise_computation_error(name, self.backend, (self, other), {}, error)
                 raise
 
         return method

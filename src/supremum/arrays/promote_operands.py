@@ -1,4 +1,4 @@
-"""Operands brought to one library and one dtype, for functions that are not element by element."""
+"""Promoting operands in one library, for functions that are not element by element."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from supremum.arrays.backend_errors import raising_ours
+from supremum.arrays.backend_errors import raises_computation_errors
 from supremum.arrays.backends import Backend, Key, Plan, Raw
 from supremum.arrays.backends.kernels import number_caster
 from supremum.arrays.backends.numpy import NUMPY, narrowed
@@ -25,19 +25,19 @@ from supremum.rules.scope import SCOPE
 
 
 class Promoted(NamedTuple):
-    """Operands that met.
+    """Operands that have been promoted.
 
     Args:
         backend: the library.
         operands: its arrays, in the dtype they are computed in; of a number a 0-d one.
-        beside: arrays of that library that were asked for only not to stay in another one, in the dtype they had.
+        unpromoted: further operands as arrays of that library, in the dtype they had.
         result: the type of the result.
         decision: what was decided.
     """
 
     backend: Backend
     operands: list[Raw]
-    beside: list[Raw]
+    unpromoted: list[Raw]
     result: ResultType
     decision: Decision
 
@@ -51,14 +51,14 @@ class Promoted(NamedTuple):
 
 
 def promote_operands(
-    operation: str | None, operands: Sequence[Any], beside: Sequence[Any] = (), name: str = ""
+    operation: str | None, operands: Sequence[Any], unpromoted: Sequence[Any] = (), name: str = ""
 ) -> Promoted:
-    """Bring operands together as the rules decide.
+    """Convert operands to one library and to the dtypes that the rules decide.
 
     Args:
         operation: the name of the operation that decides; None where no particular one does.
         operands: arrays and Python numbers.
-        beside: more of them, which take no part in the decision.
+        unpromoted: more of them, which take no part in the decision.
         name: of what is computed, where that is not the operation that decides; errors and counts have it.
 
     Raises:
@@ -69,7 +69,7 @@ def promote_operands(
     row = as_operation(operation)
     name = name or row.name
     asked = SCOPE.get().rules
-    found = [as_key_or_raise(operand, asked, name, i) for i, operand in enumerate((*operands, *beside))]
+    found = [as_key_or_raise(operand, asked, name, i) for i, operand in enumerate((*operands, *unpromoted))]
     backend = common_backend([key for _, key in found], name)
     rules = get_rules(asked, in_jax=backend.in_jax)
     deciding, others = found[: len(operands)], found[len(operands) :]
@@ -109,7 +109,7 @@ def convert_operand(backend: Backend, key: Key, raw: Raw, dtype: DType, steps: S
     return raw if key.dtype == dtype else backend.astype(raw, dtype)
 
 
-@raising_ours
+@raises_computation_errors
 def where(condition: Any, x1: Any, x2: Any, /) -> KeyedRaw:
     """Elements of one array where a condition holds, and of another where it does not.
 
@@ -126,15 +126,15 @@ def where(condition: Any, x1: Any, x2: Any, /) -> KeyedRaw:
     >>> supremum.ops.where(np.array([True, False]), np.ones(2, "float32"), 2)
     Array([1., 2.], dtype=float32)
     """
-    together = promote_operands("where", (x1, x2), beside=(condition,))
-    (chosen,) = together.beside
-    category = together.backend.key_of(chosen).operand.category
+    promoted = promote_operands("where", (x1, x2), unpromoted=(condition,))
+    (chosen,) = promoted.unpromoted
+    category = promoted.backend.key_of(chosen).operand.category
     if category != "bool":
         raise ArgumentError(f"where chooses by bools, and the condition is of a {category} dtype: write condition != 0")
-    return together.typed(together.backend.xp.where(chosen, *together.operands))
+    return promoted.typed(promoted.backend.xp.where(chosen, *promoted.operands))
 
 
-@raising_ours
+@raises_computation_errors
 def clip(x: Any, /, min: Any = None, max: Any = None) -> KeyedRaw:  # noqa: A002 (the standard's names)
     """Elements brought into a range.
 
@@ -152,14 +152,14 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> KeyedRaw:  # noqa: A002
     """
     given = {"maximum": min, "minimum": max}
     bounds = {name: bound for name, bound in given.items() if bound is not None and not _is_ignored(x, name, bound)}
-    together = promote_operands("clip", (x, *bounds.values()))
-    xp = together.backend.xp
-    first, *others = together.operands
+    promoted = promote_operands("clip", (x, *bounds.values()))
+    xp = promoted.backend.xp
+    first, *others = promoted.operands
     # NumPy's own clip does not know the formats of ml_dtypes.
     clipped = first if bounds else xp.asarray(first, copy=True)
     for name, bound in zip(bounds, others, strict=True):
         clipped = getattr(xp, name)(clipped, bound)
-    return together.typed(clipped)
+    return promoted.typed(clipped)
 
 
 def _is_ignored(x: Any, name: str, bound: Any) -> bool:

@@ -42,7 +42,7 @@ def _flatten(array: WrappedArray) -> tuple[tuple[Any], bool]:
     """
     raw = array.unwrap()
     backend = backend_of(raw)
-    if backend is None or backend.own_weakness or not array.weak_type:
+    if backend is None or backend.has_weak_arrays or not array.weak_type:
         return (raw,), False
     if backend.name != "numpy":
         return (raw,), True

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from supremum.arrays.array_api_names import GIVING_LISTS, OF_THE_ELEMENTS
-from supremum.arrays.backend_errors import raise_as_ours
+from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.backends import Backend, Key, Raw, backend_of
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.conversion import convert
@@ -27,11 +27,11 @@ def library_of(value: Any) -> Backend | None:
     return value.backend if isinstance(value, WrappedArray) else backend_of(value)
 
 
-def check_library(home: Backend, name: str, position: int, library: Backend | None) -> None:
+def check_library(backend: Backend, name: str, position: int, library: Backend | None) -> None:
     """Refuse arrays of another library than NumPy, which every library adopts from.
 
     Args:
-        home: the library of the namespace.
+        backend: the library of the namespace.
         name: of the function.
         position: which argument it is.
         library: the one the argument is from; None for what is no array.
@@ -39,20 +39,20 @@ def check_library(home: Backend, name: str, position: int, library: Backend | No
     Raises:
         LibraryError: if it is refused.
     """
-    if library not in (None, NUMPY, home):
+    if library not in (None, NUMPY, backend):
         raise LibraryError(
-            f"{name}: {letter(position)} is from {library.name}, and this is the namespace of {home.name}: "
-            f"supremum.namespace({shown(home.name)}).asarray({letter(position)})"
+            f"{name}: {letter(position)} is from {library.name}, and this is the namespace of {backend.name}: "
+            f"supremum.namespace({shown(backend.name)}).asarray({letter(position)})"
         )
 
 
-def adopt_operands(home: Backend, name: str, operands: Sequence[Any]) -> list[Any]:
+def adopt_operands(backend: Backend, name: str, operands: Sequence[Any]) -> list[Any]:
     """Operands of which one at least is from the library of the namespace, if any is an array at all.
 
     Of Python numbers alone the first becomes a weak array there, under rules that know such arrays.
 
     Args:
-        home: that library.
+        backend: that library.
         name: of the function.
         operands: arrays and whatever else.
 
@@ -61,35 +61,35 @@ def adopt_operands(home: Backend, name: str, operands: Sequence[Any]) -> list[An
     """
     libraries = [library_of(operand) for operand in operands]
     for position, library in enumerate(libraries):
-        check_library(home, name, position, library)
+        check_library(backend, name, position, library)
     brought = list(operands)
-    if home not in libraries:
+    if backend not in libraries:
         found = [i for i, library in enumerate(libraries) if library is NUMPY]
-        if not found and get_rules(in_jax=home.in_jax).weak_arrays:
+        if not found and get_rules(in_jax=backend.in_jax).weak_arrays:
             found = [i for i, operand in enumerate(operands) if type(operand) in NUMBERS]
         for first in found[:1]:
-            brought[first] = WrappedArray(*convert(operands[first], library=home))
+            brought[first] = WrappedArray(*convert(operands[first], library=backend))
     return brought
 
 
-def adopt_result(home: Backend, result: KeyedRaw) -> KeyedRaw:
+def adopt_result(backend: Backend, result: KeyedRaw) -> KeyedRaw:
     """A result in the library of the namespace, where it was computed of Python numbers alone.
 
     Args:
-        home: that library.
+        backend: that library.
         result: an array of any library, and its key.
     """
-    return result if result[1].backend is home else convert(WrappedArray(*result), library=home)
+    return result if result[1].backend is backend else convert(WrappedArray(*result), library=backend)
 
 
-def native(home: Backend, dtype: Any) -> Any:
+def native(backend: Backend, dtype: Any) -> Any:
     """What a library calls a dtype; None stays.
 
     Raises:
         UnknownDtypeError: for what names no dtype.
         RuntimeDtypeError: if the library does not have it.
     """
-    return None if dtype is None else home.native_dtype(as_format(dtype).dtype)
+    return None if dtype is None else backend.native_dtype(as_format(dtype).dtype)
 
 
 def arrays_in(values: Iterable[Any]) -> Iterator[WrappedArray]:
@@ -102,7 +102,7 @@ def arrays_in(values: Iterable[Any]) -> Iterator[WrappedArray]:
 
 
 def call_in(
-    home: Backend,
+    backend: Backend,
     name: str,
     function: Callable[..., Any],
     args: tuple[Any, ...],
@@ -113,7 +113,7 @@ def call_in(
     """Call a function of ours that computes in a library; the library's errors become ours.
 
     Args:
-        home: the library, the first argument of the function.
+        backend: the library, the first argument of the function.
         name: of the function.
         function: the function.
         args: its other arguments.
@@ -126,20 +126,20 @@ def call_in(
     """
     try:
         if checks:
-            home.check_computes(name, (array.dtype for array in arrays_in((*args, *options.values()))))
-        return function(home, *args, **options)
+            backend.check_computes(name, (array.dtype for array in arrays_in((*args, *options.values()))))
+        return function(backend, *args, **options)
     except Exception as error:
-        raise_as_ours(name, home, args, options, error)
+        raise_computation_error(name, backend, args, options, error)
         raise
 
 
 def generic(
-    home: Backend, name: str, function: Callable[..., Any], wrap: Callable[[Raw, Key], Any], *, standard: bool
+    backend: Backend, name: str, function: Callable[..., Any], wrap: Callable[[Raw, Key], Any], *, standard: bool
 ) -> Callable[..., Any]:
     """A function of a library as one of wrapped arrays.
 
     Args:
-        home: the library.
+        backend: the library.
         name: of the function.
         function: the function.
         wrap: makes a wrapped array of an array and its key.
@@ -152,16 +152,16 @@ def generic(
         try:
             return compute(args, dict(options))
         except Exception as error:
-            raise_as_ours(name, home, args, options, error)
+            raise_computation_error(name, backend, args, options, error)
             raise
 
     def compute(args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         keys: list[Key] = []
         if "dtype" in options:
-            options["dtype"] = native(home, options["dtype"])
-        plain = [_unwrapped(home, name, value, keys) for value in args]
-        given = {option: _unwrapped(home, name, value, keys) for option, value in options.items()}
-        home.check_computes(name, (key.operand.format.dtype for key in keys))
+            options["dtype"] = native(backend, options["dtype"])
+        plain = [_unwrapped(backend, name, value, keys) for value in args]
+        given = {option: _unwrapped(backend, name, value, keys) for option, value in options.items()}
+        backend.check_computes(name, (key.operand.format.dtype for key in keys))
         if not standard:
             _check_of_one_dtype(name, keys)
         weak = [key.weak for key in keys] if name in OF_THE_ELEMENTS else []
@@ -172,19 +172,19 @@ def generic(
     return call
 
 
-def _unwrapped(home: Backend, name: str, value: Any, keys: list[Key]) -> Any:
+def _unwrapped(backend: Backend, name: str, value: Any, keys: list[Key]) -> Any:
     """An argument as the library takes it; the keys of the arrays in it are added to a list."""
     if isinstance(value, (list, tuple)):
-        parts = [_unwrapped(home, name, part, keys) for part in cast("Sequence[Any]", value)]
+        parts = [_unwrapped(backend, name, part, keys) for part in cast("Sequence[Any]", value)]
         return _rebuilt(value, parts)
     if isinstance(value, np.dtype):
-        return native(home, value)
+        return native(backend, value)
     library = library_of(value)
     # NumPy's scalars stand for Python's where a shape or an axis is wanted.
     if library is None or isinstance(value, np.generic):
         return value
-    check_library(home, name, len(keys), library)
-    raw, key = raw_and_key(value) if library is home else convert(value, library=home)
+    check_library(backend, name, len(keys), library)
+    raw, key = raw_and_key(value) if library is backend else convert(value, library=backend)
     keys.append(key)
     return raw
 

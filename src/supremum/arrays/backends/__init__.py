@@ -20,7 +20,7 @@ from supremum.errors import UnknownNameError
 __all__ = ["Backend", "Key", "Plan", "Raw", "array_key", "backend_named", "backend_names", "backend_of"]
 
 # Name: the module in this package, the value in it, and the class that marks the library's arrays.
-_HOMES = {
+_BACKENDS = {
     "numpy": ("numpy", "NUMPY"),
     "jax": ("jax", "JAX"),
     "torch": ("torch", "TORCH_BACKEND"),
@@ -31,7 +31,7 @@ _BY_TYPE: Bounded[type, Backend] = Bounded(1024)
 
 def backend_names() -> tuple[str, ...]:
     """The names of the libraries."""
-    return tuple(_HOMES)
+    return tuple(_BACKENDS)
 
 
 def backend_named(name: Any) -> Backend:
@@ -43,14 +43,14 @@ def backend_named(name: Any) -> Backend:
     """
     if isinstance(name, Backend):
         return name
-    if isinstance(name, str) and name not in _HOMES:
+    if isinstance(name, str) and name not in _BACKENDS:
         # Another one that has been imported and follows the standard, by itself or with the help of array-api-compat.
         for namespace in (f"array_api_compat.{name}", name) if name in sys.modules else ():
             if importlib.util.find_spec(namespace) and hasattr(importlib.import_module(namespace), _STANDARD):
                 return standard_backend(namespace)
-    if not isinstance(name, str) or name not in _HOMES:
-        raise UnknownNameError("array library", name, _HOMES)
-    module, attribute = _HOMES[name]
+    if not isinstance(name, str) or name not in _BACKENDS:
+        raise UnknownNameError("array library", name, _BACKENDS)
+    module, attribute = _BACKENDS[name]
     return getattr(importlib.import_module(f"supremum.arrays.backends.{module}"), attribute)
 
 

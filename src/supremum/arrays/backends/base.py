@@ -100,18 +100,18 @@ class Backend(ABC):
     Attributes:
         name: what users call it.
         namespace: the module that follows the Python array API standard for it.
-        own_weakness: whether its arrays have weakness themselves, so that no flag of ours is needed.
+        has_weak_arrays: whether its arrays have weakness themselves, so that no flag of ours is needed.
         mutable: whether its arrays can be written to.
-        passes_on: errors of its own that users are to see as they are.
+        passed_through: errors of its own that users are to see as they are.
         in_jax: whether JAX's runtime holds its arrays, and so JAX's flags say whether they can have 64 bits.
     """
 
     name: str
     namespace: str
-    own_weakness: bool = False
+    has_weak_arrays: bool = False
     mutable: bool = True
     in_jax: bool = False
-    passes_on: tuple[type[Exception], ...] = ()
+    passed_through: tuple[type[Exception], ...] = ()
 
     def check_computes(self, name: str, dtypes: Iterable[DType]) -> None:  # noqa: B027 (most compute in all they hold)
         """Refuse formats that it holds, but does not compute with in functions of whole arrays.

@@ -42,10 +42,10 @@ class JaxBackend(Backend):
 
     name = "jax"
     namespace = "jax.numpy"
-    own_weakness = True
+    has_weak_arrays = True
     mutable = False
     in_jax = True
-    passes_on = (jax.errors.JAXTypeError, jax.errors.JAXIndexError)
+    passed_through = (jax.errors.JAXTypeError, jax.errors.JAXIndexError)
 
     def key_of(self, raw: Raw, weak: bool = False) -> Key:
         """The key of an array, which says itself whether it is weak."""
@@ -94,9 +94,9 @@ class JaxBackend(Backend):
         key = plan.keys[position]
         if key.backend is self or (key.backend is None and plan.result.weak):
             return None  # where all are weak JAX takes a number for what it is
-        # Else it is rounded here, to the same eager and traced, or by JAX where that is the same, and sooner done.
-        sooner = _sooner(key.operand, plan.compute[position]) if key.backend is None else None
-        return sooner or self._cast_on_host(plan, position)
+        # Else it is rounded here, to the same eager and traced, or by JAX where that gives the same and is faster.
+        deferred = _defer_to_jax(key.operand, plan.compute[position]) if key.backend is None else None
+        return deferred or self._cast_on_host(plan, position)
 
     def _cast_on_host(self, plan: Plan, position: int) -> Callable[[Any], Any]:
         """What converts a Python number or an array of NumPy: on its way to the device JAX would narrow 64 bits."""
@@ -206,8 +206,8 @@ def _cast(operand: Any, target: DType, weak: bool) -> Any:
     return jax.lax.convert_element_type(operand, target)
 
 
-def _sooner(number: Operand, dtype: DType) -> Callable[[Any], Any] | None:
-    """What leaves a float to JAX if that rounds it once, to what is computed in; None where it would not."""
+def _defer_to_jax(number: Operand, dtype: DType) -> Callable[[Any], Any] | None:
+    """What leaves the conversion of a Python float to JAX, which is faster; None where JAX would round it twice."""
     row = as_format(dtype)
     if number.category != "float" or dtype != _weak_dtype("float"):
         return None

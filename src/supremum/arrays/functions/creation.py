@@ -20,11 +20,11 @@ from supremum.promotion import explain
 from supremum.rules import get_rules
 
 
-def default_dtype(home: Backend, category: str) -> DType:
+def default_dtype(backend: Backend, category: str) -> DType:
     """The dtype that Python numbers of a category have under the rules in force.
 
     Args:
-        home: the library that holds them.
+        backend: the library that holds them.
         category: `"bool"`, `"integer"`, `"float"` or `"complex"`.
 
     >>> import supremum
@@ -33,30 +33,30 @@ def default_dtype(home: Backend, category: str) -> DType:
     ...     [default_dtype(backend_named("numpy"), category) for category in ("float", "integer")]
     [dtype('float32'), dtype('int64')]
     """
-    return conversion.default_of(category, get_rules(in_jax=home.in_jax))[0]
+    return conversion.default_of(category, get_rules(in_jax=backend.in_jax))[0]
 
 
-def _of_numbers(home: Backend, numbers: tuple[Any, ...], lowest: str) -> DType:
+def _of_numbers(backend: Backend, numbers: tuple[Any, ...], lowest: str) -> DType:
     """The dtype of what is counted out of numbers: that in which arrays among them meet, else the default."""
     operands = [as_operand(number) for number in numbers]
     if all(type(number) in NUMBERS for number in numbers):
-        return default_dtype(home, max((lowest, *(each.category for each in operands)), key=CATEGORIES.index))
+        return default_dtype(backend, max((lowest, *(each.category for each in operands)), key=CATEGORIES.index))
     operation = "divide" if lowest == "float" else None
-    return explain(*operands, operation=operation, rules=get_rules(in_jax=home.in_jax)).dtype
+    return explain(*operands, operation=operation, rules=get_rules(in_jax=backend.in_jax)).dtype
 
 
 def _filled(name: str) -> Callable[..., KeyedRaw]:
     """A function that makes an array of a shape, of floats where no dtype is given."""
 
-    def make(home: Backend, shape: Any, *, dtype: Any = None, device: Any = None) -> KeyedRaw:
-        given = native(home, default_dtype(home, "float") if dtype is None else dtype)
-        return keyed(home, getattr(home.xp, name)(shape, dtype=given, device=device))
+    def make(backend: Backend, shape: Any, *, dtype: Any = None, device: Any = None) -> KeyedRaw:
+        given = native(backend, default_dtype(backend, "float") if dtype is None else dtype)
+        return keyed(backend, getattr(backend.xp, name)(shape, dtype=given, device=device))
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"""An array made by `{name}` of the library.
 
     Args:
-        home: the library.
+        backend: the library.
         shape: the length of each dimension, or of the only one.
         dtype: its dtype; None for the rules' default float.
         device: where to put it, as the library names it.
@@ -67,24 +67,26 @@ def _filled(name: str) -> Callable[..., KeyedRaw]:
     return make
 
 
-def asarray(home: Backend, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> KeyedRaw:
+def asarray(
+    backend: Backend, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
+) -> KeyedRaw:
     """As `supremum.arrays.asarray`, in the library of the namespace.
 
     Args:
-        home: the library.
+        backend: the library.
         obj: an array of any library, an `Array`, a Python number, or nested lists of them.
         dtype: its dtype; None for the one it has.
         device: where to put it, as the library names it.
         copy: True always copies, False never, None only if it must be.
     """
-    return conversion.convert(obj, dtype, library=home, device=device, copy=copy)
+    return conversion.convert(obj, dtype, library=backend, device=device, copy=copy)
 
 
-def full(home: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> KeyedRaw:
+def full(backend: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> KeyedRaw:
     """An array of equal elements.
 
     Args:
-        home: the library.
+        backend: the library.
         shape: the length of each dimension, or of the only one.
         fill_value: a number or a 0-d array.
         dtype: its dtype; None for that of the array, or the rules' default for numbers of that kind.
@@ -94,15 +96,15 @@ def full(home: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, devic
         OverflowError: for a number that does not fit the dtype.
         RuntimeDtypeError: for a dtype that the library does not have.
     """
-    value, key = conversion.convert(fill_value, dtype, library=home, device=device)
-    return keyed(home, home.xp.full(shape, value, dtype=native(home, key.dtype), device=device))
+    value, key = conversion.convert(fill_value, dtype, library=backend, device=device)
+    return keyed(backend, backend.xp.full(shape, value, dtype=native(backend, key.dtype), device=device))
 
 
-def full_like(home: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> KeyedRaw:
+def full_like(backend: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> KeyedRaw:
     """An array of equal elements, in the shape of another and, where no dtype is given, in its dtype.
 
     Args:
-        home: the library.
+        backend: the library.
         x: the other one.
         fill_value: a number or a 0-d array, which the rules bring to that dtype.
         dtype: its dtype.
@@ -112,21 +114,21 @@ def full_like(home: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None, d
         InPlaceError: if the rules lead to another dtype than that of `x`.
         OverflowError: for a number that does not fit `dtype`.
     """
-    like = WrappedArray(*conversion.convert(x, library=home))
+    like = WrappedArray(*conversion.convert(x, library=backend))
     if dtype is not None:
-        return full(home, like.shape, fill_value, dtype=dtype, device=like.device if device is None else device)
+        return full(backend, like.shape, fill_value, dtype=dtype, device=like.device if device is None else device)
     value = accepted_value(like, fill_value)
-    raw = home.xp.full_like(like.unwrap(), value, dtype=native(home, like.dtype), device=device)
-    return keyed(home, home.astype(raw, like.dtype, weak=True) if like.weak_type else raw, like.weak_type)
+    raw = backend.xp.full_like(like.unwrap(), value, dtype=native(backend, like.dtype), device=device)
+    return keyed(backend, backend.astype(raw, like.dtype, weak=True) if like.weak_type else raw, like.weak_type)
 
 
 def arange(
-    home: Backend, start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
+    backend: Backend, start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
 ) -> KeyedRaw:
     """Evenly spaced numbers, the end left out.
 
     Args:
-        home: the library.
+        backend: the library.
         start: the first; with nothing else the end, after zero.
         stop: the end.
         step: the distance.
@@ -137,18 +139,26 @@ def arange(
         RuntimeDtypeError: for a dtype that the library does not have.
     """
     numbers = (start, step) if stop is None else (start, stop, step)
-    given = native(home, _of_numbers(home, numbers, "integer") if dtype is None else dtype)
+    given = native(backend, _of_numbers(backend, numbers, "integer") if dtype is None else dtype)
     ends = (0, start) if stop is None else (start, stop)
-    return keyed(home, home.xp.arange(*map(unwrapped, ends), unwrapped(step), dtype=given, device=device))
+    return keyed(backend, backend.xp.arange(*map(unwrapped, ends), unwrapped(step), dtype=given, device=device))
 
 
 def linspace(
-    home: Backend, start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
+    backend: Backend,
+    start: Any,
+    stop: Any,
+    /,
+    num: int,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    endpoint: bool = True,
 ) -> KeyedRaw:
     """Numbers between two others, evenly spaced.
 
     Args:
-        home: the library.
+        backend: the library.
         start: the first.
         stop: the last.
         num: how many.
@@ -159,18 +169,18 @@ def linspace(
     Raises:
         RuntimeDtypeError: for a dtype that the library does not have.
     """
-    given = native(home, _of_numbers(home, (start, stop), "float") if dtype is None else dtype)
+    given = native(backend, _of_numbers(backend, (start, stop), "float") if dtype is None else dtype)
     ends = map(unwrapped, (start, stop))
-    return keyed(home, home.xp.linspace(*ends, num, dtype=given, device=device, endpoint=endpoint))
+    return keyed(backend, backend.xp.linspace(*ends, num, dtype=given, device=device, endpoint=endpoint))
 
 
 def eye(
-    home: Backend, n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
+    backend: Backend, n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
 ) -> KeyedRaw:
     """A matrix with ones on a diagonal.
 
     Args:
-        home: the library.
+        backend: the library.
         n_rows: how many rows.
         n_cols: how many columns; None for as many.
         k: which diagonal, counted upwards from the main one.
@@ -180,15 +190,15 @@ def eye(
     Raises:
         RuntimeDtypeError: for a dtype that the library does not have.
     """
-    given = native(home, default_dtype(home, "float") if dtype is None else dtype)
-    return keyed(home, home.xp.eye(n_rows, n_cols, k=k, dtype=given, device=device))
+    given = native(backend, default_dtype(backend, "float") if dtype is None else dtype)
+    return keyed(backend, backend.xp.eye(n_rows, n_cols, k=k, dtype=given, device=device))
 
 
-def from_dlpack(home: Backend, x: Any, /, *, device: Any = None, copy: bool | None = None) -> KeyedRaw:
+def from_dlpack(backend: Backend, x: Any, /, *, device: Any = None, copy: bool | None = None) -> KeyedRaw:
     """An array that shares memory with one of any library.
 
     Args:
-        home: the library.
+        backend: the library.
         x: what has `__dlpack__`.
         device: where to put it; None leaves it.
         copy: whether to copy.
@@ -199,15 +209,15 @@ def from_dlpack(home: Backend, x: Any, /, *, device: Any = None, copy: bool | No
     options = {name: value for name, value in {"device": device, "copy": copy}.items() if value is not None}
     given = unwrapped(x)
     if library_of(given) is not None:
-        native(home, given.dtype)  # JAX would narrow 64 bits without a word
-    return keyed(home, home.xp.from_dlpack(given, **options))
+        native(backend, given.dtype)  # JAX would narrow 64 bits without a word
+    return keyed(backend, backend.xp.from_dlpack(given, **options))
 
 
-def astype(home: Backend, x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> KeyedRaw:
+def astype(backend: Backend, x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> KeyedRaw:
     """An array in another dtype, strong: a cast by hand is never refused.
 
     Args:
-        home: the library.
+        backend: the library.
         x: the array.
         dtype: the dtype.
         copy: whether an array that has it already is copied too.
@@ -216,22 +226,22 @@ def astype(home: Backend, x: Any, dtype: Any, /, *, copy: bool = True, device: A
     Raises:
         RuntimeDtypeError: if the library does not have the dtype.
     """
-    result = conversion.cast(WrappedArray(*conversion.convert(x, library=home)), dtype, copy=copy)
+    result = conversion.cast(WrappedArray(*conversion.convert(x, library=backend)), dtype, copy=copy)
     return result if device is None else conversion.to_device(WrappedArray(*result), device)
 
 
 def _frequencies(name: str) -> Callable[..., KeyedRaw]:
     """A function of `fft` that makes an array."""
 
-    def make(home: Backend, n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> KeyedRaw:
-        given = native(home, default_dtype(home, "float") if dtype is None else dtype)
-        return keyed(home, getattr(home.xp.fft, name)(n, d=d, dtype=given, device=device))
+    def make(backend: Backend, n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> KeyedRaw:
+        given = native(backend, default_dtype(backend, "float") if dtype is None else dtype)
+        return keyed(backend, getattr(backend.xp.fft, name)(n, d=d, dtype=given, device=device))
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"""Frequencies made by `{name}` of the library.
 
     Args:
-        home: the library.
+        backend: the library.
         n: the length of the window.
         d: the distance of samples.
         dtype: its dtype; None for the rules' default float.

@@ -29,11 +29,11 @@ def _row(value: Any) -> Format:
     return as_format(value.dtype if library_of(value) is not None else value)
 
 
-def isdtype(home: Backend, dtype: Any, kind: Any) -> bool:  # noqa: ARG001 (a function of a namespace)
+def isdtype(backend: Backend, dtype: Any, kind: Any) -> bool:  # noqa: ARG001 (a function of a namespace)
     """Whether a dtype is of a kind.
 
     Args:
-        home: the library.
+        backend: the library.
         dtype: the dtype.
         kind: `"bool"`, `"signed integer"`, `"unsigned integer"`, `"integral"`, `"real floating"`,
             `"complex floating"`, `"numeric"`, a dtype, or a tuple of them.
@@ -95,11 +95,11 @@ class IntegerInfo:
     dtype: DType
 
 
-def finfo(home: Backend, type: Any, /) -> FloatInfo:  # noqa: A002, ARG001 (the standard's name)
+def finfo(backend: Backend, type: Any, /) -> FloatInfo:  # noqa: A002, ARG001 (the standard's name)
     """The limits of a floating or complex format.
 
     Args:
-        home: the library.
+        backend: the library.
         type: a dtype, or an array of it.
 
     Raises:
@@ -116,11 +116,11 @@ def finfo(home: Backend, type: Any, /) -> FloatInfo:  # noqa: A002, ARG001 (the 
     return FloatInfo(real.bits, real.eps, float(real.max), float(real.min), real.smallest_normal, real.dtype)
 
 
-def iinfo(home: Backend, type: Any, /) -> IntegerInfo:  # noqa: A002, ARG001 (the standard's name)
+def iinfo(backend: Backend, type: Any, /) -> IntegerInfo:  # noqa: A002, ARG001 (the standard's name)
     """The limits of an integer format.
 
     Args:
-        home: the library.
+        backend: the library.
         type: a dtype, or an array of it.
 
     Raises:
@@ -134,24 +134,24 @@ def iinfo(home: Backend, type: Any, /) -> IntegerInfo:  # noqa: A002, ARG001 (th
     return IntegerInfo(row.bits, int(row.max), int(row.min), row.dtype)
 
 
-def result_type(home: Backend, /, *arrays_and_dtypes: Any) -> DType:
+def result_type(backend: Backend, /, *arrays_and_dtypes: Any) -> DType:
     """As `supremum.result_type`, under the rules that arrays of the library follow.
 
     Args:
-        home: the library.
+        backend: the library.
         arrays_and_dtypes: arrays, dtypes and Python numbers.
 
     Raises:
         PromotionError: if the rules refuse.
     """
-    return promotion.result_type(*arrays_and_dtypes, rules=get_rules(in_jax=home.in_jax))
+    return promotion.result_type(*arrays_and_dtypes, rules=get_rules(in_jax=backend.in_jax))
 
 
-def can_cast(home: Backend, from_: Any, to: Any, /) -> bool:
+def can_cast(backend: Backend, from_: Any, to: Any, /) -> bool:
     """Whether the rules bring one dtype to another.
 
     Args:
-        home: the library.
+        backend: the library.
         from_: a dtype, or an array of it.
         to: the other dtype.
 
@@ -161,7 +161,7 @@ def can_cast(home: Backend, from_: Any, to: Any, /) -> bool:
     (True, False)
     """
     target = as_format(to).dtype
-    decision = promotion.explain(_row(from_).dtype, target, rules=get_rules(in_jax=home.in_jax))
+    decision = promotion.explain(_row(from_).dtype, target, rules=get_rules(in_jax=backend.in_jax))
     return bool(decision) and decision.dtype == target
 
 
@@ -169,25 +169,25 @@ class NamespaceInfo:
     """What a library can do, by the standard's inspection functions.
 
     Args:
-        home: the library.
+        backend: the library.
     """
 
-    __slots__ = ("_home",)
+    __slots__ = ("_backend",)
 
-    def __init__(self, home: Backend) -> None:
-        self._home = home
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
 
     def capabilities(self) -> dict[str, Any]:
         """What the library says it can do."""
-        return dict(self._home.xp.__array_namespace_info__().capabilities())
+        return dict(self._backend.xp.__array_namespace_info__().capabilities())
 
     def default_device(self) -> Any:
         """Where arrays are put; None where the library has no such place."""
-        return self._home.xp.__array_namespace_info__().default_device()
+        return self._backend.xp.__array_namespace_info__().default_device()
 
     def devices(self) -> list[Any]:
         """All places they can be put in."""
-        return list(self._home.xp.__array_namespace_info__().devices())
+        return list(self._backend.xp.__array_namespace_info__().devices())
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:  # noqa: ARG002 (the standard's signature)
         """The dtypes that arrays have where none is given, by the rules in force.
@@ -196,10 +196,10 @@ class NamespaceInfo:
             device: where; it makes no difference.
         """
         return {
-            "real floating": default_dtype(self._home, "float"),
-            "complex floating": default_dtype(self._home, "complex"),
-            "integral": default_dtype(self._home, "integer"),
-            "indexing": as_format(self._home.xp.__array_namespace_info__().default_dtypes()["indexing"]).dtype,
+            "real floating": default_dtype(self._backend, "float"),
+            "complex floating": default_dtype(self._backend, "complex"),
+            "integral": default_dtype(self._backend, "integer"),
+            "indexing": as_format(self._backend.xp.__array_namespace_info__().default_dtypes()["indexing"]).dtype,
         }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:  # noqa: ARG002 (likewise)
@@ -210,23 +210,23 @@ class NamespaceInfo:
             kind: as for `isdtype`; None for all.
         """
         rows = [row for row in FORMATS if row.is_builtin and row.name != "float16"]
-        wanted = [row for row in rows if kind is None or isdtype(self._home, row.dtype, kind)]
-        return {row.name: row.dtype for row in wanted if has_dtype(self._home, row.dtype)}
+        wanted = [row for row in rows if kind is None or isdtype(self._backend, row.dtype, kind)]
+        return {row.name: row.dtype for row in wanted if has_dtype(self._backend, row.dtype)}
 
 
-def namespace_info(home: Backend) -> NamespaceInfo:
+def namespace_info(backend: Backend) -> NamespaceInfo:
     """What the library can do.
 
     Args:
-        home: the library.
+        backend: the library.
     """
-    return NamespaceInfo(home)
+    return NamespaceInfo(backend)
 
 
-def has_dtype(home: Backend, dtype: DType) -> bool:
+def has_dtype(backend: Backend, dtype: DType) -> bool:
     """Whether the library has a dtype, as it is set now."""
     try:
-        home.native_dtype(dtype)
+        backend.native_dtype(dtype)
     except RuntimeDtypeError:
         return False
     return True

@@ -23,5 +23,5 @@ def product(a: Any, b: Any) -> Any:
     libraries = [library_of(operand) for operand in (a, b)]
     if None in libraries:
         return NotImplemented
-    home = next((library for library in libraries if library not in (None, NUMPY)), NUMPY)
-    return call_in(home, "matmul", matmul, (a, b), {})
+    backend = next((library for library in libraries if library not in (None, NUMPY)), NUMPY)
+    return call_in(backend, "matmul", matmul, (a, b), {})

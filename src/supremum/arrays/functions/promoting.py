@@ -1,4 +1,4 @@
-"""Functions of the standard that bring several arrays together and are not element by element.
+"""Functions of the standard that promote several arrays and are not element by element.
 
 The first parameter of each is the library of the namespace that it is a function of.
 """
@@ -18,15 +18,15 @@ from supremum.errors import ArgumentError
 
 
 def _promoted(
-    home: Backend, name: str, operation: str | None, operands: Sequence[Any], beside: Sequence[Any] = ()
+    backend: Backend, name: str, operation: str | None, operands: Sequence[Any], unpromoted: Sequence[Any] = ()
 ) -> promote_operands.Promoted:
     """As `promote_operands`, in the library of a namespace."""
-    brought = adopt_operands(home, name, (*operands, *beside))
+    brought = adopt_operands(backend, name, (*operands, *unpromoted))
     return promote_operands.promote_operands(operation, brought[: len(operands)], brought[len(operands) :], name)
 
 
 def _computed(
-    home: Backend, name: str, together: promote_operands.Promoted, compute: Callable[[Any, list[Raw]], Raw]
+    backend: Backend, name: str, promoted: promote_operands.Promoted, compute: Callable[[Any, list[Raw]], Raw]
 ) -> KeyedRaw:
     """The result of a function of the library that the operands met in, in the dtype that was decided.
 
@@ -34,20 +34,20 @@ def _computed(
         RuntimeDtypeError: if the library does not compute it in that dtype.
     """
     try:
-        raw = compute(together.backend.xp, together.operands)
+        raw = compute(promoted.backend.xp, promoted.operands)
     except (NotImplementedError, TypeError) as error:
         if type(error) is TypeError:  # of an argument; a missing loop or kernel has an error of its own
             raise
-        dtype = together.backend.key_of(together.operands[0]).dtype
-        raise RuntimeDtypeError(f"{home.name} has no {name} of {dtype}", decision=together.decision) from error
-    return adopt_result(home, together.typed(raw))
+        dtype = promoted.backend.key_of(promoted.operands[0]).dtype
+        raise RuntimeDtypeError(f"{backend.name} has no {name} of {dtype}", decision=promoted.decision) from error
+    return adopt_result(backend, promoted.typed(raw))
 
 
-def concat(home: Backend, arrays: Sequence[Any], /, *, axis: int | None = 0) -> KeyedRaw:
+def concat(backend: Backend, arrays: Sequence[Any], /, *, axis: int | None = 0) -> KeyedRaw:
     """Arrays one after the other, in the dtype that they meet in.
 
     Args:
-        home: the library.
+        backend: the library.
         arrays: them.
         axis: the dimension along which; None flattens them.
 
@@ -59,23 +59,23 @@ def concat(home: Backend, arrays: Sequence[Any], /, *, axis: int | None = 0) -> 
     >>> xp.concat([np.ones(1, "int8"), np.ones(1, "uint8")])
     Array([1, 1], dtype=int16)
     """
-    together = _promoted(home, "concat", "concat", _some("concat", arrays))
-    return _computed(home, "concat", together, lambda xp, found: xp.concat(found, axis=axis))
+    promoted = _promoted(backend, "concat", "concat", _some("concat", arrays))
+    return _computed(backend, "concat", promoted, lambda xp, found: xp.concat(found, axis=axis))
 
 
-def stack(home: Backend, arrays: Sequence[Any], /, *, axis: int = 0) -> KeyedRaw:
+def stack(backend: Backend, arrays: Sequence[Any], /, *, axis: int = 0) -> KeyedRaw:
     """Arrays side by side in a new dimension, in the dtype that they meet in.
 
     Args:
-        home: the library.
+        backend: the library.
         arrays: them, all of one shape.
         axis: where the new dimension is.
 
     Raises:
         PromotionError: if the rules refuse.
     """
-    together = _promoted(home, "stack", "stack", _some("stack", arrays))
-    return _computed(home, "stack", together, lambda xp, found: xp.stack(found, axis=axis))
+    promoted = _promoted(backend, "stack", "stack", _some("stack", arrays))
+    return _computed(backend, "stack", promoted, lambda xp, found: xp.stack(found, axis=axis))
 
 
 def _some(name: str, arrays: Sequence[Any]) -> list[Any]:
@@ -85,50 +85,50 @@ def _some(name: str, arrays: Sequence[Any]) -> list[Any]:
     return found
 
 
-def where(home: Backend, condition: Any, x1: Any, x2: Any, /) -> KeyedRaw:
+def where(backend: Backend, condition: Any, x1: Any, x2: Any, /) -> KeyedRaw:
     """As `supremum.ops.where`.
 
     Args:
-        home: the library.
+        backend: the library.
         condition: an array of bools, or a bool.
         x1: an array or a number.
         x2: likewise; both meet as the rules decide.
     """
-    return adopt_result(home, promote_operands.where(*adopt_operands(home, "where", (condition, x1, x2))))
+    return adopt_result(backend, promote_operands.where(*adopt_operands(backend, "where", (condition, x1, x2))))
 
 
-def clip(home: Backend, x: Any, /, min: Any = None, max: Any = None) -> KeyedRaw:  # noqa: A002 (the standard's names)
+def clip(backend: Backend, x: Any, /, min: Any = None, max: Any = None) -> KeyedRaw:  # noqa: A002 (the standard's names)
     """As `supremum.ops.clip`.
 
     Args:
-        home: the library.
+        backend: the library.
         x: an array or a number.
         min: the lower bound, an array or a number; None for none.
         max: the upper one, likewise. All meet as the rules decide.
     """
-    return adopt_result(home, promote_operands.clip(*adopt_operands(home, "clip", (x, min, max))))
+    return adopt_result(backend, promote_operands.clip(*adopt_operands(backend, "clip", (x, min, max))))
 
 
-def matmul(home: Backend, x1: Any, x2: Any, /) -> KeyedRaw:
+def matmul(backend: Backend, x1: Any, x2: Any, /) -> KeyedRaw:
     """The product of two matrices, or of stacks of them, in the dtype that the rules decide for `matmul`.
 
     Args:
-        home: the library.
+        backend: the library.
         x1: an array.
         x2: another.
 
     Raises:
         PromotionError: if the rules refuse.
     """
-    together = _promoted(home, "matmul", "matmul", (x1, x2))
-    return _computed(home, "matmul", together, lambda xp, found: xp.matmul(*found))
+    promoted = _promoted(backend, "matmul", "matmul", (x1, x2))
+    return _computed(backend, "matmul", promoted, lambda xp, found: xp.matmul(*found))
 
 
-def tensordot(home: Backend, x1: Any, x2: Any, /, *, axes: Any = 2) -> KeyedRaw:
+def tensordot(backend: Backend, x1: Any, x2: Any, /, *, axes: Any = 2) -> KeyedRaw:
     """The sum of products over some dimensions, in the dtype that the rules decide for `tensordot`.
 
     Args:
-        home: the library.
+        backend: the library.
         x1: an array.
         x2: another.
         axes: over how many dimensions, last of the first and first of the second; or which ones of each.
@@ -136,15 +136,15 @@ def tensordot(home: Backend, x1: Any, x2: Any, /, *, axes: Any = 2) -> KeyedRaw:
     Raises:
         PromotionError: if the rules refuse.
     """
-    together = _promoted(home, "tensordot", "tensordot", (x1, x2))
-    return _computed(home, "tensordot", together, lambda xp, found: xp.tensordot(*found, axes=axes))
+    promoted = _promoted(backend, "tensordot", "tensordot", (x1, x2))
+    return _computed(backend, "tensordot", promoted, lambda xp, found: xp.tensordot(*found, axes=axes))
 
 
-def vecdot(home: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> KeyedRaw:
+def vecdot(backend: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> KeyedRaw:
     """The dot products of vectors, the first conjugated, in the dtype that the rules decide for `vecdot`.
 
     Args:
-        home: the library.
+        backend: the library.
         x1: an array.
         x2: another.
         axis: the dimension that the vectors are along.
@@ -152,15 +152,15 @@ def vecdot(home: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> KeyedRaw:
     Raises:
         PromotionError: if the rules refuse.
     """
-    together = _promoted(home, "vecdot", "vecdot", (x1, x2))
-    return _computed(home, "vecdot", together, lambda xp, found: xp.vecdot(*found, axis=axis))
+    promoted = _promoted(backend, "vecdot", "vecdot", (x1, x2))
+    return _computed(backend, "vecdot", promoted, lambda xp, found: xp.vecdot(*found, axis=axis))
 
 
-def cross(home: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> KeyedRaw:
+def cross(backend: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> KeyedRaw:
     """The cross products of vectors of three elements, in the dtype that the rules decide for `cross`.
 
     Args:
-        home: the library.
+        backend: the library.
         x1: an array.
         x2: another.
         axis: the dimension that the vectors are along.
@@ -168,45 +168,45 @@ def cross(home: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> KeyedRaw:
     Raises:
         PromotionError: if the rules refuse.
     """
-    together = _promoted(home, "cross", "cross", (x1, x2))
-    return _computed(home, "cross", together, lambda xp, found: xp.linalg.cross(*found, axis=axis))
+    promoted = _promoted(backend, "cross", "cross", (x1, x2))
+    return _computed(backend, "cross", promoted, lambda xp, found: xp.linalg.cross(*found, axis=axis))
 
 
-def outer(home: Backend, x1: Any, x2: Any, /) -> KeyedRaw:
+def outer(backend: Backend, x1: Any, x2: Any, /) -> KeyedRaw:
     """All products of the elements of two vectors, in the dtype that the rules decide for `outer`.
 
     Args:
-        home: the library.
+        backend: the library.
         x1: an array of one dimension.
         x2: another.
 
     Raises:
         PromotionError: if the rules refuse.
     """
-    together = _promoted(home, "outer", "outer", (x1, x2))
-    return _computed(home, "outer", together, lambda xp, found: xp.linalg.outer(*found))
+    promoted = _promoted(backend, "outer", "outer", (x1, x2))
+    return _computed(backend, "outer", promoted, lambda xp, found: xp.linalg.outer(*found))
 
 
-def solve(home: Backend, x1: Any, x2: Any, /) -> KeyedRaw:
+def solve(backend: Backend, x1: Any, x2: Any, /) -> KeyedRaw:
     """The solution of linear equations, in the dtype that the rules decide for `solve`.
 
     Args:
-        home: the library.
+        backend: the library.
         x1: the coefficients, matrices.
         x2: the right sides, a vector or matrices.
 
     Raises:
         PromotionError: if the rules refuse.
     """
-    together = _promoted(home, "solve", "solve", (x1, x2))
-    return _computed(home, "solve", together, lambda xp, found: xp.linalg.solve(*found))
+    promoted = _promoted(backend, "solve", "solve", (x1, x2))
+    return _computed(backend, "solve", promoted, lambda xp, found: xp.linalg.solve(*found))
 
 
-def searchsorted(home: Backend, x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> KeyedRaw:
+def searchsorted(backend: Backend, x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> KeyedRaw:
     """Where elements would be inserted into a sorted array, compared in the dtype that both meet in.
 
     Args:
-        home: the library.
+        backend: the library.
         x1: the sorted array.
         x2: what would be inserted.
         side: `"left"` or `"right"` of equal elements.
@@ -215,16 +215,16 @@ def searchsorted(home: Backend, x1: Any, x2: Any, /, *, side: str = "left", sort
     Raises:
         PromotionError: if the rules refuse.
     """
-    together = _promoted(home, "searchsorted", None, (x1, x2), () if sorter is None else (sorter,))
-    given = {"sorter": together.beside[0]} if together.beside else {}
-    return keyed(together.backend, together.backend.xp.searchsorted(*together.operands, side=side, **given))
+    promoted = _promoted(backend, "searchsorted", None, (x1, x2), () if sorter is None else (sorter,))
+    given = {"sorter": promoted.unpromoted[0]} if promoted.unpromoted else {}
+    return keyed(promoted.backend, promoted.backend.xp.searchsorted(*promoted.operands, side=side, **given))
 
 
-def isin(home: Backend, x1: Any, x2: Any, /, *, invert: bool = False) -> KeyedRaw:
+def isin(backend: Backend, x1: Any, x2: Any, /, *, invert: bool = False) -> KeyedRaw:
     """Which elements of an array are in another, compared in the dtype that both meet in.
 
     Args:
-        home: the library.
+        backend: the library.
         x1: the elements.
         x2: those they are compared with.
         invert: whether to tell which are not.
@@ -232,15 +232,17 @@ def isin(home: Backend, x1: Any, x2: Any, /, *, invert: bool = False) -> KeyedRa
     Raises:
         PromotionError: if the rules refuse.
     """
-    together = _promoted(home, "isin", "equal", (x1, x2))
-    return _computed(home, "isin", together, lambda xp, found: xp.isin(*found, invert=invert))
+    promoted = _promoted(backend, "isin", "equal", (x1, x2))
+    return _computed(backend, "isin", promoted, lambda xp, found: xp.isin(*found, invert=invert))
 
 
-def diff(home: Backend, x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> KeyedRaw:
+def diff(
+    backend: Backend, x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None
+) -> KeyedRaw:
     """Differences of neighbours, in the dtype that the array meets in with what is put before and after it.
 
     Args:
-        home: the library.
+        backend: the library.
         x: an array.
         axis: the dimension along which.
         n: how often.
@@ -252,14 +254,14 @@ def diff(home: Backend, x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any =
     """
     given = {"prepend": prepend, "append": append}
     ends = {name: end for name, end in given.items() if end is not None}
-    together = _promoted(home, "diff", "diff", (x, *ends.values()))
+    promoted = _promoted(backend, "diff", "diff", (x, *ends.values()))
 
     def compute(xp: Any, found: list[Raw]) -> Raw:
         # After as many times as there are elements nothing is left; libraries go on.
         times = min(whole_number("n", n, 0, 2**63 - 1), sum(each.shape[axis] for each in found))
         return xp.diff(found[0], axis=axis, n=times, **dict(zip(ends, found[1:], strict=True)))
 
-    return _computed(home, "diff", together, compute)
+    return _computed(backend, "diff", promoted, compute)
 
 
 PROMOTING_FUNCTIONS: dict[str, Callable[..., KeyedRaw]] = {

@@ -125,10 +125,10 @@ def _reduction(name: str, dtype: DType | None, options: tuple[tuple[str, Any], .
     return _Reduction(REDUCTIONS[name], dict(options), dtype)
 
 
-def _reduce(home: Backend, name: str, x: Any, dtype: Any = None, **options: Any) -> KeyedRaw:
+def _reduce(backend: Backend, name: str, x: Any, dtype: Any = None, **options: Any) -> KeyedRaw:
     asked = None if dtype is None else as_format(dtype).dtype
     hashable = tuple((key, _plain(key, value)) for key, value in options.items())
-    return adopt_result(home, _reduction(name, asked, hashable)(*adopt_operands(home, name, (x,))))
+    return adopt_result(backend, _reduction(name, asked, hashable)(*adopt_operands(backend, name, (x,))))
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -143,33 +143,35 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def _summing(name: str, what: str) -> Callable[..., KeyedRaw]:
-    def reduction(home: Backend, x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> KeyedRaw:
-        return _reduce(home, name, x, dtype, axis=axis, keepdims=keepdims)
+    def reduction(
+        backend: Backend, x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False
+    ) -> KeyedRaw:
+        return _reduce(backend, name, x, dtype, axis=axis, keepdims=keepdims)
 
     return _documented(reduction, name, what, "dtype: what the result has, whatever the rules decide; None for that.")
 
 
 def _cumulating(name: str, what: str) -> Callable[..., KeyedRaw]:
     def reduction(
-        home: Backend, x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
+        backend: Backend, x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
     ) -> KeyedRaw:
-        return _reduce(home, name, x, dtype, axis=axis, include_initial=include_initial)
+        return _reduce(backend, name, x, dtype, axis=axis, include_initial=include_initial)
 
     return _documented(reduction, name, what, "dtype: what the result has, whatever the rules decide; None for that.")
 
 
 def _reducing(name: str, what: str) -> Callable[..., KeyedRaw]:
-    def reduction(home: Backend, x: Any, /, *, axis: Any = None, keepdims: bool = False) -> KeyedRaw:
-        return _reduce(home, name, x, axis=axis, keepdims=keepdims)
+    def reduction(backend: Backend, x: Any, /, *, axis: Any = None, keepdims: bool = False) -> KeyedRaw:
+        return _reduce(backend, name, x, axis=axis, keepdims=keepdims)
 
     return _documented(reduction, name, what)
 
 
 def _varying(name: str, what: str) -> Callable[..., KeyedRaw]:
     def reduction(
-        home: Backend, x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False
+        backend: Backend, x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False
     ) -> KeyedRaw:
-        return _reduce(home, name, x, axis=axis, correction=correction, keepdims=keepdims)
+        return _reduce(backend, name, x, axis=axis, correction=correction, keepdims=keepdims)
 
     return _documented(reduction, name, what, "correction: what is taken from the number of elements before dividing.")
 
@@ -180,7 +182,7 @@ def _documented(function: Callable[..., KeyedRaw], name: str, what: str, more: s
     function.__doc__ = f"""{what}, in the dtype that the rules in force decide for `{name}`.
 
     Args:
-        home: the library.
+        backend: the library.
         x: an array.
         axis: the dimension along which, or several; None for all.{last}
 
