@@ -141,20 +141,20 @@ class Model(Layer):
 
     def _bound(self, inputs: Any) -> dict[int, Any]:
         """The values of the symbolic inputs."""
-        wanted = jax.tree.structure(self._inputs)
+        tensors, wanted = jax.tree.flatten(self._inputs)
         if isinstance(self._inputs, (list, tuple)) and isinstance(inputs, (list, tuple)):
             inputs = type(self._inputs)(inputs)
         try:
             given = wanted.flatten_up_to(inputs)
         except (ValueError, TypeError):
-            raise ArgumentError(f"the inputs are expected to be {self._inputs}") from None
-        for tensor, value in zip(jax.tree.leaves(self._inputs), given, strict=True):
-            if isinstance(value, (list, tuple, dict)):
-                raise ArgumentError(f"the inputs are expected to be {self._inputs}")
+            given = None
+        if given is None or any(isinstance(value, (list, tuple, dict)) for value in given):
+            raise ArgumentError(f"the inputs are expected to be {self._inputs}")
+        for tensor, value in zip(tensors, given, strict=True):
             shape = np.shape(value)
             if len(shape) != tensor.ndim or any(a not in (None, b) for a, b in zip(tensor.shape, shape, strict=True)):
                 raise ArgumentError(f"an input has the shape {shape}, and {shown(tensor)} is expected")
-        return {id(tensor): value for tensor, value in zip(jax.tree.leaves(self._inputs), given, strict=True)}
+        return {id(tensor): value for tensor, value in zip(tensors, given, strict=True)}
 
     def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], frame: CallFrame) -> Any:
         if self.policy_map is None or self._nodes or (self.built and not is_declaring()):
@@ -234,7 +234,5 @@ def _by_id(symbolic: Any, values: Any) -> dict[int, Any]:
 
 
 def _filled(tree: Any, values: dict[int, Any]) -> Any:
-    def filled(leaf: Any) -> Any:
-        return values.get(id(leaf), leaf)
-
-    return jax.tree.map(filled, tree)
+    leaves, structure = jax.tree.flatten(tree)
+    return jax.tree.unflatten(structure, [values.get(id(leaf), leaf) for leaf in leaves])

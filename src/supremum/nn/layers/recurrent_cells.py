@@ -3,54 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import Any, Unpack
 
 import jax
 import jax.numpy as jnp
 
-from supremum.formats import DType
-from supremum.nn.functional.dtype_promotion import at_least_float32
 from supremum.nn.functional.recurrent import Activation, gru_step, lstm_step, simple_rnn_step
-from supremum.nn.initializers import LECUN_NORMAL, Initializer
+from supremum.nn.initializers import LECUN_NORMAL, GateInitializer, Initializer, orthogonal
 from supremum.nn.input_spec import InputSpec
 from supremum.nn.layer import Layer
 from supremum.nn.layers.kernel_layer import KernelLayer, KernelOptions
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
-
-
-def orthogonal(key: jax.Array, shape: tuple[int, ...], dtype: DType) -> jax.Array:
-    """An orthogonal matrix, which neither shrinks nor stretches a state (Saxe and others, 2014).
-
-    Args:
-        key: a key of `jax.random`.
-        shape: two axes or more.
-        dtype: its dtype; it is made in at least float32, since JAX decomposes no others.
-    """
-    wide = at_least_float32(dtype)
-    return jax.nn.initializers.orthogonal()(key, shape, wide).astype(dtype)
-
-
-def per_gate(initializer: Initializer, gates: int) -> Initializer:
-    """An initializer for kernels of several gates side by side, each made as if it were alone.
-
-    Args:
-        initializer: for one gate.
-        gates: how many there are along the last axis.
-    """
-    return _PerGate(initializer, gates)
-
-
-@dataclass(frozen=True)
-class _PerGate:
-    """What `per_gate` gives; unlike a function that is made there it can be pickled."""
-
-    initializer: Initializer
-    gates: int
-
-    def __call__(self, key: jax.Array, shape: tuple[int, ...], dtype: DType) -> jax.Array:
-        part, keys = (*shape[:-1], shape[-1] // self.gates), jax.random.split(key, self.gates)
-        return jnp.concatenate([self.initializer(each, part, dtype) for each in keys], axis=-1)
 
 
 class RecurrentCell(Layer):
@@ -97,7 +60,7 @@ class _GatedCell(KernelLayer, RecurrentCell):
         """Add kernels and biases."""
         wide = self._gates * self.units
         kernel, recurrent, bias = (
-            per_gate(each, self._gates)
+            GateInitializer(each, self._gates)
             for each in (self.kernel_initializer, self.recurrent_initializer, self.bias_initializer)
         )
         bias_shape = (wide,) if self.use_bias else None
