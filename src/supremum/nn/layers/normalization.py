@@ -258,8 +258,8 @@ class BatchNorm(Normalization):
             raise ArgumentError("the first call of a BatchNorm takes its input by position: layer(x), not layer(x=x)")
         mean = as_format(at_least_float32(common_dtype(self.build_inputs[0], dtype=self.compute_dtype)))
         self.add_scale_and_offset(channels)
-        self.moving_mean = self._add_average("moving_mean", channels, ZEROS, mean.dtype)
-        self.moving_variance = self._add_average("moving_variance", channels, ONES, mean.component.dtype)
+        self.moving_mean = self._add_running_average("moving_mean", channels, ZEROS, mean.dtype)
+        self.moving_variance = self._add_running_average("moving_variance", channels, ONES, mean.component.dtype)
         self.input_spec = InputSpec(min_ndim=2, axes={self.axis: channels[0]})
 
     def call(self, x: jax.Array, *, mask: jax.Array | None = None, training: bool = False) -> jax.Array:
@@ -293,14 +293,14 @@ class BatchNorm(Normalization):
         if self.axis_name is not None and has_axis(self.axis_name):
             mean, variance, count = joint_moments(mean, variance, count, self.axis_name)
         counts = count > 0
-        self._move(self.moving_mean, mean, counts)
-        self._move(self.moving_variance, variance, counts)
+        self._update_average(self.moving_mean, mean, counts)
+        self._update_average(self.moving_variance, variance, counts)
         return mean, variance
 
-    def _add_average(self, name: str, shape: tuple[int, ...], initializer: Initializer, dtype: Any) -> Any:
+    def _add_running_average(self, name: str, shape: tuple[int, ...], initializer: Initializer, dtype: Any) -> Any:
         return self.add_weight(name, shape, initializer, dtype=dtype, trainable=False, autocast=False)
 
-    def _move(self, average: Variable, batch: jax.Array, counts: Any) -> None:
+    def _update_average(self, average: Variable, batch: jax.Array, counts: Any) -> None:
         is_complex = [as_format(each.dtype).category == "complex" for each in (average, batch)]
         if is_complex == [False, True]:
             raise OperandError(

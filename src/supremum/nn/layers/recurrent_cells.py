@@ -34,7 +34,9 @@ class RecurrentCell(Layer):
         """
 
 
-class _GatedCell(KernelLayer, RecurrentCell):
+class _DenseCell(KernelLayer, RecurrentCell):
+    """What all cells here share: a kernel for the inputs, one for the state, and a bias."""
+
     _gates: int
 
     def __init__(
@@ -84,7 +86,15 @@ class _GatedCell(KernelLayer, RecurrentCell):
         return kernel, self.recurrent_kernel.value, bias
 
 
-class SimpleRNNCell(_GatedCell):
+class _GatedCell(_DenseCell):
+    """What the cells with gates share: an activation of the gates."""
+
+    def __init__(self, units: int, *, recurrent_activation: Activation = jax.nn.sigmoid, **options: Any) -> None:
+        super().__init__(units, **options)
+        self.recurrent_activation = recurrent_activation
+
+
+class SimpleRNNCell(_DenseCell):
     """A fully connected recurrent cell: activation(x·W + h·U + b) (Elman, 1990).
 
     Args:
@@ -127,10 +137,6 @@ class LSTMCell(_GatedCell):
 
     _gates = 4
 
-    def __init__(self, units: int, *, recurrent_activation: Activation = jax.nn.sigmoid, **options: Any) -> None:
-        super().__init__(units, **options)
-        self.recurrent_activation = recurrent_activation
-
     def initial_state(self, batch_shape: tuple[int, ...], dtype: Any = None) -> Any:
         """Zeros for hidden and cell state, each of shape (*batch_shape, units).
 
@@ -171,10 +177,6 @@ class GRUCell(_GatedCell):
     """
 
     _gates = 3
-
-    def __init__(self, units: int, *, recurrent_activation: Activation = jax.nn.sigmoid, **options: Any) -> None:
-        super().__init__(units, **options)
-        self.recurrent_activation = recurrent_activation
 
     def build(self, input_shape: tuple[int, ...]) -> None:
         """Add kernels and biases."""

@@ -109,7 +109,7 @@ class RNN(Layer):
         state = self.cell.initial_state(x.shape[1:-1], x.dtype) if initial_state is None else initial_state
         # A cell that needs random numbers where no key was given says so.
         base = next_random_key() if has_random_key() else None
-        spec, state = self._settled(jax.ShapeDtypeStruct(x.shape[1:], x.dtype), state, base)
+        spec, state = self._traced_cell(jax.ShapeDtypeStruct(x.shape[1:], x.dtype), state, base)
 
         def body(carried: tuple[Any, Any], inputs: tuple[Any, Any, Any]) -> tuple[tuple[Any, Any], Any]:
             (state, last), (number, x, counts) = carried, inputs
@@ -125,7 +125,7 @@ class RNN(Layer):
         (state, output), outputs = jax.lax.scan(body, (state, zeros), steps, reverse=self.reverse, unroll=self.unroll)
         if self.return_sequences:
             if self.reverse and not self.keep_order:
-                outputs = _turned(outputs, sequence_lengths)
+                outputs = _flipped(outputs, sequence_lengths)
             output = jax.tree.map(partial(jnp.moveaxis, source=0, destination=time_axis), outputs)
         return (output, state) if self.return_state else output
 
@@ -133,7 +133,7 @@ class RNN(Layer):
         with _refused_assignments(self.cell), in_loop():
             return self.cell(x, state)
 
-    def _settled(self, x: jax.ShapeDtypeStruct, state: Any, base: Any) -> tuple[Any, Any]:
+    def _traced_cell(self, x: jax.ShapeDtypeStruct, state: Any, base: Any) -> tuple[Any, Any]:
         """What the cell's output looks like, and the first state in the dtypes that all later ones have.
 
         The cell is traced here, which builds it: its weights are not made inside the scan.
@@ -144,7 +144,7 @@ class RNN(Layer):
                 return self._step(x, state)
 
         _, new = jax.eval_shape(probe, x, state)
-        state = _brought(state, new)
+        state = _cast_state(state, new)
         output, again = jax.eval_shape(probe, x, state)
         before, after = ([leaf.dtype for leaf in jax.tree.leaves(tree)] for tree in (state, again))
         if before != after:
@@ -183,7 +183,7 @@ def _refused_assignments(cell: Layer) -> Generator[None]:
         )
 
 
-def _brought(state: Any, new: Any) -> Any:
+def _cast_state(state: Any, new: Any) -> Any:
     """A state in the dtypes and containers of the one that the cell made of it."""
     given, made = jax.tree.leaves(state), jax.tree.leaves(new)
     shapes = [[jnp.shape(leaf) for leaf in leaves] for leaves in (given, made)]
@@ -217,10 +217,10 @@ def _with_axes(array: jax.Array, ndim: int) -> jax.Array:
     return array.reshape(*array.shape, *(1,) * (ndim - array.ndim))
 
 
-def _turned(outputs: Any, lengths: Any) -> Any:
+def _flipped(outputs: Any, lengths: Any) -> Any:
     """Time-major outputs from the last step to the first; with lengths from the last that counts, then zeros."""
 
-    def turned(leaf: jax.Array) -> jax.Array:
+    def flipped(leaf: jax.Array) -> jax.Array:
         if lengths is None:
             return jnp.flip(leaf, 0)
         time = leaf.shape[0]
@@ -229,4 +229,4 @@ def _turned(outputs: Any, lengths: Any) -> Any:
         found = jnp.take_along_axis(leaf, jnp.maximum(source, 0), axis=0)
         return jnp.where(source >= 0, found, jnp.zeros_like(found))
 
-    return jax.tree.map(turned, outputs)
+    return jax.tree.map(flipped, outputs)
