@@ -59,7 +59,7 @@ _UNNAMED = (
     "supremum.nn.module_tree.M",
     "supremum.nn.module_tree.Module",
     "supremum.nn.layer.LayerOptions",
-    "supremum.nn.layers.conv.ConvOptions",
+    "supremum.nn.layers.convolution.ConvOptions",
     "supremum.nn.layers.kernel_layer.KernelOptions",
     "supremum.nn.layers.normalization.NormOptions",
     "supremum.nn.layers.pooling.PoolOptions",

@@ -11,8 +11,7 @@ from supremum import nn
 from supremum.formats import as_format
 from supremum.nn.functional import at_least_float32, common_dtype, moments
 from supremum.nn.functional import normalization as ours
-from supremum.nn.layers.batch_norm import BatchNorm
-from supremum.nn.layers.normalization import GroupNorm, InstanceNorm, LayerNorm, RMSNorm
+from supremum.nn.layers.normalization import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
 
 EPSILON = 1e-3
 SHAPE = (2, 3, 4)

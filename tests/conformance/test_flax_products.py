@@ -17,12 +17,9 @@ from supremum.nn.functional.dropout import dropout
 from supremum.nn.functional.embedding import attend, embedding
 from supremum.nn.functional.pooling import avg_pool, max_pool, min_pool
 from supremum.nn.functional.products import dense, dense_general, einsum
-from supremum.nn.layers.conv import Conv
-from supremum.nn.layers.conv_transpose import ConvTranspose
-from supremum.nn.layers.dense import Dense
-from supremum.nn.layers.dense_general import DenseGeneral
-from supremum.nn.layers.einsum import Einsum
+from supremum.nn.layers.convolution import Conv, ConvTranspose
 from supremum.nn.layers.embedding import Embedding
+from supremum.nn.layers.products import Dense, DenseGeneral, Einsum
 
 FOLLOWED = [cell for cell in CELLS if not cell.truncates_in_flax]
 TRUNCATED = [cell for cell in CELLS if cell.truncates_in_flax]

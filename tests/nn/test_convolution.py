@@ -9,8 +9,7 @@ from supremum import nn
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.formats import as_format
 from supremum.nn.functional.convolution import conv, conv_transpose
-from supremum.nn.layers.conv import Conv
-from supremum.nn.layers.conv_transpose import ConvTranspose
+from supremum.nn.layers.convolution import Conv, ConvTranspose
 
 SIXTEEN = ["float16", "bfloat16"]
 

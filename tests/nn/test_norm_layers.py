@@ -8,8 +8,7 @@ import pytest
 from supremum import nn
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
-from supremum.nn.layers.batch_norm import BatchNorm
-from supremum.nn.layers.normalization import GroupNorm, InstanceNorm, LayerNorm, RMSNorm
+from supremum.nn.layers.normalization import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
 
 LAYERS = {
     "layer_norm": lambda **o: LayerNorm(axes=(1, -1), **o),

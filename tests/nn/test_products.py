@@ -8,10 +8,8 @@ from supremum import nn
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
 from supremum.nn.functional.products import dense, dense_general, einsum
-from supremum.nn.layers.dense import Dense
-from supremum.nn.layers.dense_general import DenseGeneral
-from supremum.nn.layers.einsum import Einsum
-from supremum.nn.matrix_initializers import of_matrices
+from supremum.nn.initializers import MatrixInitializer
+from supremum.nn.layers.products import Dense, DenseGeneral, Einsum
 
 SIXTEEN = ["float16", "bfloat16"]
 
@@ -312,7 +310,7 @@ class TestInitialisers:
 
     def test_axes_come_where_they_belong(self):
         numbers = lambda key, shape, dtype: jnp.arange(6, dtype=dtype).reshape(shape)  # noqa: E731
-        made = of_matrices(numbers, inputs=(1,), outputs=(0,))(jax.random.key(0), (3, 2), np.dtype("float32"))
+        made = MatrixInitializer(numbers, inputs=(1,), outputs=(0,))(jax.random.key(0), (3, 2), np.dtype("float32"))
         np.testing.assert_array_equal(made, np.arange(6).reshape(2, 3).T)
 
     def test_the_dtype_is_asked_for(self):

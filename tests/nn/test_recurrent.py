@@ -25,8 +25,9 @@ from supremum import nn
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
 from supremum.nn.functional.recurrent import gru_step, lstm_step, simple_rnn_step
-from supremum.nn.layers.batch_norm import BatchNorm
-from supremum.nn.layers.recurrent_cells import GRUCell, RecurrentCell, SimpleRNNCell, orthogonal, per_gate
+from supremum.nn.initializers import GateInitializer, orthogonal
+from supremum.nn.layers.normalization import BatchNorm
+from supremum.nn.layers.recurrent_cells import GRUCell, RecurrentCell, SimpleRNNCell
 from supremum.nn.layers.rnn import RNN
 from supremum.nn.scopes import next_random_key
 
@@ -295,7 +296,7 @@ class TestInitialisers:
     @pytest.mark.one_in(2)
     @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64"])
     def test_states_neither_shrink_nor_grow_gate_by_gate(self, dtype):
-        kernel = per_gate(orthogonal, 3)(jax.random.key(0), (8, 24), jnp.dtype(dtype))
+        kernel = GateInitializer(orthogonal, 3)(jax.random.key(0), (8, 24), jnp.dtype(dtype))
         assert kernel.dtype == dtype
         parts = [np.asarray(part, "complex128") for part in jnp.split(kernel, 3, -1)]
         for part in parts:

@@ -153,7 +153,7 @@ def rule_table(
     rule_set, row, names = get_rules(rules), as_operation(operation), type_names(types)
     if row.arity not in (None, 2):
         raise UnknownNameError("operation of two operands", row.name, ["result_type", "promote_types", *TABLED])
-    others = {} if stand_ins is None else mapping("stand_ins", stand_ins, '{"float*": "float64"}')
+    others: Mapping[str, str] = {} if stand_ins is None else mapping("stand_ins", stand_ins, '{"float*": "float64"}')
     operands = {name: parse_operand(others.get(name, name)) for name in names}
     decisions = {(a, b): rule_set.decide(row, (operands[a], operands[b])) for a in names for b in names}
     return RuleTable(rule_set.name, row.name, names, decisions)

@@ -8,18 +8,14 @@ from supremum.nn.key_value_cache import KeyValueCache
 from supremum.nn.layer import Layer
 from supremum.nn.layers.activations import ELU, GELU, Activation, LeakyReLU, ReLU, Sigmoid, SiLU, Softmax, Tanh
 from supremum.nn.layers.attention import MultiHeadAttention
-from supremum.nn.layers.batch_norm import BatchNorm
 from supremum.nn.layers.bidirectional import Bidirectional
-from supremum.nn.layers.conv import Conv
-from supremum.nn.layers.conv_transpose import ConvTranspose
-from supremum.nn.layers.dense import Dense
-from supremum.nn.layers.dense_general import DenseGeneral
+from supremum.nn.layers.convolution import Conv, ConvTranspose
 from supremum.nn.layers.dropout import Dropout
-from supremum.nn.layers.einsum import Einsum
 from supremum.nn.layers.embedding import Embedding
 from supremum.nn.layers.merging import Add, Average, Concatenate, Maximum, Multiply, Subtract
-from supremum.nn.layers.normalization import GroupNorm, InstanceNorm, LayerNorm, RMSNorm
+from supremum.nn.layers.normalization import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
 from supremum.nn.layers.pooling import AvgPool, GlobalAveragePool, GlobalMaxPool, MaxPool, MinPool
+from supremum.nn.layers.products import Dense, DenseGeneral, Einsum
 from supremum.nn.layers.recurrent_cells import GRUCell, LSTMCell, RecurrentCell, SimpleRNNCell
 from supremum.nn.layers.reshaping import Flatten, Permute, Reshape
 from supremum.nn.layers.rnn import RNN

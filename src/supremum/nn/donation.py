@@ -15,7 +15,7 @@ from supremum.nn.variables import UninitializedError, Variable
 
 
 class Donation:
-    """The values of variables, lent to a loop.
+    """The values of variables, donated to a loop.
 
     The loop takes the values before each step and gives back those after it. Meanwhile the variables hold none: the
     first of them that is read, in a callback say, has copies of all made, so that what was read stays when the loop
@@ -28,8 +28,8 @@ class Donation:
 
     >>> import jax.numpy as jnp
     >>> variable = Variable(jnp.zeros(2), name="x")
-    >>> loan = Loan({"x": variable})
-    >>> loan.give({path: value + 1 for path, value in loan.take().items()})
+    >>> donation = Donation({"x": variable})
+    >>> donation.give({path: value + 1 for path, value in donation.take().items()})
     >>> variable.value
     Array([1., 1.], dtype=float32)
     """

@@ -1,14 +1,16 @@
-"""Weight initializers: those of `jax.nn.initializers`, and which of them layers take unless told otherwise."""
+"""Weight initializers: those of `jax.nn.initializers`, for kernels of any axes and of several gates."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import jax
+import jax.numpy as jnp
 
-from supremum.formats import DType
+from supremum.formats import DType, at_least_float32
 
 Initializer: TypeAlias = Callable[[jax.Array, tuple[int, ...], DType], Any]
 """A function of a random key, a shape and a dtype that gives an array."""
@@ -40,3 +42,70 @@ ROWS_OF_UNIT_NORM: Initializer = JaxInitializer(
     (("scale", 1.0), ("mode", "fan_in"), ("distribution", "normal"), ("in_axis", 1), ("out_axis", 0)),
 )
 """For tables of embeddings: normal numbers of which a row has a norm of about 1, whatever the number of rows."""
+
+
+def orthogonal(key: jax.Array, shape: tuple[int, ...], dtype: DType) -> jax.Array:
+    """An orthogonal matrix, which neither shrinks nor stretches a state (Saxe and others, 2014).
+
+    Args:
+        key: a key of `jax.random`.
+        shape: two axes or more.
+        dtype: its dtype; it is made in at least float32, since JAX decomposes no others.
+    """
+    wide = at_least_float32(dtype)
+    return jax.nn.initializers.orthogonal()(key, shape, wide).astype(dtype)
+
+
+@dataclass(frozen=True)
+class MatrixInitializer:
+    """An initializer that draws the matrices that a kernel consists of.
+
+    Those of `jax.nn.initializers` take the last two axes for inputs and outputs of a layer, and all others for a
+    window: of a kernel with several axes of inputs or outputs they would get the scale wrong.
+
+    Args:
+        initializer: for matrices, shape (inputs, outputs).
+        inputs: the kernel's axes that are summed over.
+        outputs: its axes that the result has.
+        batch: its axes along which there is one matrix beside the other.
+
+    >>> kernel = MatrixInitializer(jax.nn.initializers.orthogonal(), inputs=(0, 1), outputs=(2,))
+    >>> weights = kernel(jax.random.key(0), (2, 3, 6), jnp.dtype("float32")).reshape(6, 6)
+    >>> bool(jnp.allclose(weights @ weights.T, jnp.eye(6), atol=1e-6))
+    True
+    """
+
+    initializer: Initializer
+    inputs: Sequence[int]
+    outputs: Sequence[int]
+    batch: Sequence[int] = ()
+
+    def __call__(self, key: jax.Array, shape: tuple[int, ...], dtype: DType) -> Any:
+        """The first values of a kernel."""
+        sizes = [tuple(shape[axis] for axis in axes) for axes in (self.batch, self.inputs, self.outputs)]
+        count, rows, columns = map(math.prod, sizes)
+
+        def matrix(key: jax.Array) -> Any:
+            return self.initializer(key, (rows, columns), dtype)
+
+        drawn = jax.vmap(matrix)(jax.random.split(key, count)) if self.batch else matrix(key)
+        reshaped = jnp.reshape(drawn, sum(sizes, ()))
+        return jnp.moveaxis(reshaped, range(len(shape)), (*self.batch, *self.inputs, *self.outputs))
+
+
+@dataclass(frozen=True)
+class GateInitializer:
+    """An initializer for kernels of several gates side by side, each made as if it were alone.
+
+    Args:
+        initializer: for one gate.
+        gates: how many there are along the last axis.
+    """
+
+    initializer: Initializer
+    gates: int
+
+    def __call__(self, key: jax.Array, shape: tuple[int, ...], dtype: DType) -> jax.Array:
+        """The first values of a kernel."""
+        part, keys = (*shape[:-1], shape[-1] // self.gates), jax.random.split(key, self.gates)
+        return jnp.concatenate([self.initializer(each, part, dtype) for each in keys], axis=-1)

@@ -32,7 +32,7 @@ from supremum.nn.module_tree import Module, snake_case
 from supremum.nn.output_dtype_check import check_output_dtype
 from supremum.nn.pickling import with_functions, with_names
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
-from supremum.nn.scopes import current_declaration, current_overlay, is_declaring, next_random_key
+from supremum.nn.scopes import current_overlay, is_declaring, is_declaring_again, next_random_key
 from supremum.nn.summary import Summary, summary_of
 from supremum.nn.symbolic import call_symbolically, common_spec, is_spec, is_symbolic, spec_of
 from supremum.nn.variables import AutoCastVariable, UninitializedError, Variable, has_value, warn_if_not_cast
@@ -269,11 +269,11 @@ class Layer(Module["Layer"], ABC):
             if self._policy.output_dtype != self.compute_dtype:
                 outputs = cast_outputs(outputs, self._policy)
         self._add_call_losses(outputs, frame)
-        declaration = current_declaration()
-        if declaration is not None:
+        if is_declaring():
             found = jax.tree.map(spec_of, outputs)
-            again = declaration.again
-            self.output_spec = jax.tree.map(common_spec, self.output_spec, found, is_leaf=is_spec) if again else found
+            if is_declaring_again():
+                found = jax.tree.map(common_spec, self.output_spec, found, is_leaf=is_spec)
+            self.output_spec = found
         return outputs
 
     def _autocast_dtype(self) -> DType | None:

@@ -98,12 +98,12 @@ class Model(Layer):
         found: dict[int, Any] = {}
         nodes: list[Node] = []
         for node in self._nodes:
-            args, kwargs = _filled((node.args, node.kwargs), found)
+            args, kwargs = _substituted((node.args, node.kwargs), found)
             outputs = call_symbolically(node.layer, args, kwargs)
             found |= _by_id(node.outputs, outputs)
             nodes.append(symbolic_leaves(outputs)[0].node or node)
         self._nodes = nodes
-        self._outputs = _filled(self._outputs, found)
+        self._outputs = _substituted(self._outputs, found)
         self.output_spec = jax.tree.map(spec_of, self._outputs)
 
     def children(self) -> Iterator[tuple[str, Layer | Variable]]:
@@ -133,28 +133,28 @@ class Model(Layer):
 
     def call(self, *inputs: Any, **kwargs: Any) -> Any:
         """Run the layers, each once all of its inputs are there."""
-        values = self._bound(inputs[0] if len(inputs) == 1 else inputs)
+        values = self._bind_inputs(inputs[0] if len(inputs) == 1 else inputs)
         for node in self._nodes:
-            args, kwargs = _filled((node.args, node.kwargs), values)
+            args, kwargs = _substituted((node.args, node.kwargs), values)
             values |= _by_id(node.outputs, node.layer(*args, **kwargs))
-        return _filled(self._outputs, values)
+        return _substituted(self._outputs, values)
 
-    def _bound(self, inputs: Any) -> dict[int, Any]:
+    def _bind_inputs(self, inputs: Any) -> dict[int, Any]:
         """The values of the symbolic inputs."""
-        wanted = jax.tree.structure(self._inputs)
+        tensors, wanted = jax.tree.flatten(self._inputs)
         if isinstance(self._inputs, (list, tuple)) and isinstance(inputs, (list, tuple)):
             inputs = type(self._inputs)(inputs)
         try:
             given = wanted.flatten_up_to(inputs)
         except (ValueError, TypeError):
-            raise ArgumentError(f"the inputs are expected to be {self._inputs}") from None
-        for tensor, value in zip(jax.tree.leaves(self._inputs), given, strict=True):
-            if isinstance(value, (list, tuple, dict)):
-                raise ArgumentError(f"the inputs are expected to be {self._inputs}")
+            given = None
+        if given is None or any(isinstance(value, (list, tuple, dict)) for value in given):
+            raise ArgumentError(f"the inputs are expected to be {self._inputs}")
+        for tensor, value in zip(tensors, given, strict=True):
             shape = np.shape(value)
             if len(shape) != tensor.ndim or any(a not in (None, b) for a, b in zip(tensor.shape, shape, strict=True)):
                 raise ArgumentError(f"an input has the shape {shape}, and {shown(tensor)} is expected")
-        return {id(tensor): value for tensor, value in zip(jax.tree.leaves(self._inputs), given, strict=True)}
+        return {id(tensor): value for tensor, value in zip(tensors, given, strict=True)}
 
     def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], frame: CallFrame) -> Any:
         if self.policy_map is None or self._nodes or (self.built and not is_declaring()):
@@ -188,11 +188,11 @@ def _policies_of_layers(dtype: Any) -> PolicyMap | None:
 def _sorted_nodes(inputs: Any, outputs: Any) -> list[Node]:
     """The calls between inputs and outputs, each after those it needs."""
     for what, tree in (("inputs", inputs), ("outputs", outputs)):
-        strangers = [leaf for leaf in jax.tree.leaves(tree) if not isinstance(leaf, SymbolicValue)]
-        if strangers or not jax.tree.leaves(tree):
+        others = [leaf for leaf in jax.tree.leaves(tree) if not isinstance(leaf, SymbolicValue)]
+        if others or not jax.tree.leaves(tree):
             raise ArgumentError(
                 f"the {what} of a functional model are symbolic tensors, as nn.Input and layers that are called with "
-                f"them give, not {shown(strangers[0] if strangers else tree)}"
+                f"them give, not {shown(others[0] if others else tree)}"
             )
     known = {id(leaf) for leaf in jax.tree.leaves(inputs)}
     ordered: list[Node] = []
@@ -233,8 +233,6 @@ def _by_id(symbolic: Any, values: Any) -> dict[int, Any]:
     return {id(leaf): value for leaf, value in zip(leaves, structure.flatten_up_to(values), strict=True)}
 
 
-def _filled(tree: Any, values: dict[int, Any]) -> Any:
-    def filled(leaf: Any) -> Any:
-        return values.get(id(leaf), leaf)
-
-    return jax.tree.map(filled, tree)
+def _substituted(tree: Any, values: dict[int, Any]) -> Any:
+    leaves, structure = jax.tree.flatten(tree)
+    return jax.tree.unflatten(structure, [values.get(id(leaf), leaf) for leaf in leaves])

@@ -120,11 +120,7 @@ def _factor(name: str, value: float) -> float:
     return float(value)
 
 
-_NAMED: dict[str, Callable[[], Regularizer]] = {
-    "l1": L1,
-    "l2": L2,
-    "l1_l2": lambda: L1L2(l1=0.01, l2=0.01),
-}
+_NAMED: dict[str, Callable[[], Regularizer]] = {"l1": L1, "l2": L2, "l1_l2": lambda: L1L2(l1=0.01, l2=0.01)}
 
 
 def as_regularizer(regularizer: Any) -> RegularizerFunction | None:

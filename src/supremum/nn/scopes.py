@@ -63,21 +63,7 @@ def overlay(values: dict[Any, Any]) -> Generator[None]:
         _overlay.reset(token)
 
 
-class Declaration:
-    """How layers are asked for shapes.
-
-    Args:
-        again: whether they have just been asked for another length of the axes that have none; what differs has none
-            in the outputs either.
-    """
-
-    __slots__ = ("again",)
-
-    def __init__(self, again: bool) -> None:
-        self.again = again
-
-
-_declaring: ContextVar[Declaration | None] = ContextVar("declaring", default=None)
+_declaring: ContextVar[bool | None] = ContextVar("declaring", default=None)
 
 
 def is_declaring() -> bool:
@@ -85,9 +71,9 @@ def is_declaring() -> bool:
     return _declaring.get() is not None
 
 
-def current_declaration() -> Declaration | None:
-    """How layers are being asked for shapes; None while they compute."""
-    return _declaring.get()
+def is_declaring_again() -> bool:
+    """Whether layers were just asked for another length of the axes that have none; what differs has none either."""
+    return _declaring.get() is True
 
 
 @contextmanager
@@ -95,9 +81,9 @@ def declaring(*, again: bool = False) -> Generator[None]:
     """Let layers add weights, whose values are made later, and forget what they assign, for the time of a block.
 
     Args:
-        again: as for `Declaration`.
+        again: whether they were just asked for another length of the axes that have none.
     """
-    token = _declaring.set(Declaration(again))
+    token = _declaring.set(again)
     try:
         with overlay({}), random_key(jax.random.key(0)):
             yield

@@ -42,10 +42,10 @@ class Sequential(Model):
         name: str | None = None,
     ) -> None:
         layers = list(iterable("layers", layers, "layers"))
-        strangers = [layer for layer in layers if not isinstance(layer, Layer)]  # pyright: ignore[reportUnnecessaryIsInstance]
-        if strangers:
+        others = [layer for layer in layers if not isinstance(layer, Layer)]  # pyright: ignore[reportUnnecessaryIsInstance]
+        if others:
             raise OperandError(
-                f"Sequential takes layers, not {shown(strangers[0])}: nn.Activation(function) makes one of a function"
+                f"Sequential takes layers, not {shown(others[0])}: nn.Activation(function) makes one of a function"
             )
         super().__init__(dtype=dtype, strict=strict, trainable=trainable, name=name)
         self.autocast = False

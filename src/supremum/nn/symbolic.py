@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 
@@ -16,21 +16,11 @@ from supremum.nn.scopes import declaring
 _LENGTHS = (2, 3)
 
 
-class TracedLayer(Protocol):
-    """A layer in a functional model: a function that notes the shapes and dtypes of its outputs."""
-
-    output_spec: Any
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute outputs of inputs."""
-        ...
-
-
 class Node:
     """A call of a layer in a functional model.
 
     Args:
-        layer: the layer.
+        layer: the layer, which keeps the shapes and dtypes of its outputs in `output_spec`.
         args: what it was given, with symbolic tensors in it.
         kwargs: likewise.
     """
@@ -101,7 +91,7 @@ def is_symbolic(tree: Any) -> bool:
     return any(isinstance(leaf, SymbolicValue) for leaf in leaves)
 
 
-def call_symbolically(layer: TracedLayer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_symbolically(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a layer with symbolic tensors, which computes nothing, and builds it.
 
     Returns:

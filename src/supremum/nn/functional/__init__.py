@@ -10,14 +10,7 @@ from supremum.nn.functional.embedding import attend, embedding
 from supremum.nn.functional.masks import combine_masks, make_attention_mask, make_causal_mask
 from supremum.nn.functional.merging import add, average, concatenate, maximum, multiply, subtract
 from supremum.nn.functional.moments import moments
-from supremum.nn.functional.normalization import (
-    batch_norm,
-    group_norm,
-    instance_norm,
-    layer_norm,
-    normalize,
-    rms_norm,
-)
+from supremum.nn.functional.normalization import batch_norm, group_norm, instance_norm, layer_norm, normalize, rms_norm
 from supremum.nn.functional.pooling import avg_pool, global_average_pool, global_max_pool, max_pool, min_pool
 from supremum.nn.functional.products import dense, dense_general, einsum
 from supremum.nn.functional.recurrent import gru_step, lstm_step, simple_rnn_step

@@ -13,12 +13,15 @@ import jax
 import jax.numpy as jnp
 
 from supremum.argument_checks import flag, real_number
-from supremum.errors import ArgumentError, OperandError
-from supremum.formats import as_format, at_least_float32
+from supremum.errors import ArgumentError
+from supremum.formats import at_least_float32
 from supremum.mixed_precision.tree_casting import is_array
 from supremum.nn.functional.dtype_promotion import common_dtype, promote_dtype
+from supremum.nn.functional.real_only import ordered_format
 from supremum.nn.functional.shape_checks import broadcasts
 from supremum.nn.logits_registry import Origin, record
+
+_REAL_PARTS = "give their real parts, x.real, or another activation"
 
 
 def relu(x: Any) -> jax.Array:
@@ -37,8 +40,7 @@ def relu(x: Any) -> jax.Array:
     Array([0, 2], dtype=int8)
     """
     (x,) = promote_dtype(x, inexact=False)
-    _ordered(x, "relu")
-    return jax.nn.relu(x) if as_format(x.dtype).signed else x
+    return jax.nn.relu(x) if ordered_format("relu", x.dtype, _REAL_PARTS).signed else x
 
 
 def leaky_relu(x: Any, negative_slope: float = 0.01, *, dtype: Any = None) -> jax.Array:
@@ -147,14 +149,8 @@ def _rounded_once(function: Callable[[jax.Array], jax.Array], x: Any, dtype: Any
     target = common_dtype(x, dtype=dtype)
     (wide,) = promote_dtype(x, dtype=at_least_float32(target))
     if ordered:
-        _ordered(wide, ordered)
+        ordered_format(ordered, target, _REAL_PARTS)
     return function(wide).astype(target)
-
-
-def _ordered(x: jax.Array, name: str) -> None:
-    row = as_format(x.dtype)
-    if row.category == "complex":
-        raise OperandError(f"{name}: {row} values have no order: give their real parts, x.real, or another activation")
 
 
 def _factor(name: str, value: Any, x: Any) -> Any:

@@ -18,7 +18,7 @@ from supremum.argument_checks import flag
 from supremum.errors import ArgumentError
 from supremum.nn.functional.dtype_promotion import promote_dtype, refuse_none
 from supremum.nn.functional.padding import Padding, as_padding, pads_of
-from supremum.nn.functional.shape_checks import check_shape, positive_int, positive_ints
+from supremum.nn.functional.shape_checks import Ints, check_shape, positive_int, positive_ints
 
 CONV_PADDINGS = ("SAME", "VALID", "CIRCULAR", "CAUSAL")
 """The paddings that `conv` knows by name."""
@@ -32,10 +32,10 @@ def conv(
     kernel: Any,
     bias: Any = None,
     *,
-    strides: int | Sequence[int] = 1,
+    strides: Ints = 1,
     padding: Padding = "SAME",
-    input_dilation: int | Sequence[int] = 1,
-    kernel_dilation: int | Sequence[int] = 1,
+    input_dilation: Ints = 1,
+    kernel_dilation: Ints = 1,
     groups: int = 1,
     dtype: Any = None,
 ) -> jax.Array:
@@ -102,9 +102,9 @@ def conv_transpose(
     kernel: Any,
     bias: Any = None,
     *,
-    strides: int | Sequence[int] = 1,
+    strides: Ints = 1,
     padding: Padding = "SAME",
-    kernel_dilation: int | Sequence[int] = 1,
+    kernel_dilation: Ints = 1,
     groups: int = 1,
     transpose_kernel: bool = False,
     dtype: Any = None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -15,10 +14,10 @@ from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format, at_least_float32
 from supremum.nn.functional.dtype_promotion import promote_dtype
 from supremum.nn.functional.random_keys import is_key
-from supremum.nn.functional.shape_checks import as_axes
+from supremum.nn.functional.shape_checks import Ints, as_axes
 
 
-def dropout(key: Any, x: Any, rate: float, *, broadcast_axes: int | Sequence[int] = ()) -> jax.Array:
+def dropout(key: Any, x: Any, rate: float, *, broadcast_axes: Ints = ()) -> jax.Array:
     """Replace values by zero at random, and scale the others so that the mean stays.
 
     Srivastava et al., "Dropout: A Simple Way to Prevent Neural Networks from Overfitting", 2014; scaled in training, by

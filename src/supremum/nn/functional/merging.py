@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format, at_least_float32
 from supremum.nn.functional.dtype_promotion import common_dtype, promote_dtype, refuse_none
+from supremum.nn.functional.real_only import ordered_format
 from supremum.nn.functional.shape_checks import as_axes
 
 
@@ -52,9 +53,7 @@ def multiply(*arrays: Any, dtype: Any = None) -> jax.Array:
 def maximum(*arrays: Any, dtype: Any = None) -> jax.Array:
     """The largest of the values of arrays, of bools whether one is true, and none of complex ones; else as `add`."""
     arrays = _in_one_dtype("maximum", arrays, dtype)
-    row = as_format(arrays[0].dtype)
-    if row.category == "complex":
-        raise OperandError(f"maximum: {row} values have no order: give their absolute values, jnp.abs(x)")
+    ordered_format("maximum", arrays[0].dtype, "give their absolute values, jnp.abs(x)")
     return functools.reduce(jnp.maximum, arrays)
 
 

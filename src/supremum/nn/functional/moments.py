@@ -6,7 +6,6 @@ spec/flax-flip-default-dtypes.md, "Half-precision dtypes", "Batch statistics" an
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -19,12 +18,10 @@ from supremum.argument_checks import flag
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType, as_format, at_least_float32
 from supremum.nn.functional.dtype_promotion import as_array, common_dtype, promote_dtype
-from supremum.nn.functional.shape_checks import as_axes, broadcasts
+from supremum.nn.functional.shape_checks import Ints, as_axes, broadcasts
 
 
-def moments(
-    x: Any, axes: int | Sequence[int], *, mask: Any = None, keepdims: bool = False
-) -> tuple[jax.Array, jax.Array]:
+def moments(x: Any, axes: Ints, *, mask: Any = None, keepdims: bool = False) -> tuple[jax.Array, jax.Array]:
     """Mean and biased variance over some axes, in at least float32.
 
     The squares are of distances from a first estimate of the mean, so that they do not cancel, and what that estimate

@@ -5,7 +5,6 @@ spec/flax-flip-default-dtypes.md, "Half-precision dtypes", "Batch statistics" an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -14,7 +13,7 @@ from jax import lax
 
 from supremum.argument_checks import whole_number
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.formats import DType, as_format, at_least_float32
+from supremum.formats import as_format, at_least_float32
 from supremum.nn.functional.dtype_promotion import (
     as_array,
     common_dtype,
@@ -23,19 +22,12 @@ from supremum.nn.functional.dtype_promotion import (
     shape_of,
 )
 from supremum.nn.functional.moments import checked_epsilon, standardize
-from supremum.nn.functional.shape_checks import MOST, as_axes, broadcasts
+from supremum.nn.functional.shape_checks import MOST, Ints, as_axes, broadcasts
 from supremum.promotion import promote_types
 
 
 def normalize(
-    x: Any,
-    mean: Any,
-    variance: Any,
-    scale: Any = None,
-    offset: Any = None,
-    *,
-    epsilon: float,
-    dtype: Any = None,
+    x: Any, mean: Any, variance: Any, scale: Any = None, offset: Any = None, *, epsilon: float, dtype: Any = None
 ) -> jax.Array:
     """Values centered, brought to unit variance, then scaled and shifted; computed in at least float32, rounded once.
 
@@ -86,13 +78,7 @@ def normalize(
 
 
 def layer_norm(
-    x: Any,
-    scale: Any = None,
-    offset: Any = None,
-    *,
-    axes: int | Sequence[int] = (-1,),
-    epsilon: float = 1e-6,
-    dtype: Any = None,
+    x: Any, scale: Any = None, offset: Any = None, *, axes: Ints = (-1,), epsilon: float = 1e-6, dtype: Any = None
 ) -> jax.Array:
     """Normalize each example by its own mean and variance (Ba, Kiros and Hinton, 2016).
 
@@ -114,15 +100,10 @@ def layer_norm(
     >>> layer_norm(jnp.asarray([[1, 2, 3]], jnp.float16), jnp.ones(3, jnp.float16))
     Array([[-1.225,  0.   ,  1.225]], dtype=float16)
     """
-    target, x, axes = _prepared(x, scale, offset, axes, dtype)
-    scale, offset = _along(axes, x.shape, scale=scale, offset=offset)
-    result, _ = standardize(x, axes, checked_epsilon(epsilon, x.real.dtype), centered=True)
-    return _scaled(result, scale, offset, target)
+    return _norm(x, scale, offset, axes, epsilon, dtype)
 
 
-def rms_norm(
-    x: Any, scale: Any = None, *, axes: int | Sequence[int] = (-1,), epsilon: float = 1e-6, dtype: Any = None
-) -> jax.Array:
+def rms_norm(x: Any, scale: Any = None, *, axes: Ints = (-1,), epsilon: float = 1e-6, dtype: Any = None) -> jax.Array:
     """Divide each example by its root mean square (Zhang and Sennrich, 2019).
 
     Args:
@@ -142,10 +123,7 @@ def rms_norm(
     >>> rms_norm(jnp.asarray([3, 4], jnp.bfloat16), epsilon=1e-6)
     Array([0.847656, 1.13281], dtype=bfloat16)
     """
-    target, x, axes = _prepared(x, scale, None, axes, dtype)
-    (scale,) = _along(axes, x.shape, scale=scale)
-    result, _ = standardize(x, axes, checked_epsilon(epsilon, x.real.dtype), centered=False)
-    return _scaled(result, scale, None, target)
+    return _norm(x, scale, None, axes, epsilon, dtype, centered=False)
 
 
 def group_norm(
@@ -178,13 +156,9 @@ def group_norm(
     groups = whole_number("groups", groups, 0, MOST)
     if groups < 1 or channels % groups:
         raise ArgumentError(f"{groups} groups do not divide {channels} channels: give groups= a divisor of {channels}")
-    target, x, axes = _prepared(x, scale, offset, -1, dtype)
-    scale, offset = _along(axes, x.shape, scale=scale, offset=offset)
-    split = (groups, channels // groups)
-    x = x.reshape(*shape[:-1], *split)
-    axes = (*range(1, x.ndim - 2), x.ndim - 1)
-    result, _ = standardize(x, axes, checked_epsilon(epsilon, x.real.dtype), centered=True)
-    return _scaled(result.reshape(shape), scale, offset, target)
+    split = (*shape[:-1], groups, channels // groups)
+    over = (*range(1, len(shape) - 1), len(shape))
+    return _norm(x, scale, offset, -1, epsilon, dtype, shape=split, over=over)
 
 
 def instance_norm(
@@ -216,10 +190,7 @@ def instance_norm(
             f"instance_norm takes x of shape (batch, *space, channels), not {shape}: without axes of space every value "
             "is its own mean; layer_norm normalizes over channels"
         )
-    target, x, axes = _prepared(x, scale, offset, -1, dtype)
-    scale, offset = _along(axes, x.shape, scale=scale, offset=offset)
-    result, _ = standardize(x, tuple(range(1, x.ndim - 1)), checked_epsilon(epsilon, x.real.dtype), centered=True)
-    return _scaled(result, scale, offset, target)
+    return _norm(x, scale, offset, -1, epsilon, dtype, over=tuple(range(1, len(shape) - 1)))
 
 
 def batch_norm(
@@ -264,16 +235,39 @@ def batch_norm(
     return normalize(x, *arrays, epsilon=epsilon, dtype=dtype)
 
 
-def _prepared(x: Any, scale: Any, offset: Any, axes: Any, dtype: Any) -> tuple[DType, jax.Array, tuple[int, ...]]:
-    """The dtype of the result, the values in the one to compute in, and the axes counted from the front."""
+def _norm(
+    x: Any,
+    scale: Any,
+    offset: Any,
+    axes: Any,
+    epsilon: Any,
+    dtype: Any,
+    *,
+    shape: tuple[int, ...] | None = None,
+    over: tuple[int, ...] | None = None,
+    centered: bool = True,
+) -> jax.Array:
+    """Values standardized, then scaled and shifted; computed in at least float32, rounded once.
+
+    Args:
+        x: values.
+        scale: the factor after that, of the shape that `x` has over `axes`, or None.
+        offset: what is added after that, likewise.
+        axes: the axes that scale and offset have.
+        epsilon: added to the variance.
+        dtype: of the result; None for the result type.
+        shape: the shape that `x` has while it is standardized; None for its own.
+        over: the axes of that shape to standardize over; None for `axes`.
+        centered: whether the mean is subtracted.
+    """
     target = common_dtype(x, scale, offset, dtype=dtype)
     (x,) = promote_dtype(x, dtype=at_least_float32(target))
-    return target, x, tuple(sorted(as_axes("axes", axes, x.ndim)))
-
-
-def _scaled(result: jax.Array, scale: Any, offset: Any, target: DType) -> jax.Array:
-    """Standardized values times a scale, plus an offset, rounded once."""
+    axes = tuple(sorted(as_axes("axes", axes, x.ndim)))
+    scale, offset = _along(axes, x.shape, scale=scale, offset=offset)
+    rows = x if shape is None else x.reshape(shape)
+    result, _ = standardize(rows, over or axes, checked_epsilon(epsilon, x.real.dtype), centered)
     scale, offset = promote_dtype(scale, offset, dtype=result.dtype)
+    result = result.reshape(x.shape)
     result = result if scale is None else result * scale
     return (result if offset is None else result + offset).astype(target)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -12,19 +12,20 @@ import numpy as np
 from jax import lax
 
 from supremum.argument_checks import flag
-from supremum.errors import ArgumentError, OperandError
-from supremum.formats import Format, as_format, at_least_float32
+from supremum.errors import ArgumentError
+from supremum.formats import at_least_float32
 from supremum.nn.functional.dtype_promotion import common_dtype, promote_dtype
 from supremum.nn.functional.padding import Padding, Pads, as_padding, pads_of
-from supremum.nn.functional.shape_checks import positive_ints, window_size
+from supremum.nn.functional.real_only import ordered_format
+from supremum.nn.functional.shape_checks import Ints, positive_ints, window_size
 
 POOL_PADDINGS = ("SAME", "VALID")
 """The paddings that pooling knows by name."""
 
+_ABSOLUTE = "give their absolute values, jnp.abs(x)"
 
-def max_pool(
-    x: Any, window: Sequence[int], *, strides: int | Sequence[int] | None = None, padding: Padding = "VALID"
-) -> jax.Array:
+
+def max_pool(x: Any, window: Sequence[int], *, strides: Ints | None = None, padding: Padding = "VALID") -> jax.Array:
     """The largest value of each window.
 
     Args:
@@ -44,25 +45,23 @@ def max_pool(
     >>> max_pool(jnp.asarray([1, 5, -2, 3], "int8").reshape(1, 4, 1), (2,)).ravel()
     Array([5, 3], dtype=int8)
     """
-    return _extreme(x, window, strides, padding, "max_pool", lax.max, _smallest)
+    return _extreme(x, window, strides, padding, "max_pool")
 
 
-def min_pool(
-    x: Any, window: Sequence[int], *, strides: int | Sequence[int] | None = None, padding: Padding = "VALID"
-) -> jax.Array:
+def min_pool(x: Any, window: Sequence[int], *, strides: Ints | None = None, padding: Padding = "VALID") -> jax.Array:
     """The smallest value of each window; arguments, result and errors are those of `max_pool`.
 
     >>> min_pool(jnp.asarray([1.0, 5.0, -2.0, 3.0]).reshape(1, 4, 1), (2,)).ravel()
     Array([ 1., -2.], dtype=float32)
     """
-    return _extreme(x, window, strides, padding, "min_pool", lax.min, _largest)
+    return _extreme(x, window, strides, padding, "min_pool")
 
 
 def avg_pool(
     x: Any,
     window: Sequence[int],
     *,
-    strides: int | Sequence[int] | None = None,
+    strides: Ints | None = None,
     padding: Padding = "VALID",
     count_include_pad: bool = True,
     dtype: Any = None,
@@ -118,7 +117,7 @@ def global_max_pool(x: Any) -> jax.Array:
     Array([[ 3, -4]], dtype=int32)
     """
     (x,) = promote_dtype(x, inexact=False)
-    _ordered(x, "global_max_pool")
+    ordered_format("global_max_pool", x.dtype, _ABSOLUTE)
     return jnp.max(x, _space(x))
 
 
@@ -142,36 +141,17 @@ def global_average_pool(x: Any, *, dtype: Any = None) -> jax.Array:
     return jnp.mean(x, _space(x)).astype(target)
 
 
-def _extreme(
-    x: Any,
-    window: Sequence[int],
-    strides: int | Sequence[int] | None,
-    padding: Padding,
-    name: str,
-    function: Callable[[Any, Any], Any],
-    identity: Callable[[Format], Any],
-) -> jax.Array:
+def _extreme(x: Any, window: Any, strides: Any, padding: Any, name: str) -> jax.Array:
     (x,) = promote_dtype(x, inexact=False)
-    row = _ordered(x, name)
+    row = ordered_format(name, x.dtype, _ABSOLUTE)
     window, strides, pads = _geometry(x, window, strides, padding)
+    if name == "max_pool":
+        function, start = lax.max, -math.inf if row.inf else row.min
+    else:
+        function, start = lax.min, math.inf if row.inf else row.max
     # A NumPy scalar: of a JAX array JAX would not see that this is an extreme, and could not differentiate it.
-    start = np.asarray(identity(row), row.dtype)[()]
+    start = np.asarray(start, row.dtype)[()]
     return lax.reduce_window(x, start, function, (1, *window, 1), (1, *strides, 1), _around(pads))
-
-
-def _smallest(row: Format) -> Any:
-    return -math.inf if row.inf else row.min
-
-
-def _largest(row: Format) -> Any:
-    return math.inf if row.inf else row.max
-
-
-def _ordered(x: jax.Array, name: str) -> Format:
-    row = as_format(x.dtype)
-    if row.category == "complex":
-        raise OperandError(f"{name}: {row} values have no order: give their absolute values, jnp.abs(x)")
-    return row
 
 
 def _widened(x: Any, dtype: Any) -> tuple[jax.Array, Any]:

@@ -7,7 +7,6 @@ cotangents are then float32, into float32 ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -18,7 +17,7 @@ from supremum.errors import ArgumentError
 from supremum.formats import at_least_float32
 from supremum.nn.functional.dtype_promotion import promote_dtype, refuse_none
 from supremum.nn.functional.einsum_equations import Equation
-from supremum.nn.functional.shape_checks import as_axes, check_product, check_shape
+from supremum.nn.functional.shape_checks import Ints, as_axes, check_product, check_shape
 from supremum.nn.functional.sparse import is_sparse, sparse_product
 
 
@@ -50,13 +49,7 @@ def dense(x: Any, kernel: Any, bias: Any = None, *, dtype: Any = None) -> jax.Ar
 
 
 def dense_general(
-    x: Any,
-    kernel: Any,
-    bias: Any = None,
-    *,
-    axes: int | Sequence[int] = (-1,),
-    batch_axes: int | Sequence[int] = (),
-    dtype: Any = None,
+    x: Any, kernel: Any, bias: Any = None, *, axes: Ints = (-1,), batch_axes: Ints = (), dtype: Any = None
 ) -> jax.Array:
     """A matrix product over any axes, plus a bias, with a matrix of its own for each index of the batch axes.
 

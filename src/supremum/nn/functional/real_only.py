@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from supremum.errors import OperandError
-from supremum.formats import as_format
+from supremum.formats import Format, as_format
 from supremum.promotion import result_type
 
 
@@ -33,3 +33,20 @@ def refuse_complex(operation: str, *, dtype: Any = None, **arrays: Any) -> None:
                 f"{operation} is not defined for complex numbers, and {name} is {row}: "
                 f"give its real part or its magnitude, as in {name}.real or jnp.abs({name})"
             )
+
+
+def ordered_format(operation: str, dtype: Any, fix: str) -> Format:
+    """The format of values that an operation compares.
+
+    Args:
+        operation: its name, for the message.
+        dtype: of the values.
+        fix: what to give instead of complex ones.
+
+    Raises:
+        OperandError: for complex values; a `TypeError`.
+    """
+    row = as_format(dtype)
+    if row.category == "complex":
+        raise OperandError(f"{operation}: {row} values have no order: {fix}")
+    return row

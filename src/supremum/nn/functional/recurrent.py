@@ -55,10 +55,10 @@ def simple_rnn_step(
     >>> simple_rnn_step(x, state, jnp.ones((2, 3)), jnp.ones((3, 3))).dtype
     dtype('float32')
     """
-    activation = _giving_arrays("activation", activation)
-    _check_shapes(x, {"state": state}, kernel, recurrent_kernel, {"bias": (bias, 1)}, gates=1)
-    x, state, kernel, recurrent_kernel, bias = promote_dtype(x, state, kernel, recurrent_kernel, bias, dtype=dtype)
-    return _brought(activation(dense(x, kernel, bias) + dense(state, recurrent_kernel)), x)
+    activation = _checked_activation("activation", activation)
+    biases = {"bias": (bias, 1)}
+    x, state, kernel, recurrent_kernel, bias = _checked(x, {"state": state}, kernel, recurrent_kernel, biases, 1, dtype)
+    return _cast_result(activation(dense(x, kernel, bias) + dense(state, recurrent_kernel)), x)
 
 
 def lstm_step(
@@ -100,19 +100,15 @@ def lstm_step(
     """
     if not isinstance(state, (tuple, list)) or len(state) != 2:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ArgumentError(f"the state of an LSTM is a pair of hidden and cell state, not {type(state).__name__}")
-    activation = _giving_arrays("activation", activation)
-    recurrent_activation = _giving_arrays("recurrent_activation", recurrent_activation)
+    activation = _checked_activation("activation", activation)
+    recurrent_activation = _checked_activation("recurrent_activation", recurrent_activation)
     hidden, cell = state
-    _check_shapes(
-        x, {"hidden state": hidden, "cell state": cell}, kernel, recurrent_kernel, {"bias": (bias, 4)}, gates=4
-    )
-    x, hidden, cell, kernel, recurrent_kernel, bias = promote_dtype(
-        x, hidden, cell, kernel, recurrent_kernel, bias, dtype=dtype
-    )
+    states, biases = {"hidden state": hidden, "cell state": cell}, {"bias": (bias, 4)}
+    x, hidden, cell, kernel, recurrent_kernel, bias = _checked(x, states, kernel, recurrent_kernel, biases, 4, dtype)
     gates = dense(x, kernel, bias) + dense(hidden, recurrent_kernel)
     i, f, g, o = jnp.split(gates, 4, axis=-1)
     cell = recurrent_activation(f) * cell + recurrent_activation(i) * activation(g)
-    return _brought(recurrent_activation(o) * activation(cell), x), _brought(cell, x)
+    return _cast_result(recurrent_activation(o) * activation(cell), x), _cast_result(cell, x)
 
 
 def gru_step(
@@ -152,12 +148,11 @@ def gru_step(
     >>> gru_step(jnp.ones((1, 2)), jnp.ones((1, 3)), jnp.zeros((2, 9)), jnp.zeros((3, 9)))
     Array([[0.5, 0.5, 0.5]], dtype=float32)
     """
-    activation = _giving_arrays("activation", activation)
-    recurrent_activation = _giving_arrays("recurrent_activation", recurrent_activation)
+    activation = _checked_activation("activation", activation)
+    recurrent_activation = _checked_activation("recurrent_activation", recurrent_activation)
     biases = {"bias": (bias, 3), "recurrent_bias": (recurrent_bias, 1)}
-    _check_shapes(x, {"state": state}, kernel, recurrent_kernel, biases, gates=3)
-    x, state, kernel, recurrent_kernel, bias, recurrent_bias = promote_dtype(
-        x, state, kernel, recurrent_kernel, bias, recurrent_bias, dtype=dtype
+    x, state, kernel, recurrent_kernel, bias, recurrent_bias = _checked(
+        x, {"state": state}, kernel, recurrent_kernel, biases, 3, dtype
     )
     x_reset, x_update, x_candidate = jnp.split(dense(x, kernel, bias), 3, axis=-1)
     h_reset, h_update, h_candidate = jnp.split(dense(state, recurrent_kernel), 3, axis=-1)
@@ -166,15 +161,15 @@ def gru_step(
     reset = recurrent_activation(x_reset + h_reset)
     update = recurrent_activation(x_update + h_update)
     candidate = activation(x_candidate + reset * h_candidate)
-    return _brought((1 - update) * candidate + update * state, x)
+    return _cast_result((1 - update) * candidate + update * state, x)
 
 
-def _brought(result: jax.Array, x: jax.Array) -> jax.Array:
+def _cast_result(result: jax.Array, x: jax.Array) -> jax.Array:
     """The result in the dtype of the step, whatever the user's functions made of it; what is complex stays so."""
     return promote_dtype(result, dtype=x.dtype)[0]
 
 
-def _giving_arrays(name: str, activation: Any) -> Activation:
+def _checked_activation(name: str, activation: Any) -> Activation:
     """The user's function, which is refused if it is none, or gives no array."""
     function(name, activation, "jnp.tanh")
 
@@ -187,15 +182,20 @@ def _giving_arrays(name: str, activation: Any) -> Activation:
     return activated
 
 
-def _check_shapes(
-    x: Any,
-    states: dict[str, Any],
-    kernel: Any,
-    recurrent_kernel: Any,
-    biases: dict[str, tuple[Any, int]],
-    *,
-    gates: int,
-) -> None:
+def _checked(
+    x: Any, states: dict[str, Any], kernel: Any, recurrent_kernel: Any, biases: dict[str, Any], gates: int, dtype: Any
+) -> tuple[Any, ...]:
+    """The arrays of a step in the dtype that it runs in, refused if their shapes do not fit together.
+
+    Args:
+        x: inputs.
+        states: parts of the state by name.
+        kernel: the weights of the inputs.
+        recurrent_kernel: the weights of the state.
+        biases: by name, each with the number of its parts of one number per unit.
+        gates: how many parts the kernels have.
+        dtype: the dtype to run in; None for the result type.
+    """
     shape = shape_of("x", x)
     inner = shape_of("recurrent_kernel", recurrent_kernel)
     if not shape or len(inner) != 2 or inner[1] != gates * inner[0]:
@@ -212,3 +212,5 @@ def _check_shapes(
             raise ArgumentError(
                 f"{name} has shape {jnp.shape(array)}, and for x of shape {shape} and {units} units {want} is expected"
             )
+    given = (x, *states.values(), kernel, recurrent_kernel, *(bias for bias, _ in biases.values()))
+    return promote_dtype(*given, dtype=dtype)

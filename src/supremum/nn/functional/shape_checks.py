@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from supremum.errors import ArgumentError, shown
+
+Ints: TypeAlias = int | Sequence[int]
+"""One whole number, or one for each axis or dimension."""
 
 
 def check_shape(name: str, given: Sequence[int], expected: Sequence[int]) -> None:

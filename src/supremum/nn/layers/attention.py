@@ -19,7 +19,7 @@ from supremum.nn.initializers import LECUN_NORMAL, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpec
 from supremum.nn.key_value_cache import KeyValueCache
 from supremum.nn.layer import Layer, LayerOptions
-from supremum.nn.layers.dense_general import DenseGeneral
+from supremum.nn.layers.products import DenseGeneral
 from supremum.nn.scopes import next_random_key
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Unpack
 
 import jax
 
 from supremum.nn.functional.dropout import as_rate, dropout
+from supremum.nn.functional.shape_checks import Ints
 from supremum.nn.layer import Layer, LayerOptions
 from supremum.nn.scopes import next_random_key
 
@@ -28,13 +28,7 @@ class Dropout(Layer):
             key in training; a `ValueError`.
     """
 
-    def __init__(
-        self,
-        rate: float,
-        *,
-        broadcast_axes: int | Sequence[int] = (),
-        **options: Unpack[LayerOptions],
-    ) -> None:
+    def __init__(self, rate: float, *, broadcast_axes: Ints = (), **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.rate = as_rate(rate)
         self.broadcast_axes = broadcast_axes

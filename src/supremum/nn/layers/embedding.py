@@ -53,11 +53,7 @@ class Embedding(Layer):
         """Add the table."""
         shape = (self.num_embeddings, self.features)
         self.embedding = self.add_weight(
-            "embedding",
-            shape,
-            self._embedding_initializer,
-            autocast=False,
-            regularizer=self._embedding_regularizer,
+            "embedding", shape, self._embedding_initializer, autocast=False, regularizer=self._embedding_regularizer
         )
 
     def call(self, indices: Any) -> jax.Array:

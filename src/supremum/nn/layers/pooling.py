@@ -17,14 +17,14 @@ from supremum.nn.functional.pooling import (
     max_pool,
     min_pool,
 )
-from supremum.nn.functional.shape_checks import positive_ints, window_size
+from supremum.nn.functional.shape_checks import Ints, positive_ints, window_size
 from supremum.nn.layer import Layer, LayerOptions
 
 
 class PoolOptions(LayerOptions, total=False):
     """What every layer with a window takes by name; `MaxPool` says what it means."""
 
-    strides: int | Sequence[int] | None
+    strides: Ints | None
     padding: Padding
 
 
@@ -35,7 +35,7 @@ class _Pool(Layer):
         self,
         window: Sequence[int],
         *,
-        strides: int | Sequence[int] | None = None,
+        strides: Ints | None = None,
         padding: Padding = "VALID",
         **options: Unpack[LayerOptions],
     ) -> None:

@@ -3,53 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import Any, Unpack
 
 import jax
 import jax.numpy as jnp
 
-from supremum.formats import DType, at_least_float32
 from supremum.nn.functional.recurrent import Activation, gru_step, lstm_step, simple_rnn_step
-from supremum.nn.initializers import LECUN_NORMAL, Initializer
+from supremum.nn.initializers import LECUN_NORMAL, GateInitializer, Initializer, orthogonal
 from supremum.nn.input_spec import InputSpec
 from supremum.nn.layer import Layer
 from supremum.nn.layers.kernel_layer import KernelLayer, KernelOptions
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
-
-
-def orthogonal(key: jax.Array, shape: tuple[int, ...], dtype: DType) -> jax.Array:
-    """An orthogonal matrix, which neither shrinks nor stretches a state (Saxe and others, 2014).
-
-    Args:
-        key: a key of `jax.random`.
-        shape: two axes or more.
-        dtype: its dtype; it is made in at least float32, since JAX decomposes no others.
-    """
-    wide = at_least_float32(dtype)
-    return jax.nn.initializers.orthogonal()(key, shape, wide).astype(dtype)
-
-
-def per_gate(initializer: Initializer, gates: int) -> Initializer:
-    """An initializer for kernels of several gates side by side, each made as if it were alone.
-
-    Args:
-        initializer: for one gate.
-        gates: how many there are along the last axis.
-    """
-    return _PerGate(initializer, gates)
-
-
-@dataclass(frozen=True)
-class _PerGate:
-    """What `per_gate` gives; unlike a function that is made there it can be pickled."""
-
-    initializer: Initializer
-    gates: int
-
-    def __call__(self, key: jax.Array, shape: tuple[int, ...], dtype: DType) -> jax.Array:
-        part, keys = (*shape[:-1], shape[-1] // self.gates), jax.random.split(key, self.gates)
-        return jnp.concatenate([self.initializer(each, part, dtype) for each in keys], axis=-1)
 
 
 class RecurrentCell(Layer):
@@ -70,7 +34,9 @@ class RecurrentCell(Layer):
         """
 
 
-class _GatedCell(KernelLayer, RecurrentCell):
+class _DenseCell(KernelLayer, RecurrentCell):
+    """What all cells here share: a kernel for the inputs, one for the state, and a bias."""
+
     _gates: int
 
     def __init__(
@@ -96,7 +62,7 @@ class _GatedCell(KernelLayer, RecurrentCell):
         """Add kernels and biases."""
         wide = self._gates * self.units
         kernel, recurrent, bias = (
-            per_gate(each, self._gates)
+            GateInitializer(each, self._gates)
             for each in (self.kernel_initializer, self.recurrent_initializer, self.bias_initializer)
         )
         bias_shape = (wide,) if self.use_bias else None
@@ -120,7 +86,15 @@ class _GatedCell(KernelLayer, RecurrentCell):
         return kernel, self.recurrent_kernel.value, bias
 
 
-class SimpleRNNCell(_GatedCell):
+class _GatedCell(_DenseCell):
+    """What the cells with gates share: an activation of the gates."""
+
+    def __init__(self, units: int, *, recurrent_activation: Activation = jax.nn.sigmoid, **options: Any) -> None:
+        super().__init__(units, **options)
+        self.recurrent_activation = recurrent_activation
+
+
+class SimpleRNNCell(_DenseCell):
     """A fully connected recurrent cell: activation(x·W + h·U + b) (Elman, 1990).
 
     Args:
@@ -163,10 +137,6 @@ class LSTMCell(_GatedCell):
 
     _gates = 4
 
-    def __init__(self, units: int, *, recurrent_activation: Activation = jax.nn.sigmoid, **options: Any) -> None:
-        super().__init__(units, **options)
-        self.recurrent_activation = recurrent_activation
-
     def initial_state(self, batch_shape: tuple[int, ...], dtype: Any = None) -> Any:
         """Zeros for hidden and cell state, each of shape (*batch_shape, units).
 
@@ -207,10 +177,6 @@ class GRUCell(_GatedCell):
     """
 
     _gates = 3
-
-    def __init__(self, units: int, *, recurrent_activation: Activation = jax.nn.sigmoid, **options: Any) -> None:
-        super().__init__(units, **options)
-        self.recurrent_activation = recurrent_activation
 
     def build(self, input_shape: tuple[int, ...]) -> None:
         """Add kernels and biases."""

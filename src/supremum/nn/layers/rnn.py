@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import jax
@@ -16,7 +17,7 @@ from supremum.nn.input_spec import InputSpec
 from supremum.nn.layer import Layer
 from supremum.nn.layers.recurrent_cells import RecurrentCell
 from supremum.nn.loss_collection import in_loop
-from supremum.nn.scopes import current_overlay, next_random_key, overlay, random_key
+from supremum.nn.scopes import current_overlay, has_random_key, next_random_key, overlay, random_key
 
 
 class RNN(Layer):
@@ -106,8 +107,9 @@ class RNN(Layer):
         if mask is not None:
             x = _where(mask, x, jnp.zeros_like(x))  # a NaN there would be one in the gradient
         state = self.cell.initial_state(x.shape[1:-1], x.dtype) if initial_state is None else initial_state
-        base = _key_of_the_call()
-        spec, state = self._settled(jax.ShapeDtypeStruct(x.shape[1:], x.dtype), state, base)
+        # A cell that needs random numbers where no key was given says so.
+        base = next_random_key() if has_random_key() else None
+        spec, state = self._traced_cell(jax.ShapeDtypeStruct(x.shape[1:], x.dtype), state, base)
 
         def body(carried: tuple[Any, Any], inputs: tuple[Any, Any, Any]) -> tuple[tuple[Any, Any], Any]:
             (state, last), (number, x, counts) = carried, inputs
@@ -119,19 +121,19 @@ class RNN(Layer):
             return (new, _where(counts, output, last)), None
 
         steps = (jnp.arange(x.shape[0]), x, mask)
-        first = (state, _zeros(spec))
-        (state, output), outputs = jax.lax.scan(body, first, steps, reverse=self.reverse, unroll=self.unroll)
+        zeros = jax.tree.map(jnp.zeros_like, spec)
+        (state, output), outputs = jax.lax.scan(body, (state, zeros), steps, reverse=self.reverse, unroll=self.unroll)
         if self.return_sequences:
             if self.reverse and not self.keep_order:
-                outputs = _turned(outputs, sequence_lengths)
-            output = _moved(outputs, time_axis)
+                outputs = _flipped(outputs, sequence_lengths)
+            output = jax.tree.map(partial(jnp.moveaxis, source=0, destination=time_axis), outputs)
         return (output, state) if self.return_state else output
 
     def _step(self, x: jax.Array, state: Any) -> tuple[Any, Any]:
         with _refused_assignments(self.cell), in_loop():
             return self.cell(x, state)
 
-    def _settled(self, x: jax.ShapeDtypeStruct, state: Any, base: Any) -> tuple[Any, Any]:
+    def _traced_cell(self, x: jax.ShapeDtypeStruct, state: Any, base: Any) -> tuple[Any, Any]:
         """What the cell's output looks like, and the first state in the dtypes that all later ones have.
 
         The cell is traced here, which builds it: its weights are not made inside the scan.
@@ -142,14 +144,13 @@ class RNN(Layer):
                 return self._step(x, state)
 
         _, new = jax.eval_shape(probe, x, state)
-        state = _brought(state, new)
+        state = _cast_state(state, new)
         output, again = jax.eval_shape(probe, x, state)
         before, after = ([leaf.dtype for leaf in jax.tree.leaves(tree)] for tree in (state, again))
         if before != after:
             raise ArgumentError(
                 f"{shown(self.cell)} does not keep the dtypes of its state, {before}, and made {after} of it: let it "
-                "return "
-                "new_state.astype(state.dtype)"
+                "return new_state.astype(state.dtype)"
             )
         return output, state
 
@@ -160,7 +161,7 @@ class RNN(Layer):
             if mask is not None:
                 raise ArgumentError("a mask and sequence_lengths say the same thing: give one of them")
             _check_array("sequence_lengths", lengths, "integer", batch)
-            return jnp.arange(time).reshape(-1, *(1 for _ in batch)) < jnp.asarray(lengths)
+            return _with_axes(jnp.arange(time), 1 + len(batch)) < jnp.asarray(lengths)
         if mask is None:
             return None
         _check_array("mask", mask, "bool", (time, *batch) if self.time_major else (*batch, time))
@@ -178,20 +179,11 @@ def _refused_assignments(cell: Layer) -> Generator[None]:
     if paths:
         raise ArgumentError(
             f"{shown(cell)} assigns {listed(paths)} in a step of a scan, where no other step sees it: put that "
-            "into the "
-            "state, or the layer that assigns it outside of the cell"
+            "into the state, or the layer that assigns it outside of the cell"
         )
 
 
-def _key_of_the_call() -> Any:
-    """A random key to make those of the steps from; None where no key was given, which a cell that needs one says."""
-    try:
-        return next_random_key()
-    except ArgumentError:
-        return None
-
-
-def _brought(state: Any, new: Any) -> Any:
+def _cast_state(state: Any, new: Any) -> Any:
     """A state in the dtypes and containers of the one that the cell made of it."""
     given, made = jax.tree.leaves(state), jax.tree.leaves(new)
     shapes = [[jnp.shape(leaf) for leaf in leaves] for leaves in (given, made)]
@@ -210,43 +202,31 @@ def _check_array(name: str, array: Any, category: str, shape: tuple[int, ...]) -
         raise ArgumentError(f"{name} has shape {array.shape}, and for these inputs {shape} is expected")
 
 
-def _zeros(specs: Any) -> Any:
-    def made(spec: Any) -> jax.Array:
-        return jnp.zeros(spec.shape, spec.dtype)
-
-    return jax.tree.map(made, specs)
-
-
-def _moved(outputs: Any, time_axis: int) -> Any:
-    def moved(leaf: jax.Array) -> jax.Array:
-        return jnp.moveaxis(leaf, 0, time_axis)
-
-    return jax.tree.map(moved, outputs)
-
-
 def _where(counts: Any, new: Any, old: Any) -> Any:
     """The new arrays where a step counts, else the old ones, in the dtypes of those."""
 
     def chosen(after: jax.Array, before: jax.Array) -> jax.Array:
         after = after.astype(before.dtype)
-        if counts is None:
-            return after
-        return jnp.where(counts.reshape(*counts.shape, *(1 for _ in range(after.ndim - counts.ndim))), after, before)
+        return after if counts is None else jnp.where(_with_axes(counts, after.ndim), after, before)
 
     return jax.tree.map(chosen, new, old)
 
 
-def _turned(outputs: Any, lengths: Any) -> Any:
+def _with_axes(array: jax.Array, ndim: int) -> jax.Array:
+    """An array with axes of length 1 at its end, as many as bring it to a number of axes."""
+    return array.reshape(*array.shape, *(1,) * (ndim - array.ndim))
+
+
+def _flipped(outputs: Any, lengths: Any) -> Any:
     """Time-major outputs from the last step to the first; with lengths from the last that counts, then zeros."""
 
-    def turned(leaf: jax.Array) -> jax.Array:
+    def flipped(leaf: jax.Array) -> jax.Array:
         if lengths is None:
             return jnp.flip(leaf, 0)
         time = leaf.shape[0]
         ends = jnp.minimum(jnp.asarray(lengths), time) - 1
-        source = ends - jnp.arange(time).reshape(-1, *(1 for _ in ends.shape))
-        source = source.reshape(*source.shape, *(1 for _ in range(leaf.ndim - source.ndim)))
+        source = _with_axes(ends - _with_axes(jnp.arange(time), ends.ndim + 1), leaf.ndim)
         found = jnp.take_along_axis(leaf, jnp.maximum(source, 0), axis=0)
         return jnp.where(source >= 0, found, jnp.zeros_like(found))
 
-    return jax.tree.map(turned, outputs)
+    return jax.tree.map(flipped, outputs)

@@ -1,4 +1,4 @@
-"""Convolution in one, two or three dimensions."""
+"""Convolution and its transpose in one, two or three dimensions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import ClassVar, Unpack
 import jax
 
 from supremum.errors import ArgumentError
-from supremum.nn.functional.convolution import CONV_PADDINGS, conv
+from supremum.nn.functional.convolution import CONV_PADDINGS, TRANSPOSED_PADDINGS, conv, conv_transpose
 from supremum.nn.functional.padding import Padding, as_padding
-from supremum.nn.functional.shape_checks import positive_int, positive_ints, window_size
+from supremum.nn.functional.shape_checks import Ints, positive_int, positive_ints, window_size
 from supremum.nn.input_spec import InputSpec
 from supremum.nn.layers.kernel_layer import KernelLayer, KernelOptions
 
@@ -18,9 +18,9 @@ from supremum.nn.layers.kernel_layer import KernelLayer, KernelOptions
 class ConvOptions(KernelOptions, total=False):
     """What both kinds of convolution take by name; `Conv` and `ConvTranspose` say what it means."""
 
-    strides: int | Sequence[int] | None
+    strides: Ints | None
     padding: Padding
-    kernel_dilation: int | Sequence[int]
+    kernel_dilation: Ints
     groups: int
     use_bias: bool
 
@@ -35,9 +35,9 @@ class BaseConv(KernelLayer):
         filters: int,
         kernel_size: Sequence[int],
         *,
-        strides: int | Sequence[int] | None = None,
+        strides: Ints | None = None,
         padding: Padding = "SAME",
-        kernel_dilation: int | Sequence[int] = 1,
+        kernel_dilation: Ints = 1,
         groups: int = 1,
         use_bias: bool = True,
         **options: Unpack[KernelOptions],
@@ -101,12 +101,7 @@ class Conv(BaseConv):
     _paddings = CONV_PADDINGS
 
     def __init__(
-        self,
-        filters: int,
-        kernel_size: Sequence[int],
-        *,
-        input_dilation: int | Sequence[int] = 1,
-        **options: Unpack[ConvOptions],
+        self, filters: int, kernel_size: Sequence[int], *, input_dilation: Ints = 1, **options: Unpack[ConvOptions]
     ) -> None:
         super().__init__(filters, kernel_size, **options)
         self.input_dilation = positive_ints("input_dilation", input_dilation, len(self.kernel_size))
@@ -121,5 +116,60 @@ class Conv(BaseConv):
             input_dilation=self.input_dilation,
             kernel_dilation=self.kernel_dilation,
             groups=self.groups,
+            dtype=self.compute_dtype,
+        )
+
+
+class ConvTranspose(BaseConv):
+    """A transposed convolution, channels last, which makes space larger; the kernel's size says in how many dimensions.
+
+    Args:
+        filters: number of output channels.
+        kernel_size: size of the window, one number per dimension of space.
+        strides: how many outputs there are to an input, one number or one per dimension of space; None for 1.
+        padding: `"SAME"`, `"VALID"`, `"CIRCULAR"`, or the zeros to add around the inputs, which lie `strides` apart: a
+            number, or pairs of numbers for each dimension of space.
+        kernel_dilation: the distance between neighboring weights.
+        groups: how many groups the channels are split into; each has filters of its own.
+        transpose_kernel: whether to flip the kernel in space and swap its last two axes; the layer is then the gradient
+            of `Conv` with the same kernel.
+        use_bias: whether to add a bias; one before a batch normalization would have no effect.
+        kernel_initializer: for the kernel, shape (*kernel_size, channels / groups, filters), or
+            (*kernel_size, filters / groups, channels) with `transpose_kernel`.
+        bias_initializer: for the bias, shape (filters,).
+        kernel_regularizer: a penalty on the kernel, such as `"l2"` or `nn.L2(1e-4)`.
+        bias_regularizer: a penalty on the bias.
+        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+
+    Raises:
+        ArgumentError: for options that make no sense or do not fit the inputs; a `ValueError`.
+    """
+
+    _paddings = TRANSPOSED_PADDINGS
+
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Sequence[int],
+        *,
+        transpose_kernel: bool = False,
+        **options: Unpack[ConvOptions],
+    ) -> None:
+        super().__init__(filters, kernel_size, **options)
+        self.transpose_kernel = transpose_kernel
+
+    def _kernel_axes(self, channels: int) -> tuple[int, int]:
+        return (self.filters, channels) if self.transpose_kernel else super()._kernel_axes(channels)
+
+    def call(self, x: jax.Array) -> jax.Array:
+        """The transposed convolution, in the compute dtype."""
+        return conv_transpose(
+            x,
+            *self.kernel_and_bias(),
+            strides=self.strides,
+            padding=self.padding,
+            kernel_dilation=self.kernel_dilation,
+            groups=self.groups,
+            transpose_kernel=self.transpose_kernel,
             dtype=self.compute_dtype,
         )
