@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 
 from supremum.argument_checks import flag, whole_number
 from supremum.errors import ArgumentError, OperandError
@@ -94,7 +95,8 @@ def replica_sum(grads: Any, axis_name: Any, dtype: Any = None, bucket_bytes: int
     travelling = [leaf if asked is None or not is_floating(leaf) else leaf.astype(asked) for leaf in leaves]
     summed: dict[int, jax.Array] = {}
     for bucket in _buckets(travelling, bucket_bytes):
-        summed |= zip(bucket, _sums([travelling[index] for index in bucket], axes), strict=True)
+        joined, split = ravel_pytree([travelling[index] for index in bucket])
+        summed |= zip(bucket, split(jax.lax.psum(joined, axes.names)), strict=True)
     return structure.unflatten([summed[index].astype(leaf.dtype) for index, leaf in enumerate(leaves)])
 
 
@@ -162,14 +164,3 @@ def _buckets(leaves: Sequence[jax.Array], bucket_bytes: int) -> list[list[int]]:
         bucket.append(index)
         open_ones[kind] = bucket, filled + leaf.nbytes
     return buckets
-
-
-def _sums(leaves: Sequence[jax.Array], axes: Axes) -> list[jax.Array]:
-    flat = [leaf.ravel() for leaf in leaves]
-    joined = jax.lax.psum(flat[0] if len(flat) == 1 else jnp.concatenate(flat), axes.names)
-    sums: list[jax.Array] = []
-    begin = 0
-    for leaf in leaves:
-        sums.append(joined[begin : begin + leaf.size].reshape(leaf.shape))
-        begin += leaf.size
-    return sums
