@@ -20,7 +20,7 @@ from supremum.mixed_precision.tree_casting import described, is_floating, is_ine
 from supremum.rules.jax import held_dtype
 
 BUCKET_BYTES = 2**25
-"""What one all-reduce carries at most unless asked otherwise: enough to hide its latency, little beside a model."""
+"""The default size limit of one all-reduce: large enough to hide its latency, small compared with a model."""
 
 
 def all_reduce_gradients(
@@ -59,7 +59,7 @@ def all_reduce_gradients(
     Raises:
         ArgumentError: for an axis that is not there, gradients that JAX has already summed, a dtype that gradients
             are not reduced in, and `scaled=True` without a state; a `ValueError`.
-        OperandError: for leaves that are no floating arrays; a `TypeError`.
+        OperandError: for leaves that are not floating arrays; a `TypeError`.
 
     >>> import jax.numpy as jnp
     >>> grads = jnp.array([[6e4, 1.0], [6e4, 3.0]], jnp.float16)
@@ -105,7 +105,7 @@ def checked_reduce_dtype(dtype: Any) -> DType | None:
 
     Raises:
         ArgumentError: for one that is not real floating, has less than 16 bits, or needs JAX's x64 while that is off.
-        UnknownDtypeError: for what is no dtype.
+        UnknownDtypeError: for anything that is not a dtype.
 
     >>> checked_reduce_dtype("f2")
     dtype('float16')
@@ -151,7 +151,7 @@ def _checked_axes(grads: Any, axis_name: Any) -> Axes:
 
 
 def _buckets(leaves: Sequence[jax.Array], bucket_bytes: int) -> list[list[int]]:
-    """The numbers of the leaves that travel together, each once."""
+    """The indices of the leaves that share an all-reduce; each leaf is in one bucket."""
     buckets: list[list[int]] = []
     open_ones: dict[Hashable, tuple[list[int], int]] = {}
     for index, leaf in enumerate(leaves):

@@ -64,7 +64,7 @@ class Optimizer:
         injected_hyperparameters: numbers in place of those that were injected, by name.
 
     Raises:
-        OperandError: for what is no optax transformation; a `TypeError`.
+        OperandError: for anything that is not an optax transformation; a `TypeError`.
         UnknownNameError: for a hyperparameter that was not injected.
         ArgumentError: for numbers out of bounds.
 
@@ -159,7 +159,7 @@ class Optimizer:
 
     @property
     def trace_key(self) -> Any:
-        """Hashable; differs whenever something differs that is compiled into a step."""
+        """A hashable key that differs whenever something that is compiled into a step differs."""
         if self._key is None:
             settings = {name: value for name, value in vars(self).items() if name not in self._INTERNAL}
             self._key = (type(self), hashable(settings), hashable(self._hyper.key()))
@@ -243,7 +243,7 @@ class Optimizer:
                 becomes the key of its variable.
 
         Raises:
-            OperandError: for what is no variable.
+            OperandError: for anything that is not a variable.
             ArgumentError: for a variable that is not real floating, or is given twice, or a path that another has.
             UninitializedError: for a variable without a value.
         """
@@ -272,7 +272,7 @@ class Optimizer:
         return initial_slots(transformation, values, self._hyper.rules, dtypes, type(self).__name__)
 
     def _refresh(self) -> None:
-        """Bring the slots in line with what was set since; what has no place any more is dropped."""
+        """Adapt the slots to settings that have changed; slots that have no place any more are dropped."""
         if self._key_of and self._state.slots is not None:
             slots = slot_trees.carry_over(self._state.slots, self._fresh_slots(self._key_of))
             self._state = self._state._replace(slots=slots)
@@ -312,7 +312,7 @@ class Optimizer:
 
         Returns:
             A pure function of the optimizer's state and the arguments of `loss_fn`, which gives the value, unscaled,
-            and the gradients. It raises an `OperandError` for a loss that is no real floating scalar.
+            and the gradients. It raises an `OperandError` for a loss that is not a real floating scalar.
         """
         differentiate = jax.value_and_grad(checked_loss(loss_fn, has_aux), has_aux=has_aux)
 
@@ -436,7 +436,7 @@ class Optimizer:
             The loss, before the step and unscaled.
 
         Raises:
-            OperandError: for a loss that is no function, or gives no real floating scalar; a `TypeError`.
+            OperandError: for a loss that is not a function, or gives no real floating scalar; a `TypeError`.
             ArgumentError: for a loss function that assigns to the variables that are being trained, or where JAX is
                 tracing: there are `value_and_grad` and `update`.
         """
@@ -467,7 +467,7 @@ class Optimizer:
                 for gradients that were.
 
         Raises:
-            OperandError: for what are no such pairs, or a gradient of another dtype; a `TypeError`.
+            OperandError: for anything but such pairs, or a gradient of another dtype; a `TypeError`.
             ArgumentError: for another shape, a variable that is there twice, or no gradient at all.
         """
         self._stepper.apply_gradients(pairs, flag("aggregate_gradients", aggregate_gradients))

@@ -1,4 +1,4 @@
-"""Optimizers as data and back."""
+"""Optimizers as plain data, and back."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def deserialize_optimizer(data: Mapping[str, Any]) -> Optimizer:
     Raises:
         UnknownNameError: for a class that is not known, with the choices.
         ArgumentError: for a missing key.
-        OperandError: for a class that is no optimizer.
+        OperandError: for a class that is not an optimizer.
     """
     entries = known_keys("serialized optimizer", data, _KEYS, _KEYS)
     kind = entries["class_name"]

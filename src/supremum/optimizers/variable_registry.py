@@ -1,4 +1,4 @@
-"""The variables that an optimizer is for, and the key of each."""
+"""The variables of an optimizer, and the key of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from supremum.formats import Kind, as_format
 from supremum.nn import Variable
 
 Variables: TypeAlias = "Mapping[str, Variable] | Sequence[Variable] | Variable"
-"""What optimizers take: one variable, several, or those of a model by path."""
+"""What optimizers take: one variable, several, or the variables of a model by path."""
 
 
 def register(key_of: Mapping[Variable, str], variables: Variables) -> dict[Variable, str]:
@@ -50,7 +50,7 @@ def checked_variables(variables: Variable | Iterable[Any]) -> list[Variable]:
     """Variables as a list.
 
     Raises:
-        OperandError: for what is no variable.
+        OperandError: for anything that is not a variable.
         ArgumentError: for one that is given twice, or whose dtype is not real floating.
     """
     if isinstance(variables, Variable):
@@ -69,7 +69,7 @@ def checked_variables(variables: Variable | Iterable[Any]) -> list[Variable]:
 
 
 def check_variable(variable: Any) -> None:
-    """Refuse what no optimizer can change."""
+    """Raise if a value is not a real floating variable."""
     if not isinstance(variable, Variable):
         raise _no_variable(variable)
     if as_format(variable.true_dtype).kind is not Kind.FLOAT:

@@ -85,7 +85,7 @@ class LossScale(ABC):
         Raises:
             UnknownNameError: for an unknown field.
             ArgumentError: for a missing field, a scale that is not finite and above 0, or a negative count.
-            OperandError: for what is no number.
+            OperandError: for anything that is not a number.
         """
         fields = known_keys("loss scale's state", saved, LossScaleState._fields, LossScaleState._fields)
         scale = real_number("loss_scale", fields.pop("loss_scale"))
@@ -125,7 +125,7 @@ class FixedLossScale(LossScale):
 
     Raises:
         ArgumentError: for a factor below 1 or not finite: scaling exists to avoid underflow. A `ValueError`.
-        OperandError: for what is no number.
+        OperandError: for anything that is not a number.
 
     >>> FixedLossScale(1024).init().loss_scale
     Array(1024., dtype=float32)
@@ -178,7 +178,7 @@ class DynamicLossScale(LossScale):
 
     Raises:
         ArgumentError: for settings outside these bounds; a `ValueError` that names the argument.
-        OperandError: for what is no number, or no whole number.
+        OperandError: for anything that is not a number, or no whole number.
 
     >>> import jax.numpy as jnp
     >>> scale = DynamicLossScale(initial_loss_scale=8.0, increment_period=2)
