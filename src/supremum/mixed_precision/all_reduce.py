@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 
 from supremum.argument_checks import flag, whole_number
 from supremum.errors import ArgumentError, OperandError
@@ -19,7 +20,7 @@ from supremum.mixed_precision.tree_casting import described, is_floating, is_ine
 from supremum.rules.jax import held_dtype
 
 BUCKET_BYTES = 2**25
-"""What one all-reduce carries at most unless asked otherwise: enough to hide its latency, little beside a model."""
+"""The default size limit of one all-reduce: large enough to hide its latency, small compared with a model."""
 
 
 def all_reduce_gradients(
@@ -58,7 +59,7 @@ def all_reduce_gradients(
     Raises:
         ArgumentError: for an axis that is not there, gradients that JAX has already summed, a dtype that gradients
             are not reduced in, and `scaled=True` without a state; a `ValueError`.
-        OperandError: for leaves that are no floating arrays; a `TypeError`.
+        OperandError: for leaves that are not floating arrays; a `TypeError`.
 
     >>> import jax.numpy as jnp
     >>> grads = jnp.array([[6e4, 1.0], [6e4, 3.0]], jnp.float16)
@@ -94,7 +95,8 @@ def replica_sum(grads: Any, axis_name: Any, dtype: Any = None, bucket_bytes: int
     travelling = [leaf if asked is None or not is_floating(leaf) else leaf.astype(asked) for leaf in leaves]
     summed: dict[int, jax.Array] = {}
     for bucket in _buckets(travelling, bucket_bytes):
-        summed |= zip(bucket, _sums([travelling[index] for index in bucket], axes), strict=True)
+        joined, split = ravel_pytree([travelling[index] for index in bucket])
+        summed |= zip(bucket, split(jax.lax.psum(joined, axes.names)), strict=True)
     return structure.unflatten([summed[index].astype(leaf.dtype) for index, leaf in enumerate(leaves)])
 
 
@@ -103,7 +105,7 @@ def checked_reduce_dtype(dtype: Any) -> DType | None:
 
     Raises:
         ArgumentError: for one that is not real floating, has less than 16 bits, or needs JAX's x64 while that is off.
-        UnknownDtypeError: for what is no dtype.
+        UnknownDtypeError: for anything that is not a dtype.
 
     >>> checked_reduce_dtype("f2")
     dtype('float16')
@@ -149,7 +151,7 @@ def _checked_axes(grads: Any, axis_name: Any) -> Axes:
 
 
 def _buckets(leaves: Sequence[jax.Array], bucket_bytes: int) -> list[list[int]]:
-    """The numbers of the leaves that travel together, each once."""
+    """The indices of the leaves that share an all-reduce; each leaf is in one bucket."""
     buckets: list[list[int]] = []
     open_ones: dict[Hashable, tuple[list[int], int]] = {}
     for index, leaf in enumerate(leaves):
@@ -162,14 +164,3 @@ def _buckets(leaves: Sequence[jax.Array], bucket_bytes: int) -> list[list[int]]:
         bucket.append(index)
         open_ones[kind] = bucket, filled + leaf.nbytes
     return buckets
-
-
-def _sums(leaves: Sequence[jax.Array], axes: Axes) -> list[jax.Array]:
-    flat = [leaf.ravel() for leaf in leaves]
-    joined = jax.lax.psum(flat[0] if len(flat) == 1 else jnp.concatenate(flat), axes.names)
-    sums: list[jax.Array] = []
-    begin = 0
-    for leaf in leaves:
-        sums.append(joined[begin : begin + leaf.size].reshape(leaf.shape))
-        begin += leaf.size
-    return sums

@@ -70,7 +70,7 @@ def varying(tree: Any, axis_name: Any) -> Any:
     the same everywhere JAX gives the sum over all replicas, in the dtype of the computation.
 
     Args:
-        tree: any pytree; leaves that are no arrays or numbers stay as they are.
+        tree: any pytree; leaves that are not arrays or numbers stay as they are.
         axis_name: the name of an axis, or a tuple of names. Where JAX does not track what varies nothing changes.
 
     Raises:

@@ -27,7 +27,7 @@ def select_tree(pred: Any, on_true: Any, on_false: Any) -> Any:
         on_false: one with the same structure, dtypes and shapes.
 
     Raises:
-        ArgumentError: for a predicate that is no bool scalar, or trees of different structures; a `ValueError`.
+        ArgumentError: for a predicate that is not a bool scalar, or trees of different structures; a `ValueError`.
         OperandError: for leaves that cannot be chosen between; the message has the path.
 
     >>> import jax.numpy as jnp

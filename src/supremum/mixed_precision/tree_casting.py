@@ -48,8 +48,8 @@ def is_inexact(leaf: Any) -> bool:
 
 
 def is_floating_dtype(dtype: Any) -> bool:
-    """Whether a dtype, of either byte order, is real floating; what is no number format, or no dtype, is not."""
-    # The dtypes of PRNG keys are no NumPy dtypes; those of strings or times are, and are no formats.
+    """Whether something is a real floating dtype, of either byte order."""
+    # The dtypes of PRNG keys are not NumPy dtypes; those of strings and times are, but they are not number formats.
     return isinstance(dtype, np.dtype) and dtype.newbyteorder("=") in _FLOATING
 
 
@@ -86,7 +86,7 @@ def cast_floating(tree: Any, dtype: Any) -> Any:
 
     Raises:
         OperandError: for a dtype that is not real floating, which would truncate every leaf.
-        UnknownDtypeError: for what is no dtype.
+        UnknownDtypeError: for anything that is not a dtype.
 
     >>> import numpy as np
     >>> cast = cast_floating({"x": np.ones(2, np.float64), "n": np.arange(2), "eps": 1e-8}, "float16")
@@ -128,7 +128,7 @@ def keep_64_bits(tree: Any) -> Any:
 
 
 def native(leaf: Any) -> Any:
-    """What is given; an array of NumPy in the byte order of the machine, since JAX takes no other.
+    """A leaf, with a NumPy array brought to the machine's byte order: JAX takes no other.
 
     Args:
         leaf: anything.

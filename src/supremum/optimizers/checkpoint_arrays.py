@@ -1,4 +1,4 @@
-"""What is loaded into an optimizer, checked before anything changes."""
+"""Checks of the arrays that are loaded into an optimizer, made before anything changes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from supremum.formats import as_format
 from supremum.mixed_precision.tree_casting import described, is_array
 
 SCALE_PREFIX = "loss_scale/"
-"""How the names of a loss scale begin; optimizers without one pass them over."""
+"""The prefix of the names of a loss scale's arrays; optimizers without a loss scale ignore them."""
 
 
 def without_scale(saved: Any) -> dict[str, Any]:
-    """What was saved, without what belongs to a loss scale.
+    """The saved arrays without those of a loss scale.
 
     Raises:
-        OperandError: for what is no mapping from names.
+        OperandError: for anything that is not a mapping.
     """
     if not isinstance(saved, Mapping):
         raise OperandError(f"load_variables takes arrays by name, not {type(saved).__name__}: set_weights takes a list")
@@ -30,7 +30,7 @@ def without_scale(saved: Any) -> dict[str, Any]:
 
 
 def checked_arrays(saved: Mapping[str, Any], current: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
-    """Saved arrays as JAX's own, after a check against those there are; counts may be of any integer dtype.
+    """Check saved arrays against the current ones, and return them as JAX arrays; counts may have any integer dtype.
 
     Raises:
         UnknownNameError: for a name that is not there.
@@ -59,10 +59,10 @@ def _checked(name: str, value: Any, like: jax.Array) -> jax.Array:
 
 
 def checked_weights(weights: Any, current: Mapping[str, jax.Array]) -> dict[str, Any]:
-    """A list of arrays by name, in the order of those there are.
+    """The arrays of a list by name, in the order of the current arrays.
 
     Raises:
-        OperandError: for what is no list of arrays.
+        OperandError: for anything that is not a list of arrays.
         ArgumentError: for another number of them.
     """
     if isinstance(weights, Mapping) or not is_iterable(weights):

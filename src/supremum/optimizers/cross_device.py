@@ -44,13 +44,13 @@ _devices: ContextVar[Devices | None] = ContextVar("devices", default=None)
 
 
 def current_devices() -> Devices | None:
-    """The devices in force; None for one."""
+    """The devices of the innermost `across` block; None for one device."""
     return _devices.get()
 
 
 @contextmanager
 def across(devices: Devices) -> Generator[None]:
-    """The time in which optimizers work on several devices.
+    """Have optimizers work on several devices inside a block.
 
     Args:
         devices: them.

@@ -189,7 +189,7 @@ class Stepper:
         self._optimizer = optimizer
         self._programs: dict[Any, LossProgram] = {}
         self._has_warned = False
-        self._update = jax.jit(self._pure_update, static_argnames=("trace_key", "aggregates", "devices"))
+        self._update = jax.jit(self._pure_update, static_argnames=("aggregates", "devices", "trace_key"))
         self._kept = jax.jit(self._pure_kept, static_argnames="trace_key")
 
     def __reduce__(self) -> Any:
@@ -206,10 +206,8 @@ class Stepper:
             self._store(update, trained)
             program.assign(update.alongside)
             return loss
-        loss, gradients, recorded, before = self._differentiated(loss_fn, trained)
-        after = [recorded[variable] for variable in recorded.written]
-        update = self._updated(gradients, trained, after=after, before=before)
-        _assign(recorded, update.alongside)
+        loss, gradients, written, alongside = self._differentiated(loss_fn, trained)
+        _assign(written, self._updated(gradients, trained, alongside, True, None).alongside)
         return loss
 
     def get_gradients(self, loss_fn: Any, variables: Variables, args: tuple[Any, ...]) -> list[jax.Array]:
@@ -222,10 +220,9 @@ class Stepper:
             _check_concrete(loss)
             program.assign(alongside)
         else:
-            _, gradients, recorded, before = self._differentiated(loss_fn, trained)
-            if recorded.written:
-                after = [recorded[variable] for variable in recorded.written]
-                _assign(recorded, self._kept(gradients, after, before, trace_key=self._optimizer.trace_key))
+            _, gradients, written, alongside = self._differentiated(loss_fn, trained)
+            if written:
+                _assign(written, self._kept(gradients, *alongside, trace_key=self._optimizer.trace_key))
         return [gradients[key] for key in trained]
 
     def apply_gradients(self, pairs: Any, aggregates: bool) -> None:
@@ -234,25 +231,16 @@ class Stepper:
         given = checked_pairs(pairs, self._optimizer.gradient_dtypes, () if devices is None else (devices.replicas,))
         trained = self._trained(list(given))
         gradients = dict(zip(trained, given.values(), strict=True))
-        self._updated(gradients, trained, aggregates=aggregates, devices=devices)
+        self._updated(gradients, trained, (None, None), aggregates, devices)
 
     def _updated(
-        self,
-        gradients: dict[str, Any],
-        trained: dict[str, Variable],
-        *,
-        after: Any = None,
-        before: Any = None,
-        aggregates: bool = True,
-        devices: Devices | None = None,
+        self, gradients: Any, trained: dict[str, Variable], alongside: Any, aggregates: bool, devices: Devices | None
     ) -> Update:
-        """Take a step and store what it gives."""
+        """Take a step and store what it gives; `alongside` is what else it changes, and what that was before."""
         state, values, trace_key = self._optimizer.state, _values(trained), self._optimizer.trace_key
         if devices is not None:
             state, values = devices.placed((state, values))
-        update = self._update(
-            gradients, state, values, after, before, trace_key=trace_key, aggregates=aggregates, devices=devices
-        )
+        update = self._update(gradients, state, values, alongside, aggregates, devices, trace_key=trace_key)
         self._store(update, trained)
         return update
 
@@ -261,20 +249,18 @@ class Stepper:
         gradients: Any,
         state: Any,
         values: Any,
-        after: Any,
-        before: Any,
-        *,
-        trace_key: Any,
+        alongside: Any,
         aggregates: bool,
         devices: Devices | None,
+        *,
+        trace_key: Any,
     ) -> Update:
-        del trace_key
+        del trace_key  # it is only there to trace again when it changes
         if devices is not None:
             axis_name = devices.axis_name
-            mean = devices.mean_of_apart(
-                lambda gradients, state: self._optimizer.all_reduce(gradients, state, axis_name)
-            )
+            mean = devices.mean_of_apart(lambda grads, state: self._optimizer.all_reduce(grads, state, axis_name))
             gradients = mean(gradients, state)
+        after, before = alongside
         return self._optimizer.update(
             gradients, state, values, after=after, before=before, aggregate_gradients=aggregates
         )
@@ -317,27 +303,26 @@ class Stepper:
             )
 
     def _differentiated(self, loss_fn: Any, trained: dict[str, Variable]) -> Any:
-        """Loss, gradients, what was assigned, and what it was before, operation by operation."""
+        """Loss, gradients, the variables assigned to, and their values after and before, operation by operation."""
         if current_devices() is not None:
             raise ArgumentError(
                 "across devices the loss function is given the batch, which is cut for them: "
                 "optimizer.minimize(loss_fn, variables, x, y), with loss_fn(x, y)"
             )
-        recorded = RecordedValues({})
+        written: list[Variable] = []
 
         def loss_of(values: dict[str, Any]) -> Any:
-            nonlocal recorded
             recorded = RecordedValues({trained[key]: value for key, value in values.items()})
             with overlay(recorded):
                 loss = loss_fn()
             recorded.check_not_written(trained.values())
-            return loss, [recorded[variable] for variable in recorded.written]
+            written[:] = recorded.written
+            return loss, [recorded[variable] for variable in written]
 
         differentiate = self._optimizer.value_and_grad(loss_of, has_aux=True)
         (loss, after), gradients = differentiate(self._optimizer.state, _values(trained))
         _check_concrete(loss)
-        recorded.update(zip(recorded.written, after, strict=True))
-        return loss, gradients, recorded, [variable.read_stored() for variable in recorded.written]
+        return loss, gradients, written, (after, [variable.read_stored() for variable in written])
 
     def _store(self, update: Update, trained: dict[str, Variable]) -> None:
         _check_concrete(update.skipped)
@@ -346,8 +331,8 @@ class Stepper:
         self._optimizer.state = update.state
 
 
-def _assign(recorded: RecordedValues, values: list[jax.Array]) -> None:
-    for variable, value in zip(recorded.written, values, strict=True):
+def _assign(variables: list[Variable], values: list[jax.Array]) -> None:
+    for variable, value in zip(variables, values, strict=True):
         variable.assign(value)
 
 

@@ -1,4 +1,4 @@
-"""Gradients on their way into the update: what is checked, clipped and transformed."""
+"""Checks, clipping and transformation of gradients before the update."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def checked_pairs(
         devices: the length of a first axis that gradients have for those of each device; () for none.
 
     Raises:
-        OperandError: for what are no such pairs, or a gradient of another dtype than its variable.
+        OperandError: for anything but such pairs, or a gradient of another dtype than its variable.
         ArgumentError: for another shape, a variable that is there twice, or no gradient at all.
     """
     found: dict[Variable, Any] = {}

@@ -1,4 +1,4 @@
-"""Settings as something hashable that differs when they do."""
+"""Hashable stand-ins for settings."""
 
 from __future__ import annotations
 

@@ -20,13 +20,13 @@ Schedule: TypeAlias = Callable[[Any], Any]
 """A function of the number of steps taken so far, a traced integer scalar, that gives a number."""
 
 Hyper: TypeAlias = "float | jax.Array | Schedule"
-"""What a hyperparameter may be set to."""
+"""A value of a hyperparameter: a number, or a schedule."""
 
 _LARGEST = float(as_format("float32").max)
 
 
 class Rule(NamedTuple):
-    """What a hyperparameter may be.
+    """The range of a hyperparameter.
 
     Args:
         low: the smallest number.
@@ -46,7 +46,7 @@ class Rule(NamedTuple):
         """A number of this range, as a float.
 
         Raises:
-            TypeError: for what is no number.
+            TypeError: for anything that is not a number.
             ArgumentError: for one outside of the range.
         """
         number = real_number(name, value_of(value))
@@ -87,7 +87,7 @@ class Hyperparameter(Scalar):
 
         Raises:
             ArgumentError: where a schedule gives the number, or for one out of bounds.
-            TypeError: for what is no number.
+            TypeError: for anything that is not a number.
         """
         if self.schedule is not None:
             raise ArgumentError(
@@ -114,7 +114,7 @@ def shortest(number: Any) -> float:
 
 
 class Hyperparameters:
-    """Which hyperparameters an optimizer has, and what is compiled in of them; the numbers are in its state."""
+    """The hyperparameters of an optimizer and their schedules; their numbers are in the optimizer's state."""
 
     def __init__(self) -> None:
         self.rules: dict[str, Rule] = {}
@@ -166,7 +166,7 @@ class Hyperparameters:
         return {name: None if name in self._absent else self.read(name, numbers, step) for name in self.rules}
 
     def key(self) -> tuple[Any, ...]:
-        """What is compiled in."""
+        """The part that is compiled into a step."""
         return tuple((name, self.schedules.get(name), name in self._absent) for name in self.rules)
 
 

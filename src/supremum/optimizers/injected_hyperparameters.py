@@ -28,7 +28,7 @@ def _settable(node: Any, names: Container[str] | None) -> dict[str, Any]:
 
 
 def extract(slots: Any, names: Container[str] | None = None) -> tuple[Any, dict[str, Any]]:
-    """A state without the numbers that can be set, and those numbers by name.
+    """Split a state into the state without the numbers that can be set, and those numbers by name.
 
     Those that a schedule of optax's gives stay where they are.
 
@@ -51,7 +51,7 @@ def extract(slots: Any, names: Container[str] | None = None) -> tuple[Any, dict[
                 f"two parts of the transformation have a hyperparameter {shown(twice[0])}: inject it in one of them"
             )
         numbers.update(found)
-        # None is no leaf, and says where the number belongs.
+        # None is not a leaf; it marks the place of the number.
         return node._replace(hyperparams={name: None if name in found else v for name, v in node.hyperparams.items()})
 
     return jax.tree.map(take, slots, is_leaf=_is_node), numbers

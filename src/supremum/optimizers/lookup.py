@@ -1,4 +1,4 @@
-"""Optimizers by name, as optax transformations, and as they are."""
+"""Optimizers from names and optax transformations."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class LossScaleOptimizer(OptimizerWrapper):
         self._aggregate_in_float16 = flag("aggregate_in_float16", aggregate)
 
     def own_key(self) -> Any:
-        """What of the wrapper itself is compiled into a step."""
+        """The settings of the wrapper itself that are compiled into a step."""
         return (self._aggregate_in_float16, self._loss_scale.settings)
 
     @property
@@ -221,7 +221,7 @@ class LossScaleOptimizer(OptimizerWrapper):
             The same structure, in at least float32.
 
         Raises:
-            OperandError: for what is no real floating array; a `TypeError`.
+            OperandError: for anything that is not a real floating array; a `TypeError`.
             ArgumentError: inside `jax.jit`, where a scale that changes would be a constant.
         """
         for leaf in jax.tree.leaves(gradients):

@@ -48,7 +48,7 @@ class MovingAverage(OptimizerWrapper):
         decay: the share of the average that stays, from 0 to below 1; a number of the state, read and set in training.
 
     Raises:
-        OperandError: for what is no optimizer; a `TypeError`.
+        OperandError: for anything that is not an optimizer; a `TypeError`.
         ArgumentError: for a decay out of bounds.
 
     >>> from supremum import nn
@@ -88,14 +88,14 @@ class MovingAverage(OptimizerWrapper):
         return copied(dict(self._averages))
 
     def assign_average_variables(self) -> None:
-        """Put the averages, rounded to their dtypes, in the place of the variables' values."""
+        """Assign the averages to the variables, rounded to their dtypes."""
         averages = self.average_variables
         for key, variable in self.built_for.items():
             variable.assign(averages[key].astype(variable.true_dtype))
 
     @contextmanager
     def averaged(self) -> Generator[None]:
-        """Have the averages in the variables for the time of a block, and what they were put back after it."""
+        """Put the averages into the variables for the time of a block; their own values are restored after it."""
         trained = {variable: variable.read_stored() for variable in self.built_for.values()}
         self.assign_average_variables()
         try:

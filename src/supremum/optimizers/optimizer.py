@@ -36,7 +36,7 @@ from supremum.optimizers.settings import CHECKS
 from supremum.optimizers.state import OptimizerState, Update
 from supremum.optimizers.traced_state import copied, current_state, use_state
 from supremum.optimizers.transformation_step import apply_transformation, initial_slots
-from supremum.optimizers.variable_registry import Registry, Variables
+from supremum.optimizers.variable_registry import Variables, register
 
 
 class Optimizer:
@@ -64,7 +64,7 @@ class Optimizer:
         injected_hyperparameters: numbers in place of those that were injected, by name.
 
     Raises:
-        OperandError: for what is no optax transformation; a `TypeError`.
+        OperandError: for anything that is not an optax transformation; a `TypeError`.
         UnknownNameError: for a hyperparameter that was not injected.
         ArgumentError: for numbers out of bounds.
 
@@ -79,7 +79,7 @@ class Optimizer:
     """
 
     # Attributes that are not compiled into a step.
-    _INTERNAL: ClassVar = frozenset({"_hyper", "_state", "_registry", "_stepper", "_key", "_is_stale"})
+    _INTERNAL: ClassVar = frozenset({"_hyper", "_state", "_key_of", "_stepper", "_key", "_is_stale"})
     # The constructor's arguments besides hyperparameters, and, by field of the slots, the argument with its dtype.
     _settings: ClassVar[tuple[str, ...]] = ("gradient_transformers", "gradient_aggregator")
     _slot_dtypes: ClassVar[Mapping[str, str]] = {}
@@ -96,7 +96,7 @@ class Optimizer:
         **injected_hyperparameters: Hyper,
     ) -> None:
         self._hyper = Hyperparameters()
-        self._registry = Registry()
+        self._key_of: dict[Variable, str] = {}
         self._stepper = Stepper(self)
         self._key: Any = None
         self._is_stale = False
@@ -159,7 +159,7 @@ class Optimizer:
 
     @property
     def trace_key(self) -> Any:
-        """Hashable; differs whenever something differs that is compiled into a step."""
+        """A hashable key that differs whenever something that is compiled into a step differs."""
         if self._key is None:
             settings = {name: value for name, value in vars(self).items() if name not in self._INTERNAL}
             self._key = (type(self), hashable(settings), hashable(self._hyper.key()))
@@ -233,7 +233,7 @@ class Optimizer:
     @property
     def built_for(self) -> dict[str, Variable]:
         """The variables that there are slots for, by key."""
-        return self._registry.by_key
+        return {key: variable for variable, key in self._key_of.items()}
 
     def build(self, variables: Variables) -> None:
         """Make the slots for variables; those that have some keep them.
@@ -243,25 +243,27 @@ class Optimizer:
                 becomes the key of its variable.
 
         Raises:
-            OperandError: for what is no variable.
+            OperandError: for anything that is not a variable.
             ArgumentError: for a variable that is not real floating, or is given twice, or a path that another has.
             UninitializedError: for a variable without a value.
         """
-        registry = self._registry.with_variables(variables)
-        if self._state.slots is not None and registry.key_of == self._registry.key_of:
+        key_of = register(self._key_of, variables)
+        if self._state.slots is not None and key_of == self._key_of:
             return
         old = self.state
-        kept = registry.renamed_from(self._registry)
-        held = None if old.slots is None else slot_trees.rename(old.slots, kept)
-        if len(kept) < len(registry.key_of):
-            fresh = self._fresh(registry.by_key)
-            held = fresh if held is None else slot_trees.extend(held, frozenset(kept.values()), fresh, registry.keys())
-        self._registry = registry
+        new_keys = {key: key_of[variable] for variable, key in self._key_of.items()}
+        held = None if old.slots is None else slot_trees.rename(old.slots, new_keys)
+        if len(new_keys) < len(key_of):
+            fresh = self._fresh_slots(key_of)
+            if held is not None:  # what there is already stays, also what belongs to no variable
+                held = slot_trees.merge(fresh, set(key_of.values()), held, set(new_keys.values()))
+            else:
+                held = fresh
+        self._key_of = key_of
         self._state = old._replace(slots=held)
 
-    def _fresh(self, variables: Mapping[str, Variable]) -> Any:
-        """The slots that variables start with."""
-        values = {key: variable.read_stored() for key, variable in variables.items()}
+    def _fresh_slots(self, key_of: Mapping[Variable, str]) -> Any:
+        values = {key: variable.read_stored() for variable, key in key_of.items()}
         return jax.jit(self._initial_slots)(self._state._replace(slots=None), values)
 
     def _initial_slots(self, state: OptimizerState, values: Mapping[str, jax.Array]) -> Any:
@@ -270,10 +272,10 @@ class Optimizer:
         return initial_slots(transformation, values, self._hyper.rules, dtypes, type(self).__name__)
 
     def _refresh(self) -> None:
-        """Bring the slots in line with what was set since; what has no place any more is dropped."""
-        if self._registry.key_of and self._state.slots is not None:
-            fresh = self._fresh(self._registry.by_key)
-            self._state = self._state._replace(slots=slot_trees.carry_over(self._state.slots, fresh))
+        """Adapt the slots to settings that have changed; slots that have no place any more are dropped."""
+        if self._key_of and self._state.slots is not None:
+            slots = slot_trees.carry_over(self._state.slots, self._fresh_slots(self._key_of))
+            self._state = self._state._replace(slots=slots)
         self._is_stale = False
 
     def _numbers(self, state: OptimizerState, values: Mapping[str, jax.Array]) -> dict[str, Any]:
@@ -310,7 +312,7 @@ class Optimizer:
 
         Returns:
             A pure function of the optimizer's state and the arguments of `loss_fn`, which gives the value, unscaled,
-            and the gradients. It raises an `OperandError` for a loss that is no real floating scalar.
+            and the gradients. It raises an `OperandError` for a loss that is not a real floating scalar.
         """
         differentiate = jax.value_and_grad(checked_loss(loss_fn, has_aux), has_aux=has_aux)
 
@@ -366,7 +368,7 @@ class Optimizer:
         """
         del before  # nothing is skipped here
         given = {key: widen(each) for key, each in gradients.items() if each is not None}
-        keys = self._registry.keys() or frozenset(values)
+        keys = frozenset(self._key_of.values() or values)
         for key in given:
             if key not in keys or key not in values:
                 raise UnknownNameError("variable", key, keys & values.keys(), "the gradients of a step")
@@ -384,7 +386,7 @@ class Optimizer:
 
     def _processed(self, gradients: dict[str, Any], values: Any, numbers: Any, aggregates: bool) -> Any:
         """Gradients as the transformation gets them: aggregated, clipped and transformed."""
-        variables = self._registry.by_key
+        variables = self.built_for
         if not variables and (self.gradient_transformers or self.gradient_aggregator is not None):
             raise ArgumentError("gradient transformers are given variables: call optimizer.build(variables) first")
         if aggregates and self.gradient_aggregator is not None:
@@ -434,7 +436,7 @@ class Optimizer:
             The loss, before the step and unscaled.
 
         Raises:
-            OperandError: for a loss that is no function, or gives no real floating scalar; a `TypeError`.
+            OperandError: for a loss that is not a function, or gives no real floating scalar; a `TypeError`.
             ArgumentError: for a loss function that assigns to the variables that are being trained, or where JAX is
                 tracing: there are `value_and_grad` and `update`.
         """
@@ -465,7 +467,7 @@ class Optimizer:
                 for gradients that were.
 
         Raises:
-            OperandError: for what are no such pairs, or a gradient of another dtype; a `TypeError`.
+            OperandError: for anything but such pairs, or a gradient of another dtype; a `TypeError`.
             ArgumentError: for another shape, a variable that is there twice, or no gradient at all.
         """
         self._stepper.apply_gradients(pairs, flag("aggregate_gradients", aggregate_gradients))

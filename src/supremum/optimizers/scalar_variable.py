@@ -1,4 +1,4 @@
-"""A number of an optimizer or of a loss scale: read like a variable, and assigned."""
+"""A scalar of an optimizer or of a loss scale that is read and assigned like a variable."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Scalar(VariableOperators):
 
     @property
     def value(self) -> jax.Array:
-        """The array that it holds now."""
+        """The current array."""
         return copied(self._read())
 
     def read_value(self) -> jax.Array:
-        """The array that it holds now, as `value`."""
+        """The current array, as `value`."""
         return self.value
 
     @property
@@ -50,11 +50,11 @@ class Scalar(VariableOperators):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of a scalar."""
+        """The shape of a scalar."""
         return ()
 
     def assign(self, value: Any) -> Scalar:
-        """Hold another number.
+        """Assign a number.
 
         Args:
             value: a real number, or a 0-d array or scalar of one.
@@ -63,7 +63,7 @@ class Scalar(VariableOperators):
             The scalar.
 
         Raises:
-            TypeError: for what is no number, or is being traced.
+            TypeError: for anything that is not a number, or is being traced.
             ArgumentError: for a number out of bounds.
         """
         self._write(value)
@@ -76,5 +76,5 @@ class Scalar(VariableOperators):
 
 
 def value_of(value: Any) -> Any:
-    """What a scalar or another variable holds; anything else as it is."""
+    """The array in a scalar or variable; anything else as it is."""
     return value.value if isinstance(value, VariableOperators) else value

@@ -1,8 +1,8 @@
-"""Optimizers as data and back."""
+"""Optimizers as plain data, and back."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from supremum.argument_checks import instance, known_keys
@@ -35,7 +35,7 @@ def deserialize_optimizer(data: Mapping[str, Any]) -> Optimizer:
     Raises:
         UnknownNameError: for a class that is not known, with the choices.
         ArgumentError: for a missing key.
-        OperandError: for a class that is no optimizer.
+        OperandError: for a class that is not an optimizer.
     """
     entries = known_keys("serialized optimizer", data, _KEYS, _KEYS)
     kind = entries["class_name"]
@@ -50,11 +50,12 @@ def deserialize_optimizer(data: Mapping[str, Any]) -> Optimizer:
 
 
 def _named() -> dict[str, type[Optimizer]]:
-    found: dict[str, type[Optimizer]] = {}
-    pending: list[type[Optimizer]] = [Optimizer]
-    while pending:
-        kind = pending.pop()
-        pending.extend(kind.__subclasses__())
-        if kind.__module__.startswith("supremum.optimizers."):
-            found[kind.__name__] = kind
-    return found
+    return {
+        kind.__name__: kind for kind in _subclasses(Optimizer) if kind.__module__.startswith("supremum.optimizers.")
+    }
+
+
+def _subclasses(kind: type[Optimizer]) -> Iterator[type[Optimizer]]:
+    yield kind
+    for subclass in kind.__subclasses__():
+        yield from _subclasses(subclass)

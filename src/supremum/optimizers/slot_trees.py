@@ -20,52 +20,24 @@ def _is_by_key(keys: Keys) -> Callable[[Any], bool]:
     return lambda node: type(node) is dict and node.keys() == keys
 
 
+def _map_by_key(function: Callable[[dict[str, Any]], Any], slots: Any, keys: Keys) -> Any:
+    is_by_key = _is_by_key(keys)
+
+    def mapped(node: Any) -> Any:
+        return function(node) if is_by_key(node) else node
+
+    return jax.tree.map(mapped, slots, is_leaf=is_by_key)
+
+
 def select(slots: Any, keys: Keys, kept: Keys) -> Any:
     """The slots of some variables only.
 
     Args:
         slots: a state.
         keys: the keys of all variables.
-        kept: those to keep.
+        kept: the keys of those to keep.
     """
-    by_key = _is_by_key(keys)
-
-    def keep(node: Any) -> Any:
-        return {key: node[key] for key in node if key in kept} if by_key(node) else node
-
-    return jax.tree.map(keep, slots, is_leaf=by_key)
-
-
-def merge(slots: Any, keys: Keys, part: Any, kept: Keys) -> Any:
-    """The slots of all variables, those of some replaced, and what belongs to none replaced as well.
-
-    Args:
-        slots: a state.
-        keys: the keys of all its variables.
-        part: a state of the variables of `kept`, which may be new ones.
-        kept: their keys.
-    """
-    old = jax.tree.leaves(slots, is_leaf=_is_by_key(keys))
-    new, structure = jax.tree.flatten(part, is_leaf=_is_by_key(kept))
-    by_key = _is_by_key(keys)
-    merged = [{**before, **after} if by_key(before) else after for before, after in zip(old, new, strict=True)]
-    return jax.tree.unflatten(structure, merged)
-
-
-def extend(slots: Any, keys: Keys, fresh: Any, all_keys: Keys) -> Any:
-    """The slots of more variables; what there is already, also what belongs to none, stays.
-
-    Args:
-        slots: a state.
-        keys: the keys of its variables.
-        fresh: a state of all variables, the new ones among them.
-        all_keys: their keys.
-    """
-    by_key = _is_by_key(all_keys)
-    old = jax.tree.leaves(slots, is_leaf=_is_by_key(keys))
-    new, structure = jax.tree.flatten(fresh, is_leaf=by_key)
-    merged = [{**after, **before} if by_key(after) else before for before, after in zip(old, new, strict=True)]
-    return jax.tree.unflatten(structure, merged)
+    return _map_by_key(lambda node: {key: node[key] for key in node if key in kept}, slots, keys)
 
 
 def rename(slots: Any, names: Mapping[str, str]) -> Any:
@@ -75,12 +47,23 @@ def rename(slots: Any, names: Mapping[str, str]) -> Any:
         slots: a state.
         names: the new key of each old one.
     """
-    by_key = _is_by_key(names.keys())
+    return _map_by_key(lambda node: {names[key]: leaf for key, leaf in node.items()}, slots, names.keys())
 
-    def renamed(node: Any) -> Any:
-        return {names[key]: leaf for key, leaf in node.items()} if by_key(node) else node
 
-    return jax.tree.map(renamed, slots, is_leaf=by_key)
+def merge(slots: Any, keys: Keys, part: Any, part_keys: Keys) -> Any:
+    """The slots of all variables, with those of some, and what belongs to none, replaced.
+
+    Args:
+        slots: a state.
+        keys: the keys of its variables.
+        part: a state of some of the variables, in a tree of the same shape.
+        part_keys: the keys of those.
+    """
+    is_by_key = _is_by_key(keys)
+    before = jax.tree.leaves(slots, is_leaf=is_by_key)
+    after, structure = jax.tree.flatten(part, is_leaf=_is_by_key(part_keys))
+    merged = [{**old, **new} if is_by_key(old) else new for old, new in zip(before, after, strict=True)]
+    return jax.tree.unflatten(structure, merged)
 
 
 def names_of(slots: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a step takes and gives."""
+"""The state of an optimizer, and what a step returns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class OptimizerState(NamedTuple):
 
 
 class Update(NamedTuple):
-    """What a step gives.
+    """What a step returns.
 
     Args:
         values: the new values of the variables, by key.

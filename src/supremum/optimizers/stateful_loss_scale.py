@@ -28,7 +28,7 @@ from supremum.optimizers.traced_state import copied, current_state
 
 
 class StatefulLossScale:
-    """A loss scale that remembers where it stands; optimizers that are given the same one share it.
+    """A loss scale with its state; optimizers that are given the same one share it.
 
     The settings of the `LossScale` are attributes that are only read: `initial_loss_scale`, `increment_period`,
     `multiplier`, `minimum`, `maximum` and `hysteresis`, or `loss_scale_value` of a fixed one.
@@ -126,7 +126,7 @@ class StatefulLossScale:
         self.state = self._settings.load_state_dict(saved)
 
     def copy(self) -> StatefulLossScale:
-        """Another loss scale of the same settings that stands where this one does."""
+        """Another loss scale with the same settings and a copy of the state."""
         made = StatefulLossScale(self._settings)
         # Buffers of its own: one that two states share cannot be donated.
         made.state = LossScaleState(*(jnp.array(leaf, copy=True) for leaf in as_state(self._state)))
@@ -182,7 +182,7 @@ class StatefulLossScale:
 
 
 def as_stateful(scale: StatefulLossScale | LossScale | str | float | None) -> StatefulLossScale:
-    """The loss scale given, if it has a state, to share it; a fresh one of the settings otherwise."""
+    """The given loss scale if it has a state, to share it; otherwise a fresh one with these settings."""
     if isinstance(scale, StatefulLossScale):
         return scale
     if scale is None:

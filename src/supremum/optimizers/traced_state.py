@@ -24,21 +24,21 @@ _states: ContextVar[Mapping[int, object]] = ContextVar("states", default=_NONE)
 
 
 def current_state(owner: object, own: S) -> S:
-    """The state laid over an object's own, where one is."""
+    """The state that `use_state` put in place of an object's own, or else its own."""
     return _states.get().get(id(owner), own)  # pyright: ignore[reportReturnType] (what `use_state` put there)
 
 
 def copied(tree: T) -> T:
-    """Arrays of a state for somebody to keep: copies, for a step uses the memory of the state again.
+    """Copies of the arrays of a state: the next step reuses the memory of the state itself.
 
-    What a step that failed has left without memory is given as it is: its shape and dtype are known still.
+    Arrays whose memory a failed step has taken are returned as they are: their shapes and dtypes are still known.
     """
     leaves = jax.tree.leaves(tree)
     if any(isinstance(leaf, Tracer) for leaf in leaves):
         return tree
     if any(isinstance(leaf, jax.Array) and leaf.is_deleted() for leaf in leaves):
         return tree
-    with jax.ensure_compile_time_eval():  # real arrays also for who asks while JAX is tracing something
+    with jax.ensure_compile_time_eval():  # real arrays, also while JAX is tracing
         return _copy_arrays(tree)
 
 

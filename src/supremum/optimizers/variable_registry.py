@@ -1,4 +1,4 @@
-"""The variables that an optimizer is for, and the key of each."""
+"""The variables of an optimizer, and the key of each."""
 
 from __future__ import annotations
 
@@ -13,62 +13,44 @@ from supremum.formats import Kind, as_format
 from supremum.nn import Variable
 
 Variables: TypeAlias = "Mapping[str, Variable] | Sequence[Variable] | Variable"
-"""What optimizers take: one variable, several, or those of a model by path."""
+"""What optimizers take: one variable, several, or the variables of a model by path."""
 
 
-class Registry:
-    """Variables with a key each: their path in a model, or, where only they are given, their name."""
+def register(key_of: Mapping[Variable, str], variables: Variables) -> dict[Variable, str]:
+    """Give variables a key each: their path in a model, or, if only variables are given, a free name.
 
-    def __init__(self) -> None:
-        self.key_of: dict[Variable, str] = {}
+    Args:
+        key_of: the keys of the variables so far; paths replace the names that variables had before.
+        variables: the variables to add.
 
-    @property
-    def by_key(self) -> dict[str, Variable]:
-        """The variables by key."""
-        return {key: variable for variable, key in self.key_of.items()}
-
-    def keys(self) -> frozenset[str]:
-        """All keys."""
-        return frozenset(self.key_of.values())
-
-    def with_variables(self, variables: Variables) -> Registry:
-        """A registry of these variables as well; paths replace the names that variables had before.
-
-        Raises:
-            OperandError: for what is no variable.
-            ArgumentError: for a variable that is given twice, one that is not real floating, or a path that another
-                variable has.
-        """
-        made = Registry()
-        made.key_of = dict(self.key_of)
-        if isinstance(variables, Mapping):
-            checked = checked_variables(variables.values())
-            for path, variable in zip(variables, checked, strict=True):
-                made.key_of[variable] = path
-        else:
-            taken = set(made.key_of.values())
-            for variable in checked_variables(variables):
-                if variable not in made.key_of:
-                    made.key_of[variable] = _free_name(variable.name, taken)
-                    taken.add(made.key_of[variable])
-        _check_keys(made.key_of)
-        return made
-
-    def renamed_from(self, older: Registry) -> dict[str, str]:
-        """The key that each variable of an older registry has in this one, by its key there."""
-        return {key: self.key_of[variable] for variable, key in older.key_of.items()}
-
-    def named(self, variables: Variables) -> dict[str, Variable]:
-        """Variables of this registry by key, in their order."""
-        given = variables.values() if isinstance(variables, Mapping) else variables
-        return {self.key_of[variable]: variable for variable in checked_variables(given)}
+    Raises:
+        OperandError: for what is not a variable.
+        ArgumentError: for a variable that is given twice, one that is not real floating, or a path that another
+            variable has.
+    """
+    made = dict(key_of)
+    if isinstance(variables, Mapping):
+        made.update(zip(checked_variables(variables.values()), variables, strict=True))
+    else:
+        taken = set(made.values())
+        for variable in checked_variables(variables):
+            if variable not in made:
+                made[variable] = _free_name(variable.name, taken)
+                taken.add(made[variable])
+    for key, times in Counter(made.values()).items():
+        if times > 1:
+            raise ArgumentError(
+                f"two variables are called {shown(key)}, so this optimizer has trained another model: make one for "
+                "each model, with type(optimizer).from_config(optimizer.get_config())"
+            )
+    return made
 
 
 def checked_variables(variables: Variable | Iterable[Any]) -> list[Variable]:
     """Variables as a list.
 
     Raises:
-        OperandError: for what is no variable.
+        OperandError: for anything that is not a variable.
         ArgumentError: for one that is given twice, or whose dtype is not real floating.
     """
     if isinstance(variables, Variable):
@@ -87,7 +69,7 @@ def checked_variables(variables: Variable | Iterable[Any]) -> list[Variable]:
 
 
 def check_variable(variable: Any) -> None:
-    """Refuse what no optimizer can change."""
+    """Raise if a value is not a real floating variable."""
     if not isinstance(variable, Variable):
         raise _no_variable(variable)
     if as_format(variable.true_dtype).kind is not Kind.FLOAT:
@@ -107,12 +89,3 @@ def _no_variable(given: Any) -> OperandError:
 def _free_name(name: str, taken: set[str]) -> str:
     numbered = (f"{name}_{number}" for number in count(1))
     return next(free for free in chain([name], numbered) if free not in taken)
-
-
-def _check_keys(key_of: Mapping[Variable, str]) -> None:
-    for key, times in Counter(key_of.values()).items():
-        if times > 1:
-            raise ArgumentError(
-                f"two variables are called {shown(key)}, so this optimizer has trained another model: make one for "
-                "each model, with type(optimizer).from_config(optimizer.get_config())"
-            )

@@ -40,8 +40,8 @@ class OptimizerWrapper(Optimizer):
     a method that only the inner optimizer has would go past the wrapper, so reading one is an `AttributeError`, and so
     is setting an attribute that the wrapper does not have; `wrapper.inner_optimizer` has them.
 
-    `minimize`, `get_gradients` and `apply_gradients` are those of every optimizer, on `value_and_grad` and `update`, so
-    a subclass that changes these two has changed them all, in `fit` as well.
+    `minimize`, `get_gradients`, `apply_gradients` and `Model.fit` call `value_and_grad` and `update`: a subclass that
+    changes these two changes them all.
 
     Args:
         optimizer: an optimizer, or an optax transformation.
@@ -73,12 +73,12 @@ class OptimizerWrapper(Optimizer):
         return state
 
     def own_key(self) -> Any:
-        """What of the wrapper itself is compiled into a step; for subclasses."""
+        """The settings of the wrapper itself that are compiled into a step; for subclasses."""
         return ()
 
     @property
     def trace_key(self) -> Any:
-        """Hashable; differs whenever something differs that is compiled into a step."""
+        """A hashable key that differs whenever something that is compiled into a step differs."""
         return (type(self), self.own_key(), self._inner.trace_key)
 
     @property
@@ -170,7 +170,7 @@ class OptimizerWrapper(Optimizer):
         where = f"set and read it on inner_optimizer, as in optimizer.inner_optimizer.{name}"
         has = "has it" if hasattr(self._inner, name) else "has none either"
         raise AttributeError(
-            f"{kind} has no attribute {shown(name)}, and hands on only hyperparameters "
+            f"{kind} has no attribute {shown(name)}, and forwards only hyperparameters "
             f"({', '.join(self.hyperparameters)}); its inner optimizer, {inner}, {has}: {where}"
         )
 

@@ -24,11 +24,11 @@ from supremum.mixed_precision.tree_casting import described, widen
 
 # Halvings from the RFC's initial scale, 2**15, to its floor, and one more.
 MAX_RETRIES = 16
-"""How often one step is computed again at most unless asked otherwise."""
+"""The default limit on how often one step is computed again."""
 
 
 class ScaledGradients(NamedTuple):
-    """What a differentiated step gives.
+    """What a differentiated step returns.
 
     Args:
         value: the loss, unscaled; with `has_aux` the pair of loss and auxiliary data, as `jax.value_and_grad` has it.
@@ -152,7 +152,7 @@ def differentiate_scaled(
     on_overflow: str = "skip",
     max_retries: int = MAX_RETRIES,
 ) -> Callable[..., ScaledGradients]:
-    """What `scaled_value_and_grad` is, of settings that are known to be right.
+    """`scaled_value_and_grad` for settings that are already checked.
 
     Args:
         loss_fn: as there.

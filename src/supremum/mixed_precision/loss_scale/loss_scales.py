@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.argument_checks import instance, known_keys, real_number, whole_number
+from supremum.argument_checks import instance, known_keys, real_number, real_within, whole_number
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
 from supremum.formats import as_format
 from supremum.mixed_precision.loss_scale.state import COUNTS, LossScaleState, as_state, initial_state, one_more
@@ -85,7 +85,7 @@ class LossScale(ABC):
         Raises:
             UnknownNameError: for an unknown field.
             ArgumentError: for a missing field, a scale that is not finite and above 0, or a negative count.
-            OperandError: for what is no number.
+            OperandError: for anything that is not a number.
         """
         fields = known_keys("loss scale's state", saved, LossScaleState._fields, LossScaleState._fields)
         scale = real_number("loss_scale", fields.pop("loss_scale"))
@@ -125,7 +125,7 @@ class FixedLossScale(LossScale):
 
     Raises:
         ArgumentError: for a factor below 1 or not finite: scaling exists to avoid underflow. A `ValueError`.
-        OperandError: for what is no number.
+        OperandError: for anything that is not a number.
 
     >>> FixedLossScale(1024).init().loss_scale
     Array(1024., dtype=float32)
@@ -178,7 +178,7 @@ class DynamicLossScale(LossScale):
 
     Raises:
         ArgumentError: for settings outside these bounds; a `ValueError` that names the argument.
-        OperandError: for what is no number, or no whole number.
+        OperandError: for anything that is not a number, or no whole number.
 
     >>> import jax.numpy as jnp
     >>> scale = DynamicLossScale(initial_loss_scale=8.0, increment_period=2)
@@ -199,25 +199,18 @@ class DynamicLossScale(LossScale):
     hysteresis: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("initial_loss_scale", "multiplier", "minimum", "maximum"):
-            object.__setattr__(self, name, real_number(name, getattr(self, name)))
         for name in ("increment_period", "hysteresis"):
             object.__setattr__(self, name, whole_number(name, getattr(self, name), 1, int(_LARGEST_COUNT)))
         smallest, largest = _FLOAT32.smallest_normal, float(_FLOAT32.max)
-        step = 1 + _FLOAT32.eps
+        self._check("multiplier", 1 + _FLOAT32.eps, largest, "above 1 and finite, in float32")
         # The bounds first: the initial scale is checked against them.
-        rules = {
-            "multiplier": (step <= self.multiplier <= largest, "above 1 and finite, in float32"),
-            "minimum": (smallest <= self.minimum <= largest, f"a normal float32, from {smallest:.4g} to {largest:.4g}"),
-            "maximum": (self.minimum <= self.maximum <= largest, f"from minimum, {self.minimum}, up to {largest:.4g}"),
-            "initial_loss_scale": (
-                self.minimum <= self.initial_loss_scale <= self.maximum,
-                f"from minimum, {self.minimum}, up to maximum, {self.maximum}",
-            ),
-        }
-        for name, (holds, bounds) in rules.items():
-            if not holds:
-                raise ArgumentError(f"{name} is {bounds}, not {getattr(self, name)}")
+        self._check("minimum", smallest, largest, f"a normal float32, from {smallest:.4g} to {largest:.4g}")
+        self._check("maximum", self.minimum, largest, f"from minimum, {self.minimum}, up to {largest:.4g}")
+        bounds = f"from minimum, {self.minimum}, up to maximum, {self.maximum}"
+        self._check("initial_loss_scale", *self.bounds, bounds)
+
+    def _check(self, name: str, low: float, high: float, bounds: str) -> None:
+        object.__setattr__(self, name, real_within(name, getattr(self, name), low, high, bounds))
 
     @property
     def skips(self) -> bool:

@@ -83,7 +83,7 @@ def loss_scaled(
         the dtypes that the optimizer itself would give, and its state keeps those it began with.
 
     Raises:
-        OperandError: for what is no optax transformation, and for no loss scale.
+        OperandError: for anything that is not an optax transformation, and for no loss scale.
 
     >>> import jax, jax.numpy as jnp, optax
     >>> from supremum.mixed_precision import scale_loss

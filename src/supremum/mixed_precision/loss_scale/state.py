@@ -52,7 +52,7 @@ def as_state(state: Any) -> LossScaleState:
     be traced again on the second step, or fail to meet the float32 that comes out of the first.
 
     Raises:
-        OperandError: for what is no state.
+        OperandError: for anything that is not a state.
     """
     if not isinstance(state, LossScaleState):
         raise OperandError(f"the state of a loss scale is a LossScaleState, as its init() makes it, not {shown(state)}")
