@@ -77,10 +77,12 @@ def as_array(value: Any, what: str) -> Any:
     found = np.asarray(found)
     if not is_array(found):
         raise OperandError(f"{what} is made of numbers, not of {found.dtype}: give an array of numbers")
-    if is_floating(found):
-        return found
-    held = held_dtype(found.dtype)
-    return jnp.asarray(narrowed(held, found), held)
+    return found if is_floating(found) else _as_held(found)
+
+
+def _as_held(array: np.ndarray) -> jax.Array:
+    held = held_dtype(array.dtype)
+    return jnp.asarray(narrowed(held, array), held)
 
 
 def refuse_masked(what: str, value: Any) -> None:
@@ -130,8 +132,7 @@ def _from_python(values: Any, what: str) -> Any:
         return found
     if found.dtype == object:
         raise OperandError(f"{what} has an integer that no format holds: give floats")
-    held = held_dtype(found.dtype)
-    return jnp.asarray(narrowed(held, found), held)
+    return _as_held(found)
 
 
 def one_array(name: str, what: str, value: Any) -> jax.Array:

@@ -109,11 +109,7 @@ class Placement:
         Args:
             tree: of arrays.
         """
-
-        def constrained(leaf: Any) -> jax.Array:
-            return lax.with_sharding_constraint(leaf, NamedSharding(self.mesh, self.spec(np.shape(leaf))))
-
-        return jax.tree.map(constrained, tree)
+        return lax.with_sharding_constraint(tree, jax.tree.map(partial(NamedSharding, self.mesh), self.specs(tree)))
 
     def everywhere(self, tree: Any) -> Any:
         """Traced arrays that every device has whole.
@@ -121,7 +117,7 @@ class Placement:
         Args:
             tree: of arrays.
         """
-        return jax.tree.map(partial(_constrained, NamedSharding(self.mesh, P())), tree)
+        return lax.with_sharding_constraint(tree, NamedSharding(self.mesh, P()))
 
     # Batches
 
@@ -236,7 +232,3 @@ def _from_host(sharding: NamedSharding, leaf: np.ndarray[Any, Any]) -> jax.Array
         return keep_64_bits(leaf[place])
 
     return jax.make_array_from_callback(leaf.shape, sharding, part)
-
-
-def _constrained(sharding: NamedSharding, leaf: Any) -> jax.Array:
-    return lax.with_sharding_constraint(leaf, sharding)

@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Unpack
 import jax
 import jax.numpy as jnp
 
-from supremum.errors import ArgumentError, OperandError, shown
+from supremum.argument_checks import flag
+from supremum.errors import ArgumentError, shown
 from supremum.formats import as_format
 from supremum.mixed_precision import PolicyWarning
 from supremum.mixed_precision.tree_casting import is_floating
@@ -49,9 +50,7 @@ class Crossentropy(Loss):
 
     def __init__(self, *, from_logits: bool = False, **options: Unpack[LossOptions]) -> None:
         super().__init__(**options)
-        if not isinstance(from_logits, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise OperandError(f"from_logits is True or False, not {shown(from_logits)}")
-        self.from_logits = from_logits
+        self.from_logits = flag("from_logits", from_logits)
         self._has_warned = False
 
     def class_axes(self, ndim: int) -> tuple[int, ...]:
