@@ -1,4 +1,4 @@
-"""Where in a training an error came from, in notes on it."""
+"""Notes on errors of user functions: where in the training they were raised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one step hands to the next."""
+"""The carry: the values that one step gives to the next."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ class KeptCarry:
 class DonatedCarry:
     """A carry whose memory each step may use again.
 
-    Once it does, there are no values but those that the step hands on: Ctrl-C waits until they are kept, and so do
+    After that the only values are those that the step returns: Ctrl-C waits until they are kept, and so do
     other threads that take the lock. Before that, while a step is traced and compiled, Ctrl-C acts at once.
 
     Args:
-        take: gives the values, which nobody else has.
-        keep: keeps the next ones.
+        take: gives the values, to which there must be no other reference.
+        keep: stores the next ones.
         interrupts: what holds Ctrl-C back.
-        lock: what others take who read the values.
+        lock: held by other threads while they read the values.
     """
 
     def __init__(

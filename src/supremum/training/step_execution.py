@@ -154,7 +154,7 @@ class Execution:
         self, part: Selection | Rows, carry: Carry, constant: Any, key: Callable[[], Hashable], before: int
     ) -> Iterator[tuple[int, Any]]:
         steps, done = part.order.shape[0], 0
-        # What is left over at the end of an epoch, a batch of another size, is compiled apart and says nothing.
+        # The last batch of an epoch, which may be smaller, is compiled separately and is not measured.
         is_measured = self.chosen is None and steps > 1
         while done < steps:
             count = self._next_count(steps - done)

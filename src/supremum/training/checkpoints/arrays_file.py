@@ -35,7 +35,7 @@ from supremum.training.checkpoints.errors import REMEDY, CheckpointError, Checkp
 from supremum.training.checkpoints.process_barrier import is_first, is_spread, together
 
 _BYTES = as_format("uint8").dtype
-# A header of safetensors has an entry of this name that is no tensor.
+# The header of safetensors has an entry of this name that is not a tensor.
 _RESERVED = "__metadata__"
 
 
@@ -139,7 +139,7 @@ def _stored_name(name: Any) -> str:
 
 
 def _record(file: Path, metadata: Mapping[str, str]) -> tuple[dict[str, Row], dict[str, str]]:
-    """What the file says about its arrays, once it is known to be ours and as it was written."""
+    """The validated record of a file: what it says of each array, and its metadata."""
     if ENTRY not in metadata:
         raise CheckpointError(
             f"{file} was not written by supremum, but by another program: safetensors.numpy.load_file("

@@ -30,7 +30,7 @@ def as_batch(batch: Any, *, copies: bool = False) -> Batch:
 
     Raises:
         ArgumentError: for a tuple of more than three; a `ValueError`.
-        OperandError: for what is no array; a `TypeError`.
+        OperandError: for anything but arrays; a `TypeError`.
     """
     parts = tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)
     if not 1 <= len(parts) <= 3:

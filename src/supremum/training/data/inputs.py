@@ -1,4 +1,4 @@
-"""What losses and metrics are given: arrays of JAX, of NumPy and of whatever converts to them, and Python numbers."""
+"""The inputs of losses and metrics: arrays of any library and Python numbers, checked and converted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def as_inputs(tree: Any, dtype: DType | None, what: str) -> Any:
         what: what it is called, for errors.
 
     Raises:
-        OperandError: for what is no number.
+        OperandError: for anything but numbers.
         NarrowingError: for integers of NumPy beyond those that JAX holds.
 
     >>> as_inputs([0.5, 1.0], jnp.dtype("float16"), "y_pred").dtype, as_inputs(np.arange(2), None, "y_true").dtype
@@ -59,7 +59,7 @@ def as_array(value: Any, what: str) -> Any:
         what: what it is called, for errors.
 
     Raises:
-        OperandError: for what is no number.
+        OperandError: for anything but numbers.
         NarrowingError: for integers of NumPy beyond those that JAX holds.
     """
     if isinstance(value, Variable):
@@ -178,7 +178,7 @@ def as_weights(name: str, weights: Any, dtype: DType) -> jax.Array:
         dtype: the dtype.
 
     Raises:
-        OperandError: for what is no array of real numbers.
+        OperandError: for anything but an array of real numbers.
     """
     return one_array(name, "sample_weight", as_inputs(weights, dtype, "sample_weight")).astype(dtype)
 
@@ -227,7 +227,7 @@ broadcast to every example against every other: give y_true[..., None]
 
 
 def check_labels(name: str, y_true: jax.Array, y_pred: jax.Array) -> None:
-    """Refuse labels that are no numbers of classes, one for each row of outputs.
+    """Refuse labels that are not class numbers, one for each row of outputs.
 
     Args:
         name: of the loss or metric.
@@ -235,7 +235,7 @@ def check_labels(name: str, y_true: jax.Array, y_pred: jax.Array) -> None:
         y_pred: outputs, shape (..., classes).
 
     Raises:
-        OperandError: for labels that are no integers.
+        OperandError: for labels that are not integers.
         ArgumentError: for shapes that do not fit.
     """
     row = as_format(y_true.dtype)

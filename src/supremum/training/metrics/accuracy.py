@@ -87,7 +87,7 @@ class TopKCategoricalAccuracy(MeanMetric):
         name: what it is called.
 
     Raises:
-        ArgumentError: for a `k` that is no whole number of at least 1; a `ValueError`.
+        ArgumentError: for a `k` that is not a whole number of at least 1; a `ValueError`.
     """
 
     def __init__(self, k: int = 5, name: str | None = None) -> None:
@@ -110,7 +110,7 @@ class BinaryAccuracy(MeanMetric):
         name: what it is called.
 
     Raises:
-        ArgumentError: for a threshold that is no number; a `ValueError`.
+        ArgumentError: for a threshold that is not a number; a `ValueError`.
     """
 
     def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:

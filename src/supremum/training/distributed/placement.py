@@ -31,7 +31,7 @@ class Placement:
             each is given data of its own, in batches of one size, which together are the batch.
 
     Raises:
-        OperandError: for what is no mesh; a `TypeError`.
+        OperandError: for anything but a mesh; a `TypeError`.
         ArgumentError: for a mesh of several axes; a `ValueError`.
         UnknownNameError: for other batches; a `ValueError`.
     """
