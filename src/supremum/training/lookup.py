@@ -37,8 +37,8 @@ def looked_up(
             raise UnknownNameError(kind, given, named)
         return named[given]()
     if isinstance(given, type):
-        raise OperandError(f"a {kind} is an object, and {given.__name__} a class: give {given.__name__}()")
+        raise OperandError(f"a {kind} must be an object, got the class {given.__name__}: give {given.__name__}()")
     if not callable(given):
         name = kind.capitalize()
-        raise OperandError(f"a {kind} is a name, a {name} or a function of y_true and y_pred, not {shown(given)}")
+        raise OperandError(f"a {kind} must be a name, a {name} or a function of y_true and y_pred, got {shown(given)}")
     return from_function(given)

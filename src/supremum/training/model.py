@@ -101,7 +101,7 @@ class Model(nn.Model):
         """
         if distribution is not None and not isinstance(distribution, DataParallel):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise OperandError(
-                f"distribution is DataParallel() or FullyShardedDataParallel(), not {shown(distribution)}"
+                f"distribution must be DataParallel() or FullyShardedDataParallel(), got {shown(distribution)}"
             )
         if warn_after_skipped_steps is not None:
             positive_int("warn_after_skipped_steps", warn_after_skipped_steps)

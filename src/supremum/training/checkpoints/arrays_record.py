@@ -56,7 +56,7 @@ def described(name: str, value: Any) -> tuple[Row, jax.Array | np.ndarray, Forma
         held = as_format(value.dtype)
     except UnknownDtypeError as error:
         raise OperandError(
-            f"{shown(name)} is an array of {value.dtype}, which is no number format: leave it out"
+            f"{shown(name)} is an array of {value.dtype}, which is not a number format: leave it out"
         ) from error
     if not isinstance(value, jax.Array):
         # NumPy's own dtype of the format has this machine's byte order.
@@ -125,7 +125,7 @@ def parsed(path: Path, text: str, what: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:
-        raise damaged(path, f"its {what} is no JSON ({type(error).__name__}: {shortened(str(error))})") from error
+        raise damaged(path, f"its {what} is not JSON ({type(error).__name__}: {shortened(str(error))})") from error
 
 
 def is_count(value: Any) -> bool:
@@ -278,7 +278,7 @@ def _texts(metadata: Mapping[Any, Any]) -> dict[str, str]:
     for name, text in metadata.items():
         if not (isinstance(name, str) and isinstance(text, str)):
             raise OperandError(
-                f"metadata {shown(name)} is {shown(text)}, and has to be a text with a name: json.dumps makes one"
+                f"metadata must be texts by name, got {shown(name)}: {shown(text)}; json.dumps makes a text"
             )
     return dict(metadata)
 

@@ -178,7 +178,7 @@ def _as_json(what: str, value: Any) -> str:
         return json.dumps(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise OperandError(
-            f"{what} cannot be kept, it is no JSON ({error}): give dicts, lists, numbers, texts"
+            f"{what} cannot be kept, it is not JSON ({error}): give dicts, lists, numbers, texts"
         ) from error
 
 

@@ -148,12 +148,12 @@ def one_array(name: str, what: str, value: Any) -> jax.Array:
     """
     if not isinstance(value, jax.Array):
         raise OperandError(
-            f"{name} takes one array as {what}, not a {type(value).__name__} of arrays: add up a loss for each, or "
+            f"{name} takes one array as {what}, got a {type(value).__name__} of arrays: add up a loss for each, or "
             "write a function of y_true and y_pred"
         )
     row = as_format(value.dtype)
     if row.category == "complex":
-        raise OperandError(f"{name} takes real numbers, and {what} is {row}: give {what}.real or abs({what})")
+        raise OperandError(f"{name} takes real numbers, but {what} is {row}: give {what}.real or abs({what})")
     return value
 
 
@@ -194,7 +194,7 @@ def check_has_axes(name: str, y_pred: jax.Array) -> None:
         ArgumentError: if it is one; a `ValueError`.
     """
     if y_pred.ndim < 1:
-        raise ArgumentError(f"{name} takes arrays of shape (..., n), not numbers: give y_true[None] and y_pred[None]")
+        raise ArgumentError(f"{name} takes arrays of shape (..., n), got numbers: give y_true[None] and y_pred[None]")
 
 
 def check_same_shape(name: str, y_true: jax.Array, y_pred: jax.Array) -> None:
@@ -222,7 +222,7 @@ broadcast to every example against every other: give y_true[..., None]
         why = ", which would broadcast to every example against every other"
         fix = "give y_true[..., None]" if (*true, 1) == pred else "give y_true[..., 0]"
     elif true == pred[:-1] and as_format(y_true.dtype).category == "integer":
-        fix = f"for labels that are numbers of classes give jax.nn.one_hot(y_true, {pred[-1]}), or the sparse kind"
+        fix = f"for labels that are class numbers give jax.nn.one_hot(y_true, {pred[-1]}), or the sparse kind"
     raise ArgumentError(f"{name} takes y_true and y_pred of one shape, not {true} and {pred}{why}: {fix}")
 
 
@@ -240,7 +240,7 @@ def check_labels(name: str, y_true: jax.Array, y_pred: jax.Array) -> None:
     """
     row = as_format(y_true.dtype)
     if row.category != "integer":
-        raise OperandError(f"{name} takes numbers of classes as y_true, not {row}: give y_true.astype('int32')")
+        raise OperandError(f"{name} takes class numbers as y_true, got {row}: give y_true.astype('int32')")
     true, pred = y_true.shape, y_pred.shape
     if pred and true == pred[:-1]:
         return

@@ -38,11 +38,13 @@ class Placement:
 
     def __init__(self, mesh: Mesh | None = None, *, batches: str = "global") -> None:
         if mesh is not None and not isinstance(mesh, Mesh):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise OperandError(f"mesh is a jax.sharding.Mesh, not {shown(mesh)}: use jax.make_mesh((4,), ('data',))")
+            raise OperandError(
+                f"mesh must be a jax.sharding.Mesh, got {shown(mesh)}: use jax.make_mesh((4,), ('data',))"
+            )
         if mesh is not None and len(mesh.axis_names) != 1:
+            names = ", ".join(mesh.axis_names)
             raise ArgumentError(
-                f"the mesh has the axes {', '.join(mesh.axis_names)}, and batches are cut along one: give "
-                f"jax.make_mesh(({mesh.size},), ('{AXIS}',))"
+                f"the mesh must have one axis, got {names}: give jax.make_mesh(({mesh.size},), ('{AXIS}',))"
             )
         chosen("batches", batches, _BATCHES)
         self._given = mesh

@@ -164,7 +164,7 @@ class SparseCategoricalCrossentropy(Crossentropy):
         super().__init__(from_logits=from_logits, **options)
         if ignore_class is not None and not isinstance(ignore_class, int):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError(
-                f"ignore_class is a label, a whole number, not {shown(ignore_class)}: give ignore_class=-1"
+                f"ignore_class must be a label, a whole number, got {shown(ignore_class)}: give ignore_class=-1"
             )
         self.ignore_class = ignore_class
 
@@ -223,5 +223,5 @@ class BinaryCrossentropy(Crossentropy):
 
 def _smoothing(value: float) -> float:
     if not (isinstance(value, (int, float)) and 0 <= value <= 1):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ArgumentError(f"label_smoothing is a share from 0 to 1, not {shown(value)}: give label_smoothing=0.1")
+        raise ArgumentError(f"label_smoothing must be from 0 to 1, got {shown(value)}: give label_smoothing=0.1")
     return value

@@ -88,7 +88,7 @@ class FunctionLoss:
         losses = as_inputs(self.function(y_true, y_pred), None, f"the result of {self.name}")
         if not isinstance(losses, jax.Array) or as_format(losses.dtype).category != "float":
             shown = type(losses).__name__ if not isinstance(losses, jax.Array) else as_format(losses.dtype)
-            raise OperandError(f"{self.name} is to give real floating losses, and gave {shown}")
+            raise OperandError(f"{self.name} must give real floating-point losses, got {shown}")
         if sample_weight is not None:
             losses = weighted(losses, as_weights(self.name, sample_weight, losses.dtype))
         return reduced(losses, "mean") if losses.ndim else losses

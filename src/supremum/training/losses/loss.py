@@ -144,7 +144,7 @@ def _one_floating_dtype(dtype: Any) -> DType:
             "another dtype, and sums over a batch overflow in float16; give dtype='float32'"
         ) from None
     if row.kind is not Kind.FLOAT:
-        raise ArgumentError(f"a loss is computed in a real floating dtype, not in {row}: give dtype='float32'")
+        raise ArgumentError(f"the dtype of a loss must be real floating, got {row}: give dtype='float32'")
     return row.dtype
 
 

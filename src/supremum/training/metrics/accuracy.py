@@ -116,7 +116,7 @@ class BinaryAccuracy(MeanMetric):
     def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:
         super().__init__(name)
         if not isinstance(threshold, (int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ArgumentError(f"threshold is a number, not {shown(threshold)}: give threshold=0.5")
+            raise ArgumentError(f"threshold must be a number, got {shown(threshold)}: give threshold=0.5")
         self.threshold = threshold
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
