@@ -4,26 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import jax
 
 from supremum.training.interrupts import Interrupts
-
-
-class Carry(Protocol):
-    """What one step hands to the next."""
-
-    def step(self, run: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Run a step, and keep what it hands on.
-
-        Args:
-            run: a function of what the step before handed on; what it hands on itself comes first in its results.
-
-        Returns:
-            The results.
-        """
-        ...
 
 
 class KeptCarry:
@@ -43,7 +28,14 @@ class KeptCarry:
         self.value = value
 
     def step(self, run: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Run a step, and keep what it hands on."""
+        """Run a step, and keep the next value.
+
+        Args:
+            run: a function of the value; the first of its results is the next value.
+
+        Returns:
+            The results.
+        """
         results = run(self.value)
         self.value = results[0]
         return results
@@ -71,7 +63,7 @@ class DonatedCarry:
         self._is_running = False
 
     def step(self, run: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Run a step, and keep what it hands on."""
+        """Run a step, and keep the next values; as `KeptCarry.step`."""
         self._interrupts.enter(self._has_to_wait)
         try:
             with self._lock:
@@ -97,3 +89,6 @@ class DonatedCarry:
 
     def _is_lost(self) -> bool:
         return any(leaf.is_deleted() for leaf in jax.tree.leaves(self._handed))
+
+
+Carry: TypeAlias = KeptCarry | DonatedCarry
