@@ -539,7 +539,7 @@ class TestBadInput:
             (lambda m, x, y: m.fit(x, y, batch_size=0), ArgumentError, "batch_size"),
             (lambda m, x, y: m.fit(x, y, epochs=0), ArgumentError, "epochs is a whole number of at least 1, not 0"),
             (lambda m, x, y: m.fit(x, y, verbose=7), UnknownNameError, "verbose"),
-            (lambda m, x, y: m.fit(x, y, callbacks=[3]), OperandError, "a callback is"),
+            (lambda m, x, y: m.fit(x, y, callbacks=[3]), OperandError, "a callback must be"),
             (lambda m, x, y: m.fit(x, y, validation_split=1.5), ArgumentError, "between 0 and 1"),
             (lambda m, x, y: m.fit(x, y, validation_split=0.5, validation_data=(x, y)), ArgumentError, "not both"),
             (lambda m, x, y: m.fit(x, y, validation_split=0.01), ArgumentError, "none would be left"),

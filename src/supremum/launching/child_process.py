@@ -14,8 +14,6 @@ from typing import IO
 from supremum.launching import parent_watch
 from supremum.launching.orphan_guard import Guard, kill_group
 
-__all__ = ["Child"]
-
 _LAST_LINES = 8
 
 

@@ -6,8 +6,6 @@ import dataclasses
 import signal
 from collections.abc import Mapping
 
-__all__ = ["Ended"]
-
 _RESTART = "Start the same command again: a script that restores its last checkpoint loses only the steps since."
 
 

@@ -22,8 +22,6 @@ from supremum.launching.orphan_guard import Guard
 from supremum.launching.port import check_port, free_port
 from supremum.launching.process_place import HEARTBEATS, MOST_PROCESSES, Place
 
-__all__ = ["launch"]
-
 # Each is an interpreter with JAX in it, which takes hundreds of megabytes, and each device is a pool of threads.
 _MOST_HERE = 1024
 _MOST_DEVICES = 1024
@@ -62,13 +60,13 @@ def launch(
         coordinator: `"host:port"` of process 0; None is a free port of this machine, for itself alone.
         first_id: the id of the first process here, where other machines have others.
         total: how many processes there are on all machines; None is as many as here.
-        timeout: seconds for the whole run; None is no end.
+        timeout: seconds for the whole run; None for no limit.
 
     Returns:
         How it ended.
 
     Raises:
-        ArgumentError: for a script that is no file, numbers that do not fit together, or a port that is in use.
+        ArgumentError: for a script that is not a file, numbers that do not fit together, or a port that is in use.
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
@@ -168,7 +166,7 @@ class _Run:
         end, signals = time.monotonic() + _GRACE_SECONDS, len(self.signals)
         while any(child.returncode() is None for child in asked):
             self._pass_on()
-            # Who asks once more has no patience.
+            # A second signal ends the wait.
             if time.monotonic() > end or len(self.signals) > max(signals, 1):
                 return
 

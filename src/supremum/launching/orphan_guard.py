@@ -13,8 +13,6 @@ import signal
 import subprocess
 import sys
 
-__all__ = ["Guard", "kill_group"]
-
 
 class Guard:
     """The small program, as the launcher sees it."""
@@ -37,7 +35,7 @@ class Guard:
 
     def forget(self, pid: int) -> None:
         """A process has ended, and its process group with it."""
-        with contextlib.suppress(BrokenPipeError):  # somebody has ended the guard
+        with contextlib.suppress(BrokenPipeError):  # the guard has been ended
             os.write(self.pipe, b"-%d\n" % pid)
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ def main(launcher: str, pipe: str, *command: str) -> None:
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    with contextlib.suppress(BrokenPipeError):  # somebody has ended the guard
+    with contextlib.suppress(BrokenPipeError):  # the guard has been ended
         os.write(int(pipe), b"%d\n" % os.getpid())
     os.set_inheritable(int(pipe), False)
     if os.getppid() == int(launcher):  # else it was gone before it could be followed

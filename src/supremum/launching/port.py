@@ -8,11 +8,9 @@ import socket
 from supremum.errors import ArgumentError, shown
 from supremum.launching.process_place import Place
 
-__all__ = ["check_port", "free_port"]
-
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on."""
+    """A free port of this machine."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

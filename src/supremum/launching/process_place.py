@@ -7,8 +7,6 @@ from collections.abc import Mapping
 
 from supremum.errors import ArgumentError, shown
 
-__all__ = ["HEARTBEATS", "MOST_PROCESSES", "Place", "checked_heartbeat"]
-
 HEARTBEATS = (10, 30)
 """Fewest and most seconds without a heartbeat; fewer take a busy machine for a dead one, and more keep the others
 waiting."""
@@ -93,7 +91,7 @@ class Place:
             variables: such as `os.environ`.
 
         Raises:
-            ArgumentError: when some are missing, or are no whole numbers.
+            ArgumentError: when some are missing, or are not whole numbers.
         """
         names = (_COORDINATOR, _PROCESSES, _PROCESS_ID, _HEARTBEAT)
         missing = [name for name in names if name not in variables]

@@ -1,4 +1,4 @@
-"""Whether a model needs a loss scale, and what to say when the scale cannot fall any further."""
+"""The loss scale that a model needs, and a warning when it cannot fall any further."""
 
 from __future__ import annotations
 

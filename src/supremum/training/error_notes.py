@@ -1,4 +1,4 @@
-"""Where in a training an error came from, in notes on it."""
+"""Notes on errors of user functions: where in the training they were raised."""
 
 from __future__ import annotations
 
@@ -31,17 +31,3 @@ def noting_where(place: str, **inputs: Any) -> Generator[None]:
         if not isinstance(error, SupremumError):
             error.add_note(f"{place}, given {described((), inputs)}")
         raise
-
-
-def note_batch(error: Exception, first: int, count: int, inputs: dict[str, Any]) -> None:
-    """Note on an error which batch it came from.
-
-    Args:
-        error: the error.
-        first: the number of the batch, counted from 0.
-        count: how many were sent to the device at once, of which it is one.
-        inputs: what is in a batch, by name; anything with a shape and a dtype.
-    """
-    batches = f"batch {first}" if count == 1 else f"one of the batches {first} to {first + count - 1}"
-    given = {name: part for name, part in inputs.items() if part is not None}
-    error.add_note(f"in {batches} (counted from 0), of {described((), given)}")

@@ -27,7 +27,7 @@ class Evaluator:
     Args:
         model: the model.
         loss: the loss of a batch.
-        metrics: what is gathered over all batches.
+        metrics: what is measured over all batches.
         seed: where weights, and what is random in layers, come from.
         distribution: over which devices; None for one.
 
@@ -74,7 +74,7 @@ class Evaluator:
 
         Args:
             data: the batches.
-            callbacks: what is called.
+            callbacks: called at each stage.
         """
         self.initialize(data)
         callbacks.call("on_test_begin")
@@ -98,7 +98,7 @@ class Evaluator:
 
         Args:
             data: the batches; labels are left out.
-            callbacks: what is called.
+            callbacks: called at each stage.
         """
         self.initialize(data)
         callbacks.call("on_predict_begin")

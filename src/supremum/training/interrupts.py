@@ -1,4 +1,4 @@
-"""Ctrl-C while a model trains: what must not be torn apart is finished first."""
+"""Ctrl-C while a model trains: it waits until the model's values are whole."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Interrupts:
             signal.signal(signal.SIGINT, ours)
             yield
         finally:
-            if signal.getsignal(signal.SIGINT) == ours:  # else somebody put another one there meanwhile
+            if signal.getsignal(signal.SIGINT) == ours:  # else other code has replaced it meanwhile
                 signal.signal(signal.SIGINT, before)
 
     def held_back(self, while_: Callable[[], bool] = _always) -> _Stretch:

@@ -92,7 +92,7 @@ class Model(nn.Model):
                 within an epoch every 1024 steps or so.
 
         Raises:
-            UnknownNameError: for a name nobody knows; a `ValueError`.
+            UnknownNameError: for an unknown name; a `ValueError`.
             ArgumentError: for a number of steps below 1, and for a class with a method `train_step`, `test_step` or
                 `predict_step`, which nothing would call; a `ValueError`.
             OperandError: for another distribution; a `TypeError`.
@@ -101,7 +101,7 @@ class Model(nn.Model):
         """
         if distribution is not None and not isinstance(distribution, DataParallel):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise OperandError(
-                f"distribution is DataParallel() or FullyShardedDataParallel(), not {shown(distribution)}"
+                f"distribution must be DataParallel() or FullyShardedDataParallel(), got {shown(distribution)}"
             )
         if warn_after_skipped_steps is not None:
             positive_int("warn_after_skipped_steps", warn_after_skipped_steps)
@@ -134,7 +134,7 @@ class Model(nn.Model):
             x: the inputs of the batch.
             y: its labels; None where there are none.
             y_pred: the outputs.
-            sample_weight: how much each example counts, shape (batch,); None where nobody said.
+            sample_weight: how much each example counts, shape (batch,); None if none were given.
             training: whether this is a step of training.
 
         Returns:
@@ -367,11 +367,11 @@ class Model(nn.Model):
         save_weights(self, path, format=format)
 
     def load_weights(self, path: str | os.PathLike[str], *, strict: bool = True, cast: bool = False) -> LoadReport:
-        """Read weights that `save_weights` or `save_state` wrote, under whatever policy and on however many devices.
+        """Read weights that `save_weights` or `save_state` wrote, under any policy and on any number of devices.
 
         Args:
             path: the file or folder.
-            strict: whether every weight has to be there, and no other; otherwise what fits is loaded.
+            strict: whether the file must have every weight, and no other; otherwise what fits is loaded.
             cast: whether floating values are cast to the dtype of their variable where that is another floating one.
 
         Returns:

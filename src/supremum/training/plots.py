@@ -1,4 +1,4 @@
-"""Pictures of a training."""
+"""Plots of a training."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class TrainState:
         optimizer: the optimizer's own state, that of a loss scale with it.
         loss: the state of the mean of this epoch's losses.
         metrics: the states of the metrics, by name.
-        log: what each step says about itself.
+        log: loss, loss scale and skip of each step.
         key: where the random numbers of all steps come from: the data of a key of `jax.random`, for a key itself would
             double the time of a dispatch.
         count: how many steps there were, skipped ones too.
@@ -76,8 +76,8 @@ def init_state(
 
     Args:
         model: a built model.
-        optimizer: what changes its variables; it is built for them.
-        metrics: what is gathered, by name.
+        optimizer: updates its variables; it is built for them.
+        metrics: by name.
         seed: where the random numbers of layers come from.
     """
     _check_optimizer(optimizer).build(as_layer(model).trainable_variables)
@@ -112,9 +112,9 @@ def train_step(
 
     Args:
         model: a built model.
-        loss: what is made small, with what the layers add to it.
-        optimizer: what changes the variables.
-        metrics: what is gathered, by name.
+        loss: the loss, to which the losses of layers are added.
+        optimizer: updates the variables.
+        metrics: by name.
         distribution: over which devices; None for one.
 
     Returns:

@@ -1,29 +1,14 @@
-"""What one step hands to the next."""
+"""The carry: the values that one step gives to the next."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import jax
 
 from supremum.training.interrupts import Interrupts
-
-
-class Carry(Protocol):
-    """What one step hands to the next."""
-
-    def step(self, run: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Run a step, and keep what it hands on.
-
-        Args:
-            run: a function of what the step before handed on; what it hands on itself comes first in its results.
-
-        Returns:
-            The results.
-        """
-        ...
 
 
 class KeptCarry:
@@ -43,7 +28,14 @@ class KeptCarry:
         self.value = value
 
     def step(self, run: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Run a step, and keep what it hands on."""
+        """Run a step, and keep the next value.
+
+        Args:
+            run: a function of the value; the first of its results is the next value.
+
+        Returns:
+            The results.
+        """
         results = run(self.value)
         self.value = results[0]
         return results
@@ -52,14 +44,14 @@ class KeptCarry:
 class DonatedCarry:
     """A carry whose memory each step may use again.
 
-    Once it does, there are no values but those that the step hands on: Ctrl-C waits until they are kept, and so do
+    After that the only values are those that the step returns: Ctrl-C waits until they are kept, and so do
     other threads that take the lock. Before that, while a step is traced and compiled, Ctrl-C acts at once.
 
     Args:
-        take: gives the values, which nobody else has.
-        keep: keeps the next ones.
+        take: gives the values, to which there must be no other reference.
+        keep: stores the next ones.
         interrupts: what holds Ctrl-C back.
-        lock: what others take who read the values.
+        lock: held by other threads while they read the values.
     """
 
     def __init__(
@@ -71,7 +63,7 @@ class DonatedCarry:
         self._is_running = False
 
     def step(self, run: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Run a step, and keep what it hands on."""
+        """Run a step, and keep the next values; as `KeptCarry.step`."""
         self._interrupts.enter(self._has_to_wait)
         try:
             with self._lock:
@@ -97,3 +89,6 @@ class DonatedCarry:
 
     def _is_lost(self) -> bool:
         return any(leaf.is_deleted() for leaf in jax.tree.leaves(self._handed))
+
+
+Carry: TypeAlias = KeptCarry | DonatedCarry

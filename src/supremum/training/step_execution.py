@@ -16,9 +16,9 @@ from supremum.argument_checks import whole_number
 from supremum.errors import UnknownNameError
 from supremum.mixed_precision.tree_casting import keep_64_bits
 from supremum.nn.functional.shape_checks import MOST
+from supremum.nn.input_description import described
 from supremum.training.data import Batch, Data, Rows, Selection
 from supremum.training.distributed import DataParallel
-from supremum.training.error_notes import note_batch
 from supremum.training.step_carry import Carry
 
 SEVERAL = 16
@@ -67,24 +67,26 @@ class Execution:
         self._key: Hashable = None
         self._changes = 0
         donated = (0,) if donate else ()
-        self._one = jax.jit(self._run_one, static_argnums=3, donate_argnums=donated)
-        self._selected = jax.jit(self._run_selected, static_argnums=(3, 4), donate_argnums=donated)
+        self._separate = jax.jit(self._run_separate, static_argnums=3, donate_argnums=donated)
         self._in_rows = jax.jit(self._run_rows, static_argnums=3, donate_argnums=donated)
-        self._stacked = jax.jit(self._run_stacked, static_argnums=3, donate_argnums=donated)
+        self._selected = jax.jit(self._run_selected, static_argnums=(3, 4), donate_argnums=donated)
 
-    def _run_one(self, carry: Any, constant: Any, batch: Batch, _: Hashable) -> tuple[Any, Any]:
-        carry, kept = self._step(carry, constant, batch)
-        return carry, _stacked_once(kept)
-
-    def _run_stacked(self, carry: Any, constant: Any, batches: list[Batch], _: Hashable) -> tuple[Any, Any]:
-        stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *batches)
-        return jax.lax.scan(lambda carry, batch: self._step(carry, constant, batch), carry, stacked)
+    def _run_separate(self, carry: Any, constant: Any, batches: list[Batch], _: Hashable) -> tuple[Any, Any]:
+        if len(batches) == 1:
+            return self._once(carry, constant, batches[0])
+        return self._scanned(carry, constant, jax.tree.map(lambda *leaves: jnp.stack(leaves), *batches))
 
     def _run_rows(self, carry: Any, constant: Any, block: Batch, _: Hashable) -> tuple[Any, Any]:
         if jax.tree.leaves(block)[0].shape[0] == 1:
-            carry, kept = self._step(carry, constant, jax.tree.map(_only, block))
-            return carry, _stacked_once(kept)
-        return jax.lax.scan(lambda carry, batch: self._step(carry, constant, batch), carry, block)
+            return self._once(carry, constant, jax.tree.map(_only, block))
+        return self._scanned(carry, constant, block)
+
+    def _once(self, carry: Any, constant: Any, batch: Batch) -> tuple[Any, Any]:
+        carry, kept = self._step(carry, constant, batch)
+        return carry, _stacked_once(kept)
+
+    def _scanned(self, carry: Any, constant: Any, batches: Batch) -> tuple[Any, Any]:
+        return jax.lax.scan(lambda carry, batch: self._step(carry, constant, batch), carry, batches)
 
     def _run_selected(
         self, carry: Any, constant: Any, selection: Selection, count: int, _: Hashable
@@ -123,46 +125,36 @@ class Execution:
         waiting: list[Batch] = []
         done = 0
 
-        def one_by_one() -> Iterator[tuple[int, Any]]:
+        def send(batches: list[Batch]) -> tuple[int, Any]:
             nonlocal done
-            while waiting:
-                batch = waiting.pop(0)
-                with _noting(done, 1, batch):
-                    results = _sent(carry, self._one, constant, batch, self._version(key()))
-                done += 1
-                yield 1, results[1]
+            with _noting(done, len(batches), batches[0]):
+                results = _sent(carry, self._separate, constant, batches, self._version(key()))
+            done += len(batches)
+            return len(batches), results[1]
 
         for part in data.epoch(shuffler, on_host=self._distribution is not None):
             if isinstance(part, (Selection, Rows)):
                 yield from self._over_many(part, carry, constant, key, done)
                 done += part.order.shape[0]
                 continue
-            if self._distribution is not None:
-                part = self._distribution.batch(part)
-            part = keep_64_bits(part)
+            part = keep_64_bits(part if self._distribution is None else self._distribution.batch(part))
             if self.chosen is None:
                 # Batches that come one by one are not waited for unless that was asked for.
                 self.chosen = 1
             if waiting and _shapes(waiting[-1]) != _shapes(part):
-                yield from one_by_one()
+                yield from (send([batch]) for batch in waiting)
+                waiting = []
             waiting.append(part)
-            if len(waiting) < self.chosen:
-                continue
-            if self.chosen == 1:
-                yield from one_by_one()
-            else:
-                with _noting(done, self.chosen, waiting[0]):
-                    results = _sent(carry, self._stacked, constant, waiting, self._version(key()))
-                done += self.chosen
-                yield self.chosen, results[1]
-                waiting.clear()
-        yield from one_by_one()
+            if len(waiting) >= self.chosen:
+                yield send(waiting)
+                waiting = []
+        yield from (send([batch]) for batch in waiting)
 
     def _over_many(
         self, part: Selection | Rows, carry: Carry, constant: Any, key: Callable[[], Hashable], before: int
     ) -> Iterator[tuple[int, Any]]:
         steps, done = part.order.shape[0], 0
-        # What is left over at the end of an epoch, a batch of another size, is compiled apart and says nothing.
+        # The last batch of an epoch, which may be smaller, is compiled separately and is not measured.
         is_measured = self.chosen is None and steps > 1
         while done < steps:
             count = self._next_count(steps - done)
@@ -215,8 +207,13 @@ def _noting(first: int, count: int, part: Batch | Selection | Rows) -> Generator
     except Exception as error:
         data: Any = part if isinstance(part, Batch) else part.data
         rows = () if isinstance(part, Batch) else part.order.shape[1:]
-        inputs = {name: jax.tree.map(partial(_in_batch, rows), each) for name, each in data._asdict().items()}
-        note_batch(error, first, count, inputs)
+        inputs = {
+            name: jax.tree.map(partial(_in_batch, rows), each)
+            for name, each in data._asdict().items()
+            if each is not None
+        }
+        batches = f"batch {first}" if count == 1 else f"one of the batches {first} to {first + count - 1}"
+        error.add_note(f"in {batches} (counted from 0), of {described((), inputs)}")
         raise
 
 

@@ -1,4 +1,4 @@
-"""What steps say about themselves, kept on the device: fetched one by one, it would cost more than it says."""
+"""Loss, loss scale and skips of each step, kept on the device, since fetching them one by one is slow."""
 
 from __future__ import annotations
 

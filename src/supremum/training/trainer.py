@@ -33,7 +33,7 @@ from supremum.training.step_carry import DonatedCarry
 from supremum.training.step_execution import Execution
 from supremum.training.step_log import CAPACITY, StepLog
 
-# What is left of a trainer that is pickled or copied; the rest is made again.
+# The attributes that a pickle or copy has; the others are made again.
 _OF_ALL_PROCESSES = (
     "_loss", "_model", "_steps_per_execution", "_warn_after", "distribution", "epoch", "evaluator", "optimizer", "seed",
 )  # fmt: skip
@@ -44,9 +44,9 @@ class Trainer:
 
     Args:
         model: the model.
-        optimizer: what changes its variables; it is wrapped if the model needs a loss scale.
-        loss: what is made small, of a batch.
-        metrics: what is gathered over an epoch.
+        optimizer: updates its variables; it is wrapped if the model needs a loss scale.
+        loss: the loss of a batch.
+        metrics: what is measured over an epoch.
         steps_per_execution: how many steps are sent to the device at once, or `"auto"`.
         seed: where weights, the order of examples and what is random in layers come from.
         distribution: over which devices; None for one.
@@ -57,7 +57,7 @@ class Trainer:
         count: how many steps were taken, skipped ones too.
         epoch: the number of the next epoch.
         seed: as given.
-        interrupts: what holds Ctrl-C back where the model must not be torn apart.
+        interrupts: delays Ctrl-C while the model's values are incomplete.
         evaluator: what evaluates and predicts with the same loss and metrics.
     """
 
@@ -94,7 +94,7 @@ class Trainer:
         self._skipped_before = 0
         self._loans: tuple[Donation, Donation] | None = None
         self.interrupts = Interrupts()
-        # Who changes the model has the first until that is done, who reads or hands on values the second for a moment.
+        # The first lock is held while the model changes, the second for the moment of reading or moving values.
         self._changing, self._values_lock = threading.RLock(), threading.RLock()
         self._changed_by = ""
         self._carry = DonatedCarry(self._state, self._keep, self.interrupts, self._values_lock)
@@ -152,7 +152,7 @@ class Trainer:
 
     @contextmanager
     def loading(self, doing: str) -> Generator[None]:
-        """Give the variables other values, for a block, whatever became of those that they were lent for.
+        """Take the variables back from training, for a block that gives them other values.
 
         Args:
             doing: what is done, for the error.
@@ -239,8 +239,8 @@ class Trainer:
         Args:
             data: the batches.
             epochs: the numbers of the epochs.
-            history: gets what happens.
-            callbacks: what is called.
+            history: gets losses, metrics and times.
+            callbacks: called at each stage.
             shuffle: whether arrays are put into another order in every epoch.
             validate: a function of the epoch's number that gives what validation came to.
             should_stop: asked after each dispatch.
@@ -282,7 +282,7 @@ class Trainer:
             self._loans = None
 
     def train_on_batch(self, data: Data) -> dict[str, float]:
-        """Train for one epoch of data; the variables stay lent until somebody reads them.
+        """Train for one epoch of data; the variables stay lent to the step until they are read.
 
         Args:
             data: the batch.
@@ -327,7 +327,7 @@ class Trainer:
         callbacks: CallbackList | None = None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> list[Any]:
-        """Train for an epoch, and give what its steps said about themselves, in parts."""
+        """Train for an epoch, and return the rows of its step log, in parts."""
         callbacks = callbacks or CallbackList()
         parts_of_log: list[Any] = []
         taken = fetched = 0

@@ -1,4 +1,4 @@
-"""Numbers of a batch that are fetched from the device when somebody looks at them."""
+"""Logs of a batch that are fetched from the device when they are read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from supremum.errors import ArgumentError
 
 
 class BatchLogs(Mapping[str, float]):
-    """Numbers by name, fetched once, when they are first looked at.
+    """Numbers by name, fetched once, when they are first read.
 
     Args:
         fetch: gives the numbers.
@@ -19,7 +19,7 @@ class BatchLogs(Mapping[str, float]):
         self._found: dict[str, float] | None = None
 
     def expire(self) -> None:
-        """Fetch nothing any more: the step after has used the memory again."""
+        """Fetch nothing any more: the next step reuses the memory."""
         self._fetch = None
 
     def _numbers(self) -> dict[str, float]:

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Callback:
-    """Something that is told what happens; each method does nothing unless it is overridden.
+    """Called at each stage of training, evaluation and prediction; a method does nothing unless it is overridden.
 
     `logs` are numbers by name. Those of a batch are fetched from the device when they are looked at, which waits for
     the step. With several steps in one dispatch a callback is told of the last of them.

@@ -108,6 +108,6 @@ def as_callbacks(callbacks: Any) -> list[Callback]:
     made: list[Callback] = []
     for each in given:
         if isinstance(each, type) or not (isinstance(each, Callback) or callable(each)):
-            raise OperandError(f"a callback is a Callback or a function of epoch and logs, not {shown(each)}")
+            raise OperandError(f"a callback must be a Callback or a function of epoch and logs, got {shown(each)}")
         made.append(each if isinstance(each, Callback) else LambdaCallback(each))
     return made

@@ -17,7 +17,7 @@ class CSVLogger(Callback):
 
     Args:
         path: the file.
-        append: whether to go on with a file that is there, whose columns have to be the same.
+        append: whether to go on with a file that is there, whose columns must be the same.
     """
 
     def __init__(self, path: str | Path, *, append: bool = False) -> None:

@@ -15,9 +15,9 @@ class EarlyStopping(MonitorCallback):
 
     Args:
         monitor: the number's name in the logs.
-        patience: after how many epochs in a row in which it is no better to stop, as in Keras; 0 is as 1, and the
+        patience: after how many epochs in a row in which it is not better to stop, as in Keras; 0 is as 1, and the
             first epoch is never the last.
-        min_delta: by how much it has to be better.
+        min_delta: by how much it must be better.
         mode: `"min"` or `"max"`, what is better; `"auto"` goes by the name.
         restore_best_weights: whether the model gets back the weights of the best epoch. If the number was inf or NaN
             in every epoch, the model keeps the weights of the last one, with a warning.

@@ -1,4 +1,4 @@
-"""What happened in a training."""
+"""The history of a training: losses, metrics and times."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class MonitorCallback(Callback):
     Args:
         monitor: the number's name in the logs.
         mode: `"min"` or `"max"`, what is better; `"auto"` for less, but of accuracies and the like more.
-        min_delta: by how much it has to be better.
+        min_delta: by how much it must be better.
     """
 
     def __init__(self, monitor: str, mode: str, min_delta: float) -> None:

@@ -1,4 +1,4 @@
-"""What a training prints while it runs."""
+"""Progress bars and lines."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from supremum.training.checkpoints.errors import REMEDY, CheckpointError, Checkp
 from supremum.training.checkpoints.process_barrier import is_first, is_spread, together
 
 _BYTES = as_format("uint8").dtype
-# A header of safetensors has an entry of this name that is no tensor.
+# The header of safetensors has an entry of this name that is not a tensor.
 _RESERVED = "__metadata__"
 
 
@@ -84,9 +84,10 @@ def load_file(file: Path) -> tuple[dict[str, Any], dict[str, str]]:
     Args:
         file: the file.
     """
-    with _opened(file) as tensors:
-        rows, metadata = _record(file, tensors.metadata() or {})
-        return _arrays(file, tensors, rows), metadata
+    with _opened(file) as (tensors, rows, metadata):
+        if sorted(tensors.keys()) != sorted(map(_stored_name, rows)):
+            raise damaged(file, "it has other arrays than its record says")
+        return {name: _restored(file, name, tensors, row) for name, row in rows.items()}, metadata
 
 
 def texts_of_file(file: Path) -> dict[str, str]:
@@ -95,20 +96,20 @@ def texts_of_file(file: Path) -> dict[str, str]:
     Args:
         file: the file.
     """
-    with _opened(file) as tensors:
-        return _record(file, tensors.metadata() or {})[1]
+    with _opened(file) as (_, _, metadata):
+        return metadata
 
 
 @contextmanager
-def _opened(file: Path) -> Generator[Any]:
-    """The tensors of a file; what goes wrong with them is an error about it."""
+def _opened(file: Path) -> Generator[tuple[Any, dict[str, Row], dict[str, str]]]:
+    """The tensors of a file and its validated record; what goes wrong in the block is an error about the file."""
     with reading(file, "its record makes no sense"):
         if file.stat().st_size == 0 or not file.is_file():
             what = "empty" if file.is_file() else "a folder" if file.is_dir() else "no regular file"
             raise CheckpointError(f"{file} is {what}, and no checkpoint: give the path of one")
         try:
             with file.open("rb"), safe_open(file, "numpy") as tensors:
-                yield tensors
+                yield tensors, *_record(file, tensors.metadata() or {})
         except SafetensorError as error:
             raise CheckpointError(f"{file} is no whole safetensors file ({error}): {REMEDY}") from error
 
@@ -139,19 +140,13 @@ def _stored_name(name: Any) -> str:
 
 
 def _record(file: Path, metadata: Mapping[str, str]) -> tuple[dict[str, Row], dict[str, str]]:
-    """What the file says about its arrays, once it is known to be ours and as it was written."""
+    """The validated record of a file: what it says of each array, and its metadata."""
     if ENTRY not in metadata:
         raise CheckpointError(
             f"{file} was not written by supremum, but by another program: safetensors.numpy.load_file("
             f"{shown(str(file))}) reads it, and supremum.nn.load_variables(layer, arrays) takes its arrays"
         )
     return read_record(file, metadata[ENTRY])
-
-
-def _arrays(file: Path, tensors: Any, rows: dict[str, Row]) -> dict[str, Any]:
-    if sorted(tensors.keys()) != sorted(map(_stored_name, rows)):
-        raise damaged(file, "it has other arrays than its record says")
-    return {name: _restored(file, name, tensors, row) for name, row in rows.items()}
 
 
 def _restored(file: Path, name: str, tensors: Any, row: Row) -> Any:

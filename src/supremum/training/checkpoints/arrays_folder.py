@@ -193,7 +193,7 @@ def _reading(folder: Path) -> Generator[None]:
 
 
 def _record(folder: Path, place: Path) -> tuple[dict[str, Row], dict[str, str]]:
-    """What the folder says about its arrays, once it is known to be ours and as it was written."""
+    """The validated record of a folder: what it says of each array, and its metadata."""
     said = _orbax().metadata.get_step_metadata(place).custom_metadata or {}
     if ENTRY not in said:
         raise CheckpointError(

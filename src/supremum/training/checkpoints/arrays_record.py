@@ -1,6 +1,6 @@
-"""What a checkpoint says about its arrays, whichever format it has: formats, shapes, checksums, and texts beside them.
+"""The record of a checkpoint: formats, shapes and checksums of its arrays, and its metadata.
 
-It is kept as JSON with a version, and with a checksum of its own.
+It is JSON with a version and a checksum of its own.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def described(name: str, value: Any) -> tuple[Row, jax.Array | np.ndarray, Forma
         value: an array of JAX or NumPy, or keys of `jax.random`.
 
     Raises:
-        OperandError: for what is no such array.
+        OperandError: for anything else.
         ArgumentError: for one that was donated.
     """
     row: Row = {}
@@ -56,7 +56,7 @@ def described(name: str, value: Any) -> tuple[Row, jax.Array | np.ndarray, Forma
         held = as_format(value.dtype)
     except UnknownDtypeError as error:
         raise OperandError(
-            f"{shown(name)} is an array of {value.dtype}, which is no number format: leave it out"
+            f"{shown(name)} is an array of {value.dtype}, which is not a number format: leave it out"
         ) from error
     if not isinstance(value, jax.Array):
         # NumPy's own dtype of the format has this machine's byte order.
@@ -74,7 +74,7 @@ def written_record(rows: Mapping[str, Row], metadata: Mapping[Any, Any]) -> str:
         metadata: texts by name.
 
     Raises:
-        OperandError: for metadata that are no texts.
+        OperandError: for metadata that are not texts.
     """
     content = {"arrays": rows, "metadata": _texts(metadata)}
     return json.dumps({"version": VERSION, "crc32": _checksum(content), "content": content})
@@ -120,12 +120,12 @@ def parsed(path: Path, text: str, what: str) -> Any:
         what: what it is, for errors.
 
     Raises:
-        CheckpointError: for a text that is no JSON, or nests too deep.
+        CheckpointError: for a text that is not JSON, or nests too deeply.
     """
     try:
         return json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:
-        raise damaged(path, f"its {what} is no JSON ({type(error).__name__}: {shortened(str(error))})") from error
+        raise damaged(path, f"its {what} is not JSON ({type(error).__name__}: {shortened(str(error))})") from error
 
 
 def is_count(value: Any) -> bool:
@@ -134,7 +134,7 @@ def is_count(value: Any) -> bool:
 
 
 Schema: TypeAlias = Mapping[str, Callable[[Any], bool]]
-"""The entries of a JSON object, and what each has to be."""
+"""The entries of a JSON object, and a check for each."""
 
 ARRAY_ENTRIES: Schema = {
     "format": lambda value: isinstance(value, str) and value in format_names(),
@@ -227,7 +227,7 @@ def restored(path: Path, name: str, row: Row, array: Any) -> Any:
 
 
 def _spare_bits(array: np.ndarray, held: Format) -> np.ndarray:
-    """What is in the bits of each byte that its format does not use, which is nothing unless somebody else wrote it."""
+    """The bits of each byte that its format does not use; they are 0 unless another program wrote them."""
     return array.view(np.uint8) & ~_mask(held) if held.bits < 8 else np.zeros(0, np.uint8)
 
 
@@ -239,7 +239,7 @@ def checked_name(name: Any) -> str:
     """The name of an array, if it is one.
 
     Raises:
-        OperandError: for what is no text.
+        OperandError: for anything but a text.
         ArgumentError: for a text that UTF-8 has no bytes for.
     """
     if not isinstance(name, str):
@@ -278,7 +278,7 @@ def _texts(metadata: Mapping[Any, Any]) -> dict[str, str]:
     for name, text in metadata.items():
         if not (isinstance(name, str) and isinstance(text, str)):
             raise OperandError(
-                f"metadata {shown(name)} is {shown(text)}, and has to be a text with a name: json.dumps makes one"
+                f"metadata must be texts by name, got {shown(name)}: {shown(text)}; json.dumps makes a text"
             )
     return dict(metadata)
 

@@ -1,8 +1,8 @@
 """Folders that are whole or absent: written beside their place and moved into it.
 
-A folder that is replaced is moved aside for the moment in which neither has the place. Whoever is killed then leaves
-the old one there, whole, and the new one beside it: both are there only then. So the old one is what is read, until the
-next writer moves it back. What else is beside a folder is a leftover. Symbolic links are followed.
+A folder that is replaced is moved aside for the moment in which neither has the place. A writer that is killed then
+leaves the old one there, whole, and the new one beside it: both are there only then. So the old one is what is read,
+until the next writer moves it back. Anything else beside a folder is a leftover. Symbolic links are followed.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def whole_names(around: Path) -> set[Path]:
     """What is in a folder, and the places of folders whose writer was killed while replacing them.
 
     Args:
-        around: where to look; there is nothing in what is no folder.
+        around: where to look; nothing is found where there is no folder.
     """
     there = set(around.iterdir()) if around.is_dir() else set[Path]()
     aside = {around / found[1] for path in there if (found := _REPLACED.fullmatch(path.name))}
@@ -84,7 +84,7 @@ def remove_leftover_folders(around: Path, names: str) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder, which is gone at once for whoever reads.
+    """Remove a folder; readers never see a part of it.
 
     Args:
         folder: the folder; if there is none, nothing happens.

@@ -29,7 +29,7 @@ class CheckpointWarning(UserWarning):
 class CheckpointFolder:
     """The newest checkpoints of one run, `step-000120.safetensors` and so on, or `step-000120.orbax`.
 
-    Other files in the folder are never touched, whatever their names: a checkpoint says itself which step it is of.
+    Other files in the folder are never touched, whatever their names: a checkpoint stores its step.
     What killed writers left is removed at the next `save`. Those of both formats are found, whichever is written. Where
     several processes train together, every one makes each call.
 
@@ -156,7 +156,7 @@ def _is_whole(path: Path, step: int) -> bool:
 
 
 def _step_in(path: Path) -> int | None:
-    """The step that a checkpoint says it is of; None for what says nothing, which may be somebody else's."""
+    """The step that a checkpoint stores; None for a file without one, which may not be ours."""
     try:
         texts = load_texts(path)
         return parsed(path, texts["step"], "step") if is_state(texts) else None

@@ -36,7 +36,7 @@ def _host_words(array: np.ndarray, held: Format) -> np.ndarray:
     """The words of an array of NumPy, along one axis."""
     size = min(array.itemsize, _WORD.dtype.itemsize)
     words = np.ascontiguousarray(array).reshape(-1).view(f"u{size}")
-    # What is in the bits that a format does not use is nobody's business, and is not kept everywhere.
+    # The bits that a format does not use have no meaning, and not every library keeps them.
     return (words & ((1 << held.bits) - 1) if held.bits < 8 * size else words).astype(_WORD.dtype)
 
 

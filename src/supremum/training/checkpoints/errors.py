@@ -1,6 +1,6 @@
 """The errors of checkpoints, and how to fix them.
 
-CheckpointError                (SupremumError, ValueError) a file that is no whole checkpoint of the kind asked for
+CheckpointError                (SupremumError, ValueError) a file that is not a whole checkpoint of the kind asked for
 └── CheckpointFileError        (also FileError, an OSError) the file system refuses
     └── MissingCheckpointError   (also FileNotFoundError) there is no such file
 """

@@ -42,7 +42,7 @@ def save_arrays(
 
     Raises:
         UnknownNameError: for another format.
-        OperandError: for what is no such array, or not a text.
+        OperandError: for anything else, or not a text.
         ArgumentError: for an array that was donated, a name that UTF-8 has no bytes for, or an array that is spread
             over several processes and should be in one file.
         CheckpointFileError: where it cannot be written; an `OSError`. What was there is as it was.

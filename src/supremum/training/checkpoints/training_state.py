@@ -38,10 +38,10 @@ class Checkpoint:
         step: how many steps were made.
         policy: the config of the model's dtype policy.
         optimizer_config: the config of the optimizer; left out of the file where it is not JSON.
-        extra: whatever else is to be kept, such as the epoch; as JSON gives it back.
+        extra: anything else to keep, such as the epoch; JSON values.
 
     Raises:
-        OperandError: for a step that is no whole number.
+        OperandError: for a step that is not a whole number.
         ArgumentError: for a negative one.
 
     >>> import tempfile
@@ -65,7 +65,7 @@ class Checkpoint:
         object.__setattr__(self, "step", checked_step(self.step))
 
     def save(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
-        """Write it, as `save_arrays` does; the variables' stored values, whatever they are read in.
+        """Write it, as `save_arrays` does, with the values that variables store.
 
         Args:
             path: where.
@@ -145,7 +145,7 @@ def stored_values(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def labels(kind: str = _WEIGHTS) -> dict[str, str]:
-    """What a file says about itself: what it holds, and which version of the library wrote it."""
+    """Metadata: what a file holds, and which version of the library wrote it."""
     return {_KIND: kind, "supremum": __version__}
 
 
@@ -178,7 +178,7 @@ def _as_json(what: str, value: Any) -> str:
         return json.dumps(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise OperandError(
-            f"{what} cannot be kept, it is no JSON ({error}): give dicts, lists, numbers, texts"
+            f"{what} cannot be kept, it is not JSON ({error}): give dicts, lists, numbers, texts"
         ) from error
 
 

@@ -44,7 +44,7 @@ class LoadReport:
         loaded: the paths of the variables that have the given values now.
         missing: those that no value was given for, and that are as they were.
         unexpected: the paths that were given and that the layer does not have.
-        misshapen: those whose value has another shape, and that are as they were.
+        misshapen: those whose value has a different shape, and that are as they were.
     """
 
     loaded: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ def load_weights(layer: Layer, path: str | os.PathLike[str], *, strict: bool = T
     Args:
         layer: a layer that knows its variables.
         path: the file or folder.
-        strict: whether the paths and shapes have to be those of the layer; otherwise what fits is loaded, the rest is
+        strict: whether paths and shapes must be those of the layer; otherwise what fits is loaded, the rest is
             as it was, and the report says what that is.
         cast: whether floating values are cast to the dtype of their variable where that is another floating one.
 

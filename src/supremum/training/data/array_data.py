@@ -33,7 +33,7 @@ class ArrayData:
     Raises:
         ArgumentError: for no examples, arrays of different lengths, a batch size below 1, or fewer batches than steps;
             a `ValueError`.
-        OperandError: for what is no array; a `TypeError`.
+        OperandError: for anything but arrays; a `TypeError`.
     """
 
     def __init__(

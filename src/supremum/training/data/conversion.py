@@ -30,11 +30,11 @@ def as_batch(batch: Any, *, copies: bool = False) -> Batch:
 
     Raises:
         ArgumentError: for a tuple of more than three; a `ValueError`.
-        OperandError: for what is no array; a `TypeError`.
+        OperandError: for anything but arrays; a `TypeError`.
     """
     parts = tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)
     if not 1 <= len(parts) <= 3:
-        raise ArgumentError(f"a batch is x, (x, y) or (x, y, sample_weight), not {len(parts)} parts")
+        raise ArgumentError(f"a batch must be x, (x, y) or (x, y, sample_weight), got {len(parts)} parts")
     made = Batch(*(as_arrays(name, part, copies=copies) for name, part in zip(Batch._fields, parts, strict=False)))
     common_length(made)
     return made
@@ -99,9 +99,9 @@ def _as_array(name: str, leaf: Any) -> Any:
             array = jnp.from_dlpack(leaf) if hasattr(leaf, "__dlpack__") else np.asarray(None)
     if not _is_number(array.dtype):
         held = f"an array of {array.dtype}, of shape {array.shape}" if array is leaf else f"a {type(leaf).__name__}"
-        raise OperandError(f"{name} holds {held}, which is no array of numbers: give np.asarray(...) of numbers")
+        raise OperandError(f"{name} holds {held}, but must hold arrays of numbers: give np.asarray(...) of numbers")
     if array.ndim == 0:
-        raise ArgumentError(f"{name} holds a single number, and its first axis has to be that of the examples")
+        raise ArgumentError(f"{name} is a single number, but must have a first axis for the examples")
     return native(array)
 
 
@@ -143,7 +143,7 @@ def common_length(batch: Batch) -> int:
     found = {leaf.shape[0] for leaf in jax.tree.leaves(batch)}
     if len(found) != 1:
         told = described((), {name: part for name, part in batch._asdict().items() if part is not None})
-        raise ArgumentError(f"there is one label for each example, and these have different numbers of them: {told}")
+        raise ArgumentError(f"all arrays must have the same number of examples, got {told}")
     if found == {0}:
         raise ArgumentError("there are no examples: x is empty")
     return found.pop()

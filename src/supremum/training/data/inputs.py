@@ -1,4 +1,4 @@
-"""What losses and metrics are given: arrays of JAX, of NumPy and of whatever converts to them, and Python numbers."""
+"""The inputs of losses and metrics: arrays of any library and Python numbers, checked and converted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def as_inputs(tree: Any, dtype: DType | None, what: str) -> Any:
         what: what it is called, for errors.
 
     Raises:
-        OperandError: for what is no number.
+        OperandError: for anything but numbers.
         NarrowingError: for integers of NumPy beyond those that JAX holds.
 
     >>> as_inputs([0.5, 1.0], jnp.dtype("float16"), "y_pred").dtype, as_inputs(np.arange(2), None, "y_true").dtype
@@ -59,7 +59,7 @@ def as_array(value: Any, what: str) -> Any:
         what: what it is called, for errors.
 
     Raises:
-        OperandError: for what is no number.
+        OperandError: for anything but numbers.
         NarrowingError: for integers of NumPy beyond those that JAX holds.
     """
     if isinstance(value, Variable):
@@ -77,10 +77,12 @@ def as_array(value: Any, what: str) -> Any:
     found = np.asarray(found)
     if not is_array(found):
         raise OperandError(f"{what} is made of numbers, not of {found.dtype}: give an array of numbers")
-    if is_floating(found):
-        return found
-    held = held_dtype(found.dtype)
-    return jnp.asarray(narrowed(held, found), held)
+    return found if is_floating(found) else _as_held(found)
+
+
+def _as_held(array: np.ndarray) -> jax.Array:
+    held = held_dtype(array.dtype)
+    return jnp.asarray(narrowed(held, array), held)
 
 
 def refuse_masked(what: str, value: Any) -> None:
@@ -130,8 +132,7 @@ def _from_python(values: Any, what: str) -> Any:
         return found
     if found.dtype == object:
         raise OperandError(f"{what} has an integer that no format holds: give floats")
-    held = held_dtype(found.dtype)
-    return jnp.asarray(narrowed(held, found), held)
+    return _as_held(found)
 
 
 def one_array(name: str, what: str, value: Any) -> jax.Array:
@@ -147,12 +148,12 @@ def one_array(name: str, what: str, value: Any) -> jax.Array:
     """
     if not isinstance(value, jax.Array):
         raise OperandError(
-            f"{name} takes one array as {what}, not a {type(value).__name__} of arrays: add up a loss for each, or "
+            f"{name} takes one array as {what}, got a {type(value).__name__} of arrays: add up a loss for each, or "
             "write a function of y_true and y_pred"
         )
     row = as_format(value.dtype)
     if row.category == "complex":
-        raise OperandError(f"{name} takes real numbers, and {what} is {row}: give {what}.real or abs({what})")
+        raise OperandError(f"{name} takes real numbers, but {what} is {row}: give {what}.real or abs({what})")
     return value
 
 
@@ -177,7 +178,7 @@ def as_weights(name: str, weights: Any, dtype: DType) -> jax.Array:
         dtype: the dtype.
 
     Raises:
-        OperandError: for what is no array of real numbers.
+        OperandError: for anything but an array of real numbers.
     """
     return one_array(name, "sample_weight", as_inputs(weights, dtype, "sample_weight")).astype(dtype)
 
@@ -193,7 +194,7 @@ def check_has_axes(name: str, y_pred: jax.Array) -> None:
         ArgumentError: if it is one; a `ValueError`.
     """
     if y_pred.ndim < 1:
-        raise ArgumentError(f"{name} takes arrays of shape (..., n), not numbers: give y_true[None] and y_pred[None]")
+        raise ArgumentError(f"{name} takes arrays of shape (..., n), got numbers: give y_true[None] and y_pred[None]")
 
 
 def check_same_shape(name: str, y_true: jax.Array, y_pred: jax.Array) -> None:
@@ -221,12 +222,12 @@ broadcast to every example against every other: give y_true[..., None]
         why = ", which would broadcast to every example against every other"
         fix = "give y_true[..., None]" if (*true, 1) == pred else "give y_true[..., 0]"
     elif true == pred[:-1] and as_format(y_true.dtype).category == "integer":
-        fix = f"for labels that are numbers of classes give jax.nn.one_hot(y_true, {pred[-1]}), or the sparse kind"
+        fix = f"for labels that are class numbers give jax.nn.one_hot(y_true, {pred[-1]}), or the sparse kind"
     raise ArgumentError(f"{name} takes y_true and y_pred of one shape, not {true} and {pred}{why}: {fix}")
 
 
 def check_labels(name: str, y_true: jax.Array, y_pred: jax.Array) -> None:
-    """Refuse labels that are no numbers of classes, one for each row of outputs.
+    """Refuse labels that are not class numbers, one for each row of outputs.
 
     Args:
         name: of the loss or metric.
@@ -234,12 +235,12 @@ def check_labels(name: str, y_true: jax.Array, y_pred: jax.Array) -> None:
         y_pred: outputs, shape (..., classes).
 
     Raises:
-        OperandError: for labels that are no integers.
+        OperandError: for labels that are not integers.
         ArgumentError: for shapes that do not fit.
     """
     row = as_format(y_true.dtype)
     if row.category != "integer":
-        raise OperandError(f"{name} takes numbers of classes as y_true, not {row}: give y_true.astype('int32')")
+        raise OperandError(f"{name} takes class numbers as y_true, got {row}: give y_true.astype('int32')")
     true, pred = y_true.shape, y_pred.shape
     if pred and true == pred[:-1]:
         return

@@ -22,8 +22,8 @@ from supremum.mixed_precision.tree_casting import widen
 from supremum.nn.functional.shape_checks import positive_int
 from supremum.nn.sharded_values import Shard
 from supremum.optimizers.cross_device import across
-from supremum.training.distributed.data_sharding import Placement, examples_in
 from supremum.training.distributed.gathered_variables import gathering
+from supremum.training.distributed.placement import Placement, examples_in
 from supremum.training.losses import replicas
 
 
@@ -40,7 +40,7 @@ class DataParallel(Placement):
             each is given data of its own, in batches of one size, which together are the batch.
 
     Raises:
-        OperandError: for what is no mesh; a `TypeError`.
+        OperandError: for anything but a mesh; a `TypeError`.
         ArgumentError: for a mesh of several axes; a `ValueError`.
         UnknownNameError: for other batches; a `ValueError`.
 

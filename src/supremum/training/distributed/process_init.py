@@ -16,8 +16,6 @@ from supremum.errors import ArgumentError
 from supremum.launching.port import check_port
 from supremum.launching.process_place import HEARTBEATS, Place, checked_heartbeat
 
-__all__ = ["initialize_processes"]
-
 
 def initialize_processes(
     coordinator: str | None = None,
@@ -101,7 +99,7 @@ def _join(place: Place) -> bool:
         place.process_id,
         heartbeat_timeout_seconds=place.heartbeat,
         cluster_detection_method="deactivate",
-        # The service knows no passwords: where nobody else needs to, nobody else can reach it.
+        # The service has no passwords, so it listens on the local address if all processes are local.
         coordinator_bind_address=place.coordinator if place.is_local else None,
     )
     return True

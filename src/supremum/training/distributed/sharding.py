@@ -43,7 +43,7 @@ def placed_alike(tree: Any, like: Any) -> Any:
     """A tree of arrays of JAX on the devices that those of another tree of its structure are on.
 
     Args:
-        tree: arrays that nobody else has.
+        tree: arrays that have no other references.
         like: what `specs` gave.
     """
 

@@ -56,7 +56,7 @@ class CompiledLoss:
             if function is not None:
                 with noting_where(f"in the loss {_name_of(function)}", y_true=labels[name], y_pred=outputs[name]):
                     term = function(labels[name], outputs[name], sample_weight)
-                # A weight of 1 is no multiplication, which would round.
+                # Multiplying by 1 is left out: it would round.
                 terms.append(term if self._weights[name] == 1 else term * self._weights[name])
         total = terms[0]
         for term in terms[1:]:

@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Unpack
 import jax
 import jax.numpy as jnp
 
-from supremum.errors import ArgumentError, OperandError, shown
+from supremum.argument_checks import flag
+from supremum.errors import ArgumentError, shown
 from supremum.formats import as_format
 from supremum.mixed_precision import PolicyWarning
 from supremum.mixed_precision.tree_casting import is_floating
@@ -45,18 +46,17 @@ class Crossentropy(Loss):
         options: those of every `Loss`: `reduction`, `dtype`, `name`.
     """
 
-    _activation: ClassVar[str]
+    _activation: ClassVar[str] = "softmax"
+    axis: int | None = -1
 
     def __init__(self, *, from_logits: bool = False, **options: Unpack[LossOptions]) -> None:
         super().__init__(**options)
-        if not isinstance(from_logits, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise OperandError(f"from_logits is True or False, not {shown(from_logits)}")
-        self.from_logits = from_logits
+        self.from_logits = flag("from_logits", from_logits)
         self._has_warned = False
 
     def class_axes(self, ndim: int) -> tuple[int, ...]:
-        """The axes that the softmax before it has to be over; none for a sigmoid."""
-        raise NotImplementedError
+        """The axes that the softmax must be over; none for a sigmoid."""
+        return () if self.axis is None else as_axes("axis", self.axis, ndim)
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> jax.Array:
         """The loss, as of every `Loss`."""
@@ -109,8 +109,6 @@ class CategoricalCrossentropy(Crossentropy):
     Array(20., dtype=float32)
     """
 
-    _activation = "softmax"
-
     def __init__(
         self,
         *,
@@ -122,10 +120,6 @@ class CategoricalCrossentropy(Crossentropy):
         super().__init__(from_logits=from_logits, **options)
         self.label_smoothing = _smoothing(label_smoothing)
         self.axis = axis
-
-    def class_axes(self, ndim: int) -> tuple[int, ...]:
-        """The axis of the classes."""
-        return as_axes("axis", self.axis, ndim)
 
     def reduced_axes(self, ndim: int) -> tuple[int, ...]:
         """The axis of the classes."""
@@ -156,7 +150,7 @@ class SparseCategoricalCrossentropy(Crossentropy):
         options: those of every `Loss`: `reduction`, `dtype`, `name`.
 
     Raises:
-        OperandError: for labels that are no integers; a `TypeError`.
+        OperandError: for labels that are not integers; a `TypeError`.
         ArgumentError: for shapes that do not fit; a `ValueError`.
 
     >>> loss = SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)
@@ -164,21 +158,15 @@ class SparseCategoricalCrossentropy(Crossentropy):
     Array(60000., dtype=float32)
     """
 
-    _activation = "softmax"
-
     def __init__(
         self, *, from_logits: bool = False, ignore_class: int | None = None, **options: Unpack[LossOptions]
     ) -> None:
         super().__init__(from_logits=from_logits, **options)
         if ignore_class is not None and not isinstance(ignore_class, int):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError(
-                f"ignore_class is a label, a whole number, not {shown(ignore_class)}: give ignore_class=-1"
+                f"ignore_class must be a label, a whole number, got {shown(ignore_class)}: give ignore_class=-1"
             )
         self.ignore_class = ignore_class
-
-    def class_axes(self, ndim: int) -> tuple[int, ...]:
-        """The last axis."""
-        return as_axes("the axis of the classes", -1, ndim)
 
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
         """The loss of each label, of their shape."""
@@ -214,16 +202,13 @@ class BinaryCrossentropy(Crossentropy):
     """
 
     _activation = "sigmoid"
+    axis = None  # a sigmoid is of each element
 
     def __init__(
         self, *, from_logits: bool = False, label_smoothing: float = 0.0, **options: Unpack[LossOptions]
     ) -> None:
         super().__init__(from_logits=from_logits, **options)
         self.label_smoothing = _smoothing(label_smoothing)
-
-    def class_axes(self, ndim: int) -> tuple[int, ...]:  # noqa: ARG002 (a sigmoid is of each element)
-        """None."""
-        return ()
 
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
         """The loss of each example, shape (batch, ...) without the last axis, or (batch,) of inputs of that shape."""
@@ -238,5 +223,5 @@ class BinaryCrossentropy(Crossentropy):
 
 def _smoothing(value: float) -> float:
     if not (isinstance(value, (int, float)) and 0 <= value <= 1):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ArgumentError(f"label_smoothing is a share from 0 to 1, not {shown(value)}: give label_smoothing=0.1")
+        raise ArgumentError(f"label_smoothing must be from 0 to 1, got {shown(value)}: give label_smoothing=0.1")
     return value

@@ -7,10 +7,11 @@ from typing import Any
 
 import jax
 
-from supremum.errors import OperandError, UnknownNameError, shown
+from supremum.errors import OperandError
 from supremum.formats import as_format
 from supremum.nn.module_tree import snake_case
 from supremum.training.data import as_inputs, as_weights
+from supremum.training.lookup import looked_up
 from supremum.training.losses.cross_entropy import (
     BinaryCrossentropy,
     CategoricalCrossentropy,
@@ -87,7 +88,7 @@ class FunctionLoss:
         losses = as_inputs(self.function(y_true, y_pred), None, f"the result of {self.name}")
         if not isinstance(losses, jax.Array) or as_format(losses.dtype).category != "float":
             shown = type(losses).__name__ if not isinstance(losses, jax.Array) else as_format(losses.dtype)
-            raise OperandError(f"{self.name} is to give real floating losses, and gave {shown}")
+            raise OperandError(f"{self.name} must give real floating-point losses, got {shown}")
         if sample_weight is not None:
             losses = weighted(losses, as_weights(self.name, sample_weight, losses.dtype))
         return reduced(losses, "mean") if losses.ndim else losses
@@ -118,14 +119,4 @@ def as_loss(loss: Any) -> Any:
     supremum.errors.UnknownNameError: unknown loss 'mean_sqared_error': did you mean 'mean_squared_error' or \
 'MeanSquaredError' or 'mean_absolute_error'?
     """
-    if isinstance(loss, (Loss, FunctionLoss)):
-        return loss
-    if isinstance(loss, str):
-        if loss not in _NAMED:
-            raise UnknownNameError("loss", loss, _NAMED)
-        return _NAMED[loss]()
-    if isinstance(loss, type):
-        raise OperandError(f"a loss is an object, and {loss.__name__} a class: give {loss.__name__}()")
-    if not callable(loss):
-        raise OperandError(f"a loss is a name, a Loss or a function of y_true and y_pred, not {shown(loss)}")
-    return FunctionLoss(loss)
+    return looked_up("loss", loss, (Loss, FunctionLoss), _NAMED, FunctionLoss)

@@ -38,13 +38,13 @@ class Loss(ABC):
     Args:
         reduction: `"mean"` over all losses that `call` gives (also by Keras' name, `"sum_over_batch_size"`), `"sum"`,
             or None to leave them as they are.
-        dtype: one real floating dtype, which the result has too. No policy: there are no variables to store in another
-            dtype, and sums over a batch overflow in the float16 that a policy may compute in.
+        dtype: one real floating dtype, which the result has too. Not a policy: there are no variables to store in
+            another dtype, and sums over a batch overflow in the float16 that a policy may compute in.
         name: what it is called; None for its class, as in `"mean_squared_error"`.
 
     Raises:
         ArgumentError: for a policy, or a dtype that is not real floating; a `ValueError`.
-        UnknownNameError: for another reduction, or a dtype that nobody knows; a `ValueError`.
+        UnknownNameError: for an unknown reduction or dtype; a `ValueError`.
 
     >>> import jax.numpy as jnp
     >>> class LogCosh(Loss):
@@ -114,7 +114,7 @@ class Loss(ABC):
 
         Raises:
             ArgumentError: for shapes that do not fit; a `ValueError`.
-            OperandError: for inputs that are no numbers; a `TypeError`.
+            OperandError: for inputs that are not numbers; a `TypeError`.
             RuntimeDtypeError: for float64 while JAX's x64 is off.
         """
         check_held(self._dtype, f"{self.name} is computed in {self._dtype}", "give dtype='float32'")
@@ -144,7 +144,7 @@ def _one_floating_dtype(dtype: Any) -> DType:
             "another dtype, and sums over a batch overflow in float16; give dtype='float32'"
         ) from None
     if row.kind is not Kind.FLOAT:
-        raise ArgumentError(f"a loss is computed in a real floating dtype, not in {row}: give dtype='float32'")
+        raise ArgumentError(f"the dtype of a loss must be real floating, got {row}: give dtype='float32'")
     return row.dtype
 
 

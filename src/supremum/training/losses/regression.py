@@ -93,7 +93,7 @@ class Huber(PairLoss):
     def __init__(self, delta: float = 1.0, **options: Unpack[LossOptions]) -> None:
         super().__init__(**options)
         if not (isinstance(delta, (int, float)) and math.isfinite(delta) and delta > 0):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ArgumentError(f"delta is a positive number, not {shown(delta)}: give delta=1.0")
+            raise ArgumentError(f"delta must be a positive number, got {shown(delta)}: give delta=1.0")
         self.delta = delta
 
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:

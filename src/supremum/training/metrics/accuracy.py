@@ -87,7 +87,7 @@ class TopKCategoricalAccuracy(MeanMetric):
         name: what it is called.
 
     Raises:
-        ArgumentError: for a `k` that is no whole number of at least 1; a `ValueError`.
+        ArgumentError: for a `k` that is not a whole number of at least 1; a `ValueError`.
     """
 
     def __init__(self, k: int = 5, name: str | None = None) -> None:
@@ -110,13 +110,13 @@ class BinaryAccuracy(MeanMetric):
         name: what it is called.
 
     Raises:
-        ArgumentError: for a threshold that is no number; a `ValueError`.
+        ArgumentError: for a threshold that is not a number; a `ValueError`.
     """
 
     def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:
         super().__init__(name)
         if not isinstance(threshold, (int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ArgumentError(f"threshold is a number, not {shown(threshold)}: give threshold=0.5")
+            raise ArgumentError(f"threshold must be a number, got {shown(threshold)}: give threshold=0.5")
         self.threshold = threshold
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:

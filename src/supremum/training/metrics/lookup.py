@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from supremum.errors import OperandError, UnknownNameError, shown
+from supremum.training.lookup import looked_up
 from supremum.training.metrics.accuracy import (
     Accuracy,
     BinaryAccuracy,
@@ -44,16 +44,11 @@ def as_metric(metric: Any) -> Metric:
     >>> as_metric("mse")
     MeanSquaredError(name='mse')
     """
-    if isinstance(metric, Metric):
-        return metric
+    made = looked_up("metric", metric, (Metric,), _NAMED, _of_function)
     if isinstance(metric, str):
-        if metric not in _NAMED:
-            raise UnknownNameError("metric", metric, _NAMED)
-        made = _NAMED[metric]()
         made.name = metric
-        return made
-    if isinstance(metric, type):
-        raise OperandError(f"a metric is an object, and {metric.__name__} a class: give {metric.__name__}()")
-    if not callable(metric):
-        raise OperandError(f"a metric is a name, a Metric or a function of y_true and y_pred, not {shown(metric)}")
-    return FunctionMetric(metric, getattr(metric, "name", None))
+    return made
+
+
+def _of_function(function: Callable[[Any, Any], Any]) -> FunctionMetric:
+    return FunctionMetric(function, getattr(function, "name", None))

@@ -65,7 +65,7 @@ class Metric(ABC):
 
         Raises:
             ArgumentError: for shapes that do not fit; a `ValueError`.
-            OperandError: for inputs that are no real numbers; a `TypeError`.
+            OperandError: for inputs that are not real numbers; a `TypeError`.
         """
 
     @abstractmethod

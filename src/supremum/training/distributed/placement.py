@@ -31,18 +31,20 @@ class Placement:
             each is given data of its own, in batches of one size, which together are the batch.
 
     Raises:
-        OperandError: for what is no mesh; a `TypeError`.
+        OperandError: for anything but a mesh; a `TypeError`.
         ArgumentError: for a mesh of several axes; a `ValueError`.
         UnknownNameError: for other batches; a `ValueError`.
     """
 
     def __init__(self, mesh: Mesh | None = None, *, batches: str = "global") -> None:
         if mesh is not None and not isinstance(mesh, Mesh):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise OperandError(f"mesh is a jax.sharding.Mesh, not {shown(mesh)}: use jax.make_mesh((4,), ('data',))")
+            raise OperandError(
+                f"mesh must be a jax.sharding.Mesh, got {shown(mesh)}: use jax.make_mesh((4,), ('data',))"
+            )
         if mesh is not None and len(mesh.axis_names) != 1:
+            names = ", ".join(mesh.axis_names)
             raise ArgumentError(
-                f"the mesh has the axes {', '.join(mesh.axis_names)}, and batches are cut along one: give "
-                f"jax.make_mesh(({mesh.size},), ('{AXIS}',))"
+                f"the mesh must have one axis, got {names}: give jax.make_mesh(({mesh.size},), ('{AXIS}',))"
             )
         chosen("batches", batches, _BATCHES)
         self._given = mesh
@@ -109,11 +111,7 @@ class Placement:
         Args:
             tree: of arrays.
         """
-
-        def constrained(leaf: Any) -> jax.Array:
-            return lax.with_sharding_constraint(leaf, NamedSharding(self.mesh, self.spec(np.shape(leaf))))
-
-        return jax.tree.map(constrained, tree)
+        return lax.with_sharding_constraint(tree, jax.tree.map(partial(NamedSharding, self.mesh), self.specs(tree)))
 
     def everywhere(self, tree: Any) -> Any:
         """Traced arrays that every device has whole.
@@ -121,7 +119,7 @@ class Placement:
         Args:
             tree: of arrays.
         """
-        return jax.tree.map(partial(_constrained, NamedSharding(self.mesh, P())), tree)
+        return lax.with_sharding_constraint(tree, NamedSharding(self.mesh, P()))
 
     # Batches
 
@@ -236,7 +234,3 @@ def _from_host(sharding: NamedSharding, leaf: np.ndarray[Any, Any]) -> jax.Array
         return keep_64_bits(leaf[place])
 
     return jax.make_array_from_callback(leaf.shape, sharding, part)
-
-
-def _constrained(sharding: NamedSharding, leaf: Any) -> jax.Array:
-    return lax.with_sharding_constraint(leaf, sharding)
