@@ -51,6 +51,7 @@ def _compared(rules, name, function, left, right, different):
     return found != calls.LACKING
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.one_in(4)
 @every_rule_set
 def test_arrays_and_scalars_of_numpy_on_either_side(rules):
@@ -103,6 +104,7 @@ def test_functions_of_numpy_take_no_options_and_write_only_what_they_keep():
     assert out.tolist() == [2, 2]
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.slow
 @every_rule_set
 def test_arrays_of_jax_on_either_side_traced(rules):

@@ -93,6 +93,7 @@ def test_every_pair_with_0d_tensors(rules):
     assert cells.number["given"] > 3000
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "torch", "paddle"))
 def test_python_numbers_on_either_side(rules):
@@ -131,6 +132,7 @@ def _outcome(function, *operands):
     return result.dtype, result.weak_type
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("rules", RULES)
 def test_tensors_and_arrays_of_numpy_on_either_side(rules):
@@ -170,6 +172,7 @@ def test_scalars_and_0d_tensors_on_the_left():
         assert (torch.ones((), dtype=torch.float64) + a).dtype == "float64"
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("rules", RULES)
 def test_assigning_to_tensors_keeps_their_dtype_or_raises(rules):

@@ -116,6 +116,7 @@ def test_sums_of_16_bits_are_accumulated_as_the_rules_say():
         assert explain("float16", operation="sum").casts[0].target == np.float16
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_eager_and_jitted_agree(name):

@@ -71,6 +71,7 @@ def _departs(name, call, ours, theirs):
     )
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("library", [name for name in LIBRARIES if name != "jax"])
 def test_every_operation_gives_what_jax_gives(library, answers):

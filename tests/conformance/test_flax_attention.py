@@ -48,6 +48,7 @@ def test_outputs_and_gradients_over_every_real_dtype():
             assert list(differences(ours, theirs, INPUTS, PARAMS, cells=cells, ulps=8, gradients=gradients)) == []
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.one_in(36)
 @pytest.mark.parametrize("cell", [cell for cell in CELLS if cell not in REAL], ids=str)
 def test_complex_numbers_are_refused_where_flax_computes_something(cell):

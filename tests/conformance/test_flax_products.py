@@ -116,6 +116,7 @@ def test_outputs_gradients_and_dtypes_are_those_of_flax(name):
             assert list(differences(ours, theirs, inputs, params, cells=EQUAL)) == []
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRS)
 def test_what_flax_truncates_is_computed_in_the_complex_dtype(name):
@@ -163,6 +164,7 @@ LAYERS = {
 OF_LAYERS = [("bfloat16", "float32", None), ("complex64", "bfloat16", None), ("float16", "float32", "bfloat16")]
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers_are_those_of_flax(name):

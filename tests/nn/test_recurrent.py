@@ -33,6 +33,7 @@ from supremum.nn.scopes import next_random_key
 
 
 class TestSequences:
+    @pytest.mark.in_turns(3)
     @pytest.mark.one_in(40)
     @every_cell
     @either_mode
@@ -48,6 +49,7 @@ class TestSequences:
         hidden = jax.tree.leaves(state)[0]
         assert jnp.array_equal(hidden, outputs[:, -1])
 
+    @pytest.mark.in_turns(3)
     @pytest.mark.one_in(10)
     @every_cell
     @pytest.mark.parametrize("unroll", [1, 2])
@@ -177,6 +179,7 @@ class TestPadding:
 
 
 class TestDtypeOfTheState:
+    @pytest.mark.in_turns(3)
     @pytest.mark.one_in(40)
     @every_cell
     @pytest.mark.parametrize(

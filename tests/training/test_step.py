@@ -37,6 +37,7 @@ def host(tree):
     return jax.tree.map(np.asarray, tree)
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("scale", "jitted"), [(None, True), (SCALES["fixed"], True), (SCALES["dynamic"], True), (SCALES["dynamic"], False)]
@@ -56,6 +57,7 @@ def test_a_step_changes_everything_it_should(scale, jitted):
     assert int(after.count) == 1
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize(("bad", "jitted"), [(np.inf, True), (np.nan, True), (np.nan, False)])
 def test_a_step_with_gradients_that_are_not_finite_changes_only_the_scale_and_the_mean_of_the_losses(bad, jitted):
@@ -89,6 +91,7 @@ def test_only_a_dynamic_scale_compiles_a_finite_check_and_a_condition():
     assert counts["dynamic"] == (1, counts["none"][1] + len(network().variables) - 2)
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.one_in(4)
 @every_scale
 def test_scaling_by_a_power_of_two_changes_no_bit_in_float32(scale):
@@ -103,6 +106,7 @@ def test_scaling_by_a_power_of_two_changes_no_bit_in_float32(scale):
     assert equal(*results)
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.one_in(4)
 @every_scale
 def test_the_step_is_traced_once(scale):

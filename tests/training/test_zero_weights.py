@@ -68,6 +68,7 @@ def pair(loss, shape):
     return (random.integers(3, size=shape[:-1]).astype("int32") if is_sparse else y_true), y_pred
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.one_in(74)
 @JITTED
 @pytest.mark.parametrize("shape", [(3, 4), (3, 4, 5)])
@@ -95,6 +96,7 @@ def test_every_loss_has_the_value_and_the_gradient_without_it(loss, shape, jitte
         assert not np.any(gradient[1]), (where, bad)
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("axis", [1, 2, 3])
 def test_weights_of_positions_leave_them_out_beside_an_axis_of_classes_anywhere(axis):
@@ -110,6 +112,7 @@ def test_weights_of_positions_leave_them_out_beside_an_axis_of_classes_anywhere(
             np.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.one_in(4)
 @JITTED
 @pytest.mark.parametrize("activation", [nn.functional.softmax, jax.nn.softmax])
