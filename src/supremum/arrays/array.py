@@ -11,7 +11,7 @@ import numpy as np
 
 from supremum.arrays import protocols, pytrees
 from supremum.arrays.assignment import accepted_value, assigned, refused_in_place
-from supremum.arrays.backend_errors import raise_computation_error
+from supremum.arrays.backend_errors import computation_errors, raise_computation_error
 from supremum.arrays.backends import Key, Raw, backend_of
 from supremum.arrays.conversion import cast, to_device
 from supremum.arrays.fix_trials import Trial
@@ -53,7 +53,7 @@ def register_as_pytree() -> None:
 
 
 def wrap(raw: Any, weak: bool = False) -> Array:
-    """An `Array` of what a library has.
+    """An `Array` of an array of a library.
 
     Args:
         raw: an array of NumPy, JAX or PyTorch, or an `Array`, which is returned as it is.
@@ -111,10 +111,10 @@ class Array(WrappedArray):
     new one, and `.at` the rest.
 
     Args:
-        raw: an array of such a library, or another `Array`. For numbers and lists there is `asarray`.
+        raw: an array of such a library, or another `Array`. For numbers and lists use `asarray`.
 
     Raises:
-        OperandError: for anything else, and for arrays of what is no number.
+        OperandError: for anything else, and for arrays whose elements are not numbers.
 
     >>> import numpy as np, supremum
     >>> a = supremum.Array(np.ones(3, "int8"))
@@ -128,7 +128,7 @@ class Array(WrappedArray):
 
     __slots__ = ()
 
-    # NumPy's arrays and subclasses leave operators to ours.
+    # NumPy's arrays and their subclasses leave operators to an operand of higher priority.
     __array_priority__ = 1000
 
     def __init__(self, raw: Any) -> None:
@@ -138,20 +138,20 @@ class Array(WrappedArray):
 
     @staticmethod
     def runtime_beside(operands: Sequence[Any]) -> Runtime:
-        """What would carry out an operation of these operands, so that `explain` tries its fixes on it."""
+        """The runtime of an operation on these operands, on which `explain` tries its fixes."""
         rules = SCOPE.get().rules
         keys = [found[1] for operand in operands if (found := as_key(operand, rules)) is not None]
         return Trial(keys) if len(keys) == len(operands) else UNWRAPPED
 
-    # What is known of it
+    # Properties
 
     @property
     def _data(self) -> Any:
-        """What NumPy's masked arrays look for in the other operand."""
-        # Any error but an AttributeError gets through to the user.
+        """NumPy's masked arrays read this attribute of the other operand."""
+        # NumPy passes any error but an AttributeError on to the user.
         raise OperandError(
-            "a masked array answers for itself, by NumPy's rules, when an Array stands on its right: give "
-            "masked.filled(...) or array.unwrap()"
+            "a masked array on the left of an operator computes by NumPy's rules; use masked.filled(...) or "
+            "array.unwrap()"
         )
 
     @property
@@ -173,7 +173,7 @@ class Array(WrappedArray):
     def T(self) -> Array:  # noqa: N802 (the standard's name)
         """The transpose of a matrix."""
         if self.ndim != 2:
-            raise ArgumentError(f"T is of matrices, and this Array has {self.ndim} dimensions: use mT or permute_dims")
+            raise ArgumentError(f"T needs a matrix, got an Array of {self.ndim} dimensions; use mT or permute_dims")
         return self.mT
 
     @property
@@ -183,7 +183,7 @@ class Array(WrappedArray):
 
     @property
     def at(self) -> At[Array]:
-        """What has changed copies of this array, as with JAX's own `at`, under the rules in force.
+        """Changed copies of this array, as with JAX's own `at`, under the rules in force.
 
         >>> import supremum
         >>> supremum.namespace("jax").zeros(3).at[1].set(5)
@@ -193,7 +193,7 @@ class Array(WrappedArray):
             raise AttributeError(f"only arrays of JAX have `at`; one of {self.backend.name} can be assigned to")
         return At(self, new_array)
 
-    # Other forms
+    # Conversions
 
     def astype(self, dtype: Any, *, copy: bool = True) -> Array:
         """A copy in another dtype, strong: a cast by hand is never refused.
@@ -220,18 +220,15 @@ class Array(WrappedArray):
 
     def item(self) -> bool | int | float | complex:
         """The only element, as a Python number."""
-        try:
+        with computation_errors("item", self.backend, self):
             return self._raw.item()
-        except Exception as error:
-            self._fail("item", error, self)
-            raise
 
     def tolist(self) -> Any:
         """Nested lists of Python numbers."""
         return self._raw.tolist()
 
     def _like(self, raw: Raw) -> Array:
-        """Elements of this array elsewhere: as weak as it is."""
+        """An `Array` of an array that is as weak as this one."""
         key = self.key
         assert key.backend is not None
         return new_array(*keyed(key.backend, raw, key.weak))
@@ -280,21 +277,14 @@ class Array(WrappedArray):
         try:
             return self._like(self._raw[unwrapped_index(index)])
         except Exception as error:
-            self._fail("indexing", error, self, index)
+            raise_computation_error("indexing", self.backend, (self, index), {}, error)
             raise
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if not self.backend.mutable:
-            raise OperandError("arrays of JAX are never changed: write `x = x.at[index].set(value)`")
-        try:
+            raise OperandError("arrays of JAX are immutable; use x = x.at[index].set(value)")
+        with computation_errors("assigning to elements", self.backend, self, index, value):
             self._raw[unwrapped_index(index)] = accepted_value(self, value)
-        except Exception as error:
-            self._fail("assigning to elements", error, self, index, value)
-            raise
-
-    def _fail(self, name: str, error: Exception, *given: Any, **options: Any) -> None:
-        """Raise an error of the library as one of ours, if it is one."""
-        raise_computation_error(name, self.backend, given, options, error)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -389,10 +379,10 @@ class Array(WrappedArray):
 
 
 def _shown(array: Array) -> str:
-    """As NumPy shows it, and whether it is weak."""
+    """The text that NumPy has for it, and whether it is weak."""
     raw, kind = array.unwrap(), type(array).__name__
     if backend_of(raw) is None:
-        return f"{kind}({raw!r})"  # what JAX puts in trees while it works on them
+        return f"{kind}({raw!r})"  # JAX is working on a tree
     extra = ", weak_type=True" if array.weak_type else ""
     extra += f", name={name!r}" if (name := getattr(array, "name", "")) else ""
     try:

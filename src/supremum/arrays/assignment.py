@@ -78,29 +78,21 @@ def stored(
     if key.dtype == array.dtype:
         return raw
     if name in OPERATIONS:
-        decision = _accepted(in_place(array, name, inputs, storing))
-    else:  # a function that is no row of the table is known by its result alone, which nobody can cast
-        decision = _accepted(replace(_decided(array, None, (WrappedArray(raw, key),), storing), find_fix=_no_fix))
+        decision = _raise_if_refused(_decided(array, name, inputs, storing))
+    else:  # of a function without a row in the table only the result is known, and no cast by the user changes it
+        decision = _raise_if_refused(
+            replace(_decided(array, None, (WrappedArray(raw, key),), storing), find_fix=_no_fix)
+        )
     return _cast(array, raw, array.backend, decision, storing)
-
-
-def in_place(array: WrappedArray, name: str, inputs: Sequence[Any], storing: Storing | None = None) -> Decision:
-    """The decision on an operation whose result is written into an array; its fix casts no such array.
-
-    Args:
-        array: what it is written into.
-        name: of the operation.
-        inputs: what it is given.
-        storing: what may be stored; None for what the rules in force store.
-    """
-    return _decided(array, name, inputs, storing)
 
 
 @contextmanager
 def refused_in_place(
     array: WrappedArray, name: str, inputs: Sequence[Any], storing: Storing | None = None
 ) -> Generator[None]:
-    """A block whose refusals name casts of other operands, and not of what is written into, which keeps its dtype.
+    """Make refusals in a block suggest casts of other operands than the array that is written into.
+
+    That array keeps its dtype, so a cast of it would change nothing.
 
     Args:
         array: what is written into.
@@ -112,7 +104,7 @@ def refused_in_place(
         yield
     except (PromotionError, RuntimeDtypeError) as error:
         if error.decision is not None:
-            error.decision = in_place(array, name, inputs, storing)
+            error.decision = _decided(array, name, inputs, storing)
         raise
 
 
@@ -128,8 +120,8 @@ def accepted_value(array: WrappedArray, value: Any, storing: Storing | None = No
         InPlaceError: if the rules do not store it, or it is out of range.
         LibraryError: for an array of another library.
     """
-    raw, key = _raw_and_key_of_value(array, value)
-    decision = _accepted(_decided(array, ASSIGN.name, (value,), storing))
+    raw, key = _key_of_value(array, value)
+    decision = _raise_if_refused(_decided(array, ASSIGN.name, (value,), storing))
     if key.backend is None:
         return array.backend.asarray(caster_of(array.dtype)(value), device=array.device)
     cast = _cast(array, raw, key.backend, decision, storing)
@@ -149,13 +141,13 @@ def changed(array: WrappedArray, name: str, value: Any, change: Callable[[Raw, R
         InPlaceError: if the rules do not store the result, or the value or the result is out of range.
         LibraryError: for an array of another library.
     """
-    raw, key = _raw_and_key_of_value(array, value)
+    raw, key = _key_of_value(array, value)
     backend = array.backend
     own = array_key(backend, array.dtype, False, array.key.zero_d, array.key.device)  # the dtype stays, weak or not
-    decision = _accepted(_decided(array, name, (array, value), None, own))
+    decision = _raise_if_refused(_decided(array, name, (array, value), None, own))
     computed = decision.verdict.compute[1]
     if not _is_in_range(key, raw, as_format(computed)):
-        raise InPlaceError(_refused(decision, f"b is out of range of {computed}"))
+        raise InPlaceError(_refuse_values(decision, f"b is out of range of {computed}"))
     if key.backend is None:
         given = backend.asarray(caster_of(computed)(value), device=array.device)
     elif key.backend is backend:
@@ -171,10 +163,10 @@ def _rules_of(array: WrappedArray) -> RuleSet:
 
 
 def check_fits(array: WrappedArray, name: str, value: Any) -> None:
-    """Refuse what is out of range of the dtype of an array, also where operators wrap it around.
+    """Raise if a value is out of range of the dtype of an array, also where operators would wrap it around.
 
-    That is a Python number, or an array of a wider dtype that gives way to this one, as 0-d arrays do under PyTorch's
-    and Paddle's rules. The values of an array that JAX is tracing cannot be looked at.
+    The value is a Python number, or an array of a wider dtype that gives way to this one, as 0-d arrays do under
+    PyTorch's and Paddle's rules. Values that JAX is tracing are not checked.
 
     Args:
         array: what is assigned to.
@@ -182,7 +174,7 @@ def check_fits(array: WrappedArray, name: str, value: Any) -> None:
         value: a Python number or an array.
 
     Raises:
-        InPlaceError: if it is.
+        InPlaceError: if it is out of range.
     """
     row, rules = as_format(array.dtype), _rules_of(array)
     found = as_key(value, rules)
@@ -190,11 +182,11 @@ def check_fits(array: WrappedArray, name: str, value: Any) -> None:
         raw, key = found
         operands = operands_of((array.key, key), (array.unwrap(), raw), rules)
         decision = rules.decide(name, operands, array.key.operand)
-        raise InPlaceError(_refused(decision, f"b is out of range of {row}, which what is assigned to keeps"))
+        raise InPlaceError(_refuse_values(decision, f"b is out of range of {row}, which what is assigned to keeps"))
 
 
 def _is_in_range(key: Key, raw: Raw, row: Format) -> bool:
-    """Whether a Python number or the values of an array are; those that JAX is tracing are taken for it."""
+    """Whether a Python number or all values of an array are in range; True for values that JAX is tracing."""
     if key.backend is None:
         return fits(raw, row)
     if key.backend.is_traced(raw) or row.holds(key.operand.format):
@@ -202,7 +194,7 @@ def _is_in_range(key: Key, raw: Raw, row: Format) -> bool:
     return holds_range(key.backend.numpy(raw), row)
 
 
-def _raw_and_key_of_value(array: WrappedArray, value: Any) -> KeyedRaw:
+def _key_of_value(array: WrappedArray, value: Any) -> KeyedRaw:
     found = as_key(value, _rules_of(array))
     if found is None:
         raise OperandError(f"a {type(value).__name__} cannot be assigned to an Array: give an array or a Python number")
@@ -223,9 +215,9 @@ def _decided(
     Args:
         array: the array.
         name: of the operation.
-        values: its operands; what is no array and no number takes no part.
+        values: its operands; those that are neither arrays nor numbers are ignored.
         storing: what may be stored; None for what the rules in force store.
-        own: the key of the first of them, if it is not its own.
+        own: the key that replaces that of the first operand; None to keep it.
     """
     rules = _rules_of(array)
     given = [(value, *found) for value in values if (found := as_key(value, rules)) is not None]
@@ -237,11 +229,11 @@ def _decided(
     return retyped(decision, [value for value, _, _ in given])
 
 
-def _accepted(decision: Decision) -> Decision:
+def _raise_if_refused(decision: Decision) -> Decision:
     """The decision, unless it is a refusal.
 
     Raises:
-        InPlaceError: if it is.
+        InPlaceError: if it is a refusal.
     """
     if not decision:
         raise InPlaceError(decision)
@@ -249,10 +241,10 @@ def _accepted(decision: Decision) -> Decision:
 
 
 def _cast(array: WrappedArray, raw: Raw, library: Backend, decision: Decision, storing: Storing | None) -> Raw:
-    """What a library holds, in the dtype of an array.
+    """An array of a library in the dtype of the array that it is stored in.
 
     Raises:
-        InPlaceError: for values that are out of range, and for those that cannot be looked at.
+        InPlaceError: for values that are out of range, and for traced values, which cannot be checked.
     """
     source, target = library.key_of(raw).operand.format, as_format(array.dtype)
     if not target.holds(source):
@@ -260,16 +252,18 @@ def _cast(array: WrappedArray, raw: Raw, library: Backend, decision: Decision, s
             is_integer = source.category == target.category == "integer"
             rules = _rules_of(array)
             how = storing or (rules.item if decision.operation == ASSIGN.name else rules.in_place)
-            # What the rules promote to narrower integers, their operators do not look at either.
+            # Operators do not check integers that the rules promote to narrower ones either.
             if is_integer and how is not Storing.KEPT:
-                raise InPlaceError(_refused(decision, f"JAX is tracing values that may be out of range of {target}"))
+                raise InPlaceError(
+                    _refuse_values(decision, f"JAX is tracing values that may be out of range of {target}")
+                )
         elif not holds_range(library.numpy(raw), target):
-            raise InPlaceError(_refused(decision, f"it holds values that are out of range of {target}"))
+            raise InPlaceError(_refuse_values(decision, f"it holds values that are out of range of {target}"))
     return library.astype(raw, target.dtype, copy=False)
 
 
-def _refused(decision: Decision, why: str) -> Decision:
-    """The same decision, refused for the values, of which no cast keeps what they are."""
+def _refuse_values(decision: Decision, why: str) -> Decision:
+    """The same decision, refused because of the values, which no cast keeps."""
     return replace(decision, verdict=Verdict.refuse(*decision.reason, why, overflow=True), find_fix=_no_fix)
 
 

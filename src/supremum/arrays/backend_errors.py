@@ -41,6 +41,26 @@ def raise_computation_error(
     raise computation_error(type(error), message) from error
 
 
+class computation_errors:  # noqa: N801 (a context manager)
+    """A block in which errors of a library become `ComputationError`.
+
+    Args:
+        name: of the function.
+        backend: the library.
+        operands: what the function was given.
+        options: what it was given by name.
+    """
+
+    def __init__(self, name: str, backend: Backend, /, *operands: Any, **options: Any) -> None:
+        self.given = name, backend, operands, options
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception):
+            raise_computation_error(*self.given, error)
+
+
 def raises_computation_errors(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a function of arrays so that errors of the library become `ComputationError`."""
 

@@ -9,7 +9,7 @@ import array_api_compat
 import numpy as np
 
 from supremum.argument_checks import flag
-from supremum.arrays.backend_errors import raise_computation_error
+from supremum.arrays.backend_errors import computation_errors
 from supremum.arrays.backends import backend_named, backend_of
 from supremum.arrays.backends.numpy import NUMPY, narrowed
 from supremum.arrays.operand_keys import NUMBERS
@@ -66,11 +66,8 @@ def cast(array: WrappedArray, dtype: Any, *, copy: bool = True) -> KeyedRaw:
     target = as_format(dtype).dtype
     flag("copy", copy)
     backend = array.backend
-    try:
+    with computation_errors("astype", backend, array, dtype):
         return keyed(backend, backend.astype(array.unwrap(), target, copy=copy))
-    except Exception as error:
-        raise_computation_error("astype", backend, (array, dtype), {}, error)
-        raise
 
 
 def to_device(array: WrappedArray, device: Any, stream: Any = None) -> KeyedRaw:
@@ -81,12 +78,9 @@ def to_device(array: WrappedArray, device: Any, stream: Any = None) -> KeyedRaw:
         device: as the library names it.
         stream: as in the array API standard.
     """
-    try:
+    with computation_errors("to_device", array.backend, array, device, stream=stream):
         raw = array_api_compat.to_device(array.unwrap(), device, stream=stream)
-        return keyed(array.backend, raw, array.weak_type)
-    except Exception as error:
-        raise_computation_error("to_device", array.backend, (array, device), {"stream": stream}, error)
-        raise
+    return keyed(array.backend, raw, array.weak_type)
 
 
 def _host(data: Any, target: DType | None, rules: RuleSet) -> tuple[np.ndarray[Any, Any], bool]:

@@ -1,4 +1,4 @@
-"""Carrying out decisions on arrays: decide once, prepare a function, and keep it by the keys of the operands."""
+"""Dispatch: decide once, prepare a function, and keep it under the keys of the operands."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Prepared(NamedTuple):
     """A decision that is ready to be carried out.
 
     Args:
-        function: of what the operands wrap.
+        function: what is called with the arrays of the library.
         key: the key of the result; None where it is not known beforehand, and the function returns it with its result.
     """
 
@@ -71,12 +71,12 @@ class DispatchedOperation:
         Raises:
             PromotionError: if the rules refuse.
             LibraryError: for operands from two libraries.
-            OperandError: for operands that are no arrays of numbers.
+            OperandError: for operands that are neither arrays of numbers nor Python numbers.
         """
         return self.apply(operands, refuse_others=True)
 
     def apply(self, operands: Sequence[Any], *, refuse_others: bool = False) -> Any:
-        """As a call, but `NotImplemented` for an operand that is no array, as Python's operators have it.
+        """As a call, but `NotImplemented` for an operand of another type, as Python's operators have it.
 
         Args:
             operands: arrays and Python numbers.
@@ -110,7 +110,7 @@ class DispatchedOperation:
     def prepared_for(
         self, asked: str | RuleSet, watcher: Watcher | None, keys: Sequence[Key], raws: Sequence[Raw]
     ) -> Prepared:
-        """What is prepared for these operands under the rules in force, prepared now if need be."""
+        """What is prepared for operands under the rules in force; it is prepared now if it has not been."""
         in_jax = common_backend(keys, self.operation.name).in_jax
         rules = get_rules(asked, in_jax=in_jax)
         if rules.reads_values and any(map(holds_value, keys)):
@@ -140,7 +140,11 @@ class DispatchedOperation:
         return rules.decide(self.operation, operands, runtime=runtime)
 
     def prepared_by_jax_flags(self, name: str, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared | None:
-        """What asks JAX's flags at every call which rule set a name stands for; None where they make no difference."""
+        """A function that reads JAX's flags at every call, which say which rule set a name stands for.
+
+        Returns:
+            None where the flags make no difference.
+        """
         operands = operands_of(keys, raws)
         verdicts = {each: self.decide(get_rules(each), operands).verdict for each in FOLLOWING[name]}
         asked = question({each: (verdict.result, verdict.compute) for each, verdict in verdicts.items()})
@@ -158,7 +162,7 @@ class DispatchedOperation:
         return Prepared(follow, None)
 
     def prepared_by_values(self, rules: RuleSet, keys: Sequence[Key]) -> Prepared:
-        """What reads the values of 0-d arrays of NumPy at every call, for the rules that look at them."""
+        """A function that reads the values of 0-d arrays of NumPy at every call, for rules that depend on them."""
         found: dict[Hashable, Prepared] = {}
 
         def read(*raws: Raw) -> KeyedRaw:
@@ -171,13 +175,13 @@ class DispatchedOperation:
         return Prepared(read, None)
 
     def plan(self, rules: RuleSet, keys: Sequence[Key], raws: Sequence[Raw]) -> Plan:
-        """What is decided.
+        """The plan that follows from the decision.
 
         Raises:
             PromotionError: if the rules refuse.
         """
         trial = Trial(keys, self.function, self.options)
-        decision = accepted(self.decide(rules, operands_of(keys, raws, rules), trial))
+        decision = raise_if_refused(self.decide(rules, operands_of(keys, raws, rules), trial))
         verdict = decision.verdict
         assert verdict.result is not None
         return Plan(
@@ -209,11 +213,11 @@ def with_watcher(watcher: Watcher, prepared: Prepared, plan: Plan) -> Prepared:
     return Prepared(run, None)
 
 
-def accepted(decision: Decision) -> Decision:
+def raise_if_refused(decision: Decision) -> Decision:
     """The decision, unless it is a refusal.
 
     Raises:
-        PromotionError: if it is.
+        PromotionError: if it is a refusal.
     """
     if not decision:
         raise decision.error()

@@ -1,4 +1,4 @@
-"""Fixes tried before they are offered: on arrays of one element, once for each dtype, never on those of the user."""
+"""Trying a fix before it is offered: on arrays of one element, never on those of the user, once per dtype."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 from supremum.arrays.backends import Backend, Key, Plan, Raw, array_key
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.functions.reduction_kernels import reduce
+from supremum.arrays.operand_keys import joint_backend
 from supremum.bounded_cache import Bounded
 from supremum.decisions import Conversion, Decision, Fix, ResultType, Verdict
 from supremum.errors import SupremumError
@@ -42,11 +43,11 @@ class Trial:
         self.keys = tuple(keys)
         self.function = function
         self.options = dict(options or {})
-        self.backend = _common(keys)
+        self.backend = joint_backend(key.backend for key in keys)
         self.flags = self.backend.flags()
 
     def holds(self, operand: Operand) -> bool:  # noqa: ARG002 (a `Runtime`)
-        """It has all operands: they are there."""
+        """True: the operands are arrays that exist."""
         return True
 
     def tried(self, operation: Operation, operands: Sequence[Operand], fix: Fix, verdict: Verdict) -> Fix | None:
@@ -55,7 +56,7 @@ class Trial:
         keys, casts = list(self.keys), list(fix.casts)
         with self.backend.under(self.flags):
             if self.backend.flags() != self.flags:
-                return None  # those flags are gone, and nothing brings them back for a block
+                return None  # those flags cannot be restored for a block
             for at, cast in enumerate(fix.casts):
                 i, key = cast.position, keys[cast.position]
                 if operands[i].library:
@@ -76,17 +77,17 @@ class Trial:
             )  # fmt: skip
             if not self._computes(plan):
                 return None
-            if _common(keys) is not self.backend:
-                # What is not decided about, as the condition of `where`, may bring the others back to this library.
+            if joint_backend(key.backend for key in keys) is not self.backend:
+                # Operands that take no part in the decision, as the condition of `where`, may be of this library.
                 back = [
-                    key if key.backend is None else self._brought(key, each)
+                    key if key.backend is None else self._key_in_library(key, each)
                     for key, each in zip(keys, self.keys, strict=True)
                 ]
                 if not self._computes(replace(plan, keys=tuple(back))):
                     return None
             return Fix(tuple(casts))
 
-    def _brought(self, key: Key, own: Key) -> Key:
+    def _key_in_library(self, key: Key, own: Key) -> Key:
         """The key of an array on the host once it is in the library that the operands were in."""
         return array_key(self.backend, key.operand.format.dtype, False, key.zero_d, own.device)
 
@@ -102,7 +103,7 @@ class Trial:
         return _once(known, lambda: backend.try_out(convert, [_sample(key)], [key.operand.format.dtype, cast.dtype]))
 
     def _computes(self, plan: Plan) -> bool:
-        backend = _common(plan.keys)
+        backend = joint_backend(key.backend for key in plan.keys)
         known = (plan.operation.name, plan.keys, plan.compute, plan.result, plan.function, *plan.options.items())
 
         def compute() -> bool:
@@ -115,7 +116,7 @@ class Trial:
 
 
 def _function_of(operation: Operation) -> tuple[Callable[..., Raw] | None, dict[str, Any]]:
-    """What is computed of operands that have met, and its options; None for the library's function of that name."""
+    """What is computed of promoted operands, and its options; None for the library's function of that name."""
     if operation is ASSIGN or operation.family is Family.QUESTION:
         return _first, {}
     if operation.family is Family.REDUCTION:
@@ -127,17 +128,12 @@ def _first(backend: Backend, *samples: Raw) -> Raw:  # noqa: ARG001 (what a `Pla
     return samples[0]
 
 
-def _common(keys: Sequence[Key]) -> Backend:
-    """The library that operands meet in."""
-    return next((key.backend for key in keys if key.backend not in (None, NUMPY)), NUMPY)
-
-
 def _once(known: Hashable, attempt: Callable[[], bool]) -> bool:
     found = _KNOWN.get(known)
     if found is None:
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # they are about what was tried, which the user never asked for
+                warnings.simplefilter("ignore")  # they would be about the trial, and not about the user's program
                 found = attempt()
         except _FAILURES:
             found = False
@@ -180,14 +176,14 @@ def in_library(name: str) -> Callable[..., Raw]:
 
 _OF_LISTS = ("concat", "stack")
 _NOT_ALONE = ("where", "clip", "diff")
-"""Those that take more than the operands that are decided about, or that are made of other functions."""
+"""Functions that need further operands, or that are composed of others."""
 
 
 def retyped(decision: Decision, operands: Sequence[Any]) -> Decision:
-    """A decision on the very operands that were given, for its fix.
+    """A decision whose fix is about the operands of this call.
 
-    Prepared operations keep the decision on the first numbers that they were prepared for; and arrays that are not
-    wrapped are cast in their library's own words.
+    A prepared operation keeps the decision on the numbers that it was first prepared for. Arrays that are not wrapped
+    are cast with their library's own methods.
     """
     seen = zip(decision.operands, operands, strict=True)
     return replace(decision, operands=tuple(_retyped(each, given) for each, given in seen))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from supremum.arrays.assignment import accepted_value, changed
-from supremum.arrays.backend_errors import raise_computation_error
+from supremum.arrays.backend_errors import computation_errors
 from supremum.arrays.backends import Key, Raw
 from supremum.arrays.wrapped import WrappedArray, keyed, unwrapped_index
 
@@ -98,9 +98,6 @@ class Changes(Generic[A]):
     def _changed(self, name: str, values: tuple[Any, ...], options: dict[str, Any], change: Callable[[], Raw]) -> A:
         """The copy that a function makes with JAX's own `at`; JAX's errors become ours."""
         array = self.array
-        try:
+        with computation_errors(f"at[...].{name}", array.backend, array, self.index, *values, **options):
             raw = change()
-        except Exception as error:
-            raise_computation_error(f"at[...].{name}", array.backend, (array, self.index, *values), options, error)
-            raise
         return self._wrap(*keyed(array.backend, raw, array.weak_type))

@@ -12,7 +12,7 @@ import numpy as np
 
 from supremum.argument_checks import chosen
 from supremum.arrays.array_api_names import CONSTANTS, FFT, FUNCTIONS, LINALG, VERSION, VERSIONS
-from supremum.arrays.backends import Backend, Key, Raw, backend_named
+from supremum.arrays.backends import Backend, backend_named
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.functions import elementwise
 from supremum.arrays.functions.creation import CREATION_FFT_FUNCTIONS, CREATION_FUNCTIONS
@@ -20,6 +20,7 @@ from supremum.arrays.functions.inspection import INSPECTION_FUNCTIONS
 from supremum.arrays.functions.losses import LOSSES
 from supremum.arrays.functions.promoting import PROMOTING_FUNCTIONS, PROMOTING_LINALG_FUNCTIONS
 from supremum.arrays.functions.reductions import REDUCTION_FUNCTIONS
+from supremum.arrays.wrapped import Wrap
 from supremum.arrays.wrapped_functions import adopt_operands, adopt_result, call_in, generic
 from supremum.errors import near_names, shown
 from supremum.formats import FORMATS
@@ -28,9 +29,10 @@ _ELEMENTWISE = {name: function for name, function in elementwise.FUNCTIONS.items
 _DTYPES = {row.name: row.dtype for row in FORMATS}
 _PARTS = {"linalg": (LINALG, PROMOTING_LINALG_FUNCTIONS), "fft": (FFT, CREATION_FFT_FUNCTIONS)}
 _COMPUTING = PROMOTING_FUNCTIONS | REDUCTION_FUNCTIONS
+_MISSING = object()
 
 
-def namespace_of(library: Any, wrap: Callable[[Raw, Key], Any], api_version: str | None = None) -> Namespace:
+def namespace_of(library: Any, wrap: Wrap, api_version: str | None = None) -> Namespace:
     """The namespace of a library; always the same one.
 
     Args:
@@ -47,14 +49,14 @@ def namespace_of(library: Any, wrap: Callable[[Raw, Key], Any], api_version: str
 
 
 @functools.cache
-def _made(backend: Backend, wrap: Callable[[Raw, Key], Any]) -> Namespace:
+def _made(backend: Backend, wrap: Wrap) -> Namespace:
     return Namespace(backend, wrap)
 
 
 class Namespace(ModuleType):
     """A namespace of the standard; use `namespace` to get one.
 
-    What it has is made when it is first asked for.
+    Each function is made when it is first asked for.
 
     Args:
         backend: the library.
@@ -62,7 +64,7 @@ class Namespace(ModuleType):
         part: the name of an extension; empty for the namespace itself.
     """
 
-    def __init__(self, backend: Backend, wrap: Callable[[Raw, Key], Any], part: str = "") -> None:
+    def __init__(self, backend: Backend, wrap: Wrap, part: str = "") -> None:
         super().__init__(f"supremum.arrays.{backend.name}{'.' if part else ''}{part}")
         self.__doc__ = f"The Python array API standard {VERSION} under the rules in force, on {backend.name}."
         self._backend = backend
@@ -78,38 +80,38 @@ class Namespace(ModuleType):
 
     @property
     def _own(self) -> Mapping[str, Callable[..., Any]]:
-        """Those of ours, which take the library first."""
+        """Our own functions, which take the library first."""
         return _PARTS[self._part][1] if self._part else _COMPUTING | CREATION_FUNCTIONS | INSPECTION_FUNCTIONS
 
     def __getattr__(self, name: str) -> Any:
-        found = self._found(name)
-        if found is None:
+        found = self._find(name)
+        if found is _MISSING:
             near = near_names(name, dir(self))
             hint = f": did you mean {' or '.join(map(repr, near))}?" if near else ""
             raise AttributeError(f"{shown(self)} has no {shown(name)}{hint}", name=name, obj=self)
-        setattr(self, name, found.value)
-        return found.value
+        setattr(self, name, found)
+        return found
 
-    def _found(self, name: str) -> _Found | None:
-        """What stands under a name, from the first of the tables that has it; the library itself is asked last."""
+    def _find(self, name: str) -> Any:
+        """What has a name, in the first of the tables that has it, else in the library; `_MISSING` for nothing."""
         backend, wrap = self._backend, self._wrap
         if name in self._own:
-            return _Found(_bound(backend, name, self._own[name], wrap))
+            return _bound(backend, name, self._own[name], wrap)
         if name.startswith("_"):
-            return None
+            return _MISSING
         if not self._part:
             if name in _PARTS:
-                return _Found(Namespace(backend, wrap, name))
+                return Namespace(backend, wrap, name)
             if name in _ELEMENTWISE:
-                return _Found(_elementwise(backend, name, wrap))
+                return _elementwise(backend, name, wrap)
             if name in CONSTANTS:
-                return _Found(getattr(np, name))
+                return getattr(np, name)
             if name in _DTYPES:
-                return _Found(_DTYPES[name]) if _names_dtype(backend, name) else None
+                return _DTYPES[name] if _names_dtype(backend, name) else _MISSING
         function = getattr(getattr(backend.xp, self._part) if self._part else backend.xp, name, None)
         if not callable(function) or isinstance(function, type):
-            return None
-        return _Found(generic(backend, name, function, wrap, standard=name in self._standard))
+            return _MISSING
+        return generic(backend, name, function, wrap, standard=name in self._standard)
 
     def __dir__(self) -> list[str]:
         names = {*self._standard, *self._own}
@@ -127,24 +129,13 @@ class Namespace(ModuleType):
         return namespace_of, (self._backend.name, self._wrap)
 
 
-class _Found:
-    """What a namespace has under a name; its value may be anything, None too, as `newaxis` is."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-
 def _names_dtype(backend: Backend, name: str) -> bool:
     """Whether the library has a dtype, however it is set; NumPy's arrays can have all of ml_dtypes."""
     return backend is NUMPY or hasattr(backend.xp, name)
 
 
-def _bound(
-    backend: Backend, name: str, function: Callable[..., Any], wrap: Callable[[Raw, Key], Any]
-) -> Callable[..., Any]:
-    """A function of ours, its library given and its result wrapped."""
+def _bound(backend: Backend, name: str, function: Callable[..., Any], wrap: Wrap) -> Callable[..., Any]:
+    """One of our own functions, with its library given and its result wrapped."""
     gives_array = name not in INSPECTION_FUNCTIONS
     checks = gives_array and name not in CREATION_FUNCTIONS
 
@@ -161,7 +152,7 @@ def _bound(
     return call
 
 
-def _elementwise(backend: Backend, name: str, wrap: Callable[[Raw, Key], Any]) -> Callable[..., Any]:
+def _elementwise(backend: Backend, name: str, wrap: Wrap) -> Callable[..., Any]:
     """An operation, in the library of the namespace."""
     function = _ELEMENTWISE[name]
 

@@ -1,4 +1,4 @@
-"""NumPy's functions called with an `Array`: that of the standard with the same meaning, or a refusal."""
+"""NumPy's functions called with an `Array`: the standard's function of the same meaning is called, if there is one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from supremum.arrays.backends import Backend, Key, Raw
-from supremum.arrays.backends.numpy import NUMPY
+from supremum.arrays.backends import Backend
 from supremum.arrays.namespaces import namespace_of
+from supremum.arrays.operand_keys import joint_backend
+from supremum.arrays.wrapped import Wrap
 from supremum.arrays.wrapped_functions import library_of
 from supremum.errors import OperandError
 
@@ -41,32 +42,8 @@ def _inner(xp: Any, a: Any, b: Any) -> Any:
     return xp.tensordot(a, b, axes=((np.ndim(a) - 1,), (np.ndim(b) - 1,)))
 
 
-def _outer(xp: Any, a: Any, b: Any) -> Any:
-    return xp.linalg.outer(*(xp.reshape(xp.asarray(x), (-1,)) for x in (a, b)))
-
-
-def _where(xp: Any, condition: Any, *values: Any) -> Any:
-    return xp.where(condition, *values) if values else xp.nonzero(condition)
-
-
 def _transpose(xp: Any, a: Any, axes: Any = None) -> Any:
     return xp.permute_dims(a, tuple(range(np.ndim(a)))[::-1] if axes is None else tuple(axes))
-
-
-def _squeeze(_xp: Any, a: Any, axis: Any = None) -> Any:
-    return a.squeeze(axis)
-
-
-def _ravel(xp: Any, a: Any) -> Any:
-    return xp.reshape(a, (-1,))
-
-
-def _reshape(xp: Any, a: Any, shape: Any, **options: Any) -> Any:
-    return xp.reshape(a, (shape,) if isinstance(shape, int) else tuple(shape), **options)
-
-
-def _tile(xp: Any, a: Any, reps: Any) -> Any:
-    return xp.tile(a, (reps,) if isinstance(reps, int) else tuple(reps))
 
 
 def _swapaxes(xp: Any, a: Any, axis1: int, axis2: int) -> Any:
@@ -74,19 +51,6 @@ def _swapaxes(xp: Any, a: Any, axis1: int, axis2: int) -> Any:
     order[axis1], order[axis2] = order[axis2], order[axis1]
     return xp.permute_dims(a, tuple(order))
 
-
-def _copy(xp: Any, a: Any) -> Any:
-    return xp.asarray(a, copy=True)
-
-
-def _attribute(name: str) -> Callable[..., Any]:
-    def attribute(_xp: Any, a: Any) -> Any:
-        return getattr(a, name)
-
-    return attribute
-
-
-_ATTRIBUTES = {name: _attribute(name) for name in ("shape", "ndim", "size")}
 
 # One line each: NumPy's function, by its module within NumPy; the standard's; the arguments; and the options.
 _TABLE = """
@@ -199,11 +163,29 @@ shape : : a :
 ndim : : a :
 size : : a :
 """
+
+
+def _lengths(shape: Any) -> tuple[Any, ...]:
+    return (shape,) if isinstance(shape, int) else tuple(shape)
+
+
 _COMPOSED: dict[str, Callable[..., Any]] = {
-    "copy": _copy, "dot": _dot, "inner": _inner, "outer": _outer, "permute_dims": _transpose, "ravel": _ravel,
-    "reshape": _reshape, "squeeze": _squeeze, "swapaxes": _swapaxes, "tile": _tile, "transpose": _transpose,
-    "where": _where,
-} | _ATTRIBUTES  # fmt: skip
+    "copy": lambda xp, a: xp.asarray(a, copy=True),
+    "dot": _dot,
+    "inner": _inner,
+    "ndim": lambda _, a: a.ndim,
+    "outer": lambda xp, a, b: xp.linalg.outer(*(xp.reshape(xp.asarray(x), (-1,)) for x in (a, b))),
+    "permute_dims": _transpose,
+    "ravel": lambda xp, a: xp.reshape(a, (-1,)),
+    "reshape": lambda xp, a, shape, **options: xp.reshape(a, _lengths(shape), **options),
+    "shape": lambda _, a: a.shape,
+    "size": lambda _, a: a.size,
+    "squeeze": lambda _, a, axis=None: a.squeeze(axis),
+    "swapaxes": _swapaxes,
+    "tile": lambda xp, a, reps: xp.tile(a, _lengths(reps)),
+    "transpose": _transpose,
+    "where": lambda xp, condition, *values: xp.where(condition, *values) if values else xp.nonzero(condition),
+}
 
 
 def _routes() -> dict[str, Route]:
@@ -220,10 +202,8 @@ ROUTES: dict[str, Route] = _routes()
 """By the name of NumPy's function, with the module it is in where that is not NumPy itself."""
 
 
-def route(
-    wrap: Callable[[Raw, Key], Any], function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> Any:
-    """What a function of NumPy gives for an `Array`: what our namespace's gives.
+def route(wrap: Wrap, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Call the function of the namespace that a function of NumPy stands for.
 
     Args:
         wrap: makes an `Array` of an array of a library and its key.
@@ -243,11 +223,11 @@ def route(
     found = ROUTES.get(name)
     if found is None:
         raise OperandError(
-            f"np.{name} of an Array follows no rules: there are supremum.ops and the functions of "
-            f"supremum.namespace, or give NumPy's own arrays, np.{name}(np.asarray(x))"
+            f"np.{name} of an Array follows no rules; use supremum.ops or a function of supremum.namespace, or "
+            f"pass NumPy's own arrays, np.{name}(np.asarray(x))"
         )
     given = _given(name, function, found, args, kwargs)
-    xp = namespace_of(_library(given), wrap)
+    xp = namespace_of(joint_backend(_libraries(list(given.values()))), wrap)
     places: list[Any] = []
     for argument in found.arguments:
         places += given.pop(argument.lstrip("*"), ()) if argument.startswith("*") else _popped(given, argument)
@@ -255,8 +235,8 @@ def route(
     for option, value in given.items():
         if option not in found.options:
             raise OperandError(
-                f"np.{name} of an Array takes no {option}, which the array API standard does not have: leave it "
-                f"out, or give NumPy's own arrays, np.{name}(np.asarray(x), {option}=...)"
+                f"np.{name} of an Array takes no {option}, which the array API standard does not have; leave it "
+                f"out, or pass NumPy's own arrays, np.{name}(np.asarray(x), {option}=...)"
             )
         options[found.options[option]] = value
     if not isinstance(found.target, str):
@@ -308,13 +288,8 @@ def _is_left(value: Any, default: Any) -> bool:
     return kind in (bool, int, float, str) and kind is type(default) and value == default
 
 
-def _library(given: Mapping[str, Any]) -> Backend:
-    """The library of the arguments: NumPy's arrays are adopted by any other."""
-    found = list(_libraries(list(given.values())))
-    return next((library for library in found if library is not NUMPY), NUMPY)
-
-
 def _libraries(value: Any) -> list[Backend]:
+    """The libraries of the arrays in a value and in the lists in it."""
     if isinstance(value, (list, tuple)):
         return [library for part in cast("Sequence[Any]", value) for library in _libraries(part)]
     library = library_of(value)

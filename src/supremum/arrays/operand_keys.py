@@ -1,8 +1,8 @@
-"""The keys of operands, and what follows from keys alone: the library of an operation, and what is decided about."""
+"""The keys of operands, and what follows from them: the library of an operation, and the operands of a decision."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -73,15 +73,15 @@ def as_key_or_raise(operand: Any, rules: str | RuleSet, name: str, position: int
 
 
 def not_an_operand(operand: object, name: str, position: int) -> OperandError:
-    """The error for an operand that is no array; the arguments are those of `as_key_or_raise`."""
+    """The error for an operand that is not an array; the arguments are those of `as_key_or_raise`."""
     return OperandError(
-        f"{name}: argument {position} is a {type(operand).__name__}, which is no array: supremum.asarray("
-        f"{letter(position)}) makes one of lists and what NumPy knows"
+        f"{name}: argument {position} must be an array or a Python number, got a {type(operand).__name__}; use "
+        f"supremum.asarray({letter(position)}) for lists and other things that NumPy makes arrays of"
     )
 
 
 def holds_value(key: Key) -> bool:
-    """Whether rules can look at an operand's value: other libraries' may be far away, or not computed yet."""
+    """Whether rules can read an operand's value: values of other libraries may be on a device, or not computed yet."""
     return key.zero_d and key.backend is NUMPY
 
 
@@ -101,6 +101,11 @@ def operands_of(keys: Sequence[Key], raws: Sequence[Raw], rules: RuleSet | None 
     reads = rules is not None and rules.reads_values
     seen = map(with_value, keys, raws) if reads else keys
     return tuple(key.operand if key.backend else as_operand(raw) for key, raw in zip(seen, raws, strict=True))
+
+
+def joint_backend(backends: Iterable[Backend | None]) -> Backend:
+    """The first library other than NumPy, whose arrays every other library adopts; NumPy if there is no other."""
+    return next((backend for backend in backends if backend not in (None, NUMPY)), NUMPY)
 
 
 def common_backend(keys: Sequence[Key], name: str) -> Backend:

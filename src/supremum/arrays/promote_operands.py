@@ -10,7 +10,7 @@ from supremum.arrays.backend_errors import raises_computation_errors
 from supremum.arrays.backends import Backend, Key, Plan, Raw
 from supremum.arrays.backends.kernels import number_caster
 from supremum.arrays.backends.numpy import NUMPY, narrowed
-from supremum.arrays.dispatch import accepted
+from supremum.arrays.dispatch import raise_if_refused
 from supremum.arrays.fix_trials import Trial, in_library, retyped
 from supremum.arrays.operand_keys import as_key_or_raise, common_backend, operands_of
 from supremum.arrays.wrapped import KeyedRaw, keyed
@@ -77,7 +77,7 @@ def promote_operands(
     described = operands_of(keys, raws, rules)
     trial = Trial(keys, in_library(name))
     decision = retyped(replace(rules.decide(row, described, runtime=trial), operation=name), operands)
-    verdict = accepted(decision).verdict
+    verdict = raise_if_refused(decision).verdict
     assert verdict.result is not None
     if (watcher := SCOPE.get().watcher) is not None:
         plan = Plan(replace(row, name=name), keys, verdict.compute, verdict.result, rules.name)
@@ -116,7 +116,7 @@ def where(condition: Any, x1: Any, x2: Any, /) -> KeyedRaw:
     Args:
         condition: an array of bools, or a bool.
         x1: an array or a number.
-        x2: likewise; both meet as the rules decide.
+        x2: likewise; both are promoted as the rules decide.
 
     Raises:
         PromotionError: if the rules refuse.
@@ -128,9 +128,9 @@ def where(condition: Any, x1: Any, x2: Any, /) -> KeyedRaw:
     """
     promoted = promote_operands("where", (x1, x2), unpromoted=(condition,))
     (chosen,) = promoted.unpromoted
-    category = promoted.backend.key_of(chosen).operand.category
-    if category != "bool":
-        raise ArgumentError(f"where chooses by bools, and the condition is of a {category} dtype: write condition != 0")
+    key = promoted.backend.key_of(chosen)
+    if key.operand.category != "bool":
+        raise ArgumentError(f"where() needs a boolean condition, got {key.dtype}; use condition != 0")
     return promoted.typed(promoted.backend.xp.where(chosen, *promoted.operands))
 
 
@@ -141,7 +141,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> KeyedRaw:  # noqa: A002
     Args:
         x: an array or a number.
         min: the lower bound, an array or a number; None for none.
-        max: the upper one, likewise. All meet as the rules decide.
+        max: the upper one, likewise. All are promoted as the rules decide.
 
     Raises:
         PromotionError: if the rules refuse.

@@ -1,4 +1,4 @@
-"""What NumPy and PyTorch ask an `Array` when one of their own functions is called with it."""
+"""NumPy's and PyTorch's protocols: their own functions called with an `Array`."""
 
 from __future__ import annotations
 
@@ -9,19 +9,16 @@ from typing import Any
 import numpy as np
 
 from supremum.arrays.assignment import assigned, refused_in_place, stored
-from supremum.arrays.backends import Key, Raw
 from supremum.arrays.functions.elementwise import FUNCTIONS
 from supremum.arrays.numpy_functions import route
 from supremum.arrays.operators import APPLIED
-from supremum.arrays.wrapped import WrappedArray, raw_and_key
+from supremum.arrays.wrapped import Wrap, WrappedArray, raw_and_key
 from supremum.errors import UnknownNameError
 from supremum.operations import as_operation
 
 
-def array_ufunc(
-    wrap: Callable[[Raw, Key], Any], ufunc: np.ufunc, method: str, inputs: Sequence[Any], options: Mapping[str, Any]
-) -> Any:
-    """NumPy's functions of elements, and its arrays' operators: ours of the same name.
+def array_ufunc(wrap: Wrap, ufunc: np.ufunc, method: str, inputs: Sequence[Any], options: Mapping[str, Any]) -> Any:
+    """The operation with the name of a ufunc of NumPy, which its arrays' operators call too.
 
     Args:
         wrap: makes an `Array` of an array of a library and its key.
@@ -31,7 +28,7 @@ def array_ufunc(
         options: likewise, `out` included.
 
     Raises:
-        TypeError: for those we do not have, their methods such as `reduce`, and their options.
+        TypeError: for a ufunc that is not an operation, for methods such as `reduce`, and for options.
     """
     if ufunc.signature is not None and method == "__call__":  # of arrays as a whole, such as matmul
         return route(wrap, ufunc, inputs, options)
@@ -41,14 +38,14 @@ def array_ufunc(
         what = f"np.{ufunc.__name__}{'' if method == '__call__' else '.' + method}"
         options_given = f" with {', '.join(given)}" if given else ""
         raise TypeError(
-            f"{what}{options_given} of an Array follows no rules: there are supremum.ops and the functions of "
-            f"supremum.namespace, or give NumPy's own array, np.{ufunc.__name__}(x.unwrap())"
+            f"{what}{options_given} of an Array follows no rules; use supremum.ops or a function of "
+            f"supremum.namespace, or pass NumPy's own array, np.{ufunc.__name__}(x.unwrap())"
         )
     outputs = options.get("out", ())
     if not outputs:
         result = APPLIED[operation].apply(inputs)
         return result if result is NotImplemented else wrap(*result)
-    # `array += Array`, and `out=`: what is written to keeps its dtype.
+    # With `array += Array` and `out=` the array that is written to keeps its dtype.
     (output,) = outputs
     kept = _as_wrapped(output)
     with refused_in_place(kept, operation, inputs):
@@ -73,13 +70,13 @@ def _operation(name: str) -> str | None:
 
 
 def torch_function(
-    wrap: Callable[[Raw, Key], Any],
+    wrap: Wrap,
     array_class: type[WrappedArray],
     function: Callable[..., Any],
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
 ) -> Any:
-    """PyTorch's functions of elements, and its tensors' operators: ours of the same name.
+    """The operation with the name of a function of PyTorch, which its tensors' operators call too.
 
     Args:
         wrap: makes an `Array` of an array of a library and its key.
@@ -89,7 +86,7 @@ def torch_function(
         kwargs: likewise.
 
     Raises:
-        TypeError: for others, and for options.
+        TypeError: for other functions, and for options.
     """
     from supremum.arrays.backends.torch import NAMES  # only where torch is loaded
 
@@ -100,18 +97,18 @@ def torch_function(
         result = getattr(left, name)(*args[1:])
         return args[0] if result is left else result
     plain = name.removesuffix("_")
-    # What torch calls by the name of one of ours and means something else by, such as `torch.equal`.
+    # Some names mean something else in torch, such as `torch.equal`.
     found = (
         None if plain in NAMES else FUNCTIONS.get({theirs: ours for ours, theirs in NAMES.items()}.get(plain, plain))
     )
     if found is None or given:
         options = f" with {', '.join(given)}" if given else ""
         raise TypeError(
-            f"torch's {name}{options} of an Array follows no rules: there are supremum.ops and the functions of "
-            f"supremum.namespace, or give torch its own tensor, torch.{name}(x.unwrap())"
+            f"torch's {name}{options} of an Array follows no rules; use supremum.ops or a function of "
+            f"supremum.namespace, or pass torch's own tensor, torch.{name}(x.unwrap())"
         )
     if plain == name:
         return wrap(*found(*args))
-    # `tensor += Array`: what is written to keeps its dtype.
+    # With `tensor += Array` the tensor keeps its dtype.
     assigned(_as_wrapped(args[0]), found(*args), found.__name__, args)
     return args[0]

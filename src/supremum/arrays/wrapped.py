@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self, TypeAlias
 
 from supremum.arrays.backends import Backend, Key, Raw, backend_names, backend_of
@@ -10,6 +11,8 @@ from supremum.formats import DType, as_format
 
 KeyedRaw: TypeAlias = "tuple[Raw, Key]"
 """An array of a library, and its key: what the functions that `Array` stands on return."""
+Wrap: TypeAlias = "Callable[[Raw, Key], Any]"
+"""Makes an `Array` of an array of a library and its key."""
 
 
 class WrappedArray:
@@ -102,8 +105,8 @@ def raw_and_key(value: Any, weak: bool = False) -> KeyedRaw:
     backend = backend_of(value)
     if backend is None:
         raise OperandError(
-            f"a {type(value).__name__} is no array of {', '.join(backend_names())}: supremum.asarray makes one of "
-            "numbers, lists and what NumPy knows"
+            f"an Array wraps an array of {', '.join(backend_names())}, got a {type(value).__name__}; use "
+            "supremum.asarray for numbers, lists and other things that NumPy makes arrays of"
         )
     return keyed(backend, value, weak)
 

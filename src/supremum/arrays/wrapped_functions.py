@@ -1,4 +1,4 @@
-"""Functions of a library made into functions of wrapped arrays, where nothing has to be decided."""
+"""Calling functions of a library with wrapped arrays, and bringing operands to the library of a namespace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.conversion import convert
 from supremum.arrays.errors import LibraryError
 from supremum.arrays.operand_keys import NUMBERS
-from supremum.arrays.wrapped import KeyedRaw, WrappedArray, raw_and_key
+from supremum.arrays.wrapped import KeyedRaw, Wrap, WrappedArray, raw_and_key
 from supremum.decisions import letter
 from supremum.errors import OperandError, listed, shown
 from supremum.formats import as_format
@@ -28,7 +28,7 @@ def library_of(value: Any) -> Backend | None:
 
 
 def check_library(backend: Backend, name: str, position: int, library: Backend | None) -> None:
-    """Refuse arrays of another library than NumPy, which every library adopts from.
+    """Raise for an array of another library than that of the namespace or NumPy.
 
     Args:
         backend: the library of the namespace.
@@ -37,7 +37,7 @@ def check_library(backend: Backend, name: str, position: int, library: Backend |
         library: the one the argument is from; None for what is no array.
 
     Raises:
-        LibraryError: if it is refused.
+        LibraryError: for another library.
     """
     if library not in (None, NUMPY, backend):
         raise LibraryError(
@@ -47,9 +47,9 @@ def check_library(backend: Backend, name: str, position: int, library: Backend |
 
 
 def adopt_operands(backend: Backend, name: str, operands: Sequence[Any]) -> list[Any]:
-    """Operands of which one at least is from the library of the namespace, if any is an array at all.
+    """Operands of which at least one is from the library of a namespace, if any of them is an array.
 
-    Of Python numbers alone the first becomes a weak array there, under rules that know such arrays.
+    Of Python numbers alone the first becomes a weak array of that library, under rules that have weak arrays.
 
     Args:
         backend: that library.
@@ -62,14 +62,14 @@ def adopt_operands(backend: Backend, name: str, operands: Sequence[Any]) -> list
     libraries = [library_of(operand) for operand in operands]
     for position, library in enumerate(libraries):
         check_library(backend, name, position, library)
-    brought = list(operands)
+    adopted = list(operands)
     if backend not in libraries:
         found = [i for i, library in enumerate(libraries) if library is NUMPY]
         if not found and get_rules(in_jax=backend.in_jax).weak_arrays:
             found = [i for i, operand in enumerate(operands) if type(operand) in NUMBERS]
         for first in found[:1]:
-            brought[first] = WrappedArray(*convert(operands[first], library=backend))
-    return brought
+            adopted[first] = WrappedArray(*convert(operands[first], library=backend))
+    return adopted
 
 
 def adopt_result(backend: Backend, result: KeyedRaw) -> KeyedRaw:
@@ -110,7 +110,7 @@ def call_in(
     *,
     checks: bool = True,
 ) -> Any:
-    """Call a function of ours that computes in a library; the library's errors become ours.
+    """Call one of our own functions of a namespace; errors of its library become `ComputationError`.
 
     Args:
         backend: the library, the first argument of the function.
@@ -134,7 +134,7 @@ def call_in(
 
 
 def generic(
-    backend: Backend, name: str, function: Callable[..., Any], wrap: Callable[[Raw, Key], Any], *, standard: bool
+    backend: Backend, name: str, function: Callable[..., Any], wrap: Wrap, *, standard: bool
 ) -> Callable[..., Any]:
     """A function of a library as one of wrapped arrays.
 
@@ -189,7 +189,7 @@ def _unwrapped(backend: Backend, name: str, value: Any, keys: list[Key]) -> Any:
     return raw
 
 
-def _wrapped(result: Any, keys: Sequence[Key], weak: Sequence[bool], wrap: Callable[[Raw, Key], Any]) -> Any:
+def _wrapped(result: Any, keys: Sequence[Key], weak: Sequence[bool], wrap: Wrap) -> Any:
     """A result with all arrays in it wrapped; several are as weak as the arguments in their places."""
     if isinstance(result, (list, tuple)):
         parts = cast("Sequence[Raw]", result)
@@ -219,6 +219,6 @@ def _check_of_one_dtype(name: str, keys: Sequence[Key]) -> None:
         both = listed(f"{letter(i)} {key.dtype}" for i, key in enumerate(keys))
         other = next(i for i, key in enumerate(keys) if key.dtype != dtypes[0])
         raise OperandError(
-            f"{name} is not in the array API standard, and no rule says in which dtype it computes: its arrays are "
-            f"{both}: cast first, with {letter(other)}.astype({shown(str(dtypes[0]))})"
+            f"{name} is not in the array API standard, so no rule decides its dtype, and its arrays must have the "
+            f"same one, got {both}; cast first, with {letter(other)}.astype({shown(str(dtypes[0]))})"
         )

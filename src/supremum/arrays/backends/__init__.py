@@ -1,6 +1,6 @@
-"""The libraries whose arrays are wrapped, one file each; none is imported before an array of its is met.
+"""The libraries whose arrays are wrapped, one file each; a library is imported when it is first needed.
 
-Besides those with a file of their own, any library that follows the Python array API standard will do.
+`standard.py` is for any other library that follows the Python array API standard.
 """
 
 from __future__ import annotations
@@ -19,12 +19,8 @@ from supremum.errors import UnknownNameError
 
 __all__ = ["Backend", "Key", "Plan", "Raw", "array_key", "backend_named", "backend_names", "backend_of"]
 
-# Name: the module in this package, the value in it, and the class that marks the library's arrays.
-_BACKENDS = {
-    "numpy": ("numpy", "NUMPY"),
-    "jax": ("jax", "JAX"),
-    "torch": ("torch", "TORCH_BACKEND"),
-}
+# By the name of the module in this package, which is that of the library: the backend in it.
+_BACKENDS = {"numpy": "NUMPY", "jax": "JAX", "torch": "TORCH_BACKEND"}
 _STANDARD = "__array_namespace_info__"
 _BY_TYPE: Bounded[type, Backend] = Bounded(1024)
 
@@ -38,24 +34,23 @@ def backend_named(name: Any) -> Backend:
     """The library of a name; it is imported.
 
     Raises:
-        UnknownNameError: for a name that is none; the message has the near ones.
+        UnknownNameError: for an unknown name; the message has the near ones.
         ModuleNotFoundError: if the library is not installed.
     """
     if isinstance(name, Backend):
         return name
     if isinstance(name, str) and name not in _BACKENDS:
-        # Another one that has been imported and follows the standard, by itself or with the help of array-api-compat.
+        # A library that has been imported and follows the standard, by itself or through array-api-compat.
         for namespace in (f"array_api_compat.{name}", name) if name in sys.modules else ():
             if importlib.util.find_spec(namespace) and hasattr(importlib.import_module(namespace), _STANDARD):
                 return standard_backend(namespace)
     if not isinstance(name, str) or name not in _BACKENDS:
         raise UnknownNameError("array library", name, _BACKENDS)
-    module, attribute = _BACKENDS[name]
-    return getattr(importlib.import_module(f"supremum.arrays.backends.{module}"), attribute)
+    return getattr(importlib.import_module(f"supremum.arrays.backends.{name}"), _BACKENDS[name])
 
 
 def backend_of(value: Any) -> Backend | None:
-    """The library an array is from; None for what is no array of one that is known. Imports nothing but ours."""
+    """The library that an array is from; None for anything else. It imports no library."""
     kind = cast("type[object]", type(value))
     found = _BY_TYPE.get(kind)
     if found is not None:
@@ -73,11 +68,11 @@ def backend_of(value: Any) -> Backend | None:
 
 def _standard(value: Any) -> Backend | None:
     """The backend of any other library that follows the standard, CuPy's with the help of array-api-compat."""
-    # Dtypes and namespaces know it too, and are no arrays; neither is what wraps arrays of others, as ours do.
+    # Dtypes and namespaces have `__array_namespace__` too, and so have wrappers such as `Array`.
     if not array_api_compat.is_array_api_obj(value):
         return None
     try:
         namespace = array_api_compat.array_namespace(value)
-    except TypeError:  # what JAX puts in trees for its messages has the method by name only
+    except TypeError:  # placeholders that JAX puts into trees have an attribute of that name which does not work
         return None
     return standard_backend(namespace.__name__)

@@ -1,4 +1,4 @@
-"""What a library has to offer for its arrays to be wrapped, and what of an operand a prepared operation depends on."""
+"""`Backend`, the interface to a library; `Key`, what a prepared operation depends on; `Plan`, what it does."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Raw: TypeAlias = Any
 
 
 class Key:
-    """All of an operand that a prepared operation depends on. There is one object of each, compared by identity.
+    """Everything about an operand that a prepared operation depends on. Equal keys are one object.
 
     Args:
         backend: the library it is from; None for a Python number.
@@ -100,10 +100,12 @@ class Backend(ABC):
     Attributes:
         name: what users call it.
         namespace: the module that follows the Python array API standard for it.
-        has_weak_arrays: whether its arrays have weakness themselves, so that no flag of ours is needed.
+        has_weak_arrays: whether its arrays say themselves whether they are weak.
         mutable: whether its arrays can be written to.
-        passed_through: errors of its own that users are to see as they are.
+        passed_through: errors of its own that are not replaced by a `ComputationError`.
         in_jax: whether JAX's runtime holds its arrays, and so JAX's flags say whether they can have 64 bits.
+        compiles: whether it is given casts and function as one program.
+        rules: the name of the rule set that its own functions follow; empty where there is none.
     """
 
     name: str
@@ -111,17 +113,19 @@ class Backend(ABC):
     has_weak_arrays: bool = False
     mutable: bool = True
     in_jax: bool = False
+    compiles: bool = False
+    rules: str = ""
     passed_through: tuple[type[Exception], ...] = ()
 
     def check_computes(self, name: str, dtypes: Iterable[DType]) -> None:  # noqa: B027 (most compute in all they hold)
-        """Refuse formats that it holds, but does not compute with in functions of whole arrays.
+        """Raise for formats that it holds, but does not compute in.
 
         Args:
             name: of the function.
             dtypes: of the arrays that it is given.
 
         Raises:
-            RuntimeDtypeError: if there is one.
+            RuntimeDtypeError: if there is such a format among the dtypes.
         """
 
     @cached_property
@@ -141,7 +145,7 @@ class Backend(ABC):
         """The dtype of one of its arrays.
 
         Raises:
-            OperandError: for a dtype that is no format known here.
+            OperandError: for a dtype without a row in the table of formats.
         """
         try:
             return as_format(raw.dtype).dtype

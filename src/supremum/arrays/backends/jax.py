@@ -18,7 +18,7 @@ from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
 from supremum.arrays.backends.kernels import (
     caster_of,
     caster_of_number,
-    composed,
+    compose,
     function_of,
     known_comparison,
     known_int,
@@ -45,6 +45,7 @@ class JaxBackend(Backend):
     has_weak_arrays = True
     mutable = False
     in_jax = True
+    compiles = True
     passed_through = (jax.errors.JAXTypeError, jax.errors.JAXIndexError)
 
     def key_of(self, raw: Raw, weak: bool = False) -> Key:
@@ -80,15 +81,15 @@ class JaxBackend(Backend):
         run = _with_errors(kernel, plan)
         if lacking := [dtype for dtype in dtypes if as_format(dtype).bits < _LEAST_BITS and not _computes_in(dtype)]:
             run = _only_traced(run, lacking, plan)
-        prepared = composed(run, converters, None)
+        prepared = compose(run, converters, None)
         if not wide:
             return prepared
         # With x64 off JAX holds the wide dtypes that it is told by name, and narrows those of NumPy.
         explicit = [
-            None if i == known or key.backend is self else partial(_brought, self._cast_on_host(plan, i), dtype)
+            None if i == known or key.backend is self else partial(_as_jax_array, self._cast_on_host(plan, i), dtype)
             for i, (key, dtype) in enumerate(zip(plan.keys, plan.compute, strict=True))
         ]
-        return _guarded(prepared, composed(run, explicit, None), plan)
+        return _with_x64_check(prepared, compose(run, explicit, None), plan)
 
     def _converter(self, plan: Plan, position: int) -> Callable[[Any], Any] | None:
         key = plan.keys[position]
@@ -115,7 +116,7 @@ class JaxBackend(Backend):
             raise RuntimeDtypeError(f"{plan.operation.name}: the rules decide {', '.join(absent)}, which JAX lacks")
         wide = {dtype for dtype in dtypes if _is_wide(dtype)}
         if wide and not holds_64_bits():
-            raise _beyond_x32(plan)
+            raise _needs_x64_error(plan)
         return bool(wide)
 
     def check_computes(self, name: str, dtypes: Iterable[DType]) -> None:
@@ -258,7 +259,7 @@ def _not_computed(dtypes: Sequence[DType]) -> str:
     return f"JAX has {' and '.join(map(str, dtypes))}, but does not compute in it on this device"
 
 
-def _beyond_x32(plan: Plan) -> RuntimeDtypeError:
+def _needs_x64_error(plan: Plan) -> RuntimeDtypeError:
     operands = ", ".join(str(key.operand) for key in plan.keys)
     return RuntimeDtypeError(
         f"{plan.operation.name}({operands}): the rules decide {plan.result.dtype}, computed in {plan.compute[0]}, "
@@ -267,13 +268,13 @@ def _beyond_x32(plan: Plan) -> RuntimeDtypeError:
     )
 
 
-def _brought(cast: Callable[[Any], Any], dtype: DType, value: Any) -> Any:
+def _as_jax_array(cast: Callable[[Any], Any], dtype: DType, value: Any) -> Any:
     """A Python number or NumPy array as one of JAX's, in a dtype that JAX is told by name."""
     # Of arrays only: JAX takes NumPy's scalars for Python numbers, which it holds in 32 bits first.
     return jnp.asarray(np.asarray(cast(value)), dtype)
 
 
-def _guarded(prepared: Callable[..., Raw], explicit: Callable[..., Raw], plan: Plan) -> Callable[..., Raw]:
+def _with_x64_check(prepared: Callable[..., Raw], explicit: Callable[..., Raw], plan: Plan) -> Callable[..., Raw]:
     """What computes in 64 bits, while JAX's flags may be others at each call.
 
     Args:
@@ -286,7 +287,7 @@ def _guarded(prepared: Callable[..., Raw], explicit: Callable[..., Raw], plan: P
         if is_x64():
             return prepared(*operands)
         if not holds_64_bits():
-            raise _beyond_x32(plan)
+            raise _needs_x64_error(plan)
         return explicit(*operands)
 
     return guarded

@@ -97,7 +97,7 @@ def caster_of_number(plan: Plan, position: int, *, silent: bool = True) -> Calla
     return number_caster(category, dtype, plan.number_steps[position], silent=silent)
 
 
-def is_usual(plan: Plan) -> bool:
+def has_usual_steps(plan: Plan) -> bool:
     """Whether constructing a scalar converts the Python numbers of a plan as the rules say."""
     operands = zip(plan.keys, plan.compute, plan.number_steps, strict=False)  # without numbers there are no steps
     return all(
@@ -106,7 +106,7 @@ def is_usual(plan: Plan) -> bool:
     )
 
 
-def composed(
+def compose(
     function: Callable[..., Raw], converters: Sequence[Callable[[Any], Any] | None], finish: Callable[[Raw], Raw] | None
 ) -> Callable[..., Raw]:
     """A function of converted operands, its result finished; with nothing to do, the function itself.
@@ -114,7 +114,7 @@ def composed(
     It is written out for one and two operands, as most operations have: a loop over them costs as much as an addition.
     """
     if finish is not None:
-        inner = composed(function, converters, None)
+        inner = compose(function, converters, None)
         return lambda *operands: finish(inner(*operands))
     match converters:
         case [None] | [None, None]:
@@ -132,7 +132,7 @@ def composed(
             return lambda *given: function(*(given[i] if to is None else to(given[i]) for i, to in pairs))
 
 
-def promotes_alike(plan: Plan, rules: RuleSet) -> bool:
+def library_agrees(plan: Plan, rules: RuleSet) -> bool:
     """Whether a library, given the operands as they are, computes and returns what is planned.
 
     Args:
@@ -210,7 +210,7 @@ def known_int(plan: Plan) -> int | None:
     return position if plan.keys[position].operand.category == "integer" else None
 
 
-def multiplied_out(prepared: Callable[..., Raw], backend: Backend, plan: Plan) -> Callable[..., Raw]:
+def power_by_products(prepared: Callable[..., Raw], backend: Backend, plan: Plan) -> Callable[..., Raw]:
     """A power of integers whose exponent is not wrapped around where the dtype of the base does not hold it.
 
     Args:

@@ -12,12 +12,12 @@ from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
 from supremum.arrays.backends.kernels import (
     caster_of_number,
     compares_by_value,
-    composed,
+    compose,
     function_of,
-    is_usual,
-    multiplied_out,
+    has_usual_steps,
+    library_agrees,
     numbers_in_range,
-    promotes_alike,
+    power_by_products,
 )
 from supremum.arrays.errors import NarrowingError, RuntimeDtypeError
 from supremum.errors import OperandError, shown
@@ -31,6 +31,7 @@ class NumpyBackend(Backend):
 
     name = "numpy"
     namespace = "array_api_compat.numpy"
+    rules = "numpy"
 
     def key_of(self, raw: Raw, weak: bool = False) -> Key:
         """The key of an array."""
@@ -68,22 +69,22 @@ class NumpyBackend(Backend):
             raise RuntimeDtypeError(f"NumPy has no {name} of {dtypes}", decision=plan.decision) from error
         if _is_foreign_complex(found) and as_format(target).category != "complex":
             # NumPy's real and imag do not know the complex formats of ml_dtypes.
-            function = composed(function, [partial(_cast, _WIDE_COMPLEX.dtype)], None)
+            function = compose(function, [partial(_cast, _WIDE_COMPLEX.dtype)], None)
             found = _WIDE_COMPLEX.component.dtype
         # Of 0-d arrays NumPy makes scalars.
         zero_d = all(key.zero_d for key in plan.keys) or plan.function is not None
         if compares_by_value(plan):
-            return composed(function, [None] * len(plan.keys), np.asarray if zero_d else None)
-        if _is_plain(plan) and is_usual(plan) and promotes_alike(plan, RULES):
-            direct = composed(function, numbers_in_range(plan, _itself), np.asarray if zero_d else None)
-            return multiplied_out(direct, self, plan)
+            return compose(function, [None] * len(plan.keys), np.asarray if zero_d else None)
+        if _is_plain(plan) and has_usual_steps(plan) and library_agrees(plan, RULES):
+            direct = compose(function, numbers_in_range(plan, _itself), np.asarray if zero_d else None)
+            return power_by_products(direct, self, plan)
         converters = [
             caster_of_number(plan, i, silent=False) if key.backend is None else _checked_caster(key.dtype, dtype)
             for i, (key, dtype) in enumerate(zip(plan.keys, plan.compute, strict=True))
         ]
         # A result wraps around as those of the library do, also where it was computed wider.
         finish = partial(np.asarray, dtype=target) if zero_d else _caster(found, target)
-        return multiplied_out(composed(function, converters, finish), self, plan)
+        return power_by_products(compose(function, converters, finish), self, plan)
 
     def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
         """An array in another dtype."""

@@ -13,7 +13,7 @@ import array_api_compat
 import numpy as np
 
 from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
-from supremum.arrays.backends.kernels import caster_of_number, composed, function_of, known_comparison, multiplied_out
+from supremum.arrays.backends.kernels import caster_of_number, compose, function_of, known_comparison, power_by_products
 from supremum.arrays.backends.numpy import narrowed
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.errors import OperandError, UnknownDtypeError
@@ -63,8 +63,8 @@ class StandardBackend(Backend):
             ) from error
         target = plan.result.dtype
         converters = [self._converter(plan, i, device) for i in range(len(plan.keys))]
-        prepared = composed(function, converters, None if found == target else lambda raw: self.astype(raw, target))
-        return multiplied_out(prepared, self, plan)
+        prepared = compose(function, converters, None if found == target else lambda raw: self.astype(raw, target))
+        return power_by_products(prepared, self, plan)
 
     def _converter(self, plan: Plan, position: int, device: Any) -> Callable[[Any], Any] | None:
         key, dtype = plan.keys[position], plan.compute[position]

@@ -15,13 +15,13 @@ from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
 from supremum.arrays.backends.kernels import (
     caster_of,
     caster_of_number,
-    composed,
+    compose,
     function_of,
-    is_usual,
+    has_usual_steps,
     known_comparison,
-    multiplied_out,
+    library_agrees,
     numbers_in_range,
-    promotes_alike,
+    power_by_products,
 )
 from supremum.arrays.backends.numpy import narrowed
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
@@ -48,6 +48,7 @@ class TorchBackend(Backend):
 
     name = "torch"
     namespace = "array_api_compat.torch"
+    rules = "torch"
 
     def key_of(self, raw: Raw, weak: bool = False) -> Key:
         """The key of a tensor; its device is part of it."""
@@ -72,12 +73,12 @@ class TorchBackend(Backend):
         target = self.native_dtype(plan.result.dtype)
         if plan.operation.name in _AS_OPERATORS and _has_wide_number_on_the_left(plan):
             function = _AS_OPERATORS[plan.operation.name]
-        if all(_promotes_alike(plan, rules) for rules in _RULES) and self._takes(function, plan):
-            return multiplied_out(composed(function, _numbers(plan), None), self, plan)
+        if all(_library_agrees(plan, rules) for rules in _RULES) and self._takes(function, plan):
+            return power_by_products(compose(function, _numbers(plan), None), self, plan)
         converters = [self._converter(plan, i, native_dtype, device) for i, native_dtype in enumerate(native)]
         found = self._try(function, plan, [torch.ones(1, dtype=dtype, device=device) for dtype in native])
-        prepared = composed(function, converters, None if found == target else lambda raw: raw.to(target))
-        return multiplied_out(prepared, self, plan)
+        prepared = compose(function, converters, None if found == target else lambda raw: raw.to(target))
+        return power_by_products(prepared, self, plan)
 
     def _takes(self, function: Callable[..., Raw], plan: Plan) -> bool:
         """Whether a function of torch takes the operands as they are: many take no number on the left."""
@@ -176,14 +177,14 @@ def _has_wide_number_on_the_left(plan: Plan) -> bool:
     return plan.keys[0].backend is None and plan.compute[0] == _FLOAT32 != plan.result.dtype
 
 
-def _promotes_alike(plan: Plan, rules: TorchRules) -> bool:
+def _library_agrees(plan: Plan, rules: TorchRules) -> bool:
     """Whether torch itself does what is planned, once Python numbers are rounded as is planned."""
-    if promotes_alike(plan, rules):
+    if library_agrees(plan, rules):
         return True
     # Where torch computes with a number in float32, that is the same number after it has been rounded to 16 bits.
     in_float32 = replace(plan, compute=(_FLOAT32,) * len(plan.compute))
     return any(key.backend is None for key in plan.keys) and (
-        set(plan.compute) == {plan.result.dtype} and promotes_alike(in_float32, rules)
+        set(plan.compute) == {plan.result.dtype} and library_agrees(in_float32, rules)
     )
 
 
@@ -194,7 +195,7 @@ def _numbers(plan: Plan) -> list[Callable[[Any], Any] | None]:
         if key.backend is not None or numbers[i] is not None or not as_format(dtype).is_inexact:
             continue
         row = as_format(dtype)
-        is_rounded_here = row.category == "float" and (row.bits < _FLOAT32_BITS or not is_usual(plan))
+        is_rounded_here = row.category == "float" and (row.bits < _FLOAT32_BITS or not has_usual_steps(plan))
         numbers[i] = _rounded(caster_of_number(plan, i)) if is_rounded_here else _taken(row.component)
     return numbers
 

@@ -111,7 +111,7 @@ def finfo(backend: Backend, type: Any, /) -> FloatInfo:  # noqa: A002, ARG001 (t
     """
     row = _row(type)
     if not row.is_inexact:
-        raise ArgumentError(f"finfo is of floating dtypes, and {row} is none: use iinfo")
+        raise ArgumentError(f"finfo() needs a floating-point dtype, got {row}; use iinfo")
     real = row.component
     return FloatInfo(real.bits, real.eps, float(real.max), float(real.min), real.smallest_normal, real.dtype)
 
@@ -128,9 +128,7 @@ def iinfo(backend: Backend, type: Any, /) -> IntegerInfo:  # noqa: A002, ARG001 
     """
     row = _row(type)
     if row.category != "integer":
-        raise ArgumentError(
-            f"iinfo is of integer dtypes, and {row} is none: use {'finfo' if row.is_inexact else 'bool'}"
-        )
+        raise ArgumentError(f"iinfo() needs an integer dtype, got {row}; use {'finfo' if row.is_inexact else 'bool'}")
     return IntegerInfo(row.bits, int(row.max), int(row.min), row.dtype)
 
 

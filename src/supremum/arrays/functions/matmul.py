@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.functions.promoting import matmul
+from supremum.arrays.operand_keys import joint_backend
 from supremum.arrays.wrapped_functions import call_in, library_of
 
 
@@ -23,5 +23,4 @@ def product(a: Any, b: Any) -> Any:
     libraries = [library_of(operand) for operand in (a, b)]
     if None in libraries:
         return NotImplemented
-    backend = next((library for library in libraries if library not in (None, NUMPY)), NUMPY)
-    return call_in(backend, "matmul", matmul, (a, b), {})
+    return call_in(joint_backend(libraries), "matmul", matmul, (a, b), {})

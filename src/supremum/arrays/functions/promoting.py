@@ -21,22 +21,34 @@ def _promoted(
     backend: Backend, name: str, operation: str | None, operands: Sequence[Any], unpromoted: Sequence[Any] = ()
 ) -> promote_operands.Promoted:
     """As `promote_operands`, in the library of a namespace."""
-    brought = adopt_operands(backend, name, (*operands, *unpromoted))
-    return promote_operands.promote_operands(operation, brought[: len(operands)], brought[len(operands) :], name)
+    adopted = adopt_operands(backend, name, (*operands, *unpromoted))
+    return promote_operands.promote_operands(operation, adopted[: len(operands)], adopted[len(operands) :], name)
 
 
-def _computed(
-    backend: Backend, name: str, promoted: promote_operands.Promoted, compute: Callable[[Any, list[Raw]], Raw]
+def _compute_promoted(
+    backend: Backend,
+    name: str,
+    operands: Sequence[Any],
+    compute: Callable[[Any, list[Raw]], Raw],
+    operation: str | None = None,
 ) -> KeyedRaw:
-    """The result of a function of the library that the operands met in, in the dtype that was decided.
+    """The result of a function of the library of the promoted operands, in the dtype that the rules decide.
+
+    Args:
+        backend: the library of the namespace.
+        name: of the function.
+        operands: arrays and Python numbers.
+        compute: the function, given the library's namespace and the promoted operands.
+        operation: the operation that decides; None for the one with the name of the function.
 
     Raises:
         RuntimeDtypeError: if the library does not compute it in that dtype.
     """
+    promoted = _promoted(backend, name, operation or name, operands)
     try:
         raw = compute(promoted.backend.xp, promoted.operands)
     except (NotImplementedError, TypeError) as error:
-        if type(error) is TypeError:  # of an argument; a missing loop or kernel has an error of its own
+        if type(error) is TypeError:  # it is about an argument; a missing loop or kernel raises a subclass
             raise
         dtype = promoted.backend.key_of(promoted.operands[0]).dtype
         raise RuntimeDtypeError(f"{backend.name} has no {name} of {dtype}", decision=promoted.decision) from error
@@ -44,11 +56,11 @@ def _computed(
 
 
 def concat(backend: Backend, arrays: Sequence[Any], /, *, axis: int | None = 0) -> KeyedRaw:
-    """Arrays one after the other, in the dtype that they meet in.
+    """Arrays one after the other, in their common dtype.
 
     Args:
         backend: the library.
-        arrays: them.
+        arrays: the arrays.
         axis: the dimension along which; None flattens them.
 
     Raises:
@@ -59,29 +71,31 @@ def concat(backend: Backend, arrays: Sequence[Any], /, *, axis: int | None = 0) 
     >>> xp.concat([np.ones(1, "int8"), np.ones(1, "uint8")])
     Array([1, 1], dtype=int16)
     """
-    promoted = _promoted(backend, "concat", "concat", _some("concat", arrays))
-    return _computed(backend, "concat", promoted, lambda xp, found: xp.concat(found, axis=axis))
+    return _compute_promoted(
+        backend, "concat", _at_least_one("concat", arrays), lambda xp, found: xp.concat(found, axis=axis)
+    )
 
 
 def stack(backend: Backend, arrays: Sequence[Any], /, *, axis: int = 0) -> KeyedRaw:
-    """Arrays side by side in a new dimension, in the dtype that they meet in.
+    """Arrays side by side in a new dimension, in their common dtype.
 
     Args:
         backend: the library.
-        arrays: them, all of one shape.
+        arrays: the arrays, all of one shape.
         axis: where the new dimension is.
 
     Raises:
         PromotionError: if the rules refuse.
     """
-    promoted = _promoted(backend, "stack", "stack", _some("stack", arrays))
-    return _computed(backend, "stack", promoted, lambda xp, found: xp.stack(found, axis=axis))
+    return _compute_promoted(
+        backend, "stack", _at_least_one("stack", arrays), lambda xp, found: xp.stack(found, axis=axis)
+    )
 
 
-def _some(name: str, arrays: Sequence[Any]) -> list[Any]:
+def _at_least_one(name: str, arrays: Sequence[Any]) -> list[Any]:
     found = list(arrays)
     if not found:
-        raise ArgumentError(f"{name} needs one array at least")
+        raise ArgumentError(f"{name} needs at least one array")
     return found
 
 
@@ -92,7 +106,7 @@ def where(backend: Backend, condition: Any, x1: Any, x2: Any, /) -> KeyedRaw:
         backend: the library.
         condition: an array of bools, or a bool.
         x1: an array or a number.
-        x2: likewise; both meet as the rules decide.
+        x2: likewise; both are promoted as the rules decide.
     """
     return adopt_result(backend, promote_operands.where(*adopt_operands(backend, "where", (condition, x1, x2))))
 
@@ -104,7 +118,7 @@ def clip(backend: Backend, x: Any, /, min: Any = None, max: Any = None) -> Keyed
         backend: the library.
         x: an array or a number.
         min: the lower bound, an array or a number; None for none.
-        max: the upper one, likewise. All meet as the rules decide.
+        max: the upper one, likewise. All are promoted as the rules decide.
     """
     return adopt_result(backend, promote_operands.clip(*adopt_operands(backend, "clip", (x, min, max))))
 
@@ -120,8 +134,7 @@ def matmul(backend: Backend, x1: Any, x2: Any, /) -> KeyedRaw:
     Raises:
         PromotionError: if the rules refuse.
     """
-    promoted = _promoted(backend, "matmul", "matmul", (x1, x2))
-    return _computed(backend, "matmul", promoted, lambda xp, found: xp.matmul(*found))
+    return _compute_promoted(backend, "matmul", (x1, x2), lambda xp, found: xp.matmul(*found))
 
 
 def tensordot(backend: Backend, x1: Any, x2: Any, /, *, axes: Any = 2) -> KeyedRaw:
@@ -136,8 +149,7 @@ def tensordot(backend: Backend, x1: Any, x2: Any, /, *, axes: Any = 2) -> KeyedR
     Raises:
         PromotionError: if the rules refuse.
     """
-    promoted = _promoted(backend, "tensordot", "tensordot", (x1, x2))
-    return _computed(backend, "tensordot", promoted, lambda xp, found: xp.tensordot(*found, axes=axes))
+    return _compute_promoted(backend, "tensordot", (x1, x2), lambda xp, found: xp.tensordot(*found, axes=axes))
 
 
 def vecdot(backend: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> KeyedRaw:
@@ -152,8 +164,7 @@ def vecdot(backend: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> KeyedRaw
     Raises:
         PromotionError: if the rules refuse.
     """
-    promoted = _promoted(backend, "vecdot", "vecdot", (x1, x2))
-    return _computed(backend, "vecdot", promoted, lambda xp, found: xp.vecdot(*found, axis=axis))
+    return _compute_promoted(backend, "vecdot", (x1, x2), lambda xp, found: xp.vecdot(*found, axis=axis))
 
 
 def cross(backend: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> KeyedRaw:
@@ -168,8 +179,7 @@ def cross(backend: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> KeyedRaw:
     Raises:
         PromotionError: if the rules refuse.
     """
-    promoted = _promoted(backend, "cross", "cross", (x1, x2))
-    return _computed(backend, "cross", promoted, lambda xp, found: xp.linalg.cross(*found, axis=axis))
+    return _compute_promoted(backend, "cross", (x1, x2), lambda xp, found: xp.linalg.cross(*found, axis=axis))
 
 
 def outer(backend: Backend, x1: Any, x2: Any, /) -> KeyedRaw:
@@ -183,8 +193,7 @@ def outer(backend: Backend, x1: Any, x2: Any, /) -> KeyedRaw:
     Raises:
         PromotionError: if the rules refuse.
     """
-    promoted = _promoted(backend, "outer", "outer", (x1, x2))
-    return _computed(backend, "outer", promoted, lambda xp, found: xp.linalg.outer(*found))
+    return _compute_promoted(backend, "outer", (x1, x2), lambda xp, found: xp.linalg.outer(*found))
 
 
 def solve(backend: Backend, x1: Any, x2: Any, /) -> KeyedRaw:
@@ -198,12 +207,11 @@ def solve(backend: Backend, x1: Any, x2: Any, /) -> KeyedRaw:
     Raises:
         PromotionError: if the rules refuse.
     """
-    promoted = _promoted(backend, "solve", "solve", (x1, x2))
-    return _computed(backend, "solve", promoted, lambda xp, found: xp.linalg.solve(*found))
+    return _compute_promoted(backend, "solve", (x1, x2), lambda xp, found: xp.linalg.solve(*found))
 
 
 def searchsorted(backend: Backend, x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> KeyedRaw:
-    """Where elements would be inserted into a sorted array, compared in the dtype that both meet in.
+    """Where elements would be inserted into a sorted array, compared in their common dtype.
 
     Args:
         backend: the library.
@@ -221,7 +229,7 @@ def searchsorted(backend: Backend, x1: Any, x2: Any, /, *, side: str = "left", s
 
 
 def isin(backend: Backend, x1: Any, x2: Any, /, *, invert: bool = False) -> KeyedRaw:
-    """Which elements of an array are in another, compared in the dtype that both meet in.
+    """Which elements of an array are in another, compared in their common dtype.
 
     Args:
         backend: the library.
@@ -232,14 +240,15 @@ def isin(backend: Backend, x1: Any, x2: Any, /, *, invert: bool = False) -> Keye
     Raises:
         PromotionError: if the rules refuse.
     """
-    promoted = _promoted(backend, "isin", "equal", (x1, x2))
-    return _computed(backend, "isin", promoted, lambda xp, found: xp.isin(*found, invert=invert))
+    return _compute_promoted(
+        backend, "isin", (x1, x2), lambda xp, found: xp.isin(*found, invert=invert), operation="equal"
+    )
 
 
 def diff(
     backend: Backend, x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None
 ) -> KeyedRaw:
-    """Differences of neighbours, in the dtype that the array meets in with what is put before and after it.
+    """Differences of neighbours, in the common dtype of the array and what is put before and after it.
 
     Args:
         backend: the library.
@@ -254,14 +263,13 @@ def diff(
     """
     given = {"prepend": prepend, "append": append}
     ends = {name: end for name, end in given.items() if end is not None}
-    promoted = _promoted(backend, "diff", "diff", (x, *ends.values()))
 
     def compute(xp: Any, found: list[Raw]) -> Raw:
         # After as many times as there are elements nothing is left; libraries go on.
         times = min(whole_number("n", n, 0, 2**63 - 1), sum(each.shape[axis] for each in found))
         return xp.diff(found[0], axis=axis, n=times, **dict(zip(ends, found[1:], strict=True)))
 
-    return _computed(backend, "diff", promoted, compute)
+    return _compute_promoted(backend, "diff", (x, *ends.values()), compute)
 
 
 PROMOTING_FUNCTIONS: dict[str, Callable[..., KeyedRaw]] = {

@@ -1,4 +1,4 @@
-"""The functions of libraries that reduce one array, told what to accumulate in."""
+"""Reductions by a library's function, with the dtype to accumulate in."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from supremum.arrays.backends import Backend, Raw
 from supremum.formats import as_format
 
 _SUMS = ("sum", "prod", "cumulative_sum", "cumulative_prod")
-"""Those that a library is told what to accumulate in; others compute in what they are given."""
+"""Functions with an argument for the dtype to accumulate in; others compute in the dtype of their argument."""
 
 
-def reduce(backend: Backend, x: Raw, *, name: str, own: bool = False, **options: Any) -> Raw:
+def reduce(backend: Backend, x: Raw, *, name: str, agrees: bool = False, **options: Any) -> Raw:
     """The library's function of an array in the dtype that it is accumulated in.
 
     Args:
         backend: the library.
         x: the array.
         name: of the reduction.
-        own: whether the library decides as the rules do, so that nothing has to be told.
+        agrees: whether the library, left to itself, decides as the rules do.
         options: of the function.
     """
     dtype = backend.dtype_of(x)
-    if name == "mean" and not as_format(dtype).is_inexact and not own:
+    if name == "mean" and not as_format(dtype).is_inexact and not agrees:
         return _mean_of_integers(backend, x, **options)
-    if name in _SUMS and not own:
+    if name in _SUMS and not agrees:
         options["dtype"] = backend.native_dtype(dtype)
     return getattr(backend.xp, name)(x, **options)
 
 
 def _mean_of_integers(backend: Backend, x: Raw, *, axis: Any = None, keepdims: bool = False) -> Raw:
-    """A sum, divided by the number of elements, whose fraction is cut off as C does it."""
+    """The mean of integers, rounded towards zero as C does it."""
     xp = backend.xp
     total = xp.sum(x, axis=axis, keepdims=keepdims, dtype=backend.native_dtype(backend.dtype_of(x)))
     count = max(1, x.size if isinstance(x.size, int) else x.numel()) // max(1, _size(total))

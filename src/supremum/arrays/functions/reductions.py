@@ -1,4 +1,4 @@
-"""Reductions under the rules in force: decided, cast, computed, and cast to the dtype that was decided.
+"""Reductions under the rules in force: the decision, casts, the library's function, and a cast of the result.
 
 The first parameter of each is the library of the namespace that it is a function of.
 """
@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 from supremum.argument_checks import flag, real_number, whole_number
 from supremum.arrays.backends import Backend, Key, Plan, Raw
-from supremum.arrays.backends.kernels import promotes_alike
+from supremum.arrays.backends.kernels import library_agrees
 from supremum.arrays.dispatch import DispatchedOperation, Prepared
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.functions.reduction_kernels import reduce
@@ -29,7 +29,7 @@ from supremum.rules.fixes import EVERYTHING, Runtime
 from supremum.rules.registry import find_rules
 
 _MOST_AXES: Final = 64
-"""NumPy's arrays have no more, and those of others neither."""
+"""The most dimensions that an array of NumPy can have; other libraries have the same limit or a lower one."""
 
 
 class _Reduction(DispatchedOperation):
@@ -46,7 +46,7 @@ class _Reduction(DispatchedOperation):
         self.dtype = dtype
 
     def decide(self, rules: RuleSet, operands: Sequence[Operand], runtime: Runtime = EVERYTHING) -> Decision:
-        """What a rule set decides; of a dtype that was asked for, only what it is accumulated in."""
+        """What a rule set decides; where the user asks for a dtype, only in which one it is accumulated."""
         if self.dtype is None:
             return super().decide(rules, operands, runtime)
         decision = super().decide(rules, [operand.with_dtype(self.dtype) for operand in operands])
@@ -55,7 +55,7 @@ class _Reduction(DispatchedOperation):
         computes = decision.verdict.compute[0] if is_wider else self.dtype
         asked = f"the result is {self.dtype}, as asked for"
         verdict = Verdict(ResultType(self.dtype), (computes,), (asked, *decision.reason))
-        # Casts of the operand change nothing: what was asked for is what the library lacks.
+        # Casts of the operand do not help: the library lacks the dtype that was asked for.
         return replace(decision, operands=tuple(operands), verdict=verdict, find_fix=_no_fix)
 
     def prepare(self, rules: RuleSet, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared:
@@ -65,7 +65,7 @@ class _Reduction(DispatchedOperation):
         asked = self.dtype
         if asked is not None:
             backend.native_dtype(asked)  # its error says what to do
-        function = backend.prepare(plan) if _compiles(backend) else _between_casts(backend, plan, self.dtype)
+        function = backend.prepare(plan) if backend.compiles else _between_casts(backend, plan, self.dtype)
 
         def reduced(raw: Raw) -> KeyedRaw:
             if asked is not None:
@@ -80,43 +80,33 @@ def _no_fix(_operands: tuple[Operand, ...]) -> Fix | None:
 
 
 def _holds(dtype: DType, decision: Decision) -> bool:
-    """Whether what the rules accumulate in holds a dtype that was asked for."""
+    """Whether the dtype that the rules accumulate in holds every value of a dtype that was asked for."""
     return as_format(decision.verdict.compute[0]).holds(as_format(dtype))
-
-
-def _compiles(backend: Backend) -> bool:
-    """Whether a library is given the casts and the function as one program."""
-    return backend.name == "jax"
 
 
 def _between_casts(backend: Backend, plan: Plan, dtype: DType | None) -> Callable[[Raw], Raw]:
     """The library's function between casts, where they are needed."""
     (key,), (computes,), name = plan.keys, plan.compute, plan.operation.name
     target = plan.result.dtype
-    is_own = dtype is None and key.backend is backend and _decides_alike(backend, plan)
-    options: dict[str, Any] = {**plan.options, "own": is_own}
+    agrees = (
+        dtype is None
+        and key.backend is backend
+        and backend.rules != ""
+        and library_agrees(replace(plan, function=None), find_rules(backend.rules))
+    )
+    options: dict[str, Any] = {**plan.options, "agrees": agrees}
 
     def reduced(raw: Raw) -> Raw:
-        operand = raw if is_own else convert_operand(backend, key, raw, computes)
+        operand = raw if agrees else convert_operand(backend, key, raw, computes)
         try:
             result = reduce(backend, operand, **options)
         except (NotImplementedError, TypeError, RuntimeError) as error:
             if type(error) in (TypeError, RuntimeError) and "not implemented" not in str(error):
-                raise  # of an argument or of values; a missing loop or kernel has an error of its own
+                raise  # it is about an argument or values; a missing loop or kernel raises a subclass
             raise RuntimeDtypeError(f"{backend.name} has no {name} of {computes}", decision=plan.decision) from error
         return result if backend.dtype_of(result) == target else backend.astype(result, target)
 
     return reduced
-
-
-def _decides_alike(backend: Backend, plan: Plan) -> bool:
-    """Whether the library, left to itself, computes and gives what is planned: then it is left to itself."""
-    if backend.name not in _RULES_OF:
-        return False
-    return promotes_alike(replace(plan, function=None), find_rules(_RULES_OF[backend.name]))
-
-
-_RULES_OF = {"numpy": "numpy", "torch": "torch"}
 
 
 @lru_cache(maxsize=4096)
@@ -132,7 +122,7 @@ def _reduce(backend: Backend, name: str, x: Any, dtype: Any = None, **options: A
 
 
 def _plain(name: str, value: Any) -> Any:
-    """An option as it can be looked up: each of its own type only, since True and 1 are found in each other's place."""
+    """An option as part of a key: of one type only, since True and 1 are equal keys."""
     if name == "correction":
         return real_number(name, value)
     if name != "axis":
