@@ -25,7 +25,7 @@ class CallFrame:
         layer: the layer.
         requested: whether this is a training step, as the caller said, for the layers inside; None if nobody said.
         default: what None means for this layer.
-        strict: whether an output of another dtype than the compute dtype is an error.
+        strict: whether an output that is not in the compute dtype is an error.
 
     Attributes:
         training: whether this is a training step, for this layer.

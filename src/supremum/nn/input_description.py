@@ -12,7 +12,7 @@ from supremum.formats import as_format
 
 
 def described(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """Arguments as their dtypes and shapes, in their structure, those that are no arrays as they are.
+    """Arguments as their dtypes and shapes, in their structure, those that are not arrays as they are.
 
     >>> described((np.ones((2, 3), np.float16), [1.5]), {"mask": None})
     'float16[2,3], [1.5], mask=None'

@@ -18,7 +18,7 @@ from supremum.formats import DType, as_format
 
 @dataclass(frozen=True)
 class InputSpec:
-    """What one input has to be; what is None or empty may be anything.
+    """What one input must be; what is None or empty may be anything.
 
     Args:
         shape: the whole shape, with None for axes of any length.
@@ -74,16 +74,16 @@ class InputSpec:
 
 
 InputSpecs: TypeAlias = "InputSpec | tuple[InputSpec | None, ...] | list[InputSpec | None] | Mapping[str, InputSpec]"
-"""What inputs have to be: the first one, the positional ones, or some by the names of arguments."""
+"""What inputs must be: the first one, the positional ones, or some by the names of arguments."""
 
 
 def check_inputs(
     specs: InputSpecs | None, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
-    """Refuse inputs that are not what they have to be.
+    """Raise if inputs do not fit their specifications.
 
     Args:
-        specs: what they have to be; None for anything.
+        specs: the specifications; None for anything.
         call: what they are for, whose arguments have names.
         args: the positional ones.
         kwargs: the others.

@@ -20,17 +20,17 @@ from supremum.errors import ArgumentError, shown
 from supremum.formats import DType, Kind, as_format
 from supremum.mixed_precision import Policy, PolicyMap, PolicyWarning, as_policy, global_policy
 from supremum.mixed_precision.hardware import warn_if_it_gains_nothing
+from supremum.nn.attributes import Snapshot, with_functions, with_names
 from supremum.nn.call_stack import CallFrame, call_scope, running_layers, running_path
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
 from supremum.nn.input_casting import cast_inputs_of_layer, cast_outputs, narrowed_dtypes, narrowing_fix
 from supremum.nn.input_spec import InputSpecs, check_inputs
 from supremum.nn.layer_errors import add_layer_to_error
 from supremum.nn.layer_losses import OwnLosses, activity_losses, loss_of, loss_scalar, weight_losses
-from supremum.nn.lazy_build import Snapshot, first_key, has_weights, make_weights, unchanged_on_error
+from supremum.nn.lazy_build import first_key, has_weights, make_weights, unchanged_on_error
 from supremum.nn.loss_collection import current_collector, is_in_loop
 from supremum.nn.module_tree import Module, snake_case
 from supremum.nn.output_dtype_check import check_output_dtype
-from supremum.nn.pickling import with_functions, with_names
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
 from supremum.nn.scopes import current_overlay, is_declaring, is_declaring_again, next_random_key
 from supremum.nn.summary import Summary, summary_of
@@ -40,7 +40,7 @@ from supremum.user_frame import warn_user
 
 
 class LayerOptions(TypedDict, total=False):
-    """What every layer takes by name; `Layer` says what it means."""
+    """The keyword arguments of every layer, documented in `Layer`."""
 
     dtype: Any
     param_dtype: Any
@@ -62,29 +62,29 @@ class Layer(Module["Layer"], ABC):
             is given None takes the policy of the model that it is put into, if that is given one before the layer has
             weights.
         param_dtype: the dtype weights are stored in; None for the policy's.
-        autocast: whether floating inputs are cast to the compute dtype, and outputs to the policy's output dtype where
-            that is another.
-        strict: whether a call, of this layer or one inside it, that returns another real floating dtype than its
+        autocast: whether floating inputs are cast to the compute dtype, and outputs to the policy's output dtype if
+            that differs.
+        strict: whether a call, of this layer or one inside it, that returns a real floating dtype other than its
             compute dtype is an error; otherwise it is a warning, once for each layer.
         trainable: whether optimizers change its weights, and those of the layers in it.
         activity_regularizer: a penalty on the outputs, divided by the length of their first axis, in their dtype.
-        name: what it is called in paths; None for its class, as in `"batch_norm"`.
+        name: its name in paths; None for that of its class in snake case, as in `"batch_norm"`.
 
     Attributes:
-        name: what it is called in paths, unless the layer that holds it has another name for it.
+        name: its name in paths, unless the layer that holds it gives it a different one.
         trainable: as given. It may be set at any time before `compile`: a layer that is not trainable, and all that it
             holds, keeps its weights, and adds no penalties on them; `BatchNorm` then works as outside of training.
         autocast: whether it casts its inputs.
         built: whether it knows its weights.
         chose_policy: whether it was given a policy, by itself or by the model it is in, and not the one in force.
         activity_regularizer: the penalty on its outputs.
-        input_spec: what inputs have to be, checked before they are cast: an `InputSpec` for the first one, a sequence
+        input_spec: what inputs must be, checked before they are cast: an `InputSpec` for the first one, a sequence
             of them for the positional ones, or a mapping of them by the names of arguments.
         build_inputs: during `build`, the positional inputs, cast, as `jax.ShapeDtypeStruct`s.
         policy_map: the policies of the layers inside, for a model that was given any; None for other layers.
 
     Raises:
-        UnknownNameError: for a policy or dtype that nobody knows; a `ValueError`.
+        UnknownNameError: for an unknown policy or dtype; a `ValueError`.
 
     >>> from supremum import nn
     >>> class Scale(nn.Layer):
@@ -122,7 +122,8 @@ class Layer(Module["Layer"], ABC):
                 f"{type(self).__name__} takes one policy; a PolicyMap is for a model, which gives each of its layers "
                 "one: Sequential([...], dtype=policy_map)"
             )
-        self._set_policy(global_policy() if dtype is None else as_policy(dtype), param_dtype)
+        self._policy = global_policy() if dtype is None else as_policy(dtype)
+        self._param_dtype = None if param_dtype is None else as_format(param_dtype).dtype
         # The policy in force says no more than None does, also where an outer layer passes it on as its own.
         self.chose_policy = self._policy is not global_policy()
         self.autocast = autocast
@@ -150,10 +151,6 @@ class Layer(Module["Layer"], ABC):
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Not through `__setattr__`, which looks at a layer that is whole.
         vars(self).update(with_functions(state))
-
-    def _set_policy(self, policy: Policy, param_dtype: Any) -> None:
-        self._policy = policy
-        self._param_dtype = None if param_dtype is None else as_format(param_dtype).dtype
 
     @property
     def dtype_policy(self) -> Policy:
@@ -412,7 +409,7 @@ class Layer(Module["Layer"], ABC):
                 stored, not in the compute dtype.
 
         Raises:
-            ArgumentError: for what is no scalar, a scalar outside of `call`, or in the step of an `RNN`; a
+            ArgumentError: for what is not a scalar, a scalar outside of `call`, or in the step of an `RNN`; a
                 `ValueError`.
         """
         if not (self.built and any(frame.layer is self for frame in running_layers())):

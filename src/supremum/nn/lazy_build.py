@@ -14,33 +14,11 @@ from supremum.argument_checks import pytree
 from supremum.errors import OperandError, UnknownDtypeError, shown
 from supremum.formats import as_format
 from supremum.nn.array_arguments import split_arrays
+from supremum.nn.attributes import Snapshot
 from supremum.nn.input_casting import unmasked
 from supremum.nn.module_tree import Module
-from supremum.nn.pickling import with_functions, with_names
 from supremum.nn.scopes import declaring, has_random_key, next_random_key
 from supremum.nn.variables import UninitializedError
-
-
-class Snapshot:
-    """The attributes of an object at one time, to bring them back.
-
-    Args:
-        target: the object.
-    """
-
-    def __init__(self, target: object) -> None:
-        self._attributes = dict(vars(target))
-
-    def restore(self, target: object) -> None:
-        """Give an object these attributes and no others."""
-        vars(target).clear()
-        vars(target).update(self._attributes)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return with_names(self._attributes)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self._attributes = with_functions(state)
 
 
 class _FailedError(Exception):

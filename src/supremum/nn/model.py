@@ -34,7 +34,7 @@ class Model(Layer):
             pattern matches it decides, and its default does for layers that were given none.
         strict: as for layers.
         trainable: likewise.
-        name: what it is called.
+        name: its name.
 
     Raises:
         ArgumentError: if the outputs depend on inputs that are not given, or a layer that was given no policy has

@@ -11,7 +11,7 @@ def apply_policy_map(model: Layer, policy_map: PolicyMap, *, warns: bool = True)
     """Give each layer of a model the policy of its path.
 
     Where a pattern matches it decides; elsewhere the default does, for layers that were given no policy, by themselves
-    or by another model that they are in. Layers that were built for another policy are to be built again.
+    or by another model that they are in. Layers that were built for a different policy are built again.
 
     Args:
         model: the model; it has the map's default itself.
@@ -19,10 +19,10 @@ def apply_policy_map(model: Layer, policy_map: PolicyMap, *, warns: bool = True)
         warns: whether to warn of patterns that match nothing.
 
     Returns:
-        Whether any layer got another policy than it had.
+        Whether the policy of any layer changed.
 
     Raises:
-        ArgumentError: for a layer that has weights of another policy already.
+        ArgumentError: for a layer that already has weights of a different policy.
     """
     layers = {path: layer for path, layer in model.layers_by_path().items() if path}
     for layer in layers.values():

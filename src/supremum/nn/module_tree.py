@@ -15,7 +15,7 @@ class Module(Generic[M]):
     """Something that is called, with variables and modules in its attributes, and in lists, tuples and dicts there.
 
     Attributes:
-        name: what it is called in paths, unless the module that holds it has another name for it.
+        name: its name in paths, unless the module that holds it gives it a different one.
         trainable: whether optimizers change its variables, and those of the modules in it.
         built: whether it has declared its variables.
     """

@@ -1,4 +1,4 @@
-"""Layers that return another dtype than they compute in, because something in `call` was of another.
+"""Layers whose outputs are not in their compute dtype, because something in `call` had a different one.
 
 spec/keras-rfc-293-mixed-precision.md, "TypeErrors": where TensorFlow raises, JAX promotes, and the rest of the network
 is silently float32.
@@ -23,11 +23,11 @@ from supremum.user_frame import warn_user
 
 
 class MixedDtypeError(ArgumentError):
-    """A strict layer returned another real floating dtype than it computes in."""
+    """A strict layer returned a real floating dtype that differs from its compute dtype."""
 
 
 class MixedDtypeWarning(PolicyWarning):
-    """A layer returned another real floating dtype than it computes in."""
+    """A layer returned a real floating dtype that differs from its compute dtype."""
 
 
 class CheckedLayer(Protocol):

@@ -61,7 +61,7 @@ class L1(Regularizer):
 
     def penalty(self, x: Any) -> jax.Array:
         """The penalty on an array of at least float32."""
-        return self.l1 * _sum_of_sizes(x)
+        return self.l1 * jnp.sum(jnp.abs(x))
 
 
 class L2(Regularizer):
@@ -102,11 +102,7 @@ class L1L2(Regularizer):
 
     def penalty(self, x: Any) -> jax.Array:
         """The penalty on an array of at least float32."""
-        return self.l1 * _sum_of_sizes(x) + self.l2 * _sum_of_squares(x)
-
-
-def _sum_of_sizes(x: Any) -> jax.Array:
-    return jnp.sum(jnp.abs(x))
+        return self.l1 * jnp.sum(jnp.abs(x)) + self.l2 * _sum_of_squares(x)
 
 
 def _sum_of_squares(x: Any) -> jax.Array:
@@ -130,7 +126,7 @@ def as_regularizer(regularizer: Any) -> RegularizerFunction | None:
         regularizer: a function of an array that gives a scalar; `"l1"`, `"l2"` or `"l1_l2"`; or None.
 
     Raises:
-        UnknownNameError: for another name; a `ValueError`.
+        UnknownNameError: for an unknown name; a `ValueError`.
         OperandError: for anything else; a `TypeError`.
 
     >>> as_regularizer("l2")

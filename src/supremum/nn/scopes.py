@@ -100,7 +100,7 @@ def random_key(key: Any) -> Generator[None]:
 
     Args:
         key: a key of `jax.random`. Keys for layers are folded from it in the order in which they ask; a function that
-            JAX traces once and runs often, such as the body of a scan, has to bring a key of its own for every run.
+            JAX traces once and runs often, such as the body of a scan, must bring a key of its own for every run.
 
     >>> with random_key(jax.random.key(0)):
     ...     first, second = next_random_key(), next_random_key()

@@ -21,11 +21,12 @@ class Sequential(Model):
             the global policy, which is handed to none of them.
         strict: as for layers.
         trainable: likewise.
-        name: what it is called.
+        name: its name.
 
     Raises:
         OperandError: for what is not a layer; a `TypeError`.
-        ArgumentError: for a layer that was given no policy and has weights of another one than `dtype`; a `ValueError`.
+        ArgumentError: for a layer that was given no policy and has weights of a policy other than `dtype`; a
+            `ValueError`.
 
     >>> from supremum.nn import Dense
     >>> [layer.dtype_policy.name for layer in Sequential([Dense(4), Dense(2, dtype="float32")], dtype="mixed_bfloat16")]

@@ -55,7 +55,7 @@ def output_spec(layer: Layer, *inputs: Any, **kwargs: Any) -> Any:
         A tree of `jax.ShapeDtypeStruct`.
 
     Raises:
-        OperandError: for what is no layer, and for inputs that are no arrays of numbers; a `TypeError`.
+        OperandError: for what is not a layer, and for inputs that are not arrays of numbers; a `TypeError`.
     """
     return traced_spec(as_layer(layer), inputs, kwargs)
 
@@ -77,7 +77,7 @@ def load_variables(layer: Layer, values: Mapping[str, Any]) -> None:
 
     Raises:
         UnknownNameError: for a path the layer does not have.
-        ArgumentError: for another shape, or a path that is missing.
+        ArgumentError: for a different shape, or a path that is missing.
     """
     named = _known(layer, values)
     missing = sorted(named.keys() - values.keys())
@@ -111,7 +111,7 @@ def functional_call(
 
     Raises:
         UnknownNameError: for a path the layer does not have.
-        ArgumentError: for a value of another shape or dtype than its variable.
+        ArgumentError: for a value whose shape or dtype differs from its variable's.
     """
     named = _known(layer, variables)
     for path, value in variables.items():

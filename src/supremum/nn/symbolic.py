@@ -40,7 +40,7 @@ class Node:
 
 
 class SymbolicValue:
-    """An array of which only shape and dtype are known, as an input or an output of a layer in a functional model.
+    """An array with a known shape and dtype but no values, as an input or an output of a layer in a functional model.
 
     Args:
         shape: its shape, with None for axes of any length.

@@ -50,7 +50,7 @@ def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class SymbolicTensor(SymbolicValue):
-    """An array of which only shape and dtype are known, as an input or an output of a layer in a functional model.
+    """An array with a known shape and dtype but no values, as an input or an output of a layer in a functional model.
 
     Layers take it, and so do Python's arithmetic operators and indexing.
 

@@ -32,6 +32,10 @@ def _operator(name: str) -> Callable[..., Any]:
     return operator
 
 
+def _operators(*names: str) -> Iterator[Callable[..., Any]]:
+    return (_operator(f"__{name}__") for name in names)
+
+
 class VariableOperators:
     """Operators from both sides, comparisons, indexing and conversions; all read `value`, which casts."""
 
@@ -43,24 +47,16 @@ class VariableOperators:
         """The value as computations see it."""
         raise NotImplementedError
 
-    __pos__, __neg__, __abs__, __invert__ = map(_operator, ("__pos__", "__neg__", "__abs__", "__invert__"))
-    __add__, __radd__, __sub__, __rsub__ = map(_operator, ("__add__", "__radd__", "__sub__", "__rsub__"))
-    __mul__, __rmul__, __truediv__, __rtruediv__ = map(
-        _operator, ("__mul__", "__rmul__", "__truediv__", "__rtruediv__")
-    )
-    __floordiv__, __rfloordiv__, __mod__, __rmod__ = map(
-        _operator, ("__floordiv__", "__rfloordiv__", "__mod__", "__rmod__")
-    )
-    __divmod__, __rdivmod__, __pow__, __rpow__ = map(_operator, ("__divmod__", "__rdivmod__", "__pow__", "__rpow__"))
-    __matmul__, __rmatmul__ = map(_operator, ("__matmul__", "__rmatmul__"))
-    __and__, __rand__, __or__, __ror__ = map(_operator, ("__and__", "__rand__", "__or__", "__ror__"))
-    __xor__, __rxor__ = map(_operator, ("__xor__", "__rxor__"))
-    __lshift__, __rlshift__, __rshift__, __rrshift__ = map(
-        _operator, ("__lshift__", "__rlshift__", "__rshift__", "__rrshift__")
-    )
-    __eq__, __ne__, __lt__, __le__, __gt__, __ge__ = map(  # pyright: ignore[reportAssignmentType] (elementwise)
-        _operator, ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
-    )
+    __pos__, __neg__, __abs__, __invert__ = _operators("pos", "neg", "abs", "invert")
+    __add__, __radd__, __sub__, __rsub__ = _operators("add", "radd", "sub", "rsub")
+    __mul__, __rmul__, __truediv__, __rtruediv__ = _operators("mul", "rmul", "truediv", "rtruediv")
+    __floordiv__, __rfloordiv__, __mod__, __rmod__ = _operators("floordiv", "rfloordiv", "mod", "rmod")
+    __divmod__, __rdivmod__, __pow__, __rpow__ = _operators("divmod", "rdivmod", "pow", "rpow")
+    __matmul__, __rmatmul__ = _operators("matmul", "rmatmul")
+    __and__, __rand__, __or__, __ror__, __xor__, __rxor__ = _operators("and", "rand", "or", "ror", "xor", "rxor")
+    __lshift__, __rlshift__, __rshift__, __rrshift__ = _operators("lshift", "rlshift", "rshift", "rrshift")
+    __lt__, __le__, __gt__, __ge__ = _operators("lt", "le", "gt", "ge")
+    __eq__, __ne__ = _operators("eq", "ne")  # pyright: ignore[reportAssignmentType] (elementwise)
     # Variables are keys by what they are, not by what they hold, as layers and optimizers keep them.
     __hash__ = object.__hash__
 

@@ -107,7 +107,7 @@ class Variable(VariableOperators):
             key: a key of `jax.random`.
 
         Raises:
-            ArgumentError: if the initializer gives another shape or dtype.
+            ArgumentError: if the initializer gives a different shape or dtype.
         """
         if self.is_initialized or self._initializer is None:
             return
@@ -234,8 +234,8 @@ class Variable(VariableOperators):
             The variable.
 
         Raises:
-            InPlaceError: if the rules refuse or lead to another dtype than the stored one: nothing is truncated.
-            ArgumentError: for another shape, or a value that is traced outside of `functional_call`.
+            InPlaceError: if the rules refuse or lead to a dtype that differs from the stored one: nothing is truncated.
+            ArgumentError: for a different shape, or a value that is traced outside of `functional_call`.
         """
         given = value.read_stored() if isinstance(value, Variable) else value
         if not isinstance(given, jax.Array) or given.dtype != self.true_dtype or given.weak_type:

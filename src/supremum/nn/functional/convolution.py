@@ -85,14 +85,7 @@ def conv(
         named = "VALID"
     pads = pads_of(named, _spans(x.shape[1:-1], input_dilation), spans, strides)
     product = lax.conv_general_dilated(
-        x,
-        kernel,
-        strides,
-        pads,
-        lhs_dilation=input_dilation,
-        rhs_dilation=kernel_dilation,
-        dimension_numbers=_layout(count),
-        feature_group_count=groups,
+        x, kernel, strides, pads, input_dilation, kernel_dilation, _layout(count), feature_group_count=groups
     )
     return _with_bias(product, bias)
 
@@ -158,31 +151,20 @@ def conv_transpose(
         return found[0] if groups == 1 else jnp.concatenate(found, -1)
 
     def transposed_group(x: jax.Array, kernel: jax.Array, pads: Any) -> jax.Array:
-        return lax.conv_transpose(
-            x,
-            kernel,
-            strides,
-            pads,
-            rhs_dilation=kernel_dilation,
-            dimension_numbers=_layout(count),
-            transpose_kernel=transpose_kernel,
-        )
+        return lax.conv_transpose(x, kernel, strides, pads, kernel_dilation, _layout(count), transpose_kernel)
 
     if named != "CIRCULAR":
         return _with_bias(transposed(x, named), bias)
     # Where the outputs of a period start among those of "VALID": with a transposed kernel, where `conv` has its windows
     # start; otherwise in the middle of what "VALID" has too many, as Flax's layer has it.
     spans = _spans(kernel.shape[:-2], kernel_dilation)
-    first = [
-        (span - 1) // 2 if transpose_kernel else max(span - step, 0) // 2
-        for span, step in zip(spans, strides, strict=True)
-    ]
+    steps = list(zip(spans, strides, strict=True))
+    first = [(span - 1) // 2 if transpose_kernel else max(span - step, 0) // 2 for span, step in steps]
     wraps = [
-        (-((first_ - span + 1) // step), (step - 1 + first_) // step)
-        for first_, span, step in zip(first, spans, strides, strict=True)
+        (-((at - span + 1) // step), (step - 1 + at) // step) for at, (span, step) in zip(first, steps, strict=True)
     ]
     product = transposed(_wrapped(x, wraps), "VALID")
-    starts = [before * step + first_ for (before, _), step, first_ in zip(wraps, strides, first, strict=True)]
+    starts = [before * step + at for (before, _), step, at in zip(wraps, strides, first, strict=True)]
     stops = [start + size * step for start, size, step in zip(starts, x.shape[1:-1], strides, strict=True)]
     product = lax.slice(product, (0, *starts, 0), (x.shape[0], *stops, product.shape[-1]))
     return _with_bias(product, bias)

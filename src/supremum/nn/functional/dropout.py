@@ -33,8 +33,8 @@ def dropout(key: Any, x: Any, rate: float, *, broadcast_axes: Ints = ()) -> jax.
         An array of the shape and dtype of `x`; the scaling is computed in at least float32 and rounded once.
 
     Raises:
-        ArgumentError: for a rate that is no probability, and for axes that `x` does not have; a `ValueError`.
-        OperandError: for integers, which cannot be scaled, and for something that is no key; a `TypeError`.
+        ArgumentError: for a rate that is not a probability, and for axes that `x` does not have; a `ValueError`.
+        OperandError: for integers, which cannot be scaled, and for something that is not a key; a `TypeError`.
 
     >>> dropout(jax.random.key(0), jnp.ones(8, "bfloat16"), 0.5)
     Array([0, 0, 2, 2, 0, 2, 2, 0], dtype=bfloat16)
@@ -73,11 +73,11 @@ def rate_below_one(name: str, rate: Any) -> float:
     """A probability that leaves something over.
 
     Args:
-        name: what it is called.
+        name: its name.
         rate: a number from 0 to below 1.
 
     Raises:
-        OperandError: for what is no number; a `TypeError`.
-        ArgumentError: for another number; a `ValueError`.
+        OperandError: for what is not a number; a `TypeError`.
+        ArgumentError: for a number outside this range; a `ValueError`.
     """
     return real_within(name, rate, 0, math.nextafter(1, 0), "from 0 to below 1")

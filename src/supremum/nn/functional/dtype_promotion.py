@@ -32,17 +32,17 @@ def promote_dtype(*arrays: Any, dtype: Any = None, inexact: bool = True) -> tupl
         arrays: arrays of JAX or NumPy, Python numbers (which are weak), or None, which stays None.
         dtype: the dtype to bring them to; None for their result type under the rules in force. Complex arrays are never
             truncated: with a real `dtype` all of them come to the complex dtype that it and they meet in.
-        inexact: whether the dtype has to be floating or complex; integers and bools then become at least float32.
+        inexact: whether the dtype must be floating or complex; integers and bools then become at least float32.
 
     Returns:
         The arrays as JAX's, all of one dtype, in their order.
 
     Raises:
-        ArgumentError: for a `dtype` that is not inexact although it has to be; a `ValueError`.
+        ArgumentError: for a `dtype` that is not inexact although it must be; a `ValueError`.
         PromotionError: if the rules refuse.
         RuntimeDtypeError: for 64 bits while JAX's x64 is off; JAX would narrow them in silence.
         NarrowingError: for integers of NumPy that do not fit into the 32 bits that JAX then holds them in.
-        OperandError: for what is no array and no number, such as a list.
+        OperandError: for what is neither an array nor a number, such as a list.
 
     >>> import numpy as np
     >>> x, kernel = np.ones((2, 3), np.int32), jnp.ones((3, 4), jnp.bfloat16)
@@ -119,7 +119,7 @@ def as_array(name: str, value: Any, dtype: DType | None = None) -> jax.Array:
     """An array of JAX, of anything that JAX makes one of.
 
     Args:
-        name: what it is called.
+        name: its name.
         value: an array of any library, a number, or lists of those.
         dtype: the dtype; None for the one that JAX gives it.
 
@@ -143,7 +143,7 @@ def shape_of(name: str, array: Any) -> tuple[int, ...]:
     """The shape of an array or a number.
 
     Args:
-        name: what it is called.
+        name: its name.
         array: the array.
 
     Raises:

@@ -35,8 +35,8 @@ def embedding(indices: Any, table: Any, *, dtype: Any = None) -> jax.Array:
         float32 and rounded once, however often a row is taken.
 
     Raises:
-        OperandError: for indices that are no integers; a `TypeError`.
-        ArgumentError: for an index outside of the table, and for a table that is none; a `ValueError`.
+        OperandError: for indices that are not integers; a `TypeError`.
+        ArgumentError: for an index outside of the table, and for a table without rows of features; a `ValueError`.
 
     >>> table = jnp.asarray([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
     >>> embedding(jnp.asarray([2, 0], "uint8"), table, dtype="bfloat16")

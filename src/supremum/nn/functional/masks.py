@@ -133,7 +133,7 @@ def split_additive(mask: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def as_boolean(mask: Any, what: str, fix: str) -> jax.Array:
-    """A mask as an array of JAX, which has to be boolean already.
+    """A mask as an array of JAX, which must be boolean already.
 
     Raises:
         OperandError: that says what it is, and the fix; a `TypeError`.

@@ -45,8 +45,8 @@ def normalize(
         An array of the shape of `x`.
 
     Raises:
-        ArgumentError: for an `epsilon` that is no positive number or too small, arrays whose shapes do not broadcast to
-            that of `x`, or a `dtype` that is not inexact; a `ValueError`.
+        ArgumentError: for an `epsilon` that is not positive or too small, arrays whose shapes do not broadcast to that
+            of `x`, or a `dtype` that is not inexact; a `ValueError`.
         OperandError: for a complex variance; a `TypeError`.
 
     >>> normalize(jnp.asarray([1, 3], jnp.bfloat16), 2.0, 1.0, epsilon=1e-6)

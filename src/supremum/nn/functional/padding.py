@@ -27,8 +27,8 @@ def as_padding(padding: Any, count: int, names: Sequence[str]) -> str | Pads:
         names: which names there are.
 
     Raises:
-        UnknownNameError: for a name that is none of them; a `ValueError`.
-        ArgumentError: for anything else that is no padding, and for `"CAUSAL"` in more than one dimension; a
+        UnknownNameError: for an unknown name; a `ValueError`.
+        ArgumentError: for anything else that is not a padding, and for `"CAUSAL"` in more than one dimension; a
             `ValueError`.
 
     >>> as_padding(1, 2, ["SAME"]), as_padding([(2, 0)], 1, ["SAME"])

@@ -135,7 +135,7 @@ def einsum(equation: str, x: Any, kernel: Any, bias: Any = None, *, dtype: Any =
         in at least float32.
 
     Raises:
-        ArgumentError: for an equation that is none, and for shapes that do not fit it; a `ValueError`.
+        ArgumentError: for an invalid equation, and for shapes that do not fit it; a `ValueError`.
 
     >>> einsum("...i,iho->...ho", jnp.ones((5, 2)), jnp.ones((2, 3, 4)), jnp.ones((3, 4))).shape
     (5, 3, 4)

@@ -170,7 +170,7 @@ def _cast_result(result: jax.Array, x: jax.Array) -> jax.Array:
 
 
 def _checked_activation(name: str, activation: Any) -> Activation:
-    """The user's function, which is refused if it is none, or gives no array."""
+    """The user's function, which is refused if it is not a function, or does not give an array."""
     function(name, activation, "jnp.tanh")
 
     def activated(x: jax.Array) -> jax.Array:

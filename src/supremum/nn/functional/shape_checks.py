@@ -13,7 +13,7 @@ Ints: TypeAlias = int | Sequence[int]
 
 
 def check_shape(name: str, given: Sequence[int], expected: Sequence[int]) -> None:
-    """Refuse an array whose shape is another than it has to be.
+    """Raise if an array's shape differs from the expected one.
 
     Args:
         name: what the array is called.
@@ -35,7 +35,7 @@ def check_shape(name: str, given: Sequence[int], expected: Sequence[int]) -> Non
 
 
 def check_product(x: Sequence[int], kernel: Sequence[int], bias: Any) -> None:
-    """Refuse shapes that no matrix product over the last axis has.
+    """Raise if a matrix product over the last axis cannot have these shapes.
 
     Args:
         x: the shape of the inputs.
@@ -61,7 +61,7 @@ def positive_int(name: str, value: Any) -> int:
     """A whole number of at least one.
 
     Args:
-        name: what it is called.
+        name: its name.
         value: what was given.
 
     Raises:
@@ -77,7 +77,7 @@ def positive_ints(name: str, value: Any, count: int) -> tuple[int, ...]:
     """A whole number of at least one for each dimension of space; one number stands for all of them.
 
     Args:
-        name: what they are called.
+        name: their name.
         value: a number, or as many as there are dimensions.
         count: how many dimensions there are.
 
@@ -103,7 +103,7 @@ def window_size(name: str, value: Any) -> tuple[int, ...]:
     """The size of a window, whose length says how many dimensions of space there are.
 
     Args:
-        name: what it is called.
+        name: its name.
         value: one whole number of at least 1 per dimension of space.
 
     Raises:
@@ -130,7 +130,7 @@ def axis_numbers(name: str, value: Any) -> tuple[int, ...]:
     """The numbers of one axis or several, as a tuple, those below 0 as given.
 
     Args:
-        name: what they are called.
+        name: their name.
         value: a number, or a tuple or list of them.
 
     Raises:
@@ -149,7 +149,7 @@ def as_axes(name: str, axes: Any, ndim: int) -> tuple[int, ...]:
     """Axes as numbers from 0, in the order given.
 
     Args:
-        name: what they are called.
+        name: their name.
         axes: an axis or several, those below 0 counted from the last.
         ndim: how many axes the array has.
 
@@ -173,7 +173,7 @@ def as_axes(name: str, axes: Any, ndim: int) -> tuple[int, ...]:
 
 
 def all_whole(value: Any) -> tuple[int, ...] | None:
-    """The whole numbers of a tuple or list, or None where it is none of whole numbers only."""
+    """The whole numbers of a tuple or list, or None if it has anything else in it."""
     if not isinstance(value, (tuple, list)):
         return None
     numbers = [_whole(each) for each in value]  # pyright: ignore[reportUnknownVariableType]

@@ -33,11 +33,11 @@ class Bidirectional(Layer):
             steps; None for one like `forward` with weights of its own, which then may not have any yet.
         merge: how outputs are joined: `"concat"` along the last axis, `"sum"`, `"mul"`, `"ave"` for the mean, or None
             for a pair of them.
-        name: what it is called.
+        name: its name.
 
     Raises:
         UnknownNameError: for another `merge`; a `ValueError`.
-        OperandError: for layers that are no `RNN`.
+        OperandError: for layers that are not an `RNN`.
         ArgumentError: for layers that do not fit together.
 
     >>> from supremum.nn import initialize
@@ -80,7 +80,7 @@ class Bidirectional(Layer):
             states.
 
         Raises:
-            ArgumentError: for an initial state that is no pair.
+            ArgumentError: for an initial state that is not a pair.
         """
         states = (None, None) if initial_state is None else initial_state
         if not isinstance(states, (tuple, list)) or len(states) != 2:  # pyright: ignore[reportUnknownArgumentType]

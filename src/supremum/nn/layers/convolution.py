@@ -16,7 +16,7 @@ from supremum.nn.layers.kernel_layer import KernelLayer, KernelOptions
 
 
 class ConvOptions(KernelOptions, total=False):
-    """What both kinds of convolution take by name; `Conv` and `ConvTranspose` say what it means."""
+    """The keyword arguments of both kinds of convolution, documented in `Conv` and `ConvTranspose`."""
 
     strides: Ints | None
     padding: Padding

@@ -24,7 +24,7 @@ class Dropout(Layer):
         options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
 
     Raises:
-        ArgumentError: for a rate that is no probability, for axes that the inputs do not have, and where there is no
+        ArgumentError: for a rate that is not a probability, for axes that the inputs do not have, and where there is no
             key in training; a `ValueError`.
     """
 

@@ -30,8 +30,8 @@ class Embedding(Layer):
         options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
 
     Raises:
-        ArgumentError: for sizes that are none, and indices outside of the table; a `ValueError`.
-        OperandError: for indices that are no integers; a `TypeError`.
+        ArgumentError: for sizes below 1, and indices outside of the table; a `ValueError`.
+        OperandError: for indices that are not integers; a `TypeError`.
     """
 
     def __init__(

@@ -13,7 +13,7 @@ from supremum.nn.regularizers import RegularizerFunction, as_regularizer
 
 
 class KernelOptions(LayerOptions, total=False):
-    """What every layer with a kernel takes by name; `KernelLayer` says what it means."""
+    """The keyword arguments of every layer with a kernel, documented in `KernelLayer`."""
 
     kernel_initializer: Initializer
     bias_initializer: Initializer

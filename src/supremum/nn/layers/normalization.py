@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, Unpack, cast
 
 import jax
@@ -24,7 +25,7 @@ from supremum.nn.variables import Variable
 
 
 class NormOptions(LayerOptions, total=False):
-    """What every norm takes by name; `Normalization` says what it means."""
+    """The keyword arguments of every norm, documented in `Normalization`."""
 
     use_scale: bool
     use_offset: bool
@@ -71,11 +72,9 @@ class Normalization(Layer):
         """
         dtype = functional.at_least_float32(self.variable_dtype) if self.param_dtype is None else self.param_dtype
 
-        def weight(name: str, initializer: Initializer) -> Any:
-            return self.add_weight(name, shape, initializer, dtype=dtype, autocast=False)
-
-        self.gamma = weight("gamma", self._scale_initializer) if self.use_scale else None
-        self.beta = weight("beta", self._offset_initializer) if self.use_offset else None
+        weight = partial(self.add_weight, shape=shape, dtype=dtype, autocast=False)
+        self.gamma = weight("gamma", initializer=self._scale_initializer) if self.use_scale else None
+        self.beta = weight("beta", initializer=self._offset_initializer) if self.use_offset else None
 
     @property
     def scale(self) -> jax.Array | None:
@@ -269,7 +268,7 @@ class BatchNorm(Normalization):
             x: values.
             mask: bool, which positions count in the statistics of the batch: of the shape of `x`, or without its axis
                 of channels. All are normalized.
-            training: whether this is a training step; of a layer that is not trainable it is none.
+            training: whether this is a training step; it is not one for a layer that is not trainable.
         """
         if training and not is_frozen():
             mean, variance = self._batch_moments(x, mask)

@@ -22,7 +22,7 @@ from supremum.nn.layer import Layer, LayerOptions
 
 
 class PoolOptions(LayerOptions, total=False):
-    """What every layer with a window takes by name; `MaxPool` says what it means."""
+    """The keyword arguments of every layer with a window, documented in `MaxPool`."""
 
     strides: Ints | None
     padding: Padding

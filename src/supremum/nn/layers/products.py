@@ -126,7 +126,7 @@ class Einsum(KernelLayer):
         options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
 
     Raises:
-        ArgumentError: for an equation that is none, and for shapes that do not fit it; a `ValueError`.
+        ArgumentError: for an invalid equation, and for shapes that do not fit it; a `ValueError`.
     """
 
     def __init__(

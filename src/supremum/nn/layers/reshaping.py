@@ -1,4 +1,4 @@
-"""Layers that give inputs another shape."""
+"""Layers that change the shape of inputs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Reshape(Layer):
         options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
 
     Raises:
-        ArgumentError: for a shape that is none, or that has another number of values than the inputs; a `ValueError`.
+        ArgumentError: for an invalid shape, or one with a different number of values than the inputs; a `ValueError`.
     """
 
     def __init__(self, target_shape: Sequence[int], **options: Unpack[LayerOptions]) -> None:
@@ -69,7 +69,7 @@ class Permute(Layer):
         options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
 
     Raises:
-        ArgumentError: for numbers that are no order, or not of as many axes as the inputs have; a `ValueError`.
+        ArgumentError: for numbers that are not a permutation of the axes of the inputs; a `ValueError`.
     """
 
     def __init__(self, dims: Sequence[int], **options: Unpack[LayerOptions]) -> None:

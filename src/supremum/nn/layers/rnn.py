@@ -36,10 +36,10 @@ class RNN(Layer):
         keep_order: whether the outputs of a reversed run are in the order of the inputs.
         time_major: whether inputs and outputs have the shape (time, *batch, n) instead of (*batch, time, n).
         unroll: how many steps to compile into one round of the loop.
-        name: what it is called.
+        name: its name.
 
     Raises:
-        OperandError: for a cell that is none.
+        OperandError: for a cell that is not a `RecurrentCell`.
 
     >>> from supremum.nn import initialize
     >>> from supremum.nn.layers.recurrent_cells import GRUCell
@@ -98,7 +98,7 @@ class RNN(Layer):
         Raises:
             ArgumentError: for shapes that do not fit, a mask and lengths at once, or a cell that assigns variables or
                 whose state does not keep its shapes and dtypes.
-            OperandError: for a mask that is not bool, or lengths that are no integers.
+            OperandError: for a mask that is not bool, or lengths that are not integers.
         """
         (x,) = promote_dtype(x, inexact=False)
         time_axis = 0 if self.time_major else x.ndim - 2

@@ -1,4 +1,7 @@
-"""Functions of JAX in the attributes of layers, by their public names: the most part of them cannot be pickled."""
+"""The attributes of layers: pickled, with JAX's functions by their public names, and restored.
+
+Most of JAX's functions cannot be pickled.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,28 @@ def with_functions(attributes: Mapping[str, Any]) -> dict[str, Any]:
         name: getattr(importlib.import_module(value.module), value.name) if isinstance(value, _Named) else value
         for name, value in attributes.items()
     }
+
+
+class Snapshot:
+    """The attributes of an object at one time, to bring them back.
+
+    Args:
+        target: the object.
+    """
+
+    def __init__(self, target: object) -> None:
+        self._attributes = dict(vars(target))
+
+    def restore(self, target: object) -> None:
+        """Give an object these attributes and no others."""
+        vars(target).clear()
+        vars(target).update(self._attributes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return with_names(self._attributes)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._attributes = with_functions(state)
 
 
 def _named(value: Any) -> Any:
