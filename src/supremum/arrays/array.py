@@ -104,6 +104,7 @@ class Array(WrappedArray):
     On JAX it works in `jit`, `vmap`, `scan` and all that takes pytrees; a function to be differentiated returns
     `.unwrap()` of its loss. `jnp.add(x, array)` and other functions of `jax.numpy` do not take an `Array`: give them
     `array.unwrap()`, or use `supremum.ops` and `namespace("jax")`.
+    An array made before JAX is imported is a pytree as soon as another one is made or computed afterwards.
 
     Assigning in place (`+=`, `array[0] = ...`) keeps the dtype: what the framework of the rules would not store there
     is refused, and so is what would lose a fraction, an imaginary part or a range; `explain(a, b, operation="add",

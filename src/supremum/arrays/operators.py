@@ -13,7 +13,7 @@ from supremum.arrays.fix_trials import retyped
 from supremum.arrays.functions.matmul import product
 from supremum.arrays.operand_keys import NUMBERS, number_key
 from supremum.operations import ELEMENTWISE
-from supremum.rules.scope import SCOPE, Scope
+from supremum.rules.scope import SCOPE
 from supremum.rules.shared_cache import Memory
 
 A = TypeVar("A")
@@ -64,17 +64,16 @@ class OperatorMethods(Generic[A]):
         wrap, operation = self.wrap, APPLIED[name]
         apply, scope_of = self._of_any_operands(name), SCOPE.get
 
-        def with_number(self: Any, other: Any, scope: Scope, memory: Memory) -> Prepared:
+        def with_number(self: Any, other: Any, memory: Memory) -> Prepared:
             # Should another thread set the default meanwhile, nothing is found here: no two rule sets share a key.
-            found = memory.prepared[operation, self._key, number_key(scope.rules, other)]
+            found = memory.prepared[operation, self._key, number_key(scope_of().rules, other)]
             memory.by_number[operation, self._key, other.__class__, other] = found
             return found
 
         def method(self: Any, other: Any) -> A:
             # What `operation.apply` does, in fewer steps, for two arrays and for an array and a number.
             kind = other.__class__
-            scope = scope_of()
-            memory = scope.memory
+            memory = scope_of().memory
             try:
                 if kind is self.__class__:
                     raw = other._raw
@@ -82,7 +81,7 @@ class OperatorMethods(Generic[A]):
                 elif kind in NUMBERS:
                     raw = other
                     known = operation, self._key, kind, other
-                    function, key = memory.by_number.get(known) or with_number(self, other, scope, memory)
+                    function, key = memory.by_number.get(known) or with_number(self, other, memory)
                 else:
                     return apply(self, other)
             except (KeyError, AttributeError):  # nothing is prepared, or JAX has just put a tree together

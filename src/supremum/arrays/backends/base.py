@@ -150,7 +150,9 @@ class Backend(ABC):
         try:
             return as_format(raw.dtype).dtype
         except UnknownDtypeError as error:
-            raise OperandError(f"an operand is of dtype {raw.dtype}, which no rule promotes") from error
+            raise OperandError(
+                f"an operand is of dtype {raw.dtype}, which no rule promotes: give a numeric array"
+            ) from error
 
     def plain(self, raw: Raw) -> Raw:
         """An array of the class that operations are prepared for."""

@@ -22,7 +22,6 @@ from supremum.arrays.backends.kernels import (
 from supremum.arrays.errors import NarrowingError, RuntimeDtypeError
 from supremum.errors import OperandError, shown
 from supremum.formats import DType, Format, as_format
-from supremum.operands import as_operand
 from supremum.rules.numpy import NUMPY as RULES
 
 
@@ -35,9 +34,7 @@ class NumpyBackend(Backend):
 
     def key_of(self, raw: Raw, weak: bool = False) -> Key:
         """The key of an array."""
-        dtype = as_operand(raw).dtype  # also refuses what is no number
-        assert dtype is not None
-        return array_key(self, dtype, weak, raw.ndim == 0)
+        return array_key(self, self.dtype_of(raw), weak, raw.ndim == 0)
 
     def plain(self, raw: Raw) -> np.ndarray[Any, Any]:
         """An array of the class that operations are prepared for, with the byte order of the machine.
