@@ -252,8 +252,9 @@ class Layer(Module["Layer"], ABC):
     def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], frame: CallFrame) -> Any:
         check_inputs(self.input_spec, self.call, args, kwargs)
         if self.autocast:
-            self._warn_of_narrowing((args, kwargs))
-            args, kwargs = cast_inputs_of_layer((args, kwargs), self._autocast_dtype())
+            dtype = self._autocast_dtype()
+            self._warn_of_narrowing((args, kwargs), dtype)
+            args, kwargs = cast_inputs_of_layer((args, kwargs), dtype)
         if not self.built:
             self._build(args, kwargs)
         if self._policy.should_cast_variables and self.compute_dtype is not None and not is_declaring():
@@ -277,8 +278,7 @@ class Layer(Module["Layer"], ABC):
         dtype = self.compute_dtype
         return dtype if dtype is not None and as_format(dtype).kind is Kind.FLOAT else None
 
-    def _warn_of_narrowing(self, inputs: Any) -> None:
-        dtype = self._autocast_dtype()
+    def _warn_of_narrowing(self, inputs: Any, dtype: DType | None) -> None:
         if "narrowing" in self._warned or (dtype is None and self.compute_dtype is not None):
             return
         narrowed = narrowed_dtypes(inputs, dtype)
