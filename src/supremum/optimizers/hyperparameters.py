@@ -52,7 +52,7 @@ class Rule(NamedTuple):
         number = real_number(name, value_of(value))
         if not self.low <= number <= self.high or (self.below and number == self.high):
             upper = "below" if self.below else "up to"
-            raise ArgumentError(f"{name} is from {self.low:g} {upper} {self.high:g}, not {number}")
+            raise ArgumentError(f"{name} must be from {self.low:g} {upper} {self.high:g}, got {number}")
         return number
 
 
@@ -150,7 +150,7 @@ class Hyperparameters:
             return others
         if isinstance(value_of(value), (str, bytes, type(None))):
             nothing = ", or None for none" if rule.optional else ""
-            raise OperandError(f"{name} is a number or a function of the step{nothing}, not {shown(value)}")
+            raise OperandError(f"{name} must be a number or a function of the step{nothing}, got {shown(value)}")
         number = rule.check(name, value)
         self.schedules.pop(name, None)
         (self._absent.add if rule.absent_at_zero and number == 0 else self._absent.discard)(name)
@@ -191,7 +191,7 @@ def _scheduled(name: str, schedule: Schedule, step: jax.Array) -> jax.Array:
         value = np.float32(value)
     if not is_floating(value) and not (is_array(value) and as_format(value.dtype).category == "integer"):
         given = value.dtype if hasattr(value, "dtype") else shown(value)
-        raise OperandError(f"the schedule of {name} gives a real number, not {given}")
+        raise OperandError(f"the schedule of {name} must give a real number, got {given}")
     if np.shape(value) != ():
-        raise ArgumentError(f"the schedule of {name} gives a scalar, not shape {np.shape(value)}")
+        raise ArgumentError(f"the schedule of {name} must give a scalar, got shape {np.shape(value)}")
     return jnp.asarray(value, jnp.float32)

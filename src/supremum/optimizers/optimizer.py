@@ -121,7 +121,7 @@ class Optimizer:
             given = given.gradient_transformation()
         if not isinstance(given, optax.GradientTransformation):
             fix = "it is an optimizer as it is" if isinstance(given, Optimizer) else "such as optax.adam(1e-3)"
-            raise OperandError(f"an Optimizer is made of an optax transformation, not {shown(given)}: {fix}")
+            raise OperandError(f"an Optimizer needs an optax transformation, got {shown(given)}: {fix}")
         self.transformation = given
         found = injected_hyperparameters.numbers_of(given)
         for name in numbers:
@@ -202,7 +202,7 @@ class Optimizer:
 
     def _check_made(self) -> None:
         if "_hyper" not in vars(self):
-            raise AttributeError(f"{type(self).__name__}.__init__ has to begin with super().__init__()")
+            raise AttributeError(f"{type(self).__name__}.__init__ must begin with super().__init__()")
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self.hyperparameters})
