@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax
@@ -13,9 +13,26 @@ from supremum.argument_checks import is_iterable
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, listed, shown
 from supremum.formats import as_format
 from supremum.mixed_precision.tree_casting import described, is_array
+from supremum.optimizers import slot_trees
+from supremum.optimizers.state import OptimizerState
+from supremum.optimizers.traced_state import copied
 
 SCALE_PREFIX = "loss_scale/"
 """The prefix of the names of a loss scale's arrays; optimizers without a loss scale ignore them."""
+
+
+def named_arrays(state: OptimizerState, hyperparameters: Iterable[str]) -> dict[str, jax.Array]:
+    """Copies of the arrays of a state by name.
+
+    Args:
+        state: the state.
+        hyperparameters: the names of the hyperparameters, in order.
+    """
+    # jit gives dicts back with their keys sorted; the order of names does not depend on that.
+    numbers = {name: state.hyperparameters[name] for name in hyperparameters if name in state.hyperparameters}
+    found = {"iterations": state.iterations, **numbers, **slot_trees.by_name(state.slots)}
+    copies = copied(found)
+    return {name: copies[name] for name in found}
 
 
 def without_scale(saved: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, TypeAlias, cast
 
@@ -111,6 +111,32 @@ def _as_pairs(pairs: Any) -> list[tuple[Any, Any]]:
             "apply_gradients(zip(gradients, variables))"
         )
     return cast("list[tuple[Any, Any]]", found)
+
+
+def process(
+    gradients: dict[str, Any],
+    values: Mapping[str, Any],
+    variables: Mapping[str, Variable],
+    numbers: Mapping[str, Any],
+    aggregator: Transformer | None,
+    transformers: Sequence[Transformer],
+) -> dict[str, Any]:
+    """Gradients as an optax transformation gets them: aggregated, clipped and transformed.
+
+    Args:
+        gradients: by key, at least float32.
+        values: the values of the variables, by key.
+        variables: the variables by key; functions of (gradient, variable) pairs need them.
+        numbers: the hyperparameters of the step, by name.
+        aggregator: a function that aggregates gradients; None for no such function.
+        transformers: the functions that change gradients after clipping.
+    """
+    if not variables and (transformers or aggregator is not None):
+        raise ArgumentError("gradient transformers are given variables: call optimizer.build(variables) first")
+    if aggregator is not None:
+        gradients = transform(gradients, values, variables, [aggregator])
+    gradients = clip(gradients, *(numbers[name] for name in ("clipvalue", "clipnorm", "global_clipnorm")))
+    return transform(gradients, values, variables, transformers) if transformers else gradients
 
 
 def transform(

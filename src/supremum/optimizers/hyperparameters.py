@@ -165,6 +165,15 @@ class Hyperparameters:
         """The value of each at a step; None for those that are absent."""
         return {name: None if name in self._absent else self.read(name, numbers, step) for name in self.rules}
 
+    def variable(self, name: str, read: Callable[[], jax.Array], write: Callable[[Any], None]) -> Hyperparameter:
+        """One as a variable; `read` and `write` are those of a `Scalar`."""
+        return Hyperparameter(name, read, write, self.schedules.get(name))
+
+    def config(self, numbers: Mapping[str, jax.Array]) -> dict[str, Any]:
+        """The arguments that set all of them: numbers, schedules, or None."""
+        values = {name: shortest(number) for name, number in numbers.items()}
+        return {name: self.schedules.get(name, values.get(name)) for name in self.rules}
+
     def key(self) -> tuple[Any, ...]:
         """The part that is compiled into a step."""
         return tuple((name, self.schedules.get(name), name in self._absent) for name in self.rules)
