@@ -112,14 +112,14 @@ def test_a_loss_that_is_no_real_floating_scalar_is_refused(loss, shown, has_aux)
     scale = DynamicLossScale()
     step = scaled_value_and_grad((lambda w: (loss(w), w)) if has_aux else loss, scale, has_aux=has_aux)
     for each in (step, jax.jit(step)):
-        with pytest.raises(TypeError, match=f"the loss is a real floating scalar, not {re.escape(shown)}"):
+        with pytest.raises(TypeError, match=f"the loss must be a real floating scalar, got {re.escape(shown)}"):
             each(scale.init(), jnp.float32(2))
 
 
 def test_auxiliary_data_that_were_forgotten_are_refused():
     scale = DynamicLossScale()
     for out in (lambda w: w, lambda w: (w,), lambda w: (w, w, w)):
-        with pytest.raises(TypeError, match="returns a pair of loss and auxiliary data, not"):
+        with pytest.raises(TypeError, match="must return a pair of loss and auxiliary data, got"):
             scaled_value_and_grad(out, scale, has_aux=True)(scale.init(), jnp.float32(2))
 
 
@@ -132,7 +132,7 @@ def test_a_constant_loss_has_zero_gradients_as_in_jax():
 
 def test_the_state_comes_first():
     step = scaled_value_and_grad(lambda w: w * w, "dynamic")
-    with pytest.raises(TypeError, match="the state of a loss scale is a LossScaleState"):
+    with pytest.raises(TypeError, match="the state of a loss scale must be a LossScaleState"):
         step(jnp.float32(2), DynamicLossScale().init())
 
 
@@ -226,7 +226,7 @@ def test_all_finite_looks_at_numpy_and_leaves_keys_alone():
 
 @pytest.mark.parametrize("dtype", ["int32", "bool", "complex64", np.uint8])
 def test_casting_to_what_is_not_real_floating_is_refused(dtype):
-    with pytest.raises(TypeError, match=r"cast to a real floating dtype, not .*: for integers write"):
+    with pytest.raises(TypeError, match=r"cast to a real floating dtype, got .*: for integers write"):
         cast_floating([jnp.ones(2)], dtype)
 
 

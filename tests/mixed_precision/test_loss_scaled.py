@@ -203,7 +203,7 @@ def test_a_loss_is_scaled_in_at_least_float32(dtype, wide, jitted):
 
 @pytest.mark.parametrize("bad", [jnp.asarray(1), jnp.complex64(1), None, "loss", 3], ids=repr)
 def test_a_loss_that_is_not_real_floating_is_refused(bad):
-    with pytest.raises(TypeError, match="the loss is a real floating scalar, not"):
+    with pytest.raises(TypeError, match="the loss must be a real floating scalar, got"):
         scale_loss(bad, loss_scaled(optax.sgd(1.0)).init(jnp.ones(2)))
     assert float(scale_loss(2.0, loss_scaled(optax.sgd(1.0), 8).init(jnp.ones(2)))) == 16
 
@@ -224,7 +224,7 @@ def test_what_cannot_be_wrapped_is_refused():
             loss_scaled(bad)
     with pytest.raises(TypeError, match="use the optimizer as it is"):
         loss_scaled(optax.adam(1e-3), None)
-    with pytest.raises(TypeError, match="is a LossScaledState, as its init made it"):
+    with pytest.raises(TypeError, match="must be a LossScaledState, as its init makes it"):
         loss_scaled(optax.adam(1e-3)).update(jnp.ones(2), optax.adam(1e-3).init(jnp.ones(2)))
     assert isinstance(loss_scaled(optax.adam(1e-3)).init(jnp.ones(2)), LossScaledState)
 

@@ -98,7 +98,7 @@ def test_a_loss_scale_of_ones_own():
         Policy("float32", "dynamik")
     with pytest.raises(UnknownNameError, match="choose from auto, dynamic"):
         Policy("float32", "none")
-    with pytest.raises(TypeError, match="a loss scale is a LossScale, 'dynamic', a number or None"):
+    with pytest.raises(TypeError, match="a loss scale must be a LossScale, 'dynamic', a number or None"):
         Policy("float32", True)
 
 

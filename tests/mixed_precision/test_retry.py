@@ -112,7 +112,7 @@ def test_value_and_auxiliary_data_come_back_as_arrays(jitted):
 def test_auxiliary_data_that_are_no_arrays_are_refused():
     scale = DynamicLossScale()
     step = scaled_value_and_grad(lambda w: (w, {"name": "w"}), scale, has_aux=True, on_overflow="retry")
-    with pytest.raises(TypeError, match=r"not a str \(at '1/name'\): leave it out"):
+    with pytest.raises(TypeError, match=r"got a str \(at '1/name'\): leave it out"):
         step(scale.init(), jnp.float32(1))
     assert scaled_value_and_grad(lambda w: (w, "w"), scale, has_aux=True)(scale.init(), jnp.float32(1)).value[1] == "w"
 

@@ -31,7 +31,7 @@ def test_any_bool_scalar_is_a_predicate(pred):
 
 @pytest.mark.parametrize("pred", [1, 0.0, "yes", None, jnp.asarray(1), np.array([True]), [True]], ids=repr)
 def test_what_is_no_bool_scalar_is_refused(pred):
-    with pytest.raises(ValueError, match="predicate of select_tree is a bool scalar, not"):
+    with pytest.raises(ValueError, match="predicate of select_tree must be a bool scalar, got"):
         select_tree(pred, jnp.ones(2), jnp.ones(2))
 
 

@@ -145,15 +145,15 @@ def test_others_than_the_learning_rate_may_be_scheduled():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: SGD("0.1"), TypeError, "learning_rate is a number or a function of the step, not '0.1'"),
-        (lambda: SGD(None), TypeError, "learning_rate is a number"),
+        (lambda: SGD("0.1"), TypeError, "learning_rate must be a number or a function of the step, got '0.1'"),
+        (lambda: SGD(None), TypeError, "learning_rate must be a number"),
         (lambda: SGD([0.1]), TypeError, "learning_rate is a number"),
-        (lambda: SGD(float("nan")), ValueError, "learning_rate is from 0 up to"),
-        (lambda: SGD(-0.1), ValueError, "learning_rate is from 0 up to"),
+        (lambda: SGD(float("nan")), ValueError, "learning_rate must be from 0 up to"),
+        (lambda: SGD(-0.1), ValueError, "learning_rate must be from 0 up to"),
         (lambda: SGD(1e39), ValueError, "learning_rate"),
         (lambda: SGD(True), TypeError, "learning_rate"),
-        (lambda: SGD(0.1, momentum=1.5), ValueError, "momentum is from 0 up to 1, not 1.5"),
-        (lambda: Adam(beta_1=1.0), ValueError, "beta_1 is from 0 below 1, not 1.0"),
+        (lambda: SGD(0.1, momentum=1.5), ValueError, "momentum must be from 0 up to 1, got 1.5"),
+        (lambda: Adam(beta_1=1.0), ValueError, "beta_1 must be from 0 below 1, got 1.0"),
         (lambda: SGD(lambda: 0.1), ValueError, "function of the step"),
         (lambda: SGD(clipnorm=0), ValueError, "clipnorm"),
         (lambda: SGD(clipnorm=1, clipvalue=1), ValueError, "exclude each other"),
@@ -165,7 +165,7 @@ def test_others_than_the_learning_rate_may_be_scheduled():
         (lambda: SGD(gradient_transformers=len), TypeError, "in a list"),
         (lambda: SGD(gradient_transformers=[1]), TypeError, "in a list"),
         (lambda: SGD(gradient_aggregator=1), TypeError, "function"),
-        (lambda: Optimizer(None), TypeError, r"optax transformation, not None: such as optax\.adam"),
+        (lambda: Optimizer(None), TypeError, r"optax transformation, got None: such as optax\.adam"),
         (lambda: Optimizer(SGD()), TypeError, "optimizer as it is"),
         (lambda: Optimizer(optax.sgd(1.0), learning_rate=1), ValueError, "unknown hyperparameter"),
         (lambda: setattr(SGD(), "learning_rate", np.ones(2)), TypeError, "learning_rate is a number"),
@@ -178,7 +178,7 @@ def test_what_makes_no_sense_is_refused(make, error, message):
 
 
 @pytest.mark.parametrize(
-    ("gives", "message"), [(lambda s: "x", "real number, not 'x'"), (lambda s: jnp.ones(2), "scalar")]
+    ("gives", "message"), [(lambda s: "x", "real number, got 'x'"), (lambda s: jnp.ones(2), "scalar")]
 )
 def test_a_schedule_that_gives_no_number(gives, message):
     variables = variables_of()
@@ -281,7 +281,7 @@ def test_a_subclass_without_super_init_says_so():
         def __init__(self):
             self.sign = 1.0
 
-    with pytest.raises(AttributeError, match=r"has to begin with super\(\).__init__\(\)"):
+    with pytest.raises(AttributeError, match=r"must begin with super\(\).__init__\(\)"):
         Hasty()
     with pytest.raises(AttributeError, match="no attribute 'momentun'"):
         SGD().momentun  # noqa: B018

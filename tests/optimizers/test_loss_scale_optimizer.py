@@ -254,7 +254,7 @@ def test_float16_variables_take_unscaled_gradients_that_float16_would_flush():
     assert (gradient.dtype, float(gradient[0])) == (jnp.float32, 2.0**-26)
     optimizer.apply_gradients([(gradient, w)])
     assert (w.true_dtype, float(w.value[0])) == (jnp.float16, 1 - 2.0**-6)
-    with pytest.raises(TypeError, match=r"is float16, and has to be float32"):
+    with pytest.raises(TypeError, match=r"is float16, but must be float32"):
         optimizer.apply_gradients([(jnp.ones(1, jnp.float16), nn.Variable([1.0], "v"))])
 
 

@@ -51,7 +51,7 @@ def test_variables_are_assigned_and_never_rebound():
 @pytest.mark.parametrize(
     ("name", "value", "error", "message"),
     [
-        ("loss_scale", np.inf, ValueError, "above 0 and finite, not inf"),
+        ("loss_scale", np.inf, ValueError, "above 0 and finite, got inf"),
         ("loss_scale", float("nan"), ValueError, "above 0 and finite"),
         ("loss_scale", 0, ValueError, "above 0 and finite"),
         ("loss_scale", 1.0, ValueError, "from 2.0 to 64.0.*assign 2.0"),

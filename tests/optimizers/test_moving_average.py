@@ -73,9 +73,9 @@ def test_its_decay_is_a_number_of_the_state():
     optimizer.decay.assign(0.75)
     assert optimizer.get_config()["decay"] == 0.75
     for bad in (1.0, -0.1, float("nan")):
-        with pytest.raises(ValueError, match="decay is from 0 below 1"):
+        with pytest.raises(ValueError, match="decay must be from 0 below 1"):
             optimizer.decay = bad
-    with pytest.raises(ValueError, match="decay is from 0 below 1"):
+    with pytest.raises(ValueError, match="decay must be from 0 below 1"):
         MovingAverage(SGD(), 2)
 
 

@@ -156,5 +156,5 @@ def test_a_wrapper_without_super_init_says_so():
         def __init__(self):
             pass
 
-    with pytest.raises(AttributeError, match="has to begin with"):
+    with pytest.raises(AttributeError, match="must begin with"):
         Hasty().learning_rate  # noqa: B018

@@ -131,8 +131,8 @@ def _checked_axes(grads: Any, axis_name: Any) -> Axes:
         where = jax.tree_util.keystr(path, simple=True, separator="/") or "the root"
         if not is_inexact(leaf):
             raise OperandError(
-                f"gradients are floating arrays, not {described(leaf)} (at {where}): differentiate floating parameters "
-                "only, or put None in its place"
+                f"gradients must be floating arrays, got {described(leaf)} (at {where}): differentiate floating "
+                "parameters only, or put None in its place"
             )
         varies = varying_axes(leaf)
         if varies and not axes.tracked.issuperset(axes.names):

@@ -40,7 +40,9 @@ def bound_axes(axis_name: Any) -> Axes:
     """
     names = cast("tuple[Any, ...]", tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,))
     if not names or any(name in names[:place] for place, name in enumerate(names)):
-        raise ArgumentError(f"axis_name is the name of an axis, or a tuple of different names, not {shown(axis_name)}")
+        raise ArgumentError(
+            f"axis_name must be the name of an axis, or a tuple of different names, got {shown(axis_name)}"
+        )
     size = math.prod(_size(name) for name in names)
     # The place along an axis differs from place to place if anything does.
     tracked = frozenset(name for name in names if name in varying_axes(jax.lax.axis_index(name)))

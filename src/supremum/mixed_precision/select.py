@@ -35,7 +35,7 @@ def select_tree(pred: Any, on_true: Any, on_false: Any) -> Any:
     {'w': Array([0., 0.], dtype=float32)}
     """
     if not is_bool_scalar(pred):
-        raise ArgumentError(f"the predicate of select_tree is a bool scalar, not {shown(pred)}: use pred.all()")
+        raise ArgumentError(f"the predicate of select_tree must be a bool scalar, got {shown(pred)}: use pred.all()")
     structures = jax.tree.structure(pytree("on_true", on_true)), jax.tree.structure(pytree("on_false", on_false))
     if structures[0] != structures[1]:
         both = " and ".join(shortened(str(each)) for each in structures)

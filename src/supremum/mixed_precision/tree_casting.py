@@ -96,7 +96,7 @@ def cast_floating(tree: Any, dtype: Any) -> Any:
     target = as_format(dtype)
     if target.kind is not Kind.FLOAT:
         raise OperandError(
-            f"floating leaves are cast to a real floating dtype, not {target}: "
+            f"floating leaves must be cast to a real floating dtype, got {target}: "
             f"for integers write jax.tree.map(lambda leaf: leaf.astype('{target}'), tree)"
         )
 

@@ -281,8 +281,8 @@ class Stepper:
         for leaf in jax.tree.leaves(args):
             if not is_array(leaf) and not isinstance(leaf, (int, float, complex)):
                 raise OperandError(
-                    f"what a compiled loss function is given are arrays, not {shown(leaf)}: close over it, or use "
-                    "functools.partial, once and not in every step"
+                    f"the arguments of a compiled loss function must be arrays, got {shown(leaf)}: close over it, or "
+                    "use functools.partial, once and not in every step"
                 )
         devices = current_devices()
         key = (applies, hashable(loss_fn), devices)

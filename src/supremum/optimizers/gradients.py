@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, TypeAlias, cast
 
@@ -24,7 +24,7 @@ Transformer: TypeAlias = Callable[[Pairs], Iterable[tuple[Any, Variable]]]
 Aggregate: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 """A function of gradients by key, still scaled, that gives such gradients."""
 
-_NOT_COMPUTED = """minimize takes a function that computes the loss, not {what}: JAX has no tape that would know how a \
+_NOT_COMPUTED = """minimize takes a function that computes the loss, got {what}: JAX has no tape that would know how a \
 loss already computed came about. Give it the function, as in
     optimizer.minimize(loss_fn, variables)
 or differentiate yourself:
@@ -86,20 +86,20 @@ def checked_pairs(
 
 def _check_gradient(gradient: Any, variable: Variable, dtypes: tuple[Any, ...], devices: tuple[int, ...]) -> None:
     if not is_array(gradient):
-        raise OperandError(f"the gradient of {shown(variable)} is an array, not {shown(gradient)}: use jax.grad")
+        raise OperandError(f"the gradient of {shown(variable)} must be an array, got {shown(gradient)}: use jax.grad")
     if gradient.dtype not in dtypes:
         found, wanted = as_format(gradient.dtype), as_format(dtypes[0])
         part = ".real" if found.category == "complex" != wanted.category else ""
         raise OperandError(
-            f"the gradient of {shown(variable)} is {found}, and has to be {wanted} as the variable: use "
+            f"the gradient of {shown(variable)} is {found}, but must be {wanted} like the variable: use "
             f"gradient{part}.astype('{wanted}')"
         )
     shape = (*devices, *variable.shape)
     if gradient.shape != shape:
         averaged = ", or, if they are averaged already, aggregate_gradients=False" if devices else ""
         raise ArgumentError(
-            f"the gradient of {shown(variable)} has shape {gradient.shape}, not {shape}: give what get_gradients "
-            f"gave{averaged}"
+            f"the gradient of {shown(variable)} has shape {gradient.shape}, but must have {shape}: give what "
+            f"get_gradients gave{averaged}"
         )
 
 
@@ -111,6 +111,32 @@ def _as_pairs(pairs: Any) -> list[tuple[Any, Any]]:
             "apply_gradients(zip(gradients, variables))"
         )
     return cast("list[tuple[Any, Any]]", found)
+
+
+def process(
+    gradients: dict[str, Any],
+    values: Mapping[str, Any],
+    variables: Mapping[str, Variable],
+    numbers: Mapping[str, Any],
+    aggregator: Transformer | None,
+    transformers: Sequence[Transformer],
+) -> dict[str, Any]:
+    """Gradients as an optax transformation gets them: aggregated, clipped and transformed.
+
+    Args:
+        gradients: by key, at least float32.
+        values: the values of the variables, by key.
+        variables: the variables by key; functions of (gradient, variable) pairs need them.
+        numbers: the hyperparameters of the step, by name.
+        aggregator: a function that aggregates gradients; None for no such function.
+        transformers: the functions that change gradients after clipping.
+    """
+    if not variables and (transformers or aggregator is not None):
+        raise ArgumentError("gradient transformers are given variables: call optimizer.build(variables) first")
+    if aggregator is not None:
+        gradients = transform(gradients, values, variables, [aggregator])
+    gradients = clip(gradients, *(numbers[name] for name in ("clipvalue", "clipnorm", "global_clipnorm")))
+    return transform(gradients, values, variables, transformers) if transformers else gradients
 
 
 def transform(

@@ -52,7 +52,7 @@ class Rule(NamedTuple):
         number = real_number(name, value_of(value))
         if not self.low <= number <= self.high or (self.below and number == self.high):
             upper = "below" if self.below else "up to"
-            raise ArgumentError(f"{name} is from {self.low:g} {upper} {self.high:g}, not {number}")
+            raise ArgumentError(f"{name} must be from {self.low:g} {upper} {self.high:g}, got {number}")
         return number
 
 
@@ -150,7 +150,7 @@ class Hyperparameters:
             return others
         if isinstance(value_of(value), (str, bytes, type(None))):
             nothing = ", or None for none" if rule.optional else ""
-            raise OperandError(f"{name} is a number or a function of the step{nothing}, not {shown(value)}")
+            raise OperandError(f"{name} must be a number or a function of the step{nothing}, got {shown(value)}")
         number = rule.check(name, value)
         self.schedules.pop(name, None)
         (self._absent.add if rule.absent_at_zero and number == 0 else self._absent.discard)(name)
@@ -164,6 +164,15 @@ class Hyperparameters:
     def at(self, numbers: Mapping[str, jax.Array], step: jax.Array) -> dict[str, jax.Array | None]:
         """The value of each at a step; None for those that are absent."""
         return {name: None if name in self._absent else self.read(name, numbers, step) for name in self.rules}
+
+    def variable(self, name: str, read: Callable[[], jax.Array], write: Callable[[Any], None]) -> Hyperparameter:
+        """One as a variable; `read` and `write` are those of a `Scalar`."""
+        return Hyperparameter(name, read, write, self.schedules.get(name))
+
+    def config(self, numbers: Mapping[str, jax.Array]) -> dict[str, Any]:
+        """The arguments that set all of them: numbers, schedules, or None."""
+        values = {name: shortest(number) for name, number in numbers.items()}
+        return {name: self.schedules.get(name, values.get(name)) for name in self.rules}
 
     def key(self) -> tuple[Any, ...]:
         """The part that is compiled into a step."""
@@ -191,7 +200,7 @@ def _scheduled(name: str, schedule: Schedule, step: jax.Array) -> jax.Array:
         value = np.float32(value)
     if not is_floating(value) and not (is_array(value) and as_format(value.dtype).category == "integer"):
         given = value.dtype if hasattr(value, "dtype") else shown(value)
-        raise OperandError(f"the schedule of {name} gives a real number, not {given}")
+        raise OperandError(f"the schedule of {name} must give a real number, got {given}")
     if np.shape(value) != ():
-        raise ArgumentError(f"the schedule of {name} gives a scalar, not shape {np.shape(value)}")
+        raise ArgumentError(f"the schedule of {name} must give a scalar, got shape {np.shape(value)}")
     return jnp.asarray(value, jnp.float32)

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
-from supremum.errors import ArgumentError, shown
+from supremum.errors import ArgumentError, OperandError, shown
 from supremum.mixed_precision.tree_casting import is_floating
 
 _NODE: Any = optax.InjectStatefulHyperparamsState
@@ -67,6 +67,21 @@ def insert(slots: Any, numbers: Mapping[str, Any]) -> Any:
         return node._replace(hyperparams=held)
 
     return jax.tree.map(give, slots, is_leaf=_is_node)
+
+
+def checked_transformation(transformation: Any) -> Any:
+    """An optax transformation; `optax.MultiSteps` gives one too.
+
+    Raises:
+        OperandError: for anything else.
+    """
+    if isinstance(transformation, optax.MultiSteps):
+        transformation = transformation.gradient_transformation()
+    if not isinstance(transformation, optax.GradientTransformation):
+        raise OperandError(
+            f"an Optimizer needs an optax transformation, got {shown(transformation)}: such as optax.adam(1e-3)"
+        )
+    return transformation
 
 
 def numbers_of(transformation: Any) -> dict[str, Any]:

@@ -43,4 +43,4 @@ def as_optimizer(optimizer: Any) -> Optimizer:
         return Optimizer(optimizer)
     if isinstance(optimizer, type):
         raise OperandError(f"an optimizer is an object, and {optimizer.__name__} a class: give {optimizer.__name__}()")
-    raise OperandError(f"an optimizer is a name, an Optimizer or an optax transformation, not {shown(optimizer)}")
+    raise OperandError(f"an optimizer must be a name, an Optimizer or an optax transformation, got {shown(optimizer)}")

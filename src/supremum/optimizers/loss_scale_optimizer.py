@@ -226,7 +226,7 @@ class LossScaleOptimizer(OptimizerWrapper):
         """
         for leaf in jax.tree.leaves(gradients):
             if not is_floating(leaf):
-                raise OperandError(f"gradients are real floating arrays or None, not {shown(leaf)}")
+                raise OperandError(f"gradients must be real floating arrays or None, got {shown(leaf)}")
         return unscale(gradients, self._scale_here())
 
     def _scale_here(self) -> jax.Array:

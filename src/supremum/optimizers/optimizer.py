@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
 from supremum.argument_checks import flag, mapping, text
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
@@ -18,20 +17,13 @@ from supremum.mixed_precision import all_reduce_gradients
 from supremum.mixed_precision.loss_scale.state import one_more
 from supremum.mixed_precision.tree_casting import widen
 from supremum.nn import Variable
-from supremum.optimizers import injected_hyperparameters, slot_trees
-from supremum.optimizers.checkpoint_arrays import checked_arrays, checked_weights, without_scale
+from supremum.optimizers import slot_trees
+from supremum.optimizers.checkpoint_arrays import checked_arrays, checked_weights, named_arrays, without_scale
 from supremum.optimizers.eager_step import Stepper
-from supremum.optimizers.gradients import Aggregate, Transformer, checked_loss, clip, transform
+from supremum.optimizers.gradients import Aggregate, Transformer, checked_loss, process
 from supremum.optimizers.hashable import hashable
-from supremum.optimizers.hyperparameters import (
-    NON_NEGATIVE,
-    POSITIVE_OR_NONE,
-    Hyper,
-    Hyperparameter,
-    Hyperparameters,
-    Rule,
-    shortest,
-)
+from supremum.optimizers.hyperparameters import NON_NEGATIVE, POSITIVE_OR_NONE, Hyper, Hyperparameters, Rule
+from supremum.optimizers.injected_hyperparameters import checked_transformation, numbers_of
 from supremum.optimizers.settings import CHECKS
 from supremum.optimizers.state import OptimizerState, Update
 from supremum.optimizers.traced_state import copied, current_state, use_state
@@ -100,8 +92,7 @@ class Optimizer:
         self._stepper = Stepper(self)
         self._key: Any = None
         self._is_stale = False
-        iterations = jnp.asarray(np.zeros((), jax.dtypes.canonicalize_dtype(int)))
-        self._state = OptimizerState(iterations, {}, None)
+        self._state = OptimizerState(jnp.asarray(np.zeros((), jax.dtypes.canonicalize_dtype(int))), {}, None)
         if sum(each is not None for each in (clipnorm, clipvalue, global_clipnorm)) > 1:
             raise ArgumentError("clipnorm, clipvalue and global_clipnorm exclude each other: give one of them")
         for name, limit in (("clipnorm", clipnorm), ("clipvalue", clipvalue), ("global_clipnorm", global_clipnorm)):
@@ -112,18 +103,14 @@ class Optimizer:
         if type(self).make_transformation is Optimizer.make_transformation:
             self._adopt(transformation, injected_hyperparameters)
         elif transformation is not None or injected_hyperparameters:
-            extra = [*injected_hyperparameters, *([] if transformation is None else ["transformation"])]
-            raise UnknownNameError("argument", extra[0], inspect.signature(type(self)).parameters, type(self).__name__)
+            extra = next(iter(injected_hyperparameters), "transformation")
+            raise UnknownNameError("argument", extra, inspect.signature(type(self)).parameters, type(self).__name__)
 
     def _adopt(self, transformation: Any, numbers: Mapping[str, Hyper]) -> None:
-        given: Any = transformation
-        if isinstance(given, optax.MultiSteps):
-            given = given.gradient_transformation()
-        if not isinstance(given, optax.GradientTransformation):
-            fix = "it is an optimizer as it is" if isinstance(given, Optimizer) else "such as optax.adam(1e-3)"
-            raise OperandError(f"an Optimizer is made of an optax transformation, not {shown(given)}: {fix}")
-        self.transformation = given
-        found = injected_hyperparameters.numbers_of(given)
+        if isinstance(transformation, Optimizer):
+            raise OperandError(f"{shown(transformation)} is an optimizer already: use the optimizer as it is")
+        self.transformation = checked_transformation(transformation)
+        found = numbers_of(self.transformation)
         for name in numbers:
             if name not in found:
                 raise UnknownNameError("hyperparameter", name, found, repr(type(self).__name__))
@@ -179,15 +166,14 @@ class Optimizer:
         self._check_made()
         if name not in self._hyper.rules:
             raise AttributeError(f"{shown(type(self).__name__)} object has no attribute {shown(name)}")
-        schedule = self._hyper.schedules.get(name)
-        if schedule is None and name not in self._state.hyperparameters:
-            return None
 
         def read() -> jax.Array:
             state = current_state(self, self._state)
             return self._hyper.read(name, state.hyperparameters, state.iterations)
 
-        return Hyperparameter(name, read, lambda value: self._set_hyperparameter(name, value), schedule)
+        if name not in self._hyper.schedules and name not in self._state.hyperparameters:
+            return None
+        return self._hyper.variable(name, read, lambda value: self._set_hyperparameter(name, value))
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self._INTERNAL or isinstance(getattr(type(self), name, None), property):
@@ -196,13 +182,13 @@ class Optimizer:
         self._check_made()
         if name in self._hyper.rules:
             self._set_hyperparameter(name, value)
-            return
-        object.__setattr__(self, name, CHECKS[name](value) if name in CHECKS else value)
-        self._invalidate()
+        else:
+            object.__setattr__(self, name, CHECKS[name](value) if name in CHECKS else value)
+            self._invalidate()
 
     def _check_made(self) -> None:
         if "_hyper" not in vars(self):
-            raise AttributeError(f"{type(self).__name__}.__init__ has to begin with super().__init__()")
+            raise AttributeError(f"{type(self).__name__}.__init__ must begin with super().__init__()")
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self.hyperparameters})
@@ -212,8 +198,11 @@ class Optimizer:
     @property
     def state(self) -> Any:
         """All that a step changes, a pytree of arrays; a jitted step takes it and gives the next one."""
-        if self._is_stale:
-            self._refresh()
+        if self._is_stale and self._key_of and self._state.slots is not None:
+            # Settings have changed: slots that have no place any more are dropped, and new ones are made.
+            slots = slot_trees.carry_over(self._state.slots, self._fresh_slots(self._key_of))
+            self._state = self._state._replace(slots=slots)
+        self._is_stale = False
         return current_state(self, self._state)
 
     @state.setter
@@ -255,10 +244,10 @@ class Optimizer:
         held = None if old.slots is None else slot_trees.rename(old.slots, new_keys)
         if len(new_keys) < len(key_of):
             fresh = self._fresh_slots(key_of)
-            if held is not None:  # what there is already stays, also what belongs to no variable
-                held = slot_trees.merge(fresh, set(key_of.values()), held, set(new_keys.values()))
-            else:
-                held = fresh
+            # What there is already stays, also what belongs to no variable.
+            held = (
+                fresh if held is None else slot_trees.merge(fresh, set(key_of.values()), held, set(new_keys.values()))
+            )
         self._key_of = key_of
         self._state = old._replace(slots=held)
 
@@ -270,13 +259,6 @@ class Optimizer:
         transformation = self.make_transformation(**self._numbers(state, values))
         dtypes = {field: getattr(self, name) for field, name in self._slot_dtypes.items()}
         return initial_slots(transformation, values, self._hyper.rules, dtypes, type(self).__name__)
-
-    def _refresh(self) -> None:
-        """Adapt the slots to settings that have changed; slots that have no place any more are dropped."""
-        if self._key_of and self._state.slots is not None:
-            slots = slot_trees.carry_over(self._state.slots, self._fresh_slots(self._key_of))
-            self._state = self._state._replace(slots=slots)
-        self._is_stale = False
 
     def _numbers(self, state: OptimizerState, values: Mapping[str, jax.Array]) -> dict[str, Any]:
         """The hyperparameters of a step, in the widest dtype of what is computed with them."""
@@ -334,7 +316,7 @@ class Optimizer:
     def all_reduce(self, gradients: Mapping[str, Any], state: Any, axis_name: str) -> dict[str, Any]:
         """The mean of unscaled gradients over devices, for `update`; runs in `jax.shard_map`.
 
-        Where there is a loss scale they are scaled for the journey, in the dtype of `reduce_dtype`, and unscaled after.
+        If there is a loss scale, they are scaled before the sum, in the dtype of `reduce_dtype`, and unscaled after it.
 
         Args:
             gradients: by key, of a part of a batch.
@@ -374,7 +356,9 @@ class Optimizer:
                 raise UnknownNameError("variable", key, keys & values.keys(), "the gradients of a step")
         with use_state(self, state):
             numbers = self._numbers(state, values)
-            processed = self._processed(given, values, numbers, aggregate_gradients)
+            aggregator = self.gradient_aggregator if aggregate_gradients else None
+            transformers = tuple(self.gradient_transformers)
+            processed = process(given, values, self.built_for, numbers, aggregator, transformers)
             transformation = self.make_transformation(**numbers)
         if not processed:
             raise ArgumentError("no variable has a gradient in this step: give at least one that is not None")
@@ -383,18 +367,6 @@ class Optimizer:
         )
         new_state = OptimizerState(one_more(state.iterations), state.hyperparameters, slots)
         return Update(new_values, new_state, after, jnp.asarray(False))
-
-    def _processed(self, gradients: dict[str, Any], values: Any, numbers: Any, aggregates: bool) -> Any:
-        """Gradients as the transformation gets them: aggregated, clipped and transformed."""
-        variables = self.built_for
-        if not variables and (self.gradient_transformers or self.gradient_aggregator is not None):
-            raise ArgumentError("gradient transformers are given variables: call optimizer.build(variables) first")
-        if aggregates and self.gradient_aggregator is not None:
-            gradients = transform(gradients, values, variables, [self.gradient_aggregator])
-        gradients = clip(gradients, *(numbers[name] for name in ("clipvalue", "clipnorm", "global_clipnorm")))
-        if self.gradient_transformers:
-            gradients = transform(gradients, values, variables, self.gradient_transformers)
-        return gradients
 
     def kept_alongside(self, gradients: Any, after: Any, before: Any) -> Any:
         """What a loss function assigned, or what was there before where these gradients would be skipped.
@@ -410,8 +382,6 @@ class Optimizer:
     def gradient_dtypes(self, variable: Variable) -> tuple[DType, ...]:
         """The dtypes that `apply_gradients` takes for a variable, the usual one first."""
         return (variable.true_dtype,)
-
-    # Steps, for loops that are not jitted
 
     def minimize(self, loss_fn: Callable[..., Any], variables: Variables, *args: Any) -> jax.Array:
         """Take a step: compute the loss, its gradients, and change the variables.
@@ -451,8 +421,7 @@ class Optimizer:
             args: as for `minimize`.
 
         Returns:
-            A gradient for each variable, in their order; across devices with a first axis for those of each device,
-            which saw a part of `args`.
+            A gradient for each variable, in order; across devices with a first axis for the gradients of each device.
         """
         return self._stepper.get_gradients(loss_fn, variables, args)
 
@@ -477,12 +446,7 @@ class Optimizer:
     @property
     def variables(self) -> dict[str, jax.Array]:
         """All that a checkpoint needs, by name: `"iterations"`, `"learning_rate"`, `"mu/dense/kernel"`, ..."""
-        state = self.state
-        # jit gives dicts back with their keys sorted; the order of names does not depend on that.
-        numbers = {name: state.hyperparameters[name] for name in self.hyperparameters if name in state.hyperparameters}
-        found = {"iterations": state.iterations, **numbers, **slot_trees.by_name(state.slots)}
-        copies = copied(found)
-        return {name: copies[name] for name in found}
+        return named_arrays(self.state, self.hyperparameters)
 
     def load_variables(self, saved: Mapping[str, Any]) -> None:
         """Take over what `variables` gave, all of it or nothing.
@@ -498,10 +462,8 @@ class Optimizer:
         numbers = {name: arrays.pop(name) for name in self._state.hyperparameters}
         for name, number in numbers.items():
             self._hyper.rules[name].check(name, number)
-        iterations = arrays.pop("iterations")
-        self._state = OptimizerState(
-            iterations, self._state.hyperparameters, slot_trees.with_leaves(self._state.slots, arrays)
-        )
+        slots = slot_trees.with_leaves(self._state.slots, arrays)
+        self._state = OptimizerState(arrays["iterations"], self._state.hyperparameters, slots)
         for name, number in numbers.items():
             self._set_hyperparameter(name, number)
 
@@ -519,17 +481,9 @@ class Optimizer:
 
     def get_config(self) -> dict[str, Any]:
         """The arguments that make an optimizer like this one; schedules and functions are there as they are."""
-        config: dict[str, Any] = {name: self._config_of(name) for name in self.hyperparameters}
+        config = self._hyper.config(self._state.hyperparameters)
         config |= {name: getattr(self, name) for name in (*self._settings, *self._slot_dtypes.values())}
-        if self.transformation is not None:
-            config["transformation"] = self.transformation
-        return config
-
-    def _config_of(self, name: str) -> Any:
-        found = getattr(self, name)
-        if found is None:
-            return None
-        return shortest(found.value) if found.schedule is None else found.schedule
+        return config if self.transformation is None else {**config, "transformation": self.transformation}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:

@@ -45,7 +45,7 @@ def deserialize_optimizer(data: Mapping[str, Any]) -> Optimizer:
             raise UnknownNameError("class of optimizer", kind, classes)
         kind = classes[kind]
     if not (isinstance(kind, type) and issubclass(kind, Optimizer)):
-        raise OperandError(f"the class of an optimizer is one or its name, not {shown(kind)}")
+        raise OperandError(f"class_name must be a class of optimizers or its name, got {shown(kind)}")
     return kind.from_config(entries["config"])
 
 

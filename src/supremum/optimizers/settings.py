@@ -34,14 +34,16 @@ def _checked_transformers(functions: Any) -> tuple[Any, ...]:
     found = tuple(functions) if is_iterable(functions) else (None,)
     if not all(map(callable, found)):
         raise OperandError(
-            f"gradient_transformers are functions of (gradient, variable) pairs in a list, not {shown(functions)}"
+            f"gradient_transformers must be functions of (gradient, variable) pairs in a list, got {shown(functions)}"
         )
     return found
 
 
 def _checked_aggregator(function: Any) -> Any:
     if function is not None and not callable(function):
-        raise OperandError(f"gradient_aggregator is a function of (gradient, variable) pairs, not {shown(function)}")
+        raise OperandError(
+            f"gradient_aggregator must be a function of (gradient, variable) pairs, got {shown(function)}"
+        )
     return function
 
 
@@ -50,7 +52,7 @@ def _checked_dtype(dtype: Any) -> str | None:
         return None
     row = as_format(dtype)
     if row.kind is not Kind.FLOAT or not row.zero:
-        raise ArgumentError(f"slots are kept in a real floating dtype that has a zero, not {row}: give 'bfloat16'")
+        raise ArgumentError(f"slots need a real floating dtype that has a zero, got {row}: use 'bfloat16'")
     return str(row)
 
 

@@ -75,7 +75,7 @@ class StatefulLossScale:
     @state.setter
     def state(self, state: LossScaleState) -> None:
         if not isinstance(state, LossScaleState):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise OperandError(f"the state of a loss scale is a LossScaleState, not {shown(state)}")
+            raise OperandError(f"the state of a loss scale must be a LossScaleState, got {shown(state)}")
         self._state = state
 
     @property
@@ -102,11 +102,11 @@ class StatefulLossScale:
         number = real_number("loss_scale", value_of(value))
         floor, ceiling = self._settings.bounds
         if not 0 < number < math.inf:
-            raise ArgumentError(f"loss_scale is above 0 and finite, not {number}: assign 2.0**15, say")
+            raise ArgumentError(f"loss_scale must be above 0 and finite, got {number}: assign 2.0**15, say")
         if not floor <= number <= ceiling:
             near = min(max(number, floor), ceiling)
             raise ArgumentError(
-                f"loss_scale is from {floor} to {ceiling}, the bounds of {self._settings}, not {number}: "
+                f"loss_scale must be from {floor} to {ceiling}, the bounds of {self._settings}, got {number}: "
                 f"assign {near}, or make the scale with other bounds"
             )
         self.state = self._state._replace(loss_scale=jnp.asarray(np.float32(number)))

@@ -79,7 +79,7 @@ def apply_transformation(
         raise ArgumentError(
             f"the transformation of {optimizer} cannot take a step on the variables {listed(wide)}. "
             "It is given gradients and values as flat dicts by these keys, and nothing else, such as the loss; "
-            f"where not all variables have a gradient, a mask has to be a function of the dict: {error}"
+            f"where not all variables have a gradient, a mask must be a function of the dict: {error}"
         ) from error
     slots = slot_trees.merge(slots, keys, slot_trees.cast_like(after, part), gradients.keys())
     changed = {key: (wide[key] + updates[key]).astype(values[key].dtype) for key in gradients}

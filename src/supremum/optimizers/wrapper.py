@@ -154,7 +154,7 @@ class OptimizerWrapper(Optimizer):
 
     def __getattr__(self, name: str) -> Any:
         if "_inner" not in vars(self):
-            raise AttributeError(f"{type(self).__name__}.__init__ has to begin with super().__init__(optimizer)")
+            raise AttributeError(f"{type(self).__name__}.__init__ must begin with super().__init__(optimizer)")
         return getattr(self._inner, name) if name in self.hyperparameters else self._refuse(name)
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -225,8 +225,8 @@ def _as_arrays(tree: Any) -> Any:
         except TypeError:
             where = jax.tree_util.keystr(path, simple=True, separator="/")
             raise OperandError(
-                f"on_overflow='retry' carries loss and auxiliary data through a loop, so they are arrays, "
-                f"not {described(leaf)} (at {shown(where)}): leave it out of what the function returns"
+                f"on_overflow='retry' carries loss and auxiliary data through a loop, so they must be arrays, "
+                f"got {described(leaf)} (at {shown(where)}): leave it out of what the function returns"
             ) from None
 
     return jax.tree_util.tree_map_with_path(as_array, tree)

@@ -90,7 +90,7 @@ class LossScale(ABC):
         fields = known_keys("loss scale's state", saved, LossScaleState._fields, LossScaleState._fields)
         scale = real_number("loss_scale", fields.pop("loss_scale"))
         if not 0 < scale < math.inf:
-            raise ArgumentError(f"loss_scale is above 0 and finite, not {scale}")
+            raise ArgumentError(f"loss_scale must be above 0 and finite, got {scale}")
         floor, ceiling = self.bounds
         largest = jnp.iinfo(jnp.array(0, int).dtype).max
         counts = {name: min(whole_number(name, fields[name], 0, 2**63 - 1), largest) for name in COUNTS}
@@ -136,7 +136,7 @@ class FixedLossScale(LossScale):
     def __post_init__(self) -> None:
         value = real_number("loss_scale_value", self.loss_scale_value)
         if not 1 <= value <= _FLOAT32.max:
-            raise ArgumentError(f"a loss scale is finite and at least 1, not {value}")
+            raise ArgumentError(f"a loss scale must be finite and at least 1, got {value}")
         object.__setattr__(self, "loss_scale_value", value)
 
     @property
@@ -230,7 +230,7 @@ class DynamicLossScale(LossScale):
         """The state after a step with finite, or not finite, gradients."""
         scale, good, skipped, overflows, retries = as_state(state)
         if not (isinstance(cast("Any", finite), bool) or (is_array(finite) and finite.dtype == np.bool_)):
-            raise OperandError(f"finite is a bool, not {shown(finite)}: give all_finite(gradients)")
+            raise OperandError(f"finite must be a bool, got {shown(finite)}: give all_finite(gradients)")
         due = good >= self.increment_period - 1
         counted = jnp.minimum(one_more(overflows), self.hysteresis)
         raised = jnp.where(due, scale * self.multiplier, scale)
@@ -286,10 +286,10 @@ def as_loss_scale(scale: LossScale | str | float | None) -> LossScale | None:
             raise UnknownNameError("loss scale", scale, ["dynamic"])
         return DynamicLossScale()
     try:
-        value = real_number("loss scale", scale)
+        return FixedLossScale(real_number("loss scale", scale))
     except TypeError:
-        raise OperandError(f"a loss scale is a LossScale, 'dynamic', a number or None, not {shown(scale)}") from None
-    return FixedLossScale(value)
+        choices = "a LossScale, 'dynamic', a number or None"
+        raise OperandError(f"a loss scale must be {choices}, got {shown(scale)}") from None
 
 
 def serialize_loss_scale(scale: LossScale | None) -> dict[str, Any] | None:

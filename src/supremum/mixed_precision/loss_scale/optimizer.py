@@ -103,7 +103,7 @@ def loss_scaled(
     given: Any = optimizer.gradient_transformation() if isinstance(optimizer, optax.MultiSteps) else optimizer
     if not isinstance(given, optax.GradientTransformation):
         raise OperandError(
-            f"loss_scaled wraps an optax transformation such as optax.adam(1e-3), not {shown(optimizer)}"
+            f"loss_scaled wraps an optax transformation such as optax.adam(1e-3), got {shown(optimizer)}"
         )
     inside = optax.with_extra_args_support(given)
 
@@ -113,7 +113,7 @@ def loss_scaled(
     def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, LossScaledState]:
         if not isinstance(state, LossScaledState):
             raise OperandError(
-                f"the state of loss_scaled is a LossScaledState, as its init made it, not {shown(state)}"
+                f"the state of loss_scaled must be a LossScaledState, as its init makes it, got {shown(state)}"
             )
         scaling = as_state(state.scaling)
 

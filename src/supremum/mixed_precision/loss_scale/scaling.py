@@ -28,7 +28,7 @@ def split_loss(out: Any, has_aux: bool) -> tuple[jax.Array, Any]:
         return _scalar(out), None
     if not (isinstance(out, (tuple, list)) and len(out) == 2):
         raise OperandError(
-            f"with has_aux=True the function returns a pair of loss and auxiliary data, not {described(out)}"
+            f"with has_aux=True the function must return a pair of loss and auxiliary data, got {described(out)}"
         )
     return _scalar(out[0]), out[1]
 
@@ -36,12 +36,12 @@ def split_loss(out: Any, has_aux: bool) -> tuple[jax.Array, Any]:
 def _scalar(loss: Any) -> jax.Array:
     if isinstance(loss, (tuple, list)):
         raise OperandError(
-            f"the loss is a real floating scalar, not {described(loss)}: write has_aux=True if it comes with "
+            f"the loss must be a real floating scalar, got {described(loss)}: write has_aux=True if it comes with "
             "auxiliary data"
         )
     loss = as_loss(loss)
     if np.shape(loss) != ():
-        raise OperandError(f"the loss is a real floating scalar, not {described(loss)}: return loss.mean()")
+        raise OperandError(f"the loss must be a real floating scalar, got {described(loss)}: return loss.mean()")
     return loss
 
 
@@ -55,7 +55,7 @@ def as_loss(loss: Any) -> jax.Array:
         return jnp.float32(loss)
     if not is_floating(loss):
         raise OperandError(
-            f"the loss is a real floating scalar, not {described(loss)}: use {as_real_floating('loss', loss)}"
+            f"the loss must be a real floating scalar, got {described(loss)}: use {as_real_floating('loss', loss)}"
         )
     return jnp.asarray(loss)
 

@@ -55,7 +55,9 @@ def as_state(state: Any) -> LossScaleState:
         OperandError: for anything that is not a state.
     """
     if not isinstance(state, LossScaleState):
-        raise OperandError(f"the state of a loss scale is a LossScaleState, as its init() makes it, not {shown(state)}")
+        raise OperandError(
+            f"the state of a loss scale must be a LossScaleState, as its init() makes it, got {shown(state)}"
+        )
     scale = jnp.asarray(state.loss_scale, jnp.float32)
     counts = [jnp.asarray(count) for count in state[1:]]
     return LossScaleState(scale, *(jnp.asarray(count, count.dtype) for count in counts))
