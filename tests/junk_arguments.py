@@ -212,7 +212,7 @@ def arguments_of(function):
     found = []
     for each in inspect.signature(function).parameters.values():
         if each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL) and _is_handed_on(function):
-            return arguments_of(function.__mro__[3])
+            return arguments_of(next(base for base in function.__mro__ if base.__module__.startswith("supremum.nn.")))
         if each.kind is each.VAR_KEYWORD:
             options = re.search(r"(Layer|Kernel|Conv|Pool)Options", str(each.annotation))
             if options:

@@ -25,7 +25,7 @@ CASES = {
     "y of another length": ((GOOD[0], numbers(3, 1)), "mse", [r"x=float32\[4,3\], y=float32\[3,1\]"]),
     "complex y": ((GOOD[0], GOOD[1] + 1j), "mse", ["mean_squared_error", "y_true is complex64"]),
     "no y": (GOOD[0], "mse", ["the labels are nothing"]),
-    "four parts": ((1, 2, 3, 4), "mse", ["not 4 parts"]),
+    "four parts": ((1, 2, 3, 4), "mse", ["got 4 parts"]),
     "weights of another length": ((*GOOD, numbers(3)), "mse", [r"sample_weight=float32\[3\]"]),
     "weights of texts": ((*GOOD, TEXTS), "mse", ["sample_weight holds an array of <U1"]),
 }

@@ -87,8 +87,8 @@ class TestArrays:
             ((x,), {"batch_size": 0}, ArgumentError, "batch_size is a whole number of at least 1, not 0"),
             ((x,), {"batch_size": 2.0}, ArgumentError, "not 2.0"),
             ((np.float32(3),), {}, ArgumentError, "single number"),
-            ((np.array(["a", "b"], object),), {}, OperandError, "no array of numbers"),
-            ((["a", "b"],), {}, OperandError, "no array of numbers"),
+            ((np.array(["a", "b"], object),), {}, OperandError, "must hold arrays of numbers"),
+            ((["a", "b"],), {}, OperandError, "must hold arrays of numbers"),
             (([[1, 2], [3]],), {}, OperandError, "different lengths"),
         ],
     )
@@ -200,9 +200,9 @@ class TestIterables:
     @pytest.mark.parametrize(
         ("batch", "error", "message"),
         [
-            ((1, 2, 3, 4), ArgumentError, "not 4 parts"),
-            ((np.ones((2, 1), "int32"), np.ones(3, "int32")), ArgumentError, "different numbers"),
-            (object(), OperandError, "no array of numbers"),
+            ((1, 2, 3, 4), ArgumentError, "got 4 parts"),
+            ((np.ones((2, 1), "int32"), np.ones(3, "int32")), ArgumentError, "same number of examples"),
+            (object(), OperandError, "must hold arrays of numbers"),
         ],
     )
     def test_what_is_no_batch_is_refused(self, batch, error, message):

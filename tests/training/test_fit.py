@@ -535,7 +535,7 @@ class TestBadInput:
                 ArgumentError,
                 r"model.compile\('adam', loss='mse'\)",
             ),
-            (lambda m, x, y: m.fit(x, y[:3]), ArgumentError, "different numbers"),
+            (lambda m, x, y: m.fit(x, y[:3]), ArgumentError, "same number of examples"),
             (lambda m, x, y: m.fit(x, y, batch_size=0), ArgumentError, "batch_size"),
             (lambda m, x, y: m.fit(x, y, epochs=0), ArgumentError, "epochs is a whole number of at least 1, not 0"),
             (lambda m, x, y: m.fit(x, y, verbose=7), UnknownNameError, "verbose"),

@@ -120,9 +120,12 @@ class Checkpoint:
 
 def checked_step(step: Any) -> int:
     """The number of a step, if it is one."""
-    if isinstance(step, bool) or not hasattr(step, "__index__"):
+    try:
+        number = operator.index(step)
+    except TypeError:
+        number = None
+    if number is None or isinstance(step, bool):
         raise OperandError(f"step is {shown(step)}, and must be a whole number")
-    number = operator.index(step)
     if number < 0:
         raise ArgumentError(f"step is {number}, and must be at least 0")
     return number

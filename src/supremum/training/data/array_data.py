@@ -46,7 +46,7 @@ class ArrayData:
         self._batch_size = min(positive_int("batch_size", batch_size), self.examples)
         self._on_device: Batch | None = None
         most = math.ceil(self.examples / self._batch_size)
-        if steps is not None and steps > most:
+        if steps is not None and positive_int("the number of steps", steps) > most:
             raise ArgumentError(f"{steps} steps, but the data has {most} batches: give steps_per_epoch={most} or less")
         self.steps = most if steps is None else steps
 
