@@ -17,7 +17,7 @@ from supremum.analysis import diagrams
 from supremum.analysis.comparison import compare, compare_groupings
 from supremum.analysis.tables import rule_table
 from supremum.cli.app import app
-from supremum.render import side_by_side, table, table_svg
+from supremum.render import page, side_by_side, table, table_svg
 from supremum.tracing import casts
 
 NAME = "<img src=x onerror=bad()>'\"`|*_&lt;[a](b)"
@@ -66,12 +66,12 @@ def documents(tmp_path_factory):
         "Decision._repr_html_ of a refusal": explain("int8", "float64", rules=rules)._repr_html_(),
         "Summary._repr_html_": layer.summary()._repr_html_(),
         "Summary.to_markdown": layer.summary().to_markdown(),
-        "table.to_html": table.to_html(decided),
+        "page.to_html": page.to_html(decided),
         "table.to_markdown": table.to_markdown(decided),
         "table_svg.to_svg": table_svg.to_svg(decided, [NAME]),
         "side_by_side.to_html": side_by_side.to_html(pair),
         "side_by_side.to_svg": side_by_side.to_svg(pair),
-        "drawings.lattice_svg": diagrams.lattice_svg(rules, types=types),
+        "diagrams.lattice_svg": diagrams.lattice_svg(rules, types=types),
     }
 
 
@@ -109,8 +109,8 @@ def html_of(documents, name):
 
 NAMES = [
     "CastReport.to_html", "CastReport._repr_html_", "Explanation._repr_html_", "_written", "Decision._repr_html_",
-    "Decision._repr_html_ of a refusal", "Summary._repr_html_", "Summary.to_markdown", "table.to_html",
-    "table.to_markdown", "table_svg.to_svg", "side_by_side.to_html", "side_by_side.to_svg", "drawings.lattice_svg",
+    "Decision._repr_html_ of a refusal", "Summary._repr_html_", "Summary.to_markdown", "page.to_html",
+    "table.to_markdown", "table_svg.to_svg", "side_by_side.to_html", "side_by_side.to_svg", "diagrams.lattice_svg",
 ]  # fmt: skip
 
 

@@ -83,11 +83,11 @@ def test_every_row_with_an_exception_takes_the_widest():
     assert {OPERATIONS[name].rule for name in EXCEPTIONS} == {"widest"}
 
 
-def test_a_judge_judges_by_the_rows_that_it_is_given():
+def test_a_rewrite_rule_follows_the_rows_that_it_is_given():
     def ran(*rows):
         rewriter = Rewriter(AutocastRule(as_settings("mixed_bfloat16", None, True), rows))
         closed = jax.make_jaxpr(lambda x: x @ W)(X)
-        values = [rewriter.judge.value(var.aval) for var in closed.jaxpr.invars]
+        values = [rewriter.rule.value(var.aval) for var in closed.jaxpr.invars]
         (entry,) = rewriter.rewrite(closed, values, Context()).record
         return entry.action.note[:2]
 
@@ -282,7 +282,7 @@ def test_equal_settings_of_one_function_are_equal_so_that_jit_traces_once():
 def test_nothing_is_kept_of_programs_that_are_gone():
     rewriter = Rewriter(AutocastRule(as_settings("mixed_bfloat16", None, True), OPERATIONS.values()))
     closed = jax.make_jaxpr(lambda x: jax.checkpoint(lambda x: jax.nn.relu(x @ W))(x))(X)
-    rewriter.rewrite(closed, [rewriter.judge.value(var.aval) for var in closed.jaxpr.invars], Context())
+    rewriter.rewrite(closed, [rewriter.rule.value(var.aval) for var in closed.jaxpr.invars], Context())
     assert len(rewriter._known) >= 3
     gone = weakref.ref(closed)
     del closed
