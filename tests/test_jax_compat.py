@@ -179,7 +179,7 @@ def lacking(closed, name, removed):
 def rewritten(closed):
     settings = as_settings("mixed_bfloat16", {"with_vjp": "inside"}, True)
     rewriter = Rewriter(AutocastRule(settings, OPERATIONS.values()))
-    return rewriter.rewrite(closed, [rewriter.judge.value(var.aval) for var in open_jaxpr(closed).invars], Context())
+    return rewriter.rewrite(closed, [rewriter.rule.value(var.aval) for var in open_jaxpr(closed).invars], Context())
 
 
 @pytest.mark.parametrize("program", ENTERING)
