@@ -10,8 +10,8 @@ import numpy as np
 from supremum import PromotionError
 from supremum.arrays import RuntimeDtypeError, ops
 from supremum.arrays.array import wrap
+from supremum.arrays.dispatch import ELEMENTWISE_OPERATIONS
 from supremum.arrays.functions.losses import LOSSES
-from supremum.arrays.operators import APPLIED
 from supremum.formats import FORMATS, as_format
 from supremum.operands import as_operand
 from supremum.rules.names import HOMES
@@ -19,8 +19,8 @@ from supremum.rules.names import HOMES
 RULE_SETS = list(HOMES)
 FORMAT_OF = {row.name: row for row in FORMATS}
 CLASSIC = [row.name for row in FORMATS if row.is_builtin or row.name == "bfloat16"]
-BINARY = [name for name, applied in APPLIED.items() if applied.operation.arity == 2]
-UNARY = [name for name, applied in APPLIED.items() if applied.operation.arity == 1]
+BINARY = [name for name, applied in ELEMENTWISE_OPERATIONS.items() if applied.operation.arity == 2]
+UNARY = [name for name, applied in ELEMENTWISE_OPERATIONS.items() if applied.operation.arity == 1]
 NUMBERS = {"True": True, "1": 1, "1.0": 1.0, "1j": 1j}
 # Those that rules which look at values tell apart, and those that no dtype holds.
 MORE_NUMBERS = {"-1": -1, "300": 300, "2**40": 2**40, "2**70": 2**70, "1e300": 1e300}

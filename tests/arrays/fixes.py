@@ -14,7 +14,7 @@ from supremum import PromotionError
 from supremum.arrays import RuntimeDtypeError
 from supremum.arrays.array import wrap
 from supremum.arrays.backends import backend_named
-from supremum.arrays.operators import APPLIED
+from supremum.arrays.dispatch import ELEMENTWISE_OPERATIONS
 from supremum.errors import SupremumError
 from supremum.formats import FORMATS, as_format
 from supremum.operands import as_operand
@@ -91,7 +91,7 @@ def meant(name, operands):
     if function is not None and name != "where" and any(map(np.iscomplexobj, operands)):
         return np.nan + operands[0]  # a loss is of real numbers; what libraries make of complex ones differs
     if function is None:
-        row = APPLIED[name].operation
+        row = ELEMENTWISE_OPERATIONS[name].operation
         function = next(getattr(np, each) for each in (name, *row.aliases) if hasattr(np, each))
     if name.startswith("bitwise"):
         operands = [np.asarray(each.real).astype("int64") for each in operands]
@@ -260,7 +260,7 @@ def calls_of(library, name, formats=None):
     sides = [arrays_of(library, i, names=formats, name=name) for i in (0, 1)]
     zero_d = [arrays_of(library, i, zero_d=True, names=formats, name=name) for i in (0, 1)]
     numbers = NUMBERS.values()
-    if APPLIED[name].operation.arity == 1:
+    if ELEMENTWISE_OPERATIONS[name].operation.arity == 1:
         return [(each,) for each in (*sides[0].values(), *zero_d[0].values(), *numbers)]
     left, right = ([*each.values()] for each in sides)
     pairs = [(left, right), (left, [*zero_d[1].values()]), ([*zero_d[0].values()], right)]
@@ -286,7 +286,7 @@ def alike_calls(library, turn):
         turn: which of them.
     """
     operations, formats = collections.defaultdict(list), collections.defaultdict(list)
-    for name, applied in APPLIED.items():
+    for name, applied in ELEMENTWISE_OPERATIONS.items():
         row = applied.operation
         operations[row.arity, row.result, row.accepts, row.gives_negative, name == "pow"].append(name)
     for row in FORMATS:
@@ -299,7 +299,7 @@ def alike_calls(library, turn):
             for zero_d in (False, True) for i in (0, 1)
         ]  # fmt: skip
         numbers = [*NUMBERS.values()]
-        if APPLIED[name].operation.arity == 1:
+        if ELEMENTWISE_OPERATIONS[name].operation.arity == 1:
             yield name, [*((each,) for kin in (*sides[0], *sides[2]) for each in kin.values()), *zip(numbers)]
             continue
         left, right, left_0d, right_0d = ([[*kin.values()] for kin in side] for side in sides)

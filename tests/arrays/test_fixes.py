@@ -18,7 +18,7 @@ from slowly import mostly_slow
 from supremum import PromotionError, explain, get_rules, use_rules
 from supremum.arrays import InPlaceError, RuntimeDtypeError, ops
 from supremum.arrays.array import wrap
-from supremum.arrays.operators import APPLIED
+from supremum.arrays.dispatch import ELEMENTWISE_OPERATIONS
 from supremum.decisions import Conversion
 from supremum.formats import FORMATS, as_format
 from supremum.operands import as_operand
@@ -59,7 +59,7 @@ def _turn(rules, library):
 def _every_or_alike(library, turn):
     """Every call of every operation, where that is asked for, else one of each kind in turn."""
     if os.environ.get("SUPREMUM_EVERY_FIX") == "1":
-        return ((name, fixes.calls_of(library, name)) for name in APPLIED)
+        return ((name, fixes.calls_of(library, name)) for name in ELEMENTWISE_OPERATIONS)
     asked = fixes.alike_calls(library, turn)
     # JAX compiles what is tried: in each turn it is asked of a third of the kinds of operations.
     return itertools.islice(asked, turn // len(LIBRARIES) % 3, None, 3) if library == "jax" else asked
@@ -74,7 +74,7 @@ def test_over_all_turns_every_operation_meets_every_format_on_either_side():
                 met[name, side].add(str(as_operand(operand).dtype))
     every = {str(row) for row in FORMATS}
     assert {key: every - names for key, names in met.items() if every - names} == {}
-    assert {name for name, _ in met} == APPLIED.keys()
+    assert {name for name, _ in met} == ELEMENTWISE_OPERATIONS.keys()
 
 
 # Refusals are of kinds: operations that take and give the same categories, formats of a category that are of NumPy or
@@ -293,7 +293,7 @@ def test_what_xla_does_not_compute_in_is_refused_before_it_is_compiled(kind):
             _array("jax", kind, 1.0, 2.0)
         return
     a = _array("jax", kind, 1.0, 2.0)
-    for name, applied in APPLIED.items():
+    for name, applied in ELEMENTWISE_OPERATIONS.items():
         if name == "where":
             continue  # it selects, and computes nothing
         with use_rules("jax-x32"), pytest.raises((RuntimeDtypeError, PromotionError)) as caught:

@@ -23,8 +23,8 @@ from arrays.departures import NUMPY_LACKS
 from slowly import mostly_slow
 from supremum import explain, get_rules, use_rules
 from supremum.arrays.array import wrap
+from supremum.arrays.dispatch import ELEMENTWISE_OPERATIONS
 from supremum.arrays.functions.losses import LOSSES
-from supremum.arrays.operators import APPLIED
 from supremum.operands import Operand
 from supremum.rules.rule_set import LatticeRuleSet
 
@@ -43,7 +43,7 @@ def _lacks(name, compute, _result=None, _to_int=False):
     steps = ("subtract", "abs") if name in LOSSES else (name,)
     try:
         for step in steps:
-            getattr(np, step)(*(np.ones(0, dtype) for dtype in compute[: APPLIED[step].operation.arity]))
+            getattr(np, step)(*(np.ones(0, dtype) for dtype in compute[: ELEMENTWISE_OPERATIONS[step].operation.arity]))
     except TypeError:
         return True
     return False
@@ -192,8 +192,8 @@ def test_operators_are_the_functions(rules):
 def test_what_numpy_lacks():
     """Written down, so that it is noticed when more of it is refused. All rule sets ask it together."""
     missing = collections.defaultdict(set)
-    for rules, name in itertools.product(RULE_SETS, APPLIED):
-        arity = APPLIED[name].operation.arity
+    for rules, name in itertools.product(RULE_SETS, ELEMENTWISE_OPERATIONS):
+        arity = ELEMENTWISE_OPERATIONS[name].operation.arity
         for row in FORMAT_OF.values():
             decision = get_rules(rules).decide(name, (Operand(row.category, row.dtype, ndim=1),) * arity)
             if decision and _lacks(name, decision.verdict.compute):

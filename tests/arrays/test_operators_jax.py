@@ -16,8 +16,8 @@ from float16_conversion import converts_to_float16_at_once
 from supremum import PromotionError, get_rules, use_rules
 from supremum.arrays import RuntimeDtypeError
 from supremum.arrays.array import wrap
+from supremum.arrays.dispatch import ELEMENTWISE_OPERATIONS
 from supremum.arrays.functions.losses import LOSSES
-from supremum.arrays.operators import APPLIED
 from supremum.formats import as_format
 
 ABSENT = ("complex32", "bcomplex32")  # no dtypes of JAX
@@ -89,7 +89,7 @@ def test_every_decision_traced(x64):
             rule_set, function = get_rules(rules), calls.function_of(name)
             operands = [*arrays.values(), *NUMBERS.values(), *(weak.values() if rule_set.weak_arrays else ())]
             with use_rules(rules):
-                for call in itertools.product(operands, repeat=APPLIED[name].operation.arity):
+                for call in itertools.product(operands, repeat=ELEMENTWISE_OPERATIONS[name].operation.arity):
                     if not any(hasattr(each, "unwrap") for each in call):
                         continue
                     said, compute = calls.decided(rule_set, name, call)
@@ -141,7 +141,7 @@ def _asked_for_values(x64):
         if name == "add" and x64:
             yield name, list(itertools.product(MIXED, repeat=2))
         else:
-            yield name, [(each,) * APPLIED[name].operation.arity for each in VALUED]
+            yield name, [(each,) * ELEMENTWISE_OPERATIONS[name].operation.arity for each in VALUED]
 
 
 @pytest.mark.slow

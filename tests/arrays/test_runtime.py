@@ -15,7 +15,7 @@ from arrays.calls import RULE_SETS
 from supremum import PromotionError, Variable, get_rules, use_rules
 from supremum.arrays import InPlaceError, NarrowingError, RuntimeDtypeError, asarray, ops
 from supremum.arrays.array import wrap
-from supremum.arrays.operators import APPLIED
+from supremum.arrays.dispatch import ELEMENTWISE_OPERATIONS
 from supremum.formats import as_format
 from supremum.operands import as_operand
 
@@ -77,7 +77,7 @@ def test_the_fixes_are_typed_as_they_stand():
 def test_every_operation_that_would_need_64_bits():
     asked = 0
     with use_rules("numpy"):
-        for name, applied in APPLIED.items():
+        for name, applied in ELEMENTWISE_OPERATIONS.items():
             if name == "where":
                 continue
             dtypes = ["int32", "float32"][: applied.operation.arity]

@@ -15,8 +15,8 @@ import numpy as np
 import supremum
 from supremum import Array, Variable, ops
 from supremum.arrays.array_api_names import FFT, FUNCTIONS, LINALG
+from supremum.arrays.dispatch import ELEMENTWISE_OPERATIONS
 from supremum.arrays.functions.losses import LOSSES
-from supremum.arrays.operators import APPLIED
 
 NUMBERS = (True, 3, 2.5, 1e300, 1j)
 VALUES = {
@@ -106,7 +106,7 @@ def programs(xp):
         for name in BINARY:
             left = made(a) if a in arrays else operands[a]  # operators that assign change it
             yield f"{name}({a}, {b})", said(getattr(operator, name), left, operands[b])
-        for name, applied in APPLIED.items():
+        for name, applied in ELEMENTWISE_OPERATIONS.items():
             if applied.operation.arity == 2 and name not in LOSSES:
                 yield f"ops.{name}({a}, {b})", said(getattr(ops, name), *(
                     (True, operands[a], operands[b]) if name == "where" else (operands[a], operands[b])
@@ -122,7 +122,7 @@ def programs(xp):
     for a in operands:
         for name in UNARY:
             yield f"{name}({a})", said(getattr(operator, name), operands[a])
-        for name, applied in APPLIED.items():
+        for name, applied in ELEMENTWISE_OPERATIONS.items():
             if applied.operation.arity == 1:
                 yield f"ops.{name}({a})", said(getattr(ops, name), operands[a])
     spaces = {"": (xp, FUNCTIONS), "linalg.": (xp.linalg, LINALG), "fft.": (xp.fft, FFT)}

@@ -7,7 +7,7 @@ from jax.sharding import PartitionSpec as P
 from mixed_precision.meshes import asked_sums, compiled_sums, mesh, on_replicas
 from supremum.errors import ArgumentError, UnknownDtypeError
 from supremum.mixed_precision import DynamicLossScale, FixedLossScale, scaled_value_and_grad
-from supremum.mixed_precision.loss_scale.gradients import differentiate_scaled
+from supremum.mixed_precision.scaled_gradients import differentiate_scaled
 
 in_either_mode = pytest.mark.parametrize(
     ("jitted", "reduce_dtype"), [(False, "float16"), (True, "float16"), (True, None)]

@@ -20,7 +20,7 @@ from supremum.arrays.operand_keys import (
 from supremum.arrays.wrapped import KeyedRaw, raw_and_key
 from supremum.decisions import Decision, PromotionError
 from supremum.operands import Operand
-from supremum.operations import Operation
+from supremum.operations import ELEMENTWISE, Operation
 from supremum.rules import RuleSet, get_rules
 from supremum.rules.fixes import EVERYTHING, Runtime
 from supremum.rules.names import FOLLOWING, question
@@ -222,3 +222,9 @@ def raise_if_refused(decision: Decision) -> Decision:
     if not decision:
         raise decision.error()
     return decision
+
+
+ELEMENTWISE_OPERATIONS: dict[str, DispatchedOperation] = {
+    name: DispatchedOperation(row) for name, row in ELEMENTWISE.items()
+}
+"""Every operation that computes element by element, by name; operators and `supremum.ops` share what is prepared."""

@@ -12,8 +12,8 @@ import numpy as np
 
 from supremum.arrays.backends import Backend, Key, Plan, Raw, array_key
 from supremum.arrays.backends.numpy import NUMPY
-from supremum.arrays.functions.reduction_kernels import reduce
 from supremum.arrays.operand_keys import joint_backend
+from supremum.arrays.reduction_kernels import reduce
 from supremum.bounded_cache import Bounded
 from supremum.decisions import Conversion, Decision, Fix, ResultType, Verdict
 from supremum.errors import SupremumError

@@ -7,19 +7,15 @@ from typing import Any, Generic, TypeVar
 
 from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.backends import Key, Raw
-from supremum.arrays.dispatch import DispatchedOperation, Prepared
+from supremum.arrays.dispatch import ELEMENTWISE_OPERATIONS, Prepared
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.fix_trials import retyped
 from supremum.arrays.functions.matmul import product
 from supremum.arrays.operand_keys import NUMBERS, number_key
-from supremum.operations import ELEMENTWISE
 from supremum.rules.scope import SCOPE
 from supremum.rules.shared_cache import Memory
 
 A = TypeVar("A")
-
-APPLIED: dict[str, DispatchedOperation] = {name: DispatchedOperation(row) for name, row in ELEMENTWISE.items()}
-"""Every operation that computes element by element, by name; operators and `supremum.ops` share what is prepared."""
 
 
 def apply_operator(name: str, operands: Sequence[Any]) -> Any:
@@ -33,7 +29,7 @@ def apply_operator(name: str, operands: Sequence[Any]) -> Any:
         PromotionError: if the rules refuse.
         LibraryError: for operands from two libraries.
     """
-    return product(*operands) if name == "matmul" else APPLIED[name].apply(operands)
+    return product(*operands) if name == "matmul" else ELEMENTWISE_OPERATIONS[name].apply(operands)
 
 
 class OperatorMethods(Generic[A]):
@@ -48,7 +44,7 @@ class OperatorMethods(Generic[A]):
 
     def unary(self, name: str) -> Callable[[Any], A]:
         """The method of an operator of one operand."""
-        wrap, operation = self.wrap, APPLIED[name]
+        wrap, operation = self.wrap, ELEMENTWISE_OPERATIONS[name]
 
         def method(self: Any) -> A:
             return wrap(*operation(self))
@@ -61,7 +57,7 @@ class OperatorMethods(Generic[A]):
 
     def left(self, name: str) -> Callable[[Any, Any], A]:
         """The method of an operator of two operands, for the left one."""
-        wrap, operation = self.wrap, APPLIED[name]
+        wrap, operation = self.wrap, ELEMENTWISE_OPERATIONS[name]
         apply, scope_of = self._of_any_operands(name), SCOPE.get
 
         def with_number(self: Any, other: Any, memory: Memory) -> Prepared:

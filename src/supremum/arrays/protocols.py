@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from supremum.arrays.assignment import assigned, refused_in_place, stored
+from supremum.arrays.dispatch import ELEMENTWISE_OPERATIONS
 from supremum.arrays.functions.elementwise import FUNCTIONS
 from supremum.arrays.numpy_functions import route
-from supremum.arrays.operators import APPLIED
 from supremum.arrays.wrapped import Wrap, WrappedArray, raw_and_key
 from supremum.errors import UnknownNameError
 from supremum.operations import as_operation
@@ -43,13 +43,13 @@ def array_ufunc(wrap: Wrap, ufunc: np.ufunc, method: str, inputs: Sequence[Any],
         )
     outputs = options.get("out", ())
     if not outputs:
-        result = APPLIED[operation].apply(inputs)
+        result = ELEMENTWISE_OPERATIONS[operation].apply(inputs)
         return result if result is NotImplemented else wrap(*result)
     # With `array += Array` and `out=` the array that is written to keeps its dtype.
     (output,) = outputs
     kept = _as_wrapped(output)
     with refused_in_place(kept, operation, inputs):
-        result = APPLIED[operation].apply(inputs)
+        result = ELEMENTWISE_OPERATIONS[operation].apply(inputs)
     if result is NotImplemented:
         return result
     kept.unwrap()[...] = stored(kept, result, operation, inputs)
@@ -66,7 +66,7 @@ def _operation(name: str) -> str | None:
         found = as_operation(name).name
     except UnknownNameError:
         return None
-    return found if found in APPLIED else None
+    return found if found in ELEMENTWISE_OPERATIONS else None
 
 
 def torch_function(

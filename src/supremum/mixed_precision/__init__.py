@@ -14,7 +14,6 @@ from supremum.mixed_precision.autocasting import (
 )
 from supremum.mixed_precision.hardware import HardwareWarning
 from supremum.mixed_precision.loss_scale.finite import all_finite
-from supremum.mixed_precision.loss_scale.gradients import ScaledGradients, scaled_value_and_grad
 from supremum.mixed_precision.loss_scale.loss_scales import (
     DynamicLossScale,
     FixedLossScale,
@@ -40,6 +39,7 @@ from supremum.mixed_precision.policy.global_policy import (
 )
 from supremum.mixed_precision.policy.policy import Policy, as_policy
 from supremum.mixed_precision.policy.policy_map import PolicyMap, UnmatchedPatternWarning
+from supremum.mixed_precision.scaled_gradients import ScaledGradients, scaled_value_and_grad
 from supremum.mixed_precision.select import select_tree
 from supremum.mixed_precision.tree_casting import cast_floating
 

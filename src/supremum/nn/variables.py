@@ -13,7 +13,7 @@ from supremum.arrays import Variable as EagerVariable
 from supremum.arrays import asarray
 from supremum.arrays.array import wrap
 from supremum.arrays.assignment import accepted_value, check_fits, refused_in_place, stored
-from supremum.arrays.operators import APPLIED
+from supremum.arrays.dispatch import ELEMENTWISE_OPERATIONS
 from supremum.errors import ArgumentError, OperandError, SupremumError, shown
 from supremum.formats import DType, Kind, as_format
 from supremum.mixed_precision import PolicyWarning
@@ -264,7 +264,7 @@ class Variable(VariableOperators):
         given = value.read_stored() if isinstance(value, Variable) else value
         held = wrap(self.read_stored())
         with refused_in_place(held, name, (held, given), Storing.KEPT):
-            result = APPLIED[name].apply((held, given))
+            result = ELEMENTWISE_OPERATIONS[name].apply((held, given))
         if result is NotImplemented:
             raise OperandError(f"a {type(value).__name__} cannot be assigned: give an array or a Python number")
         raw = stored(held, result, name, (held, given), Storing.KEPT)

@@ -8,9 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 from supremum.argument_checks import chosen, flag, real_number
-from supremum.arrays.dispatch import DispatchedOperation
+from supremum.arrays.dispatch import ELEMENTWISE_OPERATIONS, DispatchedOperation
 from supremum.arrays.functions.losses import LOSSES, REDUCTIONS
-from supremum.arrays.operators import APPLIED
 from supremum.arrays.promote_operands import clip, where
 from supremum.arrays.wrapped import KeyedRaw
 from supremum.errors import OperandError, shown
@@ -19,7 +18,7 @@ from supremum.operations import Operation
 
 def _function(row: Operation) -> Callable[..., KeyedRaw]:
     """The function of a row."""
-    operation = APPLIED[row.name]
+    operation = ELEMENTWISE_OPERATIONS[row.name]
     if row.arity == 1:
 
         def unary(x: Any, /) -> KeyedRaw:
@@ -80,7 +79,7 @@ def _documented(row: Operation, function: Callable[..., KeyedRaw]) -> Callable[.
 
 def _functions() -> dict[str, Callable[..., KeyedRaw]]:
     found: dict[str, Callable[..., KeyedRaw]] = {"where": where, "clip": clip}
-    for name, dispatched in APPLIED.items():
+    for name, dispatched in ELEMENTWISE_OPERATIONS.items():
         row = dispatched.operation
         if name not in found:
             found[name] = _documented(row, _loss(row) if name in LOSSES else _function(row))

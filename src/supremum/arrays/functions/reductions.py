@@ -15,9 +15,9 @@ from supremum.arrays.backends import Backend, Key, Plan, Raw
 from supremum.arrays.backends.kernels import library_agrees
 from supremum.arrays.dispatch import DispatchedOperation, Prepared
 from supremum.arrays.errors import RuntimeDtypeError
-from supremum.arrays.functions.reduction_kernels import reduce
 from supremum.arrays.operand_keys import common_backend
 from supremum.arrays.promote_operands import convert_operand
+from supremum.arrays.reduction_kernels import reduce
 from supremum.arrays.wrapped import KeyedRaw, keyed
 from supremum.arrays.wrapped_functions import adopt_operands, adopt_result
 from supremum.decisions import Decision, Fix, ResultType, Verdict
