@@ -22,7 +22,7 @@ from supremum.operands import Operand, weak_name
 _MOST_OPERANDS = 40
 
 if TYPE_CHECKING:
-    from supremum.render.document import Document
+    from supremum.render import Document
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +291,7 @@ class Decision:
 
     def document(self) -> Document:
         """The decision as plain data for `supremum.render`."""
-        from supremum.render.document import Document  # only printing pays for it
+        from supremum.render import Document  # only printing pays for it
 
         names = [operand.name for operand in self.operands]
         call = f"{self.operation}({listed(names if self.into is None else (*names, f'into={self.into.dtype}'))})"
@@ -321,14 +321,14 @@ class Decision:
         return f"{operand} -> {cast.target}{loss}"
 
     def __str__(self) -> str:
-        from supremum.render.document import to_text
+        from supremum.render import document_to_text
 
-        return to_text(self.document())
+        return document_to_text(self.document())
 
     def _repr_html_(self) -> str:
-        from supremum.render.document import to_html
+        from supremum.render import document_to_html
 
-        return to_html(self.document())
+        return document_to_html(self.document())
 
 
 def _known(fix: Fix | None, _operands: tuple[Operand, ...]) -> Fix | None:

@@ -11,13 +11,17 @@ from numpy import ndarray
 from supremum.decisions import Decision
 from supremum.formats import DType
 from supremum.operands import Operand, OperandLike, as_operand
-from supremum.rules import RuleSet, get_rules
-from supremum.rules.fixes import Runtime
-from supremum.rules.names import FOLLOWING
-from supremum.rules.pair_cache import Following, remember
-from supremum.rules.registry import memory_of
-from supremum.rules.scope import scope_in_force
-from supremum.rules.typed_casts import UNWRAPPED
+from supremum.rules import (
+    FOLLOWING,
+    UNWRAPPED,
+    Following,
+    RuleSet,
+    Runtime,
+    get_rules,
+    memory_of,
+    remember,
+    scope_in_force,
+)
 
 
 def explain(

@@ -14,10 +14,8 @@ from supremum.errors import ArgumentError, shown
 from supremum.formats import CATEGORIES, as_format
 from supremum.lattice import counterexamples
 from supremum.operands import as_operand
-from supremum.render import Mark, Table
-from supremum.render.side_by_side import Note, SideBySide
-from supremum.rules import RuleSet, get_rules
-from supremum.rules.lattice_promotion import weak_defaults
+from supremum.render import Mark, Note, SideBySide, Table
+from supremum.rules import RuleSet, get_rules, weak_defaults
 
 WIDEST: dict[str, str] = weak_defaults("int64", "float64", "complex128")
 """The 64-bit dtype of each weak kind, which is how NumPy before version 2 saw Python numbers."""

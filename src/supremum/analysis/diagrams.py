@@ -12,8 +12,7 @@ from supremum.errors import ArgumentError
 from supremum.formats import CATEGORIES, as_format
 from supremum.lattice import Lattice
 from supremum.operands import WEAK_NAMES, as_operand
-from supremum.render import Mark, Table, hasse_dot, hasse_svg, table_svg
-from supremum.render.hasse import Diagram, Node
+from supremum.render import Diagram, Mark, Node, Table, hasse_to_dot, hasse_to_svg, table_to_svg
 from supremum.rules import RuleSet, get_rules
 
 _HOW_TO_READ = "Two types meet in the first type to their right that lines lead to from both."
@@ -41,7 +40,7 @@ def lattice_svg(
     True
     """
     drawn = _drawn(rules, types, path)
-    return hasse_svg.to_svg(drawn) if isinstance(drawn, Diagram) else table_svg.to_svg(*drawn)
+    return hasse_to_svg(drawn) if isinstance(drawn, Diagram) else table_to_svg(*drawn)
 
 
 def lattice_png(
@@ -82,7 +81,7 @@ def lattice_dot(
     """
     drawn = _drawn(rules, types, path)
     if isinstance(drawn, Diagram):
-        return hasse_dot.to_dot(drawn)
+        return hasse_to_dot(drawn)
     table, caption = drawn
     raise ArgumentError(f"{table.title}: {caption[0].rstrip('.')}; its table can be drawn as svg or png")
 

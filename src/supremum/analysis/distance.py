@@ -13,10 +13,8 @@ from supremum.analysis.comparison import DIFFERENCES, difference, refuse_namesak
 from supremum.analysis.tables import RuleTable, rule_table
 from supremum.argument_checks import iterable
 from supremum.errors import ArgumentError, UnknownNameError
-from supremum.render import Cell, Table
-from supremum.render.table import step
-from supremum.rules import RuleSet, get_rules
-from supremum.rules.names import HOMES
+from supremum.render import Cell, Table, step
+from supremum.rules import HOMES, RuleSet, get_rules
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from supremum.arrays.array import Array
+from supremum.arrays.array import wrap as wrap
+from supremum.arrays.assignment import accepted_value as accepted_value
+from supremum.arrays.assignment import check_fits as check_fits
+from supremum.arrays.assignment import refused_in_place as refused_in_place
+from supremum.arrays.assignment import stored as stored
+from supremum.arrays.backends.numpy import converted as converted
+from supremum.arrays.backends.numpy import narrowed as narrowed
 from supremum.arrays.conversion_counts import Conversion, ConversionCounts, ConversionTotal, count_conversions
+from supremum.arrays.dispatch import ELEMENTWISE_OPERATIONS as ELEMENTWISE_OPERATIONS
 from supremum.arrays.entry_points import asarray, namespace
 from supremum.arrays.errors import (
     ComputationError,

@@ -23,9 +23,7 @@ from supremum.arrays.operators import OperatorMethods, apply_operator
 from supremum.arrays.wrapped import WrappedArray, keyed, raw_and_key, unwrapped_index
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
-from supremum.rules.fixes import Runtime
-from supremum.rules.scope import SCOPE
-from supremum.rules.typed_casts import UNWRAPPED
+from supremum.rules import SCOPE, UNWRAPPED, Runtime
 
 _is_pytree = False
 """Whether JAX knows `Array`; JAX may be imported after arrays have been made."""

@@ -20,8 +20,7 @@ from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import Format, as_format
 from supremum.operands import Operand
 from supremum.operations import ASSIGN, OPERATIONS
-from supremum.rules import RuleSet, Storing, get_rules
-from supremum.rules.number_ranges import fits
+from supremum.rules import RuleSet, Storing, fits, get_rules
 
 
 def assigned(array: WrappedArray, result: KeyedRaw, name: str, inputs: Sequence[Any]) -> KeyedRaw:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from supremum.arrays.backends import Plan, Raw
 from supremum.formats import DType, as_format
-from supremum.rules.scope import SCOPE, watching
+from supremum.rules import SCOPE, watching
 from supremum.user_frame import users_line
 
 Group = TypeVar("Group")

@@ -21,11 +21,7 @@ from supremum.arrays.wrapped import KeyedRaw, raw_and_key
 from supremum.decisions import Decision, PromotionError
 from supremum.operands import Operand
 from supremum.operations import ELEMENTWISE, Operation
-from supremum.rules import RuleSet, get_rules
-from supremum.rules.fixes import EVERYTHING, Runtime
-from supremum.rules.names import FOLLOWING, question
-from supremum.rules.registry import memory_of
-from supremum.rules.scope import SCOPE, Watcher
+from supremum.rules import EVERYTHING, FOLLOWING, SCOPE, RuleSet, Runtime, Watcher, get_rules, memory_of, question
 
 
 class Prepared(NamedTuple):

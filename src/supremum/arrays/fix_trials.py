@@ -20,7 +20,7 @@ from supremum.errors import SupremumError
 from supremum.formats import as_format
 from supremum.operands import TYPE_OF_CATEGORY, Operand, library_of
 from supremum.operations import ASSIGN, Family, Operation
-from supremum.rules.typed_casts import is_typed
+from supremum.rules import is_typed
 
 _FAILURES = (SupremumError, TypeError, ValueError, RuntimeError, AttributeError, ArithmeticError)
 """What libraries raise for a dtype or a kernel that they do not have."""

@@ -13,8 +13,7 @@ from supremum.arrays.wrapped import KeyedRaw, WrappedArray, keyed
 from supremum.decisions import letter
 from supremum.errors import OperandError, shown
 from supremum.operands import TYPE_OF_CATEGORY, Operand, Scalar, as_operand
-from supremum.rules import RuleSet, get_rules
-from supremum.rules.registry import memory_of
+from supremum.rules import RuleSet, get_rules, memory_of
 
 NUMBERS: frozenset[type] = frozenset(TYPE_OF_CATEGORY.values())
 """The types of Python numbers; exactly these, no subclasses."""

@@ -12,8 +12,7 @@ from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.fix_trials import retyped
 from supremum.arrays.functions.matmul import product
 from supremum.arrays.operand_keys import NUMBERS, number_key
-from supremum.rules.scope import SCOPE
-from supremum.rules.shared_cache import Memory
+from supremum.rules import SCOPE, Memory
 
 A = TypeVar("A")
 

@@ -20,8 +20,7 @@ from supremum.formats import DType
 from supremum.number_conversion import Steps
 from supremum.operands import as_operand
 from supremum.operations import as_operation
-from supremum.rules import get_rules
-from supremum.rules.scope import SCOPE
+from supremum.rules import SCOPE, get_rules
 
 
 class Promoted(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 from supremum.arrays.backends import backend_of
 from supremum.arrays.conversion import convert
 from supremum.arrays.wrapped import WrappedArray
-from supremum.rules.scope import scope_in_force
+from supremum.rules import scope_in_force
 
 
 def register(array_class: type[WrappedArray]) -> None:

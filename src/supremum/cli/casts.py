@@ -25,7 +25,7 @@ from supremum.cli.output import STANDARD_OUTPUT, Output, checked_format, put_tex
 from supremum.errors import ArgumentError, UnknownNameError, shortened, shown
 
 if TYPE_CHECKING:
-    from supremum.tracing.recorded_casts import Recorded
+    from supremum.tracing import Recorded
 
 _FORMATS = ("terminal", "json", "html")
 
@@ -51,8 +51,10 @@ def casts(
 ) -> None:
     """Find every cast in a JAX program, and who caused it: of a function, or of what a script jits and calls."""
     with loading():
-        from supremum.tracing.allowed_casts import Forbidden  # needs JAX: only this command waits for it
-        from supremum.tracing.forbid import ForbiddenCastError
+        from supremum.tracing import (
+            Forbidden,  # needs JAX: only this command waits for it
+            ForbiddenCastError,
+        )
 
     checked_format(format, _FORMATS)
     forbidden = Forbidden.of(fail_on or (), allow or ())
@@ -86,9 +88,8 @@ def casts(
 
 
 def _of_function(target: str, args: str) -> tuple[list[Recorded], BaseException | None]:
+    from supremum.tracing import Recorded, parse_arguments
     from supremum.tracing import casts as casts_in
-    from supremum.tracing.argument_specs import parse_arguments
-    from supremum.tracing.recorded_casts import Recorded
 
     module_name, _, path = target.partition(":")
     if not path or not all(name.isidentifier() for name in (*module_name.split("."), *path.split("."))):
@@ -127,7 +128,7 @@ def _tried(run: Callable[[], Any]) -> tuple[Any, BaseException | None]:
 
 
 def _of_script(script: str, arguments: Sequence[str]) -> tuple[list[Recorded], BaseException | None]:
-    from supremum.tracing.recorded_casts import record_jitted
+    from supremum.tracing import record_jitted
 
     path = Path(script)
     if not is_file(path):

@@ -11,15 +11,14 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from supremum.analysis.comparison import Comparison, Groupings, compare, compare_groupings, told
-from supremum.analysis.distance import Distances, distances
+from supremum.analysis import Comparison, Distances, Groupings, compare, compare_groupings, distances, told
 from supremum.cli.distances import draw_distances
 from supremum.cli.output import Output, chosen_format, put_drawn, put_text
 from supremum.cli.table import COLOURS
 from supremum.decisions import Decision
 from supremum.errors import ArgumentError, shortened
 from supremum.formats import as_format
-from supremum.render import page, side_by_side, table_svg
+from supremum.render import side_by_side_to_html, side_by_side_to_svg, table_to_html, table_to_svg
 from supremum.rules import get_rules
 
 _FORMATS = ("terminal", "json", "html", "svg")
@@ -67,7 +66,7 @@ def diff(
         data = compared.data() | {"non_associative": grouped.counts, "non_associative_only_in": grouped.only}
         put_text(json.dumps(data, indent=2) + "\n", output)
     else:
-        write = side_by_side.to_html if chosen == "html" else side_by_side.to_svg
+        write = side_by_side_to_html if chosen == "html" else side_by_side_to_svg
         put_text(write(compared.side_by_side(grouped, shown=shown)), output)
 
 
@@ -81,7 +80,7 @@ def _put_distances(found: Distances, chosen: str, output: Path | None) -> None:
     elif chosen == "json":
         put_text(json.dumps(found.data(), indent=2) + "\n", output)
     else:
-        write = page.to_html if chosen == "html" else table_svg.to_svg
+        write = table_to_html if chosen == "html" else table_to_svg
         put_text(write(found.drawing()), output)
 
 

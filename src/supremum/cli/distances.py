@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from supremum.analysis.distance import Distances
+from supremum.analysis import Distances
 
 # ANSI names, which follow the reader's own theme, by the steps of the ramp; the numbers stand there as well.
 _COLOURS = {"step0": "dim", "step1": "", "step2": "cyan", "step3": "green", "step4": "yellow", "step5": "bold red"}

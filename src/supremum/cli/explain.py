@@ -13,8 +13,7 @@ from rich.table import Table
 from supremum.cli.output import checked_format
 from supremum.operands import parse_operand
 from supremum.promotion import explain as explain_decision
-from supremum.rules import get_rules, rule_names
-from supremum.rules.names import HOMES
+from supremum.rules import HOMES, get_rules, rule_names
 
 
 def explain(

@@ -23,8 +23,11 @@ def explore(
 ) -> None:
     """Write one self-contained page that shows, compares and explains what every rule set decides."""
     with loading():
-        from supremum.explorer import explorer_page  # needs Jinja2: only this command waits for it
-        from supremum.explorer.data import BINARY, STEPS
+        from supremum.explorer import (
+            BINARY,
+            STEPS,
+            explorer_page,  # needs Jinja2: only this command waits for it
+        )
 
     operations = tuple(dict.fromkeys(as_operation(name).name for name in operation or BINARY))
     console = Console(stderr=True)

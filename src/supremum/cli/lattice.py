@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from supremum.analysis import diagrams
+from supremum.analysis import lattice_dot, lattice_png, lattice_svg
 from supremum.cli.output import Output, checked_format, put_bytes, put_text
 from supremum.errors import ArgumentError, shortened
 
@@ -36,7 +36,7 @@ def lattice(
     if chosen == "png":
         if output is None:
             raise ArgumentError("a PNG is not text: give it a file, such as -o lattice.png; -o - is standard output")
-        put_bytes(diagrams.lattice_png(rules, types=types, path=names), output)
+        put_bytes(lattice_png(rules, types=types, path=names), output)
     else:
-        draw = diagrams.lattice_svg if chosen == "svg" else diagrams.lattice_dot
+        draw = lattice_svg if chosen == "svg" else lattice_dot
         put_text(draw(rules, types=types, path=names), output)

@@ -9,8 +9,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from supremum.launching import HEARTBEATS
 from supremum.launching import launch as launch_processes
-from supremum.launching.process_place import HEARTBEATS
 
 _COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "red")
 

@@ -9,12 +9,10 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from supremum.analysis.comparison import Comparison, compare
-from supremum.analysis.tables import RuleTable, rule_table, short_name
+from supremum.analysis import Comparison, RuleTable, compare, rule_table, short_name
 from supremum.cli.output import Output, checked_format, put_drawn, put_text
 from supremum.errors import ArgumentError
-from supremum.render import page
-from supremum.render import table as drawing
+from supremum.render import table_to_html, table_to_markdown
 
 FORMATS = ("terminal", "json", "markdown", "html")
 # ANSI names, which follow the reader's own theme; the legend says which is which.
@@ -54,7 +52,7 @@ def table(
     elif format == "json":
         put_text(json.dumps(_data(decided, compared), indent=2) + "\n", output)
     else:
-        write = drawing.to_markdown if format == "markdown" else page.to_html
+        write = table_to_markdown if format == "markdown" else table_to_html
         put_text(write(decided.drawing() if compared is None else compared.drawing()), output)
 
 

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from supremum.analysis.comparison import DIFFERENCES, difference
-from supremum.analysis.tables import ALL_TYPES, STANDARD_TYPES, short_name
+from supremum.analysis import ALL_TYPES, DIFFERENCES, STANDARD_TYPES, difference, short_name
 from supremum.decisions import Decision, Verdict
 from supremum.errors import UnknownDtypeError, UnknownNameError
 from supremum.explorer.answers import Answers
@@ -23,8 +22,7 @@ from supremum.explorer.query import TYPES, Asker, Question, distinct
 from supremum.formats import CATEGORIES, FORMATS, Format, Nan, as_format
 from supremum.operands import WEAK_NAMES
 from supremum.operations import OPERATIONS, TABLED
-from supremum.rules import get_rules
-from supremum.rules.names import FOLLOWS_JAX, HOMES, canonical_name
+from supremum.rules import FOLLOWS_JAX, HOMES, canonical_name, get_rules
 from supremum.signals import without_interrupts
 
 QUESTION = "result_type"

@@ -16,8 +16,7 @@ from typing import TypeVar
 
 from supremum.formats import FORMATS
 from supremum.operands import Scalar, as_operand
-from supremum.rules import get_rules
-from supremum.rules.number_ranges import interval
+from supremum.rules import get_rules, interval
 
 Number = TypeVar("Number", int, float)
 SPECIAL: tuple[float, ...] = (math.nan, -math.inf, math.inf)

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from importlib.resources import files
 
 from supremum.explorer.data import BINARY, explorer_data
-from supremum.render.table import PALETTE
+from supremum.render import PALETTE
 
 _SCRIPTS = ("operands.js", "conversion.js", "answers.js", "grid.js", "explorer.js")
 _EXAMPLES = ("uint8, 256", "uint8 + 256", "int8 / uint8", "bfloat16[] float32", "int* float16", "1.5", "2j float64")

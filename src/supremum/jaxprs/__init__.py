@@ -33,10 +33,10 @@ from supremum.jaxprs.positions import position_of as position_of
 from supremum.jaxprs.programs import program_of as program_of
 from supremum.jaxprs.rewrite_rules import RewriteAction, RewriteRecord, RewriteRule, Rewritten, Value
 from supremum.jaxprs.rewriter import ENTERED, Rewriter
+from supremum.jaxprs.sites import Site, walk
 from supremum.jaxprs.symbolic_sizes import largest_first as largest_first
 from supremum.jaxprs.symbolic_sizes import plain as plain
 from supremum.jaxprs.symbolic_sizes import shown as shown
-from supremum.jaxprs.walk import Site, walk
 
 __all__ = [
     "CALLS",

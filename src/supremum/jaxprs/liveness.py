@@ -6,7 +6,7 @@ from jax.extend.core import Jaxpr, JaxprEqn, Var
 
 from supremum.jax_compat import primitives as p
 from supremum.jaxprs.equations import CALLS, callees, loop_operands
-from supremum.jaxprs.walk import Site
+from supremum.jaxprs.sites import Site
 
 # Calls whose functions have the results of the equation; of scans the carries come first.
 _SAME_RESULTS = frozenset({*CALLS, p.cond_p.name, p.custom_jvp_call_p.name, p.custom_vjp_call_p.name})

@@ -1,6 +1,7 @@
 """Mixed precision for any JAX library: pure functions on pytrees."""
 
 from supremum.mixed_precision.all_reduce import all_reduce_gradients
+from supremum.mixed_precision.all_reduce import replica_sum as replica_sum
 from supremum.mixed_precision.autocasting import (
     OPERATIONS,
     AutocastFunction,
@@ -13,6 +14,7 @@ from supremum.mixed_precision.autocasting import (
     register_operation,
 )
 from supremum.mixed_precision.hardware import HardwareWarning
+from supremum.mixed_precision.hardware import warn_if_it_gains_nothing as warn_if_it_gains_nothing
 from supremum.mixed_precision.loss_scale.finite import all_finite
 from supremum.mixed_precision.loss_scale.loss_scales import (
     DynamicLossScale,
@@ -28,7 +30,14 @@ from supremum.mixed_precision.loss_scale.optimizer import (
     loss_scaled,
     scale_loss,
 )
+from supremum.mixed_precision.loss_scale.optimizer import apply_or_skip as apply_or_skip
+from supremum.mixed_precision.loss_scale.scaling import as_loss as as_loss
+from supremum.mixed_precision.loss_scale.scaling import split_loss as split_loss
+from supremum.mixed_precision.loss_scale.scaling import unscale as unscale
+from supremum.mixed_precision.loss_scale.state import COUNTS as COUNTS
 from supremum.mixed_precision.loss_scale.state import LossScaleState
+from supremum.mixed_precision.loss_scale.state import as_state as as_state
+from supremum.mixed_precision.loss_scale.state import one_more as one_more
 from supremum.mixed_precision.policy.global_policy import (
     PolicyWarning,
     floatx,
@@ -40,8 +49,16 @@ from supremum.mixed_precision.policy.global_policy import (
 from supremum.mixed_precision.policy.policy import Policy, as_policy
 from supremum.mixed_precision.policy.policy_map import PolicyMap, UnmatchedPatternWarning
 from supremum.mixed_precision.scaled_gradients import ScaledGradients, scaled_value_and_grad
+from supremum.mixed_precision.scaled_gradients import differentiate_scaled as differentiate_scaled
 from supremum.mixed_precision.select import select_tree
 from supremum.mixed_precision.tree_casting import cast_floating
+from supremum.mixed_precision.tree_casting import described as described
+from supremum.mixed_precision.tree_casting import is_array as is_array
+from supremum.mixed_precision.tree_casting import is_floating as is_floating
+from supremum.mixed_precision.tree_casting import is_inexact as is_inexact
+from supremum.mixed_precision.tree_casting import keep_64_bits as keep_64_bits
+from supremum.mixed_precision.tree_casting import native as native
+from supremum.mixed_precision.tree_casting import widen as widen
 
 __all__ = [
     "OPERATIONS",

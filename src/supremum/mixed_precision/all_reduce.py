@@ -17,7 +17,7 @@ from supremum.mixed_precision.loss_scale.state import LossScaleState, as_state
 from supremum.mixed_precision.policy.roles import reducible_formats
 from supremum.mixed_precision.replicas import Axes, as_typed, bound_axes, in_order, varying_axes
 from supremum.mixed_precision.tree_casting import described, is_floating, is_inexact, widen
-from supremum.rules.jax import held_dtype
+from supremum.rules import held_dtype
 
 BUCKET_BYTES = 2**25
 """The default size limit of one all-reduce: large enough to hide its latency, small compared with a model."""

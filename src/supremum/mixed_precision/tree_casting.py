@@ -11,8 +11,7 @@ import numpy as np
 from supremum.argument_checks import pytree
 from supremum.errors import OperandError
 from supremum.formats import FORMATS, Kind, as_format, at_least_float32
-from supremum.rules import JAX_X32
-from supremum.rules.jax_flags import is_explicit_x64, is_x64
+from supremum.rules import JAX_X32, is_explicit_x64, is_x64
 
 _DTYPES = frozenset(row.dtype for row in FORMATS)
 _FLOATING = frozenset(row.dtype for row in FORMATS if row.kind is Kind.FLOAT)

@@ -13,11 +13,10 @@ import numpy as np
 
 from supremum.errors import OperandError
 from supremum.formats import DType, as_format
-from supremum.mixed_precision import Policy
-from supremum.mixed_precision.tree_casting import cast_floating, is_floating, native
-from supremum.nn.functional.dtype_promotion import check_held, is_held
+from supremum.mixed_precision import Policy, cast_floating, is_floating, native
+from supremum.nn.functional import check_held, is_held
 from supremum.nn.logits_registry import carry
-from supremum.rules.jax import held_dtype
+from supremum.rules import held_dtype
 
 
 def keeps_dtype(tree: Any) -> bool:

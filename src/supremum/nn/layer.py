@@ -18,8 +18,14 @@ from supremum.argument_checks import instance
 from supremum.arrays import Variable as EagerVariable
 from supremum.errors import ArgumentError, shown
 from supremum.formats import DType, Kind, as_format
-from supremum.mixed_precision import Policy, PolicyMap, PolicyWarning, as_policy, global_policy
-from supremum.mixed_precision.hardware import warn_if_it_gains_nothing
+from supremum.mixed_precision import (
+    Policy,
+    PolicyMap,
+    PolicyWarning,
+    as_policy,
+    global_policy,
+    warn_if_it_gains_nothing,
+)
 from supremum.nn.attributes import Snapshot, with_functions, with_names
 from supremum.nn.call_stack import CallFrame, call_scope, running_layers, running_path
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer

@@ -15,7 +15,7 @@ import numpy as np
 
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
-from supremum.mixed_precision.tree_casting import is_floating, widen
+from supremum.mixed_precision import is_floating, widen
 from supremum.nn.input_casting import keeps_dtype
 from supremum.nn.loss_collection import Collector
 from supremum.nn.regularizers import RegularizerFunction

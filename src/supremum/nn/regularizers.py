@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
-from supremum.mixed_precision.tree_casting import widen
+from supremum.mixed_precision import widen
 
 RegularizerFunction: TypeAlias = Callable[[Any], Any]
 """A function of an array that gives a scalar: a `Regularizer`, or one of the user's."""

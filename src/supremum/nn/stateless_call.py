@@ -11,7 +11,7 @@ import numpy as np
 
 from supremum.argument_checks import mapping
 from supremum.errors import ArgumentError, UnknownNameError, listed, shown
-from supremum.nn.functional.random_keys import as_key
+from supremum.nn.functional import as_key
 from supremum.nn.layer import Layer, as_layer
 from supremum.nn.lazy_build import make_weights, traced_spec, unchanged_on_error
 from supremum.nn.scopes import overlay, random_key

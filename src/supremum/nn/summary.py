@@ -11,8 +11,7 @@ import jax
 from supremum.formats import DType, as_format
 from supremum.nn.symbolic import is_spec
 from supremum.nn.variables import Variable
-from supremum.render import Cell, Table, aligned, columns_to_html
-from supremum.render.table import to_markdown
+from supremum.render import Cell, Table, aligned, columns_to_html, table_to_markdown
 
 
 class SummarizedLayer(Protocol):
@@ -96,7 +95,7 @@ class Summary:
     def to_markdown(self) -> str:
         """The summary in GitHub's Markdown."""
         rows = [(line[0], tuple(Cell(text, "") for text in line[1:])) for line in map(_line, self.rows)]
-        return to_markdown(Table(self._totals(), _TITLES[1:], tuple(rows)))
+        return table_to_markdown(Table(self._totals(), _TITLES[1:], tuple(rows)))
 
     def _totals(self) -> str:
         other = f" and {self.other:,} others" if self.other else ""

@@ -8,8 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from supremum.arrays import Array
-from supremum.arrays.array import wrap
+from supremum.arrays import Array, wrap
 
 
 def _read(operand: Any) -> Any:

@@ -9,15 +9,12 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
+from supremum.arrays import ELEMENTWISE_OPERATIONS, accepted_value, asarray, check_fits, refused_in_place, stored, wrap
 from supremum.arrays import Variable as EagerVariable
-from supremum.arrays import asarray
-from supremum.arrays.array import wrap
-from supremum.arrays.assignment import accepted_value, check_fits, refused_in_place, stored
-from supremum.arrays.dispatch import ELEMENTWISE_OPERATIONS
 from supremum.errors import ArgumentError, OperandError, SupremumError, shown
 from supremum.formats import DType, Kind, as_format
 from supremum.mixed_precision import PolicyWarning
-from supremum.nn.functional.dtype_promotion import check_held
+from supremum.nn.functional import check_held
 from supremum.nn.initializers import Initializer
 from supremum.nn.regularizers import RegularizerFunction
 from supremum.nn.scopes import current_autocast_dtype, current_overlay, is_declaring

@@ -12,7 +12,7 @@ import numpy as np
 from supremum.argument_checks import is_iterable
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, listed, shown
 from supremum.formats import as_format
-from supremum.mixed_precision.tree_casting import described, is_array
+from supremum.mixed_precision import described, is_array
 from supremum.optimizers import slot_trees
 from supremum.optimizers.state import OptimizerState
 from supremum.optimizers.traced_state import copied

@@ -11,10 +11,8 @@ from jax.core import Tracer
 
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType
-from supremum.mixed_precision.all_reduce import replica_sum
-from supremum.mixed_precision.tree_casting import is_array
-from supremum.nn import Variable, random_key
-from supremum.nn.scopes import next_random_key, overlay
+from supremum.mixed_precision import is_array, replica_sum
+from supremum.nn import Variable, next_random_key, overlay, random_key
 from supremum.optimizers.cross_device import Devices, current_devices
 from supremum.optimizers.gradients import Aggregate, check_function, checked_pairs
 from supremum.optimizers.hashable import hashable

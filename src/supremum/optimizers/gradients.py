@@ -12,10 +12,8 @@ import jax.numpy as jnp
 from supremum.argument_checks import is_iterable
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
-from supremum.mixed_precision.loss_scale.scaling import split_loss
-from supremum.mixed_precision.tree_casting import described, is_array, is_floating, widen
-from supremum.nn import Variable
-from supremum.nn.scopes import overlay
+from supremum.mixed_precision import described, is_array, is_floating, split_loss, widen
+from supremum.nn import Variable, overlay
 from supremum.optimizers.variable_registry import check_variable
 
 Pairs: TypeAlias = "list[tuple[Any, Variable]]"

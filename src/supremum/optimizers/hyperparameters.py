@@ -13,7 +13,7 @@ import numpy as np
 from supremum.argument_checks import real_number
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
-from supremum.mixed_precision.tree_casting import is_array, is_floating
+from supremum.mixed_precision import is_array, is_floating
 from supremum.optimizers.scalar_variable import Scalar, value_of
 
 Schedule: TypeAlias = Callable[[Any], Any]

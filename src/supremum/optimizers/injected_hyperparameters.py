@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.mixed_precision.tree_casting import is_floating
+from supremum.mixed_precision import is_floating
 
 _NODE: Any = optax.InjectStatefulHyperparamsState
 

@@ -16,11 +16,18 @@ from jax.core import Tracer
 from supremum.argument_checks import flag
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType, as_format, at_least_float32
-from supremum.mixed_precision import FixedLossScale, LossScale, LossScaledState, all_finite, all_reduce_gradients
-from supremum.mixed_precision.loss_scale.optimizer import apply_or_skip
-from supremum.mixed_precision.loss_scale.scaling import as_loss, unscale
-from supremum.mixed_precision.scaled_gradients import differentiate_scaled
-from supremum.mixed_precision.tree_casting import is_floating
+from supremum.mixed_precision import (
+    FixedLossScale,
+    LossScale,
+    LossScaledState,
+    all_finite,
+    all_reduce_gradients,
+    apply_or_skip,
+    as_loss,
+    differentiate_scaled,
+    is_floating,
+    unscale,
+)
 from supremum.nn import Variable
 from supremum.optimizers.checkpoint_arrays import SCALE_PREFIX, without_scale
 from supremum.optimizers.gradients import Aggregate

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from supremum.mixed_precision.tree_casting import widen
+from supremum.mixed_precision import widen
 from supremum.nn import Variable
 from supremum.optimizers.checkpoint_arrays import checked_arrays
 from supremum.optimizers.hyperparameters import DECAY, Hyper, as_number, shortest

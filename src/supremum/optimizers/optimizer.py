@@ -13,9 +13,7 @@ import numpy as np
 from supremum.argument_checks import flag, mapping, text
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
 from supremum.formats import DType, at_least_float32
-from supremum.mixed_precision import all_reduce_gradients
-from supremum.mixed_precision.loss_scale.state import one_more
-from supremum.mixed_precision.tree_casting import widen
+from supremum.mixed_precision import all_reduce_gradients, one_more, widen
 from supremum.nn import Variable
 from supremum.optimizers import slot_trees
 from supremum.optimizers.checkpoint_arrays import checked_arrays, checked_weights, named_arrays, without_scale

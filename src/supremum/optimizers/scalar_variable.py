@@ -9,7 +9,7 @@ import jax
 from jax.core import Tracer
 
 from supremum.formats import DType, as_format
-from supremum.nn.variable_operators import VariableOperators
+from supremum.nn import VariableOperators
 from supremum.optimizers.traced_state import copied
 
 

@@ -16,13 +16,14 @@ import numpy as np
 from supremum.argument_checks import real_number, whole_number
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.mixed_precision import (
+    COUNTS,
     LossScale,
     LossScaleState,
     as_loss_scale,
+    as_state,
     deserialize_loss_scale,
     serialize_loss_scale,
 )
-from supremum.mixed_precision.loss_scale.state import COUNTS, as_state
 from supremum.optimizers.scalar_variable import Scalar, value_of
 from supremum.optimizers.traced_state import copied, current_state
 

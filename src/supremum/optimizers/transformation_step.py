@@ -9,7 +9,7 @@ import jax
 import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
 from supremum.errors import ArgumentError, listed
-from supremum.mixed_precision.tree_casting import widen
+from supremum.mixed_precision import widen
 from supremum.optimizers import injected_hyperparameters, slot_trees
 
 

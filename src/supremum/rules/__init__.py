@@ -7,11 +7,33 @@ from typing import TYPE_CHECKING, Any
 
 from supremum.errors import shown
 from supremum.rules.assignment import Storing
+from supremum.rules.fixes import EVERYTHING as EVERYTHING
 from supremum.rules.fixes import Runtime
+from supremum.rules.jax_flags import holds_64_bits as holds_64_bits
+from supremum.rules.jax_flags import is_explicit_x64 as is_explicit_x64
+from supremum.rules.jax_flags import is_x64 as is_x64
+from supremum.rules.lattice_promotion import weak_defaults as weak_defaults
+from supremum.rules.names import FOLLOWING as FOLLOWING
+from supremum.rules.names import FOLLOWS_JAX as FOLLOWS_JAX
 from supremum.rules.names import HOMES, rule_names
+from supremum.rules.names import canonical_name as canonical_name
+from supremum.rules.names import question as question
+from supremum.rules.number_ranges import fits as fits
+from supremum.rules.number_ranges import interval as interval
+from supremum.rules.pair_cache import Following as Following
+from supremum.rules.pair_cache import remember as remember
 from supremum.rules.reductions import Reduction
+from supremum.rules.registry import find_rules as find_rules
+from supremum.rules.registry import memory_of as memory_of
 from supremum.rules.rule_set import LatticeRuleSet, RuleSet
+from supremum.rules.scope import SCOPE as SCOPE
+from supremum.rules.scope import Watcher as Watcher
 from supremum.rules.scope import get_rules, set_default_rules, use_rules
+from supremum.rules.scope import scope_in_force as scope_in_force
+from supremum.rules.scope import watching as watching
+from supremum.rules.shared_cache import Memory as Memory
+from supremum.rules.typed_casts import UNWRAPPED as UNWRAPPED
+from supremum.rules.typed_casts import is_typed as is_typed
 
 if TYPE_CHECKING:
     from supremum.rules.array_api import ARRAY_API
@@ -23,6 +45,7 @@ if TYPE_CHECKING:
         JAX_X32,
         JAX_X64,
     )
+    from supremum.rules.jax import held_dtype as held_dtype
     from supremum.rules.keras import KERAS
     from supremum.rules.numpy import NUMPY
     from supremum.rules.numpy_legacy import NUMPY_LEGACY
@@ -30,6 +53,7 @@ if TYPE_CHECKING:
     from supremum.rules.tf import TF_ALL, TF_OFF, TF_SAFE
     from supremum.rules.tf_rfc import TF_RFC_ALL, TF_RFC_NONE, TF_RFC_SAFE
     from supremum.rules.torch import TORCH
+    from supremum.rules.torch import TorchRules as TorchRules
 
 __all__ = [
     "ARRAY_API",
@@ -62,7 +86,7 @@ __all__ = [
 ]
 
 # The lazy names and their modules: no family is read before it is asked for.
-_MODULES = {attribute: module for module, attribute in HOMES.values()}
+_MODULES = {attribute: module for module, attribute in HOMES.values()} | {"TorchRules": "torch", "held_dtype": "jax"}
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ from supremum.tracing.allowed_casts import Forbidden as Forbidden
 from supremum.tracing.argument_specs import parse_arguments as parse_arguments
 from supremum.tracing.carries import CarryMismatch, carry_mismatches
 from supremum.tracing.cast import Cast
-from supremum.tracing.casts import casts, casts_of
+from supremum.tracing.find_casts import casts, casts_of
 from supremum.tracing.forbid import ForbiddenCastError, forbid_casts
 from supremum.tracing.recorded_casts import Recorded as Recorded
 from supremum.tracing.recorded_casts import record_jitted as record_jitted

@@ -8,8 +8,7 @@ from typing import Any
 from supremum import decisions
 from supremum.decisions import Decision
 from supremum.formats import DType, as_format
-from supremum.jaxprs.positions import Position
-from supremum.jaxprs.symbolic_sizes import plain
+from supremum.jaxprs import Position, plain
 from supremum.tracing.classify import CastClass
 
 

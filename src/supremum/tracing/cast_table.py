@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from supremum.jaxprs.symbolic_sizes import shown
+from supremum.jaxprs import shown
 from supremum.tracing.cast import Cast
 
 HEADINGS = ("#", "bytes", "times", "from", "to", "shape", "class", "line", "expression")

@@ -17,11 +17,7 @@ from supremum.decisions import Decision
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import DType
 from supremum.jax_compat import primitives as p
-from supremum.jaxprs.equations import aval_of, is_of_autocast
-from supremum.jaxprs.expressions import Sources
-from supremum.jaxprs.frame_owner import OURS, USER
-from supremum.jaxprs.positions import EXPLICIT_ENTRIES, Position
-from supremum.jaxprs.walk import Site
+from supremum.jaxprs import EXPLICIT_ENTRIES, OURS, USER, Position, Site, Sources, aval_of, is_of_autocast
 from supremum.operands import Operand, as_operand
 from supremum.rules import get_rules
 from supremum.tracing.expression_operands import Functions

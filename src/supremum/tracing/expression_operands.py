@@ -7,8 +7,7 @@ from typing import Any
 from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
 
 from supremum.jax_compat import primitives as p
-from supremum.jaxprs.positions import Frames, Position, frames_of
-from supremum.jaxprs.walk import Site
+from supremum.jaxprs import Frames, Position, Site, frames_of
 
 # What changes nothing but the shape: an operand is the same operand behind them.
 _MOVING = frozenset(

@@ -14,7 +14,7 @@ from supremum.bounded_cache import Bounded
 from supremum.errors import ArgumentError, SupremumError
 from supremum.tracing.allowed_casts import Allowed, Forbidden
 from supremum.tracing.cast import Cast
-from supremum.tracing.casts import casts
+from supremum.tracing.find_casts import casts
 from supremum.tracing.report import CastReport
 from supremum.tracing.strict_promotion_errors import promotion_in
 

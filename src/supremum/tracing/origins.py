@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from supremum.jaxprs.equations import is_backward
-from supremum.jaxprs.frame_owner import USER
-from supremum.jaxprs.positions import Position
-from supremum.jaxprs.walk import Site
+from supremum.jaxprs import USER, Position, Site, is_backward
 from supremum.tracing.expression_operands import Functions
 
 

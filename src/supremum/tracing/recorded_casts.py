@@ -11,7 +11,7 @@ from typing import Any
 import jax
 from jax.core import Tracer
 
-from supremum.tracing.casts import casts_of
+from supremum.tracing.find_casts import casts_of
 from supremum.tracing.report import CastReport
 
 

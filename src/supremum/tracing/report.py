@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from supremum.errors import ArgumentError
-from supremum.jaxprs.symbolic_sizes import largest_first, plain, shown
-from supremum.render import aligned, columns_to_html
-from supremum.render.document import Document, to_html, to_text
+from supremum.jaxprs import largest_first, plain, shown
+from supremum.render import Document, aligned, columns_to_html, document_to_html, document_to_text
 from supremum.tracing.cast import Cast
 from supremum.tracing.cast_table import HEADINGS, RIGHT, TOTALS, WIDTH, cut, lines_of, places_of, rich_tables
 from supremum.tracing.classify import CLASSES
@@ -200,10 +199,10 @@ class Explanation:
         return Document(f"{cast.source}[{shape}] -> {cast.target}", cast.kind, tuple(rows), ok=cast.kind != "promotion")
 
     def __str__(self) -> str:
-        return to_text(self.document())
+        return document_to_text(self.document())
 
     def _repr_html_(self) -> str:
-        return to_html(self.document())
+        return document_to_html(self.document())
 
 
 def _total(casts: Sequence[Cast]) -> CastTotal:

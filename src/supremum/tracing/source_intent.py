@@ -10,8 +10,7 @@ from typing import Any
 
 from supremum.errors import UnknownDtypeError, UnknownNameError
 from supremum.formats import DType, as_format, format_names
-from supremum.jaxprs.expressions import UNRESOLVED, Node, Source
-from supremum.jaxprs.frame_owner import BETWEEN
+from supremum.jaxprs import BETWEEN, UNRESOLVED, Node, Source
 from supremum.operands import Operand, as_operand
 from supremum.operations import Family, as_operation
 

@@ -8,9 +8,7 @@ import jax
 
 from supremum.decisions import Decision
 from supremum.errors import ArgumentError, OperandError, UnknownDtypeError
-from supremum.jaxprs.expressions import Sources
-from supremum.jaxprs.frame_owner import BETWEEN, USER
-from supremum.jaxprs.positions import Position, position_of
+from supremum.jaxprs import BETWEEN, USER, Position, Sources, position_of
 from supremum.operands import as_operand
 from supremum.rules import get_rules
 from supremum.tracing.fixes import fix_of

@@ -10,8 +10,7 @@ from jax.extend.core import ClosedJaxpr, Var
 from jax.tree_util import keystr, tree_leaves_with_path
 
 from supremum.formats import DType
-from supremum.jaxprs.expressions import Sources
-from supremum.jaxprs.walk import Site
+from supremum.jaxprs import Site, Sources
 from supremum.tracing.expression_operands import Function, Functions
 from supremum.tracing.origins import Origins
 

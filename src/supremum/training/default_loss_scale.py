@@ -10,10 +10,8 @@ import numpy as np
 
 from supremum.formats import as_format
 from supremum.mixed_precision import DynamicLossScale, LossScale
-from supremum.nn import Layer
-from supremum.nn.symbolic import is_spec
-from supremum.optimizers import LossScaleOptimizer, Optimizer, optimizers_within
-from supremum.optimizers.loss_scale_optimizer import is_float16
+from supremum.nn import Layer, is_spec
+from supremum.optimizers import LossScaleOptimizer, Optimizer, is_float16, optimizers_within
 from supremum.training.warnings import TrainingWarning
 from supremum.user_frame import warn_user
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from supremum.errors import SupremumError
-from supremum.nn.input_description import described
+from supremum.nn import described
 
 
 @contextmanager

@@ -9,8 +9,7 @@ import jax
 import numpy as np
 
 from supremum.errors import ArgumentError
-from supremum.nn import Layer, collected_losses, functional_call, initialize, split_variables
-from supremum.nn.lazy_build import has_weights
+from supremum.nn import Layer, collected_losses, functional_call, has_weights, initialize, split_variables
 from supremum.training.callbacks import CallbackList
 from supremum.training.data import Batch, Data
 from supremum.training.distributed import DataParallel

@@ -12,7 +12,7 @@ import jax
 from supremum import nn
 from supremum.argument_checks import flag, whole_number
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.nn.functional.shape_checks import MOST, positive_int
+from supremum.nn.functional import MOST, positive_int
 from supremum.optimizers import Optimizer, as_optimizer
 from supremum.training.callbacks import Callback, CallbackList, History, as_callbacks, pass_progress, progress_of
 from supremum.training.checkpoints import LoadReport, load_weights, save_weights

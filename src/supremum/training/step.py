@@ -12,11 +12,9 @@ import jax
 import jax.numpy as jnp
 
 from supremum.argument_checks import function, instance, mapping
-from supremum.mixed_precision import LossScaleState
-from supremum.mixed_precision.tree_casting import widen
-from supremum.nn import Layer, collected_losses, functional_call, split_variables
-from supremum.nn.functional.random_keys import as_key
-from supremum.nn.layer import as_layer
+from supremum.mixed_precision import LossScaleState, widen
+from supremum.nn import Layer, as_layer, collected_losses, functional_call, split_variables
+from supremum.nn.functional import as_key
 from supremum.optimizers import Optimizer
 from supremum.training.data import Batch
 from supremum.training.distributed import DataParallel

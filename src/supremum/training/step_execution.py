@@ -14,9 +14,9 @@ import numpy as np
 
 from supremum.argument_checks import whole_number
 from supremum.errors import UnknownNameError
-from supremum.mixed_precision.tree_casting import keep_64_bits
-from supremum.nn.functional.shape_checks import MOST
-from supremum.nn.input_description import described
+from supremum.mixed_precision import keep_64_bits
+from supremum.nn import described
+from supremum.nn.functional import MOST
 from supremum.training.data import Batch, Data, Rows, Selection
 from supremum.training.distributed import DataParallel
 from supremum.training.step_carry import Carry

@@ -15,11 +15,11 @@ import numpy as np
 from supremum.argument_checks import whole_number
 from supremum.errors import ArgumentError, ModelInUseError, shown
 from supremum.nn import (
+    Donation,
     Layer,
     UninitializedError,
+    has_weights,
 )
-from supremum.nn.donation import Donation
-from supremum.nn.lazy_build import has_weights
 from supremum.optimizers import Optimizer
 from supremum.training.callbacks import CallbackList, History
 from supremum.training.data import Data

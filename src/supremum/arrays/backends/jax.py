@@ -30,8 +30,7 @@ from supremum.formats import DType, as_format
 from supremum.jax_compat import INLINE
 from supremum.jax_compat import primitives as p
 from supremum.operands import Operand, as_operand, weak_name
-from supremum.rules.jax import JAX_X32, JAX_X64, held_dtype
-from supremum.rules.jax_flags import holds_64_bits, is_x64
+from supremum.rules import JAX_X32, JAX_X64, held_dtype, holds_64_bits, is_x64
 
 # An operation belongs to the line of the program that asked for it: in profiles, error messages and compiled code.
 source_info_util.register_exclusion(str(Path(__file__).parents[1]))

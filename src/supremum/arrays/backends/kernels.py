@@ -14,8 +14,7 @@ from supremum.formats import DType, as_format
 from supremum.number_conversion import Steps, usual_steps
 from supremum.operands import Scalar
 from supremum.operations import Operation, as_operation
-from supremum.rules import RuleSet
-from supremum.rules.number_ranges import fits
+from supremum.rules import RuleSet, fits
 
 
 def function_of(operation: Operation, module: Any, names: Mapping[str, str]) -> Callable[..., Raw] | None:

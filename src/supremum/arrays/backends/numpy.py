@@ -22,7 +22,7 @@ from supremum.arrays.backends.kernels import (
 from supremum.arrays.errors import NarrowingError, RuntimeDtypeError
 from supremum.errors import OperandError, shown
 from supremum.formats import DType, Format, as_format
-from supremum.rules.numpy import NUMPY as RULES
+from supremum.rules import NUMPY as RULES
 
 
 class NumpyBackend(Backend):

@@ -27,7 +27,7 @@ from supremum.arrays.backends.numpy import narrowed
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.formats import FORMATS, DType, Format, as_format
 from supremum.operands import TYPE_OF_CATEGORY
-from supremum.rules.torch import TORCH, TorchRules
+from supremum.rules import TORCH, TorchRules
 
 # It need not be installed where this file is checked.
 torch: Any = importlib.import_module("torch")

@@ -24,9 +24,7 @@ from supremum.decisions import Decision, Fix, ResultType, Verdict
 from supremum.formats import DType, as_format
 from supremum.operands import Operand
 from supremum.operations import REDUCTIONS, Operation
-from supremum.rules import RuleSet
-from supremum.rules.fixes import EVERYTHING, Runtime
-from supremum.rules.registry import find_rules
+from supremum.rules import EVERYTHING, RuleSet, Runtime, find_rules
 
 _MOST_AXES: Final = 64
 """The most dimensions that an array of NumPy can have; other libraries have the same limit or a lower one."""

@@ -13,8 +13,18 @@ from jax.extend.core import JaxprEqn, Literal
 from supremum.formats import DType, as_format
 from supremum.jax_compat import function_place, parameter
 from supremum.jax_compat import primitives as p
-from supremum.jaxprs import CUSTOM_VMAP, ENTERED, RewriteAction, Value, aval_of, callees, name_of_call, scopes_of
-from supremum.jaxprs.frame_owner import BETWEEN, owner_of
+from supremum.jaxprs import (
+    BETWEEN,
+    CUSTOM_VMAP,
+    ENTERED,
+    RewriteAction,
+    Value,
+    aval_of,
+    callees,
+    name_of_call,
+    owner_of,
+    scopes_of,
+)
 from supremum.mixed_precision.autocasting.castable_dtypes import CASTABLE, castable, fitting, foreign, join
 from supremum.mixed_precision.autocasting.operations import (
     BIAS,

@@ -14,8 +14,7 @@ import numpy as np
 
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
-from supremum.jaxprs import Rewriter, Rewritten
-from supremum.jaxprs.mutable_arguments import lifted
+from supremum.jaxprs import Rewriter, Rewritten, lifted
 from supremum.mixed_precision.autocasting.equation_rules import (
     DECIDED_SCOPE,
     DISABLED_SCOPE,

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from supremum.argument_checks import flag, real_number
 from supremum.errors import ArgumentError
 from supremum.formats import at_least_float32
-from supremum.mixed_precision.tree_casting import is_array
+from supremum.mixed_precision import is_array
 from supremum.nn.functional.dtype_promotion import common_dtype, promote_dtype
 from supremum.nn.functional.real_only import ordered_format
 from supremum.nn.functional.shape_checks import broadcasts

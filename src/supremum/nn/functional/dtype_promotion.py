@@ -12,14 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from supremum.argument_checks import pytree
-from supremum.arrays import RuntimeDtypeError
-from supremum.arrays.backends.numpy import narrowed
+from supremum.arrays import RuntimeDtypeError, narrowed
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType, as_format
 from supremum.operands import as_operand
 from supremum.promotion import promote_types, result_type
-from supremum.rules import get_rules
-from supremum.rules.jax import held_dtype
+from supremum.rules import get_rules, held_dtype
 
 FLOAT32 = as_format("float32")
 """What values that are not inexact become, and the least that statistics are computed in."""

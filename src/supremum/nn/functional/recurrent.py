@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 from supremum.argument_checks import function
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.mixed_precision.tree_casting import is_array
+from supremum.mixed_precision import is_array
 from supremum.nn.functional.dtype_promotion import promote_dtype, shape_of
 from supremum.nn.functional.products import dense
 

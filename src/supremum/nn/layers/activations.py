@@ -7,8 +7,7 @@ from typing import Any, Unpack
 
 import jax
 
-from supremum.nn.functional.activations import elu, gelu, leaky_relu, relu, sigmoid, silu, tanh
-from supremum.nn.functional.softmax import softmax
+from supremum.nn.functional import elu, gelu, leaky_relu, relu, sigmoid, silu, softmax, tanh
 from supremum.nn.layer import Layer, LayerOptions
 from supremum.nn.logits_registry import record_function
 

@@ -9,12 +9,15 @@ import jax.numpy as jnp
 
 from supremum.errors import ArgumentError
 from supremum.formats import DType, as_format
-from supremum.nn.functional.attention import dot_product_attention
-from supremum.nn.functional.dropout import rate_below_one
-from supremum.nn.functional.dtype_promotion import common_dtype
-from supremum.nn.functional.masks import combine_masks, split_additive
-from supremum.nn.functional.real_only import refuse_complex
-from supremum.nn.functional.shape_checks import positive_int
+from supremum.nn.functional import (
+    combine_masks,
+    common_dtype,
+    dot_product_attention,
+    positive_int,
+    rate_below_one,
+    refuse_complex,
+    split_additive,
+)
 from supremum.nn.initializers import LECUN_NORMAL, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpec
 from supremum.nn.key_value_cache import KeyValueCache

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from supremum.argument_checks import chosen
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import at_least_float32
-from supremum.nn.functional.dtype_promotion import promote_dtype
+from supremum.nn.functional import promote_dtype
 from supremum.nn.layer import Layer
 from supremum.nn.layers.rnn import RNN
 

@@ -8,9 +8,18 @@ from typing import ClassVar, Unpack
 import jax
 
 from supremum.errors import ArgumentError
-from supremum.nn.functional.convolution import CONV_PADDINGS, TRANSPOSED_PADDINGS, conv, conv_transpose
-from supremum.nn.functional.padding import Padding, as_padding
-from supremum.nn.functional.shape_checks import Ints, positive_int, positive_ints, window_size
+from supremum.nn.functional import (
+    CONV_PADDINGS,
+    TRANSPOSED_PADDINGS,
+    Ints,
+    Padding,
+    as_padding,
+    conv,
+    conv_transpose,
+    positive_int,
+    positive_ints,
+    window_size,
+)
 from supremum.nn.input_spec import InputSpec
 from supremum.nn.layers.kernel_layer import KernelLayer, KernelOptions
 

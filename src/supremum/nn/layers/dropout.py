@@ -6,8 +6,7 @@ from typing import Any, Unpack
 
 import jax
 
-from supremum.nn.functional.dropout import as_rate, dropout
-from supremum.nn.functional.shape_checks import Ints
+from supremum.nn.functional import Ints, as_rate, dropout
 from supremum.nn.layer import Layer, LayerOptions
 from supremum.nn.scopes import next_random_key
 

@@ -7,8 +7,7 @@ from typing import Any, Unpack
 import jax
 
 from supremum.errors import shown
-from supremum.nn.functional.embedding import attend, embedding
-from supremum.nn.functional.shape_checks import positive_int
+from supremum.nn.functional import attend, embedding, positive_int
 from supremum.nn.initializers import ROWS_OF_UNIT_NORM, Initializer
 from supremum.nn.layer import Layer, LayerOptions
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer

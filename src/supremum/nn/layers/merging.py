@@ -8,7 +8,7 @@ from typing import Any, Unpack
 import jax
 
 from supremum.errors import ArgumentError, OperandError
-from supremum.nn.functional.merging import add, average, concatenate, maximum, multiply, subtract
+from supremum.nn.functional import add, average, concatenate, maximum, multiply, subtract
 from supremum.nn.layer import Layer, LayerOptions
 
 

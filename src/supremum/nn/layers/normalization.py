@@ -14,10 +14,22 @@ from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
 from supremum.nn import functional
 from supremum.nn.call_stack import is_frozen
-from supremum.nn.functional import at_least_float32, common_dtype, promote_dtype
-from supremum.nn.functional.moments import has_axis, joint_moments, moments
-from supremum.nn.functional.normalization import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
-from supremum.nn.functional.shape_checks import Ints, as_axes, axis_numbers
+from supremum.nn.functional import (
+    Ints,
+    as_axes,
+    at_least_float32,
+    axis_numbers,
+    batch_norm,
+    common_dtype,
+    group_norm,
+    has_axis,
+    instance_norm,
+    joint_moments,
+    layer_norm,
+    moments,
+    promote_dtype,
+    rms_norm,
+)
 from supremum.nn.initializers import ONES, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpec
 from supremum.nn.layer import Layer, LayerOptions

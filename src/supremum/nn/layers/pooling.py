@@ -8,16 +8,19 @@ from typing import Any, Unpack
 
 import jax
 
-from supremum.nn.functional.padding import Padding, as_padding
-from supremum.nn.functional.pooling import (
+from supremum.nn.functional import (
     POOL_PADDINGS,
+    Ints,
+    Padding,
+    as_padding,
     avg_pool,
     global_average_pool,
     global_max_pool,
     max_pool,
     min_pool,
+    positive_ints,
+    window_size,
 )
-from supremum.nn.functional.shape_checks import Ints, positive_ints, window_size
 from supremum.nn.layer import Layer, LayerOptions
 
 

@@ -8,9 +8,18 @@ from typing import Any, Unpack
 import jax
 
 from supremum.errors import ArgumentError, shown
-from supremum.nn.functional.einsum_equations import Equation
-from supremum.nn.functional.products import dense, dense_general, einsum, general_axes
-from supremum.nn.functional.shape_checks import Ints, all_whole, check_shape, positive_int, positive_ints
+from supremum.nn.functional import (
+    Equation,
+    Ints,
+    all_whole,
+    check_shape,
+    dense,
+    dense_general,
+    einsum,
+    general_axes,
+    positive_int,
+    positive_ints,
+)
 from supremum.nn.initializers import MatrixInitializer
 from supremum.nn.input_spec import InputSpec
 from supremum.nn.layers.kernel_layer import KernelLayer, KernelOptions

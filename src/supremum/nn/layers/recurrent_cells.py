@@ -8,7 +8,7 @@ from typing import Any, Unpack
 import jax
 import jax.numpy as jnp
 
-from supremum.nn.functional.recurrent import Activation, gru_step, lstm_step, simple_rnn_step
+from supremum.nn.functional import Activation, gru_step, lstm_step, simple_rnn_step
 from supremum.nn.initializers import LECUN_NORMAL, GateInitializer, Initializer, orthogonal
 from supremum.nn.input_spec import InputSpec
 from supremum.nn.layer import Layer

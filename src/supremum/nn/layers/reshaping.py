@@ -9,7 +9,7 @@ from typing import Unpack
 import jax
 
 from supremum.errors import ArgumentError, shown
-from supremum.nn.functional.shape_checks import all_whole
+from supremum.nn.functional import all_whole
 from supremum.nn.layer import Layer, LayerOptions
 
 

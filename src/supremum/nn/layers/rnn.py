@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from supremum.errors import ArgumentError, OperandError, listed, shown
 from supremum.formats import as_format
-from supremum.nn.functional.dtype_promotion import promote_dtype
+from supremum.nn.functional import promote_dtype
 from supremum.nn.input_spec import InputSpec
 from supremum.nn.layer import Layer
 from supremum.nn.layers.recurrent_cells import RecurrentCell

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from supremum.atomic_files import as_path, check_writable
 from supremum.errors import ArgumentError, UnknownNameError, shown
-from supremum.nn.functional.shape_checks import positive_int
+from supremum.nn.functional import positive_int
 from supremum.training.callbacks.monitor_callback import MonitorCallback
 from supremum.training.checkpoints import FOLDER, check_folder_writable, checked_format
 

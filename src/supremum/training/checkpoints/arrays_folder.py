@@ -19,7 +19,7 @@ import numpy as np
 from supremum.atomic_files import check_writable, writing_error
 from supremum.errors import ArgumentError, FileError, shown
 from supremum.formats import Format, as_format
-from supremum.mixed_precision.tree_casting import keep_64_bits
+from supremum.mixed_precision import keep_64_bits
 from supremum.training.checkpoints.arrays_record import (
     ENTRY,
     Row,

@@ -10,7 +10,7 @@ from pathlib import Path
 from supremum.argument_checks import instance
 from supremum.atomic_files import as_path, remove_leftovers
 from supremum.errors import ArgumentError, shown
-from supremum.nn.functional.shape_checks import positive_int
+from supremum.nn.functional import positive_int
 from supremum.training.checkpoints.arrays_record import parsed
 from supremum.training.checkpoints.atomic_directories import remove_folder, remove_leftover_folders, whole_names
 from supremum.training.checkpoints.errors import CheckpointError, CheckpointFileError, MissingCheckpointError

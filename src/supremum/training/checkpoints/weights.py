@@ -12,12 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from supremum.argument_checks import flag
-from supremum.arrays.backends.numpy import converted
+from supremum.arrays import converted
 from supremum.errors import UnknownDtypeError, near_names, shown
 from supremum.formats import Format, as_format
-from supremum.nn import Layer, UninitializedError, Variable
-from supremum.nn.functional.dtype_promotion import check_held
-from supremum.nn.layer import as_layer
+from supremum.nn import Layer, UninitializedError, Variable, as_layer
+from supremum.nn.functional import check_held
 from supremum.training.checkpoints.errors import CheckpointError
 from supremum.training.checkpoints.stored_arrays import load_chosen, save_arrays
 from supremum.training.checkpoints.training_state import is_state, labels, section, stored_values, weights_among

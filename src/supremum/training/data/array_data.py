@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from supremum.errors import ArgumentError
-from supremum.mixed_precision.tree_casting import keep_64_bits
-from supremum.nn.functional.shape_checks import positive_int
+from supremum.mixed_precision import keep_64_bits
+from supremum.nn.functional import positive_int
 from supremum.training.data.batch import Batch, Part, Rows, Selection, rows_of
 from supremum.training.data.conversion import as_arrays, common_length
 

@@ -12,10 +12,9 @@ from jax.dtypes import canonicalize_dtype
 from supremum.argument_checks import pytree
 from supremum.errors import ArgumentError, OperandError, UnknownDtypeError
 from supremum.formats import as_format
-from supremum.mixed_precision import PolicyWarning
-from supremum.mixed_precision.tree_casting import native
-from supremum.nn.input_description import described
-from supremum.rules.jax import held_dtype
+from supremum.mixed_precision import PolicyWarning, native
+from supremum.nn import described
+from supremum.rules import held_dtype
 from supremum.training.data.batch import Batch
 from supremum.training.data.inputs import refuse_masked
 from supremum.user_frame import warn_user

@@ -6,7 +6,7 @@ from typing import Any
 
 from supremum.argument_checks import pytree, real_number
 from supremum.errors import ArgumentError
-from supremum.nn.functional.shape_checks import MOST, positive_int
+from supremum.nn.functional import MOST, positive_int
 from supremum.training.data.array_data import ArrayData
 from supremum.training.data.batch import Data
 from supremum.training.data.iterable_data import IterableData

@@ -9,14 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from supremum.argument_checks import pytree
-from supremum.arrays import Array
-from supremum.arrays.backends.numpy import narrowed
+from supremum.arrays import Array, narrowed
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import DType, as_format
-from supremum.mixed_precision.tree_casting import is_array, is_floating, keep_64_bits
-from supremum.nn import Variable
-from supremum.nn.input_casting import cast_inputs
-from supremum.rules.jax import held_dtype
+from supremum.mixed_precision import is_array, is_floating, keep_64_bits
+from supremum.nn import Variable, cast_inputs
+from supremum.rules import held_dtype
 
 
 def as_inputs(tree: Any, dtype: DType | None, what: str) -> Any:

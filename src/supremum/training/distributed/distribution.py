@@ -17,11 +17,10 @@ from jax.sharding import PartitionSpec as P
 
 from supremum.errors import ArgumentError
 from supremum.formats import DType, as_format
-from supremum.mixed_precision.all_reduce import replica_sum
-from supremum.mixed_precision.tree_casting import widen
-from supremum.nn.functional.shape_checks import positive_int
-from supremum.nn.sharded_values import Shard
-from supremum.optimizers.cross_device import across
+from supremum.mixed_precision import replica_sum, widen
+from supremum.nn import Shard
+from supremum.nn.functional import positive_int
+from supremum.optimizers import across
 from supremum.training.distributed.gathered_variables import gathering
 from supremum.training.distributed.placement import Placement, examples_in
 from supremum.training.losses import replicas

@@ -8,7 +8,7 @@ import jax
 from jax import lax
 
 from supremum.formats import DType
-from supremum.mixed_precision.tree_casting import widen
+from supremum.mixed_precision import widen
 
 
 def gathering(axis_name: str, axis: int, reduce_dtype: DType | None) -> Callable[[jax.Array, DType], jax.Array]:

@@ -14,7 +14,7 @@ from jax.sharding import PartitionSpec as P
 
 from supremum.argument_checks import chosen
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.mixed_precision.tree_casting import keep_64_bits
+from supremum.mixed_precision import keep_64_bits
 from supremum.training.data import Batch, Rows
 
 AXIS = "data"

@@ -13,8 +13,7 @@ from typing import Any
 import jax
 
 from supremum.errors import ArgumentError
-from supremum.launching.port import check_port
-from supremum.launching.process_place import HEARTBEATS, Place, checked_heartbeat
+from supremum.launching import HEARTBEATS, Place, check_port, checked_heartbeat
 
 
 def initialize_processes(

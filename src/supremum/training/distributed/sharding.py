@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from supremum.mixed_precision.tree_casting import keep_64_bits
+from supremum.mixed_precision import keep_64_bits
 
 
 def committed(values: Mapping[str, jax.Array]) -> dict[str, jax.ShapeDtypeStruct]:

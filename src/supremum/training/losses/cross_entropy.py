@@ -13,10 +13,9 @@ import jax.numpy as jnp
 from supremum.argument_checks import flag
 from supremum.errors import ArgumentError, shown
 from supremum.formats import as_format
-from supremum.mixed_precision import PolicyWarning
-from supremum.mixed_precision.tree_casting import is_floating
-from supremum.nn.functional.shape_checks import as_axes
-from supremum.nn.logits_registry import origin_of
+from supremum.mixed_precision import PolicyWarning, is_floating
+from supremum.nn import origin_of
+from supremum.nn.functional import as_axes
 from supremum.training.data import array_pair, check_has_axes, check_labels, same_shaped_pair
 from supremum.training.losses.cross_entropy_functions import (
     binary_cross_entropy,

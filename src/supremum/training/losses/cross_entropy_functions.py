@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from supremum.formats import at_least_float32
-from supremum.nn.functional.softmax import log_softmax
+from supremum.nn.functional import log_softmax
 from supremum.training.losses.regression import weight_times
 
 

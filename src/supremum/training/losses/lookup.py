@@ -9,7 +9,7 @@ import jax
 
 from supremum.errors import OperandError
 from supremum.formats import as_format
-from supremum.nn.module_tree import snake_case
+from supremum.nn import snake_case
 from supremum.training.data import as_inputs, as_weights
 from supremum.training.lookup import looked_up
 from supremum.training.losses.cross_entropy import (

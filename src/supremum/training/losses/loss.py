@@ -14,8 +14,8 @@ import jax.numpy as jnp
 from supremum.errors import ArgumentError, OperandError, SupremumError, UnknownDtypeError, shown
 from supremum.formats import DType, Kind, as_format
 from supremum.mixed_precision import Policy, PolicyMap
-from supremum.nn.functional.dtype_promotion import check_held
-from supremum.nn.module_tree import snake_case
+from supremum.nn import snake_case
+from supremum.nn.functional import check_held
 from supremum.training.data import as_inputs, as_weights
 from supremum.training.losses.sample_weights import as_reduction, reduced, weighted
 from supremum.training.losses.zero_weights import IN_Y_PRED, IN_Y_TRUE, finite_where_left_out

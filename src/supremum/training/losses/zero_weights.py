@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from supremum.mixed_precision.tree_casting import is_array, is_inexact
-from supremum.nn.logits_registry import origin_of, record
+from supremum.mixed_precision import is_array, is_inexact
+from supremum.nn import origin_of, record
 from supremum.training.data import Batch
 
 # Between 0 and 1, so that logarithms and roots have a slope, those of a difference too.

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from supremum.errors import ArgumentError, shown
 from supremum.formats import as_format
-from supremum.nn.functional.shape_checks import positive_int
+from supremum.nn.functional import positive_int
 from supremum.training.data import array_pair, check_labels, check_same_shape, same_shaped_pair
 from supremum.training.metrics.metric import MeanMetric, widened
 

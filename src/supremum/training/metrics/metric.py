@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from supremum.argument_checks import instance
 from supremum.errors import ArgumentError
 from supremum.formats import as_format, at_least_float32
-from supremum.nn.module_tree import snake_case
+from supremum.nn import snake_case
 from supremum.training.data import as_inputs, as_weights, one_array
 from supremum.training.error_notes import noting_where
 from supremum.training.losses import spread_weights, weighted

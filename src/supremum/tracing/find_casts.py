@@ -12,12 +12,7 @@ from supremum.errors import UnknownDtypeError
 from supremum.formats import DType, as_format
 from supremum.jax_compat import parameter
 from supremum.jax_compat import primitives as p
-from supremum.jaxprs.equations import aval_of
-from supremum.jaxprs.expressions import Sources
-from supremum.jaxprs.liveness import Liveness
-from supremum.jaxprs.programs import program_of
-from supremum.jaxprs.symbolic_sizes import largest_first
-from supremum.jaxprs.walk import walk
+from supremum.jaxprs import Liveness, Sources, aval_of, largest_first, program_of, walk
 from supremum.promotion import explain
 from supremum.tracing.cast import Cast
 from supremum.tracing.classify import CastClassifier
