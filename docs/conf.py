@@ -33,19 +33,32 @@ nitpicky = True
 # There is no network when this is built, and so no inventory of what other libraries and Python itself call things.
 nitpick_ignore_regex = [
     ("py:.*", rf"{package}\..*")
-    for package in ("collections", "contextlib", "jax", "numpy", "optax", "os", "pathlib", "types", "typing")
+    for package in (
+        "collections",
+        "contextlib",
+        "contextvars",
+        "jax",
+        "numpy",
+        "optax",
+        "os",
+        "pathlib",
+        "types",
+        "typing",
+    )
 ]
 # Types in signatures that are nobody's to name: keyword arguments that classes share, type variables, and aliases of
 # Any that say what is meant.
 _UNNAMED = (
     "Allowed",
-    "DescentOptions",
+    "GradientDescentOptions",
     "Forbidding",
     "Hyper",
     "InputSpecs",
     "P",
+    "Part",
     "Transformer",
     "Variables",
+    "np.random.Generator",
     "supremum.arrays.indexed_updates.At",
     "supremum.arrays.backends.base.Backend",
     "supremum.arrays.backends.base.Key",
@@ -75,6 +88,7 @@ _UNNAMED = (
     "supremum.training.data.batch.Rows",
     "supremum.training.data.batch.Selection",
     "supremum.training.losses.loss.LossOptions",
+    "supremum.training.trainer.Trainer",
     "supremum.training.metrics.metric.MeanState",
 )
 nitpick_ignore = [("py:class", name) for name in _UNNAMED]

@@ -15,7 +15,10 @@ from typing import Any
 import supremum
 
 # Not for others to import, or with names that the package itself exports.
-_INNER = {"__main__", "arguments", "blocks", "callers", "cli", "files", "linkage", "promotion", "signals"}
+_INNER = {
+    "__main__", "argument_checks", "atomic_files", "cli", "promotion", "renamed_names", "scoped_values", "signals",
+    "user_frame", "version",
+}  # fmt: skip
 _FOUND = sorted(each.name for each in pkgutil.iter_modules(supremum.__path__) if each.name not in _INNER)
 _FLOORS = [name for name in _FOUND if name in supremum.__all__]
 MODULES: tuple[str, ...] = (

@@ -443,7 +443,7 @@ class Optimizer:
 
     @property
     def variables(self) -> dict[str, jax.Array]:
-        """All that a checkpoint needs, by name: `"iterations"`, `"learning_rate"`, `"mu/dense/kernel"`, ..."""
+        """The arrays of a checkpoint by name, such as `"iterations"`, `"learning_rate"` and `"mu/dense/kernel"`."""
         return named_arrays(self.state, self.hyperparameters)
 
     def load_variables(self, saved: Mapping[str, Any]) -> None:

@@ -412,7 +412,7 @@ class Model(nn.Model):
             path: the file or folder.
 
         Returns:
-            The epoch to go on with: `model.fit(..., initial_epoch=model.load_state(path))`.
+            The epoch to go on with, for `model.fit(..., initial_epoch=model.load_state(path))`.
 
         Raises:
             MismatchError: for values that do not fit; model and optimizer are as they were.
