@@ -115,9 +115,9 @@ class custom_jvp(_Differentiable):  # noqa: N801, its name in JAX
     >>> @custom_jvp
     ... def square_root(x):
     ...     return jnp.sqrt(x)
-    >>> square_root.defjvps(lambda t, root, x: jnp.where(x == 0, 0, t / (2 * root)))
+    >>> square_root.defjvps(lambda tangent, root, x: tangent / jnp.maximum(2 * root, 0.5))
     >>> float(jax.grad(square_root)(0.0))
-    0.0
+    2.0
     """
 
     def __init__(
