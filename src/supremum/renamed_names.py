@@ -26,6 +26,7 @@ MODULES: dict[str, str] = dict.fromkeys(
 """Modules, and the package that has their names now."""
 NAMES: dict[str, str] = {
     "supremum.arrays.Total": "supremum.arrays.ConversionTotal",
+    "supremum.nn.functional.normalise": "supremum.nn.functional.normalize",
     "supremum.tracing.Entry": "supremum.jaxprs.RewriteRecord",
     "supremum.tracing.Judge": "supremum.jaxprs.RewriteRule",
     "supremum.tracing.Place": "supremum.tracing.SourcePlace",

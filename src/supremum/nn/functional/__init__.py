@@ -1,5 +1,7 @@
 """What layers compute, as functions of arrays, in the dtype that inputs and parameters meet in."""
 
+from typing import Any
+
 from supremum.formats import at_least_float32
 from supremum.nn.functional.activations import elu, gelu, leaky_relu, relu, sigmoid, silu, tanh
 from supremum.nn.functional.attention import dot_product_attention
@@ -42,6 +44,7 @@ from supremum.nn.functional.shape_checks import positive_int as positive_int
 from supremum.nn.functional.shape_checks import positive_ints as positive_ints
 from supremum.nn.functional.shape_checks import window_size as window_size
 from supremum.nn.functional.softmax import log_softmax, softmax
+from supremum.renamed_names import renamed_name
 
 __all__ = [
     "add", "at_least_float32", "attend", "average", "avg_pool", "batch_norm", "combine_masks", "common_dtype",
@@ -51,3 +54,7 @@ __all__ = [
     "maximum", "min_pool", "moments", "multiply", "normalize", "promote_dtype", "relu", "rms_norm",
     "rotary_embedding", "sigmoid", "silu", "simple_rnn_step", "softmax", "subtract", "tanh",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    return renamed_name(__name__, name)
