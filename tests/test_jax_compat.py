@@ -23,7 +23,7 @@ from supremum.jax_compat import (
     without_constants,
 )
 from supremum.jaxprs import ENTERED, Rewriter, loop_operands, walk
-from supremum.mixed_precision import OPERATIONS
+from supremum.mixed_precision import AUTOCAST_OPERATIONS
 from supremum.mixed_precision.autocasting.equation_rules import AutocastRule, Context
 from supremum.mixed_precision.autocasting.settings import as_settings
 from supremum.tracing import casts_of
@@ -178,7 +178,7 @@ def lacking(closed, name, removed):
 
 def rewritten(closed):
     settings = as_settings("mixed_bfloat16", {"with_vjp": "inside"}, True)
-    rewriter = Rewriter(AutocastRule(settings, OPERATIONS.values()))
+    rewriter = Rewriter(AutocastRule(settings, AUTOCAST_OPERATIONS.values()))
     return rewriter.rewrite(closed, [rewriter.rule.value(var.aval) for var in open_jaxpr(closed).invars], Context())
 
 

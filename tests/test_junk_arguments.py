@@ -33,13 +33,13 @@ OBJECTS = objects(None)
 def as_before(tmp_path, monkeypatch):
     """Whatever a call sets for the whole program is as it was afterwards, and what it writes lies in a folder."""
     monkeypatch.chdir(tmp_path)
-    registered = dict(mixed_precision.OPERATIONS)
+    registered = dict(mixed_precision.AUTOCAST_OPERATIONS)
     yield
     supremum.set_default_rules("jax")
     mixed_precision.set_global_policy("float32")
     mixed_precision.set_floatx("float32")
-    mixed_precision.OPERATIONS.clear()
-    mixed_precision.OPERATIONS.update(registered)
+    mixed_precision.AUTOCAST_OPERATIONS.clear()
+    mixed_precision.AUTOCAST_OPERATIONS.update(registered)
     tracing.register_adapter("junk", None)
 
 

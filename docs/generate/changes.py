@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from supremum.analysis.comparison import Comparison, compare
 from supremum.analysis.tables import STANDARD_TYPES
-from supremum.decisions import Conversion, Decision, Fix
+from supremum.decisions import Decision, Fix, FixCast
 from supremum.formats import as_format
 from supremum.operands import WEAK_NAMES, as_operand
 from supremum.operations import Result, as_operation
@@ -117,7 +117,7 @@ def _cast(decision: Decision, chosen: Sequence[int], wanted: str) -> Fix:
     operands, dtype = decision.operands, as_format(wanted).dtype
     order = sorted(range(len(operands)), key=lambda place: _RANK[operands[place].name])
     places = sorted(order[place] for place in chosen)
-    return Fix(tuple(Conversion.of(place, operands[place], dtype) for place in places))
+    return Fix(tuple(FixCast.of(place, operands[place], dtype) for place in places))
 
 
 def _redecided(decision: Decision, fix: Fix) -> Decision:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from supremum.errors import SupremumError, listed
 from supremum.formats import FORMATS, DType, Format, as_format
 from supremum.number_conversion import NumberChange, Steps, change, converted
 from supremum.operands import Operand, weak_name
+from supremum.renamed_names import renamed_name
 
 # Of the operands of a call, as messages tell them.
 _MOST_OPERANDS = 40
@@ -41,7 +42,7 @@ class ResultType:
         return f"{self.name}, held as {self.dtype}" if self.weak else str(self.dtype)
 
 
-class Conversion(NamedTuple):
+class FixCast(NamedTuple):
     """An explicit cast of one operand.
 
     Args:
@@ -63,7 +64,7 @@ class Conversion(NamedTuple):
     on_host: bool = False
 
     @classmethod
-    def of(cls, position: int, operand: Operand, dtype: DType) -> Conversion:
+    def of(cls, position: int, operand: Operand, dtype: DType) -> FixCast:
         """The cast of a given operand. A truth value is that of both parts of a complex number."""
         is_number, category = operand.is_python_scalar, as_format(dtype).category
         is_split = operand.category == "complex" and category != "complex"
@@ -95,11 +96,11 @@ class Fix:
         casts: at most one for each operand.
 
     >>> float32 = as_format("float32").dtype
-    >>> str(Fix((Conversion(0, float32), Conversion(1, float32, is_number=True))))
+    >>> str(Fix((FixCast(0, float32), FixCast(1, float32, is_number=True))))
     "a.astype('float32') and np.asarray(b, 'float32')"
     """
 
-    casts: tuple[Conversion, ...]
+    casts: tuple[FixCast, ...]
 
     def apply(self, operands: Sequence[Operand]) -> tuple[Operand, ...]:
         """The operands after the casts, which the same rules accept."""
@@ -116,7 +117,7 @@ class Fix:
         return " and ".join(written[:_MOST_OPERANDS] + rest)
 
 
-def _cast(operand: Operand, conversion: Conversion) -> Operand:
+def _cast(operand: Operand, conversion: FixCast) -> Operand:
     """An operand after a cast, with the value that it then holds, for the rules that look at it."""
     value = operand.held if operand.value is None else operand.value
     cast = operand.with_dtype(conversion.dtype)
@@ -166,7 +167,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class OperandCast:
     """What happens to one operand: the dtype it had (None for a Python scalar) and the one it computes in."""
 
     source: DType | None
@@ -229,10 +230,10 @@ class Decision:
         return self.verdict.result is not None and self.verdict.result.weak
 
     @property
-    def casts(self) -> tuple[Cast, ...]:
+    def casts(self) -> tuple[OperandCast, ...]:
         """What happens to each operand; empty for a refusal."""
         pairs = zip(self.operands, self.verdict.compute, strict=False)
-        return tuple(Cast(operand.dtype, target) for operand, target in pairs)
+        return tuple(OperandCast(operand.dtype, target) for operand, target in pairs)
 
     @property
     def number_changes(self) -> tuple[NumberChange, ...]:
@@ -257,10 +258,10 @@ class Decision:
         return None if how is None else NumberChange(position, value, becomes, how)
 
     @property
-    def stored(self) -> Cast | None:
+    def stored(self) -> OperandCast | None:
         """What happens to the result on its way into what it is written into; None where nothing does."""
         given = self.verdict.stored
-        return None if given is None or self.into is None else Cast(given, self.dtype)
+        return None if given is None or self.into is None else OperandCast(given, self.dtype)
 
     @property
     def reason(self) -> tuple[str, ...]:
@@ -371,3 +372,7 @@ class ScalarOverflowError(PromotionError, OverflowError):
 def letter(position: int) -> str:
     """What explanations call the operand at a position: a, b, c, ... and x26, x27, ... beyond z."""
     return chr(ord("a") + position) if position < 26 else f"x{position}"
+
+
+def __getattr__(name: str) -> Any:
+    return renamed_name(__name__, name)

@@ -19,7 +19,7 @@ from supremum import PromotionError, explain, get_rules, use_rules
 from supremum.arrays import InPlaceError, RuntimeDtypeError, ops
 from supremum.arrays.array import wrap
 from supremum.arrays.dispatch import ELEMENTWISE_OPERATIONS
-from supremum.decisions import Conversion
+from supremum.decisions import FixCast
 from supremum.formats import FORMATS, as_format
 from supremum.operands import as_operand
 from supremum.rules import typed_casts
@@ -186,7 +186,7 @@ def test_casts_that_xla_does_not_make_are_tried_without_ending_the_process():
 
     def tried(x):
         operand = as_operand(x)
-        found = {each: is_typed(operand, Conversion.of(0, operand, as_format(each).dtype)) for each in expected}
+        found = {each: is_typed(operand, FixCast.of(0, operand, as_format(each).dtype)) for each in expected}
         assert found == expected
         return x
 

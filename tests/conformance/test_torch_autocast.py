@@ -19,10 +19,10 @@ from jax import lax
 from conformance import torch_judge as judge
 from conformance.autocast_departures import AUTOCAST_COMPOSITIONS, AUTOCAST_ROWS
 from supremum.jaxprs import walk
-from supremum.mixed_precision import OPERATIONS, autocast
+from supremum.mixed_precision import AUTOCAST_OPERATIONS, autocast
 
 torch = judge.torch
-ROWS = dict(OPERATIONS)  # before a test registers another one
+ROWS = dict(AUTOCAST_OPERATIONS)  # before a test registers another one
 MACROS = {
     "LOWER_PRECISION_FP": "compute",
     "FP32": "float32",

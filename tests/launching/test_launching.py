@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from supremum.cli.app import app
 from supremum.errors import ArgumentError
-from supremum.launching import Place, launch, launcher, orphan_guard
+from supremum.launching import ProcessPlace, launch, launcher, orphan_guard
 from supremum.launching.exit_report import cause
 from supremum.launching.orphan_guard import Guard
 
@@ -365,15 +365,15 @@ def test_what_the_user_got_wrong_is_one_line_and_exit_code_2(args, message):
 
 
 def test_a_place_comes_out_of_the_environment_as_it_went_in():
-    place = Place("[::1]:1234", processes=5, process_id=3, heartbeat=12)
+    place = ProcessPlace("[::1]:1234", processes=5, process_id=3, heartbeat=12)
     variables = place.environment()
-    assert Place.from_environment({"HOME": "/", **variables}) == place
-    assert Place.from_environment({"HOME": "/"}) is None
+    assert ProcessPlace.from_environment({"HOME": "/", **variables}) == place
+    assert ProcessPlace.from_environment({"HOME": "/"}) is None
     for name in variables:
         with pytest.raises(ArgumentError, match=f"the environment lacks {name}: set all of SUPREMUM_COORDINATOR, "):
-            Place.from_environment({key: value for key, value in variables.items() if key != name})
+            ProcessPlace.from_environment({key: value for key, value in variables.items() if key != name})
     with pytest.raises(ArgumentError, match="SUPREMUM_PROCESS_ID='-1' in the environment: expected a whole number"):
-        Place.from_environment(variables | {"SUPREMUM_PROCESS_ID": "-1"})
+        ProcessPlace.from_environment(variables | {"SUPREMUM_PROCESS_ID": "-1"})
 
 
 @pytest.mark.parametrize(
@@ -381,7 +381,7 @@ def test_a_place_comes_out_of_the_environment_as_it_went_in():
     [("127.0.0.1:1", True), ("localhost:1", True), ("[::1]:1", True), ("10.0.0.1:1", False), ("node001:1", False)],
 )
 def test_whether_only_this_machine_reaches_the_coordinator(coordinator, local):
-    assert Place(coordinator, 2, 0).is_local is local
+    assert ProcessPlace(coordinator, 2, 0).is_local is local
 
 
 @pytest.mark.parametrize(
@@ -397,4 +397,4 @@ def test_whether_only_this_machine_reaches_the_coordinator(coordinator, local):
 )
 def test_a_place_outside_the_run_is_refused(wrong):
     with pytest.raises(ArgumentError, match=f"{next(iter(wrong))}={re.escape(repr(next(iter(wrong.values()))))}: "):
-        Place(**({"coordinator": "10.0.0.1:1", "processes": 2, "process_id": 0} | wrong))
+        ProcessPlace(**({"coordinator": "10.0.0.1:1", "processes": 2, "process_id": 0} | wrong))

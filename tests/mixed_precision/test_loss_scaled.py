@@ -8,8 +8,8 @@ from optional_packages import import_or_skip
 from supremum.mixed_precision import (
     DynamicLossScale,
     FixedLossScale,
-    LossScaledState,
     LossScaleState,
+    ScaledOptimizerState,
     all_finite,
     find_loss_scale_state,
     loss_scaled,
@@ -224,9 +224,9 @@ def test_what_cannot_be_wrapped_is_refused():
             loss_scaled(bad)
     with pytest.raises(TypeError, match="use the optimizer as it is"):
         loss_scaled(optax.adam(1e-3), None)
-    with pytest.raises(TypeError, match="must be a LossScaledState, as its init makes it"):
+    with pytest.raises(TypeError, match="must be a ScaledOptimizerState, as its init makes it"):
         loss_scaled(optax.adam(1e-3)).update(jnp.ones(2), optax.adam(1e-3).init(jnp.ones(2)))
-    assert isinstance(loss_scaled(optax.adam(1e-3)).init(jnp.ones(2)), LossScaledState)
+    assert isinstance(loss_scaled(optax.adam(1e-3)).init(jnp.ones(2)), ScaledOptimizerState)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 
 from optimizers.problems import GRADIENTS, SCALE, START, assert_equal, leaves_of, pairs_of, values_of, variables_of
 from supremum import nn
-from supremum.mixed_precision import DynamicLossScale, FixedLossScale, LossScaledState
+from supremum.mixed_precision import DynamicLossScale, FixedLossScale, ScaledOptimizerState
 from supremum.optimizers import (
     SGD,
     Adam,
@@ -262,7 +262,7 @@ def test_the_pure_functions_take_the_state_and_give_the_next():
     optimizer = LossScaleOptimizer(SGD(0.5), SCALE)
     values = {key: jnp.asarray(value) for key, value in START.items()}
     state = optimizer.init(values)
-    assert isinstance(state, LossScaledState)
+    assert isinstance(state, ScaledOptimizerState)
 
     @jax.jit
     def step(state, values, bad):

@@ -11,7 +11,7 @@ import jax
 import pytest
 
 from supremum.errors import ArgumentError
-from supremum.launching import Place
+from supremum.launching import ProcessPlace
 from supremum.training import initialize_processes
 
 STEPS = Path(__file__).parent / "process_steps.py"
@@ -67,7 +67,7 @@ def test_without_a_launcher_the_others_stop_when_one_raises(tmp_path):
     started = [
         subprocess.Popen(
             [sys.executable, str(STEPS), "raises", "1", str(tmp_path / "mark")],
-            env=environment() | Place(coordinator, 2, process_id).environment(),
+            env=environment() | ProcessPlace(coordinator, 2, process_id).environment(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -130,7 +130,7 @@ def test_only_a_process_that_ends_by_an_exception_ends_without_waiting(code, exi
 
 
 def test_a_run_of_one_process_needs_nothing(monkeypatch):
-    for name, value in Place("127.0.0.1:1", 1, 0).environment().items():
+    for name, value in ProcessPlace("127.0.0.1:1", 1, 0).environment().items():
         monkeypatch.setenv(name, value)
     initialize_processes()
     assert not jax.distributed.is_initialized()

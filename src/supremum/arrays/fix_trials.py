@@ -15,7 +15,7 @@ from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.operand_keys import joint_backend
 from supremum.arrays.reduction_kernels import reduce
 from supremum.bounded_cache import Bounded
-from supremum.decisions import Conversion, Decision, Fix, ResultType, Verdict
+from supremum.decisions import Decision, Fix, FixCast, ResultType, Verdict
 from supremum.errors import SupremumError
 from supremum.formats import as_format
 from supremum.operands import TYPE_OF_CATEGORY, Operand, library_of
@@ -63,7 +63,7 @@ class Trial:
                     if not is_typed(operands[i], cast):
                         return None
                 elif key.backend is not None and not self._converts(key.backend, key, cast):
-                    if self._converts(key.backend, key, Conversion.of(i, operands[i], _PROBE)):
+                    if self._converts(key.backend, key, FixCast.of(i, operands[i], _PROBE)):
                         return None
                     if not is_typed(replace(operands[i], library=NUMPY.name), cast):
                         return None
@@ -91,7 +91,7 @@ class Trial:
         """The key of an array on the host once it is in the library that the operands were in."""
         return array_key(self.backend, key.operand.format.dtype, False, key.zero_d, own.device)
 
-    def _converts(self, backend: Backend, key: Key, cast: Conversion) -> bool:
+    def _converts(self, backend: Backend, key: Key, cast: FixCast) -> bool:
         """Whether a library converts one of its arrays itself."""
 
         def convert(raw: Raw) -> Raw:

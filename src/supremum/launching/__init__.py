@@ -1,10 +1,17 @@
 """Local processes of one training run: started, watched and ended together. Needs no JAX."""
 
+from typing import Any
+
 from supremum.launching.exit_report import Ended
 from supremum.launching.launcher import launch
 from supremum.launching.port import check_port as check_port
 from supremum.launching.process_place import HEARTBEATS as HEARTBEATS
-from supremum.launching.process_place import Place
+from supremum.launching.process_place import ProcessPlace
 from supremum.launching.process_place import checked_heartbeat as checked_heartbeat
+from supremum.renamed_names import renamed_name
 
-__all__ = ["Ended", "Place", "launch"]
+__all__ = ["Ended", "ProcessPlace", "launch"]
+
+
+def __getattr__(name: str) -> Any:
+    return renamed_name(__name__, name)

@@ -20,7 +20,7 @@ from supremum.launching.child_process import Child, end_all
 from supremum.launching.exit_report import Ended
 from supremum.launching.orphan_guard import Guard
 from supremum.launching.port import check_port, free_port
-from supremum.launching.process_place import HEARTBEATS, MOST_PROCESSES, Place
+from supremum.launching.process_place import HEARTBEATS, MOST_PROCESSES, ProcessPlace
 
 # Each is an interpreter with JAX in it, which takes hundreds of megabytes, and each device is a pool of threads.
 _MOST_HERE = 1024
@@ -81,7 +81,9 @@ def launch(
     _check(script, processes, devices_per_process, coordinator, first_id, total, timeout)
     assert total is not None
     address = coordinator or f"127.0.0.1:{free_port()}"
-    places = [Place(address, total, process_id, heartbeat) for process_id in range(first_id, first_id + processes)]
+    places = [
+        ProcessPlace(address, total, process_id, heartbeat) for process_id in range(first_id, first_id + processes)
+    ]
     if first_id == 0:
         check_port(places[0])
     command = [sys.executable, os.fspath(script), *arguments]
@@ -101,14 +103,14 @@ class _Run:
     def __init__(self, show: Show, timeout: float | None) -> None:
         self.signals: list[int] = []
         self._children: list[Child] = []
-        self._places: list[Place] = []
+        self._places: list[ProcessPlace] = []
         self._show = show
         self._timeout = timeout
         self._started = time.monotonic()
         self._pipes = selectors.DefaultSelector()
         self._guard = Guard()
 
-    def start(self, place: Place, command: Sequence[str], environment: Mapping[str, str]) -> None:
+    def start(self, place: ProcessPlace, command: Sequence[str], environment: Mapping[str, str]) -> None:
         child = Child(place.process_id, command, environment, self._guard)
         self._children.append(child)
         self._places.append(place)
@@ -200,7 +202,7 @@ class _Run:
         self._pipes.close()
 
 
-def _environment(inherited: Mapping[str, str], place: Place, devices_per_process: int | None) -> dict[str, str]:
+def _environment(inherited: Mapping[str, str], place: ProcessPlace, devices_per_process: int | None) -> dict[str, str]:
     # JAX's preemption service would catch SIGTERM, which is how the launcher ends processes.
     own = {"PYTHONUNBUFFERED": "1", "JAX_ENABLE_PREEMPTION_SERVICE": "0"}
     told = place.environment()

@@ -6,7 +6,7 @@ import errno
 import socket
 
 from supremum.errors import ArgumentError, shown
-from supremum.launching.process_place import Place
+from supremum.launching.process_place import ProcessPlace
 
 
 def free_port() -> int:
@@ -16,7 +16,7 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def check_port(place: Place) -> None:
+def check_port(place: ProcessPlace) -> None:
     """Refuse a port on which another program listens; to be called where process 0 is to run.
 
     Args:

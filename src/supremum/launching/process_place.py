@@ -29,7 +29,7 @@ def checked_heartbeat(seconds: int) -> int:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Place:
+class ProcessPlace:
     """Where one process stands in a run of several.
 
     Args:
@@ -41,7 +41,7 @@ class Place:
     Raises:
         ArgumentError: for an address without a port, an id outside the run, or a heartbeat out of its bounds.
 
-    >>> Place("10.0.0.1:1234", processes=8, process_id=5).environment()["SUPREMUM_PROCESS_ID"]
+    >>> ProcessPlace("10.0.0.1:1234", processes=8, process_id=5).environment()["SUPREMUM_PROCESS_ID"]
     '5'
     """
 
@@ -84,7 +84,7 @@ class Place:
         }
 
     @classmethod
-    def from_environment(cls, variables: Mapping[str, str]) -> Place | None:
+    def from_environment(cls, variables: Mapping[str, str]) -> ProcessPlace | None:
         """The place that variables tell of; None where they tell of none.
 
         Args:

@@ -1,9 +1,11 @@
 """Mixed precision for any JAX library: pure functions on pytrees."""
 
+from typing import Any
+
 from supremum.mixed_precision.all_reduce import all_reduce_gradients
 from supremum.mixed_precision.all_reduce import replica_sum as replica_sum
 from supremum.mixed_precision.autocasting import (
-    OPERATIONS,
+    AUTOCAST_OPERATIONS,
     AutocastFunction,
     AutocastReport,
     AutocastRow,
@@ -25,7 +27,7 @@ from supremum.mixed_precision.loss_scale.loss_scales import (
     serialize_loss_scale,
 )
 from supremum.mixed_precision.loss_scale.optimizer import (
-    LossScaledState,
+    ScaledOptimizerState,
     find_loss_scale_state,
     loss_scaled,
     scale_loss,
@@ -59,9 +61,10 @@ from supremum.mixed_precision.tree_casting import is_inexact as is_inexact
 from supremum.mixed_precision.tree_casting import keep_64_bits as keep_64_bits
 from supremum.mixed_precision.tree_casting import native as native
 from supremum.mixed_precision.tree_casting import widen as widen
+from supremum.renamed_names import renamed_name
 
 __all__ = [
-    "OPERATIONS",
+    "AUTOCAST_OPERATIONS",
     "AutocastFunction",
     "AutocastReport",
     "AutocastRow",
@@ -70,12 +73,12 @@ __all__ = [
     "HardwareWarning",
     "LossScale",
     "LossScaleState",
-    "LossScaledState",
     "Policy",
     "PolicyMap",
     "PolicyWarning",
     "ProductCounts",
     "ScaledGradients",
+    "ScaledOptimizerState",
     "UncastFunction",
     "UncastProductsWarning",
     "UnmatchedPatternWarning",
@@ -99,3 +102,7 @@ __all__ = [
     "set_global_policy",
     "use_policy",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    return renamed_name(__name__, name)

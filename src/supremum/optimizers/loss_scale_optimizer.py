@@ -19,7 +19,7 @@ from supremum.formats import DType, as_format, at_least_float32
 from supremum.mixed_precision import (
     FixedLossScale,
     LossScale,
-    LossScaledState,
+    ScaledOptimizerState,
     all_finite,
     all_reduce_gradients,
     apply_or_skip,
@@ -115,16 +115,16 @@ class LossScaleOptimizer(OptimizerWrapper):
         return (self._aggregate_in_float16, self._loss_scale.settings)
 
     @property
-    def state(self) -> LossScaledState:
+    def state(self) -> ScaledOptimizerState:
         """The state of the inner optimizer and of the loss scale."""
-        return LossScaledState(self.inner_optimizer.state, self._loss_scale.state)
+        return ScaledOptimizerState(self.inner_optimizer.state, self._loss_scale.state)
 
     @state.setter
-    def state(self, state: LossScaledState) -> None:
+    def state(self, state: ScaledOptimizerState) -> None:
         self.inner_optimizer.state = state.inner
         self._loss_scale.state = state.scaling
 
-    def inner_state(self, state: LossScaledState) -> Any:
+    def inner_state(self, state: ScaledOptimizerState) -> Any:
         """The inner optimizer's part of a state."""
         return state.inner
 
@@ -133,9 +133,9 @@ class LossScaleOptimizer(OptimizerWrapper):
         """Whether steps may be skipped; a fixed scale skips none."""
         return self._loss_scale.settings.skips or self.inner_optimizer.skips
 
-    def init(self, values: Mapping[str, jax.Array]) -> LossScaledState:
+    def init(self, values: Mapping[str, jax.Array]) -> ScaledOptimizerState:
         """A state for a step on these values, as `Optimizer.init`."""
-        return LossScaledState(self.inner_optimizer.init(values), self._loss_scale.copy().state)
+        return ScaledOptimizerState(self.inner_optimizer.init(values), self._loss_scale.copy().state)
 
     def reduce_dtype(self, asked: DType | None) -> DType | None:
         """Float16 if `aggregate_in_float16` says so, and only then; otherwise as the inner optimizer's.
@@ -147,7 +147,7 @@ class LossScaleOptimizer(OptimizerWrapper):
         inner = self.inner_optimizer.reduce_dtype(asked)
         return None if is_float16(inner) else inner
 
-    def all_reduce(self, gradients: Mapping[str, Any], state: LossScaledState, axis_name: str) -> dict[str, Any]:
+    def all_reduce(self, gradients: Mapping[str, Any], state: ScaledOptimizerState, axis_name: str) -> dict[str, Any]:
         """The mean of unscaled gradients over devices, scaled for the journey, as `Optimizer.all_reduce`."""
         return all_reduce_gradients(dict(gradients), axis_name, self.reduce_dtype(None), state.scaling)
 
@@ -157,7 +157,7 @@ class LossScaleOptimizer(OptimizerWrapper):
         """Value and unscaled gradients, at least float32, of a scaled loss, as `Optimizer.value_and_grad`."""
         differentiate = differentiate_scaled(loss_fn, _UNCHECKED, has_aux=has_aux, aggregate=aggregate)
 
-        def value_and_grad(state: LossScaledState, values: Any, *args: Any) -> Any:
+        def value_and_grad(state: ScaledOptimizerState, values: Any, *args: Any) -> Any:
             with use_state(self._loss_scale, state.scaling), use_state(self.inner_optimizer, state.inner):
                 made = differentiate(state.scaling, values, *args)
             return made.value, made.grads
@@ -167,7 +167,7 @@ class LossScaleOptimizer(OptimizerWrapper):
     def update(
         self,
         gradients: Mapping[str, Any],
-        state: LossScaledState,
+        state: ScaledOptimizerState,
         values: Mapping[str, jax.Array],
         *,
         after: Any = None,
@@ -186,7 +186,7 @@ class LossScaleOptimizer(OptimizerWrapper):
             return Update(dict(values), state.inner, before, jnp.asarray(True))
 
         made, scaling = apply_or_skip(self._loss_scale.settings, state.scaling, gradients, apply, skip)
-        return made._replace(state=LossScaledState(made.state, scaling))
+        return made._replace(state=ScaledOptimizerState(made.state, scaling))
 
     def kept_alongside(self, gradients: Any, after: Any, before: Any) -> Any:
         """`after`, or `before` where gradients are not finite."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 
-from supremum.decisions import Conversion, Fix, Verdict
+from supremum.decisions import Fix, FixCast, Verdict
 from supremum.formats import CATEGORIES, Format, as_format
 from supremum.operands import Operand
 from supremum.operations import ASSIGN, Operation
@@ -106,7 +106,7 @@ def find_fix_into(
             if positions and all(
                 may_cast(operands[i], row, False) or _has_parts(operands[i], row, may_cast) for i in positions
             ):
-                fix = Fix(tuple(Conversion.of(i, operands[i], row.dtype) for i in positions))
+                fix = Fix(tuple(FixCast.of(i, operands[i], row.dtype) for i in positions))
                 verdict = settle(fix.apply(operands))
                 is_right = verdict.result is not None and is_computed_as_meant(operation, verdict)
                 tried = runtime.tried(operation, operands, fix, verdict) if is_right else None

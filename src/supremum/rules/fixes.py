@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from itertools import tee
 from typing import NamedTuple, Protocol
 
-from supremum.decisions import Conversion, Fix, Verdict
+from supremum.decisions import Fix, FixCast, Verdict
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
 from supremum.operands import Operand, Scalar
 from supremum.operations import Family, Operation, Result
@@ -174,7 +174,7 @@ class _Attempt:
 
     @cached_property
     def fix(self) -> Fix:
-        return Fix(tuple(Conversion.of(i, self.operands[i], self.row.dtype) for i in self.positions))
+        return Fix(tuple(FixCast.of(i, self.operands[i], self.row.dtype) for i in self.positions))
 
     @cached_property
     def fixed(self) -> tuple[Operand, ...]:

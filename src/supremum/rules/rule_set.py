@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
-from supremum.decisions import Conversion, Decision, Fix, ResultType, Verdict
+from supremum.decisions import Decision, Fix, FixCast, ResultType, Verdict
 from supremum.errors import ArgumentError
 from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.lattice import Lattice
@@ -420,7 +420,7 @@ class RuleSet(ABC):
         """Whether a fix may cast an operand, and the rules give it a real part if that is what is kept."""
         if not self._is_castable(operand, target, may_cut=may_cut):
             return False
-        cast = Conversion.of(0, operand, target.dtype)
+        cast = FixCast.of(0, operand, target.dtype)
         if not cast.drops_imaginary or cast.is_number or operand.library:
             return True
         return self._verdict(_REAL, (operand.with_dtype(cast.through or operand.dtype),)).result is not None

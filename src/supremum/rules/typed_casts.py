@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from supremum.decisions import Conversion, Fix, Verdict
+from supremum.decisions import Fix, FixCast, Verdict
 from supremum.errors import UnknownDtypeError
 from supremum.formats import DType, as_format
 from supremum.operands import Operand
@@ -17,7 +17,7 @@ from supremum.operations import Operation
 from supremum.rules.jax_flags import holds_64_bits
 
 
-def is_typed(operand: Operand, conversion: Conversion) -> bool:
+def is_typed(operand: Operand, conversion: FixCast) -> bool:
     """Whether the library of an array does what a conversion says, in the dtype that it says.
 
     Args:
@@ -30,7 +30,7 @@ def is_typed(operand: Operand, conversion: Conversion) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _tried(source: DType, conversion: Conversion, wide: bool) -> bool:
+def _tried(source: DType, conversion: FixCast, wide: bool) -> bool:
     """The cast of an array of ones, once for each state of JAX's flags."""
     try:
         if conversion.library == "jax":
@@ -51,7 +51,7 @@ def _tried(source: DType, conversion: Conversion, wide: bool) -> bool:
 _HELD_BITS = as_format("float32").bits
 
 
-def _converted_by_jax(conversion: Conversion, source: DType) -> Any:
+def _converted_by_jax(conversion: FixCast, source: DType) -> Any:
     """The same of JAX. It is run, also while JAX traces: XLA traces some formats that it does not convert."""
     jax = sys.modules["jax"]
     with jax.ensure_compile_time_eval():
@@ -67,7 +67,7 @@ def _converted_by_jax(conversion: Conversion, source: DType) -> Any:
         return _converted(conversion, array)
 
 
-def _converted(conversion: Conversion, array: Any) -> Any:
+def _converted(conversion: FixCast, array: Any) -> Any:
     """What the text of a conversion gives, of an array."""
     if conversion.through is not None:
         array = _cast(array, conversion.through, conversion.library)

@@ -75,7 +75,7 @@ class Cast:
     @property
     def lossy(self) -> bool:
         """Whether some value of the dtype before is none of the dtype after."""
-        return decisions.Cast(self.source, self.target).lossy
+        return decisions.OperandCast(self.source, self.target).lossy
 
     @property
     def where(self) -> str:

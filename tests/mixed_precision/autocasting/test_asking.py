@@ -14,7 +14,7 @@ from supremum.jax_compat import open_jaxpr
 from supremum.jaxprs import Rewriter
 from supremum.jaxprs.flax_nnx import NNX
 from supremum.mixed_precision import (
-    OPERATIONS,
+    AUTOCAST_OPERATIONS,
     Policy,
     PolicyMap,
     UnmatchedPatternWarning,
@@ -79,8 +79,8 @@ def test_who_asks_for_the_widest_gets_it_without_the_exceptions_of_the_row(name)
 
 
 def test_every_row_with_an_exception_takes_the_widest():
-    assert {row.name for row in OPERATIONS.values() if row.exception} == EXCEPTIONS.keys()
-    assert {OPERATIONS[name].rule for name in EXCEPTIONS} == {"widest"}
+    assert {row.name for row in AUTOCAST_OPERATIONS.values() if row.exception} == EXCEPTIONS.keys()
+    assert {AUTOCAST_OPERATIONS[name].rule for name in EXCEPTIONS} == {"widest"}
 
 
 def test_a_rewrite_rule_follows_the_rows_that_it_is_given():
@@ -97,7 +97,7 @@ def test_a_rewrite_rule_follows_the_rows_that_it_is_given():
 
 
 def test_registered_primitives():
-    row = OPERATIONS["tanh"]
+    row = AUTOCAST_OPERATIONS["tanh"]
     function = lambda x: jnp.tanh(x @ W)  # noqa: E731
     assert dtypes(autocast(function), "tanh", X) == ["bfloat16"]
     try:
@@ -105,7 +105,7 @@ def test_registered_primitives():
         assert dtypes(autocast(function), "tanh", X) == ["float32"]
         assert "to see what happens" in str(autocast(function).report(X))
     finally:
-        OPERATIONS["tanh"] = row
+        AUTOCAST_OPERATIONS["tanh"] = row
     assert dtypes(autocast(function), "tanh", X) == ["bfloat16"]
     with pytest.raises(UnknownNameError, match="choose from compute, float32"):
         register_operation("mine", "bfloat16", "x")
@@ -280,7 +280,7 @@ def test_equal_settings_of_one_function_are_equal_so_that_jit_traces_once():
 
 @pytest.mark.slow
 def test_nothing_is_kept_of_programs_that_are_gone():
-    rewriter = Rewriter(AutocastRule(as_settings("mixed_bfloat16", None, True), OPERATIONS.values()))
+    rewriter = Rewriter(AutocastRule(as_settings("mixed_bfloat16", None, True), AUTOCAST_OPERATIONS.values()))
     closed = jax.make_jaxpr(lambda x: jax.checkpoint(lambda x: jax.nn.relu(x @ W))(x))(X)
     rewriter.rewrite(closed, [rewriter.rule.value(var.aval) for var in closed.jaxpr.invars], Context())
     assert len(rewriter._known) >= 3

@@ -18,9 +18,9 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from supremum.jaxprs import ENTERED, walk
-from supremum.mixed_precision import OPERATIONS, UncastProductsWarning, autocast
+from supremum.mixed_precision import AUTOCAST_OPERATIONS, UncastProductsWarning, autocast
 
-ROWS = dict(OPERATIONS)  # before a test registers another one
+ROWS = dict(AUTOCAST_OPERATIONS)  # before a test registers another one
 POLICIES = {"mixed_bfloat16": "bfloat16", "mixed_float16": "float16", "float32": "float32"}
 SIZE = 4
 EYE = jnp.eye(SIZE)

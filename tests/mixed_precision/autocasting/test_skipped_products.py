@@ -18,7 +18,7 @@ from jax.sharding import PartitionSpec
 
 from mixed_precision.autocasting.found import W, X, products
 from supremum.mixed_precision import PolicyMap, UncastProductsWarning, autocast, register_operation
-from supremum.mixed_precision.autocasting.operations import OPERATIONS
+from supremum.mixed_precision.autocasting.operations import AUTOCAST_OPERATIONS
 
 HERE = re.escape(__file__)
 
@@ -290,7 +290,7 @@ def test_primitives_that_nobody_knows_and_that_call_functions():
         register_operation("mine_calls", "declared", "known to be right in float32")
         assert described(program, X) == ""
     finally:
-        del OPERATIONS["mine_calls"]
+        del AUTOCAST_OPERATIONS["mine_calls"]
 
 
 def test_programs_in_float64_are_told_that_nothing_is_cast():

@@ -245,7 +245,7 @@ _TABLE: list[Row] = [
     ),
 ]
 
-OPERATIONS: dict[str, Row] = {row.name: row for row in _TABLE}
+AUTOCAST_OPERATIONS: dict[str, Row] = {row.name: row for row in _TABLE}
 """The rows by primitive; `register_operation` adds to them."""
 
 _REPEATED = "products of products: rounded to 16 bits they are soon out of range, or all error"
@@ -289,4 +289,4 @@ def register_operation(name: str, rule: str, reason: str) -> None:
     chosen("rule", rule, RULES)
     if not text("reason", reason):
         raise ArgumentError(f"say why {shown(name)} is treated so: the report shows it")
-    OPERATIONS[text("name", name)] = Row(name, rule, reason)
+    AUTOCAST_OPERATIONS[text("name", name)] = Row(name, rule, reason)

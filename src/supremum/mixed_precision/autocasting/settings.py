@@ -14,7 +14,7 @@ from supremum.errors import ArgumentError, UnknownDtypeError, UnknownNameError, 
 from supremum.formats import DType, as_format
 from supremum.jaxprs import RewriteRecord, Rewritten, name_of_call, scopes_of
 from supremum.mixed_precision.autocasting.castable_dtypes import CASTABLE_FORMATS
-from supremum.mixed_precision.autocasting.operations import DECLARED, INSIDE, OPERATIONS, RULES
+from supremum.mixed_precision.autocasting.operations import AUTOCAST_OPERATIONS, DECLARED, INSIDE, RULES
 from supremum.mixed_precision.policy.policy import Policy, as_policy
 from supremum.mixed_precision.policy.policy_map import PolicyMap, UnmatchedPatternWarning
 
@@ -51,7 +51,7 @@ class Settings:
 
     def check(self, rewritten: Rewritten) -> None:
         """Warn of what was asked for and concerns nothing in the program: most likely it is misspelt."""
-        unknown = self.ops.keys() - OPERATIONS.keys()
+        unknown = self.ops.keys() - AUTOCAST_OPERATIONS.keys()
         if not unknown and not self.by_path:
             return
         entries = list(_entries(rewritten, ()))
@@ -59,7 +59,7 @@ class Settings:
             self.policy.check(dict.fromkeys("/".join(scopes) for _, scopes in entries))
         found = {name for entry, _ in entries for name in (entry.equation.primitive.name, name_of_call(entry.equation))}
         for name in sorted(unknown - found):
-            near = near_names(name, {*OPERATIONS, *found} - {""})
+            near = near_names(name, {*AUTOCAST_OPERATIONS, *found} - {""})
             hint = f": did you mean {' or '.join(map(repr, near))}?" if near else ""
             message = f"ops names {name!r}, which is no primitive that autocast knows and not called here{hint}"
             warnings.warn(message, UnmatchedPatternWarning, stacklevel=4)
@@ -102,11 +102,11 @@ def as_settings(policy: Any, ops: Mapping[str, Any] | None, respect_explicit_cas
 
 
 def _rule(name: str, rule: Any) -> str:
-    row = OPERATIONS.get(name)
+    row = AUTOCAST_OPERATIONS.get(name)
     if row is not None and row.rule == DECLARED and rule != DECLARED:
         raise ArgumentError(f"ops[{shown(name)}] is {shown(DECLARED)}, not {shown(rule)}: {row.reason}")
     # A primitive has no inside; what is no primitive is taken for a function of the program.
-    rules = RULES if name in OPERATIONS else (*RULES, INSIDE)
+    rules = RULES if name in AUTOCAST_OPERATIONS else (*RULES, INSIDE)
     choices = (*rules, *(dtype for dtype in _COMPUTE_NAMES if dtype not in rules))  # float32 is both
     if isinstance(rule, str) and rule in choices:
         return rule

@@ -23,7 +23,7 @@ from supremum.mixed_precision.autocasting.equation_rules import (
     Context,
 )
 from supremum.mixed_precision.autocasting.evaluation import evaluated
-from supremum.mixed_precision.autocasting.operations import OPERATIONS, Row
+from supremum.mixed_precision.autocasting.operations import AUTOCAST_OPERATIONS, Row
 from supremum.mixed_precision.autocasting.report import AutocastReport, report_of
 from supremum.mixed_precision.autocasting.settings import Settings, as_settings
 from supremum.mixed_precision.autocasting.skipped_products import ProductCounts, count_products, warn_of_left
@@ -112,7 +112,7 @@ class AutocastFunction(Generic[P, R]):
             return found
 
         closed = jax.make_jaxpr(traced)(*arrays)
-        rewriter, rule = _rewriter(self._settings, tuple(OPERATIONS.values()))
+        rewriter, rule = _rewriter(self._settings, tuple(AUTOCAST_OPERATIONS.values()))
         value = rule.value
         rewritten = rewriter.rewrite(
             closed,
@@ -165,7 +165,7 @@ class _Autocast:
     leaves the range of narrow dtypes or multiplies their errors (exp, log, powers, sums, means, softmax, statistics,
     ...) runs in float32; everything else takes the widest of its operands. float64, complex and integer values are
     never cast.
-    `supremum.mixed_precision.OPERATIONS` has a row with a reason for every primitive.
+    `supremum.mixed_precision.AUTOCAST_OPERATIONS` has a row with a reason for every primitive.
 
     The result takes and returns what the function does, in the same dtypes, and works under `jit`, `grad`, `vmap`,
     `scan` and all other transformations, in either order. It is traced at every call, as with `jax.checkpoint`: put

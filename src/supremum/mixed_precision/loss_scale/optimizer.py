@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class LossScaledState(NamedTuple):
+class ScaledOptimizerState(NamedTuple):
     """The state of `loss_scaled`.
 
     Args:
@@ -107,13 +107,13 @@ def loss_scaled(
         )
     inside = optax.with_extra_args_support(given)
 
-    def init(params: Any) -> LossScaledState:
-        return LossScaledState(inside.init(params), settings.init())
+    def init(params: Any) -> ScaledOptimizerState:
+        return ScaledOptimizerState(inside.init(params), settings.init())
 
-    def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, LossScaledState]:
-        if not isinstance(state, LossScaledState):
+    def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, ScaledOptimizerState]:
+        if not isinstance(state, ScaledOptimizerState):
             raise OperandError(
-                f"the state of loss_scaled must be a LossScaledState, as its init makes it, got {shown(state)}"
+                f"the state of loss_scaled must be a ScaledOptimizerState, as its init makes it, got {shown(state)}"
             )
         scaling = as_state(state.scaling)
 
@@ -131,7 +131,7 @@ def loss_scaled(
             return jax.tree.map(jnp.zeros_like, like), state.inner
 
         (applied, inner), scaling = apply_or_skip(settings, scaling, updates, apply, skip)
-        return applied, LossScaledState(inner, scaling)
+        return applied, ScaledOptimizerState(inner, scaling)
 
     return optax.GradientTransformationExtraArgs(init, update)
 

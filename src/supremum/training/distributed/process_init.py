@@ -13,7 +13,7 @@ from typing import Any
 import jax
 
 from supremum.errors import ArgumentError
-from supremum.launching import HEARTBEATS, Place, check_port, checked_heartbeat
+from supremum.launching import HEARTBEATS, ProcessPlace, check_port, checked_heartbeat
 
 
 def initialize_processes(
@@ -51,7 +51,7 @@ def initialize_processes(
         ...
     supremum.errors.ArgumentError: coordinator is missing: give coordinator, processes and process_id, or none of them
     """
-    place = _given(coordinator, processes, process_id) or Place.from_environment(os.environ)
+    place = _given(coordinator, processes, process_id) or ProcessPlace.from_environment(os.environ)
     if place is not None and heartbeat is not None:
         place = dataclasses.replace(place, heartbeat=heartbeat)
     seconds = checked_heartbeat(HEARTBEATS[0] if heartbeat is None else heartbeat)
@@ -76,7 +76,7 @@ def initialize_processes(
     return _JoinedRun() if joined else nullcontext()
 
 
-def _given(coordinator: str | None, processes: int | None, process_id: int | None) -> Place | None:
+def _given(coordinator: str | None, processes: int | None, process_id: int | None) -> ProcessPlace | None:
     given = {"coordinator": coordinator, "processes": processes, "process_id": process_id}
     missing = [name for name, value in given.items() if value is None]
     if len(missing) == len(given):
@@ -86,10 +86,10 @@ def _given(coordinator: str | None, processes: int | None, process_id: int | Non
         raise ArgumentError(
             f"{' and '.join(missing)} {verb} missing: give coordinator, processes and process_id, or none of them"
         )
-    return Place(coordinator, processes, process_id)
+    return ProcessPlace(coordinator, processes, process_id)
 
 
-def _join(place: Place) -> bool:
+def _join(place: ProcessPlace) -> bool:
     if place.process_id == 0:
         check_port(place)
     jax.distributed.initialize(
