@@ -91,11 +91,11 @@ test-slow: $(DEVELOPED)
 	$(PYTEST) --dist=loadfile -m slow $(JAX_TESTS)
 
 test-xla: $(DEVELOPED)
-	SUPREMUM_XLA=default $(PYTEST) -m "not slow" $(COMPILED)
+	SUPREMUM_XLA=default SUPREMUM_SHARE=3 $(PYTEST) -m "not slow" $(COMPILED)
 
 # An environment of its own, so that the other one stays as it is. PyTorch is compared with in the other one.
 test-newest:
-	CI= $(MAKE) tests VENV=.venv-newest PYTHON="$$($(PYTHON) tools/newest_python.py)" OTHER_TESTS="$(NEWEST_TESTS)"
+	CI= SUPREMUM_SHARE=2 $(MAKE) tests VENV=.venv-newest PYTHON="$$($(PYTHON) tools/newest_python.py)" OTHER_TESTS="$(NEWEST_TESTS)"
 
 # make test-all compares gradients of layers with Flax's in some combinations of dtypes, and types the fixes of some
 # refusals of each kind; here it is all of them, for hours.

@@ -50,6 +50,9 @@ LONGEST = "test_every_format.py", "test_fixes.py", "test_without_jax.py", "test_
 
 TURN = os.environ.get("SUPREMUM_TURN")
 """Which part of the longest products to run, a whole number; None for all of them."""
+SHARE = int(os.environ.get("SUPREMUM_SHARE", "1"))
+"""With a turn, one of how many tests that are not slow runs, where others have run them all in another environment."""
+_MANY_SETS = 10
 
 
 @pytest.hookimpl(tryfirst=True)  # before slow tests are deselected
@@ -76,12 +79,21 @@ def pytest_collection_modifyitems(config, items):
 
 
 def not_in_turn(items, turn):
-    """Of slow tests marked `in_turns(n)` all sets of parameters but every nth; with XLA as it is every other test."""
+    """The tests of other turns.
+
+    Of slow tests marked `in_turns(n)` all sets of parameters but every nth; of other slow tests with many sets every
+    second one; of tests that are not slow all but a share.
+    """
+    slow = Counter(item.nodeid.partition("[")[0] for item in items if item.get_closest_marker("slow"))
     counted = Counter()
     for item in items:
-        marker = item.get_closest_marker("slow") and item.get_closest_marker("in_turns")
-        count = marker.args[0] if marker else 2 if xla.OPTIMIZES else 1
-        test = item.nodeid.partition("[")[0] if marker else ""
+        test = item.nodeid.partition("[")[0]
+        if not item.get_closest_marker("slow"):
+            test, count = "", SHARE
+        elif marker := item.get_closest_marker("in_turns"):
+            count = marker.args[0]
+        else:
+            count = 2 if slow[test] >= _MANY_SETS else 1
         if (counted[test] + turn) % count:
             yield item
         counted[test] += 1
