@@ -5,7 +5,7 @@ import pytest
 from browser import open_browser
 from supremum.analysis.comparison import compare, compare_groupings
 from supremum.analysis.distance import distances
-from supremum.render import side_by_side, table, table_svg
+from supremum.render import side_by_side, table_svg, table_to_html
 
 pytestmark = pytest.mark.slow
 
@@ -46,8 +46,8 @@ def page_of_two():
 
 
 def test_nothing_is_wider_than_a_phone_but_what_scrolls_by_itself(opened, page_of_two):
-    everything = table.to_html(compare("tf-safe", "tf-rfc-safe", types="all").drawing())
-    for html in (page_of_two, table.to_html(distances().drawing()), everything):
+    everything = table_to_html(compare("tf-safe", "tf-rfc-safe", types="all").drawing())
+    for html in (page_of_two, table_to_html(distances().drawing()), everything):
         for size in (PHONE, SCREEN):
             page = opened(html, size)
             assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]

@@ -73,7 +73,6 @@ class Table:
 STEPS = 6
 """How many steps the ramp has that colours numbers by their size."""
 
-# Pairs of light and dark background per class; text stays the page's own colour, which keeps contrast above 7 to 1.
 PALETTE: dict[str, tuple[str, str]] = {
     "bool": ("#eceff1", "#37474f"),
     "integer": ("#dbeafe", "#1e3a5f"),
@@ -87,6 +86,7 @@ PALETTE: dict[str, tuple[str, str]] = {
     "step4": ("#ffbd66", "#6b3d00"),
     "step5": ("#fba640", "#7a4100"),
 }
+"""Pairs of light and dark background per class; text stays the page's own colour, with a contrast above 7 to 1."""
 
 
 def step(value: float, largest: float) -> str:
