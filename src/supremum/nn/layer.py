@@ -420,16 +420,14 @@ class Layer(Module["Layer"], ABC):
         """
         if not (self.built and any(frame.layer is self for frame in running_layers())):
             if not callable(value):
-                raise ArgumentError(
-                    f"outside of `call` a loss would never change: give {shown(self)}.add_loss a function of no "
-                    "arguments"
-                )
+                needed = "a function of no arguments, since any other loss would never change"
+                raise ArgumentError(f"outside of `call` {shown(self)}.add_loss must be given {needed}")
             self._losses = self._losses.with_function(value)
             return
         if is_declaring():
             return
         if is_in_loop():
-            raise ArgumentError("a loss in the step of a loop cannot leave it: add it in the layer around the loop")
+            raise ArgumentError("a loss cannot leave the step of a loop: add it in the layer around the loop")
         self._add_term(loss_of(value) if callable(value) else loss_scalar(value))
 
     @property
@@ -451,8 +449,7 @@ class Layer(Module["Layer"], ABC):
         return [(layer, layer._losses) for layer in self.layers_by_path().values()]
 
     def _add_term(self, term: jax.Array) -> None:
-        collector = current_collector()
-        if collector is not None:
+        if (collector := current_collector()) is not None:
             collector.add(term)
         if current_overlay() is None and not isinstance(term, Tracer):
             self._losses = self._losses.with_term(term, running_layers()[-1].number)
@@ -484,9 +481,9 @@ class Layer(Module["Layer"], ABC):
         super().__setattr__(name, value)
 
     def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}(dtype={self._policy.name!r})" if "_policy" in vars(self) else object.__repr__(self)
-        )
+        if "_policy" not in vars(self):
+            return object.__repr__(self)
+        return f"{type(self).__name__}(dtype={self._policy.name!r})"
 
 
 def _spec(leaf: Any) -> Any:

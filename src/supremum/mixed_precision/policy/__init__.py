@@ -1,1 +1,1 @@
-"""policy."""
+"""Dtype policies: of one layer, by path, and the global one."""
