@@ -143,7 +143,7 @@ def test_results_that_are_out_of_range_are_refused(rules, library):
             with pytest.raises(InPlaceError, match="out of range") as error:
                 array += value
             assert error.value.fix is None
-            assert "a name of its own" in str(error.value)
+            assert "assign the result to a new name" in str(error.value)
             assert array.tolist() == [1, 1]
 
 

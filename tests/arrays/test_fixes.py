@@ -289,7 +289,7 @@ def test_a_refusal_while_jax_traces_has_a_fix_that_works_there():
 def test_what_xla_does_not_compute_in_is_refused_before_it_is_compiled(kind):
     """From JAX 0.12 on XLA ends the process when it compiles some operations of these formats."""
     if jax.__version_info__ < (0, 11):
-        with pytest.raises(RuntimeDtypeError, match=f"JAX has {kind}, but not on this device"):
+        with pytest.raises(RuntimeDtypeError, match=f"JAX does not have {kind} on this device"):
             _array("jax", kind, 1.0, 2.0)
         return
     a = _array("jax", kind, 1.0, 2.0)

@@ -97,9 +97,9 @@ def test_functions_of_numpy_take_no_options_and_write_only_what_they_keep():
     with pytest.raises(TypeError, match="where"):
         np.add(a, a, where=np.array([True, False]))
     for method in (np.add.reduce, np.add.accumulate):
-        with pytest.raises(TypeError, match="follows no rules"):
+        with pytest.raises(TypeError, match="does not support an Array"):
             method(a)
-    with pytest.raises(TypeError, match="follows no rules"):
+    with pytest.raises(TypeError, match="does not support an Array"):
         np.add.outer(a, a)
     assert out.tolist() == [2, 2]
 
@@ -225,9 +225,9 @@ def test_arrays_of_no_numbers_are_refused(other):
         for name in ("add", "equal", "less"):
             for call in ((a, other), (other, a)):
                 # Structured arrays on the left refuse a comparison themselves.
-                with pytest.raises(TypeError, match=r"no rule promotes|Cannot compare structured or void"):
+                with pytest.raises(TypeError, match=r"must be numeric|Cannot compare structured or void"):
                     SYMBOLS[name](*call)
-        with pytest.raises(OperandError, match="no rule promotes"):
+        with pytest.raises(OperandError, match="must be numeric"):
             ops.add(a, other)
         with pytest.raises(OperandError):
             Array(other)

@@ -197,7 +197,7 @@ def test_no_function_of_numpys_answers_by_numpys_rules():
         if name in numpy_functions.ROUTES:
             routed += 1
             continue
-        with pytest.raises(OperandError, match=re.escape(f"np.{name} of an Array follows no rules")):
+        with pytest.raises(OperandError, match=re.escape(f"np.{name} does not support an Array")):
             a.__array_function__(function, (Array,), (a,), {})
     # All rows of the table are functions of NumPy's that it asks us about.
     ufuncs = {"matmul", "vecdot"}
@@ -213,7 +213,7 @@ def test_refusals_name_what_works():
         lambda x: np.median(x), lambda x: np.einsum("ij->i", x), lambda x: np.linalg.norm(x), lambda x: np.unique(x),
         lambda x: np.vstack([x, x]), lambda x: np.linalg.eigvals(x),
     ):  # fmt: skip
-        with pytest.raises(OperandError, match="follows no rules") as caught:
+        with pytest.raises(OperandError, match="does not support an Array") as caught:
             call(a)
         fix = re.search(r"(np\.[\w.]+)\(np\.asarray\(x\)\)", str(caught.value))
         assert fix, caught.value
@@ -242,7 +242,7 @@ def test_refusals_name_what_works():
     ],
 )
 def test_options_that_the_standard_does_not_have_are_refused_by_name(option, call):
-    with pytest.raises(OperandError, match=rf"takes no {option}, .*{option}=\.\.\."):
+    with pytest.raises(OperandError, match=rf"takes no {option} with an Array, .*{option}=\.\.\."):
         call(Array(np.array(SQUARE)))
 
 
@@ -262,5 +262,5 @@ def test_the_library_is_that_of_the_arrays():
     assert np.concatenate([plain, np.ones((1, 2), "float32")]).backend.name == "numpy"
     assert np.dot(plain, jax_array).backend.name == "jax"
     torch = import_or_skip("torch")
-    with pytest.raises(LibraryError, match="this is the namespace of"):
+    with pytest.raises(LibraryError, match="as the namespace, must be an array of jax"):
         np.concatenate([jax_array, supremum.asarray(torch.ones(2, 2))])

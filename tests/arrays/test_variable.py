@@ -196,7 +196,7 @@ def test_a_variable_of_numpy_holds_no_array_of_jax():
     for assign in (variable.assign, variable.assign_add):
         with pytest.raises(LibraryError, match=r"supremum.namespace\('numpy'\).asarray\(b\)") as error:
             assign(stranger)
-        fixed = eval(str(error.value).partition("give ")[2], {"supremum": supremum, "b": stranger})
+        fixed = eval(str(error.value).partition("use ")[2], {"supremum": supremum, "b": stranger})
         assign(fixed)
     assert np.asarray(variable).tolist() == [2, 2]
 
@@ -231,7 +231,7 @@ def test_copies_and_pickles(library):
 def test_a_traced_value_is_not_assigned():
     variable = Variable(np.zeros(2, "float32"), library="jax")
     for assign in (variable.assign, variable.assign_add):
-        with pytest.raises(ArgumentError, match="outlive the trace"):
+        with pytest.raises(ArgumentError, match="keep it after the trace"):
             jax.jit(assign)(np.ones(2, "float32"))
     assert np.asarray(variable).tolist() == [0, 0]
     assert np.asarray(jax.jit(lambda x: variable + x)(np.ones(2, "float32"))).tolist() == [1, 1]

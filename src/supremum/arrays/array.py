@@ -1,10 +1,11 @@
-"""`Array`: an array of NumPy, JAX or PyTorch whose operators follow the rule set in force."""
+"""`Array`: an array of NumPy, JAX or PyTorch with operators that follow the rule set in force."""
 
 from __future__ import annotations
 
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,30 +20,29 @@ from supremum.arrays.indexed_updates import At
 from supremum.arrays.namespaces import Namespace, namespace_of
 from supremum.arrays.numpy_functions import route
 from supremum.arrays.operand_keys import as_key
-from supremum.arrays.operators import OperatorMethods, apply_operator
+from supremum.arrays.operators import apply_operator, binary, left, pair_of_results, unary
 from supremum.arrays.wrapped import WrappedArray, keyed, raw_and_key, unwrapped_index
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
 from supremum.rules import SCOPE, UNWRAPPED, Runtime
 
-_is_pytree = False
-"""Whether JAX knows `Array`; JAX may be imported after arrays have been made."""
+_is_pytree = False  # whether JAX knows `Array`; JAX may be imported after arrays have been made
 _registering = threading.Lock()
 _modules, _new = sys.modules, object.__new__
 
 
 def new_array(raw: Raw, key: Key) -> Array:
-    """An `Array` of an array of a library and its key."""
+    """An `Array` made from an array of a library and its key."""
     if not _is_pytree and "jax" in _modules:
         register_as_pytree()
-    array: Any = _new(Array)  # by no constructor, which costs as much as the rest
+    array: Any = _new(Array)  # without the constructor, which costs as much as the rest
     array._raw = raw
     array._key = key
     return array
 
 
 def register_as_pytree() -> None:
-    """Register `Array` as a pytree of JAX, once, if JAX is loaded; JAX is never imported for that."""
+    """Register `Array` once as a pytree of JAX if JAX is loaded; do not import JAX."""
     global _is_pytree
     with _registering:
         if not _is_pytree and _modules.get("jax") is not None:
@@ -51,11 +51,11 @@ def register_as_pytree() -> None:
 
 
 def wrap(raw: Any, weak: bool = False) -> Array:
-    """An `Array` of an array of a library.
+    """An `Array` that wraps an array of a library.
 
     Args:
         raw: an array of NumPy, JAX or PyTorch, or an `Array`, which is returned as it is.
-        weak: whether it is weak, where the library's arrays do not say so themselves.
+        weak: whether it is weak, for libraries with arrays that have no weak flag.
 
     Raises:
         OperandError: for anything else.
@@ -64,7 +64,7 @@ def wrap(raw: Any, weak: bool = False) -> Array:
 
 
 def _in_place(name: str) -> Callable[[Any, Any], Any]:
-    """The method of an operator that assigns."""
+    """The method of an in-place operator."""
 
     def method(self: Any, other: Any) -> Any:
         return self._assign(name, other)
@@ -73,44 +73,43 @@ def _in_place(name: str) -> Callable[[Any, Any], Any]:
 
 
 def _method(name: str) -> Callable[..., Array]:
-    """The method that is the function of the namespace under the same name."""
+    """A method that calls the function of the namespace with the same name."""
 
     def method(self: Array, *args: Any, **options: Any) -> Array:
         return getattr(self.__array_namespace__(), name)(self, *args, **options)
 
     method.__name__, method.__qualname__ = name, f"Array.{name}"
-    method.__doc__ = f"`{name}` of the array's namespace, with the same arguments, as `axis` and `keepdims`."
+    method.__doc__ = f"`{name}` of the array's namespace, with the same arguments, such as `axis` and `keepdims`."
     return method
 
 
-_METHODS = OperatorMethods(new_array)
-_unary, _binary, _left = _METHODS.unary, _METHODS.binary, _METHODS.left
+_unary, _binary, _left = partial(unary, new_array), partial(binary, new_array), partial(left, new_array)
 
 
 class Array(WrappedArray):
-    """An array whose operators, functions and namespace follow the rule set in force.
+    """An array with operators, functions and a namespace that follow the rule set in force.
 
-    It wraps an array of NumPy, JAX, PyTorch or any library that follows the Python array API standard, as CuPy with the
-    help of array-api-compat, and shares its memory. An operation decides by the rules (the innermost
-    `use_rules`, else the default), casts what the decision says, and calls the library's own function. The answer is
-    the same in both orders of operands, whatever stands on the other side: an array of the library itself, one of
-    NumPy (which is adopted), or a Python number.
+    It wraps an array of NumPy, JAX, PyTorch or any other library that follows the Python array API standard directly or
+    through array-api-compat, such as CuPy, and shares its memory. An operation decides by the rules (of the innermost
+    `use_rules`, otherwise the default), casts the operands, and calls the library's own function. The other operand may
+    be an array of the library, an array of NumPy, which is converted, or a Python number. The order of the operands
+    does not change the answer.
 
-    Under rules that know weak arrays, those of JAX, an array made of a Python number is weak: it gives way to the dtype
-    of the next operand. On JAX that is JAX's own `weak_type`; elsewhere the `Array` carries it.
+    Under rules with weak arrays, which are those of JAX, an array made from a Python number is weak: it takes the dtype
+    of the operand that it meets. On JAX this is JAX's own `weak_type`; elsewhere the `Array` has the flag.
 
-    On JAX it works in `jit`, `vmap`, `scan` and all that takes pytrees; a function to be differentiated returns
-    `.unwrap()` of its loss. `jnp.add(x, array)` and other functions of `jax.numpy` do not take an `Array`: give them
-    `array.unwrap()`, or use `supremum.ops` and `namespace("jax")`.
-    An array made before JAX is imported is a pytree as soon as another one is made or computed afterwards.
+    On JAX an `Array` works in `jit`, `vmap`, `scan` and everything else that takes pytrees. A function to differentiate
+    must return `.unwrap()` of its loss. Functions of `jax.numpy` do not take an `Array`: pass `array.unwrap()`, or use
+    `supremum.ops` and `namespace("jax")`.
+    If JAX is imported later, arrays become pytrees when the next array is made or computed.
 
-    Assigning in place (`+=`, `array[0] = ...`) keeps the dtype: what the framework of the rules would not store there
-    is refused, and so is what would lose a fraction, an imaginary part or a range; `explain(a, b, operation="add",
-    into=a)` says which. NumPy's and PyTorch's memory is written to; JAX's arrays are never changed: there `+=` gives a
-    new one, and `.at` the rest.
+    In-place assignment (`+=`, `array[0] = ...`) keeps the dtype. It refuses results that the framework of the rules
+    would not store, and values that would lose a fraction, an imaginary part or range; `explain(a, b, operation="add",
+    into=a)` says which. It writes to the memory of NumPy and PyTorch. JAX's arrays never change: `+=` makes a new
+    array, and `.at` serves for other updates.
 
     Args:
-        raw: an array of such a library, or another `Array`. For numbers and lists use `asarray`.
+        raw: an array of one of these libraries, or another `Array`. For numbers and lists use `asarray`.
 
     Raises:
         OperandError: for anything else, and for arrays whose elements are not numbers.
@@ -127,7 +126,7 @@ class Array(WrappedArray):
 
     __slots__ = ()
 
-    # NumPy's arrays and their subclasses leave operators to an operand of higher priority.
+    # NumPy's arrays and their subclasses defer to an operand with a higher priority.
     __array_priority__ = 1000
 
     def __init__(self, raw: Any) -> None:
@@ -137,7 +136,7 @@ class Array(WrappedArray):
 
     @staticmethod
     def runtime_beside(operands: Sequence[Any]) -> Runtime:
-        """The runtime of an operation on these operands, on which `explain` tries its fixes."""
+        """The runtime of an operation on these operands, where `explain` tries its fixes."""
         rules = SCOPE.get().rules
         keys = [found[1] for operand in operands if (found := as_key(operand, rules)) is not None]
         return Trial(keys) if len(keys) == len(operands) else UNWRAPPED
@@ -146,10 +145,10 @@ class Array(WrappedArray):
 
     @property
     def _data(self) -> Any:
-        """NumPy's masked arrays read this attribute of the other operand."""
-        # NumPy passes any error but an AttributeError on to the user.
+        """Raise: NumPy's masked arrays read this attribute of the other operand."""
+        # NumPy would hide an AttributeError from the user.
         raise OperandError(
-            "a masked array on the left of an operator computes by NumPy's rules; use masked.filled(...) or "
+            "the left operand must not be a masked array, which follows NumPy's rules; use masked.filled(...) or "
             "array.unwrap()"
         )
 
@@ -165,41 +164,41 @@ class Array(WrappedArray):
 
     @property
     def nbytes(self) -> int:
-        """The bytes of its elements."""
+        """The number of bytes of its elements."""
         return self.size * self.dtype.itemsize
 
     @property
     def T(self) -> Array:  # noqa: N802 (the standard's name)
         """The transpose of a matrix."""
         if self.ndim != 2:
-            raise ArgumentError(f"T needs a matrix, got an Array of {self.ndim} dimensions; use mT or permute_dims")
+            raise ArgumentError(f"T needs two dimensions, got {self.ndim}; use mT or permute_dims")
         return self.mT
 
     @property
     def mT(self) -> Array:  # noqa: N802 (the standard's name)
-        """The transposes of a stack of matrices."""
+        """The transpose of every matrix in a stack."""
         return self.__array_namespace__().matrix_transpose(self)
 
     @property
     def at(self) -> At[Array]:
-        """Changed copies of this array, as with JAX's own `at`, under the rules in force.
+        """Updated copies of this array, as with JAX's own `at`, under the rules in force.
 
         >>> import supremum
         >>> supremum.namespace("jax").zeros(3).at[1].set(5)
         Array([0., 5., 0.], dtype=float32)
         """
         if self.backend.mutable:
-            raise AttributeError(f"only arrays of JAX have `at`; one of {self.backend.name} can be assigned to")
+            raise AttributeError(f"arrays of {self.backend.name} have no `at`; use array[index] = value")
         return At(self, new_array)
 
     # Conversions
 
     def astype(self, dtype: Any, *, copy: bool = True) -> Array:
-        """A copy in another dtype, strong: a cast by hand is never refused.
+        """A strong copy in another dtype. The rules never refuse an explicit cast.
 
         Args:
             dtype: a dtype or its name.
-            copy: whether an array that has that dtype already is copied too.
+            copy: whether to copy an array that has the dtype already.
 
         Raises:
             RuntimeDtypeError: if the library does not have the dtype.
@@ -212,7 +211,7 @@ class Array(WrappedArray):
         """A copy on another device.
 
         Args:
-            device: as the library names it.
+            device: the device, in the library's notation.
             stream: as in the array API standard.
         """
         return new_array(*to_device(self, device, stream))
@@ -227,7 +226,7 @@ class Array(WrappedArray):
         return self._raw.tolist()
 
     def _like(self, raw: Raw) -> Array:
-        """An `Array` of an array that is as weak as this one."""
+        """An `Array` made from an array of the library, weak if this one is weak."""
         key = self.key
         assert key.backend is not None
         return new_array(*keyed(key.backend, raw, key.weak))
@@ -282,7 +281,7 @@ class Array(WrappedArray):
     def __setitem__(self, index: Any, value: Any) -> None:
         if not self.backend.mutable:
             raise OperandError("arrays of JAX are immutable; use x = x.at[index].set(value)")
-        with computation_errors("assigning to elements", self.backend, self, index, value):
+        with computation_errors("assignment", self.backend, self, index, value):
             self._raw[unwrapped_index(index)] = accepted_value(self, value)
 
     def __len__(self) -> int:
@@ -317,7 +316,7 @@ class Array(WrappedArray):
     # Operators
 
     def _assign(self, name: str, other: Any) -> Any:
-        """What an operator that assigns does: the result in the place of this array."""
+        """The left side after an in-place operator."""
         with refused_in_place(self, name, (self, other)):
             result = apply_operator(name, (self, other))
         if result is NotImplemented:
@@ -335,10 +334,10 @@ class Array(WrappedArray):
     (__mul__, __rmul__), __imul__ = _binary("multiply"), _in_place("multiply")
     (__truediv__, __rtruediv__), __itruediv__ = _binary("divide"), _in_place("divide")
     (__floordiv__, __rfloordiv__), __ifloordiv__ = _binary("floor_divide"), _in_place("floor_divide")
-    __divmod__, __rdivmod__ = _METHODS.divmod()
     (__mod__, __rmod__), __imod__ = _binary("remainder"), _in_place("remainder")
+    __divmod__, __rdivmod__ = pair_of_results(__floordiv__, __mod__), pair_of_results(__rfloordiv__, __rmod__)
     (__pow__, __rpow__), __ipow__ = _binary("pow"), _in_place("pow")
-    (__matmul__, __rmatmul__), __imatmul__ = _METHODS.matmul(), _in_place("matmul")
+    (__matmul__, __rmatmul__), __imatmul__ = _binary("matmul"), _in_place("matmul")
 
     (__and__, __rand__), __iand__ = _binary("bitwise_and"), _in_place("bitwise_and")
     (__or__, __ror__), __ior__ = _binary("bitwise_or"), _in_place("bitwise_or")
@@ -348,7 +347,7 @@ class Array(WrappedArray):
 
     __eq__, __ne__ = _left("equal"), _left("not_equal")  # pyright: ignore[reportAssignmentType] (elementwise)
     __lt__, __le__, __gt__, __ge__ = _left("less"), _left("less_equal"), _left("greater"), _left("greater_equal")
-    # An array that can be written to cannot be a key of a dict; neither can JAX's arrays.
+    # A writable array must not be a key of a dict; JAX's arrays are not hashable either.
     __hash__ = None  # pyright: ignore[reportAssignmentType]
 
     # Functions of the namespace
@@ -361,32 +360,32 @@ class Array(WrappedArray):
         """The same elements in another shape.
 
         Args:
-            shape: it, as a tuple or number by number; one of them may be -1, what remains.
+            shape: the shape, as a tuple or as numbers; -1 stands for the length that is left.
             copy: as in the array API standard.
         """
         lengths = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
         return self.__array_namespace__().reshape(self, tuple(lengths), **({} if copy is None else {"copy": copy}))
 
     def squeeze(self, axis: int | tuple[int, ...] | None = None) -> Array:
-        """The array without some dimensions of length one.
+        """The array without dimensions of length one.
 
         Args:
-            axis: which; None for all.
+            axis: the dimensions to remove; None for all.
         """
         found = tuple(i for i, length in enumerate(self.shape) if length == 1) if axis is None else axis
         return self.__array_namespace__().squeeze(self, axis=found)
 
 
 def _shown(array: Array) -> str:
-    """The text that NumPy has for it, and whether it is weak."""
+    """The text of NumPy for the elements, with the dtype and the weak flag."""
     raw, kind = array.unwrap(), type(array).__name__
     if backend_of(raw) is None:
-        return f"{kind}({raw!r})"  # JAX is working on a tree
+        return f"{kind}({raw!r})"  # part of a tree that JAX works on
     extra = ", weak_type=True" if array.weak_type else ""
     extra += f", name={name!r}" if (name := getattr(array, "name", "")) else ""
     try:
         body = np.array2string(np.asarray(array), separator=", ", prefix=f"{kind}(")
-    except Exception:  # traced, or where it cannot be read
+    except Exception:  # traced, or not readable
         return f"{kind}({raw!r}{extra})"
     return f"{kind}({body}, dtype={array.dtype}{extra})"
 

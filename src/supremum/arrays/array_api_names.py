@@ -1,4 +1,4 @@
-"""What the Python array API standard has: names and facts that no library can be asked for.
+"""Names and facts of the Python array API standard that libraries do not tell.
 
 Source: https://data-apis.org/array-api/2024.12/API_specification/index.html
 """
@@ -10,34 +10,28 @@ from typing import Final
 VERSION: Final = "2024.12"
 """The version that the namespaces follow."""
 VERSIONS: Final = ("2021.12", "2022.12", "2023.12", VERSION)
-"""Those that they have all of."""
+"""The versions that they support."""
 
 
 def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_CREATION = _names(
-    "arange asarray empty empty_like eye from_dlpack full full_like linspace meshgrid ones ones_like tril triu zeros "
-    "zeros_like"
-)
-_DTYPES = _names("astype can_cast finfo iinfo isdtype result_type __array_namespace_info__")
-_ELEMENTS = _names(
-    "abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_invert bitwise_or "
-    "bitwise_right_shift bitwise_xor ceil clip conj copysign cos cosh divide equal exp expm1 floor floor_divide "
-    "greater greater_equal hypot imag isfinite isinf isnan less less_equal log log1p log2 log10 logaddexp logical_and "
-    "logical_not logical_or logical_xor maximum minimum multiply negative nextafter not_equal positive pow real "
-    "reciprocal remainder round sign signbit sin sinh square sqrt subtract tan tanh trunc"
-)
 _PLACES = _names(
     "broadcast_arrays broadcast_to concat expand_dims flip matrix_transpose moveaxis permute_dims repeat reshape roll "
     "squeeze stack take take_along_axis tile unstack"
 )
-_THE_REST = _names(
-    "all any argmax argmin argsort count_nonzero cumulative_prod cumulative_sum diff matmul max mean min nonzero prod "
-    "searchsorted sort std sum tensordot unique_all unique_counts unique_inverse unique_values var vecdot where"
+FUNCTIONS: Final = _PLACES | _names(
+    "__array_namespace_info__ abs acos acosh add all any arange argmax argmin argsort asarray asin asinh astype atan "
+    "atan2 atanh bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor can_cast "
+    "ceil clip conj copysign cos cosh count_nonzero cumulative_prod cumulative_sum diff divide empty empty_like "
+    "equal exp expm1 eye finfo floor floor_divide from_dlpack full full_like greater greater_equal hypot iinfo imag "
+    "isdtype isfinite isinf isnan less less_equal linspace log log10 log1p log2 logaddexp logical_and logical_not "
+    "logical_or logical_xor matmul max maximum mean meshgrid min minimum multiply negative nextafter nonzero "
+    "not_equal ones ones_like positive pow prod real reciprocal remainder result_type round searchsorted sign "
+    "signbit sin sinh sort sqrt square std subtract sum tan tanh tensordot tril triu trunc unique_all unique_counts "
+    "unique_inverse unique_values var vecdot where zeros zeros_like"
 )
-FUNCTIONS: Final = _CREATION | _DTYPES | _ELEMENTS | _PLACES | _THE_REST
 LINALG: Final = _names(
     "cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power matrix_rank matrix_transpose outer "
     "pinv qr slogdet solve svd svdvals tensordot trace vecdot vector_norm"
@@ -49,12 +43,10 @@ OF_THE_ELEMENTS: Final = (_PLACES - _names("concat stack")) | _names(
     "diagonal empty_like fftshift full_like ifftshift meshgrid ones_like sort tril triu unique_all "
     "unique_counts unique_inverse unique_values zeros_like"
 )
-"""Functions whose results are elements of their arguments in another place, or others of that type, and so as weak.
+"""Functions that move elements of their arguments or make elements of the same type. Results of weak arrays are weak.
 
-Of results with names those called `values` are.
-
-What is computed of weak arrays, such as a sum, has a dtype of its own, as in JAX.
+If the results have names, only `values` is weak. Computed results of weak arrays, such as sums, are strong, as in JAX.
 """
 
 GIVING_LISTS: Final = _names("broadcast_arrays meshgrid")
-"""Functions of several results in a list: in later versions they are in a tuple, and libraries are ahead."""
+"""Functions that return several results in a list. Later versions return a tuple, and libraries already do."""

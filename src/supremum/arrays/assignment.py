@@ -1,4 +1,4 @@
-"""Writing into arrays: results of in-place operators and of `out=`, and values of elements. The dtype stays."""
+"""Assignment into arrays, which keep their dtype: in-place operators, `out=`, and elements."""
 
 from __future__ import annotations
 
@@ -11,36 +11,35 @@ from supremum.arrays.backends import Backend, Key, Raw
 from supremum.arrays.backends.base import array_key
 from supremum.arrays.backends.kernels import caster_of
 from supremum.arrays.backends.numpy import NUMPY, holds_range
-from supremum.arrays.errors import InPlaceError, LibraryError, RuntimeDtypeError
-from supremum.arrays.fix_trials import Trial, retyped
-from supremum.arrays.operand_keys import as_key, common_backend, operands_of
+from supremum.arrays.errors import InPlaceError, RuntimeDtypeError
+from supremum.arrays.fix_trials import Trial, no_fix, retyped
+from supremum.arrays.operand_keys import as_key, common_backend, operands_of, wrong_library
 from supremum.arrays.wrapped import KeyedRaw, WrappedArray
-from supremum.decisions import Decision, Fix, PromotionError, Verdict
-from supremum.errors import ArgumentError, OperandError, shown
+from supremum.decisions import Decision, PromotionError, Verdict
+from supremum.errors import ArgumentError, OperandError
 from supremum.formats import Format, as_format
-from supremum.operands import Operand
 from supremum.operations import ASSIGN, OPERATIONS
 from supremum.rules import RuleSet, Storing, fits, get_rules
 
 
 def assigned(array: WrappedArray, result: KeyedRaw, name: str, inputs: Sequence[Any]) -> KeyedRaw:
-    """What an operator that assigns leaves on its left: the array, changed, or a new one where it cannot be changed.
+    """The left side after an in-place operator: the changed array, or a new one if the library's arrays are immutable.
 
     Args:
-        array: what stands on the left.
-        result: what the operation gave.
+        array: the left side.
+        result: the result of the operation.
         name: of the operation.
-        inputs: what it was given.
+        inputs: its operands.
 
     Returns:
-        The array of the library, which is the one that `array` wraps if that was written to, and its key.
+        The array of the library and its key; it is the array that `array` wraps if that was written to.
 
     Raises:
-        InPlaceError: if the rules do not store the result in the dtype of the array, or it is out of range of that.
-        ArgumentError: if it has another shape.
+        InPlaceError: if the rules do not store the result in the dtype of the array, or it is out of range.
+        ArgumentError: if the result has a different shape.
     """
     if array.weak_type:
-        return result  # the array has no dtype of its own that it could keep
+        return result  # a weak array has no dtype to keep
     raw = stored(array, result, name, inputs)
     if not array.backend.mutable:
         return result if raw is result[0] else (raw, array.backend.key_of(raw))
@@ -51,37 +50,33 @@ def assigned(array: WrappedArray, result: KeyedRaw, name: str, inputs: Sequence[
 def stored(
     array: WrappedArray, result: KeyedRaw, name: str, inputs: Sequence[Any], storing: Storing | None = None
 ) -> Raw:
-    """The result of an operation as it is stored in an array.
+    """The result of an operation, in the form in which an array stores it.
 
     Args:
-        array: what it is written into.
-        result: what the operation gave.
+        array: the array that it is written into.
+        result: the result.
         name: of the operation.
-        inputs: what it was given.
+        inputs: its operands.
         storing: what may be stored; None for what the rules in force store.
 
     Raises:
         InPlaceError: if the rules do not store it, or it is out of range.
-        LibraryError: if it is from another library.
-        ArgumentError: if it has another shape.
+        LibraryError: if it is from a different library.
+        ArgumentError: if it has a different shape.
     """
     raw, key = result
     assert key.backend is not None
     if key.backend is not array.backend:
-        raise LibraryError(
-            f"{name} in place gives an array of {key.backend.name}, and what is assigned to is from "
-            f"{array.backend.name}: give supremum.namespace({shown(array.backend.name)}).asarray(b)"
-        )
+        raise wrong_library(f"the result of {name} in place", array.backend, key.backend)
     if (shape := tuple(raw.shape)) != array.shape:
-        raise ArgumentError(f"{name} in place gives the shape {shape}, and what is assigned to has {array.shape}")
+        raise ArgumentError(f"the result of {name} in place must have the array's shape {array.shape}, got {shape}")
     if key.dtype == array.dtype:
         return raw
     if name in OPERATIONS:
         decision = _raise_if_refused(_decided(array, name, inputs, storing))
-    else:  # of a function without a row in the table only the result is known, and no cast by the user changes it
-        decision = _raise_if_refused(
-            replace(_decided(array, None, (WrappedArray(raw, key),), storing), find_fix=_no_fix)
-        )
+    else:  # the table does not have this function: only its result is known, which no cast of the operands changes
+        result_alone = _decided(array, None, (WrappedArray(raw, key),), storing)
+        decision = _raise_if_refused(replace(result_alone, find_fix=no_fix))
     return _cast(array, raw, array.backend, decision, storing)
 
 
@@ -89,14 +84,14 @@ def stored(
 def refused_in_place(
     array: WrappedArray, name: str, inputs: Sequence[Any], storing: Storing | None = None
 ) -> Generator[None]:
-    """Make refusals in a block suggest casts of other operands than the array that is written into.
+    """Make refusals in a block suggest casts of the other operands, and not of the array that is written into.
 
     That array keeps its dtype, so a cast of it would change nothing.
 
     Args:
-        array: what is written into.
+        array: the array.
         name: of the operation.
-        inputs: what it is given.
+        inputs: its operands.
         storing: what may be stored; None for what the rules in force store.
     """
     try:
@@ -108,16 +103,16 @@ def refused_in_place(
 
 
 def accepted_value(array: WrappedArray, value: Any, storing: Storing | None = None) -> Raw:
-    """A value to be written into an array, in its dtype and from its library.
+    """A value that is written into an array, as an array of its library with its dtype.
 
     Args:
-        array: what is assigned to.
+        array: the array.
         value: an array of the same library or of NumPy, or a Python number.
         storing: what may be stored; None for what the rules in force store.
 
     Raises:
         InPlaceError: if the rules do not store it, or it is out of range.
-        LibraryError: for an array of another library.
+        LibraryError: for an array of a different library.
     """
     raw, key = _key_of_value(array, value)
     decision = _raise_if_refused(_decided(array, ASSIGN.name, (value,), storing))
@@ -134,11 +129,11 @@ def changed(array: WrappedArray, name: str, value: Any, change: Callable[[Raw, R
         array: the array.
         name: of the operation.
         value: its other operand: an array of the same library or of NumPy, or a Python number.
-        change: gives the changed array, of an array and the value in the dtype in which it is computed.
+        change: makes the changed array from an array and the value, both in the dtype of the computation.
 
     Raises:
         InPlaceError: if the rules do not store the result, or the value or the result is out of range.
-        LibraryError: for an array of another library.
+        LibraryError: for an array of a different library.
     """
     raw, key = _key_of_value(array, value)
     backend = array.backend
@@ -147,12 +142,11 @@ def changed(array: WrappedArray, name: str, value: Any, change: Callable[[Raw, R
     computed = decision.verdict.compute[1]
     if not _is_in_range(key, raw, as_format(computed)):
         raise InPlaceError(_refuse_values(decision, f"b is out of range of {computed}"))
-    if key.backend is None:
-        given = backend.asarray(caster_of(computed)(value), device=array.device)
-    elif key.backend is backend:
+    if key.backend is backend:
         given = backend.astype(raw, computed, copy=False)
     else:
-        given = backend.asarray(NUMPY.astype(raw, computed), device=array.device)
+        host = caster_of(computed)(value) if key.backend is None else NUMPY.astype(raw, computed)
+        given = backend.asarray(host, device=array.device)
     result = change(backend.astype(array.unwrap(), decision.verdict.compute[0], copy=False), given)
     return _cast(array, result, backend, decision, None)
 
@@ -162,13 +156,13 @@ def _rules_of(array: WrappedArray) -> RuleSet:
 
 
 def check_fits(array: WrappedArray, name: str, value: Any) -> None:
-    """Raise if a value is out of range of the dtype of an array, also where operators would wrap it around.
+    """Raise if a value is out of range of the dtype of an array, even if operators would wrap it around.
 
-    The value is a Python number, or an array of a wider dtype that gives way to this one, as 0-d arrays do under
-    PyTorch's and Paddle's rules. Values that JAX is tracing are not checked.
+    The value is a Python number, or an array of a wider dtype that the rules convert to this one, as 0-d arrays under
+    PyTorch's and Paddle's rules. Values that JAX traces are not checked.
 
     Args:
-        array: what is assigned to.
+        array: the array.
         name: of the operation.
         value: a Python number or an array.
 
@@ -181,11 +175,11 @@ def check_fits(array: WrappedArray, name: str, value: Any) -> None:
         raw, key = found
         operands = operands_of((array.key, key), (array.unwrap(), raw), rules)
         decision = rules.decide(name, operands, array.key.operand)
-        raise InPlaceError(_refuse_values(decision, f"b is out of range of {row}, which what is assigned to keeps"))
+        raise InPlaceError(_refuse_values(decision, f"b is out of range of {row}, and the array keeps its dtype"))
 
 
 def _is_in_range(key: Key, raw: Raw, row: Format) -> bool:
-    """Whether a Python number or all values of an array are in range; True for values that JAX is tracing."""
+    """Whether a Python number or all values of an array are in range; True for values that JAX traces."""
     if key.backend is None:
         return fits(raw, row)
     if key.backend.is_traced(raw) or row.holds(key.operand.format):
@@ -196,13 +190,10 @@ def _is_in_range(key: Key, raw: Raw, row: Format) -> bool:
 def _key_of_value(array: WrappedArray, value: Any) -> KeyedRaw:
     found = as_key(value, _rules_of(array))
     if found is None:
-        raise OperandError(f"a {type(value).__name__} cannot be assigned to an Array: give an array or a Python number")
+        raise OperandError(f"the value must be an array or a Python number, got {type(value).__name__}")
     key = found[1]
     if key.backend is not None and common_backend((array.key, key), ASSIGN.name) is not array.backend:
-        raise LibraryError(
-            f"an array of {key.backend.name} cannot be assigned to one of {array.backend.name}: give "
-            f"supremum.namespace({shown(array.backend.name)}).asarray(b)"
-        )
+        raise wrong_library("the value", array.backend, key.backend)
     return found
 
 
@@ -214,9 +205,9 @@ def _decided(
     Args:
         array: the array.
         name: of the operation.
-        values: its operands; those that are neither arrays nor numbers are ignored.
+        values: its operands; anything but arrays and numbers is ignored.
         storing: what may be stored; None for what the rules in force store.
-        own: the key that replaces that of the first operand; None to keep it.
+        own: a key that replaces the key of the first operand; None to keep it.
     """
     rules = _rules_of(array)
     given = [(value, *found) for value in values if (found := as_key(value, rules)) is not None]
@@ -240,10 +231,10 @@ def _raise_if_refused(decision: Decision) -> Decision:
 
 
 def _cast(array: WrappedArray, raw: Raw, library: Backend, decision: Decision, storing: Storing | None) -> Raw:
-    """An array of a library in the dtype of the array that it is stored in.
+    """The array `raw` in the dtype of the array that stores it.
 
     Raises:
-        InPlaceError: for values that are out of range, and for traced values, which cannot be checked.
+        InPlaceError: for values that are out of range, and for traced integers, which cannot be checked.
     """
     source, target = library.key_of(raw).operand.format, as_format(array.dtype)
     if not target.holds(source):
@@ -251,20 +242,14 @@ def _cast(array: WrappedArray, raw: Raw, library: Backend, decision: Decision, s
             is_integer = source.category == target.category == "integer"
             rules = _rules_of(array)
             how = storing or (rules.item if decision.operation == ASSIGN.name else rules.in_place)
-            # Operators do not check integers that the rules promote to narrower ones either.
+            # Operators do not check integers either that the rules convert to a narrower dtype.
             if is_integer and how is not Storing.KEPT:
-                raise InPlaceError(
-                    _refuse_values(decision, f"JAX is tracing values that may be out of range of {target}")
-                )
+                raise InPlaceError(_refuse_values(decision, f"traced values may be out of range of {target}"))
         elif not holds_range(library.numpy(raw), target):
-            raise InPlaceError(_refuse_values(decision, f"it holds values that are out of range of {target}"))
+            raise InPlaceError(_refuse_values(decision, f"some values are out of range of {target}"))
     return library.astype(raw, target.dtype, copy=False)
 
 
 def _refuse_values(decision: Decision, why: str) -> Decision:
-    """The same decision, refused because of the values, which no cast keeps."""
-    return replace(decision, verdict=Verdict.refuse(*decision.reason, why, overflow=True), find_fix=_no_fix)
-
-
-def _no_fix(_operands: tuple[Operand, ...]) -> Fix | None:
-    return None
+    """The same decision, refused because of the values, which no cast changes."""
+    return replace(decision, verdict=Verdict.refuse(*decision.reason, why, overflow=True), find_fix=no_fix)

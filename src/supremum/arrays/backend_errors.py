@@ -1,4 +1,4 @@
-"""Errors of the library underneath, raised as `ComputationError` with the library's own error as the cause."""
+"""Errors of the libraries, raised again as `ComputationError` with the library's own error as the cause."""
 
 from __future__ import annotations
 
@@ -14,31 +14,30 @@ from supremum.errors import SupremumError, listed, shortened, shown
 P = ParamSpec("P")
 R = TypeVar("R")
 
+# Our own errors, and errors that the user asked for: warnings as errors, and those of `numpy.errstate`.
 _PASSED_THROUGH: Final = (SupremumError, Warning, FloatingPointError)
-"""Ours, and those that the user asked for: warnings as errors, and what `numpy.errstate` raises."""
 
 
 def raise_computation_error(
     name: str, backend: Backend, operands: Sequence[Any], options: Mapping[str, Any], error: Exception
 ) -> None:
-    """Raise an error of ours in the place of one of a library; nothing is raised for those that are to go on.
+    """Raise a `ComputationError` in place of an error of a library; return if that error is to go on as it is.
 
     Args:
         name: of the function.
         backend: the library.
-        operands: what the function was given.
-        options: what it was given by name.
-        error: the library's.
+        operands: the positional arguments of the function.
+        options: its arguments by name.
+        error: the library's error.
 
     Raises:
-        ComputationError: but for our own errors, and those of JAX that say what cannot be traced.
+        ComputationError: except for our own errors, and for JAX's errors about what cannot be traced.
     """
     if isinstance(error, (*_PASSED_THROUGH, *backend.passed_through)):
         return
     given = [*map(_described, operands), *(f"{key}={_described(value)}" for key, value in options.items())]
     said = shortened(next(iter(str(error).strip().splitlines()), "") or type(error).__name__)
-    message = f"{name} of {listed(given) or 'nothing'}: {backend.name} says: {said}"
-    raise computation_error(type(error), message) from error
+    raise computation_error(type(error), f"{name}({listed(given)}) failed in {backend.name}: {said}") from error
 
 
 class computation_errors:  # noqa: N801 (a context manager)
@@ -47,8 +46,8 @@ class computation_errors:  # noqa: N801 (a context manager)
     Args:
         name: of the function.
         backend: the library.
-        operands: what the function was given.
-        options: what it was given by name.
+        operands: the positional arguments of the function.
+        options: its arguments by name.
     """
 
     def __init__(self, name: str, backend: Backend, /, *operands: Any, **options: Any) -> None:
@@ -86,5 +85,5 @@ def _described(value: Any, depth: int = 0) -> str:
     array: Any = value
     try:
         return f"{array.dtype}{list(array.shape)}"
-    except Exception:  # whatever it is, it is no array
+    except Exception:  # it is not an array
         return shown(value)

@@ -1,4 +1,4 @@
-"""Converting numbers, lists and other arrays to arrays of a library, and those to other dtypes and devices."""
+"""Conversion of numbers, lists and other arrays to arrays of a library, and to other dtypes and devices."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from supremum.rules import RuleSet, get_rules
 def convert(
     data: Any, dtype: Any = None, *, library: Any = None, device: Any = None, copy: bool | None = None
 ) -> KeyedRaw:
-    """An array of a library, of anything that holds numbers, and its key; the arguments are those of `asarray`.
+    """An array of a library made from anything that holds numbers, and its key, with the arguments of `asarray`.
 
     Raises:
-        OperandError: for what holds no numbers.
+        OperandError: for data that are not numbers.
         RuntimeDtypeError: for a dtype that the library does not have.
         OverflowError: for a number that does not fit the dtype.
     """
@@ -44,7 +44,7 @@ def convert(
         raw = backend.asarray(source.plain(given), target, device, copy)
     else:
         host = source.numpy(source.plain(given))
-        if weak:  # it has no dtype of its own, and the other library may have another default
+        if weak:  # a weak array takes the default dtype, which may differ in the new library
             host = narrowed(default_of(as_operand(host).category, get_rules(in_jax=backend.in_jax))[0], host)
         raw = backend.asarray(host, target, device, copy)
     if weak and backend.has_weak_arrays:
@@ -58,7 +58,7 @@ def cast(array: WrappedArray, dtype: Any, *, copy: bool = True) -> KeyedRaw:
     Args:
         array: the array.
         dtype: a dtype or its name.
-        copy: whether an array that has that dtype already is copied too.
+        copy: whether to copy an array that has the dtype already.
 
     Raises:
         RuntimeDtypeError: if the library does not have the dtype.
@@ -84,14 +84,14 @@ def to_device(array: WrappedArray, device: Any, stream: Any = None) -> KeyedRaw:
 
 
 def _host(data: Any, target: DType | None, rules: RuleSet) -> tuple[np.ndarray[Any, Any], bool]:
-    """A NumPy array of what is from no library, and whether it is weak."""
+    """A NumPy array made from data that are not an array of a library, and whether it is weak."""
     is_number = type(data) in NUMBERS
     try:
         found = np.asarray(data)
         kind = None if target is not None else as_operand(found).category
-    except (ValueError, TypeError) as error:  # ragged lists; what is no number
+    except (ValueError, TypeError) as error:  # ragged lists, and data that are not numbers
         raise OperandError(
-            f"a {type(data).__name__} holds no numbers that an array could be made of: {error}"
+            f"the data must be numbers or nested lists of them, got {type(data).__name__}: {error}"
         ) from None
     if target is None and kind is not None and (is_number or _is_of_numbers(data)):
         target, weak = default_of(data if is_number else kind, rules)
@@ -100,7 +100,7 @@ def _host(data: Any, target: DType | None, rules: RuleSet) -> tuple[np.ndarray[A
 
 
 def _is_of_numbers(data: Any) -> bool:
-    """Whether nested lists hold Python numbers only, and no arrays, which have a dtype."""
+    """Whether nested lists hold only Python numbers, and not arrays, which have a dtype."""
     if isinstance(data, (list, tuple)):
         parts: Sequence[Any] = data
         return all(map(_is_of_numbers, parts))
@@ -108,17 +108,16 @@ def _is_of_numbers(data: Any) -> bool:
 
 
 def default_of(number: Any, rules: RuleSet) -> tuple[DType, bool]:
-    """The dtype that a Python number, or any of a category, has alone, and whether it is weak.
+    """The default dtype of a Python number or of a category of numbers, and whether it is weak.
 
     Args:
         number: the number, or the category.
-        rules: those that decide.
+        rules: the rules that decide.
     """
     operand = as_operand(number if type(number) in NUMBERS else TYPE_OF_CATEGORY[number])
     decision = rules.decide(None, (operand,))
     if decision.result is not None:
         return decision.result.dtype, decision.result.weak
-    # Rules that define nothing for numbers alone leave it to the library; this is NumPy's choice, and the standard's.
-    return np.asarray(
-        operand.value if operand.value is not None else TYPE_OF_CATEGORY[operand.category](0)
-    ).dtype, False
+    # These rules decide nothing about numbers alone. The library does: this is what NumPy and the standard choose.
+    value = TYPE_OF_CATEGORY[operand.category](0) if operand.value is None else operand.value
+    return np.asarray(value).dtype, False

@@ -1,4 +1,4 @@
-"""Counting the implicit conversions of a piece of code: which, how many, how large, and where."""
+"""Counts of the implicit conversions in a block of code: which, how many, how large, and where."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Conversion:
     """Implicit conversions of one kind at one place.
 
     Args:
-        source: the dtype that arrays had.
-        target: the dtype they were computed in.
-        operation: what was computed.
-        rules: the name of the rule set that asked for it.
+        source: the dtype of the arrays.
+        target: the dtype of the computation.
+        operation: the name of the operation.
+        rules: the name of the rule set that decided.
         line: the line of the program, as `file:line`.
     """
 
@@ -42,13 +42,13 @@ class Conversion:
 
     @property
     def lossy(self) -> bool:
-        """Whether some value of the source is no value of the target."""
+        """Whether the target does not hold every value of the source."""
         return not as_format(self.target).holds(as_format(self.source))
 
 
 @dataclass(frozen=True, slots=True)
 class ConversionTotal:
-    """How often something was converted, and how many bytes that wrote."""
+    """The number of conversions, and the bytes that they wrote."""
 
     count: int
     bytes: int
@@ -61,18 +61,18 @@ _NOTHING = ConversionTotal(0, 0)
 
 
 class ConversionCounts:
-    """The implicit conversions counted so far; what `count_conversions` gives.
+    """The implicit conversions counted so far, as `count_conversions` returns them.
 
-    An array counts each time an operation computes in another dtype than it has. A Python number is no array, and a
-    cast by hand is not implicit. In a function that JAX traces they count when it is traced, once.
+    An array counts each time an operation computes in a dtype that differs from the array's. Python numbers and
+    explicit casts do not count. A function that JAX traces counts once, when JAX traces it.
 
-    It is iterated over as pairs of `Conversion` and `ConversionTotal`, the most bytes first, and prints as a table.
+    Iterating yields pairs of `Conversion` and `ConversionTotal`, the most bytes first; `str` returns a table.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._found: dict[Conversion, ConversionTotal] = {}
-        # A count inside of another one counts for both.
+        # A nested count also counts for the outer one.
         self._outer = SCOPE.get().watcher
 
     def __getstate__(self) -> dict[str, Any]:
@@ -85,18 +85,17 @@ class ConversionCounts:
         self._outer = None
 
     def note(self, plan: Plan, raws: Sequence[Raw]) -> None:
-        """A decision is about to be carried out; called by operations."""
+        """Count the conversions of an operation, which calls this before it computes."""
         if self._outer is not None:
             self._outer.note(plan, raws)
         line = ""
-        for key, raw, target, casts in zip(plan.keys, raws, plan.compute, plan.casts, strict=True):
-            if key.backend is None or key.dtype is None or not casts:
-                continue
-            line = line or users_line()
-            conversion = Conversion(key.dtype, target, plan.operation.name, plan.rules, line)
-            with self._lock:
-                known = self._found.get(conversion, _NOTHING)
-                self._found[conversion] = known + ConversionTotal(1, prod(raw.shape) * target.itemsize)
+        for key, raw, target in zip(plan.keys, raws, plan.compute, strict=True):
+            if key.backend is not None and key.dtype is not None and key.dtype != target:
+                line = line or users_line()
+                conversion = Conversion(key.dtype, target, plan.operation.name, plan.rules, line)
+                with self._lock:
+                    known = self._found.get(conversion, _NOTHING)
+                    self._found[conversion] = known + ConversionTotal(1, prod(raw.shape) * target.itemsize)
 
     def __iter__(self) -> Iterator[tuple[Conversion, ConversionTotal]]:
         return iter(sorted(self._found.items(), key=lambda item: (-item[1].bytes, item[0].line, item[0].operation)))
@@ -106,17 +105,17 @@ class ConversionCounts:
 
     @property
     def total(self) -> ConversionTotal:
-        """All of them."""
+        """The total of all conversions."""
         return self._sum(lambda _: True)
 
     @property
     def widening(self) -> ConversionTotal:
-        """Those to more bits."""
+        """The total of conversions to more bits."""
         return self._sum(lambda conversion: conversion.widening)
 
     @property
     def lossy(self) -> ConversionTotal:
-        """Those to a dtype that does not hold every value of the other."""
+        """The total of conversions to a dtype that does not hold every value of the source."""
         return self._sum(lambda conversion: conversion.lossy)
 
     def by_dtype(self) -> dict[tuple[str, str], ConversionTotal]:
@@ -140,30 +139,16 @@ class ConversionCounts:
     def __str__(self) -> str:
         if not self._found:
             return "no implicit conversions"
+        from supremum.render import aligned  # only here, as it takes time to import
+
         rows = [("bytes", "times", "from", "to", "", "operation", "line")]
-        rows += [
-            (
-                f"{total.bytes:,}",
-                f"{total.count:,}",
-                str(conversion.source),
-                str(conversion.target),
-                ", ".join(what for what in ("widening", "lossy") if getattr(conversion, what)),
-                conversion.operation,
-                conversion.line,
-            )
-            for conversion, total in self
-        ]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(
-                cell.rjust(width) if i < 2 else cell.ljust(width)
-                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in rows
-        ]
+        for conversion, total in self:
+            kinds = ", ".join(kind for kind in ("widening", "lossy") if getattr(conversion, kind))
+            dtypes = str(conversion.source), str(conversion.target)
+            rows.append((f"{total.bytes:,}", f"{total.count:,}", *dtypes, kinds, conversion.operation, conversion.line))
         named = {"conversions": self.total, "widening": self.widening, "lossy": self.lossy}
         summary = ", ".join(f"{total.count:,} {name} ({total.bytes:,} bytes)" for name, total in named.items())
-        return "\n".join(line.rstrip() for line in [*lines, summary])
+        return f"{aligned(rows, right=frozenset({0, 1}))}\n{summary}"
 
     __repr__ = __str__
 
@@ -172,13 +157,13 @@ class ConversionCounts:
 def count_conversions() -> Generator[ConversionCounts]:
     """Count the implicit conversions of arrays in a block.
 
-    It costs nothing where it is not used. In it, operations are looked up anew at every call and functions that JAX has
-    compiled are traced again, so it is no place to measure time.
+    It costs nothing outside of the block. Inside, every call looks up its operation again, and JAX traces compiled
+    functions again, so do not measure time there.
 
     Returns:
-        The counts, which can be read in the block and after it.
+        The counts, to be read in the block or after it.
 
-    Source: the optional instrument of spec/tensorflow-rfc-431-promotion-modes.md, "Performance Implications".
+    Source: the optional instrument of TensorFlow RFC 431, promotion modes, "Performance Implications".
 
     >>> import numpy as np, supremum
     >>> a = supremum.asarray(np.ones(1000, "float32"))

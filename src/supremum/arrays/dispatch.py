@@ -1,4 +1,4 @@
-"""Dispatch: decide once, prepare a function, and keep it under the keys of the operands."""
+"""Dispatch of operations: decide once, prepare a function, and keep it under the keys of the operands."""
 
 from __future__ import annotations
 
@@ -9,14 +9,7 @@ from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.backends import Key, Plan, Raw
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.fix_trials import Trial, retyped
-from supremum.arrays.operand_keys import (
-    as_key,
-    common_backend,
-    holds_value,
-    not_an_operand,
-    operands_of,
-    with_value,
-)
+from supremum.arrays.operand_keys import as_key, common_backend, holds_value, not_an_operand, operands_of, with_value
 from supremum.arrays.wrapped import KeyedRaw, raw_and_key
 from supremum.decisions import Decision, PromotionError
 from supremum.operands import Operand
@@ -25,18 +18,18 @@ from supremum.rules import EVERYTHING, FOLLOWING, SCOPE, RuleSet, Runtime, Watch
 
 
 class Prepared(NamedTuple):
-    """A decision that is ready to be carried out.
+    """A function that carries out a decision.
 
     Args:
-        function: what is called with the arrays of the library.
-        key: the key of the result; None where it is not known beforehand, and the function returns it with its result.
+        function: takes the arrays of the library.
+        key: the key of the result; None if it is not known beforehand, and the function returns it with the result.
     """
 
     function: Callable[..., Any]
     key: Key | None
 
     def __call__(self, *raws: Raw) -> KeyedRaw:
-        """Carry it out."""
+        """The result, and its key."""
         result = self.function(*raws)
         return result if self.key is None else (result, self.key)
 
@@ -46,20 +39,14 @@ class DispatchedOperation:
 
     Args:
         operation: its row in the table of operations.
-        function: what is computed instead of the library's function of that name, given the `Backend` and the operands
-            in the dtype they are computed in.
+        function: replaces the library's function of that name; it takes the `Backend` and the converted operands.
         options: further arguments of the function.
     """
 
     def __init__(
-        self,
-        operation: Operation,
-        function: Callable[..., Raw] | None = None,
-        options: Mapping[str, Any] | None = None,
+        self, operation: Operation, function: Callable[..., Raw] | None = None, options: Mapping[str, Any] | None = None
     ) -> None:
-        self.operation = operation
-        self.function = function
-        self.options = dict(options or {})
+        self.operation, self.function, self.options = operation, function, dict(options or {})
 
     def __call__(self, *operands: Any) -> KeyedRaw:
         """Decide, cast and compute.
@@ -72,14 +59,14 @@ class DispatchedOperation:
         return self.apply(operands, refuse_others=True)
 
     def apply(self, operands: Sequence[Any], *, refuse_others: bool = False) -> Any:
-        """As a call, but `NotImplemented` for an operand of another type, as Python's operators have it.
+        """As a call, but return `NotImplemented` for an operand of any other type, as Python's operators do.
 
         Args:
             operands: arrays and Python numbers.
-            refuse_others: whether another operand raises an `OperandError` instead.
+            refuse_others: whether any other operand raises an `OperandError` instead.
         """
         scope = SCOPE.get()
-        asked = scope.rules  # once: another thread may set the default
+        asked = scope.rules  # read once, as another thread may set the default
         keys: list[Key] = []
         raws: list[Raw] = []
         for operand in operands:
@@ -106,25 +93,26 @@ class DispatchedOperation:
     def prepared_for(
         self, asked: str | RuleSet, watcher: Watcher | None, keys: Sequence[Key], raws: Sequence[Raw]
     ) -> Prepared:
-        """What is prepared for operands under the rules in force; it is prepared now if it has not been."""
+        """The prepared function for operands under the rules in force; prepare it if necessary."""
         in_jax = common_backend(keys, self.operation.name).in_jax
         rules = get_rules(asked, in_jax=in_jax)
-        if rules.reads_values and any(map(holds_value, keys)):
-            if watcher is not None:
-                keys = tuple(map(with_value, keys, raws))
-                return with_watcher(watcher, self.prepare(rules, keys, raws), self.plan(rules, keys, raws))
-            prepared = memory_of(asked).prepared[self, *keys] = self.prepared_by_values(rules, keys)
-            return prepared
-        prepared = self.prepared_under(rules, keys, raws)
+        by_values = rules.reads_values and any(map(holds_value, keys))
         if watcher is not None:
-            return with_watcher(watcher, prepared, self.plan(rules, keys, raws))
-        if in_jax and isinstance(asked, str) and asked in FOLLOWING:
-            prepared = self.prepared_by_jax_flags(asked, keys, raws) or prepared
+            if by_values:
+                keys = tuple(map(with_value, keys, raws))
+            prepare = self.prepare if by_values else self.prepared_under
+            return with_watcher(watcher, prepare(rules, keys, raws), self.plan(rules, keys, raws))
+        if by_values:
+            prepared = self.prepared_by_values(rules, keys)
+        else:
+            prepared = self.prepared_under(rules, keys, raws)
+            if in_jax and isinstance(asked, str) and asked in FOLLOWING:
+                prepared = self.prepared_by_jax_flags(asked, keys, raws) or prepared
         memory_of(asked).prepared[self, *keys] = prepared
         return prepared
 
     def prepared_under(self, rules: RuleSet, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared:
-        """What is prepared under a rule set."""
+        """The prepared function under a rule set."""
         known, kept = (self, *keys), rules.memory.prepared
         prepared = kept.get(known)
         if prepared is None:
@@ -132,21 +120,21 @@ class DispatchedOperation:
         return prepared
 
     def decide(self, rules: RuleSet, operands: Sequence[Operand], runtime: Runtime = EVERYTHING) -> Decision:
-        """What a rule set decides about operands, with fixes that a runtime carries out."""
+        """The decision of a rule set about operands, with fixes that a runtime can carry out."""
         return rules.decide(self.operation, operands, runtime=runtime)
 
     def prepared_by_jax_flags(self, name: str, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared | None:
-        """A function that reads JAX's flags at every call, which say which rule set a name stands for.
+        """A function that reads JAX's flags at every call, because they determine the rule set of a name.
 
         Returns:
-            None where the flags make no difference.
+            None if the flags make no difference.
         """
         operands = operands_of(keys, raws)
         verdicts = {each: self.decide(get_rules(each), operands).verdict for each in FOLLOWING[name]}
         asked = question({each: (verdict.result, verdict.compute) for each, verdict in verdicts.items()})
         if asked is None:
             return None
-        ask = asked.ask
+        ask = asked.ask  # looked up here, not at every call
         found: dict[Hashable, Prepared] = {}
 
         def follow(*raws: Raw) -> KeyedRaw:
@@ -171,7 +159,7 @@ class DispatchedOperation:
         return Prepared(read, None)
 
     def plan(self, rules: RuleSet, keys: Sequence[Key], raws: Sequence[Raw]) -> Plan:
-        """The plan that follows from the decision.
+        """The plan for the decision.
 
         Raises:
             PromotionError: if the rules refuse.
@@ -186,7 +174,7 @@ class DispatchedOperation:
         )  # fmt: skip
 
     def prepare(self, rules: RuleSet, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared:
-        """The decision of a rule set, ready to be carried out."""
+        """The function that carries out the decision of a rule set."""
         backend = common_backend(keys, self.operation.name)
         plan = self.plan(rules, keys, raws)
         try:
@@ -200,7 +188,7 @@ class DispatchedOperation:
 
 
 def with_watcher(watcher: Watcher, prepared: Prepared, plan: Plan) -> Prepared:
-    """A prepared operation that tells a watcher each time it is carried out."""
+    """A prepared operation that notifies a watcher at every call."""
 
     def run(*raws: Raw) -> KeyedRaw:
         watcher.note(plan, raws)
@@ -223,4 +211,4 @@ def raise_if_refused(decision: Decision) -> Decision:
 ELEMENTWISE_OPERATIONS: dict[str, DispatchedOperation] = {
     name: DispatchedOperation(row) for name, row in ELEMENTWISE.items()
 }
-"""Every operation that computes element by element, by name; operators and `supremum.ops` share what is prepared."""
+"""All elementwise operations by name; operators and `supremum.ops` share their prepared functions."""

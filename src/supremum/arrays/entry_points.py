@@ -1,4 +1,4 @@
-"""`asarray` and `namespace`: the functions that lead from numbers, lists and libraries to `Array`."""
+"""`asarray` and `namespace`, which make an `Array` from numbers and lists, and the functions of a library."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from supremum.arrays.namespaces import Namespace, namespace_of
 def asarray(
     data: Any, dtype: Any = None, *, library: Any = None, device: Any = None, copy: bool | None = None
 ) -> Array:
-    """An `Array` of anything that holds numbers.
+    """An `Array` made from anything that holds numbers.
 
     Args:
-        data: an array of any library, an `Array`, a Python number, nested lists of them, or what NumPy makes an array
-            of numbers of.
-        dtype: its dtype; None for the one it has. A Python number and lists of them have none: they get the rules'
-            default for their kind, such as float32 under `"jax-x32"` and `"torch"`, float64 under `"numpy"`. Under
-            `"jax"` an array that JAX holds follows its flags, float32 with x64 off; any other is float64.
-        library: `"numpy"`, `"jax"` or `"torch"`; None for the one it is from, NumPy for what is from none.
-        device: where to put it, as the library names it; None leaves it.
-        copy: True always copies, False never (an error where it must be), None only if it must be.
+        data: an array of any library, an `Array`, a Python number, nested lists of them, or anything else that NumPy
+            makes an array of numbers from.
+        dtype: the dtype; None to keep the dtype of the data. Python numbers and lists of them have no dtype and get the
+            rules' default for their kind, such as float32 under `"jax-x32"` and `"torch"`, float64 under `"numpy"`.
+            Under `"jax"` an array that JAX holds follows JAX's flags, float32 with x64 off; any other is float64.
+        library: `"numpy"`, `"jax"` or `"torch"`; None for the library of the data, or NumPy if it has none.
+        device: the device, in the library's notation; None to keep it.
+        copy: True always copies, False never (and raises if a copy is necessary), None only if necessary.
 
     Returns:
-        The array. Without `dtype`, that of a Python number is weak, if the rules in force know weak arrays.
+        The array. An array of a Python number without `dtype` is weak, if the rules in force have weak arrays.
 
     Raises:
-        OperandError: for what holds no numbers.
+        OperandError: for data that are not numbers.
         RuntimeDtypeError: for a dtype that the library does not have.
         OverflowError: for a number that does not fit the dtype.
 
@@ -46,19 +46,20 @@ def asarray(
 def namespace(library: Any, *, api_version: str | None = None) -> Namespace:
     """The functions of the Python array API standard for one library, under the rules in force.
 
-    What brings arrays together decides by the rules; the rest is the library's own, through `array-api-compat` where
-    it does not follow the standard itself. All take and give an `Array`, take arrays of the library and Python
-    numbers too, and adopt NumPy's. Functions that the library has besides are there as well, for arrays of one dtype.
+    Functions that combine arrays decide by the rules. The others are the library's own, through `array-api-compat` if
+    the library does not follow the standard itself. All functions return an `Array`. They take an `Array`, arrays of
+    the library, arrays of NumPy, which they convert, and Python numbers. The library's other functions are there too,
+    for arrays of one dtype.
 
     Args:
         library: `"numpy"`, `"jax"` or `"torch"`.
-        api_version: a version of the standard that it has to have all of; None for any.
+        api_version: a version of the standard that the namespace must support; None for any.
 
     Returns:
-        The namespace, a module by its looks; always the same one.
+        The namespace, which acts as a module; always the same one.
 
     Raises:
-        UnknownNameError: for another version or library; a `ValueError`.
+        UnknownNameError: for an unknown version or library; a `ValueError`.
 
     >>> import supremum
     >>> xp = supremum.namespace("numpy")

@@ -1,12 +1,12 @@
-"""What goes wrong with arrays besides promotion.
+"""Errors about arrays besides those of promotion.
 
 Exception
 └── SupremumError
-    ├── LibraryError       (TypeError) operands from two libraries, or from none that is known
+    ├── LibraryError       (TypeError) operands from two libraries, or from an unknown one
     ├── DeviceError        (ValueError) operands on two devices
-    ├── RuntimeDtypeError  (TypeError) the rules ask for a dtype or a function that the library does not have
-    ├── ComputationError   (RuntimeError) the library does not compute what it is asked for
-    ├── NarrowingError     (OverflowError) values that the narrower integer dtype of a decision does not hold
+    ├── RuntimeDtypeError  (TypeError) the rules need a dtype or a function that the library does not have
+    ├── ComputationError   (RuntimeError) the library failed to compute
+    ├── NarrowingError     (OverflowError) values out of range of the narrower integer dtype of a decision
     └── InPlaceError       (ValueError) a result or a value that cannot be stored in an array that keeps its dtype
 """
 
@@ -21,7 +21,7 @@ from supremum.operations import ASSIGN
 
 
 class LibraryError(SupremumError, TypeError):
-    """Operands from two libraries, which nothing brings together implicitly."""
+    """Operands from two libraries, which are never converted implicitly."""
 
 
 class DeviceError(SupremumError, ValueError):
@@ -29,12 +29,12 @@ class DeviceError(SupremumError, ValueError):
 
 
 class RuntimeDtypeError(SupremumError, TypeError):
-    """The rules ask for what the library underneath cannot represent or compute.
+    """The rules need a dtype or a computation that the library does not have.
 
     Args:
-        what: it.
-        remedy: what to do about it, if that is not to cast first.
-        decision: what the rules decided; it knows which casts lead to what the library computes.
+        what: what the library does not have.
+        remedy: what to do, if that is not to cast first.
+        decision: the decision of the rules, which finds the casts that help.
     """
 
     def __init__(self, what: str, remedy: str = "", decision: Decision | None = None) -> None:
@@ -43,26 +43,26 @@ class RuntimeDtypeError(SupremumError, TypeError):
 
     @property
     def fix(self) -> Fix | None:
-        """Casts that lead to what the library computes, tried on it; None where none do, or something else is to do."""
+        """Casts after which the library computes, tried on it; None if there are none, or if `remedy` is set."""
         decision = None if self.remedy else self.decision
         return None if decision is None else decision.find_fix(decision.operands)
 
     def __str__(self) -> str:
         remedy = self.remedy or (f"cast first, with {fix}" if (fix := self.fix) is not None else "")
-        return f"{self.what}: {remedy}" if remedy else self.what
+        return f"{self.what}; {remedy}" if remedy else self.what
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (str(self),))
 
 
 class ComputationError(SupremumError, RuntimeError):
-    """The library underneath does not compute what it is asked for: shapes that do not fit, a lack of memory, ...
+    """The library failed to compute: shapes that do not fit, too little memory, ...
 
-    It is of the class of the library's error as well, such as `ValueError` or `numpy.linalg.LinAlgError`, and that
-    error is its cause.
+    It also has the class of the library's error, such as `ValueError` or `numpy.linalg.LinAlgError`, and that error is
+    its cause.
 
     Args:
-        message: what was asked for, of which operands, and what the library says.
+        message: the function, its operands, and the library's message.
     """
 
     def __init__(self, message: str) -> None:
@@ -76,30 +76,29 @@ class ComputationError(SupremumError, RuntimeError):
 
 
 def computation_error(kind: type[Exception], message: str) -> ComputationError:
-    """A `ComputationError` that is of another class as well, where that is possible."""
-    return _of_kind(kind)(message)
+    """A `ComputationError` that also has another class, where that is possible."""
+    return _combined_class(kind)(message)
 
 
 @functools.cache
-def _of_kind(kind: type[Exception]) -> type[ComputationError]:
-    """The class of an error that is of another class too."""
+def _combined_class(kind: type[Exception]) -> type[ComputationError]:
     if issubclass(ComputationError, kind):
         return ComputationError
     try:
         return cast("type[ComputationError]", type(ComputationError.__name__, (ComputationError, kind), {}))
-    except TypeError:  # some classes that are written in C go with no other one
+    except TypeError:  # some classes that are written in C cannot be combined
         return ComputationError
 
 
 class NarrowingError(SupremumError, OverflowError):
-    """Values that the narrower integer dtype of a decision does not hold."""
+    """Values that are out of range of the narrower integer dtype of a decision."""
 
 
 class InPlaceError(SupremumError, ValueError):
     """A result or a value that cannot be stored in an array, which keeps its dtype.
 
-    It is no `TypeError`: PyTorch's in-place operators take one for "not mine", and the name on the left would be bound
-    to a new array without a word.
+    It is not a `TypeError`, because PyTorch's in-place operators read a `TypeError` as "not supported", and Python
+    would then silently bind the name on the left to a new array.
 
     Attributes:
         decision: the refusal.
@@ -111,11 +110,11 @@ class InPlaceError(SupremumError, ValueError):
 
     @property
     def fix(self) -> Fix | None:
-        """Casts after which it can be stored; None where there are none."""
+        """Casts after which it can be stored; None if there are none."""
         return self.decision.fix
 
     def __str__(self) -> str:
-        advice = "" if self.decision.operation == ASSIGN.name else "\n  else give the result a name of its own"
+        advice = "" if self.decision.operation == ASSIGN.name else "\n  or assign the result to a new name"
         return f"{self.decision}{advice}"
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""`Namespace`: the Python array API standard's functions, under the rules in force, for the arrays of one library."""
+"""`Namespace`: the functions of the Python array API standard for one library, under the rules in force."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def namespace_of(library: Any, wrap: Wrap, api_version: str | None = None) -> Na
     """The namespace of a library; always the same one.
 
     Args:
-        library: its name, or the library.
-        wrap: makes the arrays that the functions give, of an array of the library and its key.
-        api_version: a version of the standard that the namespace has to have all of; None for any.
+        library: its name, or its backend.
+        wrap: makes a result from an array of the library and its key.
+        api_version: a version of the standard that the namespace must support; None for any.
 
     Raises:
-        UnknownNameError: for another version or library; a `ValueError`.
+        UnknownNameError: for an unknown version or library; a `ValueError`.
     """
     if api_version is not None:
         chosen("api_version", api_version, VERSIONS)
@@ -54,13 +54,13 @@ def _made(backend: Backend, wrap: Wrap) -> Namespace:
 
 
 class Namespace(ModuleType):
-    """A namespace of the standard; use `namespace` to get one.
+    """A namespace of the standard, as `namespace` returns it.
 
-    Each function is made when it is first asked for.
+    Each function is made at its first use.
 
     Args:
         backend: the library.
-        wrap: makes the arrays that the functions give, of an array of the library and its key.
+        wrap: makes a result from an array of the library and its key.
         part: the name of an extension; empty for the namespace itself.
     """
 
@@ -75,12 +75,12 @@ class Namespace(ModuleType):
 
     @property
     def _standard(self) -> frozenset[str]:
-        """The functions that the standard has here."""
+        """The standard's names of functions in this namespace."""
         return _PARTS[self._part][0] if self._part else FUNCTIONS
 
     @property
     def _own(self) -> Mapping[str, Callable[..., Any]]:
-        """Our own functions, which take the library first."""
+        """Our own functions; their first argument is the library."""
         return _PARTS[self._part][1] if self._part else _COMPUTING | CREATION_FUNCTIONS | INSPECTION_FUNCTIONS
 
     def __getattr__(self, name: str) -> Any:
@@ -93,7 +93,7 @@ class Namespace(ModuleType):
         return found
 
     def _find(self, name: str) -> Any:
-        """What has a name, in the first of the tables that has it, else in the library; `_MISSING` for nothing."""
+        """The object with a name, from our tables or else from the library; `_MISSING` if there is none."""
         backend, wrap = self._backend, self._wrap
         if name in self._own:
             return _bound(backend, name, self._own[name], wrap)
@@ -130,12 +130,12 @@ class Namespace(ModuleType):
 
 
 def _names_dtype(backend: Backend, name: str) -> bool:
-    """Whether the library has a dtype, however it is set; NumPy's arrays can have all of ml_dtypes."""
+    """Whether the library has a dtype under any flags; NumPy's arrays can have all dtypes of ml_dtypes."""
     return backend is NUMPY or hasattr(backend.xp, name)
 
 
 def _bound(backend: Backend, name: str, function: Callable[..., Any], wrap: Wrap) -> Callable[..., Any]:
-    """One of our own functions, with its library given and its result wrapped."""
+    """One of our own functions, with its library bound and its result wrapped."""
     gives_array = name not in INSPECTION_FUNCTIONS
     checks = gives_array and name not in CREATION_FUNCTIONS
 
@@ -153,7 +153,7 @@ def _bound(backend: Backend, name: str, function: Callable[..., Any], wrap: Wrap
 
 
 def _elementwise(backend: Backend, name: str, wrap: Wrap) -> Callable[..., Any]:
-    """An operation, in the library of the namespace."""
+    """An elementwise operation in the library of the namespace."""
     function = _ELEMENTWISE[name]
 
     @functools.wraps(function)

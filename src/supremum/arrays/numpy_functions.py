@@ -1,9 +1,11 @@
-"""NumPy's functions called with an `Array`: the standard's function of the same meaning is called, if there is one."""
+"""NumPy's functions called with an `Array`: they call the function of the standard with the same meaning."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from operator import attrgetter
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -17,12 +19,12 @@ from supremum.errors import OperandError
 
 
 class Route(NamedTuple):
-    """How a function of NumPy is called in the standard.
+    """How to call the standard's function for a function of NumPy.
 
     Args:
-        target: the name there, after a dot in an extension; or a function of the namespace and the arguments.
-        arguments: NumPy's names of those that are given by their place; one with a star takes all that come.
-        options: NumPy's names of others, and the standard's.
+        target: the standard's name, with its extension; or a function of the namespace and the arguments.
+        arguments: NumPy's names of the arguments that are given by position; one with a star takes all that are left.
+        options: NumPy's names of the other arguments, and the standard's.
     """
 
     target: str | Callable[..., Any]
@@ -30,16 +32,10 @@ class Route(NamedTuple):
     options: Mapping[str, str]
 
 
-def _dot(xp: Any, a: Any, b: Any) -> Any:
+def _dot(xp: Any, a: Any, b: Any, axis: int = -2) -> Any:
     if not (np.ndim(a) and np.ndim(b)):
         return xp.multiply(a, b)
-    return xp.tensordot(a, b, axes=((-1 % np.ndim(a),), (max(np.ndim(b) - 2, 0),)))
-
-
-def _inner(xp: Any, a: Any, b: Any) -> Any:
-    if not (np.ndim(a) and np.ndim(b)):
-        return xp.multiply(a, b)
-    return xp.tensordot(a, b, axes=((np.ndim(a) - 1,), (np.ndim(b) - 1,)))
+    return xp.tensordot(a, b, axes=((np.ndim(a) - 1,), (max(np.ndim(b) + axis, 0),)))
 
 
 def _transpose(xp: Any, a: Any, axes: Any = None) -> Any:
@@ -52,116 +48,66 @@ def _swapaxes(xp: Any, a: Any, axis1: int, axis2: int) -> Any:
     return xp.permute_dims(a, tuple(order))
 
 
-# One line each: NumPy's function, by its module within NumPy; the standard's; the arguments; and the options.
+# In each line: functions of NumPy with their module, and with `=` the standard's name if it differs; the arguments that
+# are given by position; and the options. `_COMPOSED` has the functions that take more than a different name.
 _TABLE = """
-sum : sum : a : axis dtype keepdims
-prod : prod : a : axis dtype keepdims
-mean : mean : a : axis keepdims
-std : std : a : axis ddof=correction correction keepdims
-var : var : a : axis ddof=correction correction keepdims
-max : max : a : axis keepdims
-amax : max : a : axis keepdims
-min : min : a : axis keepdims
-amin : min : a : axis keepdims
-all : all : a : axis keepdims
-any : any : a : axis keepdims
-argmax : argmax : a : axis keepdims
-argmin : argmin : a : axis keepdims
-count_nonzero : count_nonzero : a : axis keepdims
-nonzero : nonzero : a :
-cumsum : cumulative_sum : a : axis dtype
-cumprod : cumulative_prod : a : axis dtype
-cumulative_sum : cumulative_sum : x : axis dtype include_initial
-cumulative_prod : cumulative_prod : x : axis dtype include_initial
-diff : diff : a : n axis prepend append
-round : round : a :
-around : round : a :
-real : real : val :
-imag : imag : val :
-clip : clip : a a_min a_max : min max
-where : : condition x y :
-concatenate : concat : arrays : axis
-stack : stack : arrays : axis
-unstack : unstack : x : axis
-expand_dims : expand_dims : a : axis
-broadcast_to : broadcast_to : array shape :
-broadcast_arrays : broadcast_arrays : *args :
-meshgrid : meshgrid : *xi : indexing
-moveaxis : moveaxis : a source destination :
-matrix_transpose : matrix_transpose : x :
-flip : flip : m : axis
-roll : roll : a shift : axis
-repeat : repeat : a repeats : axis
-tril : tril : m : k
-triu : triu : m : k
-take : take : a indices : axis
-take_along_axis : take_along_axis : arr indices : axis
-sort : sort : a : axis stable
-argsort : argsort : a : axis stable
-searchsorted : searchsorted : a v : side sorter
-isin : isin : element test_elements : invert
-unique_all : unique_all : x :
-unique_counts : unique_counts : x :
-unique_inverse : unique_inverse : x :
-unique_values : unique_values : x :
-astype : astype : x dtype : copy device
-zeros_like : zeros_like : a : dtype device
-ones_like : ones_like : a : dtype device
-empty_like : empty_like : prototype : dtype device
-full_like : full_like : a fill_value : dtype device
-matmul : matmul : x1 x2 :
-vecdot : vecdot : x1 x2 : axis
-tensordot : tensordot : a b : axes
-result_type : result_type : *arrays_and_dtypes :
-linalg.cholesky : linalg.cholesky : a : upper
-linalg.cross : linalg.cross : x1 x2 : axis
-linalg.det : linalg.det : a :
-linalg.diagonal : linalg.diagonal : x : offset
-linalg.eigh : linalg.eigh : a :
-linalg.eigvalsh : linalg.eigvalsh : a :
-linalg.inv : linalg.inv : a :
-linalg.matmul : linalg.matmul : x1 x2 :
-linalg.matrix_norm : linalg.matrix_norm : x : keepdims ord
-linalg.matrix_power : linalg.matrix_power : a n :
-linalg.matrix_rank : linalg.matrix_rank : A : rtol
-linalg.matrix_transpose : linalg.matrix_transpose : x :
-linalg.outer : linalg.outer : x1 x2 :
-linalg.pinv : linalg.pinv : a : rtol
-linalg.qr : linalg.qr : a : mode
-linalg.slogdet : linalg.slogdet : a :
-linalg.solve : linalg.solve : a b :
-linalg.svd : linalg.svd : a : full_matrices
-linalg.svdvals : linalg.svdvals : x :
-linalg.tensordot : linalg.tensordot : x1 x2 : axes
-linalg.trace : linalg.trace : x : offset dtype
-linalg.vecdot : linalg.vecdot : x1 x2 : axis
-linalg.vector_norm : linalg.vector_norm : x : axis keepdims ord
-fft.fft : fft.fft : a : n axis norm
-fft.ifft : fft.ifft : a : n axis norm
-fft.rfft : fft.rfft : a : n axis norm
-fft.irfft : fft.irfft : a : n axis norm
-fft.hfft : fft.hfft : a : n axis norm
-fft.ihfft : fft.ihfft : a : n axis norm
-fft.fftn : fft.fftn : a : s axes norm
-fft.ifftn : fft.ifftn : a : s axes norm
-fft.rfftn : fft.rfftn : a : s axes norm
-fft.irfftn : fft.irfftn : a : s axes norm
-fft.fftshift : fft.fftshift : x : axes
-fft.ifftshift : fft.ifftshift : x : axes
-transpose : : a axes :
-permute_dims : : a axes :
-squeeze : : a axis :
-ravel : : a :
-reshape : : a shape : copy
-tile : : A reps :
-swapaxes : : a axis1 axis2 :
-dot : : a b :
-inner : : a b :
-outer : : a b :
-copy : : a :
-shape : : a :
-ndim : : a :
-size : : a :
+sum prod : a : axis dtype keepdims
+mean max amax=max min amin=min all any argmax argmin count_nonzero : a : axis keepdims
+std var : a : axis ddof=correction correction keepdims
+cumsum=cumulative_sum cumprod=cumulative_prod : a : axis dtype
+cumulative_sum cumulative_prod : x : axis dtype include_initial
+diff : a : n axis prepend append
+nonzero round around=round ravel copy shape ndim size linalg.det linalg.eigh linalg.eigvalsh linalg.inv : a :
+linalg.slogdet : a :
+real imag : val :
+clip : a a_min a_max : min max
+where : condition x y :
+concatenate=concat stack : arrays : axis
+unstack : x : axis
+expand_dims : a : axis
+broadcast_to : array shape :
+broadcast_arrays : *args :
+meshgrid : *xi : indexing
+moveaxis : a source destination :
+matrix_transpose unique_all unique_counts unique_inverse unique_values : x :
+linalg.matrix_transpose linalg.svdvals : x :
+flip : m : axis
+roll : a shift : axis
+repeat : a repeats : axis
+tril triu : m : k
+take : a indices : axis
+take_along_axis : arr indices : axis
+sort argsort : a : axis stable
+searchsorted : a v : side sorter
+isin : element test_elements : invert
+astype : x dtype : copy device
+zeros_like ones_like : a : dtype device
+empty_like : prototype : dtype device
+full_like : a fill_value : dtype device
+matmul linalg.matmul linalg.outer : x1 x2 :
+vecdot linalg.vecdot linalg.cross : x1 x2 : axis
+tensordot : a b : axes
+result_type : *arrays_and_dtypes :
+linalg.cholesky : a : upper
+linalg.diagonal : x : offset
+linalg.matrix_norm : x : keepdims ord
+linalg.matrix_power : a n :
+linalg.matrix_rank : A : rtol
+linalg.pinv : a : rtol
+linalg.qr : a : mode
+linalg.solve dot inner outer : a b :
+linalg.svd : a : full_matrices
+linalg.tensordot : x1 x2 : axes
+linalg.trace : x : offset dtype
+linalg.vector_norm : x : axis keepdims ord
+fft.fft fft.ifft fft.rfft fft.irfft fft.hfft fft.ihfft : a : n axis norm
+fft.fftn fft.ifftn fft.rfftn fft.irfftn : a : s axes norm
+fft.fftshift fft.ifftshift : x : axes
+transpose permute_dims : a axes :
+squeeze : a axis :
+reshape : a shape : copy
+tile : A reps :
+swapaxes : a axis1 axis2 :
 """
 
 
@@ -172,7 +118,7 @@ def _lengths(shape: Any) -> tuple[Any, ...]:
 _COMPOSED: dict[str, Callable[..., Any]] = {
     "copy": lambda xp, a: xp.asarray(a, copy=True),
     "dot": _dot,
-    "inner": _inner,
+    "inner": partial(_dot, axis=-1),
     "ndim": lambda _, a: a.ndim,
     "outer": lambda xp, a, b: xp.linalg.outer(*(xp.reshape(xp.asarray(x), (-1,)) for x in (a, b))),
     "permute_dims": _transpose,
@@ -188,31 +134,36 @@ _COMPOSED: dict[str, Callable[..., Any]] = {
 }
 
 
+def _names(text: str) -> dict[str, str]:
+    """NumPy's names, and the standard's."""
+    pairs = [name.partition("=") for name in text.split()]
+    return {numpy: standard or numpy for numpy, _, standard in pairs}
+
+
 def _routes() -> dict[str, Route]:
     found: dict[str, Route] = {}
     for line in _TABLE.strip().splitlines():
-        name, target, arguments, options = (part.split() for part in line.split(":"))
-        pairs = [option.partition("=") for option in options]
-        renamed = {numpy: standard or numpy for numpy, _, standard in pairs}
-        found[name[0]] = Route(target[0] if target else _COMPOSED[name[0]], tuple(arguments), renamed)
+        names, arguments, options = line.split(":")
+        for name, standard in _names(names).items():
+            found[name] = Route(_COMPOSED.get(name, standard), tuple(arguments.split()), _names(options))
     return found
 
 
 ROUTES: dict[str, Route] = _routes()
-"""By the name of NumPy's function, with the module it is in where that is not NumPy itself."""
+"""By the name of NumPy's function, with its module if that is not `numpy` itself."""
 
 
 def route(wrap: Wrap, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Call the function of the namespace that a function of NumPy stands for.
+    """Call the function of the namespace for a function of NumPy.
 
     Args:
         wrap: makes an `Array` of an array of a library and its key.
-        function: NumPy's.
-        args: as it was called.
-        kwargs: likewise.
+        function: NumPy's function.
+        args: its positional arguments.
+        kwargs: its arguments by name.
 
     Raises:
-        OperandError: for functions that the standard does not have, and options that it does not have.
+        OperandError: for functions and options that the standard does not have.
         PromotionError: if the rules refuse.
 
     >>> import numpy as np, supremum
@@ -223,50 +174,48 @@ def route(wrap: Wrap, function: Callable[..., Any], args: Sequence[Any], kwargs:
     found = ROUTES.get(name)
     if found is None:
         raise OperandError(
-            f"np.{name} of an Array follows no rules; use supremum.ops or a function of supremum.namespace, or "
-            f"pass NumPy's own arrays, np.{name}(np.asarray(x))"
+            f"np.{name} does not support an Array; use supremum.ops or a function of supremum.namespace, or pass "
+            f"NumPy's own arrays, np.{name}(np.asarray(x))"
         )
     given = _given(name, function, found, args, kwargs)
     xp = namespace_of(joint_backend(_libraries(list(given.values()))), wrap)
     places: list[Any] = []
     for argument in found.arguments:
-        places += given.pop(argument.lstrip("*"), ()) if argument.startswith("*") else _popped(given, argument)
-    options: dict[str, Any] = {}
-    for option, value in given.items():
-        if option not in found.options:
-            raise OperandError(
-                f"np.{name} of an Array takes no {option}, which the array API standard does not have; leave it "
-                f"out, or pass NumPy's own arrays, np.{name}(np.asarray(x), {option}=...)"
-            )
-        options[found.options[option]] = value
+        if argument.startswith("*"):
+            places += given.pop(argument[1:], ())
+        elif argument in given:
+            places.append(given.pop(argument))
+    unknown = next((option for option in given if option not in found.options), None)
+    if unknown is not None:
+        raise OperandError(
+            f"np.{name} takes no {unknown} with an Array, as the array API standard has no such option; leave it out, "
+            f"or pass NumPy's own arrays, np.{name}(np.asarray(x), {unknown}=...)"
+        )
+    options = {found.options[option]: value for option, value in given.items()}
     if not isinstance(found.target, str):
         return found.target(xp, *places, **options)
-    target: Any = xp
-    for part in found.target.split("."):
-        target = getattr(target, part)
-    return target(*places, **options)
-
-
-def _popped(given: dict[str, Any], argument: str) -> list[Any]:
-    return [given.pop(argument)] if argument in given else []
+    return attrgetter(found.target)(xp)(*places, **options)
 
 
 def _name_of(function: Callable[..., Any]) -> str:
-    name = getattr(function, "__name__", str(function))
     module = str(getattr(function, "__module__", "numpy") or "numpy")
-    return ".".join([*module.split(".")[1:], name])
+    return ".".join([*module.split(".")[1:], getattr(function, "__name__", str(function))])
 
 
 def _given(
     name: str, function: Callable[..., Any], route: Route, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The arguments by NumPy's names, without those at their defaults."""
+    """The arguments by NumPy's names, without options at their defaults."""
     try:
         signature = inspect.signature(function)
-    except ValueError:  # of some that are written in C, and of older versions; the table has their names in order
+    except (
+        ValueError
+    ):  # some functions in C, and those of older versions, have no signature; the table has their names in order
         names = [*route.arguments, *route.options]
         if len(args) > len(names):
-            raise OperandError(f"np.{name} of an Array takes at most {len(names)} arguments") from None
+            raise OperandError(
+                f"np.{name} takes at most {len(names)} arguments with an Array, got {len(args)}"
+            ) from None
         return {**dict(zip(names, args, strict=False)), **{k: v for k, v in kwargs.items() if not _is_left(v, None)}}
     parameters = signature.parameters
     bound = signature.bind(*args, **kwargs).arguments
@@ -281,7 +230,7 @@ def _given(
 
 
 def _is_left(value: Any, default: Any) -> bool:
-    """Whether an option is left at its default."""
+    """Whether an option has its default value."""
     if value is default or value is getattr(np, "_NoValue", None):
         return True
     kind = cast("type[object]", type(value))

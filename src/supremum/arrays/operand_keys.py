@@ -1,4 +1,4 @@
-"""The keys of operands, and what follows from them: the library of an operation, and the operands of a decision."""
+"""The keys of operands, the library of an operation, and the operands of a decision."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from supremum.operands import TYPE_OF_CATEGORY, Operand, Scalar, as_operand
 from supremum.rules import RuleSet, get_rules, memory_of
 
 NUMBERS: frozenset[type] = frozenset(TYPE_OF_CATEGORY.values())
-"""The types of Python numbers; exactly these, no subclasses."""
+"""The types of Python numbers, without subclasses."""
 
 
 def number_key(rules: str | RuleSet, value: Scalar) -> Key:
-    """The key of a Python number: one for all numbers between which these rules see no difference."""
+    """The key of a Python number; numbers that these rules treat alike share a key."""
     numbers = memory_of(rules).numbers
     kind = value.__class__, value
     found = numbers.get(kind)
     if found is None:
         operand = as_operand(value)
-        # All rule sets that "jax" may stand for look at the same properties of a number.
+        # All rule sets that "jax" may select read the same properties of a number.
         what_rules_see = get_rules(rules, in_jax=False).key_of(operand)
         found = numbers[kind] = numbers.setdefault(what_rules_see, Key(None, operand, None))
     return found
 
 
 def as_key(value: Any, rules: str | RuleSet) -> KeyedRaw | None:
-    """An operand as operations take it: the array that it wraps, or itself, and its key.
+    """The array of a library or the number in an operand, and its key.
 
     Args:
-        value: an `Array` or a `Variable`, an array of a library that is known, a NumPy scalar or a Python number.
+        value: an `Array` or a `Variable`, an array of a known library, a NumPy scalar or a Python number.
         rules: the rules in force.
 
     Returns:
@@ -54,16 +54,16 @@ def as_key(value: Any, rules: str | RuleSet) -> KeyedRaw | None:
 
 
 def as_key_or_raise(operand: Any, rules: str | RuleSet, name: str, position: int) -> KeyedRaw:
-    """As `as_key`, with an error for anything else.
+    """The same as `as_key`, but raise for anything else.
 
     Args:
         operand: the operand.
         rules: the rules in force.
         name: of the function, for the error.
-        position: which argument the operand is, for the error.
+        position: of the argument, for the error.
 
     Raises:
-        OperandError: it says which argument of which function it was.
+        OperandError: for anything else, and for arrays whose elements are not numbers.
     """
     found = as_key(operand, rules)
     if found is None:
@@ -74,28 +74,28 @@ def as_key_or_raise(operand: Any, rules: str | RuleSet, name: str, position: int
 def not_an_operand(operand: object, name: str, position: int) -> OperandError:
     """The error for an operand that is not an array; the arguments are those of `as_key_or_raise`."""
     return OperandError(
-        f"{name}: argument {position} must be an array or a Python number, got a {type(operand).__name__}; use "
-        f"supremum.asarray({letter(position)}) for lists and other things that NumPy makes arrays of"
+        f"{name}: argument {position} must be an array or a Python number, got {type(operand).__name__}; use "
+        f"supremum.asarray({letter(position)}) for lists and anything else that NumPy makes arrays from"
     )
 
 
 def holds_value(key: Key) -> bool:
-    """Whether rules can read an operand's value: values of other libraries may be on a device, or not computed yet."""
+    """Whether rules can read the value of an operand; other libraries may not have computed it yet."""
     return key.zero_d and key.backend is NUMPY
 
 
 def with_value(key: Key, raw: Raw) -> Key:
-    """The key of a 0-d array of NumPy with the value that it holds; other keys as they are."""
+    """The key of a 0-d array of NumPy, with its value; other keys as they are."""
     return Key(key.backend, replace(as_operand(raw), weak=key.weak), key.device) if holds_value(key) else key
 
 
 def operands_of(keys: Sequence[Key], raws: Sequence[Raw], rules: RuleSet | None = None) -> tuple[Operand, ...]:
-    """What is decided about, with the very values of Python numbers, for explanations.
+    """The operands of a decision, with the values of Python numbers, for explanations.
 
     Args:
         keys: of the operands.
-        raws: what they wrap.
-        rules: those that decide; if they look at values, 0-d arrays of NumPy show theirs.
+        raws: the arrays and numbers.
+        rules: the rules that decide; if they read values, 0-d arrays of NumPy have theirs.
     """
     reads = rules is not None and rules.reads_values
     seen = map(with_value, keys, raws) if reads else keys
@@ -103,26 +103,39 @@ def operands_of(keys: Sequence[Key], raws: Sequence[Raw], rules: RuleSet | None 
 
 
 def joint_backend(backends: Iterable[Backend | None]) -> Backend:
-    """The first library other than NumPy, whose arrays every other library adopts; NumPy if there is no other."""
+    """The first library other than NumPy, which converts NumPy's arrays; NumPy if there is no other."""
     return next((backend for backend in backends if backend not in (None, NUMPY)), NUMPY)
 
 
 def common_backend(keys: Sequence[Key], name: str) -> Backend:
-    """The library that an operation runs in; NumPy's arrays are adopted by any other.
+    """The library that an operation runs in; any other library converts NumPy's arrays.
 
     Args:
         keys: of the operands.
         name: of the operation, for the error.
 
     Raises:
-        LibraryError: for two others.
+        LibraryError: for two libraries other than NumPy.
     """
     others = list(dict.fromkeys(key.backend for key in keys if key.backend not in (None, NUMPY)))
     if len(others) > 1:
-        named = [f"{letter(i)} is from {key.backend.name}" for i, key in enumerate(keys) if key.backend in others]
+        named = [f"{letter(i)} from {key.backend.name}" for i, key in enumerate(keys) if key.backend in others]
         stranger = next(i for i, key in enumerate(keys) if key.backend is others[1])
         raise LibraryError(
-            f"{name}: {' and '.join(named)}, and nothing is moved between libraries implicitly: "
+            f"{name}: all operands must be from one library, got {' and '.join(named)}; use "
             f"supremum.namespace({shown(others[0].name)}).asarray({letter(stranger)})"
         )
     return others[0] if others else NUMPY
+
+
+def wrong_library(what: str, expected: Backend, found: Backend, position: int = 1) -> LibraryError:
+    """The error for an array of the wrong library.
+
+    Args:
+        what: the array, in words.
+        expected: the library that it must be from.
+        found: its library.
+        position: of the operand to convert.
+    """
+    fix = f"supremum.namespace({shown(expected.name)}).asarray({letter(position)})"
+    return LibraryError(f"{what} must be an array of {expected.name}, got one of {found.name}; use {fix}")

@@ -1,9 +1,9 @@
-"""Functions of arrays under the rules in force: one for every elementwise row of the table of operations, by all names.
+"""Functions of arrays under the rules in force, one for every name of an elementwise operation.
 
 Reductions and functions of whole arrays, such as `sum` and `matmul`, belong to `supremum.namespace`.
 
-They take an `Array`, an array of NumPy, JAX or PyTorch, a NumPy scalar or a Python number in any place, and give an
-`Array`; a function and the operator of the same meaning are the same thing.
+They take an `Array`, an array of NumPy, JAX or PyTorch, a NumPy scalar or a Python number in any position, and return
+an `Array`. A function does the same as the operator with its meaning.
 
 >>> import numpy as np, supremum
 >>> from supremum import ops
@@ -27,7 +27,7 @@ from supremum.arrays.wrapped import KeyedRaw
 
 
 def _wrapping(function: Callable[..., KeyedRaw]) -> Callable[..., Array]:
-    """A function that gives an `Array`."""
+    """A function that returns an `Array`."""
 
     @functools.wraps(function)
     def call(*operands: Any, **options: Any) -> Array:
@@ -38,10 +38,8 @@ def _wrapping(function: Callable[..., KeyedRaw]) -> Callable[..., Array]:
     return call
 
 
-def _functions() -> dict[str, Callable[..., Array]]:
-    wrapping = {function: _wrapping(function) for function in elementwise.FUNCTIONS.values()}
-    return {name: wrapping[function] for name, function in elementwise.FUNCTIONS.items()}
-
-
-FUNCTIONS: dict[str, Callable[..., Array]] = _functions()
+_WRAPPING = {function: _wrapping(function) for function in elementwise.FUNCTIONS.values()}
+FUNCTIONS: dict[str, Callable[..., Array]] = {
+    name: _WRAPPING[function] for name, function in elementwise.FUNCTIONS.items()
+}
 globals().update(FUNCTIONS)

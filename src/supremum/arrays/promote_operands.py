@@ -1,4 +1,4 @@
-"""Promoting operands in one library, for functions that are not element by element."""
+"""Promotion of operands in one library, for functions that are not elementwise."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Promoted(NamedTuple):
 
     Args:
         backend: the library.
-        operands: its arrays, in the dtype they are computed in; of a number a 0-d one.
-        unpromoted: further operands as arrays of that library, in the dtype they had.
+        operands: its arrays, in the dtype of the computation; numbers are 0-d arrays.
+        unpromoted: further operands as arrays of that library, with their own dtypes.
         result: the type of the result.
-        decision: what was decided.
+        decision: the decision.
     """
 
     backend: Backend
@@ -41,7 +41,7 @@ class Promoted(NamedTuple):
     decision: Decision
 
     def typed(self, raw: Raw) -> KeyedRaw:
-        """A result of the library in the dtype that was decided, and as weak, with its key."""
+        """A result of the library with the dtype and the weak flag of the decision, and its key."""
         dtype, weak = self.result.dtype, self.result.weak
         raw, key = keyed(self.backend, raw, weak)
         if (key.dtype, key.weak) == (dtype, weak):
@@ -55,14 +55,14 @@ def promote_operands(
     """Convert operands to one library and to the dtypes that the rules decide.
 
     Args:
-        operation: the name of the operation that decides; None where no particular one does.
+        operation: the name of the operation that decides; None for a decision without an operation.
         operands: arrays and Python numbers.
-        unpromoted: more of them, which take no part in the decision.
-        name: of what is computed, where that is not the operation that decides; errors and counts have it.
+        unpromoted: more operands, which are not part of the decision.
+        name: of the function, for errors and counts; empty for the name of the operation.
 
     Raises:
         PromotionError: if the rules refuse.
-        OperandError: for operands that are no arrays of numbers.
+        OperandError: for operands that are not arrays of numbers.
         LibraryError: for operands from two libraries.
     """
     row = as_operation(operation)
@@ -96,9 +96,9 @@ def convert_operand(backend: Backend, key: Key, raw: Raw, dtype: DType, steps: S
     Args:
         backend: the library.
         key: of the operand.
-        raw: what it wraps.
-        dtype: what it becomes.
-        steps: for a Python number, the formats that it is converted to on its way.
+        raw: the array or the number.
+        dtype: the dtype of the new array.
+        steps: for a Python number, the formats that it is converted to on the way.
     """
     if key.backend is None:
         return backend.asarray(number_caster(key.operand.category, dtype, steps)(raw))
@@ -110,16 +110,16 @@ def convert_operand(backend: Backend, key: Key, raw: Raw, dtype: DType, steps: S
 
 @raises_computation_errors
 def where(condition: Any, x1: Any, x2: Any, /) -> KeyedRaw:
-    """Elements of one array where a condition holds, and of another where it does not.
+    """Elements of one array where a condition is true, and of another where it is false.
 
     Args:
         condition: an array of bools, or a bool.
         x1: an array or a number.
-        x2: likewise; both are promoted as the rules decide.
+        x2: an array or a number; the rules promote both.
 
     Raises:
         PromotionError: if the rules refuse.
-        ArgumentError: for a condition that is not of bools.
+        ArgumentError: for a condition that is not boolean.
 
     >>> import numpy as np, supremum
     >>> supremum.ops.where(np.array([True, False]), np.ones(2, "float32"), 2)
@@ -135,12 +135,12 @@ def where(condition: Any, x1: Any, x2: Any, /) -> KeyedRaw:
 
 @raises_computation_errors
 def clip(x: Any, /, min: Any = None, max: Any = None) -> KeyedRaw:  # noqa: A002 (the standard's names)
-    """Elements brought into a range.
+    """Elements limited to a range.
 
     Args:
         x: an array or a number.
-        min: the lower bound, an array or a number; None for none.
-        max: the upper one, likewise. All are promoted as the rules decide.
+        min: the lower bound, an array or a number, or None.
+        max: the upper bound, an array or a number, or None; the rules promote all operands.
 
     Raises:
         PromotionError: if the rules refuse.
@@ -162,7 +162,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> KeyedRaw:  # noqa: A002
 
 
 def _is_ignored(x: Any, name: str, bound: Any) -> bool:
-    """Whether the rules leave a bound out of account."""
+    """Whether the rules ignore a bound."""
     rules = get_rules()
     array, number = (as_key_or_raise(each, rules, "clip", i)[1].operand for i, each in enumerate((x, bound)))
     if type(bound) is int:

@@ -18,34 +18,30 @@ from supremum.operations import as_operation
 
 
 def array_ufunc(wrap: Wrap, ufunc: np.ufunc, method: str, inputs: Sequence[Any], options: Mapping[str, Any]) -> Any:
-    """The operation with the name of a ufunc of NumPy, which its arrays' operators call too.
+    """The result of the operation with the name of a ufunc, which operators of NumPy's arrays call too.
 
     Args:
-        wrap: makes an `Array` of an array of a library and its key.
+        wrap: makes an `Array` from an array of a library and its key.
         ufunc: NumPy's function.
         method: `"__call__"`, or the name of the method that was called.
-        inputs: as it was called.
-        options: likewise, `out` included.
+        inputs: the positional arguments.
+        options: the arguments by name, including `out`.
 
     Raises:
         TypeError: for a ufunc that is not an operation, for methods such as `reduce`, and for options.
     """
-    if ufunc.signature is not None and method == "__call__":  # of arrays as a whole, such as matmul
+    if ufunc.signature is not None and method == "__call__":  # it takes whole arrays, such as matmul
         return route(wrap, ufunc, inputs, options)
     given = [name for name, value in options.items() if name != "out" and value is not True]
     operation = _operation(ufunc.__name__)
     if operation is None or method != "__call__" or given:
-        what = f"np.{ufunc.__name__}{'' if method == '__call__' else '.' + method}"
-        options_given = f" with {', '.join(given)}" if given else ""
-        raise TypeError(
-            f"{what}{options_given} of an Array follows no rules; use supremum.ops or a function of "
-            f"supremum.namespace, or pass NumPy's own array, np.{ufunc.__name__}(x.unwrap())"
-        )
+        method = "" if method == "__call__" else f".{method}"
+        raise _unsupported(f"np.{ufunc.__name__}{method}", given, f"NumPy's own array, np.{ufunc.__name__}")
     outputs = options.get("out", ())
     if not outputs:
         result = ELEMENTWISE_OPERATIONS[operation].apply(inputs)
         return result if result is NotImplemented else wrap(*result)
-    # With `array += Array` and `out=` the array that is written to keeps its dtype.
+    # `array += Array` and `out=` write into an array, which keeps its dtype.
     (output,) = outputs
     kept = _as_wrapped(output)
     with refused_in_place(kept, operation, inputs):
@@ -54,6 +50,14 @@ def array_ufunc(wrap: Wrap, ufunc: np.ufunc, method: str, inputs: Sequence[Any],
         return result
     kept.unwrap()[...] = stored(kept, result, operation, inputs)
     return output
+
+
+def _unsupported(what: str, options: Sequence[str], instead: str) -> TypeError:
+    given = f" with {', '.join(options)}" if options else ""
+    return TypeError(
+        f"{what}{given} does not support an Array; use supremum.ops or a function of supremum.namespace, or pass "
+        f"{instead}(x.unwrap())"
+    )
 
 
 def _as_wrapped(value: Any) -> WrappedArray:
@@ -76,17 +80,17 @@ def torch_function(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
 ) -> Any:
-    """The operation with the name of a function of PyTorch, which its tensors' operators call too.
+    """The result of the operation with the name of a function of PyTorch, which operators of tensors call too.
 
     Args:
-        wrap: makes an `Array` of an array of a library and its key.
-        array_class: the class whose operators PyTorch may ask for.
-        function: PyTorch's.
-        args: as it was called.
-        kwargs: likewise.
+        wrap: makes an `Array` from an array of a library and its key.
+        array_class: the class of the operators that PyTorch may call.
+        function: PyTorch's function.
+        args: its positional arguments.
+        kwargs: its arguments by name.
 
     Raises:
-        TypeError: for other functions, and for options.
+        TypeError: for all other functions, and for options.
     """
     from supremum.arrays.backends.torch import NAMES  # only where torch is loaded
 
@@ -97,18 +101,13 @@ def torch_function(
         result = getattr(left, name)(*args[1:])
         return args[0] if result is left else result
     plain = name.removesuffix("_")
-    # Some names mean something else in torch, such as `torch.equal`.
-    found = (
-        None if plain in NAMES else FUNCTIONS.get({theirs: ours for ours, theirs in NAMES.items()}.get(plain, plain))
-    )
+    # Some names mean something else in PyTorch, such as `torch.equal`.
+    ours = {theirs: ours for ours, theirs in NAMES.items()}.get(plain, plain)
+    found = None if plain in NAMES else FUNCTIONS.get(ours)
     if found is None or given:
-        options = f" with {', '.join(given)}" if given else ""
-        raise TypeError(
-            f"torch's {name}{options} of an Array follows no rules; use supremum.ops or a function of "
-            f"supremum.namespace, or pass torch's own tensor, torch.{name}(x.unwrap())"
-        )
+        raise _unsupported(f"torch's {name}", given, f"torch's own tensor, torch.{name}")
     if plain == name:
         return wrap(*found(*args))
-    # With `tensor += Array` the tensor keeps its dtype.
+    # `tensor += Array` writes into the tensor, which keeps its dtype.
     assigned(_as_wrapped(args[0]), found(*args), found.__name__, args)
     return args[0]

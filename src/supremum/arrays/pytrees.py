@@ -1,4 +1,4 @@
-"""Registering `Array` as a pytree of JAX."""
+"""Registration of `Array` as a pytree of JAX."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from supremum.rules import scope_in_force
 
 
 def register(array_class: type[WrappedArray]) -> None:
-    """Tell JAX that an array of a class is a tree with one leaf. JAX must be loaded or installed.
+    """Register a class with JAX: its arrays are trees with one leaf. JAX must be installed.
 
     Args:
-        array_class: the class; its subclasses are not registered.
+        array_class: the class, without its subclasses.
 
     Raises:
         ValueError: if it is registered already.
@@ -27,23 +27,21 @@ def register(array_class: type[WrappedArray]) -> None:
         return ((GetAttrKey("raw"), raw),), weak
 
     def unflatten(weak: bool, leaves: Iterable[Any]) -> WrappedArray:
-        (leaf,) = leaves  # of any type: JAX puts other things than arrays there while it works on trees
-        scope_in_force()  # operations on what a traced function is given do not ask again whether JAX knows the rules
+        (leaf,) = leaves  # of any type: JAX puts other objects there while it works on trees
+        scope_in_force()  # once here, so that operations in a traced function need not tell JAX about the rules
         return array_class.of_leaf(leaf.unwrap() if isinstance(leaf, WrappedArray) else leaf, weak)
 
     register_pytree_with_keys(array_class, flatten_with_keys, unflatten, _flatten)
 
 
 def _flatten(array: WrappedArray) -> tuple[tuple[Any], bool]:
-    """The array of the library, and whether there is a flag of ours to keep.
+    """The array of the library, and whether the tree must keep our weak flag.
 
-    Weak arrays of NumPy become JAX's own, as they would on entering a jitted function: a flag in the structure would
-    differ between what enters a scan and what comes out of it.
+    Weak arrays of NumPy become weak arrays of JAX, as they would on entering a jitted function. With a flag in the
+    tree, the input and the output of a scan would have different structures.
     """
     raw = array.unwrap()
     backend = backend_of(raw)
     if backend is None or backend.has_weak_arrays or not array.weak_type:
         return (raw,), False
-    if backend.name != "numpy":
-        return (raw,), True
-    return (convert(array, library="jax")[0],), False
+    return ((raw,), True) if backend.name != "numpy" else ((convert(array, library="jax")[0],), False)

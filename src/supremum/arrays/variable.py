@@ -1,4 +1,4 @@
-"""`Variable`: an array with a dtype that never changes, to which values are assigned."""
+"""`Variable`: an array with a fixed dtype, to which values are assigned."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from supremum.rules import Storing
 
 
 class Variable(Array):
-    """An array whose dtype and shape never change, and to which values can be assigned.
+    """An array with a fixed dtype and shape, to which values can be assigned.
 
-    In an operation it is the array it holds. Assigning takes what the rules in force bring *to* its dtype and refuses
-    the rest, under every rule set: nothing is truncated. NumPy's arrays are treated as any others, and a Python number
-    has to fit.
+    In an operation it acts as the array that it holds. Assignment accepts what the rules in force promote *to* its
+    dtype and refuses the rest, under every rule set: nothing is truncated. The same holds for NumPy's arrays. A Python
+    number must fit.
 
-    Each assignment puts another array in its place; what was read before stays as it was. A Variable is for eager
-    code: a function that JAX traces sees the value that it has at that time, and cannot assign to it.
+    Each assignment replaces the array; values that were read before do not change. A Variable is for eager code: a
+    function that JAX traces sees the value at the time of the trace, and cannot assign to the Variable.
 
     Args:
         value: the first value: anything that `asarray` takes; it is copied.
-        dtype: its dtype; None for that of the value, which a Python number takes from the rules.
-        library: `"numpy"`, `"jax"` or `"torch"`; None for the one the value is from.
+        dtype: the dtype; None for the dtype of the value, or the rules' default for a Python number.
+        library: `"numpy"`, `"jax"` or `"torch"`; None for the library of the value.
         name: a name for errors and the repr; empty for none.
 
-    The operations and their refusals are those of spec/tensorflow-rfc-431-promotion-modes.md, "Are there changes
-    expected in tf.Variable?".
+    The operations and their refusals follow TensorFlow RFC 431, promotion modes, "Are there changes expected in
+    tf.Variable?".
 
     >>> import numpy as np, supremum
     >>> with supremum.use_rules("tf-rfc-all"):
@@ -50,13 +50,13 @@ class Variable(Array):
 
     def __init__(self, value: Any, dtype: Any = None, *, library: Any = None, name: str = "") -> None:
         raw, key = convert(value, dtype, library=library, copy=True)
-        # Only what has no dtype of its own is weak, and a Variable has one.
+        # A Variable has a dtype, so it is never weak.
         super().__init__(cast(WrappedArray(raw, key), key.dtype)[0] if key.weak else raw)
         self.name = name
 
     @property
     def value(self) -> Array:
-        """The array it holds now; later assignments leave it as it is."""
+        """The array that it holds now, which later assignments do not change."""
         return wrap(self._raw)
 
     def assign(self, value: Any) -> Variable:
@@ -69,30 +69,30 @@ class Variable(Array):
             The Variable.
 
         Raises:
-            InPlaceError: if the rules refuse or lead to another dtype, or a Python number does not fit.
-            ArgumentError: for another shape, or a value that JAX is tracing.
+            InPlaceError: if the rules refuse or do not promote to the dtype, or if a Python number does not fit.
+            ArgumentError: for a different shape, or a value that JAX traces.
         """
         raw = accepted_value(self, value, Storing.KEPT)
         if tuple(raw.shape) != self.shape:
-            raise ArgumentError(f"{shown(self)} has the shape {self.shape}, and what is assigned {tuple(raw.shape)}")
+            raise ArgumentError(f"the value must have the shape {self.shape} of {shown(self)}, got {tuple(raw.shape)}")
         return self._hold(self.backend.asarray(raw, copy=True))
 
     def assign_add(self, value: Any) -> Variable:
-        """Add a value, as `assign` takes one; also `variable += value`."""
+        """Add a value; the arguments and errors are those of `assign`. Also `variable += value`."""
         return self._assigned("add", value)
 
     def assign_sub(self, value: Any) -> Variable:
-        """Subtract a value, as `assign` takes one; also `variable -= value`."""
+        """Subtract a value; the arguments and errors are those of `assign`. Also `variable -= value`."""
         return self._assigned("subtract", value)
 
     def assign_mul(self, value: Any) -> Variable:
-        """Multiply by a value, as `assign` takes one; also `variable *= value`."""
+        """Multiply by a value; the arguments and errors are those of `assign`. Also `variable *= value`."""
         return self._assigned("multiply", value)
 
     def _assigned(self, name: str, value: Any) -> Variable:
         result = self._assign(name, value)
         if result is NotImplemented:
-            raise OperandError(f"a {type(value).__name__} cannot be assigned: give an array or a Python number")
+            raise OperandError(f"the value must be an array or a Python number, got {type(value).__name__}")
         return result
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -122,7 +122,7 @@ class Variable(Array):
     def _hold(self, raw: Any) -> Variable:
         if self.backend.is_traced(raw):
             raise ArgumentError(
-                "a value that JAX is tracing cannot be assigned to a Variable, where it would outlive the trace: "
+                "the value must not be one that JAX is tracing, because a Variable would keep it after the trace; "
                 "return it from the traced function, and assign it outside"
             )
         self._raw = raw

@@ -1,4 +1,4 @@
-"""`WrappedArray`: an array of a library with its key, which is what the functions that `Array` stands on know of it."""
+"""`WrappedArray`, the base of `Array`: an array of a library with its key."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from supremum.errors import OperandError
 from supremum.formats import DType, as_format
 
 KeyedRaw: TypeAlias = "tuple[Raw, Key]"
-"""An array of a library, and its key: what the functions that `Array` stands on return."""
+"""An array of a library, and its key."""
 Wrap: TypeAlias = "Callable[[Raw, Key], Any]"
-"""Makes an `Array` of an array of a library and its key."""
+"""Makes an `Array` from an array of a library and its key."""
 
 
 class WrappedArray:
@@ -32,30 +32,29 @@ class WrappedArray:
 
     @classmethod
     def of_leaf(cls, leaf: Any, weak: bool) -> Self:
-        """An array of what JAX puts into trees, which is not always an array while JAX works on the tree.
+        """An array made from a leaf of a tree, which is not always an array while JAX works on the tree.
 
         Args:
-            leaf: what JAX puts there.
+            leaf: the leaf.
             weak: whether the array was weak.
         """
-        backend = backend_of(leaf) if weak else None
         array = cls.__new__(cls)
         array._raw = leaf
-        if backend is not None:
+        if weak and (backend := backend_of(leaf)) is not None:
             array._key = backend.key_of(leaf, weak=True)
         return array
 
     def unwrap(self) -> Raw:
-        """The array of the library, which shares memory with this one: the way into functions of `jax.numpy`."""
+        """The array of the library, which shares memory with this one, for functions such as those of `jax.numpy`."""
         return self._raw
 
     @property
     def key(self) -> Key:
-        """Everything that a prepared operation depends on."""
-        # A `__getattr__` in place of the `except` would make every attribute slower.
+        """Everything about this array that a prepared operation depends on."""
+        # With a `__getattr__` instead of the `except`, every attribute would be slower.
         try:
             return self._key
-        except AttributeError:  # JAX has put a tree together, and this is the first look at the leaf
+        except AttributeError:  # the array is new from a tree of JAX, and has no key yet
             self._key = self.backend.key_of(self._raw)
             return self._key
 
@@ -64,19 +63,21 @@ class WrappedArray:
         """The library."""
         backend = backend_of(self._raw)
         if backend is None:
-            raise OperandError(f"this Array holds a {type(self._raw).__name__}, as trees do while JAX works on them")
+            raise OperandError(
+                f"this Array is part of a tree that JAX works on, and holds {type(self._raw).__name__}, not an array"
+            )
         return backend
 
     @property
     def dtype(self) -> DType:
-        """Its dtype, as NumPy's (of ml_dtypes where NumPy has none), whatever the library."""
-        # What JAX puts into trees while it works on them has a dtype too.
+        """The dtype as an `np.dtype`, whatever the library; of ml_dtypes if NumPy itself does not have it."""
+        # The objects that JAX puts into trees have a dtype too.
         backend = backend_of(self._raw)
         return as_format(self._raw.dtype).dtype if backend is None else backend.dtype_of(self._raw)
 
     @property
     def weak_type(self) -> bool:
-        """Whether it has no dtype of its own and gives way to the next operand's."""
+        """Whether the array is weak: it takes the dtype of the operand that it meets."""
         return self.key.weak
 
     @property
@@ -86,7 +87,7 @@ class WrappedArray:
 
     @property
     def device(self) -> Any:
-        """Where it is, as the library says."""
+        """The device, in the library's notation."""
         return self.backend.device_of(self._raw)
 
 
@@ -95,7 +96,7 @@ def raw_and_key(value: Any, weak: bool = False) -> KeyedRaw:
 
     Args:
         value: an array of NumPy, JAX or PyTorch, or a wrapped one.
-        weak: whether it is weak, where the library's arrays do not say so themselves.
+        weak: whether it is weak, for libraries with arrays that have no weak flag.
 
     Raises:
         OperandError: for anything else.
@@ -105,14 +106,14 @@ def raw_and_key(value: Any, weak: bool = False) -> KeyedRaw:
     backend = backend_of(value)
     if backend is None:
         raise OperandError(
-            f"an Array wraps an array of {', '.join(backend_names())}, got a {type(value).__name__}; use "
-            "supremum.asarray for numbers, lists and other things that NumPy makes arrays of"
+            f"an Array must wrap an array of {', '.join(backend_names())}, got {type(value).__name__}; use "
+            "supremum.asarray for numbers, lists and anything else that NumPy makes arrays from"
         )
     return keyed(backend, value, weak)
 
 
 def keyed(backend: Backend, raw: Raw, weak: bool = False) -> KeyedRaw:
-    """An array of a library that is known, and its key.
+    """An array of a known library, and its key.
 
     Args:
         backend: the library.

@@ -1,4 +1,4 @@
-"""Calling functions of a library with wrapped arrays, and bringing operands to the library of a namespace."""
+"""Calls of library functions with wrapped arrays, and conversion of operands to the library of a namespace."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.backends import Backend, Key, Raw, backend_of
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.conversion import convert
-from supremum.arrays.errors import LibraryError
-from supremum.arrays.operand_keys import NUMBERS
+from supremum.arrays.operand_keys import NUMBERS, wrong_library
 from supremum.arrays.wrapped import KeyedRaw, Wrap, WrappedArray, raw_and_key
 from supremum.decisions import letter
 from supremum.errors import OperandError, listed, shown
@@ -23,38 +22,35 @@ from supremum.rules import get_rules
 
 
 def library_of(value: Any) -> Backend | None:
-    """The library that an array is from, wrapped or not; None for what is no array."""
+    """The library of an array, wrapped or not; None for anything else."""
     return value.backend if isinstance(value, WrappedArray) else backend_of(value)
 
 
 def check_library(backend: Backend, name: str, position: int, library: Backend | None) -> None:
-    """Raise for an array of another library than that of the namespace or NumPy.
+    """Raise for an array that is from neither the library of the namespace nor NumPy.
 
     Args:
         backend: the library of the namespace.
         name: of the function.
-        position: which argument it is.
-        library: the one the argument is from; None for what is no array.
+        position: of the argument.
+        library: the library of the argument; None if it is not an array.
 
     Raises:
-        LibraryError: for another library.
+        LibraryError: for any other library.
     """
     if library not in (None, NUMPY, backend):
-        raise LibraryError(
-            f"{name}: {letter(position)} is from {library.name}, and this is the namespace of {backend.name}: "
-            f"supremum.namespace({shown(backend.name)}).asarray({letter(position)})"
-        )
+        raise wrong_library(f"{name}: {letter(position)}, as the namespace,", backend, library, position)
 
 
 def adopt_operands(backend: Backend, name: str, operands: Sequence[Any]) -> list[Any]:
-    """Operands of which at least one is from the library of a namespace, if any of them is an array.
+    """Operands with at least one array of the library of a namespace, if there is an array among them.
 
     Of Python numbers alone the first becomes a weak array of that library, under rules that have weak arrays.
 
     Args:
-        backend: that library.
+        backend: the library.
         name: of the function.
-        operands: arrays and whatever else.
+        operands: arrays and other values.
 
     Raises:
         LibraryError: for arrays of a third library.
@@ -64,36 +60,36 @@ def adopt_operands(backend: Backend, name: str, operands: Sequence[Any]) -> list
         check_library(backend, name, position, library)
     adopted = list(operands)
     if backend not in libraries:
-        found = [i for i, library in enumerate(libraries) if library is NUMPY]
-        if not found and get_rules(in_jax=backend.in_jax).weak_arrays:
-            found = [i for i, operand in enumerate(operands) if type(operand) in NUMBERS]
-        for first in found[:1]:
+        first = libraries.index(NUMPY) if NUMPY in libraries else None
+        if first is None and get_rules(in_jax=backend.in_jax).weak_arrays:
+            first = next((i for i, operand in enumerate(operands) if type(operand) in NUMBERS), None)
+        if first is not None:
             adopted[first] = WrappedArray(*convert(operands[first], library=backend))
     return adopted
 
 
 def adopt_result(backend: Backend, result: KeyedRaw) -> KeyedRaw:
-    """A result in the library of the namespace, where it was computed of Python numbers alone.
+    """A result in the library of the namespace, even if it was computed from Python numbers alone.
 
     Args:
-        backend: that library.
+        backend: the library.
         result: an array of any library, and its key.
     """
     return result if result[1].backend is backend else convert(WrappedArray(*result), library=backend)
 
 
 def native(backend: Backend, dtype: Any) -> Any:
-    """What a library calls a dtype; None stays.
+    """A library's own object for a dtype; None for None.
 
     Raises:
-        UnknownDtypeError: for what names no dtype.
+        UnknownDtypeError: for anything that is not a dtype.
         RuntimeDtypeError: if the library does not have it.
     """
     return None if dtype is None else backend.native_dtype(as_format(dtype).dtype)
 
 
 def arrays_in(values: Iterable[Any]) -> Iterator[WrappedArray]:
-    """The wrapped arrays among values, and in lists among them."""
+    """The wrapped arrays among values, and in lists among the values."""
     for value in values:
         if isinstance(value, WrappedArray):
             yield value
@@ -110,7 +106,7 @@ def call_in(
     *,
     checks: bool = True,
 ) -> Any:
-    """Call one of our own functions of a namespace; errors of its library become `ComputationError`.
+    """Call one of our own functions of a namespace; errors of the library become `ComputationError`.
 
     Args:
         backend: the library, the first argument of the function.
@@ -118,10 +114,10 @@ def call_in(
         function: the function.
         args: its other arguments.
         options: its arguments by name.
-        checks: whether a format that the library does not compute in is refused.
+        checks: whether to refuse formats that the library does not compute in.
 
     Raises:
-        RuntimeDtypeError: if it is refused.
+        RuntimeDtypeError: for a format that is refused.
         ComputationError: for errors of the library.
     """
     try:
@@ -136,15 +132,15 @@ def call_in(
 def generic(
     backend: Backend, name: str, function: Callable[..., Any], wrap: Wrap, *, standard: bool
 ) -> Callable[..., Any]:
-    """A function of a library as one of wrapped arrays.
+    """A function of wrapped arrays that calls a function of a library.
 
     Args:
         backend: the library.
         name: of the function.
         function: the function.
-        wrap: makes a wrapped array of an array and its key.
-        standard: whether the standard has it, and says what becomes of arrays of several dtypes. Other functions would
-            follow the library's own rules, and so take arrays of one dtype only.
+        wrap: makes a wrapped array from an array and its key.
+        standard: whether the function is in the standard, which says how it treats arrays of several dtypes. Other
+            functions would follow the library's own rules, so all their arrays must have one dtype.
     """
 
     @functools.wraps(function)
@@ -173,14 +169,14 @@ def generic(
 
 
 def _unwrapped(backend: Backend, name: str, value: Any, keys: list[Key]) -> Any:
-    """An argument as the library takes it; the keys of the arrays in it are added to a list."""
+    """An argument as the library takes it; append the keys of its arrays to `keys`."""
     if isinstance(value, (list, tuple)):
         parts = [_unwrapped(backend, name, part, keys) for part in cast("Sequence[Any]", value)]
         return _rebuilt(value, parts)
     if isinstance(value, np.dtype):
         return native(backend, value)
     library = library_of(value)
-    # NumPy's scalars stand for Python's where a shape or an axis is wanted.
+    # NumPy's scalars serve as Python numbers, for example as a shape or an axis.
     if library is None or isinstance(value, np.generic):
         return value
     check_library(backend, name, len(keys), library)
@@ -190,7 +186,7 @@ def _unwrapped(backend: Backend, name: str, value: Any, keys: list[Key]) -> Any:
 
 
 def _wrapped(result: Any, keys: Sequence[Key], weak: Sequence[bool], wrap: Wrap) -> Any:
-    """A result with all arrays in it wrapped; several are as weak as the arguments in their places."""
+    """A result with all arrays in it wrapped; each of several is as weak as the argument in its place."""
     if isinstance(result, (list, tuple)):
         parts = cast("Sequence[Raw]", result)
         fields = getattr(result, "_fields", ("values",) * len(parts))
@@ -209,16 +205,14 @@ def _wrapped(result: Any, keys: Sequence[Key], weak: Sequence[bool], wrap: Wrap)
 
 
 def _rebuilt(like: Any, parts: list[Any]) -> Any:
-    make = getattr(like, "_make", type(like))  # of a named tuple
-    return make(parts)
+    return getattr(like, "_make", type(like))(parts)  # named tuples have `_make`
 
 
 def _check_of_one_dtype(name: str, keys: Sequence[Key]) -> None:
-    dtypes = list(dict.fromkeys(key.dtype for key in keys))
-    if len(dtypes) > 1:
+    other = next((i for i, key in enumerate(keys) if key.dtype != keys[0].dtype), None)
+    if other is not None:
         both = listed(f"{letter(i)} {key.dtype}" for i, key in enumerate(keys))
-        other = next(i for i, key in enumerate(keys) if key.dtype != dtypes[0])
         raise OperandError(
-            f"{name} is not in the array API standard, so no rule decides its dtype, and its arrays must have the "
-            f"same one, got {both}; cast first, with {letter(other)}.astype({shown(str(dtypes[0]))})"
+            f"{name} is not in the array API standard, so no rule decides its dtype, and all its arrays must have the "
+            f"same dtype, got {both}; cast first, with {letter(other)}.astype({shown(str(keys[0].dtype))})"
         )

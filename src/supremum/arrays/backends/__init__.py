@@ -1,4 +1,4 @@
-"""The libraries whose arrays are wrapped, one file each; a library is imported when it is first needed.
+"""The array libraries, one file each; a library is imported when it is first needed.
 
 `standard.py` is for any other library that follows the Python array API standard.
 """
@@ -19,7 +19,7 @@ from supremum.errors import UnknownNameError
 
 __all__ = ["Backend", "Key", "Plan", "Raw", "array_key", "backend_named", "backend_names", "backend_of"]
 
-# By the name of the module in this package, which is that of the library: the backend in it.
+# The names of the modules in this package and of the libraries, and the backend in each module.
 _BACKENDS = {"numpy": "NUMPY", "jax": "JAX", "torch": "TORCH_BACKEND"}
 _STANDARD = "__array_namespace_info__"
 _BY_TYPE: Bounded[type, Backend] = Bounded(1024)
@@ -31,16 +31,16 @@ def backend_names() -> tuple[str, ...]:
 
 
 def backend_named(name: Any) -> Backend:
-    """The library of a name; it is imported.
+    """The library with a name; import it.
 
     Raises:
-        UnknownNameError: for an unknown name; the message has the near ones.
+        UnknownNameError: for an unknown name; the message suggests similar names.
         ModuleNotFoundError: if the library is not installed.
     """
     if isinstance(name, Backend):
         return name
     if isinstance(name, str) and name not in _BACKENDS:
-        # A library that has been imported and follows the standard, by itself or through array-api-compat.
+        # An imported library that follows the standard, directly or through array-api-compat.
         for namespace in (f"array_api_compat.{name}", name) if name in sys.modules else ():
             if importlib.util.find_spec(namespace) and hasattr(importlib.import_module(namespace), _STANDARD):
                 return standard_backend(namespace)
@@ -50,7 +50,7 @@ def backend_named(name: Any) -> Backend:
 
 
 def backend_of(value: Any) -> Backend | None:
-    """The library that an array is from; None for anything else. It imports no library."""
+    """The library of an array; None for anything else. It does not import libraries."""
     kind = cast("type[object]", type(value))
     found = _BY_TYPE.get(kind)
     if found is not None:
@@ -67,12 +67,12 @@ def backend_of(value: Any) -> Backend | None:
 
 
 def _standard(value: Any) -> Backend | None:
-    """The backend of any other library that follows the standard, CuPy's with the help of array-api-compat."""
-    # Dtypes and namespaces have `__array_namespace__` too, and so have wrappers such as `Array`.
+    """The backend of any other library that follows the standard, directly or through array-api-compat."""
+    # Dtypes, namespaces and wrappers such as `Array` have `__array_namespace__` too.
     if not array_api_compat.is_array_api_obj(value):
         return None
     try:
         namespace = array_api_compat.array_namespace(value)
-    except TypeError:  # placeholders that JAX puts into trees have an attribute of that name which does not work
+    except TypeError:  # placeholders that JAX puts into trees have an `__array_namespace__` that fails
         return None
     return standard_backend(namespace.__name__)

@@ -1,4 +1,4 @@
-"""`Backend`, the interface to a library; `Key`, what a prepared operation depends on; `Plan`, what it does."""
+"""`Backend`, the interface to a library; `Key`, the properties of an operand; `Plan`, the steps of an operation."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from supremum.operands import Operand
 from supremum.operations import Operation
 
 Raw: TypeAlias = Any
-"""An array of a library, not wrapped."""
+"""An array of a library, as the library has it."""
 
 
 class Key:
     """Everything about an operand that a prepared operation depends on. Equal keys are one object.
 
     Args:
-        backend: the library it is from; None for a Python number.
-        operand: how promotion sees it; of an array with dimensions, as one with one.
-        device: where it is, for libraries whose operations are prepared per device.
+        backend: the library; None for a Python number.
+        operand: the operand for promotion; every array that is not 0-d has one dimension here.
+        device: the device, for libraries that prepare operations per device.
     """
 
     __slots__ = ("backend", "device", "dtype", "operand", "weak", "zero_d")
@@ -57,25 +57,25 @@ def array_key(backend: Backend, dtype: DType, weak: bool, zero_d: bool, device: 
         row = as_format(dtype)
         # Only bool has no weak form.
         operand = Operand(row.category, row.dtype, weak and row.category != "bool", 0 if zero_d else 1)
-        # Of two threads that get here together both use the one that was first.
+        # If two threads get here at once, both use the key that is set first.
         key = _KEYS.setdefault(what, Key(backend, operand, device))
     return key
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What an operation does, once it is decided.
+    """The steps of an operation after its decision.
 
     Args:
         operation: its row.
         keys: its operands.
-        compute: the dtype each of them is cast to first.
-        result: what the result is then cast to, and whether it is weak.
-        rules: the name of the rule set that decided it.
-        function: what is computed instead of the library's function of the operation's name, given the backend.
-        options: what `function` is given besides the operands.
-        number_steps: for each operand that is a Python number, the formats it is converted to; as in `Verdict`.
-        decision: what was decided, for errors: it knows what to cast where the library has no function.
+        compute: the dtypes that the operands are cast to.
+        result: the dtype that the result is cast to, and whether it is weak.
+        rules: the name of the rule set that decided.
+        function: replaces the library's function of the operation's name; its first argument is the backend.
+        options: further arguments of `function`.
+        number_steps: the formats that each Python number is converted to, as in `Verdict`.
+        decision: the decision, for errors; it finds casts where the library has no function.
     """
 
     operation: Operation
@@ -88,24 +88,19 @@ class Plan:
     number_steps: tuple[Steps, ...] = ()
     decision: Decision | None = None
 
-    @property
-    def casts(self) -> tuple[bool, ...]:
-        """Which operands are not in the dtype they are computed in."""
-        return tuple(key.dtype != target for key, target in zip(self.keys, self.compute, strict=True))
-
 
 class Backend(ABC):
-    """A library whose arrays are wrapped.
+    """A library with arrays that `Array` can wrap.
 
     Attributes:
-        name: what users call it.
-        namespace: the module that follows the Python array API standard for it.
-        has_weak_arrays: whether its arrays say themselves whether they are weak.
+        name: the name that users know.
+        namespace: the module that follows the Python array API standard for this library.
+        has_weak_arrays: whether its arrays have a weak flag.
         mutable: whether its arrays can be written to.
-        passed_through: errors of its own that are not replaced by a `ComputationError`.
-        in_jax: whether JAX's runtime holds its arrays, and so JAX's flags say whether they can have 64 bits.
-        compiles: whether it is given casts and function as one program.
-        rules: the name of the rule set that its own functions follow; empty where there is none.
+        passed_through: its own errors that `ComputationError` does not replace.
+        in_jax: whether JAX holds its arrays, which then need JAX's flags to have 64 bits.
+        compiles: whether it compiles casts and function as one program.
+        rules: the name of the rule set that its own functions follow; empty if there is none.
     """
 
     name: str
@@ -117,20 +112,20 @@ class Backend(ABC):
     rules: str = ""
     passed_through: tuple[type[Exception], ...] = ()
 
-    def check_computes(self, name: str, dtypes: Iterable[DType]) -> None:  # noqa: B027 (most compute in all they hold)
-        """Raise for formats that it holds, but does not compute in.
+    def check_computes(self, name: str, dtypes: Iterable[DType]) -> None:  # noqa: B027 (most libraries compute in all formats they have)
+        """Raise for formats that the library has but does not compute in.
 
         Args:
             name: of the function.
-            dtypes: of the arrays that it is given.
+            dtypes: the dtypes of its arguments.
 
         Raises:
-            RuntimeDtypeError: if there is such a format among the dtypes.
+            RuntimeDtypeError: if one of the dtypes is such a format.
         """
 
     @cached_property
     def xp(self) -> Any:
-        """Its namespace by the Python array API standard."""
+        """The namespace of the library in the Python array API standard."""
         return importlib.import_module(self.namespace)
 
     @abstractmethod
@@ -138,7 +133,7 @@ class Backend(ABC):
         """The key of one of its arrays.
 
         Raises:
-            OperandError: for a dtype that no rule promotes.
+            OperandError: for a dtype without a row in the table of formats.
         """
 
     def dtype_of(self, raw: Raw) -> DType:
@@ -150,29 +145,31 @@ class Backend(ABC):
         try:
             return as_format(raw.dtype).dtype
         except UnknownDtypeError as error:
-            raise OperandError(
-                f"an operand is of dtype {raw.dtype}, which no rule promotes: give a numeric array"
-            ) from error
+            raise OperandError(f"the operand's dtype must be numeric, got {raw.dtype}") from error
 
     def plain(self, raw: Raw) -> Raw:
-        """An array of the class that operations are prepared for."""
+        """The array in the class that prepared operations take."""
         return raw
 
     @abstractmethod
     def prepare(self, plan: Plan) -> Callable[..., Raw]:
-        """A function that casts and computes: fast, as it is called again and again.
+        """A function that casts and computes. It must be fast.
 
         Args:
-            plan: what to do; operands that are not from this library are NumPy arrays or Python numbers.
+            plan: the plan; operands that are not from this library are NumPy arrays or Python numbers.
 
         Raises:
             RuntimeDtypeError: if the library cannot represent a dtype of the plan.
         """
 
+    def device_of_plan(self, plan: Plan) -> Any:
+        """The device of a plan's result; None for libraries that do not prepare operations per device."""
+        return None
+
     def key_of_result(self, plan: Plan) -> Key:
-        """The key of what is prepared for a plan without a function of its own, which keeps the broadcast shape."""
+        """The key of the result of a plan without a function, which has the broadcast shape of the operands."""
         zero_d = all(key.zero_d for key in plan.keys)
-        return array_key(self, plan.result.dtype, plan.result.weak, zero_d)
+        return array_key(self, plan.result.dtype, plan.result.weak, zero_d, self.device_of_plan(plan))
 
     @abstractmethod
     def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
@@ -180,43 +177,43 @@ class Backend(ABC):
 
     @abstractmethod
     def asarray(self, data: Any, dtype: DType | None = None, device: Any = None, copy: bool | None = None) -> Raw:
-        """An array of what NumPy can make one of, or of another library's array; not weak."""
+        """A strong array made from an array of any library, or from anything that NumPy makes arrays from."""
 
     @abstractmethod
     def numpy(self, raw: Raw) -> np.ndarray[Any, Any]:
-        """One of its arrays as NumPy's."""
+        """One of its arrays as an array of NumPy."""
 
     @abstractmethod
     def native_dtype(self, dtype: DType) -> Any:
-        """What the library itself calls a dtype."""
+        """The library's own object for a dtype."""
 
     def flags(self) -> Hashable:
-        """The state of the library that decides which dtypes it has; None where there is none."""
+        """The flags of the library that determine its dtypes; None if it has none."""
         return None
 
     def under(self, flags: Hashable) -> AbstractContextManager[Any]:
-        """A block in which the library has the flags that it had then."""
+        """A block in which the library has these flags."""
         return nullcontext()
 
     def try_out(self, function: Callable[..., Raw], samples: Sequence[Any], dtypes: Sequence[DType]) -> bool:
         """Whether the library computes a function of some arrays.
 
         Args:
-            function: of as many arrays or Python numbers as there are samples.
+            function: takes the samples.
             samples: arrays of one element of any library, and Python numbers.
-            dtypes: those of the arrays, and those that it computes in; the last is that of the result.
+            dtypes: the dtypes of the arrays, of the computation and, last, of the result.
 
         Raises:
-            Exception: whatever the library raises if it does not.
+            Exception: any error of the library if it does not.
         """
         return self.dtype_of(function(*samples)) == dtypes[-1]
 
     def is_traced(self, raw: Raw) -> bool:
-        """Whether an array stands for values that are not there yet."""
+        """Whether an array stands for values that are not computed yet."""
         return False
 
     def device_of(self, raw: Raw) -> Any:
-        """Where an array is."""
+        """The device of an array."""
         return raw.device
 
     def __repr__(self) -> str:

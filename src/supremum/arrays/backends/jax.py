@@ -14,30 +14,23 @@ import numpy as np
 from jax.core import Tracer
 from jax.extend import source_info_util
 
+from supremum.arrays.backends import kernels
 from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
-from supremum.arrays.backends.kernels import (
-    caster_of,
-    caster_of_number,
-    compose,
-    function_of,
-    known_comparison,
-    known_int,
-)
-from supremum.arrays.backends.numpy import narrowed
-from supremum.arrays.errors import DeviceError, RuntimeDtypeError
+from supremum.arrays.backends.numpy import host_converter
+from supremum.arrays.errors import RuntimeDtypeError
 from supremum.decisions import ResultType
 from supremum.formats import DType, as_format
 from supremum.jax_compat import INLINE
 from supremum.jax_compat import primitives as p
-from supremum.operands import Operand, as_operand, weak_name
+from supremum.operands import as_operand, weak_name
 from supremum.rules import JAX_X32, JAX_X64, held_dtype, holds_64_bits, is_x64
 
-# An operation belongs to the line of the program that asked for it: in profiles, error messages and compiled code.
+# Profiles, error messages and compiled code then show the line of the user's program.
 source_info_util.register_exclusion(str(Path(__file__).parents[1]))
 
 
 class JaxBackend(Backend):
-    """JAX: an operation is one jitted function, inlined where it is traced, so that nothing of it remains there."""
+    """JAX: an operation is one jitted function, which is inlined where it is traced and leaves no trace there."""
 
     name = "jax"
     namespace = "jax.numpy"
@@ -48,24 +41,19 @@ class JaxBackend(Backend):
     passed_through = (jax.errors.JAXTypeError, jax.errors.JAXIndexError)
 
     def key_of(self, raw: Raw, weak: bool = False) -> Key:
-        """The key of an array, which says itself whether it is weak."""
-        operand = as_operand(raw)  # also refuses what is no number, such as keys for random numbers
+        """The key of an array; the array itself says whether it is weak."""
+        operand = as_operand(raw)  # also refuses arrays that are not of numbers, such as keys for random numbers
         assert operand.dtype is not None
         return array_key(self, operand.dtype, operand.weak, operand.ndim == 0)
 
     def prepare(self, plan: Plan) -> Callable[..., Raw]:
         """One jitted function per decision."""
-        if (comparison := known_comparison(self, plan)) is not None:
+        if (comparison := kernels.known_comparison(self, plan)) is not None:
             return comparison
         dtypes = {*plan.compute, plan.result.dtype}
         wide = self._check_representable(plan, dtypes)
-        if plan.function is None:
-            function = function_of(plan.operation, jnp, {})
-        else:
-            function = partial(plan.function, self, **plan.options)
-        if function is None:
-            raise RuntimeDtypeError(f"jax.numpy has no {plan.operation.name}")
-        known = known_int(plan)  # which JAX must see to multiply out
+        function = kernels.planned_function(self, plan, jnp, {})
+        known = kernels.known_int(plan)  # JAX needs the value to multiply the power out
 
         def compute(*operands: Any) -> Any:
             cast = [
@@ -80,49 +68,49 @@ class JaxBackend(Backend):
         run = _with_errors(kernel, plan)
         if lacking := [dtype for dtype in dtypes if as_format(dtype).bits < _LEAST_BITS and not _computes_in(dtype)]:
             run = _only_traced(run, lacking, plan)
-        prepared = compose(run, converters, None)
+        prepared = kernels.compose(run, converters)
         if not wide:
             return prepared
-        # With x64 off JAX holds the wide dtypes that it is told by name, and narrows those of NumPy.
+        # With x64 off JAX keeps wide dtypes that it is given by name, and narrows those of NumPy arrays.
         explicit = [
-            None if i == known or key.backend is self else partial(_as_jax_array, self._cast_on_host(plan, i), dtype)
+            None if i == known or key.backend is self else partial(_as_jax_array, host_converter(plan, i), dtype)
             for i, (key, dtype) in enumerate(zip(plan.keys, plan.compute, strict=True))
         ]
-        return _with_x64_check(prepared, compose(run, explicit, None), plan)
+        return _with_x64_check(prepared, kernels.compose(run, explicit), plan)
 
     def _converter(self, plan: Plan, position: int) -> Callable[[Any], Any] | None:
-        key = plan.keys[position]
+        key, dtype = plan.keys[position], plan.compute[position]
         if key.backend is self or (key.backend is None and plan.result.weak):
-            return None  # where all are weak JAX takes a number for what it is
-        # Else it is rounded here, to the same eager and traced, or by JAX where that gives the same and is faster.
-        deferred = _defer_to_jax(key.operand, plan.compute[position]) if key.backend is None else None
-        return deferred or self._cast_on_host(plan, position)
-
-    def _cast_on_host(self, plan: Plan, position: int) -> Callable[[Any], Any]:
-        """What converts a Python number or an array of NumPy: on its way to the device JAX would narrow 64 bits."""
-        if plan.keys[position].backend is None:
-            return caster_of_number(plan, position)
-        return partial(narrowed, plan.compute[position])
+            return None  # JAX takes a number as it is if all operands are weak
+        if key.backend is None and key.operand.category == "float" and dtype == _weak_dtype("float"):
+            # JAX rounds it as NumPy does, and faster; it would warn about infinities. It rounds other numbers twice.
+            row, cast = as_format(dtype), kernels.caster_of(dtype)
+            low, high = row.min, row.max
+            return lambda value: value if low <= value <= high else cast(value)
+        # JAX would narrow 64 bits on the way to the device, and round numbers differently when it traces.
+        return host_converter(plan, position)
 
     def _check_representable(self, plan: Plan, dtypes: set[DType]) -> bool:
-        """Whether some of the dtypes are there only with x64 on, or where they are allowed explicitly.
+        """Whether some of the dtypes need x64 on, or explicit 64-bit dtypes allowed.
 
         Raises:
-            RuntimeDtypeError: if one is not there.
+            RuntimeDtypeError: if JAX does not have one of them.
         """
         absent = sorted(str(dtype) for dtype in dtypes if not _is_known(dtype))
         if absent:
-            raise RuntimeDtypeError(f"{plan.operation.name}: the rules decide {', '.join(absent)}, which JAX lacks")
+            raise RuntimeDtypeError(
+                f"{plan.operation.name}: the rules decide {', '.join(absent)}, which JAX does not have"
+            )
         wide = {dtype for dtype in dtypes if _is_wide(dtype)}
         if wide and not holds_64_bits():
             raise _needs_x64_error(plan)
         return bool(wide)
 
     def check_computes(self, name: str, dtypes: Iterable[DType]) -> None:
-        """Refuse formats that XLA does not compute in, and those of two bits, which end the process: see below."""
+        """Refuse formats that XLA does not compute in, and formats of `_CRASHING_BITS`."""
         for dtype in dtypes:
             row = as_format(dtype)
-            if row.bits < _LEAST_BITS and dtype != _BOOL and (row.bits in _ENDING_BITS or not _computes_in(dtype)):
+            if row.bits < _LEAST_BITS and dtype != _BOOL and (row.bits in _CRASHING_BITS or not _computes_in(dtype)):
                 wide = "cast first, with x.astype('int8')" if _computes_in(dtype) else "compute with NumPy's arrays"
                 raise RuntimeDtypeError(f"{name}: {_not_computed([dtype])}", wide)
 
@@ -130,13 +118,13 @@ class JaxBackend(Backend):
         """An array in another dtype."""
         native = self.native_dtype(dtype)
         if native == _BOOL and as_format(raw.dtype).bits < _LEAST_BITS and not _computes_in(raw.dtype):
-            raise RuntimeDtypeError(_not_computed([raw.dtype]))  # the cast compares with zero, which is computed
+            raise RuntimeDtypeError(_not_computed([raw.dtype]))  # the cast computes a comparison with zero
         if weak:
             return p.convert_element_type_p.bind(raw, new_dtype=native, weak_type=True, sharding=None)
         return jnp.astype(raw, native)
 
     def asarray(self, data: Any, dtype: DType | None = None, device: Any = None, copy: bool | None = None) -> Raw:
-        """An array; what would lose bits on the way is refused."""
+        """An array; a conversion that would lose bits is refused."""
         if isinstance(data, jax.Array) and dtype is None:
             return jnp.asarray(data, device=device, copy=copy)
         host = data if isinstance(data, jax.Array) else np.asarray(data)
@@ -147,7 +135,7 @@ class JaxBackend(Backend):
         try:
             return jnp.asarray(host, target, device=device, copy=copy)
         except jax.errors.JaxRuntimeError as error:
-            raise RuntimeDtypeError(f"JAX has {target}, but not on this device", "give another dtype") from error
+            raise RuntimeDtypeError(f"JAX does not have {target} on this device", "use a different dtype") from error
 
     def numpy(self, raw: Raw) -> np.ndarray[Any, Any]:
         """The array on the host."""
@@ -160,24 +148,24 @@ class JaxBackend(Backend):
             RuntimeDtypeError: if JAX does not have it, or not with its x64 off.
         """
         if not _is_known(dtype):
-            raise RuntimeDtypeError(f"JAX has no {dtype}")
+            raise RuntimeDtypeError(f"JAX does not have {dtype}")
         if held_dtype(dtype) != dtype:
             raise RuntimeDtypeError(
-                f"JAX has no {dtype} with its x64 off",
-                "jax.config.update('jax_enable_x64', True), or give a dtype of at most 32 bits",
+                f"JAX does not have {dtype} while its x64 is off",
+                "use jax.config.update('jax_enable_x64', True), or a dtype of at most 32 bits",
             )
         return dtype
 
     def flags(self) -> Hashable:
-        """Whether its x64 is on, and whether it holds 64 bits that are asked for."""
+        """Whether x64 is on, and whether JAX keeps 64-bit dtypes that are given explicitly."""
         return is_x64(), holds_64_bits()
 
     def under(self, flags: Any) -> AbstractContextManager[Any]:
-        """A block with x64 on or off, as it was."""
+        """A block with x64 on or off, as the flags say."""
         return nullcontext() if flags == self.flags() else jax.enable_x64(flags[0])
 
     def try_out(self, function: Callable[..., Raw], samples: Sequence[Any], dtypes: Sequence[DType]) -> bool:
-        """Whether JAX traces a function, and XLA compiles anything in the dtypes: that is known without running it."""
+        """Whether JAX traces a function and XLA computes in the dtypes; the function does not run."""
         found = jax.eval_shape(lambda: function(*samples))
         return found.dtype == dtypes[-1] and all(map(_computes_in, dtypes))
 
@@ -193,39 +181,29 @@ class JaxBackend(Backend):
 def _cast(operand: Any, target: DType, weak: bool) -> Any:
     aval = jax.typeof(operand)
     if weak and target == _weak_dtype(as_format(target).category):
-        # All operands are weak, and so is the result.
         if aval.dtype == target:
             return operand
         return p.convert_element_type_p.bind(operand, new_dtype=target, weak_type=True, sharding=None)
     if aval.dtype == target and not (weak and aval.weak_type):
         return operand
     if target == _BOOL and jnp.issubdtype(aval.dtype, jnp.complexfloating):
-        return operand != 0  # a conversion would look at the real part alone
-    # Weak dtypes that are none of JAX's own at the time, as under the rules of the other x64, are no types to its
-    # functions, which make other numbers meet them: computed in they are strong.
+        return operand != 0  # a conversion would drop the imaginary part
+    # Under rules for the other x64 flag JAX's functions would promote weak dtypes that are not JAX's own now.
+    # Computations use the strong dtype.
     return jax.lax.convert_element_type(operand, target)
-
-
-def _defer_to_jax(number: Operand, dtype: DType) -> Callable[[Any], Any] | None:
-    """What leaves the conversion of a Python float to JAX, which is faster; None where JAX would round it twice."""
-    row = as_format(dtype)
-    if number.category != "float" or dtype != _weak_dtype("float"):
-        return None
-    low, high, cast = row.min, row.max, caster_of(dtype)
-    return lambda value: value if low <= value <= high else cast(value)  # JAX would warn of infinities
 
 
 _BOOL = as_format("bool").dtype
 
 
 def _weak_dtype(category: str) -> DType:
-    """The dtype that JAX's own weak arrays of a category have now."""
+    """The dtype that JAX now gives to weak arrays of a category."""
     rules = JAX_X64 if is_x64() else JAX_X32
     return _BOOL if category == "bool" else rules.decide(None, (as_operand(weak_name(category)),)).dtype
 
 
 def _as_decided(result: Any, decided: ResultType) -> Any:
-    """The result in the dtype of the decision, and weak or not as it says."""
+    """The result with the dtype and the weak flag of the decision."""
     aval = jax.typeof(result)
     if (aval.dtype, aval.weak_type) == (decided.dtype, decided.weak):
         return result
@@ -246,12 +224,10 @@ def _is_wide(dtype: DType) -> bool:
     return as_format(dtype).name in JAX_X32.held_as
 
 
+# XLA computes in all formats of JAX with at least this many bits; for the others `_computes_in` finds out.
 _LEAST_BITS = 8
-"""XLA computes in every format of JAX's that has at least so many bits; of the others it is found out."""
-
-
-_ENDING_BITS = (2,)
-"""Concatenating formats of two bits, XLA's compiler for CPUs ends the process (JAX 0.10.2 and 0.12.0)."""
+# XLA's compiler for CPUs ends the process when it concatenates formats of two bits (JAX 0.10.2 and 0.12.0).
+_CRASHING_BITS = (2,)
 
 
 def _not_computed(dtypes: Sequence[DType]) -> str:
@@ -262,24 +238,24 @@ def _needs_x64_error(plan: Plan) -> RuntimeDtypeError:
     operands = ", ".join(str(key.operand) for key in plan.keys)
     return RuntimeDtypeError(
         f"{plan.operation.name}({operands}): the rules decide {plan.result.dtype}, computed in {plan.compute[0]}, "
-        "which JAX does not have with its x64 off",
-        "jax.config.update('jax_enable_x64', True), or supremum.use_rules('jax-x32')",
+        "which JAX does not have while its x64 is off",
+        "use jax.config.update('jax_enable_x64', True), or supremum.use_rules('jax-x32')",
     )
 
 
 def _as_jax_array(cast: Callable[[Any], Any], dtype: DType, value: Any) -> Any:
-    """A Python number or NumPy array as one of JAX's, in a dtype that JAX is told by name."""
-    # Of arrays only: JAX takes NumPy's scalars for Python numbers, which it holds in 32 bits first.
+    """A Python number or NumPy array as an array of JAX, with the dtype given by name."""
+    # JAX treats NumPy's scalars as Python numbers, which it first converts to 32 bits.
     return jnp.asarray(np.asarray(cast(value)), dtype)
 
 
 def _with_x64_check(prepared: Callable[..., Raw], explicit: Callable[..., Raw], plan: Plan) -> Callable[..., Raw]:
-    """What computes in 64 bits, while JAX's flags may be others at each call.
+    """A function that computes in 64 bits and reads JAX's flags at each call.
 
     Args:
-        prepared: how with x64 on.
-        explicit: how with x64 off where 64 bits are allowed explicitly.
-        plan: what is computed.
+        prepared: what to call with x64 on.
+        explicit: what to call with x64 off if explicit 64-bit dtypes are allowed.
+        plan: the plan.
     """
 
     def guarded(*operands: Any) -> Raw:
@@ -293,9 +269,9 @@ def _with_x64_check(prepared: Callable[..., Raw], explicit: Callable[..., Raw], 
 
 
 def _only_traced(run: Callable[..., Raw], lacking: Sequence[DType], plan: Plan) -> Callable[..., Raw]:
-    """A function of formats that XLA does not compute in: it can be traced, and is refused where it would be compiled.
+    """A function of formats that XLA does not compute in: JAX may trace it, and any other call raises.
 
-    From JAX 0.12 on XLA ends the process when it compiles some operations of such formats, where it raised an error.
+    Since JAX 0.12 XLA ends the process when it compiles some operations of these formats; before, it raised an error.
     """
 
     def traced(*operands: Any) -> Raw:
@@ -307,7 +283,7 @@ def _only_traced(run: Callable[..., Raw], lacking: Sequence[DType], plan: Plan) 
 
 
 def _with_errors(kernel: Callable[..., Raw], plan: Plan) -> Callable[..., Raw]:
-    """The function, telling of missing kernels and several devices in our words; entering the `try` costs nothing."""
+    """The function, with our own errors for missing kernels and several devices; entering the `try` costs nothing."""
 
     def run(*operands: Any) -> Raw:
         try:
@@ -316,16 +292,11 @@ def _with_errors(kernel: Callable[..., Raw], plan: Plan) -> Callable[..., Raw]:
             arrays = [each for each in operands if isinstance(each, jax.Array)]
             devices = {frozenset(each.devices()) for each in arrays if not isinstance(each, Tracer)}
             if len(devices) > 1:
-                shown = " and ".join(sorted(", ".join(sorted(map(str, each))) for each in devices))
-                raise DeviceError(
-                    f"the operands are on different devices, {shown}: bring one over with .to_device(...)"
-                ) from error
+                named = sorted(", ".join(sorted(map(str, each))) for each in devices)
+                raise kernels.different_devices(plan.operation.name, named) from error
             if _is_computed(kernel, operands):
                 raise  # it is about their shapes or values
-            dtypes = " and ".join(dict.fromkeys(map(str, plan.compute)))
-            raise RuntimeDtypeError(
-                f"jax.numpy has no {plan.operation.name} of {dtypes}", decision=plan.decision
-            ) from error
+            raise kernels.missing_kernel(JAX, plan) from error
         except jax.errors.JaxRuntimeError as error:
             lacking = [dtype for dtype in dict.fromkeys(plan.compute) if not _computes_in(dtype)]
             if not lacking:
@@ -339,7 +310,7 @@ def _with_errors(kernel: Callable[..., Raw], plan: Plan) -> Callable[..., Raw]:
 def _computes_in(dtype: DType) -> bool:
     """Whether XLA computes in a dtype, and converts it, on the device that JAX computes on."""
     try:
-        # Brought from the host and of several elements, which formats of a bit are the first to fail at.
+        # Formats of few bits fail first with several elements that come from the host.
         with jax.ensure_compile_time_eval():
             jax.jit(lambda x: jnp.real(x + x).astype("float32"))(jnp.asarray(np.ones(4, dtype))).block_until_ready()
     except (jax.errors.JaxRuntimeError, ValueError):
@@ -348,16 +319,13 @@ def _computes_in(dtype: DType) -> bool:
 
 
 def _is_computed(kernel: Callable[..., Raw], operands: Sequence[Any]) -> bool:
-    """Whether there is a function of operands of these dtypes, whatever their shapes."""
+    """Whether JAX computes the function for operands of these dtypes, whatever their shapes."""
     try:
-        jax.eval_shape(lambda: kernel(*map(_as_scalar, operands)))
+        scalars = [jnp.zeros((), each.dtype) if hasattr(each, "dtype") else each for each in operands]
+        jax.eval_shape(lambda: kernel(*scalars))
     except (TypeError, ValueError, NotImplementedError):
         return False
     return True
-
-
-def _as_scalar(operand: Any) -> Any:
-    return jnp.zeros((), operand.dtype) if hasattr(operand, "dtype") else operand
 
 
 JAX = JaxBackend()

@@ -1,44 +1,76 @@
-"""What the libraries' functions are prepared with: finding them, converting operands, and letting a library promote."""
+"""Building blocks of prepared operations: find a library's function, convert operands, let a library promote."""
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from supremum.arrays.backends.base import Backend, Plan, Raw
+from supremum.arrays.backends.base import Backend, Key, Plan, Raw
+from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.formats import DType, as_format
 from supremum.number_conversion import Steps, usual_steps
-from supremum.operands import Scalar
-from supremum.operations import Operation, as_operation
+from supremum.operands import TYPE_OF_CATEGORY, Scalar
+from supremum.operations import as_operation
 from supremum.rules import RuleSet, fits
 
 
-def function_of(operation: Operation, module: Any, names: Mapping[str, str]) -> Callable[..., Raw] | None:
-    """A library's function for an operation, found by its name or an alias; None where it has none.
+def planned_function(backend: Backend, plan: Plan, module: Any, names: Mapping[str, str]) -> Callable[..., Raw]:
+    """The function that a plan calls: its own, or the library's function for its operation.
 
     Args:
-        operation: the row.
-        module: where the functions are.
-        names: what the library calls those that have the name of something else there.
+        backend: the library.
+        plan: the plan.
+        module: the module of the library that has its functions.
+        names: the library's names of operations whose usual names mean something else there.
+
+    Raises:
+        RuntimeDtypeError: if the library has no such function.
     """
-    candidates = (names[operation.name],) if operation.name in names else (operation.name, *operation.aliases)
-    return next((getattr(module, name) for name in candidates if hasattr(module, name)), None)
+    if plan.function is not None:
+        return partial(plan.function, backend, **plan.options)
+    row = plan.operation
+    for name in (names[row.name],) if row.name in names else (row.name, *row.aliases):
+        if hasattr(module, name):
+            return getattr(module, name)
+    raise RuntimeDtypeError(f"{backend.name} has no function {row.name}")
+
+
+def missing_kernel(backend: Backend, plan: Plan, where: str = "") -> RuntimeDtypeError:
+    """The error for a function that a library has, but not for the dtypes of a plan."""
+    dtypes = " and ".join(dict.fromkeys(map(str, plan.compute)))
+    return RuntimeDtypeError(f"{backend.name} has no {plan.operation.name} for {dtypes}{where}", decision=plan.decision)
+
+
+def different_devices(name: str, devices: Iterable[Any]) -> DeviceError:
+    """The error for operands on different devices."""
+    named = " and ".join(map(str, devices))
+    return DeviceError(f"{name}: the operands are on different devices, {named}; move one with .to_device(...)")
+
+
+def sample_of(key: Key) -> Any:
+    """An operand with a given key: ones, or a number that no library treats as a simple power."""
+    if key.backend is None:
+        return TYPE_OF_CATEGORY[key.operand.category](5)
+    return key.backend.asarray(np.ones(() if key.zero_d else 1, key.dtype), device=key.device)
 
 
 def caster_of(dtype: DType, *, silent: bool = True) -> Callable[[Scalar], Any]:
-    """A function that makes a NumPy scalar of a Python number.
+    """A function that makes a NumPy scalar from a Python number.
 
     Args:
-        dtype: of the scalar. An integer that does not hold the number gets it wrapped around: where that is not wanted
-            the rules have refused it.
-        silent: whether a number that becomes infinite does so without NumPy's warning.
+        dtype: of the scalar. An integer that is out of its range wraps around; rules that do not want this have refused
+            the number already.
+        silent: whether to suppress NumPy's warning about a number that overflows to infinity.
     """
     row = as_format(dtype)
-    make = _make_of_ml_dtypes(dtype.type) if row.is_inexact and not row.is_builtin else dtype.type
+    kind: Callable[[Any], Any] = dtype.type
+    # ml_dtypes takes no int of more than 64 bits.
+    is_foreign = row.is_inexact and not row.is_builtin
+    make = (lambda value: kind(float(value) if value.__class__ is int else value)) if is_foreign else kind
     low, high, modulus = row.min, row.max, 2**row.bits
 
     def wrapped(value: Any) -> Any:
@@ -61,13 +93,8 @@ def caster_of(dtype: DType, *, silent: bool = True) -> Callable[[Scalar], Any]:
     return quiet if row.category == "complex" else ranged
 
 
-def _make_of_ml_dtypes(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The same, also of an int of more than 64 bits, which ml_dtypes takes for no number."""
-    return lambda value: make(float(value) if value.__class__ is int else value)
-
-
 def number_caster(category: str, dtype: DType, steps: Steps, *, silent: bool = True) -> Callable[[Scalar], Any]:
-    """A function that makes a NumPy scalar of a Python number, by way of the formats that the rules say.
+    """A function that makes a NumPy scalar from a Python number, through the formats that the rules name.
 
     Args:
         category: of the number.
@@ -91,14 +118,14 @@ def number_caster(category: str, dtype: DType, steps: Steps, *, silent: bool = T
 
 
 def caster_of_number(plan: Plan, position: int, *, silent: bool = True) -> Callable[[Scalar], Any]:
-    """The same of an operand of a plan."""
+    """`number_caster` for an operand of a plan."""
     category, dtype = plan.keys[position].operand.category, plan.compute[position]
     return number_caster(category, dtype, plan.number_steps[position], silent=silent)
 
 
 def has_usual_steps(plan: Plan) -> bool:
-    """Whether constructing a scalar converts the Python numbers of a plan as the rules say."""
-    operands = zip(plan.keys, plan.compute, plan.number_steps, strict=False)  # without numbers there are no steps
+    """Whether the constructor of a scalar converts the Python numbers of a plan as the rules say."""
+    operands = zip(plan.keys, plan.compute, plan.number_steps, strict=False)  # there are no steps without numbers
     return all(
         not steps or steps == usual_steps(key.operand.category, as_format(dtype).component)
         for key, dtype, steps in operands
@@ -106,14 +133,16 @@ def has_usual_steps(plan: Plan) -> bool:
 
 
 def compose(
-    function: Callable[..., Raw], converters: Sequence[Callable[[Any], Any] | None], finish: Callable[[Raw], Raw] | None
+    function: Callable[..., Raw],
+    converters: Sequence[Callable[[Any], Any] | None],
+    finish: Callable[[Raw], Raw] | None = None,
 ) -> Callable[..., Raw]:
-    """A function of converted operands, its result finished; with nothing to do, the function itself.
+    """A function of converted operands whose result is finished; the function itself if there is nothing to do.
 
-    It is written out for one and two operands, as most operations have: a loop over them costs as much as an addition.
+    One and two operands are written out, as most operations have them: a loop over them costs as much as an addition.
     """
     if finish is not None:
-        inner = compose(function, converters, None)
+        inner = compose(function, converters)
         return lambda *operands: finish(inner(*operands))
     match converters:
         case [None] | [None, None]:
@@ -132,10 +161,10 @@ def compose(
 
 
 def library_agrees(plan: Plan, rules: RuleSet) -> bool:
-    """Whether a library, given the operands as they are, computes and returns what is planned.
+    """Whether a library, given the operands as they are, follows a plan by itself.
 
     Args:
-        plan: what is planned.
+        plan: the plan.
         rules: the rules of the library.
     """
     if plan.function is not None or len({key.backend for key in plan.keys} - {None}) > 1:
@@ -145,46 +174,39 @@ def library_agrees(plan: Plan, rules: RuleSet) -> bool:
     return verdict.result is not None and (verdict.result.dtype, verdict.compute) == (plan.result.dtype, plan.compute)
 
 
-def numbers_in_range(plan: Plan, make: Callable[[Any], Any]) -> list[Callable[[Any], Any] | None]:
-    """For a library that promotes alike, what makes Python ints fit an integer dtype; nothing for other operands.
+def numbers_in_range(plan: Plan, make: Callable[[Any], Any] | None = None) -> list[Callable[[Any], Any] | None]:
+    """For a library that promotes alike, converters that make Python ints fit an integer dtype; None for the rest.
 
     Args:
-        plan: what is planned.
-        make: what the library takes, of a NumPy scalar.
+        plan: the plan.
+        make: converts the NumPy scalar to what the library takes; None to leave it.
     """
     converters: list[Callable[[Any], Any] | None] = []
     for key, dtype in zip(plan.keys, plan.compute, strict=True):
         is_integer = key.backend is None and key.operand.category == "integer" and not as_format(dtype).is_inexact
         cast = caster_of(dtype)
-        converters.append((lambda value, cast=cast: make(cast(value))) if is_integer else None)
+        converters.append((compose(make, [cast]) if make else cast) if is_integer else None)
     return converters
 
 
-_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "equal": operator.eq,
-    "not_equal": operator.ne,
-    "less": operator.lt,
-    "less_equal": operator.le,
-    "greater": operator.gt,
-    "greater_equal": operator.ge,
-}
+_COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 
 
 def compares_by_value(plan: Plan) -> bool:
     """Whether integers are compared with a Python int that is not converted to their dtype."""
-    steps = zip(plan.keys, plan.number_steps, strict=False)  # without numbers there are no steps
+    steps = zip(plan.keys, plan.number_steps, strict=False)  # there are no steps without numbers
     return plan.operation.name in _COMPARISONS and any(key.backend is None and not each for key, each in steps)
 
 
 def known_comparison(backend: Backend, plan: Plan) -> Callable[..., Raw] | None:
-    """A comparison by value with an int beyond the dtype of the integers, which is the same for all of them.
+    """A comparison by value with an int beyond the dtype of the integers, which has the same answer for all of them.
 
     Args:
         backend: the library.
-        plan: what is planned.
+        plan: the plan.
 
     Returns:
-        What compares the integers with themselves; None for every other plan.
+        A function that compares the integers with themselves; None for every other plan.
     """
     if not compares_by_value(plan):
         return None
@@ -192,30 +214,25 @@ def known_comparison(backend: Backend, plan: Plan) -> Callable[..., Raw] | None:
     dtype, number = plan.compute[place], plan.keys[1 - place].operand.value
     if not isinstance(number, int) or fits(number, as_format(dtype)):
         return None
-    is_true = _COMPARISONS[plan.operation.name](*((0, number) if place == 0 else (number, 0)))
+    is_true = getattr(np, plan.operation.name)(*((0, number) if place == 0 else (number, 0)))
     operation, keys = as_operation("equal" if is_true else "not_equal"), (plan.keys[place],) * 2
     prepared = backend.prepare(replace(plan, operation=operation, keys=keys, compute=(dtype, dtype), number_steps=()))
     return lambda *operands: prepared(operands[place], operands[place])
 
 
-_KNOWN_INT = {"pow": 1}
-
-
 def known_int(plan: Plan) -> int | None:
-    """Which operand is a Python int that takes no dtype: a power to it is a product of the base with itself."""
-    position = _KNOWN_INT.get(plan.operation.name)
-    if position is None or plan.keys[position].backend is not None:
-        return None
-    return position if plan.keys[position].operand.category == "integer" else None
+    """The position of an exponent that is a Python int and takes no dtype: the power is a product of the bases."""
+    is_power = plan.operation.name == "pow" and plan.keys[1].backend is None
+    return 1 if is_power and plan.keys[1].operand.category == "integer" else None
 
 
 def power_by_products(prepared: Callable[..., Raw], backend: Backend, plan: Plan) -> Callable[..., Raw]:
-    """A power of integers whose exponent is not wrapped around where the dtype of the base does not hold it.
+    """A power of integers that does not wrap an exponent around that the dtype of the base does not hold.
 
     Args:
-        prepared: the library's power, for exponents that it holds.
+        prepared: the library's power, for exponents that the dtype holds.
         backend: the library.
-        plan: what is planned; others than such powers are returned as they are prepared.
+        plan: the plan; for other operations `prepared` is returned as it is.
     """
     position, dtype = known_int(plan), plan.compute[0]
     if position is None or as_format(dtype).is_inexact:
@@ -225,7 +242,7 @@ def power_by_products(prepared: Callable[..., Raw], backend: Backend, plan: Plan
     def power(base: Raw, exponent: int) -> Raw:
         if exponent <= highest:
             return prepared(base, exponent)
-        # Squares wrap around as products do; those of 0-d arrays would be NumPy's scalars, which warn of it.
+        # Squares wrap around as products do. NumPy would make scalars of 0-d arrays, and warn when they wrap around.
         held = backend.asarray(caster_of(dtype)(base)) if plan.keys[0].backend is None else base
         square = xp.reshape(backend.astype(held, dtype), (-1,))
         result = xp.ones_like(square)

@@ -8,18 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from supremum.arrays.backends import kernels
 from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
-from supremum.arrays.backends.kernels import (
-    caster_of_number,
-    compares_by_value,
-    compose,
-    function_of,
-    has_usual_steps,
-    library_agrees,
-    numbers_in_range,
-    power_by_products,
-)
-from supremum.arrays.errors import NarrowingError, RuntimeDtypeError
+from supremum.arrays.errors import NarrowingError
 from supremum.errors import OperandError, shown
 from supremum.formats import DType, Format, as_format
 from supremum.rules import NUMPY as RULES
@@ -37,51 +28,48 @@ class NumpyBackend(Backend):
         return array_key(self, self.dtype_of(raw), weak, raw.ndim == 0)
 
     def plain(self, raw: Raw) -> np.ndarray[Any, Any]:
-        """An array of the class that operations are prepared for, with the byte order of the machine.
+        """The array as a plain `np.ndarray` with the byte order of the machine.
 
         Raises:
             OperandError: for classes whose operators mean something else.
         """
         if isinstance(raw, (np.ma.MaskedArray, np.matrix)):
-            kind, fix = ("a masked array", ".filled(...)") if isinstance(raw, np.ma.MaskedArray) else ("a matrix", ".A")
-            raise OperandError(f"{kind} has operators of its own, which follow no rules: use {fix}")
+            kind, fix = ("masked array", ".filled(...)") if isinstance(raw, np.ma.MaskedArray) else ("matrix", ".A")
+            raise OperandError(f"the operand must not be a {kind}, whose operators follow other rules; use {fix}")
         array = np.asarray(raw)
         return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
     def prepare(self, plan: Plan) -> Callable[..., Raw]:
         """NumPy's own function, between casts where they are needed."""
-        name, target = plan.operation.name, plan.result.dtype
-        if plan.function is None:
-            function = function_of(plan.operation, np, {})
-        else:
-            function = partial(plan.function, self, **plan.options)
+        target = plan.result.dtype
+        function = kernels.planned_function(self, plan, np, {})
         try:
-            assert function is not None
             with np.errstate(all="ignore"):
-                # Losses average; of one number already some functions have errors of values.
+                # Losses compute means: some functions already fail for arrays without elements.
                 size = 0 if plan.function is None else 1
                 found = function(*(np.ones(size, dtype) for dtype in plan.compute)).dtype
-        except (TypeError, AssertionError) as error:
-            dtypes = " and ".join(dict.fromkeys(map(str, plan.compute)))
-            raise RuntimeDtypeError(f"NumPy has no {name} of {dtypes}", decision=plan.decision) from error
+        except TypeError as error:
+            raise kernels.missing_kernel(self, plan) from error
         if _is_foreign_complex(found) and as_format(target).category != "complex":
             # NumPy's real and imag do not know the complex formats of ml_dtypes.
-            function = compose(function, [partial(_cast, _WIDE_COMPLEX.dtype)], None)
+            function = kernels.compose(function, [partial(_cast, _WIDE_COMPLEX.dtype)])
             found = _WIDE_COMPLEX.component.dtype
-        # Of 0-d arrays NumPy makes scalars.
+        # NumPy makes scalars of 0-d arrays.
         zero_d = all(key.zero_d for key in plan.keys) or plan.function is not None
-        if compares_by_value(plan):
-            return compose(function, [None] * len(plan.keys), np.asarray if zero_d else None)
-        if _is_plain(plan) and has_usual_steps(plan) and library_agrees(plan, RULES):
-            direct = compose(function, numbers_in_range(plan, _itself), np.asarray if zero_d else None)
-            return power_by_products(direct, self, plan)
+        if kernels.compares_by_value(plan):
+            return kernels.compose(function, [None] * len(plan.keys), np.asarray if zero_d else None)
+        if _is_plain(plan) and kernels.has_usual_steps(plan) and kernels.library_agrees(plan, RULES):
+            direct = kernels.compose(function, kernels.numbers_in_range(plan), np.asarray if zero_d else None)
+            return kernels.power_by_products(direct, self, plan)
         converters = [
-            caster_of_number(plan, i, silent=False) if key.backend is None else _checked_caster(key.dtype, dtype)
+            kernels.caster_of_number(plan, i, silent=False)
+            if key.backend is None
+            else _caster(key.operand.format.dtype, dtype, checked=True)
             for i, (key, dtype) in enumerate(zip(plan.keys, plan.compute, strict=True))
         ]
-        # A result wraps around as those of the library do, also where it was computed wider.
+        # A result that was computed in a wider dtype wraps around as the library's results do.
         finish = partial(np.asarray, dtype=target) if zero_d else _caster(found, target)
-        return power_by_products(compose(function, converters, finish), self, plan)
+        return kernels.power_by_products(kernels.compose(function, converters, finish), self, plan)
 
     def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
         """An array in another dtype."""
@@ -105,7 +93,7 @@ class NumpyBackend(Backend):
 
 
 def _is_plain(plan: Plan) -> bool:
-    """Whether NumPy takes all operands for what they are.
+    """Whether NumPy can take all operands as they are.
 
     It makes an array of a Python number that stands alone, and ml_dtypes takes no number of more than 64 bits.
     """
@@ -118,8 +106,8 @@ def _is_plain(plan: Plan) -> bool:
 def converted(raw: Raw, dtype: DType, *, copy: bool = True) -> Raw:
     """An array of NumPy in another dtype.
 
-    ml_dtypes has no casts between some of its formats, and those of its complex ones to bool look at the real part
-    alone: they go by way of a format that holds both.
+    ml_dtypes has no casts between some of its formats, and its casts from complex formats to bool drop the imaginary
+    part. These conversions pass through a format that holds both.
     """
     return raw.astype(dtype, copy=copy) if _is_direct(raw.dtype, dtype) else _detour(dtype, raw)
 
@@ -137,18 +125,43 @@ def _is_foreign_complex(dtype: DType) -> bool:
 
 
 _BOOL, _WIDE_COMPLEX = as_format("bool").dtype, as_format("complex64")
-# The first whose category is that of either format.
+# A conversion passes through the first of these whose category is that of either format.
 _BETWEEN = {"complex": _WIDE_COMPLEX.dtype, "float": as_format("float32").dtype, "integer": as_format("int8").dtype}
 
 
-def _caster(source: DType | None, target: DType) -> Callable[[Raw], Raw] | None:
-    if source is None or source == target:
-        return None
-    return partial(_cast if _is_direct(source, target) else _detour, target)
+def _caster(source: DType, target: DType, *, checked: bool = False) -> Callable[[Raw], Raw] | None:
+    """A function that converts arrays; None if there is nothing to convert."""
+    if checked and _narrows(source, target):
+        return partial(narrowed, target)
+    return None if source == target else partial(_cast if _is_direct(source, target) else _detour, target)
 
 
-def _checked_caster(source: DType | None, target: DType) -> Callable[[Raw], Raw] | None:
-    return partial(narrowed, target) if source is not None and _narrows(source, target) else _caster(source, target)
+def host_converter(plan: Plan, position: int) -> Callable[[Any], Any]:
+    """A function that converts a Python number, or an array of NumPy, on its way to another library."""
+    if plan.keys[position].backend is None:
+        return kernels.caster_of_number(plan, position)
+    return partial(narrowed, plan.compute[position])
+
+
+def converter_for(
+    backend: Backend, plan: Plan, position: int, cast: Callable[[Raw], Raw]
+) -> Callable[[Any], Any] | None:
+    """A function that converts an operand to an array of a library, where the result will be.
+
+    Args:
+        backend: the library.
+        plan: the plan.
+        position: of the operand.
+        cast: converts arrays of the library to the dtype that the operand is computed in.
+
+    Returns:
+        None if the operand needs no conversion.
+    """
+    key, device = plan.keys[position], backend.device_of_plan(plan)
+    if key.backend is backend:
+        return None if key.dtype == plan.compute[position] else cast
+    convert = host_converter(plan, position)
+    return lambda value: backend.asarray(convert(value), device=device)
 
 
 def _narrows(source: DType, target: DType) -> bool:
@@ -157,7 +170,7 @@ def _narrows(source: DType, target: DType) -> bool:
 
 
 def holds_range(array: np.ndarray[Any, Any], target: Format) -> bool:
-    """Whether values are in the range of a format: none wraps around, and none that is finite becomes infinite."""
+    """Whether values are in the range of a format: none wraps around, and no finite value becomes infinite."""
     with np.errstate(all="ignore"):
         cast = converted(array, target.dtype)
         if not target.is_inexact:
@@ -167,10 +180,10 @@ def holds_range(array: np.ndarray[Any, Any], target: Format) -> bool:
 
 
 def narrowed(dtype: DType, raw: Raw) -> Raw:
-    """Integers in the dtype that a decision narrows them to, such as the 32 bits that JAX holds 64 in.
+    """Integers in a narrower dtype that a decision asks for, such as 64-bit integers in the 32 bits that JAX has.
 
     Raises:
-        NarrowingError: if it does not hold all of them; they would be wrapped around in silence.
+        NarrowingError: if the dtype does not hold all of them; they would wrap around silently.
     """
     cast = converted(raw, dtype)
     if _narrows(raw.dtype, dtype):
@@ -179,9 +192,8 @@ def narrowed(dtype: DType, raw: Raw) -> Raw:
             lost = np.asarray(raw)[~np.asarray(kept)]
             raise NarrowingError(
                 f"the rules compute {raw.dtype} in {dtype}, which does not hold {lost.flat[0]} ({lost.size:,} of "
-                f"{raw.size:,} values are out of range): cast by hand, .astype({shown(str(dtype))}), to wrap them "
-                "around; "
-                "to keep them choose rules that keep the dtype, on JAX with its x64 on"
+                f"{raw.size:,} values are out of range); to wrap them around, cast first with "
+                f".astype({shown(str(dtype))}); to keep them, use rules that keep {raw.dtype}, on JAX with x64 on"
             )
     return cast
 
@@ -194,10 +206,6 @@ def _detour(dtype: DType, raw: Raw) -> Raw:
     categories = (as_format(raw.dtype).category, as_format(dtype).category)
     between = next(between for category, between in _BETWEEN.items() if category in categories)
     return raw.astype(between).astype(dtype)
-
-
-def _itself(scalar: Any) -> Any:
-    return scalar
 
 
 NUMPY = NumpyBackend()

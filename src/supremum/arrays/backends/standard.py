@@ -1,21 +1,21 @@
-"""Arrays of any other library that follows the Python array API standard, or that array-api-compat makes follow it.
+"""Arrays of any other library that follows the Python array API standard, directly or through array-api-compat.
 
-CuPy's are among them: what is used here is the standard's, and nothing of one library.
+CuPy is one of them. This file uses only what the standard has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import array_api_compat
 import numpy as np
 
+from supremum.arrays.backends import kernels
 from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
-from supremum.arrays.backends.kernels import caster_of_number, compose, function_of, known_comparison, power_by_products
-from supremum.arrays.backends.numpy import narrowed
-from supremum.arrays.errors import DeviceError, RuntimeDtypeError
+from supremum.arrays.backends.numpy import converter_for
+from supremum.arrays.errors import RuntimeDtypeError
 from supremum.errors import OperandError, UnknownDtypeError
 from supremum.formats import DType, as_format
 
@@ -32,63 +32,47 @@ class StandardBackend(Backend):
         self.name = namespace.removeprefix("array_api_compat.")
 
     def key_of(self, raw: Raw, weak: bool = False) -> Key:
-        """The key of an array; its device is part of it."""
+        """The key of an array, which includes its device."""
         return array_key(self, self.dtype_of(raw), weak, raw.ndim == 0, self.device_of(raw))
 
     def dtype_of(self, raw: Raw) -> DType:
-        """The dtype of an array; libraries print theirs as they are called, some with their own name before it."""
+        """The dtype of an array. Libraries print their dtypes by name, some with their own name before it."""
         try:
             return as_format(str(raw.dtype).rpartition(".")[2]).dtype
         except UnknownDtypeError as error:
-            raise OperandError(f"an operand is of dtype {raw.dtype}, which no rule promotes") from error
+            raise OperandError(f"the operand's dtype must be numeric, got {raw.dtype}") from error
 
     def prepare(self, plan: Plan) -> Callable[..., Raw]:
         """The standard's function, between casts where they are needed."""
-        if (known := known_comparison(self, plan)) is not None:
+        if (known := kernels.known_comparison(self, plan)) is not None:
             return known
-        device = self._device(plan)
-        if plan.function is None:
-            function = function_of(plan.operation, self.xp, {})
-        else:
-            function = partial(plan.function, self, **plan.options)
-        if function is None:
-            raise RuntimeDtypeError(f"{self.name} has no {plan.operation.name}")
+        device = self.device_of_plan(plan)
+        function = kernels.planned_function(self, plan, self.xp, {})
         try:
             samples = (self.asarray(np.ones(1, dtype), device=device) for dtype in plan.compute)
             found = self.dtype_of(function(*samples))
         except (TypeError, ValueError) as error:
-            dtypes = " and ".join(dict.fromkeys(map(str, plan.compute)))
-            raise RuntimeDtypeError(
-                f"{self.name} has no {plan.operation.name} of {dtypes}", decision=plan.decision
-            ) from error
+            raise kernels.missing_kernel(self, plan) from error
+
+        def caster(dtype: DType) -> Callable[[Raw], Raw]:
+            return lambda raw: self.astype(raw, dtype)
+
         target = plan.result.dtype
-        converters = [self._converter(plan, i, device) for i in range(len(plan.keys))]
-        prepared = compose(function, converters, None if found == target else lambda raw: self.astype(raw, target))
-        return power_by_products(prepared, self, plan)
+        converters = [converter_for(self, plan, i, caster(dtype)) for i, dtype in enumerate(plan.compute)]
+        return kernels.power_by_products(
+            kernels.compose(function, converters, None if found == target else caster(target)), self, plan
+        )
 
-    def _converter(self, plan: Plan, position: int, device: Any) -> Callable[[Any], Any] | None:
-        key, dtype = plan.keys[position], plan.compute[position]
-        if key.backend is self:
-            return None if key.dtype == dtype else lambda raw: self.astype(raw, dtype)
-        if key.backend is None:
-            cast = caster_of_number(plan, position)
-            return lambda value: self.asarray(np.asarray(cast(value)), device=device)
-        return lambda raw: self.asarray(narrowed(dtype, raw), device=device)
+    def device_of_plan(self, plan: Plan) -> Any:
+        """The device of all arrays.
 
-    def _device(self, plan: Plan) -> Any:
+        Raises:
+            DeviceError: if they are on different devices.
+        """
         found = list(dict.fromkeys(key.device for key in plan.keys if key.backend is self))
         if len(found) > 1:
-            shown = " and ".join(map(str, found))
-            raise DeviceError(
-                f"{plan.operation.name}: the operands are on different devices, {shown}: bring one over with "
-                ".to_device(...)"
-            )
+            raise kernels.different_devices(plan.operation.name, found)
         return found[0]
-
-    def key_of_result(self, plan: Plan) -> Key:
-        """The key of the result, where its operands are."""
-        zero_d = all(key.zero_d for key in plan.keys)
-        return array_key(self, plan.result.dtype, plan.result.weak, zero_d, self._device(plan))
 
     def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
         """An array in another dtype."""
@@ -97,7 +81,8 @@ class StandardBackend(Backend):
     def asarray(self, data: Any, dtype: DType | None = None, device: Any = None, copy: bool | None = None) -> Raw:
         """An array."""
         native = None if dtype is None else self.native_dtype(dtype)
-        return self.xp.asarray(data, dtype=native, device=device, copy=copy)
+        host = np.asarray(data) if isinstance(data, np.generic) else data
+        return self.xp.asarray(host, dtype=native, device=device, copy=copy)
 
     def numpy(self, raw: Raw) -> np.ndarray[Any, Any]:
         """The array on the host."""
@@ -107,7 +92,7 @@ class StandardBackend(Backend):
         """The library's attribute of that name.
 
         Raises:
-            RuntimeDtypeError: if it has none.
+            RuntimeDtypeError: if the library does not have it.
         """
         native = getattr(self.xp, dtype.name, None)
         if native is None:
@@ -115,13 +100,13 @@ class StandardBackend(Backend):
         return native
 
     def device_of(self, raw: Raw) -> Any:
-        """Where an array is."""
+        """The device of an array."""
         return array_api_compat.device(raw)
 
 
 @cache
 def standard_backend(namespace: str) -> StandardBackend:
-    """The backend of a namespace, one for each.
+    """The backend of a namespace; always the same one.
 
     Args:
         namespace: the name of its module.

@@ -6,52 +6,40 @@ import importlib
 import operator
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
+from supremum.arrays.backends import kernels
 from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
-from supremum.arrays.backends.kernels import (
-    caster_of,
-    caster_of_number,
-    compose,
-    function_of,
-    has_usual_steps,
-    known_comparison,
-    library_agrees,
-    numbers_in_range,
-    power_by_products,
-)
-from supremum.arrays.backends.numpy import narrowed
-from supremum.arrays.errors import DeviceError, RuntimeDtypeError
+from supremum.arrays.backends.numpy import converter_for
+from supremum.arrays.errors import RuntimeDtypeError
 from supremum.formats import FORMATS, DType, Format, as_format
-from supremum.operands import TYPE_OF_CATEGORY
 from supremum.rules import TORCH, TorchRules
 
-# It need not be installed where this file is checked.
+# The type checker runs without PyTorch too.
 torch: Any = importlib.import_module("torch")
 _NATIVE: dict[DType, Any] = {
     row.dtype: getattr(torch, row.name) for row in FORMATS if isinstance(getattr(torch, row.name, None), torch.dtype)
 }
 _FORMAT: dict[Any, DType] = {native: dtype for dtype, native in _NATIVE.items()}
-# Where torch is left to promote, it must be right whatever `torch.set_default_dtype` says.
 _FLOAT32 = as_format("float32").dtype
 _FLOAT32_BITS = as_format(_FLOAT32).bits
+# PyTorch may promote by itself only where that is right under both values of `torch.set_default_dtype`.
 _RULES = (TORCH, TORCH.with_default("float64"))
 NAMES = {"equal": "eq"}
-"""What torch calls operations whose names mean something else there: `torch.equal` compares whole tensors."""
+"""PyTorch's names of operations whose usual names mean something else there: `torch.equal` compares whole tensors."""
 
 
 class TorchBackend(Backend):
-    """PyTorch: an operation is torch's own, which also promotes where it decides as the rules do."""
+    """PyTorch: an operation calls PyTorch's function, which also promotes where it agrees with the rules."""
 
     name = "torch"
     namespace = "array_api_compat.torch"
     rules = "torch"
 
     def key_of(self, raw: Raw, weak: bool = False) -> Key:
-        """The key of a tensor; its device is part of it."""
+        """The key of a tensor, which includes its device."""
         return array_key(self, self.dtype_of(raw), weak, raw.ndim == 0, raw.device)
 
     def dtype_of(self, raw: Raw) -> DType:
@@ -59,96 +47,87 @@ class TorchBackend(Backend):
         return _FORMAT.get(raw.dtype) or super().dtype_of(raw)
 
     def prepare(self, plan: Plan) -> Callable[..., Raw]:
-        """Torch's own function, between casts where they are needed."""
-        if (known := known_comparison(self, plan)) is not None:
+        """PyTorch's own function, between casts where they are needed."""
+        if (known := kernels.known_comparison(self, plan)) is not None:
             return known
-        device = _common_device(plan)
-        if plan.function is None:
-            function = function_of(plan.operation, torch, NAMES)
-        else:
-            function = partial(plan.function, self, **plan.options)
-        if function is None:
-            raise RuntimeDtypeError(f"torch has no {plan.operation.name}")
+        device = self.device_of_plan(plan)
+        function = kernels.planned_function(self, plan, torch, NAMES)
         native = [self.native_dtype(dtype) for dtype in plan.compute]
         target = self.native_dtype(plan.result.dtype)
-        if plan.operation.name in _AS_OPERATORS and _has_wide_number_on_the_left(plan):
-            function = _AS_OPERATORS[plan.operation.name]
+        # PyTorch's operators compute with a number on the left in float32; its functions round the number to 16 bits.
+        if plan.keys[0].backend is None and plan.compute[0] == _FLOAT32 != plan.result.dtype:
+            function = _AS_OPERATORS.get(plan.operation.name, function)
         if all(_library_agrees(plan, rules) for rules in _RULES) and self._takes(function, plan):
-            return power_by_products(compose(function, _numbers(plan), None), self, plan)
-        converters = [self._converter(plan, i, native_dtype, device) for i, native_dtype in enumerate(native)]
+            return kernels.power_by_products(kernels.compose(function, _numbers(plan)), self, plan)
+        converters = [converter_for(self, plan, i, _caster(each)) for i, each in enumerate(native)]
         found = self._try(function, plan, [torch.ones(1, dtype=dtype, device=device) for dtype in native])
-        prepared = compose(function, converters, None if found == target else lambda raw: raw.to(target))
-        return power_by_products(prepared, self, plan)
+        prepared = kernels.compose(function, converters, None if found == target else _caster(target))
+        return kernels.power_by_products(prepared, self, plan)
 
     def _takes(self, function: Callable[..., Raw], plan: Plan) -> bool:
-        """Whether a function of torch takes the operands as they are: many take no number on the left."""
+        """Whether a function of PyTorch takes the operands as they are: many take no number on the left."""
         try:
-            self._try(function, plan, [_sample(key) for key in plan.keys])
+            self._try(function, plan, [kernels.sample_of(key) for key in plan.keys])
         except RuntimeDtypeError:
             return False
         return True
 
     def _try(self, function: Callable[..., Raw], plan: Plan, operands: list[Any]) -> Any:
-        """The dtype that torch's function gives.
+        """The dtype of the result of PyTorch's function.
 
         Raises:
-            RuntimeDtypeError: if it has no kernel for these operands.
+            RuntimeDtypeError: if PyTorch has no kernel for these operands.
         """
         try:
             return function(*operands).dtype
         except (RuntimeError, TypeError) as error:  # a missing kernel is a RuntimeError or its NotImplementedError
-            dtypes = " and ".join(dict.fromkeys(map(str, plan.compute)))
-            raise RuntimeDtypeError(
-                f"torch has no {plan.operation.name} of {dtypes} on {_common_device(plan)}", decision=plan.decision
-            ) from error
+            raise kernels.missing_kernel(self, plan, f" on {self.device_of_plan(plan)}") from error
 
-    def key_of_result(self, plan: Plan) -> Key:
-        """The key of the result, where its operands are."""
-        zero_d = all(key.zero_d for key in plan.keys)
-        return array_key(self, plan.result.dtype, plan.result.weak, zero_d, _common_device(plan))
+    def device_of_plan(self, plan: Plan) -> Any:
+        """The device of the result. As in PyTorch, 0-d tensors on the CPU go with any device.
 
-    def _converter(self, plan: Plan, position: int, native: Any, device: Any) -> Callable[[Any], Any] | None:
-        key, dtype = plan.keys[position], plan.compute[position]
-        if key.backend is self:
-            return None if key.dtype == dtype else lambda raw: raw.to(native)
-        if key.backend is None:
-            cast = caster_of_number(plan, position)
-            return lambda value: self.asarray(cast(value), device=device)
-        return lambda raw: self.asarray(narrowed(dtype, raw), device=device)
+        Raises:
+            DeviceError: if tensors are on different devices.
+        """
+        tensors: list[Any] = [key for key in plan.keys if key.device is not None]
+        fixed = {key.device for key in tensors if not (key.zero_d and key.device.type == "cpu")}
+        if len(fixed) > 1:
+            raise kernels.different_devices(plan.operation.name, sorted(map(str, fixed)))
+        return next(iter(fixed), tensors[0].device)
 
     def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
         """A tensor in another dtype."""
         return raw.to(self.native_dtype(dtype), copy=copy)
 
     def asarray(self, data: Any, dtype: DType | None = None, device: Any = None, copy: bool | None = None) -> Raw:
-        """A tensor; NumPy's arrays of ml_dtypes formats are taken bit by bit."""
+        """A tensor; arrays of ml_dtypes formats are passed as bits."""
         native = None if dtype is None else self.native_dtype(dtype)
         if isinstance(data, torch.Tensor):
             found = torch.asarray(data, dtype=native, device=device, copy=copy)
             if copy is False and found.data_ptr() != data.data_ptr():
-                raise ValueError("the tensor cannot be had in that dtype or on that device without a copy")
+                raise ValueError("copy=False needs a tensor that has the dtype and the device already; use copy=None")
             return found
         host = np.asarray(data, dtype)
         target = self.native_dtype(as_format(host.dtype).dtype)
         if copy is not False and not host.flags.writeable:
-            host = host.copy()  # torch has no tensors that cannot be written to
+            host = host.copy()  # all tensors of PyTorch are writable
         if not as_format(host.dtype).is_builtin:
             bits = np.dtype(f"u{host.dtype.itemsize}")
             return torch.asarray(host.view(bits), device=device, copy=copy).view(target)
         return torch.asarray(np.ascontiguousarray(host).reshape(host.shape), device=device, copy=copy)
 
     def numpy(self, raw: Raw) -> np.ndarray[Any, Any]:
-        """The tensor as NumPy's array, sharing memory where torch's own `numpy` does."""
+        """The tensor as NumPy's array, which shares memory where PyTorch's own `numpy` does."""
         dtype = self.dtype_of(raw)
         if as_format(dtype).is_builtin:
             return raw.resolve_conj().resolve_neg().numpy()
         return raw.view(_NATIVE[np.dtype(f"u{dtype.itemsize}")]).numpy().view(dtype)
 
     def native_dtype(self, dtype: DType) -> Any:
-        """Torch's name of a dtype.
+        """PyTorch's own dtype.
 
         Raises:
-            RuntimeDtypeError: if it has none.
+            RuntimeDtypeError: if PyTorch does not have it.
         """
         native = _NATIVE.get(dtype)
         if native is None:
@@ -159,54 +138,37 @@ class TorchBackend(Backend):
 _AS_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {"multiply": operator.mul, "divide": operator.truediv}
 
 
-def _common_device(plan: Plan) -> Any:
-    """Where the result will be. Like torch, 0-d tensors on the CPU go with any device."""
-    tensors: list[Any] = [key for key in plan.keys if key.device is not None]
-    fixed = {key.device for key in tensors if not (key.zero_d and key.device.type == "cpu")}
-    if len(fixed) > 1:
-        shown = " and ".join(sorted(map(str, fixed)))
-        raise DeviceError(
-            f"{plan.operation.name}: the operands are on different devices, {shown}: bring one over with "
-            ".to_device(...)"
-        )
-    return next(iter(fixed), tensors[0].device)
-
-
-def _has_wide_number_on_the_left(plan: Plan) -> bool:
-    """Whether torch's operator computes with a number on the left in float32, which its function rounds to 16 bits."""
-    return plan.keys[0].backend is None and plan.compute[0] == _FLOAT32 != plan.result.dtype
+def _caster(native: Any) -> Callable[[Raw], Raw]:
+    return lambda raw: raw.to(native)
 
 
 def _library_agrees(plan: Plan, rules: TorchRules) -> bool:
-    """Whether torch itself does what is planned, once Python numbers are rounded as is planned."""
-    if library_agrees(plan, rules):
+    """Whether PyTorch itself follows a plan, once Python numbers are rounded as planned."""
+    if kernels.library_agrees(plan, rules):
         return True
-    # Where torch computes with a number in float32, that is the same number after it has been rounded to 16 bits.
+    # PyTorch computes with a number in float32. A number that is rounded to 16 bits first stays the same there.
     in_float32 = replace(plan, compute=(_FLOAT32,) * len(plan.compute))
     return any(key.backend is None for key in plan.keys) and (
-        set(plan.compute) == {plan.result.dtype} and library_agrees(in_float32, rules)
+        set(plan.compute) == {plan.result.dtype} and kernels.library_agrees(in_float32, rules)
     )
 
 
 def _numbers(plan: Plan) -> list[Callable[[Any], Any] | None]:
-    """What makes Python numbers such that torch computes with them as is planned."""
-    numbers = numbers_in_range(plan, int)
+    """Converters of Python numbers after which PyTorch computes with them as planned."""
+    numbers = kernels.numbers_in_range(plan, int)
     for i, (key, dtype) in enumerate(zip(plan.keys, plan.compute, strict=True)):
         if key.backend is not None or numbers[i] is not None or not as_format(dtype).is_inexact:
             continue
         row = as_format(dtype)
-        is_rounded_here = row.category == "float" and (row.bits < _FLOAT32_BITS or not has_usual_steps(plan))
-        numbers[i] = _rounded(caster_of_number(plan, i)) if is_rounded_here else _taken(row.component)
+        is_rounded_here = row.category == "float" and (row.bits < _FLOAT32_BITS or not kernels.has_usual_steps(plan))
+        cast = kernels.caster_of_number(plan, i)
+        numbers[i] = kernels.compose(float, [cast]) if is_rounded_here else _taken(row.component)
     return numbers
 
 
-def _rounded(cast: Callable[[Any], Any]) -> Callable[[Any], float]:
-    return lambda value: float(cast(value))
-
-
 def _taken(row: Format) -> Callable[[Any], Any]:
-    """Of a Python number the one that torch takes next to floats: no int that it would round otherwise, or not take."""
-    low, high, cast = row.min, row.max, caster_of(row.dtype)
+    """A converter of ints that PyTorch would refuse next to floats, or round differently; it leaves other numbers."""
+    low, high, cast = row.min, row.max, kernels.caster_of(row.dtype)
 
     def taken(value: Any) -> Any:
         if value.__class__ is complex or (-_LARGEST_INT <= value <= _LARGEST_INT and low <= value <= high):
@@ -216,15 +178,7 @@ def _taken(row: Format) -> Callable[[Any], Any]:
     return taken
 
 
-_LARGEST_INT = 2 ** (as_format("float64").mantissa + 1)  # torch rounds larger ones once, where others round twice
-
-
-def _sample(key: Key) -> Any:
-    """An operand like those of a key."""
-    if key.backend is None:
-        # To the power of one or two torch raises also what it has no kernel for.
-        return TYPE_OF_CATEGORY[key.operand.category](5)
-    return torch.ones(() if key.zero_d else 1, dtype=_NATIVE[key.operand.format.dtype], device=key.device)
+_LARGEST_INT = 2 ** (as_format("float64").mantissa + 1)  # PyTorch rounds larger ints once, other libraries twice
 
 
 TORCH_BACKEND = TorchBackend()

@@ -1,1 +1,1 @@
-"""The functions of the namespaces, each of which returns an array of a library and its key."""
+"""The functions of the namespaces. Each returns an array of a library and its key."""

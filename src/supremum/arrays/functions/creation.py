@@ -1,6 +1,6 @@
-"""Functions of the standard that make arrays of numbers; without a dtype they have the rules' default.
+"""Functions of the standard that make arrays of numbers. The default dtype is that of the rules.
 
-The first parameter of each is the library of the namespace that it is a function of.
+The first parameter of each function is the library of the namespace.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from supremum.rules import get_rules
 
 
 def default_dtype(backend: Backend, category: str) -> DType:
-    """The dtype that Python numbers of a category have under the rules in force.
+    """The default dtype of a category of Python numbers under the rules in force.
 
     Args:
-        backend: the library that holds them.
+        backend: the library of the array.
         category: `"bool"`, `"integer"`, `"float"` or `"complex"`.
 
     >>> import supremum
@@ -36,61 +36,69 @@ def default_dtype(backend: Backend, category: str) -> DType:
     return conversion.default_of(category, get_rules(in_jax=backend.in_jax))[0]
 
 
-def _of_numbers(backend: Backend, numbers: tuple[Any, ...], lowest: str) -> DType:
-    """The dtype of what is counted out of numbers: that in which arrays among them meet, else the default."""
+def _float_dtype(backend: Backend, dtype: Any) -> Any:
+    """The library's name of a dtype; of the rules' default float for None."""
+    return native(backend, default_dtype(backend, "float") if dtype is None else dtype)
+
+
+def _dtype_of_numbers(backend: Backend, dtype: Any, numbers: tuple[Any, ...], lowest: str) -> Any:
+    """The library's name of a dtype; for None, of the common dtype of arrays among numbers, or else of the default."""
+    if dtype is not None:
+        return native(backend, dtype)
     operands = [as_operand(number) for number in numbers]
     if all(type(number) in NUMBERS for number in numbers):
-        return default_dtype(backend, max((lowest, *(each.category for each in operands)), key=CATEGORIES.index))
+        category = max((lowest, *(each.category for each in operands)), key=CATEGORIES.index)
+        return native(backend, default_dtype(backend, category))
     operation = "divide" if lowest == "float" else None
-    return explain(*operands, operation=operation, rules=get_rules(in_jax=backend.in_jax)).dtype
+    return native(backend, explain(*operands, operation=operation, rules=get_rules(in_jax=backend.in_jax)).dtype)
 
 
 def _filled(name: str) -> Callable[..., KeyedRaw]:
-    """A function that makes an array of a shape, of floats where no dtype is given."""
+    """A function that makes an array of a shape; its default dtype is a float."""
 
     def make(backend: Backend, shape: Any, *, dtype: Any = None, device: Any = None) -> KeyedRaw:
-        given = native(backend, default_dtype(backend, "float") if dtype is None else dtype)
+        """An array made by the library's function of the same name.
+
+        Args:
+            backend: the library.
+            shape: the length of each dimension, or of the only one.
+            dtype: the dtype; None for the rules' default float.
+            device: the device, in the library's notation.
+
+        Raises:
+            RuntimeDtypeError: for a dtype that the library does not have.
+        """
+        given = _float_dtype(backend, dtype)
         return keyed(backend, getattr(backend.xp, name)(shape, dtype=given, device=device))
 
     make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"""An array made by `{name}` of the library.
-
-    Args:
-        backend: the library.
-        shape: the length of each dimension, or of the only one.
-        dtype: its dtype; None for the rules' default float.
-        device: where to put it, as the library names it.
-
-    Raises:
-        RuntimeDtypeError: for a dtype that the library does not have.
-    """
     return make
 
 
 def asarray(
     backend: Backend, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
 ) -> KeyedRaw:
-    """As `supremum.arrays.asarray`, in the library of the namespace.
+    """The same as `supremum.arrays.asarray`, in the library of the namespace.
 
     Args:
         backend: the library.
         obj: an array of any library, an `Array`, a Python number, or nested lists of them.
-        dtype: its dtype; None for the one it has.
-        device: where to put it, as the library names it.
-        copy: True always copies, False never, None only if it must be.
+        dtype: the dtype; None to keep it.
+        device: the device, in the library's notation.
+        copy: True always copies, False never, None only if necessary.
     """
     return conversion.convert(obj, dtype, library=backend, device=device, copy=copy)
 
 
 def full(backend: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> KeyedRaw:
-    """An array of equal elements.
+    """An array with equal elements.
 
     Args:
         backend: the library.
         shape: the length of each dimension, or of the only one.
         fill_value: a number or a 0-d array.
-        dtype: its dtype; None for that of the array, or the rules' default for numbers of that kind.
-        device: where to put it, as the library names it.
+        dtype: the dtype; None for the dtype of the 0-d array, or the rules' default for the number.
+        device: the device, in the library's notation.
 
     Raises:
         OverflowError: for a number that does not fit the dtype.
@@ -101,17 +109,17 @@ def full(backend: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, de
 
 
 def full_like(backend: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> KeyedRaw:
-    """An array of equal elements, in the shape of another and, where no dtype is given, in its dtype.
+    """An array with equal elements, the shape of another array, and its dtype unless one is given.
 
     Args:
         backend: the library.
-        x: the other one.
-        fill_value: a number or a 0-d array, which the rules bring to that dtype.
-        dtype: its dtype.
-        device: where to put it, as the library names it.
+        x: the other array.
+        fill_value: a number or a 0-d array, which the rules convert to its dtype.
+        dtype: the dtype; None for that of `x`.
+        device: the device, in the library's notation.
 
     Raises:
-        InPlaceError: if the rules lead to another dtype than that of `x`.
+        InPlaceError: if the rules do not store `fill_value` in the dtype of `x`.
         OverflowError: for a number that does not fit `dtype`.
     """
     like = WrappedArray(*conversion.convert(x, library=backend))
@@ -125,23 +133,23 @@ def full_like(backend: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None
 def arange(
     backend: Backend, start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
 ) -> KeyedRaw:
-    """Evenly spaced numbers, the end left out.
+    """Evenly spaced numbers without the end.
 
     Args:
         backend: the library.
-        start: the first; with nothing else the end, after zero.
+        start: the first number; without `stop` the end, and the first is 0.
         stop: the end.
         step: the distance.
-        dtype: its dtype; None for the rules' default for the numbers given.
-        device: where to put it, as the library names it.
+        dtype: the dtype; None for the rules' default for these numbers.
+        device: the device, in the library's notation.
 
     Raises:
         RuntimeDtypeError: for a dtype that the library does not have.
     """
     numbers = (start, step) if stop is None else (start, stop, step)
-    given = native(backend, _of_numbers(backend, numbers, "integer") if dtype is None else dtype)
+    given = _dtype_of_numbers(backend, dtype, numbers, "integer")
     ends = (0, start) if stop is None else (start, stop)
-    return keyed(backend, backend.xp.arange(*map(unwrapped, ends), unwrapped(step), dtype=given, device=device))
+    return keyed(backend, backend.xp.arange(*map(unwrapped, (*ends, step)), dtype=given, device=device))
 
 
 def linspace(
@@ -155,21 +163,21 @@ def linspace(
     device: Any = None,
     endpoint: bool = True,
 ) -> KeyedRaw:
-    """Numbers between two others, evenly spaced.
+    """A given number of evenly spaced numbers.
 
     Args:
         backend: the library.
-        start: the first.
-        stop: the last.
-        num: how many.
-        dtype: its dtype; None for the rules' default float, or complex.
-        device: where to put it, as the library names it.
-        endpoint: whether the last one is among them.
+        start: the first number.
+        stop: the last number.
+        num: how many numbers.
+        dtype: the dtype; None for the rules' default float, or complex.
+        device: the device, in the library's notation.
+        endpoint: whether to include `stop`.
 
     Raises:
         RuntimeDtypeError: for a dtype that the library does not have.
     """
-    given = native(backend, _of_numbers(backend, (start, stop), "float") if dtype is None else dtype)
+    given = _dtype_of_numbers(backend, dtype, (start, stop), "float")
     ends = map(unwrapped, (start, stop))
     return keyed(backend, backend.xp.linspace(*ends, num, dtype=given, device=device, endpoint=endpoint))
 
@@ -181,26 +189,25 @@ def eye(
 
     Args:
         backend: the library.
-        n_rows: how many rows.
-        n_cols: how many columns; None for as many.
-        k: which diagonal, counted upwards from the main one.
-        dtype: its dtype; None for the rules' default float.
-        device: where to put it, as the library names it.
+        n_rows: the number of rows.
+        n_cols: the number of columns; None for a square matrix.
+        k: the diagonal, counted upwards from the main diagonal.
+        dtype: the dtype; None for the rules' default float.
+        device: the device, in the library's notation.
 
     Raises:
         RuntimeDtypeError: for a dtype that the library does not have.
     """
-    given = native(backend, default_dtype(backend, "float") if dtype is None else dtype)
-    return keyed(backend, backend.xp.eye(n_rows, n_cols, k=k, dtype=given, device=device))
+    return keyed(backend, backend.xp.eye(n_rows, n_cols, k=k, dtype=_float_dtype(backend, dtype), device=device))
 
 
 def from_dlpack(backend: Backend, x: Any, /, *, device: Any = None, copy: bool | None = None) -> KeyedRaw:
-    """An array that shares memory with one of any library.
+    """An array that shares memory with an array of any library.
 
     Args:
         backend: the library.
-        x: what has `__dlpack__`.
-        device: where to put it; None leaves it.
+        x: an object with `__dlpack__`.
+        device: the device; None to keep it.
         copy: whether to copy.
 
     Raises:
@@ -209,19 +216,19 @@ def from_dlpack(backend: Backend, x: Any, /, *, device: Any = None, copy: bool |
     options = {name: value for name, value in {"device": device, "copy": copy}.items() if value is not None}
     given = unwrapped(x)
     if library_of(given) is not None:
-        native(backend, given.dtype)  # JAX would narrow 64 bits without a word
+        native(backend, given.dtype)  # JAX would silently narrow 64 bits
     return keyed(backend, backend.xp.from_dlpack(given, **options))
 
 
 def astype(backend: Backend, x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> KeyedRaw:
-    """An array in another dtype, strong: a cast by hand is never refused.
+    """A strong array in another dtype. The rules never refuse an explicit cast.
 
     Args:
         backend: the library.
         x: the array.
         dtype: the dtype.
-        copy: whether an array that has it already is copied too.
-        device: where to put it; None leaves it.
+        copy: whether to copy an array that has the dtype already.
+        device: the device; None to keep it.
 
     Raises:
         RuntimeDtypeError: if the library does not have the dtype.
@@ -234,31 +241,28 @@ def _frequencies(name: str) -> Callable[..., KeyedRaw]:
     """A function of `fft` that makes an array."""
 
     def make(backend: Backend, n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> KeyedRaw:
-        given = native(backend, default_dtype(backend, "float") if dtype is None else dtype)
+        """Frequencies made by the library's function of the same name.
+
+        Args:
+            backend: the library.
+            n: the length of the window.
+            d: the distance between samples.
+            dtype: the dtype; None for the rules' default float.
+            device: the device, in the library's notation.
+        """
+        given = _float_dtype(backend, dtype)
         return keyed(backend, getattr(backend.xp.fft, name)(n, d=d, dtype=given, device=device))
 
     make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"""Frequencies made by `{name}` of the library.
-
-    Args:
-        backend: the library.
-        n: the length of the window.
-        d: the distance of samples.
-        dtype: its dtype; None for the rules' default float.
-        device: where to put it, as the library names it.
-    """
     return make
 
 
+_FUNCTIONS = (*map(_filled, ("zeros", "ones", "empty")), arange, asarray, astype, eye, from_dlpack)
 CREATION_FUNCTIONS: dict[str, Callable[..., KeyedRaw]] = {
-    function.__name__: function
-    for function in (
-        *map(_filled, ("zeros", "ones", "empty")),
-        *(arange, asarray, astype, eye, from_dlpack, full, full_like, linspace),
-    )
+    function.__name__: function for function in (*_FUNCTIONS, full, full_like, linspace)
 }
-"""By name, those of the namespace itself."""
+"""The functions of the namespace itself, by name."""
 CREATION_FFT_FUNCTIONS: dict[str, Callable[..., KeyedRaw]] = {
     name: _frequencies(name) for name in ("fftfreq", "rfftfreq")
 }
-"""Those of its `fft`."""
+"""The functions of its `fft`."""

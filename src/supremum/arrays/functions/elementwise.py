@@ -1,4 +1,4 @@
-"""A function for every elementwise row of the table of operations; each returns an array of a library and its key."""
+"""Functions for all elementwise rows of the table of operations. Each returns an array of a library and its key."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _function(row: Operation) -> Callable[..., KeyedRaw]:
 
 
 def _loss(row: Operation) -> Callable[..., KeyedRaw]:
-    """The function of a row whose result may be reduced."""
+    """The function of a loss, which reduces its result."""
     compute, defaults = LOSSES[row.name]
 
     @lru_cache(maxsize=64)
@@ -41,23 +41,19 @@ def _loss(row: Operation) -> Callable[..., KeyedRaw]:
         return DispatchedOperation(row, compute, {"reduction": reduction, **dict(options)})
 
     def loss(input: Any, target: Any, /, *, reduction: str = "mean", **options: Any) -> KeyedRaw:  # noqa: A002
-        unknown = sorted(options.keys() - defaults.keys())
-        if unknown:
-            raise OperandError(
-                f"{row.name} has no {shown(unknown[0])}: its options are {', '.join(['reduction', *defaults])}"
-            )
+        if unknown := sorted(options.keys() - defaults.keys()):
+            names = ", ".join(["reduction", *defaults])
+            raise OperandError(f"{row.name} has no option {shown(unknown[0])}; its options are {names}")
         for name, value in options.items():
             (flag if isinstance(defaults[name], bool) else real_number)(name, value)
         chosen("reduction", reduction, REDUCTIONS)
         return prepared(reduction, tuple({**defaults, **options}.items()))(input, target)
 
-    keyword = inspect.Parameter.KEYWORD_ONLY
     plain = inspect.signature(loss)
     given = [each for each in plain.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
-    extra = [
-        inspect.Parameter(name, keyword, default=value, annotation=type(value)) for name, value in defaults.items()
-    ]
-    vars(loss)["__signature__"] = plain.replace(parameters=[*given, *extra])
+    for name, value in defaults.items():
+        given.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value, annotation=type(value)))
+    vars(loss)["__signature__"] = plain.replace(parameters=given)
     return loss
 
 
@@ -65,13 +61,13 @@ def _documented(row: Operation, function: Callable[..., KeyedRaw]) -> Callable[.
     function.__name__ = function.__qualname__ = row.name
     others = f" Also called {', '.join(row.aliases)}." if row.aliases else ""
     operands = "one operand" if row.arity == 1 else "two operands"
-    function.__doc__ = f"""`{row.name}` of {operands}, element by element.{others}
+    function.__doc__ = f"""`{row.name}` of {operands}, elementwise.{others}
 
     The result has {row.result.value}, as the rules in force decide.
 
     Raises:
-        PromotionError: if they refuse.
-        OperandError: for what is no array of numbers and no Python number.
+        PromotionError: if the rules refuse.
+        OperandError: for anything but arrays of numbers and Python numbers.
         LibraryError: for operands from two libraries.
     """
     return function
@@ -88,4 +84,4 @@ def _functions() -> dict[str, Callable[..., KeyedRaw]]:
 
 
 FUNCTIONS: dict[str, Callable[..., KeyedRaw]] = _functions()
-"""By name; the names of one operation have the same function."""
+"""The functions by name; all names of an operation have the same function."""

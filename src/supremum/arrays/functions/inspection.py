@@ -1,6 +1,6 @@
-"""Functions of the standard about dtypes, derived from the table of formats, and about what a library can do.
+"""Functions of the standard about dtypes and about what a library can do.
 
-The first parameter of each function is the library of the namespace that it is a function of.
+The first parameter of each function is the library of the namespace.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _row(value: Any) -> Format:
 
 
 def isdtype(backend: Backend, dtype: Any, kind: Any) -> bool:  # noqa: ARG001 (a function of a namespace)
-    """Whether a dtype is of a kind.
+    """Whether a dtype has a kind.
 
     Args:
         backend: the library.
@@ -39,7 +39,7 @@ def isdtype(backend: Backend, dtype: Any, kind: Any) -> bool:  # noqa: ARG001 (a
             `"complex floating"`, `"numeric"`, a dtype, or a tuple of them.
 
     Raises:
-        UnknownNameError: for a text that is neither a kind nor a dtype.
+        UnknownNameError: for a string that is neither a kind nor a dtype.
 
     >>> import supremum
     >>> xp = supremum.arrays.namespace("numpy")
@@ -47,8 +47,7 @@ def isdtype(backend: Backend, dtype: Any, kind: Any) -> bool:  # noqa: ARG001 (a
     (True, False)
     """
     row, kinds = _row(dtype), kind if isinstance(kind, tuple) else (kind,)
-    # All of them are looked at, so that a mistyped one is found.
-    return any(found for found in tuple(_is_of(row, each) for each in kinds))
+    return True in {_is_of(row, each) for each in kinds}  # a set looks at all kinds, and so finds misspelled ones
 
 
 def _is_of(row: Format, kind: Any) -> bool:
@@ -59,15 +58,15 @@ def _is_of(row: Format, kind: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FloatInfo:
-    """The limits of a floating format; of a complex one those of its components.
+    """The limits of a floating-point format, or of the components of a complex format.
 
     Args:
-        bits: its width.
+        bits: the width.
         eps: the gap between 1 and the next larger number.
         max: the largest finite number.
-        min: the smallest one.
-        smallest_normal: the smallest positive number of full precision.
-        dtype: its dtype, a real one.
+        min: the smallest finite number.
+        smallest_normal: the smallest positive number with full precision.
+        dtype: the real dtype.
     """
 
     bits: int
@@ -83,10 +82,10 @@ class IntegerInfo:
     """The limits of an integer format.
 
     Args:
-        bits: its width.
+        bits: the width.
         max: the largest number.
-        min: the smallest.
-        dtype: its dtype.
+        min: the smallest number.
+        dtype: the dtype.
     """
 
     bits: int
@@ -96,14 +95,14 @@ class IntegerInfo:
 
 
 def finfo(backend: Backend, type: Any, /) -> FloatInfo:  # noqa: A002, ARG001 (the standard's name)
-    """The limits of a floating or complex format.
+    """The limits of a floating-point or complex format.
 
     Args:
         backend: the library.
-        type: a dtype, or an array of it.
+        type: a dtype or an array.
 
     Raises:
-        ArgumentError: for another dtype.
+        ArgumentError: for any other dtype.
 
     >>> import supremum
     >>> supremum.arrays.namespace("numpy").finfo("bfloat16").eps
@@ -121,19 +120,19 @@ def iinfo(backend: Backend, type: Any, /) -> IntegerInfo:  # noqa: A002, ARG001 
 
     Args:
         backend: the library.
-        type: a dtype, or an array of it.
+        type: a dtype or an array.
 
     Raises:
-        ArgumentError: for another dtype.
+        ArgumentError: for any other dtype.
     """
     row = _row(type)
     if row.category != "integer":
-        raise ArgumentError(f"iinfo() needs an integer dtype, got {row}; use {'finfo' if row.is_inexact else 'bool'}")
+        raise ArgumentError(f"iinfo() needs an integer dtype, got {row}{'; use finfo' if row.is_inexact else ''}")
     return IntegerInfo(row.bits, int(row.max), int(row.min), row.dtype)
 
 
 def result_type(backend: Backend, /, *arrays_and_dtypes: Any) -> DType:
-    """As `supremum.result_type`, under the rules that arrays of the library follow.
+    """The same as `supremum.result_type`, under the rules that arrays of the library follow.
 
     Args:
         backend: the library.
@@ -146,11 +145,11 @@ def result_type(backend: Backend, /, *arrays_and_dtypes: Any) -> DType:
 
 
 def can_cast(backend: Backend, from_: Any, to: Any, /) -> bool:
-    """Whether the rules bring one dtype to another.
+    """Whether the rules promote one dtype to another.
 
     Args:
         backend: the library.
-        from_: a dtype, or an array of it.
+        from_: a dtype or an array.
         to: the other dtype.
 
     >>> import supremum
@@ -164,7 +163,7 @@ def can_cast(backend: Backend, from_: Any, to: Any, /) -> bool:
 
 
 class NamespaceInfo:
-    """What a library can do, by the standard's inspection functions.
+    """The inspection functions of the standard for one library.
 
     Args:
         backend: the library.
@@ -175,45 +174,46 @@ class NamespaceInfo:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
 
+    @property
+    def _info(self) -> Any:
+        return self._backend.xp.__array_namespace_info__()
+
     def capabilities(self) -> dict[str, Any]:
-        """What the library says it can do."""
-        return dict(self._backend.xp.__array_namespace_info__().capabilities())
+        """The capabilities that the library declares."""
+        return dict(self._info.capabilities())
 
     def default_device(self) -> Any:
-        """Where arrays are put; None where the library has no such place."""
-        return self._backend.xp.__array_namespace_info__().default_device()
+        """The device of new arrays; None if the library has none."""
+        return self._info.default_device()
 
     def devices(self) -> list[Any]:
-        """All places they can be put in."""
-        return list(self._backend.xp.__array_namespace_info__().devices())
+        """All devices of the library."""
+        return list(self._info.devices())
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:  # noqa: ARG002 (the standard's signature)
-        """The dtypes that arrays have where none is given, by the rules in force.
+        """The default dtypes of new arrays under the rules in force.
 
         Args:
-            device: where; it makes no difference.
+            device: ignored, as all devices have the same.
         """
-        return {
-            "real floating": default_dtype(self._backend, "float"),
-            "complex floating": default_dtype(self._backend, "complex"),
-            "integral": default_dtype(self._backend, "integer"),
-            "indexing": as_format(self._backend.xp.__array_namespace_info__().default_dtypes()["indexing"]).dtype,
-        }
+        categories = {"real floating": "float", "complex floating": "complex", "integral": "integer"}
+        found = {kind: default_dtype(self._backend, category) for kind, category in categories.items()}
+        return {**found, "indexing": as_format(self._info.default_dtypes()["indexing"]).dtype}
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:  # noqa: ARG002 (likewise)
         """The dtypes of the standard that arrays can have now, by name.
 
         Args:
-            device: where; it makes no difference.
+            device: ignored, as all devices have the same.
             kind: as for `isdtype`; None for all.
         """
         rows = [row for row in FORMATS if row.is_builtin and row.name != "float16"]
         wanted = [row for row in rows if kind is None or isdtype(self._backend, row.dtype, kind)]
-        return {row.name: row.dtype for row in wanted if has_dtype(self._backend, row.dtype)}
+        return {row.name: row.dtype for row in wanted if _has_dtype(self._backend, row.dtype)}
 
 
 def namespace_info(backend: Backend) -> NamespaceInfo:
-    """What the library can do.
+    """The inspection functions of the standard.
 
     Args:
         backend: the library.
@@ -221,8 +221,8 @@ def namespace_info(backend: Backend) -> NamespaceInfo:
     return NamespaceInfo(backend)
 
 
-def has_dtype(backend: Backend, dtype: DType) -> bool:
-    """Whether the library has a dtype, as it is set now."""
+def _has_dtype(backend: Backend, dtype: DType) -> bool:
+    """Whether the library has a dtype, with its flags as they are now."""
     try:
         backend.native_dtype(dtype)
     except RuntimeDtypeError:
@@ -233,4 +233,4 @@ def has_dtype(backend: Backend, dtype: DType) -> bool:
 INSPECTION_FUNCTIONS: dict[str, Callable[..., Any]] = {
     function.__name__: function for function in (can_cast, finfo, iinfo, isdtype, result_type)
 } | {"__array_namespace_info__": namespace_info}
-"""By name, in the namespace."""
+"""The functions of the namespace by name."""

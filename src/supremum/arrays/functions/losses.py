@@ -1,8 +1,8 @@
 """Losses of two arrays, written once for all libraries.
 
-They are those of `torch.nn.functional`, and of Paddle's list in spec/paddle-type-promotion.md. Operands arrive in the
-dtype that the rules decide; where that has fewer bits than float32 the elements are summed in float32, and the result
-is rounded once.
+They are the losses of `torch.nn.functional` that are in the list of Paddle type promotion. Operands have the dtype that
+the rules decide. If that has fewer bits than float32, the elements are summed in float32, and the result is rounded
+once.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ def mse_loss(backend: Backend, a: Raw, b: Raw, *, reduction: str) -> Raw:
 def poisson_nll_loss(
     backend: Backend, a: Raw, b: Raw, *, log_input: bool, full: bool, eps: float, reduction: str
 ) -> Raw:
-    """The negative log likelihood of counts `b` under a Poisson distribution whose mean is `exp(a)`, or `a`."""
+    """The negative log likelihood of counts `b` under a Poisson distribution with mean `exp(a)`, or `a`."""
     xp = backend.xp
     loss = xp.exp(a) - b * a if log_input else a - b * xp.log(a + eps)
     if full:
-        # Stirling's approximation of log(b!), which is left out for counts up to one.
+        # Stirling's approximation of log(b!), which does not apply to counts up to one.
         counts = xp.where(b > 1, b, xp.ones_like(b))
         stirling = counts * xp.log(counts) - counts + 0.5 * xp.log(2 * xp.pi * counts)
         loss = loss + xp.where(b > 1, stirling, xp.zeros_like(b))
@@ -63,4 +63,4 @@ LOSSES: dict[str, tuple[Callable[..., Raw], dict[str, Any]]] = {
     "mse_loss": (mse_loss, {}),
     "poisson_nll_loss": (poisson_nll_loss, {"log_input": True, "full": False, "eps": 1e-8}),
 }
-"""By operation: what is computed, and its options with their defaults; all of them also have a `reduction`."""
+"""By operation: the function, and its options with their defaults; all also take a `reduction`."""

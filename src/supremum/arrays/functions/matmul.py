@@ -10,7 +10,7 @@ from supremum.arrays.wrapped_functions import call_in, library_of
 
 
 def product(a: Any, b: Any) -> Any:
-    """The product of two matrices in the library of both, and its key; `NotImplemented` where one is no array.
+    """The matrix product in the library of both operands, and its key; `NotImplemented` if one is not an array.
 
     Args:
         a: an array.
@@ -18,7 +18,7 @@ def product(a: Any, b: Any) -> Any:
 
     Raises:
         PromotionError: if the rules refuse.
-        LibraryError: for arrays of two libraries.
+        LibraryError: for arrays from two libraries.
     """
     libraries = [library_of(operand) for operand in (a, b)]
     if None in libraries:

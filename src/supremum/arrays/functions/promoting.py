@@ -1,6 +1,6 @@
-"""Functions of the standard that promote several arrays and are not element by element.
+"""Functions of the standard that promote several arrays and are not elementwise.
 
-The first parameter of each is the library of the namespace that it is a function of.
+The first parameter of each function is the library of the namespace.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from supremum.errors import ArgumentError
 def _promoted(
     backend: Backend, name: str, operation: str | None, operands: Sequence[Any], unpromoted: Sequence[Any] = ()
 ) -> promote_operands.Promoted:
-    """As `promote_operands`, in the library of a namespace."""
+    """The same as `promote_operands`, in the library of a namespace."""
     adopted = adopt_operands(backend, name, (*operands, *unpromoted))
     return promote_operands.promote_operands(operation, adopted[: len(operands)], adopted[len(operands) :], name)
 
@@ -32,36 +32,39 @@ def _compute_promoted(
     compute: Callable[[Any, list[Raw]], Raw],
     operation: str | None = None,
 ) -> KeyedRaw:
-    """The result of a function of the library of the promoted operands, in the dtype that the rules decide.
+    """The result of a function of promoted operands, in the dtype that the rules decide.
 
     Args:
         backend: the library of the namespace.
         name: of the function.
         operands: arrays and Python numbers.
-        compute: the function, given the library's namespace and the promoted operands.
-        operation: the operation that decides; None for the one with the name of the function.
+        compute: the function; it takes the library's namespace and the promoted operands.
+        operation: the operation that decides; None for the operation with the name of the function.
 
     Raises:
-        RuntimeDtypeError: if the library does not compute it in that dtype.
+        ArgumentError: if there are no operands.
+        RuntimeDtypeError: if the library does not compute the function in that dtype.
     """
+    if not operands:
+        raise ArgumentError(f"{name} needs at least one array")
     promoted = _promoted(backend, name, operation or name, operands)
     try:
         raw = compute(promoted.backend.xp, promoted.operands)
     except (NotImplementedError, TypeError) as error:
-        if type(error) is TypeError:  # it is about an argument; a missing loop or kernel raises a subclass
+        if type(error) is TypeError:  # the error is about an argument; a missing kernel raises a subclass
             raise
         dtype = promoted.backend.key_of(promoted.operands[0]).dtype
-        raise RuntimeDtypeError(f"{backend.name} has no {name} of {dtype}", decision=promoted.decision) from error
+        raise RuntimeDtypeError(f"{backend.name} has no {name} for {dtype}", decision=promoted.decision) from error
     return adopt_result(backend, promoted.typed(raw))
 
 
 def concat(backend: Backend, arrays: Sequence[Any], /, *, axis: int | None = 0) -> KeyedRaw:
-    """Arrays one after the other, in their common dtype.
+    """Arrays joined along a dimension, in their common dtype.
 
     Args:
         backend: the library.
         arrays: the arrays.
-        axis: the dimension along which; None flattens them.
+        axis: the dimension; None flattens the arrays.
 
     Raises:
         PromotionError: if the rules refuse.
@@ -71,54 +74,43 @@ def concat(backend: Backend, arrays: Sequence[Any], /, *, axis: int | None = 0) 
     >>> xp.concat([np.ones(1, "int8"), np.ones(1, "uint8")])
     Array([1, 1], dtype=int16)
     """
-    return _compute_promoted(
-        backend, "concat", _at_least_one("concat", arrays), lambda xp, found: xp.concat(found, axis=axis)
-    )
+    return _compute_promoted(backend, "concat", list(arrays), lambda xp, found: xp.concat(found, axis=axis))
 
 
 def stack(backend: Backend, arrays: Sequence[Any], /, *, axis: int = 0) -> KeyedRaw:
-    """Arrays side by side in a new dimension, in their common dtype.
+    """Arrays joined along a new dimension, in their common dtype.
 
     Args:
         backend: the library.
         arrays: the arrays, all of one shape.
-        axis: where the new dimension is.
+        axis: the position of the new dimension.
 
     Raises:
         PromotionError: if the rules refuse.
     """
-    return _compute_promoted(
-        backend, "stack", _at_least_one("stack", arrays), lambda xp, found: xp.stack(found, axis=axis)
-    )
-
-
-def _at_least_one(name: str, arrays: Sequence[Any]) -> list[Any]:
-    found = list(arrays)
-    if not found:
-        raise ArgumentError(f"{name} needs at least one array")
-    return found
+    return _compute_promoted(backend, "stack", list(arrays), lambda xp, found: xp.stack(found, axis=axis))
 
 
 def where(backend: Backend, condition: Any, x1: Any, x2: Any, /) -> KeyedRaw:
-    """As `supremum.ops.where`.
+    """The same as `supremum.ops.where`.
 
     Args:
         backend: the library.
         condition: an array of bools, or a bool.
         x1: an array or a number.
-        x2: likewise; both are promoted as the rules decide.
+        x2: an array or a number; the rules promote both.
     """
     return adopt_result(backend, promote_operands.where(*adopt_operands(backend, "where", (condition, x1, x2))))
 
 
 def clip(backend: Backend, x: Any, /, min: Any = None, max: Any = None) -> KeyedRaw:  # noqa: A002 (the standard's names)
-    """As `supremum.ops.clip`.
+    """The same as `supremum.ops.clip`.
 
     Args:
         backend: the library.
         x: an array or a number.
-        min: the lower bound, an array or a number; None for none.
-        max: the upper one, likewise. All are promoted as the rules decide.
+        min: the lower bound, an array or a number, or None.
+        max: the upper bound, an array or a number, or None; the rules promote all operands.
     """
     return adopt_result(backend, promote_operands.clip(*adopt_operands(backend, "clip", (x, min, max))))
 
@@ -129,7 +121,7 @@ def matmul(backend: Backend, x1: Any, x2: Any, /) -> KeyedRaw:
     Args:
         backend: the library.
         x1: an array.
-        x2: another.
+        x2: an array.
 
     Raises:
         PromotionError: if the rules refuse.
@@ -143,8 +135,8 @@ def tensordot(backend: Backend, x1: Any, x2: Any, /, *, axes: Any = 2) -> KeyedR
     Args:
         backend: the library.
         x1: an array.
-        x2: another.
-        axes: over how many dimensions, last of the first and first of the second; or which ones of each.
+        x2: an array.
+        axes: the number of dimensions, the last of `x1` and the first of `x2`; or the dimensions of each.
 
     Raises:
         PromotionError: if the rules refuse.
@@ -153,13 +145,13 @@ def tensordot(backend: Backend, x1: Any, x2: Any, /, *, axes: Any = 2) -> KeyedR
 
 
 def vecdot(backend: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> KeyedRaw:
-    """The dot products of vectors, the first conjugated, in the dtype that the rules decide for `vecdot`.
+    """The dot products of vectors, with the first conjugated, in the dtype that the rules decide for `vecdot`.
 
     Args:
         backend: the library.
         x1: an array.
-        x2: another.
-        axis: the dimension that the vectors are along.
+        x2: an array.
+        axis: the dimension of the vectors.
 
     Raises:
         PromotionError: if the rules refuse.
@@ -173,8 +165,8 @@ def cross(backend: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> KeyedRaw:
     Args:
         backend: the library.
         x1: an array.
-        x2: another.
-        axis: the dimension that the vectors are along.
+        x2: an array.
+        axis: the dimension of the vectors.
 
     Raises:
         PromotionError: if the rules refuse.
@@ -188,7 +180,7 @@ def outer(backend: Backend, x1: Any, x2: Any, /) -> KeyedRaw:
     Args:
         backend: the library.
         x1: an array of one dimension.
-        x2: another.
+        x2: an array of one dimension.
 
     Raises:
         PromotionError: if the rules refuse.
@@ -201,8 +193,8 @@ def solve(backend: Backend, x1: Any, x2: Any, /) -> KeyedRaw:
 
     Args:
         backend: the library.
-        x1: the coefficients, matrices.
-        x2: the right sides, a vector or matrices.
+        x1: the matrices of coefficients.
+        x2: the right-hand sides, a vector or matrices.
 
     Raises:
         PromotionError: if the rules refuse.
@@ -211,14 +203,14 @@ def solve(backend: Backend, x1: Any, x2: Any, /) -> KeyedRaw:
 
 
 def searchsorted(backend: Backend, x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> KeyedRaw:
-    """Where elements would be inserted into a sorted array, compared in their common dtype.
+    """The positions at which elements would be inserted into a sorted array, compared in their common dtype.
 
     Args:
         backend: the library.
         x1: the sorted array.
-        x2: what would be inserted.
+        x2: the elements to insert.
         side: `"left"` or `"right"` of equal elements.
-        sorter: integers that sort `x1`, if it is not sorted.
+        sorter: indices that sort `x1`, if it is not sorted.
 
     Raises:
         PromotionError: if the rules refuse.
@@ -229,43 +221,40 @@ def searchsorted(backend: Backend, x1: Any, x2: Any, /, *, side: str = "left", s
 
 
 def isin(backend: Backend, x1: Any, x2: Any, /, *, invert: bool = False) -> KeyedRaw:
-    """Which elements of an array are in another, compared in their common dtype.
+    """Whether each element of an array is in another array, compared in their common dtype.
 
     Args:
         backend: the library.
         x1: the elements.
-        x2: those they are compared with.
-        invert: whether to tell which are not.
+        x2: the elements to look in.
+        invert: whether to negate the result.
 
     Raises:
         PromotionError: if the rules refuse.
     """
-    return _compute_promoted(
-        backend, "isin", (x1, x2), lambda xp, found: xp.isin(*found, invert=invert), operation="equal"
-    )
+    return _compute_promoted(backend, "isin", (x1, x2), lambda xp, found: xp.isin(*found, invert=invert), "equal")
 
 
 def diff(
     backend: Backend, x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None
 ) -> KeyedRaw:
-    """Differences of neighbours, in the common dtype of the array and what is put before and after it.
+    """Differences of neighbours, in the common dtype of the array and of what is added before and after it.
 
     Args:
         backend: the library.
         x: an array.
-        axis: the dimension along which.
-        n: how often.
-        prepend: an array that is put before it; None for none.
-        append: one that is put after it, likewise.
+        axis: the dimension.
+        n: how often to take differences.
+        prepend: an array to add before `x`, or None.
+        append: an array to add after `x`, or None.
 
     Raises:
         PromotionError: if the rules refuse.
     """
-    given = {"prepend": prepend, "append": append}
-    ends = {name: end for name, end in given.items() if end is not None}
+    ends = {name: end for name, end in (("prepend", prepend), ("append", append)) if end is not None}
 
     def compute(xp: Any, found: list[Raw]) -> Raw:
-        # After as many times as there are elements nothing is left; libraries go on.
+        # There are no elements left after as many times as there are elements; libraries go on.
         times = min(whole_number("n", n, 0, 2**63 - 1), sum(each.shape[axis] for each in found))
         return xp.diff(found[0], axis=axis, n=times, **dict(zip(ends, found[1:], strict=True)))
 
@@ -276,8 +265,8 @@ PROMOTING_FUNCTIONS: dict[str, Callable[..., KeyedRaw]] = {
     function.__name__: function
     for function in (clip, concat, diff, isin, matmul, searchsorted, stack, tensordot, vecdot, where)
 }
-"""By name, those of the namespace itself."""
+"""The functions of the namespace itself, by name."""
 PROMOTING_LINALG_FUNCTIONS: dict[str, Callable[..., KeyedRaw]] = {
     function.__name__: function for function in (cross, matmul, outer, solve, tensordot, vecdot)
 }
-"""Those of its `linalg`."""
+"""The functions of its `linalg`."""
