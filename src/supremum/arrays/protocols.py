@@ -35,8 +35,8 @@ def array_ufunc(wrap: Wrap, ufunc: np.ufunc, method: str, inputs: Sequence[Any],
     given = [name for name, value in options.items() if name != "out" and value is not True]
     operation = _operation(ufunc.__name__)
     if operation is None or method != "__call__" or given:
-        method = "" if method == "__call__" else f".{method}"
-        raise _unsupported(f"np.{ufunc.__name__}{method}", given, f"NumPy's own array, np.{ufunc.__name__}")
+        what = f"np.{ufunc.__name__}{'' if method == '__call__' else '.' + method}"
+        raise _unsupported(what, given, f"NumPy's own array, {what}")
     outputs = options.get("out", ())
     if not outputs:
         result = ELEMENTWISE_OPERATIONS[operation].apply(inputs)
