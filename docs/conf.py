@@ -1,5 +1,6 @@
 """Sphinx's settings. What the site computes is written by `generate` before Sphinx looks for pages."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -119,6 +120,11 @@ def _read(_app, _what, _name, _obj, _options, lines):
     lines[:] = literal("\n".join(lines)).split("\n")
 
 
+def _name_default_functions(_app, _what, _name, _obj, _options, signature, returned):
+    # Python shows `<function zeros at 0x7f...>`; the address differs from build to build.
+    return signature and re.sub(r"<(?:PjitFunction of <)?function ([\w.]+)[^>]*>{1,2}", r"\1", signature), returned
+
+
 def _skip(_app, _what, _name, member, skipped, _options):
     # What Python says of each field of a named tuple; its class says what they mean.
     return skipped or str(getattr(member, "__doc__", "")).startswith("Alias for field number")
@@ -136,5 +142,6 @@ def setup(app):
     app.connect("config-inited", _generate)  # before Sphinx looks for its folders
     app.connect("source-read", _relink)
     app.connect("autodoc-skip-member", _skip)
+    app.connect("autodoc-process-signature", _name_default_functions)
     app.connect("autodoc-process-docstring", _read, priority=400)  # before napoleon makes sections of them
     app.connect("env-check-consistency", _require_every_name)

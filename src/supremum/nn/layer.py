@@ -18,6 +18,7 @@ from supremum.argument_checks import instance
 from supremum.arrays import Variable as EagerVariable
 from supremum.errors import ArgumentError, shown
 from supremum.formats import DType, Kind, as_format
+from supremum.keyword_signature import KeywordSignature
 from supremum.mixed_precision import (
     Policy,
     PolicyMap,
@@ -105,6 +106,7 @@ class Layer(Module["Layer"], ABC):
     (dtype(bfloat16), dtype('float32'))
     """
 
+    __signature__ = KeywordSignature()
     _takes_training: ClassVar[bool] = False
     _trains_by_default: ClassVar[bool] = False
     _has_weights = False

@@ -16,7 +16,7 @@ from supremum.mixed_precision import described, is_array, is_floating, split_los
 from supremum.nn import Variable, overlay
 from supremum.optimizers.variable_registry import check_variable
 
-Pairs: TypeAlias = "list[tuple[Any, Variable]]"
+Pairs: TypeAlias = list[tuple[Any, Variable]]
 Transformer: TypeAlias = Callable[[Pairs], Iterable[tuple[Any, Variable]]]
 """A function of (gradient, variable) pairs that gives such pairs."""
 Aggregate: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]

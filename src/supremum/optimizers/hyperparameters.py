@@ -19,7 +19,7 @@ from supremum.optimizers.scalar_variable import Scalar, value_of
 Schedule: TypeAlias = Callable[[Any], Any]
 """A function of the number of steps taken so far, a traced integer scalar, that gives a number."""
 
-Hyper: TypeAlias = "float | jax.Array | Schedule"
+Hyper: TypeAlias = float | jax.Array | Schedule
 """A value of a hyperparameter: a number, or a schedule."""
 
 _LARGEST = float(as_format("float32").max)

@@ -13,6 +13,7 @@ import numpy as np
 from supremum.argument_checks import flag, mapping, text
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
 from supremum.formats import DType, at_least_float32
+from supremum.keyword_signature import KeywordSignature
 from supremum.mixed_precision import all_reduce_gradients, one_more, widen
 from supremum.nn import Variable
 from supremum.optimizers import slot_trees
@@ -68,6 +69,7 @@ class Optimizer:
     (Array([0.75, 1.5 ], dtype=float32), 1)
     """
 
+    __signature__ = KeywordSignature()
     # Attributes that are not compiled into a step.
     _INTERNAL: ClassVar = frozenset({"_hyper", "_state", "_key_of", "_stepper", "_key", "_is_stale"})
     # The constructor's arguments besides hyperparameters, and, by field of the slots, the argument with its dtype.

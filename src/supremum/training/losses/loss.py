@@ -13,6 +13,7 @@ import jax.numpy as jnp
 
 from supremum.errors import ArgumentError, OperandError, SupremumError, UnknownDtypeError, shown
 from supremum.formats import DType, Kind, as_format
+from supremum.keyword_signature import KeywordSignature
 from supremum.mixed_precision import Policy, PolicyMap
 from supremum.nn import snake_case
 from supremum.nn.functional import check_held
@@ -54,6 +55,8 @@ class Loss(ABC):
     >>> loss.dtype, round(float(loss), 4)
     (dtype('float32'), 0.4338)
     """
+
+    __signature__ = KeywordSignature()
 
     def __init__(self, *, reduction: str | None = "mean", dtype: Any = "float32", name: str | None = None) -> None:
         self._dtype = _one_floating_dtype(dtype)

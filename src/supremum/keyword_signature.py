@@ -1,0 +1,61 @@
+"""The signature of a class whose `__init__` passes `**options` on to its base class."""
+
+from __future__ import annotations
+
+import inspect
+from inspect import Parameter, Signature
+from typing import Any, get_args, get_type_hints
+
+
+class KeywordSignature:
+    """A class attribute `__signature__` with every keyword argument, for `help` and `inspect.signature`.
+
+    Python shows `**options` where a constructor passes arguments on. This descriptor shows what the base classes take
+    instead, with their defaults: the keys of a `TypedDict` where the annotation is `Unpack[TypedDict]`, otherwise all
+    keyword arguments.
+
+    >>> class Base:
+    ...     __signature__ = KeywordSignature()
+    ...
+    ...     def __init__(self, *, name: str | None = None): ...
+    >>> class Scale(Base):
+    ...     def __init__(self, factor: float = 1.0, **options): ...
+    >>> inspect.signature(Scale)
+    <Signature (factor: float = 1.0, *, name: str | None = None)>
+    """
+
+    def __get__(self, instance: object | None, owner: type) -> Signature:
+        if instance is not None:  # a callable object has the signature of its `__call__`
+            raise AttributeError("__signature__")
+        constructors = [vars(base)["__init__"] for base in owner.__mro__[:-1] if "__init__" in vars(base)]
+        return Signature(sorted(_merged(constructors).values(), key=lambda parameter: parameter.kind))
+
+
+def _merged(constructors: list[Any]) -> dict[str, Parameter]:
+    """The parameters of the first constructor, and those of the next ones that its `**options` may hold."""
+    if not constructors:
+        return {}
+    own = _parameters(constructors[0])
+    options = next((each for each in own.values() if each.kind is Parameter.VAR_KEYWORD), None)
+    if options is None or not constructors[1:]:
+        return own
+    inherited = _merged(constructors[1:])
+    if any(each.kind is Parameter.VAR_POSITIONAL for each in own.values()):  # it passes on all that it is given
+        return inherited
+    given = [each.__optional_keys__ for each in get_args(options.annotation) if hasattr(each, "__optional_keys__")]
+    keys = given[0] if given else inherited
+    return {name: each for name, each in own.items() if each is not options} | {
+        name: each if each.kind is Parameter.VAR_KEYWORD else each.replace(kind=Parameter.KEYWORD_ONLY)
+        for name, each in inherited.items()
+        if name in keys and own.get(name, options) is options
+    }
+
+
+def _parameters(constructor: Any) -> dict[str, Parameter]:
+    """The parameters of a constructor without `self`, with evaluated annotations where they can be evaluated."""
+    try:
+        hints = get_type_hints(constructor)
+    except NameError:  # a name that only type checkers import
+        hints = {}
+    _, *parameters = inspect.signature(constructor).parameters.items()
+    return {name: each.replace(annotation=hints.get(name, each.annotation)) for name, each in parameters}

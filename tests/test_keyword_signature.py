@@ -1,0 +1,112 @@
+"""`help` and `inspect.signature` show every keyword argument of layers, losses and optimizers."""
+
+import inspect
+from inspect import Parameter
+
+import jax
+import pytest
+
+from supremum import nn, optimizers, training
+from supremum.keyword_signature import KeywordSignature
+
+CLASSES = [
+    each
+    for package, base in (
+        (nn, nn.Layer),
+        (training, nn.Layer),
+        (training, training.Loss),
+        (optimizers, optimizers.Optimizer),
+    )
+    for each in (getattr(package, name) for name in package.__all__)
+    if isinstance(each, type) and issubclass(each, base)
+]
+REQUIRED = {
+    "cell": nn.GRUCell(3), "dims": (1,), "embedding_size": 3, "equation": "...a,ab->...b", "features": 4, "filters": 4,
+    "forward": nn.RNN(nn.GRUCell(3)), "function": jax.nn.relu, "kernel_size": (3,), "key_size": 4,
+    "layers": [nn.Dense(2)], "num_embeddings": 5, "num_heads": 2, "optimizer": optimizers.SGD(), "rate": 0.5,
+    "shape": (3, 4), "target_shape": (2, 3), "units": 3, "window": (2,),
+}  # fmt: skip
+
+
+def test_there_are_classes_of_each_kind():
+    assert len(CLASSES) > 50
+    assert {nn.Conv, nn.LSTMCell, training.Model, training.Huber, optimizers.AdamW} <= set(CLASSES)
+
+
+@pytest.mark.parametrize("found", CLASSES, ids=lambda found: found.__name__)
+def test_every_keyword_argument_is_shown_by_name(found):
+    shown = inspect.signature(found).parameters
+    kinds = {each.kind for each in shown.values()}
+    assert Parameter.VAR_POSITIONAL not in kinds
+    assert (Parameter.VAR_KEYWORD in kinds) == (found is optimizers.Optimizer)  # hyperparameters of any transformation
+    assert not any(isinstance(each.annotation, str) for each in shown.values())
+    if issubclass(found, nn.Layer):
+        assert {"dtype", "name"} <= shown.keys() or found in {nn.RNN, nn.Bidirectional}
+
+
+@pytest.mark.parametrize("found", CLASSES, ids=lambda found: found.__name__)
+def test_every_shown_argument_is_accepted_with_the_shown_default(found):
+    if inspect.isabstract(found) or found in {training.Model, nn.Model, optimizers.Optimizer}:
+        pytest.skip("it has no default that makes an object")
+    shown = inspect.signature(found).parameters.values()
+    given = {each.name: REQUIRED[each.name] for each in shown if each.default is Parameter.empty}
+    defaults = {each.name: each.default for each in shown if each.default is not Parameter.empty}
+    assert repr(found(**given, **defaults)) == repr(found(**given))
+    with pytest.raises((TypeError, ValueError)):
+        found(**given, nothing=1)
+
+
+def test_the_signature_of_conv_has_its_own_arguments_first():
+    names = list(inspect.signature(nn.Conv).parameters)
+    assert names[:5] == ["filters", "kernel_size", "input_dilation", "strides", "padding"]
+    assert {"use_bias", "kernel_initializer", "bias_regularizer", "dtype", "param_dtype"} <= set(names)
+
+
+def test_an_overridden_default_is_the_one_that_is_shown():
+    assert inspect.signature(optimizers.AdamW).parameters["weight_decay"].default == 0.004
+    assert inspect.signature(optimizers.Adam).parameters["weight_decay"].default is None
+
+
+def test_an_object_has_the_signature_of_its_call():
+    assert "units" not in inspect.signature(nn.Dense(2)).parameters
+
+
+class Base:
+    __signature__ = KeywordSignature()
+
+    def __init__(self, size: int, *, dtype: str | None = None, name: str = "") -> None: ...
+
+
+class Named(Base):
+    def __init__(self, *, name: str = "named", **kwargs) -> None: ...
+
+
+class Closed(Named):
+    def __init__(self, dtype: int = 3) -> None: ...
+
+
+class Unknown(Base):
+    def __init__(self, other: "Nowhere" = 1, **kwargs) -> None: ...  # noqa: F821
+
+
+class Forwarding(Named):
+    def __init__(self, *args, **kwargs) -> None: ...
+
+
+class Inherited(Closed):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (Base, "(size: int, *, dtype: str | None = None, name: str = '')"),
+        (Named, "(*, name: str = 'named', size: int, dtype: str | None = None)"),
+        (Closed, "(dtype: int = 3)"),
+        (Unknown, "(other: 'Nowhere' = 1, *, size: int, dtype: str | None = None, name: str = '')"),
+        (Forwarding, "(*, name: str = 'named', size: int, dtype: str | None = None)"),
+        (Inherited, "(dtype: int = 3)"),
+    ],
+)
+def test_signatures_of_subclasses(found, expected):
+    assert str(inspect.signature(found)) == expected
