@@ -145,7 +145,7 @@ NETWORKS = {
     # The backward pass of attention is written out: JAX's own would multiply float32 cotangents by 16-bit operands.
     + [(name, True) for name in NETWORKS if name != "transformer block"],
 )
-def test_the_same_products_convolutions_and_converts(name, policy, count, backward):
+def test_models_compile_to_the_operations_of_handwritten_jax(name, policy, count, backward):
     build, by_hand, shape = NETWORKS[name]
     x = jnp.ones(shape)
     model, trainable, other = model_and_values(build, x, policy)
@@ -165,7 +165,7 @@ def test_the_same_products_convolutions_and_converts(name, policy, count, backwa
     assert found == wanted
 
 
-def test_the_count_sees_a_cast_that_is_there_twice():
+def test_operation_count_includes_repeated_casts():
     x = jnp.ones((2, 3), "bfloat16")
     once = lowered(lambda x: x.astype("float32") @ x.astype("float32").T, x)
     assert once != lowered(lambda x: x @ x.T, x)

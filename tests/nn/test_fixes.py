@@ -47,7 +47,7 @@ def _optimizer():
 
 
 @pytest.mark.parametrize("cell", CELLS)
-def test_the_code_that_an_error_names_works(cell):
+def test_code_suggested_by_an_error_works(cell):
     name, value, call = CELLS[cell]
     with pytest.raises((SupremumError, TypeError)) as caught:
         call(value)

@@ -84,7 +84,7 @@ class TestArrays:
             ((x, y, weights[:5]), {}, ArgumentError, r"sample_weight=float\d+\[5\]"),
             (({"a": x, "b": x[:3]},), {}, ArgumentError, r"float32\[10,2\], \'b\': float32\[3,2\]"),
             ((x[:0], y[:0]), {}, ArgumentError, "x is empty"),
-            ((x,), {"batch_size": 0}, ArgumentError, "batch_size is a whole number of at least 1, not 0"),
+            ((x,), {"batch_size": 0}, ArgumentError, "batch_size must be an integer of at least 1, got 0"),
             ((x,), {"batch_size": 2.0}, ArgumentError, "not 2.0"),
             ((np.float32(3),), {}, ArgumentError, "single number"),
             ((np.array(["a", "b"], object),), {}, OperandError, "must hold arrays of numbers"),
