@@ -38,7 +38,7 @@ SMOOTH = {
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
 def test_values_are_rounded_once(name, dtype, jitted):
     form, _, want = SMOOTH[name]
-    # Down to where gelu's 1 + tanh(...) has lost all digits of float32 as well.
+    # The range includes values where gelu's 1 + tanh(...) has lost all digits in float32 too.
     x = jnp.asarray(np.linspace(-2.5, 8, 400).reshape(4, 100), dtype)
     got = (jax.jit(form) if jitted else form)(x)
     expected = want(np.asarray(x, "float64"))

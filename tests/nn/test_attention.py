@@ -95,7 +95,7 @@ def test_dropout_keeps_rate_mean_and_gradients():
     kept = np.asarray(dropped) != 0
     assert abs(kept.mean() - (1 - rate)) < 0.03
     np.testing.assert_allclose(np.asarray(dropped)[kept], np.asarray(plain)[kept] / (1 - rate), rtol=1e-5)
-    # Along any direction the values move by what the gradients say.
+    # The directional derivative must match the gradients.
     cotangent, step = normal(*dropped.shape), 1e-2
     direction = normal(*query.shape)
     gradient = outputs_and_gradients(lambda query: run(query, key, value), cotangent, query)[1]
@@ -125,7 +125,7 @@ LONG = 8192
 
 
 def large(name):
-    """Queries, keys, values and a cotangent with numbers up to 6e4 where the name says, and gradients in reach."""
+    """Queries, keys, values and a cotangent, where the named array has numbers up to 6e4 and gradients are in range."""
     queries, heads, dim = 64, 2, 16
     made = {
         "query": normal(queries, heads, dim),
@@ -134,7 +134,7 @@ def large(name):
         "cotangent": normal(queries, heads, dim, scale=1e-2),
     }
     made[name] = jnp.asarray(rng.uniform(-6e4, 6e4, made[name].shape), "float32")
-    if name in ("query", "key"):  # so that scores are moderate
+    if name in ("query", "key"):  # keeps scores moderate
         made["key" if name == "query" else "query"] *= 2e-5
         made["cotangent"] *= 1e2
     return tuple(made.values())
@@ -157,7 +157,7 @@ def test_thousands_of_keys_and_large_values_stay_finite(dtype, name, chunk):
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("chunk", [None, 1000])
 def test_probabilities_are_not_rounded_before_the_product_with_the_values(chunk):
-    """All but one are exp(-15), which float16 would round by 26 units in the last place, all to the same side."""
+    """All probabilities but one are exp(-15), which float16 rounds by 26 units in the last place in one direction."""
     query = jnp.ones((1, 1, 1), "float16")
     key = jnp.full((LONG, 1, 1), -15, "float16").at[0].set(0)
     value = jnp.ones((LONG, 1, 2), "float16").at[0].set(0)
@@ -167,7 +167,7 @@ def test_probabilities_are_not_rounded_before_the_product_with_the_values(chunk)
 
 @pytest.mark.parametrize("heads", [1, 8])
 def test_memory_is_bounded_for_65536_keys(heads):
-    """All scores of one head are 16 GiB of float32. Nothing is run: XLA says what it would hold at once."""
+    """The scores of one head need 16 GiB in float32. This only compiles, and asks XLA for its buffer sizes."""
     x = jax.ShapeDtypeStruct((65536, heads, 64), "float16")
     run = jax.grad(lambda *args: dot_product_attention(*args).astype("float32").sum(), (0, 1, 2))
     analysis = jax.jit(run).lower(x, x, x).compile().memory_analysis()
@@ -196,7 +196,7 @@ def test_only_two_products_have_16_bit_operands(dtype):
         if equation.primitive.name == "dot_general"
     ]
     narrow = [equation for equation in products if {str(v.aval.dtype) for v in equation.invars} == {dtype}]
-    # Of two products, recomputed scores and four gradients: the scores twice, and cotangent by value.
+    # Seven products: two forward, the recomputed scores and four gradients. Narrow: both scores, cotangent by value.
     assert (len(products), len(narrow)) == (7, 3)
     assert all(equation.outvars[0].aval.dtype == "float32" for equation in products)
 
@@ -225,7 +225,7 @@ class TestMasks:
     @every_format
     @pytest.mark.parametrize("chunk", [None, 2])
     def test_minimum_of_the_mask_format_excludes_keys_for_all_scores(self, dtype, chunk):
-        """Added to scores of 6e9, float16's minimum would change nothing, and a row of it would let all in."""
+        """Adding float16's minimum to scores of 6e9 changes nothing, and a row of minima would attend to all keys."""
         mask = jnp.ones((QUERIES, KEYS), bool).at[:, 0].set(False).at[1].set(False)
         query, key, value = operands(dtype)
         query, key = jnp.full_like(query, 6e4), jnp.ones_like(key).at[:, 0].set(6e4)
@@ -307,7 +307,7 @@ def test_dtypes_follow_promotion_and_integers_become_float32():
     with jax.enable_x64(True):
         wide = tuple(jnp.asarray(np.asarray(array), "float64") for array in (query, key, value))
         assert ulps(dot_product_attention(*wide), exact(*wide, jnp.zeros((BATCH, QUERIES, HEADS, VALUE_DIM)))[0]) < 16
-        # A bias of float64 is added in float64; the result is in the dtype of the operands.
+        # A float64 bias is added in float64; the result has the dtype of the operands.
         bias = jnp.asarray([0, 1e-12] + [0] * (KEYS - 2), "float64")
         slopes = jax.grad(lambda bias: dot_product_attention(query, key, value, bias=bias).sum())(bias)
         assert slopes.dtype == "float64"

@@ -1,4 +1,4 @@
-"""Recurrent layers in both directions: how outputs are merged, states, and what is refused."""
+"""Tests of recurrent layers in both directions: merged outputs, states and errors."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -34,7 +34,7 @@ class TestBidirectional:
         built(layer, x)
         ahead = reference(name, weights_of(layer.forward), x)
         back = reference(name, weights_of(layer.backward), x[:, ::-1])[:, ::-1]
-        assert np.abs(ahead - back[:, ::-1]).max() > 0.01  # weights of their own
+        assert np.abs(ahead - back[:, ::-1]).max() > 0.01  # their weights differ
         want = {
             "concat": np.concatenate([ahead, back], -1),
             "sum": ahead + back,

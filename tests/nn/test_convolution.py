@@ -28,7 +28,7 @@ def built(layer, *inputs):
 
 
 def spread(x, distances, start):
-    """Values with `distance - 1` zeros between them, along axes from `start` on."""
+    """Insert `distance - 1` zeros between values, along axes from `start` on."""
     for axis, distance in enumerate(distances, start):
         size = max((x.shape[axis] - 1) * distance + 1, 0)
         wider = np.zeros((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype)
@@ -38,7 +38,7 @@ def spread(x, distances, start):
 
 
 def slow_conv(x, kernel, strides, pads, input_dilation, kernel_dilation, groups=1):
-    """A convolution by its definition, in NumPy."""
+    """A NumPy convolution that follows the definition."""
     count = kernel.ndim - 2
     x = np.pad(spread(wide(x), input_dilation, 1), [(0, 0), *pads, (0, 0)])
     kernel = spread(wide(kernel), kernel_dilation, 0)
@@ -130,7 +130,7 @@ def test_causal_outputs_do_not_depend_on_later_inputs():
 @pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", CASES)
 def test_complex_convolutions_have_correct_gradients(name):
-    """Held against a linear system: the gradient of |conv(x, k)|^2 follows from the outputs for unit vectors."""
+    """The gradient of |conv(x, k)|^2 must match the one from the outputs for unit vectors."""
     shape, kernel_shape, options = CASES[name]
     shape = (1, *shape[1:])
     x = data(*shape) + 1j * data(*shape, seed=1)
@@ -181,7 +181,7 @@ def test_products_stay_in_the_compute_dtype_forward_and_backward(dtype, form, pa
 @pytest.mark.parametrize("window", [1, 2, 3, 4, 6])
 @pytest.mark.parametrize("padding", ["SAME", "VALID", "CIRCULAR"])
 def test_transposed_kernel_gives_the_transpose_of_conv(stride, window, padding):
-    """What conv does with its inputs, from the outputs' side: its vector-Jacobian product."""
+    """A transposed convolution with a transposed kernel is the vector-Jacobian product of conv."""
     kernel = data(window, 2, 3)
     size = 4 * stride
     if padding == "VALID":
@@ -213,7 +213,7 @@ def test_conv_transpose_is_a_convolution_of_spread_inputs(name, dtype):
 @pytest.mark.parametrize("window", [1, 2, 3, 5, 9])
 @pytest.mark.parametrize("transposed", [False, True])
 def test_circular_transposes_shift_with_their_inputs(stride, window, transposed):
-    """Shifting periodic inputs shifts the outputs, and no weight is lost."""
+    """Shifting periodic inputs shifts the outputs, and every weight contributes."""
     x, kernel = data(1, 3, 2), data(window, 2, 2, seed=1)
 
     def run(x):

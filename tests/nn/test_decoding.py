@@ -85,7 +85,7 @@ def test_decoding_one_token_at_a_time_matches_the_causal_pass(policy, how):
 
 
 class Outer(Layer):
-    """A layer around, which casts what floats among its inputs and outputs."""
+    """An outer layer, which casts floating inputs and outputs."""
 
     def __init__(self, inner, **options):
         super().__init__(**options)
@@ -102,7 +102,7 @@ class Outer(Layer):
 )
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_cache_keeps_its_dtype_in_every_layer(stored, policy, wrapped):
-    """spec/flax-flip-default-dtypes.md, "Autoregressive decoding cache"."""
+    """Flax FLIP, default dtypes, "Autoregressive decoding cache"."""
     x, layer = data(), made(policy)
     cache = layer.init_cache(BATCH, LENGTH, stored)
     run = Outer(layer, dtype=policy) if wrapped else layer
@@ -116,7 +116,7 @@ def test_cache_keeps_its_dtype_in_every_layer(stored, policy, wrapped):
     made_in = layer.compute_dtype or whole.dtype
     narrowest = max(as_format(dtype).eps for dtype in (stored, made_in))
     np.testing.assert_allclose(np.asarray(out, "float64"), np.asarray(whole, "float64"), atol=8 * narrowest)
-    if made_in == whole.dtype and as_format(stored).holds(as_format(made_in)):  # nothing is rounded on the way
+    if made_in == whole.dtype and as_format(stored).holds(as_format(made_in)):  # the cache rounds nothing
         assert_close(out, whole)
 
 
@@ -157,7 +157,7 @@ class TestRoom:
     @pytest.mark.slow
     def test_sequences_may_have_different_lengths(self):
         x, layer = data(), made()
-        # The second sequence has two positions less; what is written after them replaces its padding.
+        # The second sequence is two positions shorter; later positions replace its padding.
         _, cache = layer(x[:, :4], cache=layer.init_cache(BATCH, 6))
         cache = replace(cache, length=jnp.asarray([4, 2], "int32"))
         out, cache = layer(x[:, 4:5], cache=cache)

@@ -1,4 +1,4 @@
-"""Variables whose values a training loop works on."""
+"""Tests of variables with values that are lent to a training loop."""
 
 import jax
 import jax.numpy as jnp

@@ -182,7 +182,7 @@ def test_mistakes_get_a_clear_error(make, error, message):
 
 
 class LanguageModel(nn.Layer):
-    """Shares a table between its first layer and its logits."""
+    """A language model that shares a table between its first layer and its logits."""
 
     def __init__(self, dtype, inner):
         super().__init__(dtype=dtype)

@@ -1,4 +1,4 @@
-"""Errors that name code: it is typed as they say it, and the call then works."""
+"""Run the code that errors suggest, and check that the call then works."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What a layer does to its inputs: checks, casts, and what it says when they do not fit."""
+"""Tests of how a layer checks and casts its inputs, and of its errors."""
 
 import collections
 import copy
@@ -18,7 +18,7 @@ Pair = collections.namedtuple("Pair", "left right")
 
 
 class Seeing(nn.Layer):
-    """Keeps what its `call` was given."""
+    """A layer that records the inputs of its `call`."""
 
     def call(self, *args, **kwargs):
         self.seen = args, kwargs
@@ -31,7 +31,7 @@ def dtypes(tree):
 
 class TestCasts:
     def test_all_arguments_and_nested_structures_are_cast(self):
-        """The RFC, "Currently, only inputs in the first argument are casted", calls anything else a bug."""
+        """Keras RFC 293, mixed precision, "Currently, only inputs in the first argument are casted"."""
         layer = Seeing(dtype="mixed_bfloat16")
         f32 = jnp.ones(2)
         given = [f32, (np.ones(2, "float16"), {"x": f32}), Pair(f32, np.float32(1))]

@@ -56,7 +56,7 @@ def test_every_layer_stores_and_returns_the_dtypes_of_its_policy(name, policy, j
         assert out.dtype == layer.compute_dtype == Policy(policy).compute_dtype
         for path, variable in layer.variables.items():
             stored = variable.read_stored().dtype
-            # The statistics and parameters of a norm are at least float32 whatever the policy.
+            # The statistics and parameters of a norm are in at least float32 under every policy.
             want = np.dtype("float32") if name == "batch_norm" else layer.variable_dtype
             assert stored == values[path].dtype == want
 
@@ -192,7 +192,7 @@ class TestSequential:
 
 
 class Custom(nn.Layer):
-    """Looks at what a layer's author sees inside `call`."""
+    """A layer that records the dtypes that `call` sees."""
 
     def build(self, input_shape):
         self.w = self.add_weight("w", (2,), jax.nn.initializers.ones)
@@ -213,7 +213,7 @@ def test_inputs_and_autocast_variables_are_cast_inside_call_and_nowhere_else():
     nn.initialize(layer, data((2,)))
     with pytest.warns(PolicyWarning, match="narrows its float64 inputs to float16: use dtype='infer'"):
         layer(data((2,)), extra=extra)
-    layer(data((2,)), extra=extra)  # once
+    layer(data((2,)), extra=extra)  # no second warning
     f16, f32 = np.dtype("float16"), np.dtype("float32")
     assert layer.seen == {
         "x": f16, "w": f16, "w.dtype": f16, "plain": f32, "count": np.dtype("int32"),
@@ -243,7 +243,7 @@ def test_integer_policy_does_not_cast_floats():
 
 
 def test_assigning_inside_call_never_casts():
-    """Keras 3 casts the assigned value too: adding 1e-4 to a float32 master inside a float16 layer is lost."""
+    """Keras 3 casts the assigned value too, and loses 1e-4 that is added to a float32 weight of a float16 layer."""
     layer = Custom(dtype="mixed_float16")
     nn.initialize(layer, data((2,)))
     layer(data((2,)), training=True)

@@ -1,4 +1,4 @@
-"""The first call makes the weights, and leaves nothing behind if it fails."""
+"""Tests that the first call makes the weights, and changes nothing if it fails."""
 
 import jax
 import jax.numpy as jnp
@@ -95,7 +95,7 @@ def test_failed_first_call_leaves_the_layer_unchanged(where, fails):
     model = training.Sequential([nn.Dense(5), nn.Sequential([Fails(where)])])
     model.compile("sgd", "mse")
     if fails == "initialize" and where == "values":
-        return  # it computes nothing
+        return  # an abstract call computes nothing
     with pytest.raises(ValueError, match="here"):
         {
             "call": lambda: model(X),
@@ -103,7 +103,7 @@ def test_failed_first_call_leaves_the_layer_unchanged(where, fails):
             "fit": lambda: model.fit(X, X[:, :2], verbose=0),
         }[fails]()
     if fails == "fit" and where == "values":
-        return  # a step failed, of a model that has weights
+        return  # the failed step was of a model that already had weights
     assert not model.built
     assert not model.variables
     inner = model[1][0]

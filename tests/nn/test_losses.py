@@ -1,4 +1,4 @@
-"""What layers add to the loss: regularisers of weights and outputs, `add_loss`, and collecting them.
+"""Tests of the losses of layers: regularizers of weights and outputs, `add_loss`, and collecting them.
 
 spec/keras-rfc-293-mixed-precision.md, "Loss dtype".
 """
@@ -29,7 +29,7 @@ def built(layer, x=X):
 
 
 def collected(model, variables=None, x=X, **kwargs):
-    """What a functional call collects, in a jitted program."""
+    """The losses that a jitted functional call collects."""
 
     def run(variables):
         with nn.collected_losses() as losses:
@@ -108,7 +108,7 @@ def test_an_embedding_regularises_its_table():
 
 
 class Asking(nn.Layer):
-    """A layer that asks for its losses in `call`."""
+    """A layer that reads its losses in `call`."""
 
     def build(self, input_shape):
         self.w = self.add_weight("w", (1,), constant(1 + 2**-20), regularizer=nn.L2(1.0))
@@ -127,14 +127,14 @@ class Asking(nn.Layer):
 def test_weights_are_regularised_by_their_true_values_in_float32_even_inside_call(policy):
     layer = built(Asking(dtype=policy))
     layer(X)
-    want = [np.float32(1 + 2**-20) ** 2, np.float32(1 + 2**-20)]  # narrower dtypes know only 1
+    want = [np.float32(1 + 2**-20) ** 2, np.float32(1 + 2**-20)]  # narrower dtypes round it to 1
     for terms in (layer.losses, layer.asked, collected(layer)):
         assert [term.dtype for term in terms] == [jnp.float32] * 2
         assert [float(term) for term in terms] == want
     layer.w.assign(np.array([3.0], "float32"))
     assert [float(term) for term in layer.losses] == [9, 3]
     values = collected(layer, {"w": jnp.asarray([2.0])})
-    assert [float(term) for term in values] == [4, 2]  # those laid over the variables
+    assert [float(term) for term in values] == [4, 2]  # computed from the given values
 
 
 def test_weights_in_float16_are_regularised_in_float32():
@@ -189,7 +189,7 @@ def test_activities_are_regularised_in_the_dtype_of_the_outputs_for_each_example
     layer(x)
     (term,) = layer.losses
     (same,) = collected(layer, {}, x)
-    # 12 * 200**2 is beyond float16, and a quarter of it as well; for one example a sixteenth is not.
+    # 12 * 200**2 and a quarter of it are out of range for float16; a sixteenth, for one example, is not.
     assert term.dtype == same.dtype == jnp.dtype(dtype)
     assert float(term) == float(same)
     if dtype == "float16":
@@ -229,7 +229,7 @@ def test_losses_are_those_of_the_last_eager_call():
     inner.skip = True
     model(X)
     assert [float(term) for term in model.losses] == [2]
-    inner(X)  # a call of the part is none of the whole
+    inner(X)  # a call of the inner layer does not count for the outer one
     assert [float(term) for term in model.losses] == [2]
 
 
@@ -255,7 +255,7 @@ def test_layer_keeps_no_tracer():
     assert [float(a) for a in whole.losses] == [float(b) for b in before]
     gc.collect()
     assert [reference() for reference in seen if isinstance(reference(), jax.core.Tracer)] == []
-    # A functional call changes nothing, an eager one neither.
+    # Neither functional nor eager calls change these losses.
     nn.functional_call(whole, {}, X * 2)
     assert [float(a) for a in whole.losses] == [float(b) for b in before]
 
@@ -315,7 +315,7 @@ def test_losses_inside_separately_traced_functions_raise():
             ):
                 collected(model)
     weights = built(Mapped(nn.Dense(2, kernel_initializer=ones, kernel_regularizer=nn.L1(1.0)), jax.vmap))
-    assert [float(term) for term in collected(weights)] == [6]  # those are no part of what is mapped
+    assert [float(term) for term in collected(weights)] == [6]  # penalties on weights are not mapped
     with (
         pytest.raises(ArgumentError, match=r"use nn\.collected_losses\(\) inside that function"),
         nn.collected_losses(),
@@ -329,7 +329,7 @@ def test_recurrent_layers_regularise_the_outputs_of_all_steps():
     rnn = built(nn.RNN(nn.SimpleRNNCell(4, activity_regularizer=nn.L1(1.0))), x)
     outputs = rnn(x)
     assert [float(term) for term in rnn.losses] == [pytest.approx(float(jnp.abs(outputs).sum()) / 2)]
-    # Compiled as one program and operation by operation: the order of the sums is XLA's choice.
+    # The order of sums may differ between one compiled program and separate operations.
     assert [float(term) for term in collected(rnn, x=x)] == [pytest.approx(float(rnn.losses[0]), rel=1e-6)]
 
     class Cell(nn.SimpleRNNCell):

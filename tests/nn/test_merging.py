@@ -40,7 +40,7 @@ def test_values_and_dtypes_match_numpy(name, policy, count):
         for given in (inputs, tuple(inputs)):
             got = run(given)
             assert got.dtype == dtype
-            # One rounding, of three inputs too.
+            # Three inputs are rounded only once too.
             error = np.abs(np.asarray(got, "float64") - expected).max()
             assert error <= as_format(dtype).eps * (0.51 if as_format(dtype).bits == 16 else 2) * 4
     assert run([jnp.zeros((0, 3))] * count).shape == want(*[np.zeros((0, 3))] * count).shape

@@ -1,4 +1,4 @@
-"""Which policy a model has, and which of its layers take it."""
+"""Tests of the policy of a model, and of which layers take it."""
 
 import jax
 import jax.numpy as jnp
@@ -17,14 +17,14 @@ def policies(model):
 
 
 def compute_dtypes(model, x=X):
-    """The dtypes that the products of a model run in, with their counts."""
+    """Count the products of a model by dtype."""
     nn.initialize(model, x)
     found = [str(e.invars[0].aval.dtype) for e in jax.make_jaxpr(model)(x).eqns if e.primitive.name == "dot_general"]
     return {name: found.count(name) for name in found}
 
 
 class Late(nn.Model):
-    """One layer made in `__init__`, one in the first call, one that was given a policy."""
+    """A model with one layer from `__init__`, one from the first call, and one with its own policy."""
 
     def __init__(self, **options):
         super().__init__(**options)
@@ -119,7 +119,7 @@ class TestItsLayers:
         inner = functional()
         model = nn.Sequential([inner], dtype="mixed_bfloat16")
         assert inner.output_spec.dtype == "bfloat16"
-        nn.initialize(inner)  # which needs no inputs
+        nn.initialize(inner)  # needs no inputs
         assert model(X).dtype == "bfloat16"
 
     @pytest.mark.parametrize("inner", ["mixed_float16", "float32"])

@@ -70,7 +70,7 @@ def test_boolean_and_float32_masks_agree_in_float16():
     want = layer(x, x, x, mask=mask)
     for kwargs in ({"is_causal": True}, {"mask": mask}, {"mask": additive_mask(mask, "float32")}):
         np.testing.assert_array_equal(layer(x, **kwargs), want)
-    # Float16 has no numbers between 1 and 1 + 2**-10: a mask that was cast would be all ones.
+    # Float16 has no numbers between 1 and 1 + 2**-10, so a cast mask would be all ones.
     slight = jnp.where(mask, 1 + 2.0**-12, 1.0)
     ones = jnp.ones((5, 5))
     wide = made(x, dtype="variable=float32,compute=float16,output=float32")

@@ -1,4 +1,4 @@
-"""Norms as layers: what they store, average and return under each policy."""
+"""Tests of normalization layers: stored values, averages and results under each policy."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Norms as functions of arrays: values, extremes, and what is refused."""
+"""Tests of normalization functions: values, extremes and errors."""
 
 from functools import partial
 
@@ -165,7 +165,7 @@ def test_float16_is_a_few_ulp_from_float64_at_its_extremes(name, values, jitted)
     np.testing.assert_allclose(np.asarray(got, "float64"), want, rtol=2**-10, atol=2**-10)
     slope = jax.grad(lambda x: jnp.sum(run(x).astype("float32") * jnp.arange(x.size).reshape(x.shape)))(x)
     assert slope.dtype == jnp.float16
-    # The true slope at equal values is that of x / sqrt(epsilon), a thousand per unit of the cotangent.
+    # The slope at equal values is 1 / sqrt(epsilon), a thousand per unit of the cotangent.
     assert jnp.all(jnp.isfinite(slope)) or x.size > 16
 
 
@@ -178,7 +178,7 @@ def test_norms_match_numpy(name, dtype):
     got = form(x, epsilon=1e-3)
     assert got.dtype == dtype
     want = normed(x, axes, 1e-3, centred=centred)
-    # One rounding, of a result that float32 gives: half a unit of bfloat16.
+    # A float32 result that is rounded once is off by at most half a unit of bfloat16.
     np.testing.assert_allclose(np.asarray(got).astype("complex128"), want, rtol=as_format(dtype).eps * 0.51, atol=1e-6)
 
 

@@ -20,7 +20,7 @@ def data(*shape, dtype="float32", seed=0):
 
 
 def windows(x, window, strides, pads):
-    """The values of every window, without what is added around: a dict from places to lists of arrays by channel."""
+    """The values of every window without padding, as a dict from positions to lists of arrays by channel."""
     space = x.shape[1:-1]
     counts = [
         (size + sum(pad) - span) // step + 1 for size, span, step, pad in zip(space, window, strides, pads, strict=True)

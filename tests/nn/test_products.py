@@ -28,7 +28,7 @@ def built(layer, *inputs):
 
 
 def products_of(function, *args):
-    """The dtypes of all that goes into or comes out of a product, forward and backward."""
+    """The dtypes of all operands and results of products, forward and backward."""
     names = ("dot_general", "conv_general_dilated")
     equations = [e for e in jax.make_jaxpr(function)(*args).eqns if e.primitive.name in names]
     return len(equations), {str(v.aval.dtype) for e in equations for v in (*e.invars, *e.outvars)}
@@ -59,7 +59,7 @@ FORMS = {
 def test_values_and_dtypes_match_numpy(name, jitted, dtype):
     form, *shapes, want = FORMS[name]
     arrays = [data(*shape, dtype=dtype or "float32", seed=seed) for seed, shape in enumerate(shapes)]
-    inputs = [np.asarray(arrays[0], "float32"), *arrays[1:]]  # brought to the named dtype; NumPy's do as well
+    inputs = [np.asarray(arrays[0], "float32"), *arrays[1:]]  # cast to the named dtype, as NumPy arrays are
 
     def run(*given):
         return form(*given, dtype=dtype)
@@ -76,7 +76,7 @@ def test_products_without_bias_or_batch(name):
     zeros = jnp.zeros(bias)
     got = form(data(*x), data(*kernel), None)
     np.testing.assert_allclose(got, want(data(*x), data(*kernel), np.zeros(bias)), rtol=1e-4, atol=1e-5)
-    if name != "dense_general":  # there axis 0 has matrices of its own
+    if name != "dense_general":  # there axis 0 has separate matrices
         empty = form(jnp.zeros((0, *x[1:])), data(*kernel), zeros)
         assert empty.size == 0
         assert empty.shape == want(np.zeros((0, *x[1:])), np.zeros(kernel), np.zeros(bias)).shape
@@ -175,7 +175,7 @@ def test_complex_values_are_never_truncated():
     x = data(2, 3) + 1j * data(2, 3, seed=1)
     got = dense(x, data(3, 2), dtype="float16")
     assert got.dtype == "complex64"
-    # The kernel is not rounded to float16 on the way.
+    # The kernel must not be rounded to float16 first.
     np.testing.assert_allclose(got, np.asarray(x) @ np.asarray(data(3, 2)), rtol=1e-5)
 
 
@@ -283,7 +283,7 @@ def test_complex_values_are_never_truncated():
             ArgumentError,
             r"axis 'b' of the equation 'ab,bc->ac' must have one size, got 3 and 4 with inputs of shape \(2,",
         ),
-        # Others let an axis of size 1 stand for any other.
+        # An axis of length 1 would broadcast elsewhere.
         (
             lambda: einsum("ab,bc->ac", jnp.ones((2, 1)), jnp.ones((4, 2))),
             ArgumentError,
@@ -396,7 +396,7 @@ def test_layers_without_bias_or_with_one_feature_axis():
 
 class TestInitialisers:
     def test_kernel_of_many_axes_has_the_scale_of_its_matrix(self):
-        """With JAX's reading of the axes, the last but one for inputs, these would be 5 times too small."""
+        """JAX takes the last axis but one as inputs, which would make these values 5 times too small."""
         layer = built(DenseGeneral((2, 30), axis=(1, 2)), jnp.ones((1, 40, 10)))
         limit = np.sqrt(6 / (400 + 60))
         largest = np.abs(layer.kernel.read_stored()).max()

@@ -1,4 +1,4 @@
-"""Recurrent cells and layers: values, the dtype of the state, padding, random numbers, and what is refused."""
+"""Tests of recurrent cells and layers: values, the dtype of the state, padding, random numbers and errors."""
 
 import jax
 import jax.numpy as jnp
@@ -117,7 +117,7 @@ class TestSequences:
             np.testing.assert_allclose(slope, want[path], rtol=1e-4, atol=1e-6)
 
     def test_gradients_of_weights_are_summed_over_steps_in_float32(self):
-        """In float16 a sum of 5000 equal steps stops growing where one step is half a unit in its last place."""
+        """A float16 sum of 5000 equal steps stops growing once a step is half a unit in the last place."""
         step = {"kernel_initializer": jax.nn.initializers.zeros, "recurrent_initializer": jax.nn.initializers.zeros}
         layer = RNN(SimpleRNNCell(1, activation=lambda x: x, dtype="mixed_float16", use_bias=False, **step))
         x = jnp.ones((1, 5000, 1), jnp.float16)
@@ -324,7 +324,7 @@ def test_empty_sequences_give_empty_or_zero_outputs(name, shape):
 
 
 class ForgetfulCell(RecurrentCell):
-    """Its state is of another dtype at each step."""
+    """A cell with a state that changes its dtype at each step."""
 
     def initial_state(self, batch_shape, dtype=None):
         return jnp.zeros(batch_shape, "int32")

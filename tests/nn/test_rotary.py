@@ -12,7 +12,7 @@ X = rng.normal(size=(2, 300, 3, 8)).astype("float32")
 
 
 def exact(x, positions, base=10000.0):
-    """Pairs as complex numbers, turned in float64."""
+    """Rotate pairs as complex numbers in float64."""
     x = np.asarray(x, np.float64)
     half = x.shape[-1] // 2
     pairs = x[..., :half] + 1j * x[..., half:]
@@ -26,7 +26,7 @@ def exact(x, positions, base=10000.0):
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
 @pytest.mark.parametrize("base", [10000.0, 500.0])
 def test_values_and_gradients_agree_with_float64(dtype, jitted, base):
-    """At position 299 bfloat16 angles would be off by half a radian."""
+    """Angles in bfloat16 would be off by half a radian at position 299."""
     x, cotangent, positions = jnp.asarray(X, dtype), jnp.asarray(X[::-1], dtype), np.arange(300)
 
     def run(x, cotangent):

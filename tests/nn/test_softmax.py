@@ -12,7 +12,7 @@ both = pytest.mark.parametrize("function", [softmax, log_softmax])
 
 
 def exact(function, x, axis=-1):
-    """The function and its derivative along a cotangent, in float64."""
+    """The function and its vector-Jacobian product in float64."""
     x = np.asarray(x, np.float64)
     shifted = x - x.max(axis, keepdims=True)
     weights = np.exp(shifted)
@@ -24,7 +24,7 @@ def exact(function, x, axis=-1):
 
 
 def error(got, want):
-    """In units of the last place at each value, or at the smallest normal number."""
+    """The error in units of the last place of each value, or of the smallest normal number."""
     row = as_format(got.dtype)
     got = np.asarray(got, np.float64)
     return (np.abs(got - want) / (np.maximum(np.abs(want), row.smallest_normal) * row.eps)).max(initial=0)
@@ -49,7 +49,7 @@ def test_values_and_gradients_agree_with_float64(function, dtype, axis, jitted):
     limit = 0.51 if dtype != "float32" else 16
     if dtype != "float32":
         assert error(outputs, want) <= limit
-    # Differences cancel: relative to the largest.
+    # Differences cancel, so the error is relative to the largest.
     for got, wanted in ((outputs, want), (gradient, slope(np.asarray(cotangent, np.float64)))):
         assert np.abs(np.asarray(got, np.float64) - wanted).max() <= limit * as_format(dtype).eps * np.abs(wanted).max()
 
@@ -59,7 +59,7 @@ def test_values_and_gradients_agree_with_float64(function, dtype, axis, jitted):
 @pytest.mark.parametrize("length", [8192, 65536])
 @pytest.mark.parametrize("spread", [1.0, 6e4], ids=["close", "apart"])
 def test_long_rows_of_large_float16_are_finite_and_right(function, length, spread):
-    """JAX's own gradient of log_softmax is not finite here: it sums the cotangents in float16."""
+    """JAX's gradient of log_softmax is not finite here, because it sums the cotangents in float16."""
     rng = np.random.default_rng(1)
     x = jnp.asarray(6e4 - spread * rng.random(size=(2, length)), "float16")
     cotangent = jnp.asarray(rng.random(size=x.shape) + 0.5, "float16")

@@ -1,4 +1,4 @@
-"""Layers in tasks that take turns: what they collect, the keys they draw from, and the dtypes they compute in."""
+"""Tests of layers in alternating tasks: collected losses, random keys and compute dtypes."""
 
 import jax
 import jax.numpy as jnp

@@ -18,7 +18,7 @@ either_mode = pytest.mark.parametrize("jitted", [False, True], ids=["eager", "ji
 
 
 class Holding(nn.Layer):
-    """A layer with one variable of each sort, whose `call` is given by the test."""
+    """A layer with one variable of each kind and a `call` from the test."""
 
     def __init__(self, body, **kwargs):
         super().__init__(**kwargs)
@@ -94,7 +94,7 @@ def test_every_read_casts_inside_call_and_not_outside(name, jitted):
 
 @either_mode
 def test_rows_out_of_range_give_fill_values(jitted):
-    """JAX's own indexing gives the last row, and the last but one for -2."""
+    """JAX's indexing would give the last row, and the last but one for -2."""
     layer = holding(None)
     for read in (lambda i: layer.w.sparse_read(i), lambda i: layer.w.gather_nd(i[:, None])):
         rows = np.asarray((jax.jit(read) if jitted else read)(jnp.asarray([1, 2, -1])))
@@ -345,7 +345,7 @@ class TestAssigning:
     )
     @pytest.mark.parametrize("value", [1e-4, np.float32(1e-4), jnp.float32(1e-4)])
     def test_assignment_uses_the_stored_dtype_inside_call(self, name, wanted, value):
-        """Keras 3 casts the value: 1 + 1e-4 is 1 in float16."""
+        """Keras 3 casts the value, and 1 + 1e-4 is 1 in float16."""
         layer = holding(None)
         zero = jnp.zeros((2, 2))
         layer.w.assign(zero)

@@ -35,12 +35,15 @@ class OperatorLayer(Layer):
         return found.unwrap() if isinstance(found, Array) else found
 
 
-def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda self, *others: OperatorLayer(function)(self, *others)
+def _operator(function: Callable[..., Any], reflected: bool = False) -> Callable[..., Any]:
+    def method(self: Any, *others: Any) -> Any:
+        return OperatorLayer(function)(*((*others, self) if reflected else (self, *others)))
+
+    return method
 
 
 def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda self, other: OperatorLayer(function)(other, self)
+    return _operator(function, reflected=True)
 
 
 class SymbolicTensor(SymbolicValue):
