@@ -85,7 +85,7 @@ class TestArrays:
             (({"a": x, "b": x[:3]},), {}, ArgumentError, r"float32\[10,2\], \'b\': float32\[3,2\]"),
             ((x[:0], y[:0]), {}, ArgumentError, "x is empty"),
             ((x,), {"batch_size": 0}, ArgumentError, "batch_size must be an integer of at least 1, got 0"),
-            ((x,), {"batch_size": 2.0}, ArgumentError, "not 2.0"),
+            ((x,), {"batch_size": 2.0}, ArgumentError, r"got 2\.0"),
             ((np.float32(3),), {}, ArgumentError, "single number"),
             ((np.array(["a", "b"], object),), {}, OperandError, "must hold arrays of numbers"),
             ((["a", "b"],), {}, OperandError, "must hold arrays of numbers"),
