@@ -106,7 +106,7 @@ class TestWhatItMayBe:
     def test_a_policy_map_is_for_models(self):
         with pytest.raises((ValueError, TypeError)):
             set_global_policy(PolicyMap({}))
-        with pytest.raises(ValueError, match="a PolicyMap is for a model"):
+        with pytest.raises(ValueError, match="must be one policy, got PolicyMap; give it to a model"):
             nn.Dense(2, dtype=PolicyMap({}))
 
 

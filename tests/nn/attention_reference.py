@@ -1,4 +1,4 @@
-"""Attention in float64 NumPy, and the numbers that it is tested on."""
+"""A float64 NumPy reference of attention, and test data."""
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +26,7 @@ def operands(dtype="float32"):
 
 
 def exact(query, key, value, cotangent, *, mask=True, bias=0.0):
-    """Outputs and the gradients of query, key, value and scores, in float64; `members` heads share keys and values."""
+    """Outputs and gradients of query, key, value and scores in float64; `members` query heads share a key head."""
     query, key, value, cotangent, bias = (np.asarray(a, np.float64) for a in (query, key, value, cotangent, bias))
     members, scale = query.shape[-2] // key.shape[-2], query.shape[-1] ** -0.5
     wide_key, wide_value = (np.repeat(array, members, -2) for array in (key, value))
@@ -52,7 +52,7 @@ def exact(query, key, value, cotangent, *, mask=True, bias=0.0):
 
 
 def ulps(got, want):
-    """How far two arrays are apart, in units of the last place of the largest number."""
+    """The distance of two arrays in units of the last place of the largest number."""
     assert np.isfinite(np.asarray(got)).all()
     return np.abs(np.asarray(got, np.float64) - want).max() / np.abs(want).max() / as_format(got.dtype).eps
 

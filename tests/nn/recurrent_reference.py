@@ -1,4 +1,4 @@
-"""Recurrent layers in NumPy, and what their tests share."""
+"""A NumPy reference of recurrent layers, and helpers of their tests."""
 
 import jax
 import jax.numpy as jnp
@@ -42,7 +42,7 @@ def sigmoid(x):
 
 
 def reference(name, weights, x):
-    """All outputs over (batch, time, n) in float64 NumPy."""
+    """Compute all outputs for inputs of shape (batch, time, n) in float64 NumPy."""
     w, u, b = (np.asarray(weights[key], "float64") for key in ("kernel", "recurrent_kernel", "bias"))
     x = np.asarray(x, "float64")
     h = c = np.zeros((x.shape[0], u.shape[0]))

@@ -38,7 +38,7 @@ SMOOTH = {
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
 def test_values_are_rounded_once(name, dtype, jitted):
     form, _, want = SMOOTH[name]
-    # Down to where gelu's 1 + tanh(...) has lost all digits of float32 as well.
+    # The range includes values where gelu's 1 + tanh(...) has lost all digits in float32 too.
     x = jnp.asarray(np.linspace(-2.5, 8, 400).reshape(4, 100), dtype)
     got = (jax.jit(form) if jitted else form)(x)
     expected = want(np.asarray(x, "float64"))
@@ -64,7 +64,7 @@ def test_gradients_stay_finite_for_all_finite_values(name, dtype):
 @pytest.mark.one_in(32)
 @pytest.mark.parametrize("name", SMOOTH)
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
-def test_layers(name, policy):
+def test_layers_match_their_functions(name, policy):
     form, make, _ = SMOOTH[name]
     layer = make(dtype=policy, name="mine")
     x = jnp.linspace(-3, 3, 12).reshape(3, 4)
@@ -77,7 +77,7 @@ def test_layers(name, policy):
     assert layer.name == "mine"
 
 
-def test_options():
+def test_layers_pass_their_options_to_functions():
     x = jnp.asarray([[-2.0, 1.0], [3.0, -4.0]])
     np.testing.assert_allclose(layers.LeakyReLU(0.5)(x), [[-1, 1], [3, -2]])
     np.testing.assert_allclose(layers.ELU(2.0)(x)[0, 0], 2 * np.expm1(-2), rtol=1e-6)
@@ -96,16 +96,16 @@ def test_relu_keeps_the_dtype(dtype):
         np.testing.assert_array_equal(forms.relu(-x), jnp.zeros(3, dtype))
 
 
-def test_activations_of_complex_values():
+def test_complex_values_work_or_raise():
     x = jnp.asarray([1 + 2j, -1 + 0.5j])
     np.testing.assert_allclose(layers.Tanh()(x), np.tanh(np.asarray(x)), rtol=1e-6)
     for name in ("relu", "leaky_relu", "elu", "gelu"):
-        with pytest.raises(OperandError, match=f"{name}: complex64 values have no order"):
+        with pytest.raises(OperandError, match=f"{name} must get real values, got complex64, which has no order"):
             getattr(forms, name)(x)
     with pytest.raises(OperandError, match="softmax is not defined for complex numbers"):
         layers.Softmax()(x)
 
 
-def test_an_axis_that_is_not_there():
-    with pytest.raises(ArgumentError, match="axis 2"):
+def test_softmax_refuses_an_axis_out_of_range():
+    with pytest.raises(ArgumentError, match="axis must be within -2 to 1 for an array of 2 dimensions, got 2"):
         layers.Softmax(2)(jnp.ones((2, 3)))

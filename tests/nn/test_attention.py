@@ -58,7 +58,7 @@ def test_every_chunk_agrees_with_float64(dtype, chunk, jitted):
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [(), (KEYS,), (QUERIES, 1), (HEADS, 1, 1), SCORES, (BATCH, 1, 1, KEYS)])
 @pytest.mark.parametrize("chunk", [None, 3])
-def test_gradients_of_biases_of_every_shape(shape, chunk):
+def test_biases_of_every_shape_have_gradients(shape, chunk):
     args, bias = operands(), normal(*shape)
     cotangent = normal(BATCH, QUERIES, HEADS, VALUE_DIM)
     run = lambda bias: dot_product_attention(*args, bias=bias, chunk=chunk)  # noqa: E731
@@ -85,7 +85,7 @@ def test_dropout_does_not_depend_on_chunks(chunk):
 
 
 @pytest.mark.slow
-def test_dropout_drops_its_share_keeps_the_mean_and_has_its_gradients():
+def test_dropout_keeps_rate_mean_and_gradients():
     keys, rate = 64, 0.25
     value = jnp.eye(keys)[:, None]
     query, key = normal(50, 1, 4), normal(keys, 1, 4)
@@ -95,7 +95,7 @@ def test_dropout_drops_its_share_keeps_the_mean_and_has_its_gradients():
     kept = np.asarray(dropped) != 0
     assert abs(kept.mean() - (1 - rate)) < 0.03
     np.testing.assert_allclose(np.asarray(dropped)[kept], np.asarray(plain)[kept] / (1 - rate), rtol=1e-5)
-    # Along any direction the values move by what the gradients say.
+    # The directional derivative must match the gradients.
     cotangent, step = normal(*dropped.shape), 1e-2
     direction = normal(*query.shape)
     gradient = outputs_and_gradients(lambda query: run(query, key, value), cotangent, query)[1]
@@ -105,7 +105,7 @@ def test_dropout_drops_its_share_keeps_the_mean_and_has_its_gradients():
 
 
 @pytest.mark.slow
-def test_gradients_of_gradients():
+def test_second_derivatives_agree_with_plain_attention():
     args, cotangent = operands(), normal(BATCH, QUERIES, HEADS, VALUE_DIM)
 
     def plain(query, key, value):
@@ -125,7 +125,7 @@ LONG = 8192
 
 
 def large(name):
-    """Queries, keys, values and a cotangent with numbers up to 6e4 where the name says, and gradients in reach."""
+    """Queries, keys, values and a cotangent, where the named array has numbers up to 6e4 and gradients are in range."""
     queries, heads, dim = 64, 2, 16
     made = {
         "query": normal(queries, heads, dim),
@@ -134,7 +134,7 @@ def large(name):
         "cotangent": normal(queries, heads, dim, scale=1e-2),
     }
     made[name] = jnp.asarray(rng.uniform(-6e4, 6e4, made[name].shape), "float32")
-    if name in ("query", "key"):  # so that scores are moderate
+    if name in ("query", "key"):  # keeps scores moderate
         made["key" if name == "query" else "query"] *= 2e-5
         made["cotangent"] *= 1e2
     return tuple(made.values())
@@ -144,7 +144,7 @@ def large(name):
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("name", ["query", "key", "value"])
 @pytest.mark.parametrize("chunk", [None, 1000])
-def test_thousands_of_keys_and_values_up_to_6e4(dtype, name, chunk):
+def test_thousands_of_keys_and_large_values_stay_finite(dtype, name, chunk):
     args = tuple(array.astype(dtype) for array in large(name))
     got = outputs_and_gradients(partial(dot_product_attention, chunk=chunk), args[-1], *args[:-1], jitted=True)
     want = exact(*args)[:4]
@@ -157,7 +157,7 @@ def test_thousands_of_keys_and_values_up_to_6e4(dtype, name, chunk):
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("chunk", [None, 1000])
 def test_probabilities_are_not_rounded_before_the_product_with_the_values(chunk):
-    """All but one are exp(-15), which float16 would round by 26 units in the last place, all to the same side."""
+    """All probabilities but one are exp(-15), which float16 rounds by 26 units in the last place in one direction."""
     query = jnp.ones((1, 1, 1), "float16")
     key = jnp.full((LONG, 1, 1), -15, "float16").at[0].set(0)
     value = jnp.ones((LONG, 1, 2), "float16").at[0].set(0)
@@ -167,7 +167,7 @@ def test_probabilities_are_not_rounded_before_the_product_with_the_values(chunk)
 
 @pytest.mark.parametrize("heads", [1, 8])
 def test_memory_is_bounded_for_65536_keys(heads):
-    """All scores of one head are 16 GiB of float32. Nothing is run: XLA says what it would hold at once."""
+    """The scores of one head need 16 GiB in float32. This only compiles, and asks XLA for its buffer sizes."""
     x = jax.ShapeDtypeStruct((65536, heads, 64), "float16")
     run = jax.grad(lambda *args: dot_product_attention(*args).astype("float32").sum(), (0, 1, 2))
     analysis = jax.jit(run).lower(x, x, x).compile().memory_analysis()
@@ -176,7 +176,7 @@ def test_memory_is_bounded_for_65536_keys(heads):
 
 @pytest.mark.slow
 @every_format
-def test_scores_beyond_float16_single_out_a_key(dtype):
+def test_scores_beyond_float16_select_one_key(dtype):
     x = jnp.asarray(rng.choice([-6e4, 6e4], (64, 1, 16)), dtype)
     got, *gradients = outputs_and_gradients(dot_product_attention, x * 1e-4, x, x, x)
     assert (got == x).all()
@@ -184,7 +184,7 @@ def test_scores_beyond_float16_single_out_a_key(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_which_products_have_16_bit_operands(dtype):
+def test_only_two_products_have_16_bit_operands(dtype):
     args = operands(dtype)
 
     def loss(*args):
@@ -196,12 +196,12 @@ def test_which_products_have_16_bit_operands(dtype):
         if equation.primitive.name == "dot_general"
     ]
     narrow = [equation for equation in products if {str(v.aval.dtype) for v in equation.invars} == {dtype}]
-    # Of two products, recomputed scores and four gradients: the scores twice, and cotangent by value.
+    # Seven products: two forward, the recomputed scores and four gradients. Narrow: both scores, cotangent by value.
     assert (len(products), len(narrow)) == (7, 3)
     assert all(equation.outvars[0].aval.dtype == "float32" for equation in products)
 
 
-def test_the_size_decides_how_many_keys_are_processed_at_once(monkeypatch):
+def test_chunk_size_depends_on_the_number_of_scores(monkeypatch):
     monkeypatch.setattr(attention, "SCORES_AT_ONCE", 2**20)
     chunks = []
     monkeypatch.setattr(attention, "attend", lambda plan, inputs: chunks.append(plan.chunk) or inputs.query)
@@ -224,8 +224,8 @@ class TestMasks:
     @pytest.mark.slow
     @every_format
     @pytest.mark.parametrize("chunk", [None, 2])
-    def test_its_formats_own_minimum_keeps_out_whatever_the_scores(self, dtype, chunk):
-        """Added to scores of 6e9, float16's minimum would change nothing, and a row of it would let all in."""
+    def test_minimum_of_the_mask_format_excludes_keys_for_all_scores(self, dtype, chunk):
+        """Adding float16's minimum to scores of 6e9 changes nothing, and a row of minima would attend to all keys."""
         mask = jnp.ones((QUERIES, KEYS), bool).at[:, 0].set(False).at[1].set(False)
         query, key, value = operands(dtype)
         query, key = jnp.full_like(query, 6e4), jnp.ones_like(key).at[:, 0].set(6e4)
@@ -249,7 +249,7 @@ class TestMasks:
             assert (leaf == 0).all()
         assert (dot_product_attention(args[0], args[1][:, :0], args[2][:, :0]) == 0).all()
 
-    def test_causal_masks(self):
+    def test_causal_mask_agrees_with_is_causal(self):
         assert make_causal_mask(3).tolist() == np.tri(3, dtype=bool).tolist()
         assert make_causal_mask(2, 4, offset=1).tolist() == np.tri(2, 4, 1, dtype=bool).tolist()
         args = operands()
@@ -258,7 +258,7 @@ class TestMasks:
             dot_product_attention(*args, mask=make_causal_mask(QUERIES, KEYS)),
         )
 
-    def test_padding_and_combining(self):
+    def test_padding_masks_combine_with_causal_masks(self):
         valid = jnp.asarray([[True, True, False], [True, False, False]])
         mask = make_attention_mask(valid, valid)
         assert (mask.shape, mask.dtype) == ((2, 1, 3, 3), "bool")
@@ -271,15 +271,27 @@ class TestMasks:
         ("make", "wrong", "message"),
         [
             (lambda: make_causal_mask(-1), ArgumentError, "queries is from 0 to"),
-            (lambda: make_attention_mask(jnp.ones(2), jnp.ones(2)), OperandError, "compare first, as in tokens"),
+            (
+                lambda: make_attention_mask(jnp.ones(2), jnp.ones(2)),
+                OperandError,
+                "query_valid must be boolean, got float32; use a comparison, such as tokens",
+            ),
             (lambda: make_attention_mask(jnp.ones((), bool), jnp.ones(2, bool)), ArgumentError, "batch..., length"),
-            (lambda: combine_masks(jnp.ones(2)), OperandError, "boolean, not float32"),
-            (lambda: combine_masks(jnp.ones(2, bool), jnp.ones(3, bool)), ArgumentError, "do not broadcast"),
-            (lambda: additive_mask(jnp.ones(2), "float16"), OperandError, "boolean, not float32"),
-            (lambda: additive_mask(jnp.ones(2, bool), "int8"), ArgumentError, "floating, not int8"),
+            (lambda: combine_masks(jnp.ones(2)), OperandError, "a mask must be boolean, got float32"),
+            (
+                lambda: combine_masks(jnp.ones(2, bool), jnp.ones(3, bool)),
+                ArgumentError,
+                r"masks must have shapes that broadcast, got \[\(2,\), \(3,\)\]",
+            ),
+            (lambda: additive_mask(jnp.ones(2), "float16"), OperandError, "the mask must be boolean, got float32"),
+            (
+                lambda: additive_mask(jnp.ones(2, bool), "int8"),
+                ArgumentError,
+                "the dtype of an additive mask must be floating-point, got int8",
+            ),
         ],
     )
-    def test_mistakes(self, make, wrong, message):
+    def test_invalid_masks_raise(self, make, wrong, message):
         with pytest.raises(wrong, match=message):
             make()
 
@@ -295,7 +307,7 @@ def test_dtypes_follow_promotion_and_integers_become_float32():
     with jax.enable_x64(True):
         wide = tuple(jnp.asarray(np.asarray(array), "float64") for array in (query, key, value))
         assert ulps(dot_product_attention(*wide), exact(*wide, jnp.zeros((BATCH, QUERIES, HEADS, VALUE_DIM)))[0]) < 16
-        # A bias of float64 is added in float64; the result is in the dtype of the operands.
+        # A float64 bias is added in float64; the result has the dtype of the operands.
         bias = jnp.asarray([0, 1e-12] + [0] * (KEYS - 2), "float64")
         slopes = jax.grad(lambda bias: dot_product_attention(query, key, value, bias=bias).sum())(bias)
         assert slopes.dtype == "float64"
@@ -304,7 +316,7 @@ def test_dtypes_follow_promotion_and_integers_become_float32():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("batch", [(), (0,), (2, 3)])
-def test_batches_of_any_number_of_axes(batch):
+def test_any_number_of_batch_axes(batch):
     query, key, value = (normal(*batch, *array.shape[1:]) for array in operands())
     got, *gradients = outputs_and_gradients(
         partial(dot_product_attention, chunk=3), query.repeat(2, -1), query, key, value
@@ -319,23 +331,83 @@ def test_batches_of_any_number_of_axes(batch):
 
 X = jnp.ones((2, 5, 4, 3))
 MISTAKES = [
-    ((X.astype("complex64"), X, X), {}, OperandError, "not defined for complex numbers, and query is complex64"),
-    ((X, X, X), {"bias": jnp.ones(5, "complex64")}, OperandError, "and bias is complex64"),
-    ((X, X, X), {"dtype": "complex64"}, OperandError, "give a real dtype"),
-    ((X, X, X), {"dtype": "int32"}, ArgumentError, "give dtype='float32'"),
+    ((X.astype("complex64"), X, X), {}, OperandError, "attention is not defined for complex numbers"),
+    ((X, X, X), {"bias": jnp.ones(5, "complex64")}, OperandError, "attention is not defined for complex numbers"),
+    (
+        (X, X, X),
+        {"dtype": "complex64"},
+        OperandError,
+        "attention is not defined for complex numbers; dtype must be real, got complex64",
+    ),
+    (
+        (X, X, X),
+        {"dtype": "int32"},
+        ArgumentError,
+        "dtype must be floating-point or complex, got int32; use dtype='float32'",
+    ),
     ((X[0, 0], X, X), {}, ArgumentError, r"shape \(batch..., length, heads, dim\)"),
-    ((X, X[:1], X), {}, ArgumentError, "one batch shape"),
-    ((X, X[..., :2], X), {}, ArgumentError, "heads of query and key have one dimension"),
-    ((X, X, X[:, :4]), {}, ArgumentError, "one value, in as many heads, for each key"),
-    ((X, X[:, :, :3], X[:, :, :3]), {}, ArgumentError, "heads of keys and values divide"),
-    ((X, X[:, :, :0], X[:, :, :0]), {}, ArgumentError, "heads of keys and values divide"),
-    ((X, X, X), {"mask": jnp.ones((5, 5), int)}, OperandError, r"give mask\.astype\(bool\)"),
-    ((X, X, X), {"mask": jnp.ones((3, 5), bool)}, ArgumentError, r"broadcasts to .* here \(2, 4, 5, 5\)"),
-    ((X, X, X), {"bias": jnp.ones((5, 5), bool)}, OperandError, "give it as mask="),
-    ((X, X, X), {"bias": jnp.ones((4, 5))}, ArgumentError, "the bias of attention broadcasts"),
-    ((X, X, X), {"dropout_rate": 0.5}, ArgumentError, "give dropout_key="),
+    (
+        (X, X[:1], X),
+        {},
+        ArgumentError,
+        r"query, key and value must have.*, got query \(2, 5, 4, 3\), key \(1, 5, 4, 3\), value \(2, 5, 4, 3\)",
+    ),
+    (
+        (X, X[..., :2], X),
+        {},
+        ArgumentError,
+        r"query and key must have the same.*, got query \(2, 5, 4, 3\), key \(2, 5, 4, 2\), value \(2, 5, 4, 3\)",
+    ),
+    (
+        (X, X, X[:, :4]),
+        {},
+        ArgumentError,
+        r"key and value must have the same.*, got query \(2, 5, 4, 3\), key \(2, 5, 4, 3\), value \(2, 4, 4, 3\)",
+    ),
+    (
+        (X, X[:, :, :3], X[:, :, :3]),
+        {},
+        ArgumentError,
+        r"the heads of key and value must divide those of query, got query \(2, 5, 4, 3\), key \(2, 5,",
+    ),
+    (
+        (X, X[:, :, :0], X[:, :, :0]),
+        {},
+        ArgumentError,
+        r"the heads of key and value must divide those of query, got query \(2, 5, 4, 3\), key \(2, 5,",
+    ),
+    (
+        (X, X, X),
+        {"mask": jnp.ones((5, 5), int)},
+        OperandError,
+        r"the mask of attention must be boolean, or floating-point to add, got int32; use mask.astype\(bool\)",
+    ),
+    (
+        (X, X, X),
+        {"mask": jnp.ones((3, 5), bool)},
+        ArgumentError,
+        r"the mask of attention must broadcast to \(batch..., heads, queries, keys\), here \(2,.*, got \(3, 5\)",
+    ),
+    (
+        (X, X, X),
+        {"bias": jnp.ones((5, 5), bool)},
+        OperandError,
+        "the bias of attention must be numbers to add to scores, got bool; use mask=",
+    ),
+    (
+        (X, X, X),
+        {"bias": jnp.ones((4, 5))},
+        ArgumentError,
+        r"the bias of attention must broadcast to \(batch..., heads, queries, keys\), here \(2,.*, got \(4, 5\)",
+    ),
+    (
+        (X, X, X),
+        {"dropout_rate": 0.5},
+        ArgumentError,
+        r"dropout_rate=0.5 needs a random key; use dropout_key=jax.random.key\(0\)",
+    ),
     ((X, X, X), {"dropout_rate": 1.0}, ArgumentError, "from 0 to below 1"),
-    ((X, X, X), {"chunk": 0}, ArgumentError, "at least 1, not 0"),
+    ((X, X, X), {"chunk": 0}, ArgumentError, "chunk must be an integer of at least 1, got 0"),
     ((X, X, X), {"scale": jnp.ones(())}, OperandError, "multiply the query by it"),
 ]
 

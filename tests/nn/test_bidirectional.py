@@ -1,4 +1,4 @@
-"""Recurrent layers in both directions: how outputs are merged, states, and what is refused."""
+"""Tests of recurrent layers in both directions: merged outputs, states and errors."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -34,7 +34,7 @@ class TestBidirectional:
         built(layer, x)
         ahead = reference(name, weights_of(layer.forward), x)
         back = reference(name, weights_of(layer.backward), x[:, ::-1])[:, ::-1]
-        assert np.abs(ahead - back[:, ::-1]).max() > 0.01  # weights of their own
+        assert np.abs(ahead - back[:, ::-1]).max() > 0.01  # their weights differ
         want = {
             "concat": np.concatenate([ahead, back], -1),
             "sum": ahead + back,
@@ -45,7 +45,7 @@ class TestBidirectional:
         got = call(layer, x)
         np.testing.assert_allclose(got if merge else jnp.stack(got), want, rtol=1e-4, atol=1e-6)
 
-    def test_states_lengths_and_last_steps(self):
+    def test_states_lengths_and_last_steps_match_both_layers(self):
         layer = Bidirectional(RNN(GRUCell(UNITS), return_sequences=False, return_state=True))
         x = data(BATCH, TIME, N)
         built(layer, x)
@@ -63,7 +63,7 @@ class TestBidirectional:
         built(layer, x)
         assert call(layer, x).tolist() == [[[6e4]]]
 
-    def test_layers_of_two_policies_meet(self):
+    def test_layers_of_two_policies_give_their_result_type(self):
         backward = RNN(GRUCell(UNITS, dtype="float32"), reverse=True, keep_order=True)
         layer = Bidirectional(RNN(GRUCell(UNITS, dtype="mixed_bfloat16")), backward)
         x = data(BATCH, TIME, N)
@@ -74,11 +74,19 @@ class TestBidirectional:
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda x: Bidirectional(GRUCell(2)), OperandError, r"takes layers RNN\(cell\)"),
+        (
+            lambda x: Bidirectional(GRUCell(2)),
+            OperandError,
+            r"Bidirectional needs RNN layers, got GRUCell\(dtype='float32'\)",
+        ),
         (lambda x: Bidirectional(RNN(GRUCell(2)), merge="cat"), UnknownNameError, "unknown merge 'cat'"),
         (lambda x: Bidirectional(RNN(GRUCell(2), reverse=True)), ArgumentError, "without reverse=True"),
         (lambda x: Bidirectional(RNN(GRUCell(2)), RNN(GRUCell(2))), ArgumentError, "with reverse=True and keep_order"),
-        (lambda x: Bidirectional(rnn("gru")), ArgumentError, "has weights already"),
+        (
+            lambda x: Bidirectional(rnn("gru")),
+            ArgumentError,
+            "the forward layer already has weights, which a copy would share",
+        ),
         (
             lambda x: Bidirectional(RNN(GRUCell(2)), RNN(GRUCell(2), reverse=True, keep_order=True, return_state=True)),
             ArgumentError,
@@ -87,7 +95,7 @@ class TestBidirectional:
         (
             lambda x: built(Bidirectional(RNN(GRUCell(2))), x)(x, initial_state=jnp.ones((3, 2))),
             ArgumentError,
-            "the initial state is a pair",
+            "initial_state must be a pair, for the forward and the backward layer",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Compiled, layers are gone: the products, convolutions and converts are those of the same network written by hand."""
+"""Compiled layers have the same products, convolutions and casts as the network written by hand in JAX."""
 
 import re
 from collections import Counter
@@ -15,20 +15,20 @@ COUNTED = ("dot", "convolution", "convert")
 
 
 def _without_ones(shape):
-    """A shape without its axes of length 1, such as that of the heads of queries to each head of keys, and in order."""
+    """A sorted shape without axes of length 1, such as the axis of query heads for each head of keys."""
     sizes, dtype = re.findall(r"\d+(?=[x,\]])", shape), re.search(r"b?f\d+|i\d+|s\d+", shape)
     return (dtype and dtype[0], *sorted(size for size in sizes if size != "1"))
 
 
 def operations(function, *args):
-    """How often the optimised program has each product, convolution and convert, by its dtypes and shapes."""
+    """Count products, convolutions and casts of the optimized program, by dtypes and shapes."""
     text = jax.jit(function).lower(*args).compile().as_text()
     found = re.findall(r"= (\w+\[[\d,]*\])\S* (\w+)\(", text)
     return Counter((name, _without_ones(result)) for result, name in found if name in COUNTED)
 
 
 def lowered(function, *args):
-    """The same of the program as it is traced, where nothing has been fused or left out."""
+    """Count products, convolutions and casts of the traced program, before any fusion or elimination."""
     text = jax.jit(function).lower(*args).as_text()
     named = {"dot_general": "dot"}
     found = re.findall(r"stablehlo\.(\w+)\b[^\n]*: \(([^)]*)\) -> (\S+)", text)
@@ -97,11 +97,11 @@ class Block(nn.Layer):
 
 
 def block_by_hand(dtype):
-    """Statistics, scores, softmax and its product with the values in float32; all else in one dtype."""
+    """Compute statistics, scores, softmax and its product with values in float32, and the rest in one dtype."""
 
     def norm(x, values, name):
         wide = x.astype("float32")
-        # The variance is corrected for the rounding of the mean, as that of `functional.moments` is.
+        # As in `functional.moments`, the variance is corrected for the rounding of the mean.
         estimate = wide.mean(-1, keepdims=True)
         distance = wide - estimate
         error = distance.mean(-1, keepdims=True)
@@ -142,10 +142,10 @@ NETWORKS = {
 @pytest.mark.parametrize(
     ("name", "backward"),
     [(name, False) for name in NETWORKS]
-    # The backward pass of attention is written out: JAX's own would multiply float32 cotangents by 16-bit operands.
+    # The backward pass of attention is explicit, since JAX's would multiply float32 cotangents by 16-bit operands.
     + [(name, True) for name in NETWORKS if name != "transformer block"],
 )
-def test_the_same_products_convolutions_and_converts(name, policy, count, backward):
+def test_models_compile_to_the_operations_of_handwritten_jax(name, policy, count, backward):
     build, by_hand, shape = NETWORKS[name]
     x = jnp.ones(shape)
     model, trainable, other = model_and_values(build, x, policy)
@@ -165,7 +165,7 @@ def test_the_same_products_convolutions_and_converts(name, policy, count, backwa
     assert found == wanted
 
 
-def test_the_count_sees_a_cast_that_is_there_twice():
+def test_operation_count_includes_repeated_casts():
     x = jnp.ones((2, 3), "bfloat16")
     once = lowered(lambda x: x.astype("float32") @ x.astype("float32").T, x)
     assert once != lowered(lambda x: x @ x.T, x)

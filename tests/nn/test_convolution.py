@@ -28,7 +28,7 @@ def built(layer, *inputs):
 
 
 def spread(x, distances, start):
-    """Values with `distance - 1` zeros between them, along axes from `start` on."""
+    """Insert `distance - 1` zeros between values, along axes from `start` on."""
     for axis, distance in enumerate(distances, start):
         size = max((x.shape[axis] - 1) * distance + 1, 0)
         wider = np.zeros((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype)
@@ -38,7 +38,7 @@ def spread(x, distances, start):
 
 
 def slow_conv(x, kernel, strides, pads, input_dilation, kernel_dilation, groups=1):
-    """A convolution by its definition, in NumPy."""
+    """A NumPy convolution that follows the definition."""
     count = kernel.ndim - 2
     x = np.pad(spread(wide(x), input_dilation, 1), [(0, 0), *pads, (0, 0)])
     kernel = spread(wide(kernel), kernel_dilation, 0)
@@ -79,7 +79,7 @@ def options_of(options, count):
 @pytest.mark.one_in(10)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "complex64"])
-def test_conv_is_what_its_definition_says(name, dtype):
+def test_conv_matches_its_definition(name, dtype):
     shape, kernel_shape, options = CASES[name]
     x, kernel, bias = data(*shape, dtype=dtype), data(*kernel_shape, dtype=dtype, seed=1), data(4, dtype=dtype, seed=2)
     if dtype == "complex64":
@@ -97,7 +97,7 @@ def test_conv_is_what_its_definition_says(name, dtype):
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("window", [1, 2, 3, 4])
 @pytest.mark.parametrize("dilation", [1, 2])
-def test_named_paddings(stride, window, dilation):
+def test_named_paddings_match_explicit_ones(stride, window, dilation):
     x, kernel = data(2, 5, 2), data(window, 2, 3, seed=1)
     span = (window - 1) * dilation + 1
     outputs = -(-5 // stride)
@@ -129,8 +129,8 @@ def test_causal_outputs_do_not_depend_on_later_inputs():
 
 @pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", CASES)
-def test_gradients_of_complex_convolutions(name):
-    """Held against a linear system: the gradient of |conv(x, k)|^2 follows from the outputs for unit vectors."""
+def test_complex_convolutions_have_correct_gradients(name):
+    """The gradient of |conv(x, k)|^2 must match the one from the outputs for unit vectors."""
     shape, kernel_shape, options = CASES[name]
     shape = (1, *shape[1:])
     x = data(*shape) + 1j * data(*shape, seed=1)
@@ -180,8 +180,8 @@ def test_products_stay_in_the_compute_dtype_forward_and_backward(dtype, form, pa
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("window", [1, 2, 3, 4, 6])
 @pytest.mark.parametrize("padding", ["SAME", "VALID", "CIRCULAR"])
-def test_a_transposed_kernel_gives_the_transpose_of_conv(stride, window, padding):
-    """What conv does with its inputs, from the outputs' side: its vector-Jacobian product."""
+def test_transposed_kernel_gives_the_transpose_of_conv(stride, window, padding):
+    """A transposed convolution with a transposed kernel is the vector-Jacobian product of conv."""
     kernel = data(window, 2, 3)
     size = 4 * stride
     if padding == "VALID":
@@ -213,7 +213,7 @@ def test_conv_transpose_is_a_convolution_of_spread_inputs(name, dtype):
 @pytest.mark.parametrize("window", [1, 2, 3, 5, 9])
 @pytest.mark.parametrize("transposed", [False, True])
 def test_circular_transposes_shift_with_their_inputs(stride, window, transposed):
-    """Shifting periodic inputs shifts the outputs, and no weight is lost."""
+    """Shifting periodic inputs shifts the outputs, and every weight contributes."""
     x, kernel = data(1, 3, 2), data(window, 2, 2, seed=1)
 
     def run(x):
@@ -226,7 +226,7 @@ def test_circular_transposes_shift_with_their_inputs(stride, window, transposed)
 
 
 @pytest.mark.parametrize("form", [conv, conv_transpose])
-def test_empty_batches_and_spaces(form):
+def test_empty_batches_and_spaces_give_empty_results(form):
     kernel = data(3, 2, 4)
     assert form(jnp.zeros((0, 5, 2)), kernel).shape == (0, 5, 4)
     assert form(jnp.zeros((0, 5, 2)), kernel, padding="CIRCULAR").shape == (0, 5, 4)
@@ -235,7 +235,7 @@ def test_empty_batches_and_spaces(form):
     assert not np.any(gradient)
 
 
-def test_a_window_that_does_not_fit_has_no_outputs():
+def test_window_larger_than_inputs_has_no_outputs():
     assert conv(jnp.ones((2, 2, 1)), jnp.ones((3, 1, 1)), padding="VALID").shape == (2, 0, 1)
 
 
@@ -246,50 +246,142 @@ def ones(*shape):
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: conv(ones(5, 2), ones(3, 2, 4)), ArgumentError, r"takes inputs of shape \(batch, 1 dimensions"),
-        (lambda: conv(ones(1, 5, 2), ones(2, 4)), ArgumentError, r"\(\*window, channels, filters\), not \(2, 4\)"),
-        (lambda: conv(ones(1, 5, 2), ones(0, 2, 4)), ArgumentError, "a window without weights"),
-        (lambda: conv(ones(1, 5, 3), ones(3, 2, 4)), ArgumentError, "groups=1 and inputs of 3 channels"),
+        (
+            lambda: conv(ones(5, 2), ones(3, 2, 4)),
+            ArgumentError,
+            r"inputs must have shape \(batch, 1 dimensions of space, channels\) for a kernel of.*, got \(5, 2\)",
+        ),
+        (
+            lambda: conv(ones(1, 5, 2), ones(2, 4)),
+            ArgumentError,
+            r"the kernel must have shape \(\*window, channels, filters\), got \(2, 4\)",
+        ),
+        (
+            lambda: conv(ones(1, 5, 2), ones(0, 2, 4)),
+            ArgumentError,
+            r"the window of the kernel must not be empty, got kernel shape \(0, 2, 4\)",
+        ),
+        (
+            lambda: conv(ones(1, 5, 3), ones(3, 2, 4)),
+            ArgumentError,
+            r"with groups=1 and 3 input channels, the kernel must have shape \(\*window,.*, got \(3, 2, 4\)",
+        ),
         (lambda: conv(ones(1, 5, 4), ones(3, 2, 3), groups=2), ArgumentError, "filters a multiple of groups"),
-        (lambda: conv(ones(1, 5, 2), ones(3, 2, 4), ones(1)), ArgumentError, r"bias has shape \(1,\).*\(4,\)"),
-        (lambda: conv(ones(1, 5, 2), ones(3, 2, 4), strides=0), ArgumentError, r"give strides=\(1,\)"),
-        (lambda: conv(ones(1, 5, 2), ones(3, 2, 4), strides=(1, 1)), ArgumentError, r"not \(1, 1\)"),
-        (lambda: conv(ones(1, 5, 2), ones(3, 2, 4), strides=1.0), ArgumentError, "strides is a whole number"),
-        (lambda: conv(ones(1, 5, 2), ones(3, 2, 4), groups=0), ArgumentError, "give groups=1"),
+        (
+            lambda: conv(ones(1, 5, 2), ones(3, 2, 4), ones(1)),
+            ArgumentError,
+            r"bias must have shape \(4,\) to match the other arguments, got \(1,\)",
+        ),
+        (
+            lambda: conv(ones(1, 5, 2), ones(3, 2, 4), strides=0),
+            ArgumentError,
+            r"strides must be an integer of at least 1, or one for each of the 1.*, got 0; use strides=\(1,\)",
+        ),
+        (
+            lambda: conv(ones(1, 5, 2), ones(3, 2, 4), strides=(1, 1)),
+            ArgumentError,
+            r"strides must be an integer of at least 1, or one for each of the 1 dimensions of space, got \(1, 1\)",
+        ),
+        (
+            lambda: conv(ones(1, 5, 2), ones(3, 2, 4), strides=1.0),
+            ArgumentError,
+            "strides must be an integer of at least 1, or one for each of the 1 dimensions of space, got 1.0",
+        ),
+        (
+            lambda: conv(ones(1, 5, 2), ones(3, 2, 4), groups=0),
+            ArgumentError,
+            "groups must be an integer of at least 1, got 0; use groups=1",
+        ),
         (lambda: conv(ones(1, 5, 2), ones(3, 2, 4), padding="same"), UnknownNameError, "did you mean 'SAME'"),
-        (lambda: conv(ones(1, 5, 2), ones(3, 2, 4), padding=-1), ArgumentError, r"give padding=\(\(1, 1\),\)"),
-        (lambda: conv(ones(1, 5, 2), ones(3, 2, 4), padding=[(1, 2), (1, 2)]), ArgumentError, "padding is one of"),
-        (lambda: conv(ones(1, 5, 2), ones(3, 2, 4), padding=None), ArgumentError, "not None"),
-        (lambda: conv(ones(1, 5, 5, 2), ones(3, 3, 2, 4), padding="CAUSAL"), ArgumentError, "is for sequences"),
+        (
+            lambda: conv(ones(1, 5, 2), ones(3, 2, 4), padding=-1),
+            ArgumentError,
+            r"padding must be one of SAME, VALID, CIRCULAR, CAUSAL, a number.*, got -1; use padding=\(\(1, 1\),\)",
+        ),
+        (
+            lambda: conv(ones(1, 5, 2), ones(3, 2, 4), padding=[(1, 2), (1, 2)]),
+            ArgumentError,
+            r"padding must be one of SAME, VALID, CIRCULAR, CAUSAL, a number of.*, got \[\(1, 2\), \(1, 2\)\]",
+        ),
+        (
+            lambda: conv(ones(1, 5, 2), ones(3, 2, 4), padding=None),
+            ArgumentError,
+            r"padding must be one of SAME, VALID, CIRCULAR, CAUSAL, a number of positions, or pairs of .*, got None",
+        ),
+        (
+            lambda: conv(ones(1, 5, 5, 2), ones(3, 3, 2, 4), padding="CAUSAL"),
+            ArgumentError,
+            "padding='CAUSAL' needs one dimension of space, got 2",
+        ),
         (
             lambda: conv(ones(1, 5, 2), ones(3, 2, 4), padding="CIRCULAR", input_dilation=2),
             ArgumentError,
-            "goes with input_dilation=1 only",
+            "padding='CIRCULAR' needs input_dilation=1",
         ),
-        (lambda: conv(ones(1, 0, 2), ones(3, 2, 4), padding="CIRCULAR"), ArgumentError, "nothing to repeat"),
+        (
+            lambda: conv(ones(1, 0, 2), ones(3, 2, 4), padding="CIRCULAR"),
+            ArgumentError,
+            r"padding='CIRCULAR' needs inputs that are not empty, got shape \(1, 0, 2\)",
+        ),
         (
             lambda: conv_transpose(ones(1, 5, 3), ones(3, 2, 4)),
             ArgumentError,
-            r"\(\*window, channels / groups, filters\), whose",
+            r"with groups=1 and 3 input channels, the kernel must have shape \(\*window,.*, got \(3, 2, 4\)",
         ),
         (
             lambda: conv_transpose(ones(1, 5, 3), ones(3, 3, 4), transpose_kernel=True),
             ArgumentError,
-            r"\(\*window, filters / groups, channels\), whose",
+            r"with groups=1 and 3 input channels, the kernel must have shape \(\*window,.*, got \(3, 3, 4\)",
         ),
         (lambda: conv_transpose(ones(1, 5, 2), ones(3, 2, 4), padding="CAUSAL"), UnknownNameError, "unknown padding"),
-        (lambda: conv_transpose(ones(1, 0, 2), ones(3, 2, 4), padding="CIRCULAR"), ArgumentError, "nothing to repeat"),
-        (lambda: Conv(4, 3), ArgumentError, r"not 3: give kernel_size=\(3, 3\) for images"),
-        (lambda: Conv(4, ()), ArgumentError, r"give kernel_size=\(3, 3\)"),
-        (lambda: Conv(4, (3, 0)), ArgumentError, r"not \(3, 0\)"),
-        (lambda: Conv(0, (3,)), ArgumentError, "filters is a whole number"),
+        (
+            lambda: conv_transpose(ones(1, 0, 2), ones(3, 2, 4), padding="CIRCULAR"),
+            ArgumentError,
+            r"padding='CIRCULAR' needs inputs that are not empty, got shape \(1, 0, 2\)",
+        ),
+        (
+            lambda: Conv(4, 3),
+            ArgumentError,
+            r"kernel_size must have an.*, got 3; use kernel_size=\(3, 3\) for images, \(3,\) for sequences",
+        ),
+        (
+            lambda: Conv(4, ()),
+            ArgumentError,
+            "kernel_size must have an integer of at least 1 for each dimension of space, got",
+        ),
+        (
+            lambda: Conv(4, (3, 0)),
+            ArgumentError,
+            r"kernel_size must have an integer of at least 1 for each dimension of space, got \(3, 0\)",
+        ),
+        (lambda: Conv(0, (3,)), ArgumentError, "filters must be an integer of at least 1, got 0"),
         (lambda: Conv(4, (3,), padding="VLAID"), UnknownNameError, "did you mean 'VALID'"),
-        (lambda: Conv(4, (3,), groups=3), ArgumentError, "give filters=3"),
-        (lambda: built(Conv(4, (3,), groups=2), ones(1, 5, 3)), ArgumentError, "3 channels do not split"),
-        (lambda: built(Conv(4, (3,)), ones(1, 5, 3))(ones(1, 5, 4)), ArgumentError, "has 4 along axis -1"),
-        (lambda: built(Conv(4, (3,)), ones(1, 5, 3))(ones(1, 5, 5, 3)), ArgumentError, "has 4 axes"),
-        (lambda: ConvTranspose(4, 3), ArgumentError, r"give kernel_size=\(3, 3\)"),
-        (lambda: built(ConvTranspose(4, (3,)), ones(5, 3)), ArgumentError, "ConvTranspose with kernel_size"),
+        (lambda: Conv(4, (3,), groups=3), ArgumentError, "groups must divide filters=4, got 3; use filters=3"),
+        (
+            lambda: built(Conv(4, (3,), groups=2), ones(1, 5, 3)),
+            ArgumentError,
+            "groups must divide the 3 channels, got 2",
+        ),
+        (
+            lambda: built(Conv(4, (3,)), ones(1, 5, 3))(ones(1, 5, 4)),
+            ArgumentError,
+            "input 0 must have length 3 along axis -1, got 4",
+        ),
+        (
+            lambda: built(Conv(4, (3,)), ones(1, 5, 3))(ones(1, 5, 5, 3)),
+            ArgumentError,
+            "input 0 must have 3 axes, got 4",
+        ),
+        (
+            lambda: ConvTranspose(4, 3),
+            ArgumentError,
+            "kernel_size must have an integer of at least 1 for each dimension of space, got",
+        ),
+        (
+            lambda: built(ConvTranspose(4, (3,)), ones(5, 3)),
+            ArgumentError,
+            r"inputs must have shape \(batch, 1 dimensions of space, channels\) for kernel_size=\(3,\), got \(5, 3\)",
+        ),
     ],
 )
 def test_mistakes_get_a_clear_error(make, error, message):
@@ -328,7 +420,7 @@ LAYERS = {
 @pytest.mark.one_in(16)
 @pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
-def test_layers(name, policy):
+def test_layers_match_their_functions(name, policy):
     make, shape, weights, out_shape = LAYERS[name]
     layer = built(make(dtype=policy, name="mine"), data(*shape))
     assert {path: v.shape for path, v in layer.variables.items()} == weights
@@ -345,7 +437,7 @@ def test_layers(name, policy):
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("padding", ["SAME", "VALID", "CIRCULAR"])
-def test_groups_of_a_transposed_convolution_are_transposed_convolutions(transposed, padding):
+def test_each_group_is_a_transposed_convolution(transposed, padding):
     rng = np.random.default_rng(0)
     x, kernel = (
         jnp.asarray(rng.normal(size=shape), "float32") for shape in ((2, 5, 4), (3, 2, 4 if transposed else 6))
@@ -361,15 +453,15 @@ def test_groups_of_a_transposed_convolution_are_transposed_convolutions(transpos
         np.testing.assert_allclose(got, pull(x)[0], rtol=1e-5, atol=1e-5)
 
 
-def test_a_layer_of_groups_and_its_mistakes():
+def test_transposed_layer_checks_its_groups():
     x = jnp.ones((1, 5, 4))
     for transposed, shape in ((False, (3, 2, 6)), (True, (3, 3, 4))):
         layer = ConvTranspose(6, (3,), strides=2, groups=2, transpose_kernel=transposed)
         nn.initialize(layer, x)
         assert (layer.kernel.shape, layer(x).shape) == (shape, (1, 10, 6))
-    with pytest.raises(ArgumentError, match="6 filters do not split into 4 groups"):
+    with pytest.raises(ArgumentError, match="groups must divide filters=6, got 4"):
         ConvTranspose(6, (3,), groups=4)
-    with pytest.raises(ArgumentError, match="4 channels do not split into 3 groups"):
+    with pytest.raises(ArgumentError, match="groups must divide the 4 channels, got 3"):
         nn.initialize(ConvTranspose(6, (3,), groups=3), x)
-    with pytest.raises(ArgumentError, match="with groups=2 inputs of 4 channels take a kernel of shape"):
+    with pytest.raises(ArgumentError, match="with groups=2 and 4 input channels, the kernel must have shape"):
         conv_transpose(x, jnp.ones((3, 4, 6)), groups=2)

@@ -56,7 +56,7 @@ def assert_close(got, want):
 @pytest.mark.slow
 @every_policy
 @pytest.mark.parametrize("how", ["eager", "jitted", "scanned", "in pieces"])
-def test_one_token_at_a_time_is_the_whole_causal_pass(policy, how):
+def test_decoding_one_token_at_a_time_matches_the_causal_pass(policy, how):
     x, layer = data(), made(policy)
     cache = layer.init_cache(BATCH, LENGTH + 2)
     if how == "scanned":
@@ -85,7 +85,7 @@ def test_one_token_at_a_time_is_the_whole_causal_pass(policy, how):
 
 
 class Outer(Layer):
-    """A layer around, which casts what floats among its inputs and outputs."""
+    """An outer layer, which casts floating inputs and outputs."""
 
     def __init__(self, inner, **options):
         super().__init__(**options)
@@ -101,8 +101,8 @@ class Outer(Layer):
     "policy", ["mixed_bfloat16", "float32", "infer", "variable=float32,compute=bfloat16,output=float32"]
 )
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_a_cache_keeps_its_dtype_whatever_layers_compute_in(stored, policy, wrapped):
-    """spec/flax-flip-default-dtypes.md, "Autoregressive decoding cache"."""
+def test_cache_keeps_its_dtype_in_every_layer(stored, policy, wrapped):
+    """Flax FLIP, default dtypes, "Autoregressive decoding cache"."""
     x, layer = data(), made(policy)
     cache = layer.init_cache(BATCH, LENGTH, stored)
     run = Outer(layer, dtype=policy) if wrapped else layer
@@ -116,12 +116,12 @@ def test_a_cache_keeps_its_dtype_whatever_layers_compute_in(stored, policy, wrap
     made_in = layer.compute_dtype or whole.dtype
     narrowest = max(as_format(dtype).eps for dtype in (stored, made_in))
     np.testing.assert_allclose(np.asarray(out, "float64"), np.asarray(whole, "float64"), atol=8 * narrowest)
-    if made_in == whole.dtype and as_format(stored).holds(as_format(made_in)):  # nothing is rounded on the way
+    if made_in == whole.dtype and as_format(stored).holds(as_format(made_in)):  # the cache rounds nothing
         assert_close(out, whole)
 
 
 @pytest.mark.slow
-def test_inferred_caches_have_the_dtype_of_the_inputs_and_weights():
+def test_inferred_cache_has_the_result_type_of_inputs_and_weights():
     assert made("infer").init_cache(1, 2).keys.dtype == "float32"
     assert made("infer", data(dtype="float16"), param_dtype="float16").init_cache(1, 2).keys.dtype == "float16"
     with jax.enable_x64(True):
@@ -134,17 +134,19 @@ def test_inferred_caches_have_the_dtype_of_the_inputs_and_weights():
 
 class TestRoom:
     @pytest.mark.slow
-    def test_a_write_past_the_end_is_refused_where_the_length_is_known(self):
+    def test_append_to_a_full_cache_raises_if_the_length_is_known(self):
         x, layer = data(), made()
         _, cache = steps(layer, x, layer.init_cache(BATCH, LENGTH))
-        with pytest.raises(ArgumentError, match="1 more positions make 7, and the cache has room for 6: make one with"):
+        with pytest.raises(
+            ArgumentError, match="1 more positions make 7, but the cache has room for 6; make a cache with"
+        ):
             layer(x[:, :1], cache=cache)
-        with pytest.raises(ArgumentError, match="6 positions do not fit a cache of 4"):
+        with pytest.raises(ArgumentError, match="6 more positions make 6, but the cache has room for 4"):
             jax.jit(layer)(x, cache=layer.init_cache(BATCH, 4))
 
     @pytest.mark.slow
     @every_policy
-    def test_and_gives_nan_where_it_is_traced_then_and_ever_after(self, policy):
+    def test_traced_overfull_cache_gives_nan_from_then_on(self, policy):
         x, layer = data(), made(policy)
         got, cache = jax.jit(partial(scanned, layer))(x, layer.init_cache(BATCH, 4))
         assert np.isfinite(np.asarray(got[:, :4], "float32")).all()
@@ -153,9 +155,9 @@ class TestRoom:
         assert_close(got[:, :4], layer(x[:, :4], is_causal=True))
 
     @pytest.mark.slow
-    def test_sequences_of_their_own_lengths(self):
+    def test_sequences_may_have_different_lengths(self):
         x, layer = data(), made()
-        # The second sequence has two positions less; what is written after them replaces its padding.
+        # The second sequence is two positions shorter; later positions replace its padding.
         _, cache = layer(x[:, :4], cache=layer.init_cache(BATCH, 6))
         cache = replace(cache, length=jnp.asarray([4, 2], "int32"))
         out, cache = layer(x[:, 4:5], cache=cache)
@@ -171,7 +173,7 @@ class TestRoom:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("floating", [False, True])
-def test_masks_of_padding_while_decoding(floating):
+def test_padding_masks_work_while_decoding(floating):
     x, layer = data(), made()
     valid = jnp.ones((BATCH, 1, 1, LENGTH), bool).at[1, 0, 0, :2].set(False)
     mask = additive_mask(valid, "float32") if floating else valid
@@ -184,7 +186,7 @@ def test_masks_of_padding_while_decoding(floating):
     assert_close(want[1, 2:], layer(x[1:, 2:], is_causal=True)[0])
 
 
-def test_a_cache_is_a_pytree_of_three():
+def test_cache_is_a_pytree_with_three_leaves():
     cache = KeyValueCache.empty(2, 3, 4, 5, value_dim=6, dtype="float16")
     leaves, structure = jax.tree.flatten(replace(cache, length=cache.length + 1))
     assert [(leaf.shape, leaf.dtype) for leaf in leaves] == [
@@ -201,14 +203,26 @@ ROW = jnp.ones((2, 1, 4, 5))
     ("make", "wrong", "message"),
     [
         (lambda cache: KeyValueCache.empty(1, 1, 1, 1, dtype="int8"), ArgumentError, "floating"),
-        (lambda cache: KeyValueCache.empty(1, 0, 1, 1, dtype="float32"), ArgumentError, "1 or more, not 0"),
+        (
+            lambda cache: KeyValueCache.empty(1, 0, 1, 1, dtype="float32"),
+            ArgumentError,
+            "max_length must be at least 1, got 0",
+        ),
         (lambda cache: cache.append(ROW[:1], ROW), ArgumentError, r"keys of shape \(1, 1, 4, 5\) do not fit"),
         (lambda cache: cache.append(ROW, ROW[..., :4]), ArgumentError, "values of shape"),
-        (lambda cache: cache.append(ROW, jnp.ones((2, 2, 4, 5))), ArgumentError, "one value for each key"),
-        (lambda cache: cache.append(ROW * 1j, ROW), OperandError, "floating keys, not complex64"),
-        (lambda cache: made()(data(), data(), cache=cache), ArgumentError, "without a key"),
-        (lambda cache: made()(data()[0], cache=cache), ArgumentError, r"the query has shape \(6, 8\)"),
-        (lambda cache: made()(data(), cache=cache), ArgumentError, "do not fit a cache of keys"),
+        (
+            lambda cache: cache.append(ROW, jnp.ones((2, 2, 4, 5))),
+            ArgumentError,
+            "keys and values must have the same length, got 1 keys and 2 values",
+        ),
+        (lambda cache: cache.append(ROW * 1j, ROW), OperandError, "keys must be floating-point, got complex64"),
+        (lambda cache: made()(data(), data(), cache=cache), ArgumentError, "without key="),
+        (lambda cache: made()(data()[0], cache=cache), ArgumentError, r"got query of shape \(6, 8\)"),
+        (
+            lambda cache: made()(data(), cache=cache),
+            ArgumentError,
+            r"keys of shape \(2, 6, 2, 2\) do not fit a cache with keys of shape \(2, 3, 4, 5\)",
+        ),
     ],
 )
 def test_mistakes_get_a_clear_error(make, wrong, message):

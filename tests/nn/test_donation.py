@@ -1,4 +1,4 @@
-"""Variables whose values a training loop works on."""
+"""Tests of variables with values that are lent to a training loop."""
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ def variables():
     return {"a": Variable(jnp.zeros(2), name="a"), "b": Variable(jnp.ones(3, "int32"), name="b")}
 
 
-def test_what_is_read_stays_when_the_loop_uses_the_memory_again():
+def test_read_values_survive_reuse_of_their_memory():
     named = variables()
     first = named["a"].value
     loan = Donation(named)
@@ -38,7 +38,7 @@ def test_what_is_read_stays_when_the_loop_uses_the_memory_again():
     assert named["a"].value.tolist() == [4, 4]
 
 
-def test_nothing_is_copied_while_nobody_reads():
+def test_no_values_are_copied_without_reads():
     named = variables()
     loan = Donation(named)
     values = loan.take()
@@ -50,7 +50,7 @@ def test_nothing_is_copied_while_nobody_reads():
     assert named["a"].value.tolist() == [2, 2]
 
 
-def test_what_is_assigned_in_between_is_what_the_loop_goes_on_with():
+def test_loop_continues_with_values_assigned_between_steps():
     named = variables()
     loan = Donation(named)
     loan.give(step(loan.take()))
@@ -76,7 +76,7 @@ def test_lent_variables_are_initialised_and_read_in_a_trace():
     assert not isinstance(named["b"].value, jax.core.Tracer)
 
 
-def test_two_loans_of_one_variable_each_see_what_the_other_did():
+def test_two_loans_of_one_variable_see_each_others_values():
     named = variables()
     one, other = Donation(named), Donation(named)
     one.give(step(one.take()))
@@ -88,7 +88,7 @@ def test_two_loans_of_one_variable_each_see_what_the_other_did():
 
 
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
-def test_a_lent_layer_computes_and_splits_as_ever(policy):
+def test_lent_layer_computes_and_splits_as_usual(policy):
     layer = nn.Dense(2, dtype=policy)
     nn.initialize(layer, jnp.ones((1, 3)))
     before = layer(jnp.ones((1, 3)))

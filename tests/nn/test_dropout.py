@@ -31,13 +31,13 @@ def test_values_are_dropped_or_scaled_with_one_rounding(dtype, rate, jitted):
     assert error <= (0.51 if as_format(dtype).bits == 16 else 1.5)
 
 
-def test_the_mean_stays():
+def test_mean_is_preserved():
     x = jnp.full((10_000,), 3.0, "bfloat16")
     for rate in (0.1, 0.5, 0.8):
         assert abs(dropout(KEY, x, rate).astype("float32").mean() - 3) < 0.15
 
 
-def test_rates_of_none_and_all():
+def test_rates_0_and_1():
     x = data(50)
     np.testing.assert_array_equal(dropout(KEY, x, 0), x)
     np.testing.assert_array_equal(dropout(KEY, x, 1), jnp.zeros(50))
@@ -45,14 +45,14 @@ def test_rates_of_none_and_all():
     np.testing.assert_array_equal(dropout(KEY, x, np.float32(0.5)), dropout(KEY, x, 0.5))
 
 
-def test_keys():
+def test_equal_keys_drop_equal_values():
     x = jnp.ones(100)
     np.testing.assert_array_equal(dropout(KEY, x, 0.5), dropout(jax.random.key(0), x, 0.5))
     assert not np.array_equal(dropout(KEY, x, 0.5), dropout(jax.random.key(1), x, 0.5))
     np.testing.assert_array_equal(dropout(jax.random.PRNGKey(0), x, 0.5), dropout(KEY, x, 0.5))
 
 
-def test_axes_along_which_values_are_dropped_together():
+def test_broadcast_axes_drop_values_together():
     got = np.asarray(dropout(KEY, jnp.ones((40, 5, 6)), 0.5, broadcast_axes=(-1, 1)))
     assert all(len(np.unique(row)) == 1 for row in got)
     assert set(np.unique(got)) == {0, 2}
@@ -60,7 +60,7 @@ def test_axes_along_which_values_are_dropped_together():
     assert np.all(one == one[0])
 
 
-def test_what_is_dropped_has_no_gradient_and_hides_nan():
+def test_dropped_values_have_zero_gradient_and_hide_nan():
     x = jnp.ones(200).at[:100].set(jnp.nan)
     got = dropout(KEY, x, 0.5)
     dropped = np.asarray(got) == 0
@@ -69,26 +69,50 @@ def test_what_is_dropped_has_no_gradient_and_hides_nan():
     np.testing.assert_array_equal(gradient, np.where(dropped, 0, 2))
 
 
-def test_a_batch_of_none():
+def test_empty_batch_gives_an_empty_result():
     assert dropout(KEY, jnp.zeros((0, 3)), 0.5).shape == (0, 3)
 
 
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: dropout(KEY, jnp.ones(3), 1.5), ArgumentError, r"a number from 0 to 1, not 1\.5: give rate=0\.5"),
-        (lambda: dropout(KEY, jnp.ones(3), -0.1), ArgumentError, "rate is a number"),
-        (lambda: dropout(KEY, jnp.ones(3), float("nan")), ArgumentError, "not nan"),
-        (lambda: dropout(KEY, jnp.ones(3), "0.5"), ArgumentError, r"not '0\.5'"),
-        (lambda: dropout(KEY, jnp.ones(3), True), ArgumentError, "not True"),
-        (lambda: dropout(KEY, jnp.ones(3, "int32"), 0.5), OperandError, r"give x\.astype\('float32'\)"),
-        (lambda: dropout(KEY, jnp.ones(3, bool), 0.5), OperandError, "bool values cannot be scaled"),
-        (lambda: dropout(0, jnp.ones(3), 0.5), OperandError, r"not int: give key=jax\.random\.key\(0\)"),
-        (lambda: dropout(jax.random.split(KEY, 2), jnp.ones(3), 0.5), OperandError, "takes a random key"),
-        (lambda: dropout(jnp.ones(2), jnp.ones(3), 0.5), OperandError, "takes a random key"),
-        (lambda: dropout(KEY, jnp.ones(3), 0.5, broadcast_axes=1), ArgumentError, "names axis 1"),
-        (lambda: Dropout(2), ArgumentError, "rate is a number from 0 to 1"),
-        (lambda: Dropout(0.5)(jnp.ones(3), training=True), ArgumentError, "was given no key"),
+        (
+            lambda: dropout(KEY, jnp.ones(3), 1.5),
+            ArgumentError,
+            "rate must be a number from 0 to 1, got 1.5; use rate=0.5",
+        ),
+        (lambda: dropout(KEY, jnp.ones(3), -0.1), ArgumentError, "rate must be a number from 0 to 1, got -0.1"),
+        (lambda: dropout(KEY, jnp.ones(3), float("nan")), ArgumentError, "rate must be a number from 0 to 1, got nan"),
+        (lambda: dropout(KEY, jnp.ones(3), "0.5"), ArgumentError, "rate must be a number from 0 to 1, got '0.5'"),
+        (lambda: dropout(KEY, jnp.ones(3), True), ArgumentError, "rate must be a number from 0 to 1, got True"),
+        (
+            lambda: dropout(KEY, jnp.ones(3, "int32"), 0.5),
+            OperandError,
+            r"dropout needs floating-point or complex values, got int32; use x.astype\('float32'\)",
+        ),
+        (
+            lambda: dropout(KEY, jnp.ones(3, bool), 0.5),
+            OperandError,
+            "dropout needs floating-point or complex values, got bool",
+        ),
+        (
+            lambda: dropout(0, jnp.ones(3), 0.5),
+            OperandError,
+            r"dropout needs a random key, got int; use key=jax.random.key\(0\)",
+        ),
+        (lambda: dropout(jax.random.split(KEY, 2), jnp.ones(3), 0.5), OperandError, "dropout needs a random key, got"),
+        (lambda: dropout(jnp.ones(2), jnp.ones(3), 0.5), OperandError, "dropout needs a random key, got"),
+        (
+            lambda: dropout(KEY, jnp.ones(3), 0.5, broadcast_axes=1),
+            ArgumentError,
+            "broadcast_axes must be within -1 to 0 for an array of 1 dimensions, got 1",
+        ),
+        (lambda: Dropout(2), ArgumentError, "rate must be a number from 0 to 1, got 2"),
+        (
+            lambda: Dropout(0.5)(jnp.ones(3), training=True),
+            ArgumentError,
+            r"the layer needs random numbers but has no key; use nn.functional_call\(model, variables, x, random_key=",
+        ),
     ],
 )
 def test_mistakes_get_a_clear_error(make, error, message):
@@ -98,7 +122,7 @@ def test_mistakes_get_a_clear_error(make, error, message):
 
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
-def test_layer(policy):
+def test_layer_drops_only_in_training(policy):
     x = data(50, 4)
     layer = Dropout(0.5, broadcast_axes=1, dtype=policy, name="mine")
     nn.initialize(layer, x)
@@ -121,7 +145,7 @@ def test_layers_of_one_call_drop_different_values():
     assert set(np.unique(got)) == {0, 4}
 
 
-def test_no_key_is_needed_where_nothing_is_dropped():
+def test_no_key_is_needed_without_dropout():
     x = jnp.ones(3)
     np.testing.assert_array_equal(Dropout(0)(x, training=True), x)
     np.testing.assert_array_equal(Dropout(0.5)(x), x)

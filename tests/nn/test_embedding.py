@@ -34,7 +34,7 @@ def test_integers_of_any_width_are_indices(dtype, rows):
 
 
 @pytest.mark.parametrize("dtype", ["int64", "uint64"])
-def test_64_bits(dtype):
+def test_64_bit_indices_do_not_wrap_around(dtype):
     with jax.enable_x64(True):
         table = data(5, 2)
         indices = jnp.asarray([1, 2**40], dtype)
@@ -44,16 +44,16 @@ def test_64_bits(dtype):
         np.testing.assert_array_equal(jax.jit(embedding)(indices[:1], table)[0], table[1])
 
 
-def test_large_indices_of_numpy_are_not_narrowed_to_small_ones():
-    with pytest.raises(ArgumentError, match="index 4294967297 is not in a table of 5 rows, 0 to 4"):
+def test_large_numpy_indices_do_not_wrap_around():
+    with pytest.raises(ArgumentError, match="indices must be from 0 to 4 for a table of 5 rows, got 4294967297"):
         embedding(np.asarray([2**32 + 1]), data(5, 2))
 
 
 @pytest.mark.parametrize("index", [-1, 5, 127])
 @pytest.mark.parametrize("dtype", ["int8", "int32"])
-def test_an_index_outside_is_refused_or_gives_nan(index, dtype):
+def test_index_out_of_range_raises_or_gives_nan(index, dtype):
     table, indices = data(5, 2), jnp.asarray([1, index], dtype)
-    with pytest.raises(ArgumentError, match=f"index {index} is not in a table of 5 rows, 0 to 4"):
+    with pytest.raises(ArgumentError, match=f"indices must be from 0 to 4 for a table of 5 rows, got {index}"):
         embedding(indices, table)
     for asked in (None, "float16", "bfloat16"):
         got = jax.jit(embedding, static_argnames="dtype")(indices, table, dtype=asked)
@@ -63,7 +63,7 @@ def test_an_index_outside_is_refused_or_gives_nan(index, dtype):
     np.testing.assert_array_equal(got, [[2, 3], [-(2**15)] * 2])
 
 
-def test_an_index_outside_gets_no_gradient():
+def test_index_out_of_range_gets_no_gradient():
     table = data(5, 2)
     gradient = jax.jit(jax.grad(lambda t, i: embedding(i, t)[0].sum()))(table, jnp.asarray([4, -1, 5]))
     np.testing.assert_array_equal(gradient, np.eye(5)[:, [4]] * np.ones(2))
@@ -71,7 +71,7 @@ def test_an_index_outside_gets_no_gradient():
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("table", ["float16", "bfloat16", "float32", "complex64", "int8"])
-def test_the_dtype_is_the_tables_unless_one_is_named(table):
+def test_result_has_the_dtype_of_the_table_by_default(table):
     rows = data(4, 2).astype(table)
     indices = jnp.asarray([0, 3])
     got = embedding(indices, rows)
@@ -84,7 +84,7 @@ def test_the_dtype_is_the_tables_unless_one_is_named(table):
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_gradients_of_a_row_taken_4096_times_round_once(dtype):
+def test_gradient_of_a_row_used_4096_times_rounds_once(dtype):
     weights = jnp.abs(data(4096, 1, dtype=dtype))
     table = data(2, 1, dtype=dtype)
 
@@ -97,7 +97,7 @@ def test_gradients_of_a_row_taken_4096_times_round_once(dtype):
     assert abs(float(gradient[0, 0]) / want - 1) <= 0.51 * as_format(dtype).eps
 
 
-def test_empty_indices_and_no_axes():
+def test_empty_and_scalar_indices():
     assert embedding(jnp.zeros((0, 3), "int32"), data(5, 2)).shape == (0, 3, 2)
     assert embedding(3, data(5, 2)).shape == (2,)
     assert embedding(np.int8(3), data(5, 2)).shape == (2,)
@@ -105,39 +105,75 @@ def test_empty_indices_and_no_axes():
 
 class TestAttend:
     @pytest.mark.parametrize("dtype", [None, "float16", "bfloat16", "complex64"])
-    def test_values(self, dtype):
+    def test_values_match_numpy(self, dtype):
         x, table = data(2, 3, 4), data(5, 4, seed=1)
         got = attend(x, table, dtype=dtype)
         assert (got.shape, got.dtype) == ((2, 3, 5), dtype or "float32")
         want = np.asarray(x) @ np.asarray(table).T
         np.testing.assert_allclose(np.asarray(got).astype("complex64"), want, atol=20 * as_format(got.dtype).eps)
 
-    def test_it_meets_the_table_in_their_dtype(self):
+    def test_result_type_of_inputs_and_table(self):
         assert attend(data(4, dtype="bfloat16"), data(5, 4)).dtype == "float32"
         assert attend(jnp.arange(4), data(5, 4, dtype="bfloat16")).dtype == "bfloat16"
 
-    def test_a_batch_of_none(self):
+    def test_empty_batch_gives_an_empty_result(self):
         assert attend(jnp.zeros((0, 4)), data(5, 4)).shape == (0, 5)
 
 
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: embedding(jnp.ones(2), data(5, 2)), OperandError, r"not float32: give indices\.astype\('int32'\)"),
-        (lambda: embedding(jnp.ones(2, bool), data(5, 2)), OperandError, "indices are integers, not bool"),
-        (lambda: embedding(True, data(5, 2)), OperandError, "indices are integers, not bool"),
-        (lambda: embedding(1.0, data(5, 2)), OperandError, "indices are integers"),
+        (
+            lambda: embedding(jnp.ones(2), data(5, 2)),
+            OperandError,
+            r"indices must be integers, got float32; use indices.astype\('int32'\)",
+        ),
+        (lambda: embedding(jnp.ones(2, bool), data(5, 2)), OperandError, "indices must be integers, got bool"),
+        (lambda: embedding(True, data(5, 2)), OperandError, "indices must be integers, got bool"),
+        (lambda: embedding(1.0, data(5, 2)), OperandError, "indices must be integers, got float32"),
         (lambda: embedding([1], data(5, 2)), OperandError, "is a list"),
-        (lambda: embedding(jnp.ones(2, "int32"), data(5)), ArgumentError, r"shape \(rows, features\), not \(5,\)"),
-        (lambda: embedding(0, jnp.ones((0, 2))), ArgumentError, "index 0 is not in a table of 0 rows"),
-        (lambda: embedding(0, data(5, 2), dtype="int32"), ArgumentError, "give dtype='float32'"),
-        (lambda: attend(data(3), data(5, 2)), ArgumentError, r"not \(3,\) and \(5, 2\)"),
-        (lambda: attend(data(2), data(2)), ArgumentError, r"not \(2,\) and \(2,\)"),
-        (lambda: attend(jnp.ones(()), data(2, 1)), ArgumentError, r"not \(\) and"),
-        (lambda: Embedding(0, 2), ArgumentError, "num_embeddings is a whole number"),
-        (lambda: Embedding(2, -1), ArgumentError, "features is a whole number"),
-        (lambda: built(Embedding(3, 2), jnp.asarray([0]))(jnp.asarray([3])), ArgumentError, "index 3 is not in"),
-        (lambda: Embedding(3, 2).attend(data(2)), nn.UninitializedError, "call it on indices before"),
+        (
+            lambda: embedding(jnp.ones(2, "int32"), data(5)),
+            ArgumentError,
+            r"the table must have shape \(rows, features\), got \(5,\)",
+        ),
+        (
+            lambda: embedding(0, jnp.ones((0, 2))),
+            ArgumentError,
+            "the table must have at least one row, got 0 rows and index 0",
+        ),
+        (
+            lambda: embedding(0, data(5, 2), dtype="int32"),
+            ArgumentError,
+            "dtype must be floating-point or complex, got int32; use dtype='float32'",
+        ),
+        (
+            lambda: attend(data(3), data(5, 2)),
+            ArgumentError,
+            r"inputs and table must have shapes \(..., features\) and \(rows, features\), got \(3,\) and \(5, 2\)",
+        ),
+        (
+            lambda: attend(data(2), data(2)),
+            ArgumentError,
+            r"inputs and table must have shapes \(..., features\) and \(rows, features\), got \(2,\) and \(2,\)",
+        ),
+        (
+            lambda: attend(jnp.ones(()), data(2, 1)),
+            ArgumentError,
+            r"inputs and table must have shapes \(..., features\) and \(rows, features\), got \(\) and \(2, 1\)",
+        ),
+        (lambda: Embedding(0, 2), ArgumentError, "num_embeddings must be an integer of at least 1, got 0"),
+        (lambda: Embedding(2, -1), ArgumentError, "features must be an integer of at least 1, got -1"),
+        (
+            lambda: built(Embedding(3, 2), jnp.asarray([0]))(jnp.asarray([3])),
+            ArgumentError,
+            "indices must be from 0 to 2 for a table of 3 rows, got 3",
+        ),
+        (
+            lambda: Embedding(3, 2).attend(data(2)),
+            nn.UninitializedError,
+            r"Embedding\(dtype='float32'\) has no table yet",
+        ),
     ],
 )
 def test_mistakes_get_a_clear_error(make, error, message):
@@ -146,7 +182,7 @@ def test_mistakes_get_a_clear_error(make, error, message):
 
 
 class LanguageModel(nn.Layer):
-    """Shares a table between its first layer and its logits."""
+    """A language model that shares a table between its first layer and its logits."""
 
     def __init__(self, dtype, inner):
         super().__init__(dtype=dtype)
@@ -161,7 +197,7 @@ class LanguageModel(nn.Layer):
 @pytest.mark.one_in(6)
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
-def test_layer(policy, jitted):
+def test_layer_reads_rows_in_its_compute_dtype(policy, jitted):
     tokens = jnp.asarray([[1, 2, 6]], "uint8")
     layer = built(Embedding(7, 4, dtype=policy, name="tokens"), tokens)
     table = layer.embedding.read_stored()
@@ -176,7 +212,7 @@ def test_layer(policy, jitted):
 
 @pytest.mark.parametrize(("outer", "inner"), [("float32", "mixed_float16"), ("mixed_bfloat16", "float32")])
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
-def test_a_layer_may_attend_in_anothers_call(outer, inner, jitted):
+def test_layer_may_attend_in_the_call_of_another_layer(outer, inner, jitted):
     tokens = jnp.asarray([1, 2])
     with pytest.warns(nn.MixedDtypeWarning):  # the outer layer returns the inner one's dtype
         model = built(LanguageModel(outer, inner), tokens)
@@ -187,7 +223,7 @@ def test_a_layer_may_attend_in_anothers_call(outer, inner, jitted):
     np.testing.assert_allclose(np.asarray(got, "float64"), want, atol=2 * as_format(got.dtype).eps)
 
 
-def test_gradients_of_a_mixed_layer_are_added_up_in_float32():
+def test_gradients_of_a_mixed_layer_accumulate_in_float32():
     tokens = jnp.zeros(4096, "int32")
     layer = built(Embedding(2, 1, dtype="mixed_float16"), tokens)
     weights = jnp.abs(data(4096, 1, dtype="float16"))

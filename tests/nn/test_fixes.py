@@ -1,4 +1,4 @@
-"""Errors that name code: it is typed as they say it, and the call then works."""
+"""Run the code that errors suggest, and check that the call then works."""
 
 import re
 
@@ -47,7 +47,7 @@ def _optimizer():
 
 
 @pytest.mark.parametrize("cell", CELLS)
-def test_the_code_that_an_error_names_works(cell):
+def test_code_suggested_by_an_error_works(cell):
     name, value, call = CELLS[cell]
     with pytest.raises((SupremumError, TypeError)) as caught:
         call(value)

@@ -1,4 +1,4 @@
-"""What a layer does to its inputs: checks, casts, and what it says when they do not fit."""
+"""Tests of how a layer checks and casts its inputs, and of its errors."""
 
 import collections
 import copy
@@ -18,7 +18,7 @@ Pair = collections.namedtuple("Pair", "left right")
 
 
 class Seeing(nn.Layer):
-    """Keeps what its `call` was given."""
+    """A layer that records the inputs of its `call`."""
 
     def call(self, *args, **kwargs):
         self.seen = args, kwargs
@@ -30,8 +30,8 @@ def dtypes(tree):
 
 
 class TestCasts:
-    def test_every_argument_and_nested_structures(self):
-        """The RFC, "Currently, only inputs in the first argument are casted", calls anything else a bug."""
+    def test_all_arguments_and_nested_structures_are_cast(self):
+        """Keras RFC 293, mixed precision, "Currently, only inputs in the first argument are casted"."""
         layer = Seeing(dtype="mixed_bfloat16")
         f32 = jnp.ones(2)
         given = [f32, (np.ones(2, "float16"), {"x": f32}), Pair(f32, np.float32(1))]
@@ -45,14 +45,14 @@ class TestCasts:
         assert isinstance(second[2], Pair)
 
     @pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "complex64"])
-    def test_integers_bools_and_complex_are_left_alone(self, dtype):
+    def test_integers_bools_and_complex_keep_their_dtype(self, dtype):
         layer = Seeing(dtype="mixed_float16")
         for array in (jnp.ones(2, dtype), np.ones(2, dtype)):
             layer(array)
             assert layer.seen[0][0] is array
 
     @pytest.mark.parametrize("policy", ["mixed_float16", "infer"])
-    def test_the_callers_containers_are_never_touched(self, policy):
+    def test_containers_of_the_caller_do_not_change(self, policy):
         class Mutating(nn.Layer):
             def call(self, x, extra):
                 extra["list"].append(1.0)
@@ -69,7 +69,7 @@ class TestCasts:
 
     @pytest.mark.one_in(2)
     @pytest.mark.parametrize("jitted", [False, True])
-    def test_sparse_data_are_cast_and_integers_in_it_are_not(self, jitted):
+    def test_sparse_data_is_cast_but_its_indices_are_not(self, jitted):
         def run(x):
             layer(x)
             return layer.seen[0][0]
@@ -87,44 +87,44 @@ class TestCasts:
         assert [x.dtype for x in layer.seen[0]] == ["float32", "float64"]
 
     @pytest.mark.parametrize("policy", ["infer", "int32", "complex64"])
-    def test_nothing_is_cast_where_there_is_no_real_floating_dtype(self, policy):
+    def test_inputs_keep_their_dtype_without_a_floating_compute_dtype(self, policy):
         layer = Seeing(dtype=policy)
         layer(jnp.ones(2, "bfloat16"), np.ones(2, "float16"))
         assert [x.dtype for x in layer.seen[0]] == ["bfloat16", "float16"]
 
-    def test_what_keeps_its_dtype_is_left_alone(self):
+    def test_classes_with_keeps_dtype_are_not_cast(self):
         class Kept(collections.namedtuple("Kept", "x")):
             keeps_dtype = True
 
         assert cast_inputs([Kept(np.ones(2))], np.dtype("float16"))[0].x.dtype == "float64"
 
-    def test_a_mapping_with_keys_that_cannot_be_sorted_is_an_error_that_says_so(self):
+    def test_mapping_with_unsortable_keys_raises(self):
         with pytest.raises(ArgumentError, match="keys have no order, 1, 'a'"):
             Seeing(dtype="mixed_float16")({1: jnp.ones(2), "a": jnp.ones(2)})
 
 
 class TestNarrowing:
-    def test_float64_is_warned_of_once_for_each_layer(self):
+    def test_float64_inputs_warn_once_for_each_layer(self):
         layer = Seeing(dtype="float32", name="wide")
         with pytest.warns(
-            PolicyWarning, match=r"wide \(Seeing.*narrows its float64 inputs to float32: dtype='infer'"
+            PolicyWarning, match=r"wide \(Seeing.*narrows its float64 inputs to float32: use dtype='infer'"
         ) as caught:
             layer({"x": np.ones(2)})
         assert caught[0].filename == __file__
         assert "dtype='float64'" in str(caught[0].message)
         layer(np.ones(2))
 
-    def test_under_infer_it_is_jax_that_narrows(self):
+    def test_infer_warns_about_narrowing_by_jax(self):
         layer = Seeing(dtype="infer")
         with pytest.warns(
-            PolicyWarning, match="narrows its float64 inputs to float32: with jax.config.update"
+            PolicyWarning, match="narrows its float64 inputs to float32: call jax.config.update"
         ) as caught:
             layer(np.ones(2))
         assert caught[0].filename == __file__
         with jax.enable_x64(True):
             Seeing(dtype="infer")(np.ones(2), jnp.ones(2, "float64"))
 
-    def test_nothing_else_is(self):
+    def test_inputs_without_narrowing_do_not_warn(self):
         for dtype in ("float32", "mixed_float16", "mixed_bfloat16"):
             Seeing(dtype=dtype)(np.ones(2, "float32"), 1.5, np.ones(2, "int64"), np.ones(2, "complex128"))
         Seeing(dtype="infer")(np.ones(2, "float32"), 1.5)
@@ -134,19 +134,19 @@ class TestNarrowing:
 
 class TestInputSpec:
     CASES = (
-        (nn.InputSpec(ndim=2), (2,), "float32", "has 1 axes, and 2 are expected"),
-        (nn.InputSpec(min_ndim=2), (2,), "float32", "has 1 axes, and at least 2 are expected"),
-        (nn.InputSpec(max_ndim=1), (2, 3), "float32", "has 2 axes, and at most 1 are expected"),
-        (nn.InputSpec(shape=(None, 3)), (2, 4), "float32", "has 4 along axis 1, and 3 is expected"),
-        (nn.InputSpec(shape=(None, 3)), (2,), "float32", "has 1 axes, and 2 are expected"),
-        (nn.InputSpec(axes={-1: 3}), (2, 4), "float32", "has 4 along axis -1, and 3 is expected"),
-        (nn.InputSpec(axes={2: 3}), (2, 4), "float32", "has 2 axes, and 3 is expected along axis 2"),
-        (nn.InputSpec(dtype="float32"), (2,), "bfloat16", "is bfloat16, and float32 is expected"),
+        (nn.InputSpec(ndim=2), (2,), "float32", "must have 2 axes, got 1"),
+        (nn.InputSpec(min_ndim=2), (2,), "float32", "must have at least 2 axes, got 1"),
+        (nn.InputSpec(max_ndim=1), (2, 3), "float32", "must have at most 1 axes, got 2"),
+        (nn.InputSpec(shape=(None, 3)), (2, 4), "float32", "must have length 3 along axis 1, got 4"),
+        (nn.InputSpec(shape=(None, 3)), (2,), "float32", "must have 2 axes, got 1"),
+        (nn.InputSpec(axes={-1: 3}), (2, 4), "float32", "must have length 3 along axis -1, got 4"),
+        (nn.InputSpec(axes={2: 3}), (2, 4), "float32", "must have length 3 along axis 2, got 2 axes"),
+        (nn.InputSpec(dtype="float32"), (2,), "bfloat16", "must be float32, got bfloat16"),
     )
 
     @pytest.mark.parametrize(("spec", "shape", "dtype", "said"), CASES)
     @pytest.mark.parametrize("policy", ["mixed_float16", "infer"])
-    def test_it_is_checked_before_the_cast(self, spec, shape, dtype, said, policy):
+    def test_inputs_are_checked_before_the_cast(self, spec, shape, dtype, said, policy):
         layer = Seeing(dtype=policy, name="looking")
         layer.input_spec = spec
         with pytest.raises(ValueError, match="input 0 " + said) as caught:
@@ -163,7 +163,7 @@ class TestInputSpec:
         )
         layer(jnp.ones(fitting[: spec.max_ndim] if spec.max_ndim else fitting, spec.dtype or "float32"))
 
-    def test_several_inputs_by_place_and_by_name(self):
+    def test_several_inputs_by_position_and_by_name(self):
         class Two(nn.Layer):
             def call(self, query, key=None):
                 return query
@@ -171,31 +171,31 @@ class TestInputSpec:
         layer = Two()
         layer.input_spec = (None, nn.InputSpec(ndim=3))
         layer(jnp.ones(2))
-        with pytest.raises(ValueError, match="input 1 has 1 axes"):
+        with pytest.raises(ValueError, match="input 1 must have 3 axes, got 1"):
             layer(jnp.ones(2), jnp.ones(2))
         layer.input_spec = {"key": nn.InputSpec(ndim=3)}
         for call in (lambda: layer(jnp.ones(2), jnp.ones(2)), lambda: layer(jnp.ones(2), key=jnp.ones(2))):
-            with pytest.raises(ValueError, match="key has 1 axes"):
+            with pytest.raises(ValueError, match="key must have 3 axes, got 1"):
                 call()
 
 
 class TestErrors:
-    def test_they_name_the_path_what_came_and_what_was_expected(self):
+    def test_errors_name_path_inputs_and_expectation(self):
         model = nn.Sequential([nn.Sequential([nn.ReLU(), nn.Dense(2, dtype="mixed_bfloat16")], name="inner")])
         x = jnp.ones((4, 3))
         with pytest.raises(
-            nn.UninitializedError, match=r"inner/dense \(Dense\(dtype='mixed_bfloat16'\)\), given .*: there are no"
+            nn.UninitializedError, match=r"the layer has no weights yet; call nn.initialize\(model, \*inputs, seed=0\)"
         ):
             nn.functional_call(model, {}, x)
         nn.initialize(model, x)
         with pytest.raises(
             ValueError,
-            match=r"inner/dense .* given bfloat16|inner/dense .* given float32\[4,5\]: input 0 has 5 along axis -1",
+            match=r"inner/dense .* given bfloat16|inner/dense .* given float32\[4,5\]: input 0 must have.*, got 5",
         ):
             model(jnp.ones((4, 5)))
         assert model(x).shape == (4, 2)
 
-    def test_without_the_bases_constructor(self):
+    def test_missing_super_init_raises(self):
         class Forgetful(nn.Layer):
             def __init__(self):
                 self.x = 1
@@ -203,10 +203,10 @@ class TestErrors:
             def call(self, x):
                 return x
 
-        with pytest.raises(ValueError, match=r"has to begin with super\(\).__init__\(\)"):
+        with pytest.raises(ValueError, match=r"Forgetful.__init__ must call super\(\).__init__\(\) first"):
             Forgetful()(jnp.ones(2))
 
-    def test_two_variables_of_one_name(self):
+    def test_two_variables_of_one_name_raise(self):
         class Twice(nn.Layer):
             def build(self, input_shape):
                 self.a = self.add_weight("w", 2)
@@ -215,14 +215,16 @@ class TestErrors:
             def call(self, x):
                 return x
 
-        with pytest.raises(ValueError, match="has a variable 'w' already"):
+        with pytest.raises(ValueError, match=r"Twice\(dtype='float32'\) already has a variable 'w'"):
             nn.initialize(Twice(), jnp.ones(2))
 
-    def test_64_bits_while_jax_has_none(self):
-        with pytest.raises(TypeError, match="computes in float64, which JAX does not hold while its x64 is off"):
+    def test_64_bit_policies_raise_without_x64(self):
+        with pytest.raises(
+            TypeError, match="the layer computes in float64, which JAX cannot hold while its x64 is off"
+        ):
             nn.initialize(nn.Dense(2, dtype="float64"), jnp.ones((1, 2)))
 
     @pytest.mark.parametrize("dtype", ["int32", "bool"])
-    def test_a_dtype_that_has_no_meaning_for_the_layer(self, dtype):
-        with pytest.raises(ValueError, match=r"dense \(Dense.*is computed in a floating or complex dtype, not in"):
+    def test_policies_that_are_not_floating_raise(self, dtype):
+        with pytest.raises(ValueError, match="dtype must be floating-point or complex, got"):
             nn.initialize(nn.Dense(2, dtype=dtype), jnp.ones((1, 2)))

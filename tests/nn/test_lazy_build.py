@@ -1,4 +1,4 @@
-"""The first call makes the weights, and leaves nothing behind if it fails."""
+"""Tests that the first call makes the weights, and changes nothing if it fails."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ def values(layer):
     return {path: np.asarray(each.value) for path, each in layer.variables.items()}
 
 
-def test_it_makes_the_weights_that_initialize_makes():
+def test_first_call_makes_the_weights_of_initialize():
     called, initialized = made(), made()
     outputs = called(X)
     nn.initialize(initialized, X, seed=0)
@@ -30,7 +30,7 @@ def test_it_makes_the_weights_that_initialize_makes():
     np.testing.assert_array_equal(outputs, initialized(X))
 
 
-def test_its_weights_come_from_the_key_of_the_block():
+def test_first_call_uses_the_key_of_the_block():
     with nn.random_key(jax.random.key(3)):
         first, second = nn.Dense(3), nn.Dense(3)
         second(first(X))
@@ -41,21 +41,21 @@ def test_its_weights_come_from_the_key_of_the_block():
     np.testing.assert_array_equal(again.kernel.value, first.kernel.value)
 
 
-def test_it_may_be_a_training_step():
+def test_first_call_may_be_a_training_step():
     model = made()
     with nn.random_key(jax.random.key(0)):
         model(X, training=True)
     assert not np.array_equal(values(model)["batch_norm/moving_mean"], np.zeros(5))
 
 
-def test_it_may_be_traced():
+def test_first_call_may_be_traced():
     model, plain = made(), made()
     outputs = jax.jit(model)(X)
     np.testing.assert_allclose(outputs, plain(X), rtol=1e-6)
     assert all(isinstance(each, np.ndarray) for each in values(model).values())
 
 
-def test_a_traced_key_makes_no_weights():
+def test_traced_key_cannot_make_weights():
     model = made()
 
     @jax.jit
@@ -63,7 +63,10 @@ def test_a_traced_key_makes_no_weights():
         with nn.random_key(key):
             return model(X)
 
-    with pytest.raises(UninitializedError, match=r"a key that JAX is tracing makes none: nn.initialize"):
+    with pytest.raises(
+        UninitializedError,
+        match=r"the layer has no weights, and a traced key cannot.*; use nn.initialize\(model, \*inputs, seed=0\)",
+    ):
         call(jax.random.key(0))
     assert not model.variables
 
@@ -88,11 +91,11 @@ class Fails(nn.Layer):
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("where", ["build", "call", "values"])
 @pytest.mark.parametrize("fails", ["call", "initialize", "fit"])
-def test_what_fails_leaves_nothing_behind(where, fails):
+def test_failed_first_call_leaves_the_layer_unchanged(where, fails):
     model = training.Sequential([nn.Dense(5), nn.Sequential([Fails(where)])])
     model.compile("sgd", "mse")
     if fails == "initialize" and where == "values":
-        return  # it computes nothing
+        return  # an abstract call computes nothing
     with pytest.raises(ValueError, match="here"):
         {
             "call": lambda: model(X),
@@ -100,7 +103,7 @@ def test_what_fails_leaves_nothing_behind(where, fails):
             "fit": lambda: model.fit(X, X[:, :2], verbose=0),
         }[fails]()
     if fails == "fit" and where == "values":
-        return  # a step failed, of a model that has weights
+        return  # the failed step was of a model that already had weights
     assert not model.built
     assert not model.variables
     inner = model[1][0]
@@ -111,7 +114,7 @@ def test_what_fails_leaves_nothing_behind(where, fails):
     assert model.predict(wider, verbose=0).shape == (4, 2)
 
 
-def test_a_state_is_saved_and_loaded_once_there_are_weights(tmp_path):
+def test_state_can_be_saved_and_loaded_once_there_are_weights(tmp_path):
     model = made()
     model.compile("adam", "mse")
     for call in (model.save_state, model.load_state):
@@ -128,7 +131,7 @@ def test_a_state_is_saved_and_loaded_once_there_are_weights(tmp_path):
     np.testing.assert_array_equal(fresh.predict(X, verbose=0), model.predict(X, verbose=0))
 
 
-def test_a_layer_that_declared_its_weights_gets_their_values():
+def test_layer_with_declared_weights_gets_their_values():
     layer = nn.Dense(2)
     nn.output_spec(layer, X)
     assert not layer.kernel.is_initialized

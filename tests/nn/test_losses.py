@@ -1,4 +1,4 @@
-"""What layers add to the loss: regularisers of weights and outputs, `add_loss`, and collecting them.
+"""Tests of the losses of layers: regularizers of weights and outputs, `add_loss`, and collecting them.
 
 spec/keras-rfc-293-mixed-precision.md, "Loss dtype".
 """
@@ -29,7 +29,7 @@ def built(layer, x=X):
 
 
 def collected(model, variables=None, x=X, **kwargs):
-    """What a functional call collects, in a jitted program."""
+    """The losses that a jitted functional call collects."""
 
     def run(variables):
         with nn.collected_losses() as losses:
@@ -52,16 +52,19 @@ def test_regularizers_are_computed_in_at_least_float32(dtype):
         assert nn.L2(1.0)(jnp.asarray([1e-30], "float64")).dtype == np.float64
 
 
-def test_names_of_regularizers():
+def test_regularizers_can_be_given_by_name():
     penalties = {"l1": 0.03, "l2": 0.05, "l1_l2": 0.08}
     for name, want in penalties.items():
         layer = built(nn.Dense(1, use_bias=False, kernel_initializer=constant(1.0), kernel_regularizer=name), X[:, :1])
         assert float(layer.losses[0]) == pytest.approx(0.01 * (2 if name == "l1_l2" else 1)), want
     with pytest.raises(UnknownNameError, match="did you mean 'l1_l2'"):
         nn.Dense(1, kernel_regularizer="l1l2")
-    with pytest.raises(OperandError, match=r"give L2\(\)"):
+    with pytest.raises(
+        OperandError,
+        match=r"a regularizer must be a name or a.*, got <class 'supremum.nn.regularizers.L2'>; use L2\(\)",
+    ):
         nn.Dense(1, bias_regularizer=nn.L2)
-    with pytest.raises(OperandError, match=r"not 0\.01"):
+    with pytest.raises(OperandError, match=r"got 0\.01"):
         nn.ReLU(activity_regularizer=0.01)
     for bad in (-1.0, np.nan, np.inf):
         with pytest.raises(ArgumentError, match="at least 0"):
@@ -105,7 +108,7 @@ def test_an_embedding_regularises_its_table():
 
 
 class Asking(nn.Layer):
-    """A layer that asks for its losses in `call`."""
+    """A layer that reads its losses in `call`."""
 
     def build(self, input_shape):
         self.w = self.add_weight("w", (1,), constant(1 + 2**-20), regularizer=nn.L2(1.0))
@@ -124,14 +127,14 @@ class Asking(nn.Layer):
 def test_weights_are_regularised_by_their_true_values_in_float32_even_inside_call(policy):
     layer = built(Asking(dtype=policy))
     layer(X)
-    want = [np.float32(1 + 2**-20) ** 2, np.float32(1 + 2**-20)]  # narrower dtypes know only 1
+    want = [np.float32(1 + 2**-20) ** 2, np.float32(1 + 2**-20)]  # narrower dtypes round it to 1
     for terms in (layer.losses, layer.asked, collected(layer)):
         assert [term.dtype for term in terms] == [jnp.float32] * 2
         assert [float(term) for term in terms] == want
     layer.w.assign(np.array([3.0], "float32"))
     assert [float(term) for term in layer.losses] == [9, 3]
     values = collected(layer, {"w": jnp.asarray([2.0])})
-    assert [float(term) for term in values] == [4, 2]  # those laid over the variables
+    assert [float(term) for term in values] == [4, 2]  # computed from the given values
 
 
 def test_weights_in_float16_are_regularised_in_float32():
@@ -186,7 +189,7 @@ def test_activities_are_regularised_in_the_dtype_of_the_outputs_for_each_example
     layer(x)
     (term,) = layer.losses
     (same,) = collected(layer, {}, x)
-    # 12 * 200**2 is beyond float16, and a quarter of it as well; for one example a sixteenth is not.
+    # 12 * 200**2 and a quarter of it are out of range for float16; a sixteenth, for one example, is not.
     assert term.dtype == same.dtype == jnp.dtype(dtype)
     assert float(term) == float(same)
     if dtype == "float16":
@@ -197,7 +200,7 @@ def test_activities_are_regularised_in_the_dtype_of_the_outputs_for_each_example
     assert float(layer.losses[0]) == pytest.approx(7500, rel=2**-8)
 
 
-def test_the_output_dtype_of_the_policy_is_that_of_the_activity():
+def test_activity_penalty_has_the_output_dtype_of_the_policy():
     layer = nn.ReLU(activity_regularizer="l2", dtype="variable=float32,compute=float16,output=float32")
     built(layer)(X)
     assert layer.losses[0].dtype == jnp.float32
@@ -215,7 +218,7 @@ class Adding(nn.Layer):
         return x
 
 
-def test_losses_of_the_last_eager_call():
+def test_losses_are_those_of_the_last_eager_call():
     inner = Adding(None)
     model = built(nn.Sequential([inner, inner, nn.Sequential([Adding(2)])]))
     assert model.losses == []
@@ -226,12 +229,12 @@ def test_losses_of_the_last_eager_call():
     inner.skip = True
     model(X)
     assert [float(term) for term in model.losses] == [2]
-    inner(X)  # a call of the part is none of the whole
+    inner(X)  # a call of the inner layer does not count for the outer one
     assert [float(term) for term in model.losses] == [2]
 
 
 @pytest.mark.slow
-def test_no_tracer_is_kept():
+def test_layer_keeps_no_tracer():
     model = built(nn.Sequential([Adding(None), nn.ReLU(activity_regularizer="l1")]))
     seen = []
 
@@ -252,12 +255,12 @@ def test_no_tracer_is_kept():
     assert [float(a) for a in whole.losses] == [float(b) for b in before]
     gc.collect()
     assert [reference() for reference in seen if isinstance(reference(), jax.core.Tracer)] == []
-    # A functional call changes nothing, an eager one neither.
+    # Neither functional nor eager calls change these losses.
     nn.functional_call(whole, {}, X * 2)
     assert [float(a) for a in whole.losses] == [float(b) for b in before]
 
 
-def test_a_function_is_called_outside_of_the_compute_dtype():
+def test_loss_function_reads_variables_in_their_stored_dtype():
     class Penalised(nn.Layer):
         def build(self, input_shape):
             self.w = self.add_weight("w", (1,), constant(1 + 2**-20))
@@ -272,23 +275,23 @@ def test_a_function_is_called_outside_of_the_compute_dtype():
         assert (term.dtype, float(term)) == (jnp.float32, np.float32(1 + 2**-20))
 
 
-def test_what_is_no_loss_is_refused():
+def test_invalid_losses_raise():
     for bad, error, match in [
-        (X, ArgumentError, r"float32\[4, 3\]: give its mean"),
+        (X, ArgumentError, r"a loss must be a real scalar, got float32\[4, 3\]; use abs\(x\).mean\(\)"),
         (1j * jnp.ones(()), ArgumentError, "complex64"),
-        ("a", OperandError, "not a str"),
-        (lambda: X, ArgumentError, "give its mean"),
+        ("a", OperandError, "got str"),
+        (lambda: X, ArgumentError, r"a loss must be a real scalar, got float32\[4, 3\]"),
     ]:
         with pytest.raises(error, match=match):
             built(Adding(bad))(X)
-    with pytest.raises(ArgumentError, match="a function of no arguments"):
+    with pytest.raises(ArgumentError, match="must get a function without arguments, got float"):
         Adding(1).add_loss(1.0)
     layer = built(nn.Dense(1, kernel_regularizer=lambda w: w))
     with pytest.raises(ArgumentError, match="real scalar"):
         _ = layer.losses
 
 
-def test_losses_inside_of_functions_that_jax_traces_on_its_own_are_refused():
+def test_losses_inside_separately_traced_functions_raise():
     class Mapped(nn.Layer):
         def __init__(self, inner, transform):
             super().__init__()
@@ -306,11 +309,17 @@ def test_losses_inside_of_functions_that_jax_traces_on_its_own_are_refused():
     for transform in transforms:
         for inner in (Adding(None), nn.ReLU(activity_regularizer="l1")):
             model = built(Mapped(inner, transform))
-            with pytest.raises(ArgumentError, match=r"nn\.collected_losses\(\) inside of"):
+            with pytest.raises(
+                ArgumentError,
+                match=r"a layer adds a loss inside a function that JAX traces separately, such as the function",
+            ):
                 collected(model)
     weights = built(Mapped(nn.Dense(2, kernel_initializer=ones, kernel_regularizer=nn.L1(1.0)), jax.vmap))
-    assert [float(term) for term in collected(weights)] == [6]  # those are no part of what is mapped
-    with pytest.raises(ArgumentError, match="inside of"), nn.collected_losses():
+    assert [float(term) for term in collected(weights)] == [6]  # penalties on weights are not mapped
+    with (
+        pytest.raises(ArgumentError, match=r"use nn\.collected_losses\(\) inside that function"),
+        nn.collected_losses(),
+    ):
         jax.jit(built(nn.Sequential([Adding(None)])))(X)
 
 
@@ -320,7 +329,7 @@ def test_recurrent_layers_regularise_the_outputs_of_all_steps():
     rnn = built(nn.RNN(nn.SimpleRNNCell(4, activity_regularizer=nn.L1(1.0))), x)
     outputs = rnn(x)
     assert [float(term) for term in rnn.losses] == [pytest.approx(float(jnp.abs(outputs).sum()) / 2)]
-    # Compiled as one program and operation by operation: the order of the sums is XLA's choice.
+    # The order of sums may differ between one compiled program and separate operations.
     assert [float(term) for term in collected(rnn, x=x)] == [pytest.approx(float(rnn.losses[0]), rel=1e-6)]
 
     class Cell(nn.SimpleRNNCell):
@@ -332,7 +341,7 @@ def test_recurrent_layers_regularise_the_outputs_of_all_steps():
         built(nn.RNN(Cell(4)), x)(x)
 
 
-def test_each_thread_collects_its_own():
+def test_each_thread_collects_its_own_losses():
     model = built(nn.Sequential([Adding(None)]))
     nn.functional_call(model, {}, X)
     together, found = threading.Barrier(4), {}
@@ -359,14 +368,14 @@ def test_each_thread_collects_its_own():
     assert len(inner) == 1
 
 
-def test_asking_for_shapes_collects_nothing():
+def test_output_spec_collects_no_losses():
     with nn.collected_losses() as losses:
         model = nn.Sequential([Adding(None), nn.Dense(1, kernel_regularizer="l2", activity_regularizer="l2")])
         nn.initialize(model, X)
     assert losses == []
 
 
-def test_building_again_adds_no_function_twice():
+def test_second_build_does_not_repeat_loss_functions():
     class Once(nn.Layer):
         def build(self, input_shape):
             self.add_loss(lambda: 1.0)

@@ -1,4 +1,4 @@
-"""Which policy a model has, and which of its layers take it."""
+"""Tests of the policy of a model, and of which layers take it."""
 
 import jax
 import jax.numpy as jnp
@@ -17,14 +17,14 @@ def policies(model):
 
 
 def compute_dtypes(model, x=X):
-    """The dtypes that the products of a model run in, with their counts."""
+    """Count the products of a model by dtype."""
     nn.initialize(model, x)
     found = [str(e.invars[0].aval.dtype) for e in jax.make_jaxpr(model)(x).eqns if e.primitive.name == "dot_general"]
     return {name: found.count(name) for name in found}
 
 
 class Late(nn.Model):
-    """One layer made in `__init__`, one in the first call, one that was given a policy."""
+    """A model with one layer from `__init__`, one from the first call, and one with its own policy."""
 
     def __init__(self, **options):
         super().__init__(**options)
@@ -52,7 +52,7 @@ MODELS = {"sequential": sequential, "functional": functional, "subclass": Late}
 
 class TestTheModel:
     @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
-    def test_has_the_policy_it_was_given_else_the_global_one(self, make):
+    def test_model_has_the_given_policy_or_the_global_one(self, make):
         assert make(dtype="mixed_bfloat16").dtype_policy == Policy("mixed_bfloat16")
         assert make().dtype_policy == Policy("float32")
         with use_policy("mixed_float16"):
@@ -60,13 +60,13 @@ class TestTheModel:
             assert make(dtype="float32").dtype_policy == Policy("float32")
         assert model.dtype_policy == Policy("mixed_float16")
 
-    def test_of_layers_has_not_the_policy_of_the_first(self):
+    def test_model_does_not_take_the_policy_of_its_first_layer(self):
         with use_policy("mixed_float16"):
             model = nn.Sequential([nn.Dense(3, dtype="float32"), nn.Dense(3)])
         assert repr(model) == "Sequential(dtype='mixed_float16')"
         assert policies(model) == {"dense": "float32", "dense_1": "mixed_float16"}
 
-    def test_refuses_an_unknown_policy(self):
+    def test_unknown_policy_raises(self):
         with pytest.raises(UnknownNameError, match="did you mean 'mixed_float16'"):
             sequential(dtype="mixed_flaot16")
 
@@ -75,19 +75,19 @@ class TestItsLayers:
     @pytest.mark.one_in(2)
     @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
     @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
-    def test_take_the_policy_unless_they_were_given_one(self, make, policy):
+    def test_layers_take_the_policy_unless_given_one(self, make, policy):
         model = make(dtype=policy)
         assert compute_dtypes(model) == {policy.removeprefix("mixed_"): 2, "float32": 1}
         assert set(policies(model).values()) == {policy, "float32"}
         assert {str(variable.true_dtype) for variable in model.variables.values()} == {"float32"}
 
     @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
-    def test_keep_their_policy_if_the_model_was_given_none(self, make):
+    def test_layers_keep_their_policy_if_the_model_has_none(self, make):
         model = make()
         with use_policy("mixed_bfloat16"):
             assert compute_dtypes(model) == ({"float32": 3} if make is not Late else {"float32": 2, "bfloat16": 1})
 
-    def test_that_were_made_under_another_global_policy_take_it_too(self):
+    def test_layers_made_under_a_different_global_policy_take_it(self):
         with use_policy("mixed_float16"):
             layers = [nn.Dense(3), nn.RNN(nn.GRUCell(2))]
         rnn = nn.Bidirectional(layers[1])
@@ -95,7 +95,7 @@ class TestItsLayers:
         assert set(policies(model).values()) == {"mixed_bfloat16"}
 
     @pytest.mark.slow
-    def test_take_it_at_any_depth(self):
+    def test_layers_take_the_policy_at_any_depth(self):
         model = nn.Sequential(
             [nn.Bidirectional(nn.RNN(nn.GRUCell(4))), nn.MultiHeadAttention(2), nn.Sequential([nn.Dense(2)])],
             dtype="mixed_bfloat16",
@@ -106,7 +106,7 @@ class TestItsLayers:
         assert model(jnp.ones((2, 5, 3))).dtype == "bfloat16"
 
     @pytest.mark.slow
-    def test_of_a_functional_model_are_built_again(self):
+    def test_layers_of_a_functional_model_are_built_again(self):
         x = nn.Input((5, 4))
         attention = nn.MultiHeadAttention(2)
         model = nn.Model(x, attention(x) + 1, dtype="mixed_bfloat16")
@@ -115,16 +115,16 @@ class TestItsLayers:
         assert model(jnp.ones((2, 5, 4), "bfloat16")).dtype == "bfloat16"
         assert isinstance(model.variables["multi_head_attention/query/kernel"], nn.AutoCastVariable)
 
-    def test_of_a_functional_model_inside_are_built_again(self):
+    def test_layers_of_an_inner_functional_model_are_built_again(self):
         inner = functional()
         model = nn.Sequential([inner], dtype="mixed_bfloat16")
         assert inner.output_spec.dtype == "bfloat16"
-        nn.initialize(inner)  # which needs no inputs
+        nn.initialize(inner)  # needs no inputs
         assert model(X).dtype == "bfloat16"
 
     @pytest.mark.parametrize("inner", ["mixed_float16", "float32"])
     @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
-    def test_take_it_from_the_innermost_model_that_was_given_one(self, make, inner):
+    def test_layers_take_the_policy_of_the_innermost_model_with_one(self, make, inner):
         model = nn.Sequential([make(dtype=inner), make(), nn.Dense(3)], dtype="mixed_bfloat16")
         nn.initialize(model, X)
         found = policies(model)
@@ -135,7 +135,7 @@ class TestItsLayers:
         assert found[first] == inner
         assert found[second] == found["dense"] == "mixed_bfloat16"
 
-    def test_take_the_policy_of_the_outer_model_where_the_inner_one_passes_on_the_global_one(self):
+    def test_layers_take_the_outer_policy_if_the_inner_model_passes_the_global_one(self):
         class Wrapping(nn.Layer):
             def __init__(self):
                 super().__init__()
@@ -154,7 +154,7 @@ class TestItsLayers:
         }  # fmt: skip
 
     @pytest.mark.parametrize("scoped", [False, True])
-    def test_that_were_given_the_very_policy_that_is_the_global_one_were_given_one(self, scoped):
+    def test_explicit_policy_equal_to_the_global_one_counts_as_given(self, scoped):
         policy = Policy("float32")
         try:
             if scoped:
@@ -169,7 +169,7 @@ class TestItsLayers:
         assert global_policy() == Policy("float32")
 
     @pytest.mark.parametrize("kind", ["sequential", "functional", "subclass"])
-    def test_with_weights_of_another_policy_are_refused(self, kind):
+    def test_layers_with_weights_of_a_different_policy_raise(self, kind):
         layer = nn.Dense(3)
         nn.initialize(layer, X)
 
@@ -187,12 +187,15 @@ class TestItsLayers:
             "functional": lambda: nn.Model(x, layer(x), dtype="mixed_bfloat16"),
             "subclass": lambda: Holding(dtype="mixed_bfloat16")(X),
         }[kind]
-        with pytest.raises(ArgumentError, match=r"has weights of the policy 'float32' already.*give it no dtype="):
+        with pytest.raises(
+            ArgumentError,
+            match=r"layer '(layer|dense)' already has weights of the policy 'float32', but the model asks for",
+        ):
             run()
         assert layer.dtype_policy == Policy("float32")
         assert nn.Sequential([layer])(X).dtype == nn.Sequential([layer], dtype="float32")(X).dtype == "float32"
 
-    def test_with_weights_are_loaded_whatever_the_policy(self):
+    def test_weights_load_under_every_policy(self):
         one, other = sequential(), sequential(dtype="mixed_bfloat16")
         for model in (one, other):
             nn.initialize(model, X, seed=1)

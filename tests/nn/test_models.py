@@ -29,7 +29,7 @@ INPUTS = {"l": jnp.ones((5, 3)), "r": jnp.full((5, 3), 2, "float16")}
 class TestFunctional:
     @pytest.mark.one_in(2)
     @pytest.mark.parametrize("jitted", [False, True])
-    def test_it_runs_the_layers(self, jitted):
+    def test_functional_model_runs_its_layers(self, jitted):
         model = two_headed()
         nn.initialize(model, seed=3)
         values = {path: v.value for path, v in model.variables.items()}
@@ -45,7 +45,7 @@ class TestFunctional:
         np.testing.assert_allclose(out["head"], head(jax.nn.relu(a + 2 * b)), rtol=1e-2)
         assert [leaf.dtype for leaf in jax.tree.leaves(out)] == ["float32", "bfloat16", "bfloat16"]
 
-    def test_it_casts_nothing(self):
+    def test_functional_model_does_not_cast(self):
         class Seeing(nn.Layer):
             def call(self, x):
                 seen.append(x.dtype)
@@ -61,12 +61,12 @@ class TestFunctional:
             model(jnp.ones((2, 3), dtype))
         assert seen == ["float16", "float32", "int8"]
 
-    def test_its_layers_are_there_once_with_paths(self):
+    def test_each_layer_has_one_path(self):
         model = two_headed()
         assert list(model.layers_by_path()) == ["", "dense", "mul", "add", "relu", "dense_1", "neg"]
         assert list(model.variables) == ["dense/kernel", "dense/bias", "dense_1/kernel", "dense_1/bias"]
 
-    def test_a_model_is_a_layer_of_another(self):
+    def test_model_can_be_a_layer_of_a_model(self):
         inner = two_headed()
         x = nn.Input((3,))
         outer = nn.Model(x, inner({"l": x, "r": x})["head"] + 1)
@@ -75,7 +75,7 @@ class TestFunctional:
         out = outer(INPUTS["l"])
         np.testing.assert_allclose(out, inner({"l": INPUTS["l"], "r": INPUTS["l"]})["head"] + 1)
 
-    def test_axes_of_any_length(self):
+    def test_axes_of_any_length_are_traced(self):
         x = nn.Input((None, 4))
         y = nn.Dense(2)(x)
         assert (x.shape, y.shape, nn.Flatten()(y).shape) == ((None, None, 4), (None, None, 2), (None, None))
@@ -85,7 +85,7 @@ class TestFunctional:
         for length in (1, 5):
             assert model(jnp.ones((2, length, 4))).shape == (2, length, 2)
 
-    def test_positional_inputs(self):
+    def test_inputs_can_be_positional(self):
         a, b = nn.Input((2,)), nn.Input((2,))
         model = nn.Model([a, b], (a - b, a @ b[0]))
         assert [float(x.sum()) for x in model([jnp.ones((2, 2)), jnp.zeros((2, 2))])] == [4, 0]
@@ -95,16 +95,28 @@ class TestFunctional:
         ("make", "said"),
         [
             (lambda x: nn.Model(x, nn.Dense(1)(nn.Input((2,)))), "depend on SymbolicTensor.* not among the inputs"),
-            (lambda x: nn.Model(x, jnp.ones(2)), "outputs of a functional model are symbolic tensors"),
-            (lambda x: nn.Model(jnp.ones(2), x), "inputs of a functional model are symbolic tensors"),
+            (
+                lambda x: nn.Model(x, jnp.ones(2)),
+                r"the outputs of a functional model must be symbolic.*, got Array\(\[1., 1.\], dtype=float32\)",
+            ),
+            (
+                lambda x: nn.Model(jnp.ones(2), x),
+                r"the inputs of a functional model must be symbolic.*, got Array\(\[1., 1.\], dtype=float32\)",
+            ),
             (lambda x: nn.Model([], x), "inputs of a functional model"),
-            (lambda x: nn.Model(), "described by inputs and outputs"),
-            (lambda x: nn.Model(outputs=x), "described by inputs and outputs"),
-            (lambda x: nn.Input((2, -1)), "made of lengths"),
+            (lambda x: nn.Model(), "a Model must get inputs and outputs, or be a subclass with a `call` method"),
+            (
+                lambda x: nn.Model(outputs=x),
+                "a Model must get inputs and outputs, or be a subclass with a `call` method",
+            ),
+            (
+                lambda x: nn.Input((2, -1)),
+                r"the shape of an Input must consist of lengths, or None for any length, got -1 in \(2, -1\)",
+            ),
             (lambda x: nn.Input((2,), "float17"), "did you mean"),
         ],
     )
-    def test_mistakes_in_the_making(self, make, said):
+    def test_invalid_definitions_raise(self, make, said):
         with pytest.raises(ValueError, match=said):
             make(nn.Input((2,)))
 
@@ -117,10 +129,10 @@ class TestFunctional:
         "inputs", [(jnp.ones((2, 3)),), ({"l": jnp.ones((2, 3))},), ({"l": jnp.ones((2, 3)), "r": jnp.ones((2, 4))},),
                    ({"l": jnp.ones((2, 3)), "r": jnp.ones(3)},), ({"l": jnp.ones((2, 3)), "r": [jnp.ones((2, 3))]},)],
     )  # fmt: skip
-    def test_mistakes_in_the_calling(self, inputs):
+    def test_inputs_of_a_different_structure_raise(self, inputs):
         model = two_headed()
         nn.initialize(model)
-        with pytest.raises(ValueError, match=r"model \(Model.*expected"):
+        with pytest.raises(ValueError, match=r"(the inputs must have the structure of|an input must match)"):
             model(*inputs)
 
 
@@ -142,14 +154,14 @@ class Block(nn.Model):
 
 
 class TestSubclass:
-    def test_it_is_a_layer_and_casts(self):
+    def test_subclass_is_a_layer_and_casts(self):
         model = Block(dtype="mixed_bfloat16")
         nn.initialize(model, jnp.ones((2, 3)))
         assert model(jnp.ones((2, 3)), training=True).dtype == "bfloat16"
         assert model.seen == ("bfloat16", True)
         assert list(model.variables)[::2] == ["steps/0/kernel", "steps/1/kernel", "late/kernel"]
 
-    def test_training_reaches_layers_that_are_not_told(self):
+    def test_training_reaches_inner_layers(self):
         class Asking(nn.Layer):
             def call(self, x, *, training=False):
                 seen.append(training)
@@ -187,7 +199,7 @@ class TestPolicyMap:
     def policies(self, model):
         return {path: layer.dtype_policy.name for path, layer in model.layers_by_path().items()}
 
-    def test_patterns_decide_and_the_default_does_for_those_that_chose_nothing(self):
+    def test_patterns_decide_and_the_default_is_for_the_rest(self):
         model = Block(dtype=self.MAP)
         nn.initialize(model, jnp.ones((2, 3)))
         assert self.policies(model) == {
@@ -197,7 +209,7 @@ class TestPolicyMap:
         assert model(jnp.ones((2, 3))).dtype == "bfloat16"
 
     @pytest.mark.parametrize("kind", ["functional", "sequential"])
-    def test_in_the_other_models(self, kind):
+    def test_policy_map_works_in_functional_and_subclassed_models(self, kind):
         policy_map = PolicyMap({"dense_1": "float32"}, default="mixed_float16")
         if kind == "functional":
             x = nn.Input((3,))
@@ -212,19 +224,22 @@ class TestPolicyMap:
         assert (out.dtype, mid.dtype) == ("float32", "float16")
         assert isinstance(model.variables["dense/kernel"], nn.AutoCastVariable)
 
-    def test_a_pattern_that_matches_nothing_is_reported(self):
+    def test_pattern_without_a_match_warns(self):
         with pytest.warns(UnmatchedPatternWarning, match="'dnese'"):
             nn.initialize(nn.Sequential([nn.Dense(2)], dtype=PolicyMap({"dnese": "float32"})), jnp.ones((1, 3)))
 
-    def test_weights_that_are_there_are_not_converted(self):
+    def test_existing_weights_are_not_converted(self):
         layer = nn.Dense(2)
         nn.initialize(layer, jnp.ones((1, 3)))
-        with pytest.raises(ValueError, match="has weights of the policy 'float32' already"):
+        with pytest.raises(
+            ValueError,
+            match="layer 'dense' already has weights of the policy 'float32', but the model asks for 'mixed_float16'",
+        ):
             nn.Sequential([layer], dtype=PolicyMap({"dense": "mixed_float16"}))
 
 
 class TestSummary:
-    def test_it_counts_layers_parameters_and_bytes(self):
+    def test_summary_counts_layers_parameters_and_bytes(self):
         model = two_headed()
         nn.initialize(model)
         summary = model.summary()
@@ -245,14 +260,14 @@ class TestSummary:
         assert '<td style="text-align:right;padding:0 .6em">16</td>' in page
         assert summary.to_markdown().count("\n| ") >= len(summary.rows) - 1
 
-    def test_running_statistics_are_others_and_shared_variables_count_once(self):
+    def test_summary_counts_statistics_separately_and_shared_variables_once(self):
         norm = nn.BatchNorm()
         model = nn.Sequential([norm, norm, nn.ReLU()])
         nn.initialize(model, jnp.ones((2, 3)))
         assert (model.summary().trainable, model.summary().other) == (6, 6)
         assert model.summary().rows[1].output_shape == "(2, 3)"
 
-    def test_before_anything_is_known(self):
+    def test_summary_works_before_the_first_call(self):
         assert "0 trainable parameters" in str(nn.Dense(3).summary())
 
 
@@ -264,10 +279,10 @@ class TestMixing:
             return x + noise  # the line
 
     @pytest.mark.parametrize("jitted", [False, True])
-    def test_a_strong_float32_is_warned_of_once_with_its_line(self, jitted):
+    def test_strong_float32_warns_once_with_its_line(self, jitted):
         layer = self.Noisy(dtype="mixed_bfloat16")
         run = jax.jit(lambda x: layer(x)) if jitted else layer
-        with pytest.warns(nn.MixedDtypeWarning, match="computes in bfloat16 and returned float32") as caught:
+        with pytest.warns(nn.MixedDtypeWarning, match="must return its compute dtype bfloat16, got float32") as caught:
             assert run(jnp.ones(2)).dtype == "float32"
         layer(jnp.ones(2))
         line = next(
@@ -277,13 +292,16 @@ class TestMixing:
         assert "noisy (" in str(caught[0].message)
 
     @pytest.mark.parametrize("where", ["layer", "around"])
-    def test_strict_raises(self, where):
+    def test_strict_layers_raise_for_a_different_output_dtype(self, where):
         layer = self.Noisy(dtype="mixed_float16", strict=where == "layer")
         model = nn.Sequential([layer], strict=where == "around")
-        with pytest.raises(nn.MixedDtypeError, match=r"noisy .* returned float32, since .*test_models.py"):
+        with pytest.raises(
+            nn.MixedDtypeError,
+            match=r"the layer must return its compute dtype float16, got float32 because .* turns float16 into float32",
+        ):
             model(jnp.ones(2))
 
-    def test_what_it_recommends_works(self):
+    def test_recommended_policy_works(self):
         class Helped(nn.Layer):
             def call(self, x):
                 made = [self.zeros(x.shape), self.ones(x.shape), self.full(x.shape, 3), self.constant([1.0, 2.0])]

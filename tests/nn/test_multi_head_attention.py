@@ -24,7 +24,7 @@ def made(*inputs, seed=1, **options):
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "bfloat16", "infer"])
 @either_mode
-def test_it_computes_what_it_says_in_the_dtype_of_its_policy(policy, jitted):
+def test_layer_matches_the_formula_in_its_policy(policy, jitted):
     x, memory = normal(2, 5, 8), normal(2, 7, 6)
     options = {"num_key_value_heads": 2, "head_dim": 3, "value_dim": 5, "output_dim": 9}
     layer = made(x, memory, dtype=policy, bias_initializer=jax.nn.initializers.normal(), **options)
@@ -46,7 +46,7 @@ def test_it_computes_what_it_says_in_the_dtype_of_its_policy(policy, jitted):
     np.testing.assert_allclose(np.asarray(got, np.float64), want, atol=8 * as_format(got.dtype).eps)
 
 
-def test_projections_get_its_policy_and_the_dtype_of_its_weights():
+def test_projections_get_policy_and_param_dtype():
     layer = made(normal(1, 3, 8), dtype="mixed_float16", param_dtype="bfloat16", use_bias=False)
     assert {v.true_dtype for v in layer.variables.values()} == {np.dtype("bfloat16")}
     assert [(name, part.dtype_policy) for name, part in layer.sublayers()] == [
@@ -56,21 +56,21 @@ def test_projections_get_its_policy_and_the_dtype_of_its_weights():
 
 
 @pytest.mark.slow
-def test_kernels_start_as_matrices_do():
+def test_kernels_are_initialized_as_matrices():
     layer = made(normal(1, 2, 512))
     assert float(layer.query.kernel.value.std()) == pytest.approx(512**-0.5, rel=0.02)
     assert float(layer.output.kernel.value.std()) == pytest.approx(512**-0.5, rel=0.02)
 
 
 @pytest.mark.slow
-def test_self_attention_masks_and_a_mask_of_float32_in_a_layer_of_float16():
+def test_boolean_and_float32_masks_agree_in_float16():
     x = normal(2, 5, 8)
     layer = made(x, dtype="mixed_float16")
     mask = make_causal_mask(5)
     want = layer(x, x, x, mask=mask)
     for kwargs in ({"is_causal": True}, {"mask": mask}, {"mask": additive_mask(mask, "float32")}):
         np.testing.assert_array_equal(layer(x, **kwargs), want)
-    # Float16 has no numbers between 1 and 1 + 2**-10: a mask that was cast would be all ones.
+    # Float16 has no numbers between 1 and 1 + 2**-10, so a cast mask would be all ones.
     slight = jnp.where(mask, 1 + 2.0**-12, 1.0)
     ones = jnp.ones((5, 5))
     wide = made(x, dtype="variable=float32,compute=float16,output=float32")
@@ -78,7 +78,7 @@ def test_self_attention_masks_and_a_mask_of_float32_in_a_layer_of_float16():
 
 
 @pytest.mark.slow
-def test_dropout_happens_in_training_only():
+def test_dropout_applies_only_in_training():
     x = normal(2, 5, 8)
     layer = made(x, dropout_rate=0.5)
     variables = dict(zip(layer.variables, (v.value for v in layer.variables.values()), strict=True))
@@ -94,7 +94,7 @@ def test_dropout_happens_in_training_only():
 
 
 @pytest.mark.slow
-def test_an_empty_batch_and_gradients_in_the_stored_dtype():
+def test_empty_batch_has_gradients_in_the_stored_dtype():
     x = normal(0, 5, 8)
     layer = made(normal(1, 5, 8), dtype="mixed_float16")
     assert layer(x).shape == (0, 5, 8)
@@ -106,17 +106,33 @@ def test_an_empty_batch_and_gradients_in_the_stored_dtype():
 @pytest.mark.parametrize(
     ("make", "wrong", "message"),
     [
-        (lambda x: MultiHeadAttention(4, num_key_value_heads=3), ArgumentError, "3 does not divide 4"),
-        (lambda x: MultiHeadAttention(0), ArgumentError, "num_heads is a whole number of at least 1"),
-        (lambda x: MultiHeadAttention(2, 0), ArgumentError, "head_dim is a whole number of at least 1"),
+        (
+            lambda x: MultiHeadAttention(4, num_key_value_heads=3),
+            ArgumentError,
+            "num_key_value_heads must divide num_heads=4, got 3",
+        ),
+        (lambda x: MultiHeadAttention(0), ArgumentError, "num_heads must be an integer of at least 1, got 0"),
+        (lambda x: MultiHeadAttention(2, 0), ArgumentError, "head_dim must be an integer of at least 1, got 0"),
         (lambda x: MultiHeadAttention(4, dropout_rate=1.0), ArgumentError, "from 0 to below 1"),
-        (lambda x: nn.initialize(MultiHeadAttention(3), x), ArgumentError, "8 features do not divide .* head_dim="),
-        (lambda x: nn.initialize(MultiHeadAttention(4), x[0, 0]), ArgumentError, "the query has shape"),
+        (
+            lambda x: nn.initialize(MultiHeadAttention(3), x),
+            ArgumentError,
+            "num_heads must divide the 8 features of the query, got 3",
+        ),
+        (
+            lambda x: nn.initialize(MultiHeadAttention(4), x[0, 0]),
+            ArgumentError,
+            r"the query must have shape \(batch..., length, features\), got \(8,\)",
+        ),
         (lambda x: MultiHeadAttention(4).init_cache(1, 2), ArgumentError, "before init_cache"),
-        (lambda x: made(x)(x[..., :4]), ArgumentError, "8 is expected"),
+        (lambda x: made(x)(x[..., :4]), ArgumentError, "input 0 must have length 8 along axis -1, got 4"),
         (lambda x: made(x)(x, value=x), ArgumentError, "give key= too"),
-        (lambda x: made(x)(x * 1j), OperandError, "query is complex64"),
-        (lambda x: made(x)(x, x[:1]), ArgumentError, "one batch shape"),
+        (lambda x: made(x)(x * 1j), OperandError, "attention is not defined for complex numbers"),
+        (
+            lambda x: made(x)(x, x[:1]),
+            ArgumentError,
+            r"query, key and value must.*, got query \(2, 5, 4, 2\), key \(1, 5, 4, 2\), value \(1, 5, 4, 2\)",
+        ),
     ],
 )
 def test_mistakes_get_a_clear_error(make, wrong, message):

@@ -1,4 +1,4 @@
-"""Norms as layers: what they store, average and return under each policy."""
+"""Tests of normalization layers: stored values, averages and results under each policy."""
 
 import jax
 import jax.numpy as jnp
@@ -48,7 +48,7 @@ def call(layer, x, jitted=True, **kwargs):
 @every_layer
 @either_mode
 @pytest.mark.parametrize("policy", ["float32", "float16", "mixed_float16", "mixed_bfloat16"])
-def test_a_policy_decides_the_result_and_at_least_float32_is_stored(name, policy, jitted):
+def test_policy_decides_the_result_and_statistics_are_float32(name, policy, jitted):
     x = data()
     layer = built(LAYERS[name](dtype=policy, epsilon=1e-5), x)
     wide = built(LAYERS[name](dtype="float32", epsilon=1e-5), x)
@@ -103,7 +103,7 @@ def test_a_fixed_policy_leaves_complex_inputs_complex(name):
 
 @pytest.mark.one_in(6)
 @every_layer
-def test_scale_and_offset_are_used_trained_and_left_out(name):
+def test_scale_and_offset_are_trainable_and_optional(name):
     x = data()
     layer = built(LAYERS[name](scale_initializer=lambda k, s, d: jnp.full(s, 3, d)), x)
     plain = built(LAYERS[name](use_scale=False, **({} if name == "rms_norm" else {"use_offset": False})), x)
@@ -119,7 +119,7 @@ def test_scale_and_offset_are_used_trained_and_left_out(name):
 
 
 class TestBatchNorm:
-    def test_channels_may_stand_on_any_axis(self):
+    def test_channels_may_be_any_axis(self):
         x = data()
         last = built(BatchNorm(), x)
         for axis in (1, -2):
@@ -130,7 +130,7 @@ class TestBatchNorm:
             np.testing.assert_allclose(values["moving_mean"], averages["moving_mean"], rtol=1e-6)
 
     @pytest.mark.parametrize("shape", [(3, 5), (3, 5, 1), (3, 5, 4)])
-    def test_padding_does_not_count(self, shape):
+    def test_masked_positions_do_not_count(self, shape):
         x = data()
         layer = built(BatchNorm(momentum=0), x)
         mask = jnp.zeros((3, 5), bool).at[:2, :3].set(True).reshape(3, 5, 1)
@@ -142,7 +142,7 @@ class TestBatchNorm:
         want = (real - real.mean(0)) / np.sqrt(real.var(0) + 1e-3)
         np.testing.assert_allclose(out[:2, :3].reshape(6, 4), want, rtol=1e-4, atol=1e-6)
 
-    def test_a_batch_of_nothing_moves_no_average(self):
+    def test_empty_batch_does_not_change_averages(self):
         layer = built(BatchNorm(), data())
         for x, mask in ((data((0, 5, 4)), None), (data(), jnp.zeros((3, 5), bool))):
             out, values = call(layer, x, training=True, mask=mask)
@@ -150,22 +150,25 @@ class TestBatchNorm:
             assert values["moving_mean"].tolist() == [0] * 4
             assert values["moving_variance"].tolist() == [1] * 4
 
-    def test_averages_of_float64_are_float64s(self):
+    def test_averages_of_float64_inputs_are_float64(self):
         with jax.enable_x64(True):
             x = data(dtype="float64")
             layer = built(BatchNorm(dtype="infer", momentum=0.9), x)
             _, values = call(layer, x, training=True)
             np.testing.assert_allclose(values["moving_mean"], 0.1 * np.asarray(x).mean((0, 1)), rtol=1e-12)
 
-    def test_integers_under_a_wide_policy_are_averaged_in_it(self):
+    def test_averages_of_integers_have_the_wide_compute_dtype(self):
         with jax.enable_x64(True):
             x = jnp.asarray([[2**24 + 1], [2**24 + 1]], "int32")
             layer = built(BatchNorm(dtype="float64", momentum=0), x)
             assert call(layer, x, training=True)[1]["moving_mean"].tolist() == [2**24 + 1]
 
-    def test_averages_of_real_inputs_are_not_given_complex_ones(self):
+    def test_real_averages_refuse_complex_inputs(self):
         layer = built(BatchNorm(dtype="infer"), data())
-        with pytest.raises(OperandError, match="moving_mean is float32, since the layer was built for real inputs"):
+        with pytest.raises(
+            OperandError,
+            match=r"inputs must be real for a layer that was.*, got a complex64 mean for the float32 moving_mean",
+        ):
             call(layer, data(dtype="complex64"), training=True)
         assert call(layer, data(dtype="complex64"))[0].dtype == "complex64"
 
@@ -177,16 +180,28 @@ class TestBatchNorm:
 @pytest.mark.parametrize(
     ("make", "shape", "message"),
     [
-        (lambda: BatchNorm(), (4,), "has 1 axes, and at least 2 are expected"),
-        (lambda: BatchNorm(axis=3), (2, 4), "axis=3 names axis 3 of an array of 2"),
-        (lambda: BatchNorm(axis=(1, 2)), (2, 4), r"one number, not \(1, 2\): give axis=-1"),
+        (lambda: BatchNorm(), (4,), "must have at least 2 axes, got 1"),
+        (lambda: BatchNorm(axis=3), (2, 4), "axis must be within -2 to 1 for an array of 2 dimensions, got 3"),
+        (
+            lambda: BatchNorm(axis=(1, 2)),
+            (2, 4),
+            r"axis must be one number, the axis of the channels, got \(1, 2\); use axis=-1",
+        ),
         (lambda: BatchNorm(momentum=1.5), (2, 4), "momentum is from 0 to 1, not 1.5"),
-        (lambda: LayerNorm(axes=(1, -1)), (2, 4), "twice"),
-        (lambda: LayerNorm(axes=5), (2, 4), "names axis 5"),
-        (lambda: GroupNorm(3), (2, 4), "3 groups do not divide 4 channels: give groups= a divisor of 4"),
-        (lambda: GroupNorm(2), (4,), "at least 2 are expected"),
-        (lambda: InstanceNorm(), (2, 4), "at least 3 are expected"),
-        (lambda: LayerNorm(epsilon=0), (2, 4), "epsilon=0 is outside"),
+        (
+            lambda: LayerNorm(axes=(1, -1)),
+            (2, 4),
+            r"axes must be different axes, got \(1, -1\), which repeats one of the 2",
+        ),
+        (lambda: LayerNorm(axes=5), (2, 4), r"axes must be within -2 to 1 for an array of 2 dimensions, got \(5,\)"),
+        (lambda: GroupNorm(3), (2, 4), "groups must divide the 4 channels, got 3"),
+        (lambda: GroupNorm(2), (4,), "input 0 must have at least 2 axes, got 1"),
+        (lambda: InstanceNorm(), (2, 4), "input 0 must have at least 3 axes, got 2"),
+        (
+            lambda: LayerNorm(epsilon=0),
+            (2, 4),
+            r"epsilon must be from 2.1e-26 to 3.4e\+38, where 1 / sqrt\(epsilon\) and its slope are.*, got 0",
+        ),
     ],
 )
 def test_mistakes_get_a_clear_error(make, shape, message):
@@ -196,8 +211,8 @@ def test_mistakes_get_a_clear_error(make, shape, message):
 
 @pytest.mark.one_in(4)
 @every_layer
-def test_other_inputs_than_it_was_built_for_are_refused(name):
+def test_inputs_of_a_different_shape_than_at_build_raise(name):
     layer = built(LAYERS[name](), data())
-    with pytest.raises(ArgumentError, match="has 3 along axis -1, and 4 is expected"):
+    with pytest.raises(ArgumentError, match="input 0 must have length 4 along axis -1, got 3"):
         layer(data((3, 5, 3)))
     assert layer(data((0, 5, 4))).shape == (0, 5, 4)

@@ -1,4 +1,4 @@
-"""Norms as functions of arrays: values, extremes, and what is refused."""
+"""Tests of normalization functions: values, extremes and errors."""
 
 from functools import partial
 
@@ -53,7 +53,7 @@ class TestMoments:
     @either_mode
     @pytest.mark.parametrize("axes", [-1, (0, 2), (-3, 1, -1), ()])
     @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64", "int8"])
-    def test_they_are_numpys_in_at_least_float32(self, dtype, axes, jitted):
+    def test_moments_match_numpy_in_at_least_float32(self, dtype, axes, jitted):
         x = data((3, 4, 5), dtype) if dtype != "int8" else jnp.arange(60, dtype="int8").reshape(3, 4, 5)
         form = jax.jit(moments, static_argnums=1) if jitted else moments
         mean, variance = form(x, axes)
@@ -66,7 +66,7 @@ class TestMoments:
         kept = moments(x, axes, keepdims=True)
         assert {each.shape for each in kept} == {np.mean(wide, axes, keepdims=True).shape}
 
-    def test_float64_stays(self):
+    def test_float64_moments_stay_float64(self):
         with jax.enable_x64(True):
             assert [each.dtype for each in moments(data((3, 4), "complex128"), 0)] == ["complex128", "float64"]
 
@@ -83,7 +83,7 @@ class TestMoments:
         np.testing.assert_allclose(slope, 2 * (want - want.mean(-1, keepdims=True)) / 1000, rtol=1e-4, atol=1e-6)
 
     @pytest.mark.parametrize("form", [lambda x: moments(x, -1)[0].sum(), lambda x: moments(x, -1)[1].sum()])
-    def test_float16_at_its_end_is_finite_with_finite_gradients(self, form):
+    def test_largest_float16_values_have_finite_moments_and_gradients(self, form):
         x = jnp.asarray([[6e4, -6e4, 5.9e4]] * 2, jnp.float16)
         assert jnp.isfinite(form(x))
         slope = jax.grad(form)(x)
@@ -92,7 +92,7 @@ class TestMoments:
 
     @pytest.mark.one_in(2)
     @either_mode
-    def test_what_is_masked_does_not_count_whatever_it_is(self, jitted):
+    def test_masked_values_never_count(self, jitted):
         x = data((4, 3)).at[2:].set(jnp.nan)
         mask = jnp.asarray([True, True, False, False])[:, None]
 
@@ -106,7 +106,7 @@ class TestMoments:
         assert jnp.all(jnp.isfinite(slope))
         assert not jnp.any(slope[2:])
 
-    def test_where_nothing_counts_both_are_zero(self):
+    def test_moments_are_zero_if_no_value_counts(self):
         for mean, variance in (
             moments(jnp.ones((0, 3)), 0),
             moments(jnp.full((2, 3), jnp.nan), 0, mask=jnp.zeros((2, 1), bool)),
@@ -116,12 +116,20 @@ class TestMoments:
     @pytest.mark.parametrize(
         ("options", "error", "message"),
         [
-            ({"axes": 2}, ArgumentError, "axes=2 names axis 2 of an array of 2 dimensions, whose axes are -2 to 1"),
-            ({"axes": (1, -1)}, ArgumentError, r"axes=\(1, -1\) names an axis of an array of 2 dimensions twice"),
-            ({"axes": 1.0}, ArgumentError, "is an axis or a tuple of axes, not 1.0"),
-            ({"axes": 0, "mask": jnp.ones(3, "int32")}, OperandError, "a mask is bool, not int32"),
-            ({"axes": 0, "mask": jnp.ones(4, bool)}, ArgumentError, r"a mask of shape \(4,\)"),
-            ({"axes": 0, "mask": jnp.ones((1, 2, 3), bool)}, ArgumentError, "does not broadcast"),
+            ({"axes": 2}, ArgumentError, "axes must be within -2 to 1 for an array of 2 dimensions, got 2"),
+            (
+                {"axes": (1, -1)},
+                ArgumentError,
+                r"axes must be different axes, got \(1, -1\), which repeats one of the 2",
+            ),
+            ({"axes": 1.0}, ArgumentError, "axes must be an axis or a tuple of axes, got 1.0"),
+            ({"axes": 0, "mask": jnp.ones(3, "int32")}, OperandError, "the mask must be boolean, got int32"),
+            (
+                {"axes": 0, "mask": jnp.ones(4, bool)},
+                ArgumentError,
+                r"the mask must broadcast to the shape of x, \(2, 3\), got \(4,\)",
+            ),
+            ({"axes": 0, "mask": jnp.ones((1, 2, 3), bool)}, ArgumentError, "must broadcast to the shape of x"),
         ],
     )
     def test_mistakes_get_a_clear_error(self, options, error, message):
@@ -157,27 +165,27 @@ def test_float16_is_a_few_ulp_from_float64_at_its_extremes(name, values, jitted)
     np.testing.assert_allclose(np.asarray(got, "float64"), want, rtol=2**-10, atol=2**-10)
     slope = jax.grad(lambda x: jnp.sum(run(x).astype("float32") * jnp.arange(x.size).reshape(x.shape)))(x)
     assert slope.dtype == jnp.float16
-    # The true slope at equal values is that of x / sqrt(epsilon), a thousand per unit of the cotangent.
+    # The slope at equal values is 1 / sqrt(epsilon), a thousand per unit of the cotangent.
     assert jnp.all(jnp.isfinite(slope)) or x.size > 16
 
 
 @pytest.mark.one_in(4)
 @every_form
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32", "complex64"])
-def test_values_are_numpys(name, dtype):
+def test_norms_match_numpy(name, dtype):
     form, axes, centred = FORMS[name]
     x = data((4, 6), dtype)
     got = form(x, epsilon=1e-3)
     assert got.dtype == dtype
     want = normed(x, axes, 1e-3, centred=centred)
-    # One rounding, of a result that float32 gives: half a unit of bfloat16.
+    # A float32 result that is rounded once is off by at most half a unit of bfloat16.
     np.testing.assert_allclose(np.asarray(got).astype("complex128"), want, rtol=as_format(dtype).eps * 0.51, atol=1e-6)
 
 
 @pytest.mark.one_in(8)
 @every_form
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
-def test_derivatives_of_both_modes_and_of_second_order_are_those_of_the_plain_formula(name, dtype):
+def test_all_derivatives_match_the_plain_formula(name, dtype):
     form, axes, centred = FORMS[name]
     with jax.enable_x64(True):
         x, change, weights = (data((3, 4), dtype, seed) for seed in range(3))
@@ -200,7 +208,7 @@ def test_derivatives_of_both_modes_and_of_second_order_are_those_of_the_plain_fo
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
-def test_groups_are_of_neighbouring_channels_and_all_of_space(dtype):
+def test_groups_consist_of_neighboring_channels_and_all_of_space(dtype):
     x = data((2, 3, 5, 6), dtype)
     wide = np.asarray(x, "float64")
     scale, offset = data((6,), dtype, 1), data((6,), dtype, 2)
@@ -237,7 +245,7 @@ def test_scale_and_offset_run_over_the_axes_in_the_order_of_x():
     ],
 )
 @either_mode
-def test_the_result_is_what_inputs_and_parameters_meet_in_or_what_is_asked_for(x, scale, asked, want, jitted):
+def test_result_has_the_result_type_or_the_requested_dtype(x, scale, asked, want, jitted):
     x = jnp.ones((2, 1, 4), x)
     scale = None if scale is None else jnp.ones(4, scale)
     for form in (layer_norm, rms_norm, instance_norm):
@@ -245,7 +253,7 @@ def test_the_result_is_what_inputs_and_parameters_meet_in_or_what_is_asked_for(x
         assert (jax.jit(run) if jitted else run)(x, scale).dtype == want
 
 
-def test_running_statistics_decide_precision_but_no_dtype_unless_complex():
+def test_running_statistics_change_precision_but_not_dtype_unless_complex():
     with jax.enable_x64(True):
         x = data((64, 1), "float32")
         mean, variance = jnp.full(1, 1e-9, "float64"), jnp.ones(1, "float64")
@@ -266,7 +274,7 @@ def test_an_empty_batch_gives_an_empty_result(name):
 
 
 @pytest.mark.parametrize("epsilon", [2.1e-26, 1e-6, 1e30])
-def test_every_epsilon_that_is_taken_leaves_equal_values_finite(epsilon):
+def test_every_accepted_epsilon_keeps_equal_values_finite(epsilon):
     x = jnp.full((2, 7), 6e4, jnp.float32)
     out, slope = jax.value_and_grad(lambda x: jnp.sum(layer_norm(x, epsilon=epsilon) * jnp.arange(7.0)))(x)
     assert out == 0
@@ -279,32 +287,92 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("form", "error", "message"),
         [
-            (lambda x: layer_norm(x, axes=3), ArgumentError, "axes=3 names axis 3"),
-            (lambda x: layer_norm(x, axes=(-1, 2)), ArgumentError, "twice"),
+            (
+                lambda x: layer_norm(x, axes=3),
+                ArgumentError,
+                "axes must be within -3 to 2 for an array of 3 dimensions, got 3",
+            ),
+            (
+                lambda x: layer_norm(x, axes=(-1, 2)),
+                ArgumentError,
+                r"axes must be different axes, got \(-1, 2\), which repeats one of the 3",
+            ),
             (
                 lambda x: layer_norm(x, jnp.ones(3)),
                 ArgumentError,
-                r"scale has shape \(3,\).*give scale the shape \(4,\)",
+                r"scale must have shape \(4,\), that of x over axes \(2,\), got \(3,\) for x of shape \(2, 3, 4\)",
             ),
-            (lambda x: layer_norm(x, None, jnp.ones(1)), ArgumentError, r"offset has shape \(1,\)"),
-            (lambda x: rms_norm(x, jnp.ones((1, 4))), ArgumentError, "scale has shape"),
-            (lambda x: group_norm(x, groups=3), ArgumentError, "3 groups do not divide 4 channels"),
-            (lambda x: group_norm(x, groups=0), ArgumentError, "0 groups do not divide"),
-            (lambda x: group_norm(x[0, 0], groups=1), ArgumentError, r"not \(4,\): give it a batch axis"),
-            (lambda x: group_norm(x, jnp.ones(2), groups=2), ArgumentError, "scale has shape"),
-            (lambda x: instance_norm(x[0]), ArgumentError, "without axes of space"),
-            (lambda x: batch_norm(x, jnp.ones(3), jnp.ones(4)), ArgumentError, "mean has shape"),
-            (lambda x: batch_norm(x, jnp.ones(12), jnp.ones(12), axis=(1, 2)), ArgumentError, "give axis=-1"),
-            (lambda x: batch_norm(x, jnp.ones(4), jnp.ones(4, "complex64")), OperandError, "a variance is real"),
-            (lambda x: normalize(x, jnp.ones(3), 1.0, epsilon=1e-3), ArgumentError, "does not broadcast"),
-            (lambda x: layer_norm(x, dtype="int32"), ArgumentError, "give dtype='float32'"),
-            (lambda x: layer_norm(x, epsilon=0), ArgumentError, "epsilon=0 is outside of.*give epsilon=1e-6"),
+            (
+                lambda x: layer_norm(x, None, jnp.ones(1)),
+                ArgumentError,
+                r"offset must have shape \(4,\), that of x over axes \(2,\), got \(1,\) for x of shape \(2, 3, 4\)",
+            ),
+            (
+                lambda x: rms_norm(x, jnp.ones((1, 4))),
+                ArgumentError,
+                r"scale must have shape \(4,\), that of x over axes \(2,\), got \(",
+            ),
+            (lambda x: group_norm(x, groups=3), ArgumentError, "groups must divide the 4 channels, got 3"),
+            (lambda x: group_norm(x, groups=0), ArgumentError, "groups must divide the 4 channels, got 0"),
+            (
+                lambda x: group_norm(x[0, 0], groups=1),
+                ArgumentError,
+                r"group_norm needs x of shape \(batch, \*space, channels\), got \(4,\); add a batch axis",
+            ),
+            (
+                lambda x: group_norm(x, jnp.ones(2), groups=2),
+                ArgumentError,
+                r"scale must have shape \(4,\), that of x over axes \(2,\), got \(",
+            ),
+            (
+                lambda x: instance_norm(x[0]),
+                ArgumentError,
+                r"instance_norm needs x of shape \(batch, \*space, channels\), got \(3, 4\)",
+            ),
+            (
+                lambda x: batch_norm(x, jnp.ones(3), jnp.ones(4)),
+                ArgumentError,
+                r"mean must have shape \(4,\), that of x over axes \(2,\), got \(3,\) for x of shape \(2, 3, 4\)",
+            ),
+            (
+                lambda x: batch_norm(x, jnp.ones(12), jnp.ones(12), axis=(1, 2)),
+                ArgumentError,
+                r"axis must be one number, the axis of the channels, got \(1, 2\); use axis=-1",
+            ),
+            (
+                lambda x: batch_norm(x, jnp.ones(4), jnp.ones(4, "complex64")),
+                OperandError,
+                "the variance must be real, got complex64",
+            ),
+            (
+                lambda x: normalize(x, jnp.ones(3), 1.0, epsilon=1e-3),
+                ArgumentError,
+                "mean must broadcast to the shape of x",
+            ),
+            (
+                lambda x: layer_norm(x, dtype="int32"),
+                ArgumentError,
+                "dtype must be floating-point or complex, got int32; use dtype='float32'",
+            ),
+            (
+                lambda x: layer_norm(x, epsilon=0),
+                ArgumentError,
+                r"epsilon must be from 2.1e-26 to 3.4e\+38, where 1 / sqrt\(epsilon\).*, got 0; use epsilon=1e-6",
+            ),
             (lambda x: layer_norm(x, epsilon=1e-40), ArgumentError, "in float32"),
-            (lambda x: layer_norm(x, epsilon=float("nan")), ArgumentError, "epsilon=nan"),
-            (lambda x: layer_norm(x, epsilon=-1e-3), ArgumentError, "epsilon=-0.001"),
-            (lambda x: layer_norm(x, epsilon="1e-3"), ArgumentError, "epsilon is a positive number"),
+            (
+                lambda x: layer_norm(x, epsilon=float("nan")),
+                ArgumentError,
+                r"epsilon must be from 2.1e-26 to 3.4e\+38, where 1 / sqrt\(epsilon\) and its slope.*, got nan",
+            ),
+            (
+                lambda x: layer_norm(x, epsilon=-1e-3),
+                ArgumentError,
+                r"epsilon must be from 2.1e-26 to 3.4e\+38, where 1 / sqrt\(epsilon\) and its slope.*, got -0.001",
+            ),
+            (lambda x: layer_norm(x, epsilon="1e-3"), ArgumentError, "epsilon must be a positive number, got '1e-3'"),
         ],
     )
-    def test_they_get_a_clear_error(self, form, error, message):
+    def test_mistakes_get_a_clear_error(self, form, error, message):
         with pytest.raises(error, match=message):
             form(self.x)

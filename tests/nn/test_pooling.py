@@ -20,7 +20,7 @@ def data(*shape, dtype="float32", seed=0):
 
 
 def windows(x, window, strides, pads):
-    """The values of every window, without what is added around: a dict from places to lists of arrays by channel."""
+    """The values of every window without padding, as a dict from positions to lists of arrays by channel."""
     space = x.shape[1:-1]
     counts = [
         (size + sum(pad) - span) // step + 1 for size, span, step, pad in zip(space, window, strides, pads, strict=True)
@@ -64,7 +64,7 @@ def test_extremes_keep_the_dtype(name, dtype):
 @pytest.mark.parametrize("name", GEOMETRIES)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int8", "bool", "complex64"])
 @pytest.mark.parametrize("include", [True, False])
-def test_averages(name, dtype, include):
+def test_averages_match_numpy(name, dtype, include):
     shape, window, strides, padding, (steps, pads) = GEOMETRIES[name]
     x = data(*shape).astype(dtype)
     size = np.prod(window)
@@ -90,7 +90,7 @@ def test_averages_of_4096_values_round_once(dtype):
         assert np.abs(np.asarray(got, "float64") / want - 1).max() <= 0.51 * as_format(dtype).eps
 
 
-def test_large_float16_stays_finite():
+def test_averages_of_large_float16_values_stay_finite():
     x = jnp.full((1, 4, 4, 1), 6e4, "float16")
     assert avg_pool(x, (2, 2)).ravel().tolist() == [6e4] * 4
     assert global_average_pool(x).ravel().tolist() == [6e4]
@@ -105,7 +105,7 @@ def test_integers_too_large_for_the_compute_dtype_are_averaged_before_they_are_r
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_gradients(dtype):
+def test_gradients_go_to_the_pooled_inputs(dtype):
     x = jnp.arange(6.0).reshape(1, 6, 1).astype(dtype)
     for form, want in (
         (lambda x: max_pool(x, (3,)), [0, 0, 1, 0, 0, 1]),
@@ -120,21 +120,21 @@ def test_gradients(dtype):
         np.testing.assert_allclose(gradient.ravel().astype("float32"), want, rtol=as_format(dtype).eps)
 
 
-def test_nan_is_not_lost():
+def test_nan_reaches_the_result():
     x = jnp.asarray([1.0, np.nan, 2.0, 3.0]).reshape(1, 4, 1)
     for form in (max_pool, min_pool, avg_pool):
         assert np.isnan(form(x, (2,)).ravel()).tolist() == [True, False]
 
 
 @pytest.mark.parametrize("form", [max_pool, min_pool, avg_pool])
-def test_nothing_in_nothing_out(form):
+def test_empty_inputs_give_empty_results(form):
     assert form(jnp.zeros((0, 4, 2)), (2,)).shape == (0, 2, 2)
     assert form(jnp.zeros((3, 1, 2)), (2,)).shape == (3, 0, 2)
     assert form(jnp.zeros((3, 0, 2)), (2,), padding="SAME").shape == (3, 0, 2)
     assert global_max_pool(jnp.zeros((0, 4, 2))).shape == global_average_pool(jnp.zeros((0, 4, 2))).shape == (0, 2)
 
 
-def test_global_pools():
+def test_global_pools_match_numpy():
     x = data(2, 3, 4, 5)
     np.testing.assert_array_equal(global_max_pool(x), np.asarray(x).max((1, 2)))
     np.testing.assert_allclose(global_average_pool(x), np.asarray(x).mean((1, 2)), atol=1e-6)
@@ -145,21 +145,57 @@ def test_global_pools():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: max_pool(jnp.ones((2, 4)), (2,)), ArgumentError, r"takes inputs of shape \(batch, 1 dimensions"),
-        (lambda: max_pool(jnp.ones((2, 4, 1)), 2), ArgumentError, r"not 2: give window=\(2, 2\) for images, \(2,\)"),
-        (lambda: max_pool(jnp.ones((2, 4, 1)), (0,)), ArgumentError, "window has a number"),
-        (lambda: max_pool(jnp.ones((2, 4, 1)), (2,), strides=0), ArgumentError, "strides is"),
+        (
+            lambda: max_pool(jnp.ones((2, 4)), (2,)),
+            ArgumentError,
+            r"inputs must have shape \(batch, 1 dimensions of space, channels\) for window=\(2,\), got \(2, 4\)",
+        ),
+        (
+            lambda: max_pool(jnp.ones((2, 4, 1)), 2),
+            ArgumentError,
+            r"window must have an integer of at.*, got 2; use window=\(2, 2\) for images, \(2,\) for sequences",
+        ),
+        (
+            lambda: max_pool(jnp.ones((2, 4, 1)), (0,)),
+            ArgumentError,
+            r"window must have an integer of at least 1 for each dimension of space, got \(0,\)",
+        ),
+        (
+            lambda: max_pool(jnp.ones((2, 4, 1)), (2,), strides=0),
+            ArgumentError,
+            "strides must be an integer of at least 1, or one for each of the 1 dimensions of space, got 0",
+        ),
         (lambda: max_pool(jnp.ones((2, 4, 1)), (2,), padding="CIRCULAR"), UnknownNameError, "choose from SAME, VALID"),
-        (lambda: max_pool(jnp.ones((2, 4, 1)), (2,), padding=2), ArgumentError, "windows of 2 that hold no input"),
+        (
+            lambda: max_pool(jnp.ones((2, 4, 1)), (2,), padding=2),
+            ArgumentError,
+            r"every window must contain an input, got padding \(2, 2\) around 4 positions for windows of 2",
+        ),
         (lambda: avg_pool(jnp.ones((2, 0, 1)), (2,), padding=1), ArgumentError, "around 0 positions"),
-        (lambda: max_pool(jnp.ones((2, 4, 1)) + 0j, (2,)), OperandError, r"have no order: give .*jnp\.abs"),
-        (lambda: min_pool(jnp.ones((2, 4, 1)) + 0j, (2,)), OperandError, "min_pool: complex64"),
+        (lambda: max_pool(jnp.ones((2, 4, 1)) + 0j, (2,)), OperandError, r"has no order; use jnp\.abs"),
+        (
+            lambda: min_pool(jnp.ones((2, 4, 1)) + 0j, (2,)),
+            OperandError,
+            "min_pool must get real values, got complex64, which has no order",
+        ),
         (lambda: global_max_pool(jnp.ones((2, 4, 1)) + 0j), OperandError, "global_max_pool"),
         (lambda: global_max_pool(jnp.ones((2, 0, 1))), ArgumentError, "at least one position"),
-        (lambda: global_average_pool(jnp.ones((2, 3))), ArgumentError, r"not \(2, 3\)"),
-        (lambda: MaxPool(2), ArgumentError, r"give window=\(2, 2\)"),
+        (
+            lambda: global_average_pool(jnp.ones((2, 3))),
+            ArgumentError,
+            r"global pooling needs inputs of shape \(batch, \*space, channels\) with at least one.*, got \(2, 3\)",
+        ),
+        (
+            lambda: MaxPool(2),
+            ArgumentError,
+            r"window must have an integer of at.*, got 2; use window=\(2, 2\) for images, \(2,\) for sequences",
+        ),
         (lambda: AvgPool((2,), padding="same"), UnknownNameError, "did you mean 'SAME'"),
-        (lambda: MaxPool((2,))(jnp.ones((1, 2, 2, 1))), ArgumentError, "max_pool.*takes inputs of shape"),
+        (
+            lambda: MaxPool((2,))(jnp.ones((1, 2, 2, 1))),
+            ArgumentError,
+            r"inputs must have shape \(batch, 1 dimensions of space, channels\) for window=\(2,\), got \(1, 2, 2, 1\)",
+        ),
     ],
 )
 def test_mistakes_get_a_clear_error(make, error, message):
@@ -179,7 +215,7 @@ LAYERS = {
 @pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
-def test_layers(name, policy):
+def test_layers_match_their_functions(name, policy):
     make, form = LAYERS[name]
     layer = make(dtype=policy, name="mine")
     x = data(2, 4, 4, 3)

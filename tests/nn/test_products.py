@@ -28,7 +28,7 @@ def built(layer, *inputs):
 
 
 def products_of(function, *args):
-    """The dtypes of all that goes into or comes out of a product, forward and backward."""
+    """The dtypes of all operands and results of products, forward and backward."""
     names = ("dot_general", "conv_general_dilated")
     equations = [e for e in jax.make_jaxpr(function)(*args).eqns if e.primitive.name in names]
     return len(equations), {str(v.aval.dtype) for e in equations for v in (*e.invars, *e.outvars)}
@@ -56,10 +56,10 @@ FORMS = {
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
 @pytest.mark.parametrize("dtype", [None, "float16", "bfloat16"])
-def test_values_and_dtypes(name, jitted, dtype):
+def test_values_and_dtypes_match_numpy(name, jitted, dtype):
     form, *shapes, want = FORMS[name]
     arrays = [data(*shape, dtype=dtype or "float32", seed=seed) for seed, shape in enumerate(shapes)]
-    inputs = [np.asarray(arrays[0], "float32"), *arrays[1:]]  # brought to the named dtype; NumPy's do as well
+    inputs = [np.asarray(arrays[0], "float32"), *arrays[1:]]  # cast to the named dtype, as NumPy arrays are
 
     def run(*given):
         return form(*given, dtype=dtype)
@@ -71,12 +71,12 @@ def test_values_and_dtypes(name, jitted, dtype):
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_without_a_bias_and_without_a_batch(name):
+def test_products_without_bias_or_batch(name):
     form, x, kernel, bias, want = FORMS[name]
     zeros = jnp.zeros(bias)
     got = form(data(*x), data(*kernel), None)
     np.testing.assert_allclose(got, want(data(*x), data(*kernel), np.zeros(bias)), rtol=1e-4, atol=1e-5)
-    if name != "dense_general":  # there axis 0 has matrices of its own
+    if name != "dense_general":  # there axis 0 has separate matrices
         empty = form(jnp.zeros((0, *x[1:])), data(*kernel), zeros)
         assert empty.size == 0
         assert empty.shape == want(np.zeros((0, *x[1:])), np.zeros(kernel), np.zeros(bias)).shape
@@ -99,7 +99,7 @@ def test_sums_of_4096_terms_round_once(dtype):
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", SIXTEEN)
-def test_an_einsum_that_sums_over_one_operand_alone_rounds_once_too(dtype):
+def test_einsum_sums_over_one_operand_round_once(dtype):
     x, kernel = jnp.abs(data(4096, 1, dtype=dtype)), jnp.abs(data(1, 60, dtype=dtype))
     got = einsum("ab,bc->c", x, kernel)
     want = wide(x).sum(0) @ wide(kernel)
@@ -127,7 +127,7 @@ class TestSparse:
     @pytest.mark.one_in(10)
     @pytest.mark.parametrize("asked", [None, "float16", "complex64"])
     @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
-    def test_values_and_gradients_are_those_of_dense_inputs(self, asked, jitted):
+    def test_sparse_values_and_gradients_match_dense_inputs(self, asked, jitted):
         x, entries = self.inputs()
         kernel, bias = data(6, 2, seed=1), data(2, seed=2)
 
@@ -144,7 +144,7 @@ class TestSparse:
 
     @pytest.mark.one_in(2)
     @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
-    def test_through_a_layer(self, policy):
+    def test_dense_layer_takes_sparse_inputs(self, policy):
         x, entries = self.inputs()
         layer = built(Dense(3, dtype=policy), entries)
         assert layer(entries).dtype == layer(x).dtype == (layer.compute_dtype or "float32")
@@ -153,16 +153,18 @@ class TestSparse:
         assert layer.kernel.shape == (6, 3)
 
     @pytest.mark.slow
-    def test_no_dense_axes(self):
+    def test_sparse_inputs_with_dense_axes_raise(self):
         entries = sparse.BCOO.fromdense(jnp.ones((2, 3)), n_dense=1)
-        with pytest.raises(ArgumentError, match=r"give x\.todense\(\)"):
+        with pytest.raises(ArgumentError, match=r"use x\.todense\(\)"):
             dense(entries, jnp.ones((3, 1)))
-        with pytest.raises(ArgumentError, match=r"take a kernel of shape \(n, m\), not \(4, 6\) and \(3, 1\)"):
+        with pytest.raises(
+            ArgumentError, match=r"must have shapes \(\.\.\., n\) and \(n, m\), got \(4, 6\) and \(3, 1\)"
+        ):
             dense(self.inputs()[1], jnp.ones((3, 1)))
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint32", "bool"])
-def test_integers_and_bools_are_brought_to_the_inexact_dtype(dtype):
+def test_integers_and_bools_are_cast_to_the_inexact_dtype(dtype):
     x = jnp.asarray([[1, 0, 1]], dtype)
     assert dense(x, data(3, 2)).dtype == "float32"
     assert dense(x, data(3, 2), dtype="bfloat16").dtype == "bfloat16"
@@ -173,59 +175,163 @@ def test_complex_values_are_never_truncated():
     x = data(2, 3) + 1j * data(2, 3, seed=1)
     got = dense(x, data(3, 2), dtype="float16")
     assert got.dtype == "complex64"
-    # The kernel is not rounded to float16 on the way.
+    # The kernel must not be rounded to float16 first.
     np.testing.assert_allclose(got, np.asarray(x) @ np.asarray(data(3, 2)), rtol=1e-5)
 
 
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: dense(jnp.ones((2, 3)), jnp.ones((4, 2))), ArgumentError, r"not \(2, 3\) and \(4, 2\)"),
-        (lambda: dense(jnp.ones(()), jnp.ones((4, 2))), ArgumentError, r"not \(\) and \(4, 2\)"),
-        (lambda: dense(jnp.ones(4), jnp.ones(4)), ArgumentError, r"not \(4,\) and \(4,\)"),
-        (lambda: dense(jnp.ones(4), jnp.ones((4, 2)), jnp.ones(1)), ArgumentError, r"bias has shape \(1,\).*\(2,\)"),
+        (
+            lambda: dense(jnp.ones((2, 3)), jnp.ones((4, 2))),
+            ArgumentError,
+            r"inputs and kernel must have shapes \(..., n\) and \(n, m\), got \(2, 3\) and \(4, 2\)",
+        ),
+        (
+            lambda: dense(jnp.ones(()), jnp.ones((4, 2))),
+            ArgumentError,
+            r"inputs and kernel must have shapes \(..., n\) and \(n, m\), got \(\) and \(4, 2\)",
+        ),
+        (
+            lambda: dense(jnp.ones(4), jnp.ones(4)),
+            ArgumentError,
+            r"inputs and kernel must have shapes \(..., n\) and \(n, m\), got \(4,\) and \(4,\)",
+        ),
+        (
+            lambda: dense(jnp.ones(4), jnp.ones((4, 2)), jnp.ones(1)),
+            ArgumentError,
+            r"bias must have shape \(2,\) to match the other arguments, got \(1,\)",
+        ),
         (lambda: dense([1.0], jnp.ones((1, 2))), OperandError, "argument 0 is a list"),
-        (lambda: dense(jnp.ones(4), jnp.ones((4, 2)), dtype="int32"), ArgumentError, "give dtype='float32'"),
-        (lambda: dense_general(jnp.ones((2, 3)), jnp.ones((2, 4))), ArgumentError, r"kernel of shape \(3, \.\.\.\)"),
-        (lambda: dense_general(jnp.ones((2, 3)), jnp.ones((3, 4)), axes=2), ArgumentError, "names axis 2 of an array"),
-        (lambda: dense_general(jnp.ones((2, 3)), jnp.ones((3, 4)), axes=(1, -1)), ArgumentError, "twice"),
-        (lambda: dense_general(jnp.ones((2, 3)), jnp.ones((3, 4)), axes=1.5), ArgumentError, r"give axes=\(-1,\)"),
+        (
+            lambda: dense(jnp.ones(4), jnp.ones((4, 2)), dtype="int32"),
+            ArgumentError,
+            "dtype must be floating-point or complex, got int32; use dtype='float32'",
+        ),
+        (
+            lambda: dense_general(jnp.ones((2, 3)), jnp.ones((2, 4))),
+            ArgumentError,
+            r"the kernel must have shape \(3, ...\) for inputs of shape \(2, 3\) with axes=\(1,\).*, got \(2, 4\)",
+        ),
+        (
+            lambda: dense_general(jnp.ones((2, 3)), jnp.ones((3, 4)), axes=2),
+            ArgumentError,
+            "axes must be within -2 to 1 for an array of 2 dimensions, got 2",
+        ),
+        (
+            lambda: dense_general(jnp.ones((2, 3)), jnp.ones((3, 4)), axes=(1, -1)),
+            ArgumentError,
+            r"axes must be different axes, got \(1, -1\), which repeats one of the 2",
+        ),
+        (
+            lambda: dense_general(jnp.ones((2, 3)), jnp.ones((3, 4)), axes=1.5),
+            ArgumentError,
+            r"axes must be an axis or a tuple of axes, got 1.5; use axes=\(-1,\)",
+        ),
         (
             lambda: dense_general(jnp.ones((2, 3)), jnp.ones((3, 2)), axes=0, batch_axes=1),
             ArgumentError,
-            r"give batch_axes=\(0,\), and move them there with jnp\.moveaxis\(x, \(1,\), \(0,\)\)",
+            r"batch_axes must be the first axes in order, got \(1,\); use batch_axes=\(0,\) and",
         ),
-        (lambda: dense_general(jnp.ones((2, 3)), jnp.ones((2, 3)), axes=0, batch_axes=0), ArgumentError, "to one"),
+        (
+            lambda: dense_general(jnp.ones((2, 3)), jnp.ones((2, 3)), axes=0, batch_axes=0),
+            ArgumentError,
+            r"axes and batch_axes must not overlap, got axis 0 in axes=\(0,\) and batch_axes=\(0,\)",
+        ),
         (
             lambda: dense_general(jnp.ones((2, 3)), jnp.ones((3, 4, 5)), jnp.ones(4)),
             ArgumentError,
-            r"bias has shape \(4,\)",
+            r"bias must have shape \(4, 5\) to match the other arguments, got \(4,\)",
         ),
-        (lambda: einsum("ab,bc", jnp.ones((2, 3)), jnp.ones((3, 2))), ArgumentError, "no comma or no '->'"),
-        (lambda: einsum("ab->a", jnp.ones((2, 3)), jnp.ones((3, 2))), ArgumentError, "no comma or no '->'"),
-        (lambda: einsum("a1,1c->ac", jnp.ones((2, 3)), jnp.ones((3, 2))), ArgumentError, "other characters"),
-        (lambda: einsum("...a,...b->...b", jnp.ones((2, 3)), jnp.ones((3, 2))), ArgumentError, r"'\.\.\.' stands in"),
-        (lambda: einsum("...a,ab->b", jnp.ones((2, 3)), jnp.ones((3, 2))), ArgumentError, r"'\.\.\.' stands in"),
-        (lambda: einsum("ab,bb->ab", jnp.ones((2, 3)), jnp.ones((3, 3))), ArgumentError, "occurs twice"),
-        (lambda: einsum("ab,bc->ad", jnp.ones((2, 3)), jnp.ones((3, 2))), ArgumentError, "occurs nowhere else"),
-        (lambda: einsum("ab,bc->ac", jnp.ones((2, 3)), jnp.ones((4, 2))), ArgumentError, "'b' has sizes 3 and 4"),
-        # Others let an axis of size 1 stand for any other.
-        (lambda: einsum("ab,bc->ac", jnp.ones((2, 1)), jnp.ones((4, 2))), ArgumentError, "'b' has sizes 1 and 4"),
-        (lambda: einsum("ab,bc->ac", jnp.ones((2, 2, 3)), jnp.ones((3, 2))), ArgumentError, "each letter is an axis"),
+        (
+            lambda: einsum("ab,bc", jnp.ones((2, 3)), jnp.ones((3, 2))),
+            ArgumentError,
+            "equation must have inputs and a kernel, as in '...i,io->...o', got 'ab",
+        ),
+        (
+            lambda: einsum("ab->a", jnp.ones((2, 3)), jnp.ones((3, 2))),
+            ArgumentError,
+            "equation must have inputs and a kernel, as in '...i,io->...o', got 'ab",
+        ),
+        (
+            lambda: einsum("a1,1c->ac", jnp.ones((2, 3)), jnp.ones((3, 2))),
+            ArgumentError,
+            r"equation must have inputs and a kernel, as in.*, got 'a1,1c->ac': terms must consist of letters",
+        ),
+        (
+            lambda: einsum("...a,...b->...b", jnp.ones((2, 3)), jnp.ones((3, 2))),
+            ArgumentError,
+            "equation must have inputs and a kernel, as in '...i,io->...o', got '...a,",
+        ),
+        (
+            lambda: einsum("...a,ab->b", jnp.ones((2, 3)), jnp.ones((3, 2))),
+            ArgumentError,
+            "equation must have inputs and a kernel, as in '...i,io->...o', got '...a,",
+        ),
+        (
+            lambda: einsum("ab,bb->ab", jnp.ones((2, 3)), jnp.ones((3, 3))),
+            ArgumentError,
+            "equation must have inputs and a kernel, as in '...i,io->...o', got 'ab,bb->ab': a letter is",
+        ),
+        (
+            lambda: einsum("ab,bc->ad", jnp.ones((2, 3)), jnp.ones((3, 2))),
+            ArgumentError,
+            "equation must have inputs and a kernel, as in '...i,io->...o', got 'ab,bc->ad': a letter of the",
+        ),
+        (
+            lambda: einsum("ab,bc->ac", jnp.ones((2, 3)), jnp.ones((4, 2))),
+            ArgumentError,
+            r"axis 'b' of the equation 'ab,bc->ac' must have one size, got 3 and 4 with inputs of shape \(2,",
+        ),
+        # An axis of length 1 would broadcast elsewhere.
+        (
+            lambda: einsum("ab,bc->ac", jnp.ones((2, 1)), jnp.ones((4, 2))),
+            ArgumentError,
+            r"axis 'b' of the equation 'ab,bc->ac' must have one size, got 1 and 4 with inputs of shape \(2,",
+        ),
+        (
+            lambda: einsum("ab,bc->ac", jnp.ones((2, 2, 3)), jnp.ones((3, 2))),
+            ArgumentError,
+            r"inputs and kernel must have one axis for each letter of the.*, got shapes \(2, 2, 3\) and \(3, 2\)",
+        ),
         (
             lambda: einsum("ab,bc->ac", jnp.ones((2, 3)), jnp.ones((3, 2)), jnp.ones(3)),
             ArgumentError,
-            r"bias has shape \(3,\).*\(2,\)",
+            r"bias must have shape \(2,\) to match the other arguments, got \(3,\)",
         ),
-        (lambda: Dense(0), ArgumentError, "units is a whole number of at least 1"),
-        (lambda: Dense(2.5), ArgumentError, r"not 2\.5"),
-        (lambda: built(Dense(2), jnp.ones(())), ArgumentError, r"not a number: give x\[None\]"),
-        (lambda: built(Dense(2), jnp.ones((1, 3)))(jnp.ones((1, 4))), ArgumentError, "has 4 along axis -1"),
-        (lambda: DenseGeneral((2, 0)), ArgumentError, "features is"),
-        (lambda: built(DenseGeneral(2, axis=3), jnp.ones((1, 3))), ArgumentError, "names axis 3"),
+        (lambda: Dense(0), ArgumentError, "units must be an integer of at least 1, got 0"),
+        (lambda: Dense(2.5), ArgumentError, "units must be an integer of at least 1, got 2.5"),
+        (
+            lambda: built(Dense(2), jnp.ones(())),
+            ArgumentError,
+            r"Dense needs inputs of shape \(..., n\), got a number; use x\[None\]",
+        ),
+        (
+            lambda: built(Dense(2), jnp.ones((1, 3)))(jnp.ones((1, 4))),
+            ArgumentError,
+            "input 0 must have length 3 along axis -1, got 4",
+        ),
+        (
+            lambda: DenseGeneral((2, 0)),
+            ArgumentError,
+            r"features must be an integer of at least 1, or one for each of the 2 dimensions of space, got \(2, 0\)",
+        ),
+        (
+            lambda: built(DenseGeneral(2, axis=3), jnp.ones((1, 3))),
+            ArgumentError,
+            "axes must be within -2 to 1 for an array of 2 dimensions, got 3",
+        ),
         (lambda: Einsum("ab,bc->ac", (3,)), ArgumentError, "a number for each letter of the kernel 'bc'"),
-        (lambda: Einsum("ab,bc->ac", (3, 2), bias_shape=(3,)), ArgumentError, r"bias_shape has shape \(3,\).*\(2,\)"),
-        (lambda: built(Einsum("ab,bc->ac", (3, 2)), jnp.ones((2, 4))), ArgumentError, "'b' has sizes 4 and 3"),
+        (
+            lambda: Einsum("ab,bc->ac", (3, 2), bias_shape=(3,)),
+            ArgumentError,
+            r"bias_shape must have shape \(2,\) to match the other arguments, got \(3,\)",
+        ),
+        (
+            lambda: built(Einsum("ab,bc->ac", (3, 2)), jnp.ones((2, 4))),
+            ArgumentError,
+            r"axis 'b' of the equation 'ab,bc->ac' must have one size, got 4 and 3 with inputs of shape \(2,",
+        ),
     ],
 )
 def test_mistakes_get_a_clear_error(make, error, message):
@@ -254,7 +360,7 @@ LAYERS = {
 @pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
-def test_layers(name, policy, jitted):
+def test_layers_match_their_functions(name, policy, jitted):
     make, shape, weights, out_shape = LAYERS[name]
     layer = built(make(dtype=policy, name="mine"), data(*shape))
     assert {path: v.shape for path, v in layer.variables.items()} == weights
@@ -269,7 +375,7 @@ def test_layers(name, policy, jitted):
 
 
 @pytest.mark.parametrize("name", LAYERS)
-def test_the_bias_reaches_the_axes_it_is_for(name):
+def test_bias_is_added_over_its_axes(name):
     make, shape, weights, _ = LAYERS[name]
     layer = built(make(), data(*shape))
     before = layer(data(*shape))
@@ -282,37 +388,37 @@ def test_the_bias_reaches_the_axes_it_is_for(name):
     assert moved.shape[other] > 1
 
 
-def test_without_bias_and_for_one_feature_axis():
+def test_layers_without_bias_or_with_one_feature_axis():
     assert list(built(DenseGeneral(3, use_bias=False), data(2, 4)).variables) == ["kernel"]
     assert list(built(Einsum("ab,bc->ac", [4, 3]), data(2, 4)).variables) == ["kernel"]
     assert list(built(Dense(3, use_bias=False), data(2, 4)).variables) == ["kernel"]
 
 
 class TestInitialisers:
-    def test_a_kernel_of_many_axes_has_the_scale_of_its_matrix(self):
-        """With JAX's reading of the axes, the last but one for inputs, these would be 5 times too small."""
+    def test_kernel_of_many_axes_has_the_scale_of_its_matrix(self):
+        """JAX takes the last axis but one as inputs, which would make these values 5 times too small."""
         layer = built(DenseGeneral((2, 30), axis=(1, 2)), jnp.ones((1, 40, 10)))
         limit = np.sqrt(6 / (400 + 60))
         largest = np.abs(layer.kernel.read_stored()).max()
         assert 0.97 * limit < largest <= limit
 
-    def test_matrices_of_a_batch_differ_and_have_the_scale_of_one(self):
+    def test_matrices_of_a_batch_differ_but_have_the_same_scale(self):
         layer = built(DenseGeneral(30, axis=-1, batch_axis=(0, 1)), jnp.ones((2, 3, 40)))
         kernel = np.asarray(layer.kernel.read_stored()).reshape(6, 40, 30)
         limit = np.sqrt(6 / (40 + 30))
         assert all(0.97 * limit < np.abs(matrix).max() <= limit for matrix in kernel)
         assert len({matrix[0, 0] for matrix in kernel}) == 6
 
-    def test_of_an_equation(self):
+    def test_einsum_kernel_has_the_scale_of_its_matrices(self):
         layer = built(Einsum("bti,hoi->bhto", (3, 50, 40)), jnp.ones((1, 2, 40)))
         limit = np.sqrt(6 / (40 + 150))
         assert 0.97 * limit < np.abs(layer.kernel.read_stored()).max() <= limit
 
-    def test_axes_come_where_they_belong(self):
+    def test_kernel_axes_keep_their_order(self):
         numbers = lambda key, shape, dtype: jnp.arange(6, dtype=dtype).reshape(shape)  # noqa: E731
         made = MatrixInitializer(numbers, inputs=(1,), outputs=(0,))(jax.random.key(0), (3, 2), np.dtype("float32"))
         np.testing.assert_array_equal(made, np.arange(6).reshape(2, 3).T)
 
-    def test_the_dtype_is_asked_for(self):
+    def test_kernel_has_the_param_dtype(self):
         layer = built(DenseGeneral(3, batch_axis=0, param_dtype="bfloat16"), jnp.ones((2, 4)))
         assert layer.kernel.read_stored().dtype == "bfloat16"

@@ -1,4 +1,4 @@
-"""Recurrent cells and layers: values, the dtype of the state, padding, random numbers, and what is refused."""
+"""Tests of recurrent cells and layers: values, the dtype of the state, padding, random numbers and errors."""
 
 import jax
 import jax.numpy as jnp
@@ -38,7 +38,7 @@ class TestSequences:
     @every_cell
     @either_mode
     @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
-    def test_values_are_numpys_and_dtypes_the_policys(self, name, policy, jitted):
+    def test_values_match_numpy_in_the_dtypes_of_the_policy(self, name, policy, jitted):
         layer, x = rnn(name, policy, return_state=True), data(BATCH, TIME, N)
         outputs, state = call(layer, x, jitted)
         want = reference(name, weights_of(layer), x)
@@ -53,7 +53,7 @@ class TestSequences:
     @pytest.mark.one_in(10)
     @every_cell
     @pytest.mark.parametrize("unroll", [1, 2])
-    def test_directions_and_layouts(self, name, unroll):
+    def test_directions_and_layouts_agree(self, name, unroll):
         layer, x = rnn(name, unroll=unroll), data(BATCH, TIME, N)
         weights = weights_of(layer)
 
@@ -98,7 +98,7 @@ class TestSequences:
 
     @pytest.mark.slow
     @every_cell
-    def test_gradients_are_those_of_float64(self, name):
+    def test_gradients_match_float64(self, name):
         x = data(BATCH, TIME, N)
         layer = rnn(name)
 
@@ -117,7 +117,7 @@ class TestSequences:
             np.testing.assert_allclose(slope, want[path], rtol=1e-4, atol=1e-6)
 
     def test_gradients_of_weights_are_summed_over_steps_in_float32(self):
-        """In float16 a sum of 5000 equal steps stops growing where one step is half a unit in its last place."""
+        """A float16 sum of 5000 equal steps stops growing once a step is half a unit in the last place."""
         step = {"kernel_initializer": jax.nn.initializers.zeros, "recurrent_initializer": jax.nn.initializers.zeros}
         layer = RNN(SimpleRNNCell(1, activation=lambda x: x, dtype="mixed_float16", use_bias=False, **step))
         x = jnp.ones((1, 5000, 1), jnp.float16)
@@ -137,7 +137,7 @@ class TestPadding:
     @pytest.mark.parametrize(
         "options", [{}, {"reverse": True, "keep_order": True}, {"return_sequences": False}], ids=str
     )
-    def test_it_changes_nothing_whatever_it_holds(self, name, jitted, said, options):
+    def test_padding_values_do_not_matter(self, name, jitted, said, options):
         layer = rnn(name, return_state=True, **options)
         x = data(BATCH, TIME, N)
         counts = jnp.arange(TIME) < self.lengths[:, None]
@@ -195,7 +195,7 @@ class TestDtypeOfTheState:
             ("float32", "float32", "complex64", "complex64"),
         ],
     )
-    def test_under_infer_it_is_what_all_meet_in_from_the_first_step(self, name, given, params, state, want):
+    def test_infer_state_has_the_result_type_from_the_first_step(self, name, given, params, state, want):
         layer = RNN(CELLS[name](UNITS, dtype="infer", param_dtype=params), return_state=True)
         x = data(BATCH, TIME, N, dtype=given) if given != "int32" else jnp.ones((BATCH, TIME, N), "int32")
         built(layer, x)
@@ -213,7 +213,7 @@ class TestDtypeOfTheState:
         built(layer, x)
         assert {leaf.dtype.name for leaf in call(layer, x)} == {"complex64"}
 
-    def test_activations_that_return_another_dtype_change_no_state(self):
+    def test_activations_cannot_change_the_dtype_of_the_state(self):
         def widening(x):
             return jnp.tanh(x.astype("float32"))
 
@@ -221,7 +221,7 @@ class TestDtypeOfTheState:
         kernel = jnp.ones((2, 2), "float16")
         assert simple_rnn_step(state, state, kernel, kernel, activation=widening).dtype == "float16"
 
-    def test_gates_for_complex_numbers_are_the_users(self):
+    def test_custom_gates_get_complex_numbers(self):
         x, h = data(1, 2, dtype="complex64"), data(1, 2, dtype="complex64", seed=1)
         kernel = data(2, 6, seed=2)
 
@@ -249,7 +249,7 @@ class NoisyCell(RecurrentCell):
 class TestRandomNumbers:
     @pytest.mark.one_in(2)
     @either_mode
-    def test_they_differ_from_step_to_step_and_repeat_with_the_key(self, jitted):
+    def test_random_numbers_differ_by_step_and_repeat_with_the_key(self, jitted):
         layer, x = RNN(NoisyCell()), data(1, 50, 1)
         built(layer, x)
         key = jax.random.key(0)
@@ -258,10 +258,13 @@ class TestRandomNumbers:
         assert jnp.array_equal(first, call(layer, x, jitted, random_key=key))
         assert not jnp.any(first == call(layer, x, jitted, random_key=jax.random.key(1)))
 
-    def test_without_a_key_the_cell_says_so(self):
+    def test_missing_key_raises_in_the_cell(self):
         layer, x = RNN(NoisyCell()), data(1, 2, 1)
         built(layer, x)
-        with pytest.raises(ArgumentError, match="was given no key"):
+        with pytest.raises(
+            ArgumentError,
+            match=r"the layer needs random numbers.*; use nn.functional_call\(model, variables, x, random_key=",
+        ):
             layer(x)
 
 
@@ -278,18 +281,19 @@ class NormedCell(RecurrentCell):
 
 
 class TestAssignments:
-    def test_in_a_step_they_are_refused_by_name(self):
+    def test_assignments_in_a_step_raise_with_their_names(self):
         layer, x = RNN(NormedCell()), data(BATCH, TIME, N)
         built(layer, x)
         assert call(layer, x).shape == x.shape
         for run in (lambda: call(layer, x, training=True), lambda: layer(x, training=True)):
             with pytest.raises(
-                ArgumentError, match="assigns norm/moving_mean, norm/moving_variance in a step of a scan"
+                ArgumentError,
+                match=r"NormedCell\(dtype='float32'\) must not.*, got assignments to norm/moving_mean, norm",
             ):
                 run()
         assert layer.cell.norm.moving_mean.value.tolist() == [0, 0]
 
-    def test_nothing_leaks_from_the_scan(self):
+    def test_scan_leaks_no_tracers(self):
         layer, x = rnn("lstm"), data(BATCH, TIME, N)
         with jax.checking_leaks():
             call(layer, x)
@@ -298,7 +302,7 @@ class TestAssignments:
 class TestInitialisers:
     @pytest.mark.one_in(2)
     @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64"])
-    def test_states_neither_shrink_nor_grow_gate_by_gate(self, dtype):
+    def test_each_gate_has_an_orthogonal_kernel(self, dtype):
         kernel = GateInitializer(orthogonal, 3)(jax.random.key(0), (8, 24), jnp.dtype(dtype))
         assert kernel.dtype == dtype
         parts = [np.asarray(part, "complex128") for part in jnp.split(kernel, 3, -1)]
@@ -310,7 +314,7 @@ class TestInitialisers:
 @pytest.mark.one_in(2)
 @every_cell
 @pytest.mark.parametrize("shape", [(0, TIME, N), (BATCH, 0, N)])
-def test_nothing_gives_nothing(name, shape):
+def test_empty_sequences_give_empty_or_zero_outputs(name, shape):
     layer = rnn(name, return_state=True)
     outputs, state = call(layer, jnp.zeros(shape))
     assert outputs.shape == (*shape[:2], UNITS)
@@ -320,7 +324,7 @@ def test_nothing_gives_nothing(name, shape):
 
 
 class ForgetfulCell(RecurrentCell):
-    """Its state is of another dtype at each step."""
+    """A cell with a state that changes its dtype at each step."""
 
     def initial_state(self, batch_shape, dtype=None):
         return jnp.zeros(batch_shape, "int32")
@@ -332,25 +336,57 @@ class ForgetfulCell(RecurrentCell):
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda x: RNN(nn.Dense(2)), OperandError, r"takes a RecurrentCell, such as LSTMCell\(64\)"),
-        (lambda x: rnn("gru")(x[0, 0]), ArgumentError, "at least 2 are expected"),
-        (lambda x: rnn("gru")(x[..., :1]), ArgumentError, "has 1 along axis -1, and 2 is expected"),
-        (lambda x: rnn("gru")(x, mask=jnp.ones((3, 5))), OperandError, "mask is bool, not float32"),
-        (lambda x: rnn("gru")(x, mask=jnp.ones((5, 3), bool)), ArgumentError, r"\(3, 5\) is expected"),
-        (lambda x: rnn("gru")(x, sequence_lengths=jnp.ones(3)), OperandError, "is integer, not float32"),
-        (lambda x: rnn("gru")(x, sequence_lengths=jnp.ones(2, int)), ArgumentError, r"\(3,\) is expected"),
+        (
+            lambda x: RNN(nn.Dense(2)),
+            OperandError,
+            r"RNN needs a RecurrentCell, such as LSTMCell\(64\), got Dense\(dtype='float32'\)",
+        ),
+        (lambda x: rnn("gru")(x[0, 0]), ArgumentError, "must have at least 2 axes"),
+        (lambda x: rnn("gru")(x[..., :1]), ArgumentError, "input 0 must have length 2 along axis -1, got 1"),
+        (lambda x: rnn("gru")(x, mask=jnp.ones((3, 5))), OperandError, "mask must be bool, got float32"),
+        (
+            lambda x: rnn("gru")(x, mask=jnp.ones((5, 3), bool)),
+            ArgumentError,
+            r"mask must have shape \(3, 5\) for these inputs, got \(5, 3\)",
+        ),
+        (
+            lambda x: rnn("gru")(x, sequence_lengths=jnp.ones(3)),
+            OperandError,
+            "sequence_lengths must be integer, got float32",
+        ),
+        (
+            lambda x: rnn("gru")(x, sequence_lengths=jnp.ones(2, int)),
+            ArgumentError,
+            r"sequence_lengths must have shape \(3,\) for these inputs, got \(2,\)",
+        ),
         (
             lambda x: rnn("gru")(x, mask=jnp.ones((3, 5), bool), sequence_lengths=jnp.ones(3, int)),
             ArgumentError,
-            "give one of them",
+            "only one of mask and sequence_lengths can be given",
         ),
-        (lambda x: rnn("gru")(x, initial_state=jnp.ones((3, 5))), ArgumentError, "state has shape"),
+        (
+            lambda x: rnn("gru")(x, initial_state=jnp.ones((3, 5))),
+            ArgumentError,
+            r"state must have shape \(3, 4\) for x of shape \(3, 2\) and 4 units, got \(3, 5\)",
+        ),
         (lambda x: rnn("lstm")(x, initial_state=jnp.ones((3, 4))), ArgumentError, "a pair of hidden and cell state"),
-        (lambda x: built(RNN(ForgetfulCell()), x), ArgumentError, "does not keep the dtypes of its state"),
+        (
+            lambda x: built(RNN(ForgetfulCell()), x),
+            ArgumentError,
+            r"ForgetfulCell\(dtype='float32'\) must keep the dtypes of its state,.*, got \[dtype\('int32'\)\]",
+        ),
         (lambda x: nn.functional_call(RNN(GRUCell(2)), {}, x), RuntimeError, "no weights yet"),
         (lambda x: lstm_step(x, (x, x), jnp.ones((2, 8)), jnp.ones((2, 6))), ArgumentError, r"units, 4·units"),
-        (lambda x: gru_step(x, x, jnp.ones((2, 6)), jnp.ones((2, 6)), jnp.ones(2)), ArgumentError, "bias has shape"),
-        (lambda x: simple_rnn_step(x, x, jnp.ones((3, 2)), jnp.ones((2, 2))), ArgumentError, "kernel has shape"),
+        (
+            lambda x: gru_step(x, x, jnp.ones((2, 6)), jnp.ones((2, 6)), jnp.ones(2)),
+            ArgumentError,
+            r"bias must have shape \(6,\) for x of shape \(3, 5, 2\) and 2 units, got \(2,\)",
+        ),
+        (
+            lambda x: simple_rnn_step(x, x, jnp.ones((3, 2)), jnp.ones((2, 2))),
+            ArgumentError,
+            r"kernel must have shape \(2, 2\) for x of shape \(3, 5, 2\) and 2 units, got \(3, 2\)",
+        ),
         (lambda x: simple_rnn_step(x, x, jnp.ones((2, 2)), jnp.ones((2, 2)), dtype="int8"), ArgumentError, "float32"),
     ],
 )

@@ -20,7 +20,7 @@ LAYERS = {
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
-def test_values_and_dtypes(name, policy):
+def test_values_and_dtypes_are_kept(name, policy):
     make, want = LAYERS[name]
     layer = make(dtype=policy, name="mine")
     assert layer.name == "mine"
@@ -32,13 +32,13 @@ def test_values_and_dtypes(name, policy):
         assert run(jnp.zeros((0, 3, 4))).shape == want(jnp.zeros((0, 3, 4))).shape
 
 
-def test_integers_of_numpy_keep_their_64_bits():
+def test_numpy_integers_keep_64_bits():
     x = np.full((1, 2), 2**40)
     assert Flatten()(x).tolist() == Reshape((2,))(x).tolist() == [[2**40] * 2]
 
 
 @pytest.mark.parametrize("name", LAYERS)
-def test_in_functional_models(name):
+def test_layers_work_in_functional_models(name):
     make, want = LAYERS[name]
     inputs = nn.Input((3, 4))
     model = nn.Model(inputs, make()(inputs))
@@ -47,7 +47,7 @@ def test_in_functional_models(name):
         assert model(x).shape == want(x).shape
 
 
-def test_edges():
+def test_empty_and_scalar_examples():
     assert Flatten()(jnp.ones(3)).shape == (3, 1)
     assert Flatten()(jnp.ones((2, 0, 3))).shape == (2, 0)
     assert Reshape(())(jnp.ones((3, 1))).shape == (3,)
@@ -58,18 +58,30 @@ def test_edges():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Flatten()(jnp.ones(())), r"an axis of the batch, not a number: give x\[None\]"),
-        (lambda: Reshape((-1, -1)), r"one may be -1, not \(-1, -1\): give target_shape=\(-1,\)"),
-        (lambda: Reshape((-2,)), "target_shape is a tuple"),
-        (lambda: Reshape(3), "target_shape is a tuple"),
-        (lambda: Reshape((5,))(X), r"12 values for each of the batch, of shape \(3, 4\), do not have shape \(5,\)"),
-        (lambda: Reshape((5, -1))(X), r"do not have shape \(5, -1\)"),
-        (lambda: Reshape((0, -1))(X), r"do not have shape \(0, -1\)"),
-        (lambda: Reshape((1, 3))(jnp.ones((3, 2, 1))), r"of shape \(2, 1\)"),
-        (lambda: Permute((0, 1)), r"dims has each of the axes from 1 on once, not \(0, 1\): give dims=\(2, 1\)"),
-        (lambda: Permute((1, 1)), "dims has each"),
-        (lambda: Permute(1), "dims has each"),
-        (lambda: Permute((2, 1))(jnp.ones((2, 3))), r"takes inputs of 3 axes, not of shape \(2, 3\)"),
+        (lambda: Flatten()(jnp.ones(())), r"inputs must have a batch axis, got a number; use x\[None\]"),
+        (
+            lambda: Reshape((-1, -1)),
+            r"target_shape must be a tuple of sizes, of which one may be -1, got \(-1, -1\); use target_shape=\(-1,\)",
+        ),
+        (lambda: Reshape((-2,)), "target_shape must be a tuple of sizes, of which one may be -1, got"),
+        (lambda: Reshape(3), "target_shape must be a tuple of sizes, of which one may be -1, got"),
+        (lambda: Reshape((5,))(X), r"target_shape must have the 12 values of the input shape \(3, 4\), got \(5,\)"),
+        (
+            lambda: Reshape((5, -1))(X),
+            r"target_shape must have the 12 values of the input shape \(3, 4\), got \(5, -1\)",
+        ),
+        (
+            lambda: Reshape((0, -1))(X),
+            r"target_shape must have the 12 values of the input shape \(3, 4\), got \(0, -1\)",
+        ),
+        (
+            lambda: Reshape((1, 3))(jnp.ones((3, 2, 1))),
+            r"target_shape must have the 2 values of the input shape \(2, 1\), got \(1, 3\)",
+        ),
+        (lambda: Permute((0, 1)), r"dims must have each axis from 1 on exactly once, got \(0, 1\); use dims=\(2, 1\)"),
+        (lambda: Permute((1, 1)), "dims must have each axis from 1 on exactly once, got"),
+        (lambda: Permute(1), "dims must have each axis from 1 on exactly once, got"),
+        (lambda: Permute((2, 1))(jnp.ones((2, 3))), r"inputs must have 3 axes for dims=\(2, 1\), got shape \(2, 3\)"),
     ],
 )
 def test_mistakes_get_a_clear_error(make, message):

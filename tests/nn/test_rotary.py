@@ -12,7 +12,7 @@ X = rng.normal(size=(2, 300, 3, 8)).astype("float32")
 
 
 def exact(x, positions, base=10000.0):
-    """Pairs as complex numbers, turned in float64."""
+    """Rotate pairs as complex numbers in float64."""
     x = np.asarray(x, np.float64)
     half = x.shape[-1] // 2
     pairs = x[..., :half] + 1j * x[..., half:]
@@ -26,7 +26,7 @@ def exact(x, positions, base=10000.0):
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
 @pytest.mark.parametrize("base", [10000.0, 500.0])
 def test_values_and_gradients_agree_with_float64(dtype, jitted, base):
-    """At position 299 bfloat16 angles would be off by half a radian."""
+    """Angles in bfloat16 would be off by half a radian at position 299."""
     x, cotangent, positions = jnp.asarray(X, dtype), jnp.asarray(X[::-1], dtype), np.arange(300)
 
     def run(x, cotangent):
@@ -41,7 +41,7 @@ def test_values_and_gradients_agree_with_float64(dtype, jitted, base):
         assert (np.abs(np.asarray(leaf, np.float64) - want) <= limit * np.maximum(np.abs(want), 4)).all()
 
 
-def test_products_see_distances_only():
+def test_products_depend_only_on_distances():
     query, key = jnp.asarray(X[0, :1]), jnp.asarray(X[1, :1])
     found = [
         (rotary_embedding(query, jnp.asarray([n])) * rotary_embedding(key, jnp.asarray([n + 5]))).sum(-1)
@@ -50,7 +50,7 @@ def test_products_see_distances_only():
     np.testing.assert_allclose(found[1:], [found[0]] * 2, atol=2e-5)
 
 
-def test_positions_of_their_own_dtypes_and_any_size():
+def test_positions_may_have_any_dtype_and_size():
     positions = jnp.stack([jnp.arange(300), 2 * jnp.arange(300)])
     x = jnp.asarray(X, "float32")
     np.testing.assert_allclose(rotary_embedding(x, positions), exact(x, positions), atol=2e-4)
@@ -63,12 +63,27 @@ def test_positions_of_their_own_dtypes_and_any_size():
 @pytest.mark.parametrize(
     ("args", "kwargs", "wrong", "message"),
     [
-        ((X * 1j, 0), {}, OperandError, "x is complex64"),
-        ((X[..., :3], 0), {}, ArgumentError, "head_dim even"),
-        ((X[0, 0], 0), {}, ArgumentError, r"not \(3, 8\)"),
-        ((X, np.arange(4)), {}, ArgumentError, r"here \(2, 300\), not \(4,\)"),
-        ((X, np.ones(300, bool)), {}, OperandError, "not bool"),
-        ((X, 0), {"base": 0}, ArgumentError, "positive number, not 0"),
+        ((X * 1j, 0), {}, OperandError, "rotary_embedding is not defined for complex numbers"),
+        (
+            (X[..., :3], 0),
+            {},
+            ArgumentError,
+            r"x must have shape \(batch..., length, heads, head_dim\) with an even head_dim, got \(2, 300, 3, 3\)",
+        ),
+        (
+            (X[0, 0], 0),
+            {},
+            ArgumentError,
+            r"x must have shape \(batch..., length, heads, head_dim\) with an even head_dim, got \(3, 8\)",
+        ),
+        (
+            (X, np.arange(4)),
+            {},
+            ArgumentError,
+            r"positions must broadcast to \(batch..., length\), here \(2, 300\), got \(4,\)",
+        ),
+        ((X, np.ones(300, bool)), {}, OperandError, "positions must be numbers, got bool"),
+        ((X, 0), {"base": 0}, ArgumentError, "base must be positive, got 0"),
     ],
 )
 def test_mistakes_get_a_clear_error(args, kwargs, wrong, message):

@@ -12,7 +12,7 @@ both = pytest.mark.parametrize("function", [softmax, log_softmax])
 
 
 def exact(function, x, axis=-1):
-    """The function and its derivative along a cotangent, in float64."""
+    """The function and its vector-Jacobian product in float64."""
     x = np.asarray(x, np.float64)
     shifted = x - x.max(axis, keepdims=True)
     weights = np.exp(shifted)
@@ -24,7 +24,7 @@ def exact(function, x, axis=-1):
 
 
 def error(got, want):
-    """In units of the last place at each value, or at the smallest normal number."""
+    """The error in units of the last place of each value, or of the smallest normal number."""
     row = as_format(got.dtype)
     got = np.asarray(got, np.float64)
     return (np.abs(got - want) / (np.maximum(np.abs(want), row.smallest_normal) * row.eps)).max(initial=0)
@@ -49,7 +49,7 @@ def test_values_and_gradients_agree_with_float64(function, dtype, axis, jitted):
     limit = 0.51 if dtype != "float32" else 16
     if dtype != "float32":
         assert error(outputs, want) <= limit
-    # Differences cancel: relative to the largest.
+    # Differences cancel, so the error is relative to the largest.
     for got, wanted in ((outputs, want), (gradient, slope(np.asarray(cotangent, np.float64)))):
         assert np.abs(np.asarray(got, np.float64) - wanted).max() <= limit * as_format(dtype).eps * np.abs(wanted).max()
 
@@ -59,7 +59,7 @@ def test_values_and_gradients_agree_with_float64(function, dtype, axis, jitted):
 @pytest.mark.parametrize("length", [8192, 65536])
 @pytest.mark.parametrize("spread", [1.0, 6e4], ids=["close", "apart"])
 def test_long_rows_of_large_float16_are_finite_and_right(function, length, spread):
-    """JAX's own gradient of log_softmax is not finite here: it sums the cotangents in float16."""
+    """JAX's gradient of log_softmax is not finite here, because it sums the cotangents in float16."""
     rng = np.random.default_rng(1)
     x = jnp.asarray(6e4 - spread * rng.random(size=(2, length)), "float16")
     cotangent = jnp.asarray(rng.random(size=x.shape) + 0.5, "float16")
@@ -75,7 +75,7 @@ def test_long_rows_of_large_float16_are_finite_and_right(function, length, sprea
     assert inside.mean() > 0.99
 
 
-def test_what_float16_does_not_reach_is_in_reach_when_asked_for():
+def test_requested_float32_avoids_infinity():
     x = jnp.asarray([6e4, -6e4], "float16")
     assert np.asarray(log_softmax(x)).tolist() == [0, -np.inf]
     wide = log_softmax(x, dtype="float32")
@@ -86,7 +86,7 @@ def test_what_float16_does_not_reach_is_in_reach_when_asked_for():
 @both
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 @either_mode
-def test_rows_without_anything_are_zero_and_so_are_their_gradients(function, dtype, jitted):
+def test_fully_masked_rows_and_their_gradients_are_zero(function, dtype, jitted):
     mask = jnp.asarray([[True, False, True], [False, False, False]])
     x = jnp.asarray([[1, np.inf, 2], [3, 4, np.nan]], dtype)
 
@@ -103,7 +103,7 @@ def test_rows_without_anything_are_zero_and_so_are_their_gradients(function, dty
     assert error(outputs[0, ::2], want[0]) < 2
 
 
-def test_rows_of_minus_infinity_give_zeros_and_nan_is_passed_on():
+def test_rows_of_minus_infinity_are_zero_and_nan_stays_nan():
     x = jnp.asarray([[-jnp.inf, -jnp.inf], [0, -jnp.inf], [jnp.nan, 0]])
     assert softmax(x)[:2].tolist() == [[0, 0], [1, 0]]
     assert jax.grad(lambda x: (softmax(x) * jnp.asarray([1.0, 2.0])).sum())(x)[:2].tolist() == [[0, 0], [0, 0]]
@@ -112,7 +112,7 @@ def test_rows_of_minus_infinity_give_zeros_and_nan_is_passed_on():
 
 @pytest.mark.one_in(2)
 @both
-def test_any_real_dtype_and_any_size(function):
+def test_every_real_dtype_and_size_works(function):
     assert function(jnp.arange(3)).dtype == "float32"
     assert function(np.asarray([True, False])).dtype == "float32"
     assert function(jnp.arange(3), dtype="bfloat16").dtype == "bfloat16"
@@ -127,13 +127,33 @@ def test_any_real_dtype_and_any_size(function):
 @pytest.mark.parametrize(
     ("args", "kwargs", "wrong", "message"),
     [
-        ((jnp.ones(2, "complex64"),), {}, OperandError, "not defined for complex numbers, and x is complex64"),
-        ((jnp.ones(2),), {"dtype": "complex64"}, OperandError, "give a real dtype, not complex64"),
-        ((jnp.ones(2),), {"dtype": "int32"}, ArgumentError, "give dtype='float32'"),
-        ((jnp.ones(2),), {"mask": jnp.ones(2)}, OperandError, r"boolean, not float32: give mask\.astype\(bool\)"),
-        ((jnp.ones(2),), {"mask": jnp.ones((3, 1), bool)}, ArgumentError, "does not broadcast"),
-        ((jnp.ones((2, 3)), 2), {}, ArgumentError, "names axis 2 of an array of 2 dimensions"),
-        ((jnp.ones(()),), {}, ArgumentError, "names axis -1 of an array of 0 dimensions"),
+        (
+            (jnp.ones(2, "complex64"),),
+            {},
+            OperandError,
+            "not defined for complex numbers; x must be real, got complex64",
+        ),
+        ((jnp.ones(2),), {"dtype": "complex64"}, OperandError, "dtype must be real, got complex64"),
+        (
+            (jnp.ones(2),),
+            {"dtype": "int32"},
+            ArgumentError,
+            "dtype must be floating-point or complex, got int32; use dtype='float32'",
+        ),
+        (
+            (jnp.ones(2),),
+            {"mask": jnp.ones(2)},
+            OperandError,
+            r"must be boolean, got float32; use mask\.astype\(bool\)",
+        ),
+        (
+            (jnp.ones(2),),
+            {"mask": jnp.ones((3, 1), bool)},
+            ArgumentError,
+            r"must broadcast to the shape of x, \(2,\), got \(3, 1\)",
+        ),
+        ((jnp.ones((2, 3)), 2), {}, ArgumentError, "axis must be within -2 to 1 for an array of 2 dimensions, got 2"),
+        ((jnp.ones(()),), {}, ArgumentError, "axis must be within 0 to -1 for an array of 0 dimensions, got -1"),
     ],
 )
 def test_mistakes_get_a_clear_error(function, args, kwargs, wrong, message):

@@ -169,7 +169,7 @@ def test_dropout_draws_anew_in_every_compiled_step():
     with nn.random_key(jax.random.key(0)):
         losses = [float(optimizer.minimize(loss_fn, model.trainable_variables, X, Y)) for _ in range(3)]
     assert len(set(losses)) == 3
-    with pytest.raises(ValueError, match="given no key"):
+    with pytest.raises(ValueError, match="needs random numbers but has no key"):
         optimizer.minimize(loss_fn, model.trainable_variables, X, Y)
 
 

@@ -245,7 +245,7 @@ def test_build_makes_weights():
     functional = Model(inputs, Dense(1)(inputs))
     functional.build()
     assert functional(X).shape == (16, 1)
-    with pytest.raises(ArgumentError, match="give build the shape of one"):
+    with pytest.raises(ArgumentError, match="call build with an input shape"):
         Sequential([Dense(1)]).build()
 
 

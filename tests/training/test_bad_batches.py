@@ -18,8 +18,12 @@ def numbers(*shape):
 GOOD = numbers(4, 3), numbers(4, 1)
 TEXTS = np.array(["a"] * 4)
 CASES = {
-    "x of another length": ((numbers(4, 5), GOOD[1]), "mse", [r"first \(Dense", r"float32\[4,5\]", "has 5 along"]),
-    "x in a dict": (({"a": GOOD[0]}, GOOD[1]), "mse", [r"first \(Dense", "is a dict, and one array is expected"]),
+    "x of another length": (
+        (numbers(4, 5), GOOD[1]),
+        "mse",
+        [r"first \(Dense", r"float32\[4,5\]", "must have length 3 along axis -1, got 5"],
+    ),
+    "x in a dict": (({"a": GOOD[0]}, GOOD[1]), "mse", [r"first \(Dense", "must be one array, got dict"]),
     "x of texts": ((TEXTS, GOOD[1]), "mse", [r"x holds an array of <U1, of shape \(4,\)"]),
     "y of another shape": ((GOOD[0], numbers(4, 2)), "mse", ["mean_squared_error", r"\(4, 2\) and \(4, 1\)"]),
     "y of another length": ((GOOD[0], numbers(3, 1)), "mse", [r"x=float32\[4,3\], y=float32\[3,1\]"]),

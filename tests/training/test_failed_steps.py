@@ -62,5 +62,5 @@ def test_what_was_lost_says_so_until_it_is_there_again(failing):
         model.train_on_batch(X, Y)
     with pytest.raises(Exception, match="the fifth"):
         model.train_on_batch(X, Y)
-    with pytest.raises(UninitializedError, match="lost its value in a training step that failed"):
+    with pytest.raises(UninitializedError, match="lost its value in a failed training step"):
         model.predict(X, verbose=0)

@@ -537,7 +537,7 @@ class TestBadInput:
             ),
             (lambda m, x, y: m.fit(x, y[:3]), ArgumentError, "same number of examples"),
             (lambda m, x, y: m.fit(x, y, batch_size=0), ArgumentError, "batch_size"),
-            (lambda m, x, y: m.fit(x, y, epochs=0), ArgumentError, "epochs is a whole number of at least 1, not 0"),
+            (lambda m, x, y: m.fit(x, y, epochs=0), ArgumentError, "epochs must be an integer of at least 1, got 0"),
             (lambda m, x, y: m.fit(x, y, verbose=7), UnknownNameError, "verbose"),
             (lambda m, x, y: m.fit(x, y, callbacks=[3]), OperandError, "a callback must be"),
             (lambda m, x, y: m.fit(x, y, validation_split=1.5), ArgumentError, "between 0 and 1"),

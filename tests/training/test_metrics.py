@@ -232,7 +232,7 @@ def test_names_and_what_is_none():
         as_metric(3)
     with pytest.raises(OperandError, match="class numbers"):
         training.SparseCategoricalAccuracy().update_state([1.0], [[0.0, 1.0]])
-    with pytest.raises(ArgumentError, match="k is a whole number"):
+    with pytest.raises(ArgumentError, match="k must be an integer"):
         training.TopKCategoricalAccuracy(0)
     with pytest.raises(OperandError, match="complex"):
         training.Accuracy().update_state([1], np.ones((1, 2), "complex64"))

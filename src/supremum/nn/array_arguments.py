@@ -1,4 +1,4 @@
-"""A call as a function of the arrays among its arguments, as JAX traces one."""
+"""Turn a call into a function of the arrays among its arguments, which JAX can trace."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import jax
 def split_arrays(
     function: Callable[..., Any], arguments: tuple[Any, Any], is_array: Callable[[Any], bool]
 ) -> tuple[Callable[[list[Any]], Any], list[Any]]:
-    """A function of arrays alone, which calls another with them and the rest of its arguments.
+    """Split a call into the arrays among its arguments and a function of those arrays.
 
     Args:
-        function: what to call.
-        arguments: its positional arguments and those by name, nested containers with arrays in them.
-        is_array: which leaves are the arrays.
+        function: the function to call.
+        arguments: its positional and keyword arguments, nested containers with arrays in them.
+        is_array: says whether a leaf is one of the arrays.
 
     Returns:
-        The function, and the arrays that were given.
+        A function of a list of arrays, which makes the call with them, and the arrays from the arguments.
 
     >>> call, arrays = split_arrays(pow, ((2.0, 3), {}), lambda leaf: isinstance(leaf, float))
     >>> arrays, call([4.0])

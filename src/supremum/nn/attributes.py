@@ -1,6 +1,6 @@
-"""The attributes of layers: pickled, with JAX's functions by their public names, and restored.
+"""Pickle and restore the attributes of layers.
 
-Most of JAX's functions cannot be pickled.
+Most functions of JAX cannot be pickled, so they are stored by their public names.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ _MODULES = ("jax.numpy", "jax.nn", "jax.lax", "jax.scipy.special")
 
 
 @dataclass(frozen=True)
-class _Named:
+class _FunctionName:
     module: str
     name: str
 
 
 def with_names(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Attributes with names in the place of JAX's functions.
+    """Replace JAX's functions among attributes by their names.
 
     >>> import jax
     >>> with_names({"function": jax.nn.relu, "rate": 0.5})
-    {'function': _Named(module='jax.nn', name='relu'), 'rate': 0.5}
+    {'function': _FunctionName(module='jax.nn', name='relu'), 'rate': 0.5}
     """
-    return {name: _named(value) for name, value in attributes.items()}
+    return {name: _by_name(value) for name, value in attributes.items()}
 
 
 def with_functions(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Attributes with JAX's functions in the place of their names."""
+    """Replace the names of JAX's functions among attributes by the functions."""
     return {
-        name: getattr(importlib.import_module(value.module), value.name) if isinstance(value, _Named) else value
+        name: getattr(importlib.import_module(value.module), value.name) if isinstance(value, _FunctionName) else value
         for name, value in attributes.items()
     }
 
 
 class Snapshot:
-    """The attributes of an object at one time, to bring them back.
+    """The attributes of an object at one time, which can be restored.
 
     Args:
         target: the object.
@@ -48,7 +48,7 @@ class Snapshot:
         self._attributes = dict(vars(target))
 
     def restore(self, target: object) -> None:
-        """Give an object these attributes and no others."""
+        """Replace all attributes of an object by these."""
         vars(target).clear()
         vars(target).update(self._attributes)
 
@@ -59,9 +59,9 @@ class Snapshot:
         self._attributes = with_functions(state)
 
 
-def _named(value: Any) -> Any:
+def _by_name(value: Any) -> Any:
     name = getattr(value, "__name__", None)
     if not callable(value) or not isinstance(name, str) or not str(getattr(value, "__module__", "")).startswith("jax"):
         return value
-    home = next((each for each in _MODULES if getattr(importlib.import_module(each), name, None) is value), None)
-    return value if home is None else _Named(home, name)
+    module = next((each for each in _MODULES if getattr(importlib.import_module(each), name, None) is value), None)
+    return value if module is None else _FunctionName(module, name)

@@ -19,18 +19,19 @@ _numbers = itertools.count(1)
 
 
 class CallFrame:
-    """A call of a layer that is running.
+    """A running call of a layer.
 
     Args:
         layer: the layer.
-        requested: whether this is a training step, as the caller said, for the layers inside; None if nobody said.
-        default: what None means for this layer.
-        strict: whether an output that is not in the compute dtype is an error.
+        requested: whether the caller says that this is a training step, which the layers inside follow; None if no
+            caller says it.
+        default: the meaning of None for this layer.
+        strict: whether an output in a dtype other than the compute dtype is an error.
 
     Attributes:
         training: whether this is a training step, for this layer.
-        is_outermost: whether no other layer called it.
-        number: a number that a call shares with the calls inside it, and with no others.
+        is_outermost: whether the layer was not called by another layer.
+        number: a number shared by an outermost call and all calls inside it.
     """
 
     __slots__ = ("is_outermost", "layer", "number", "requested", "strict", "training")
@@ -47,13 +48,13 @@ class CallFrame:
 
 @contextmanager
 def call_scope(frame: CallFrame, dtype: DType | None) -> Generator[None]:
-    """The time in which a layer's `call` runs.
+    """Run a block as a layer's `call`.
 
-    Operations in it carry the layer's name as a `jax.named_scope`, which profilers show.
+    Operations in the block carry the layer's name as a `jax.named_scope`, which profilers show.
 
     Args:
         frame: the call.
-        dtype: what autocast variables are read in; None to read them as they are stored.
+        dtype: the dtype that autocast variables are read in; None to read them as stored.
     """
     token = _frames.set((*_frames.get(), frame))
     try:
@@ -64,20 +65,20 @@ def call_scope(frame: CallFrame, dtype: DType | None) -> Generator[None]:
 
 
 def running_layers() -> tuple[CallFrame, ...]:
-    """The calls that are running, outermost first."""
+    """The running calls, outermost first."""
     return _frames.get()
 
 
 def is_frozen() -> bool:
-    """Whether a layer whose `call` is running is not trainable, and with it all that it holds."""
+    """Whether any layer whose `call` is running is not trainable, which freezes all layers inside it too."""
     return any(not frame.layer.trainable for frame in _frames.get())
 
 
 def running_path(inner: Module[Any] | None = None) -> str:
-    """The path of the layer whose `call` is running, `"encoder/dense"`, as variables name it; the root's own name.
+    """The path of the layer whose `call` is running, such as `"encoder/dense"`; for the root, its own name.
 
     Args:
-        inner: a layer that is called there; None for the one that is running itself.
+        inner: a layer called inside the running one; None for the running layer itself.
     """
     layers = [frame.layer for frame in _frames.get()] + ([] if inner is None else [inner])
     names = [outer.name_of(layer) for outer, layer in itertools.pairwise(layers)]

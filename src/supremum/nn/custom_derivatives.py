@@ -1,8 +1,8 @@
-"""`nn.custom_vjp` and `nn.custom_jvp`: derivatives of one's own, whose rules run in the scope of the layer's call.
+"""`nn.custom_vjp` and `nn.custom_jvp`: custom derivatives with rules that run in the scope of the layer's call.
 
-JAX runs the rules of a function with derivatives of its own when it differentiates, long after the layer's `call` has
-returned: `jax.grad(jax.jit(model))` runs even the forward rule then. Nothing that JAX keeps tells a rule which call it
-belongs to, so the rules of a plain `jax.custom_vjp` or `jax.custom_jvp` read autocast variables as they are stored.
+JAX runs custom derivative rules when it differentiates, long after the layer's `call` has returned. Under
+`jax.grad(jax.jit(model))` that includes the forward rule. JAX does not tell a rule which call it belongs to, so the
+rules of a plain `jax.custom_vjp` or `jax.custom_jvp` read autocast variables as they are stored.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import update_wrapper, wraps
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 
@@ -21,19 +21,19 @@ Function = Callable[..., Any]
 
 
 class _Differentiable:
-    """A function of JAX with derivatives of its own, made again for every scope that it is called in.
+    """A function with custom derivatives, which is made again for every scope that it is called in.
 
     Args:
-        kind: JAX's class.
         fun: the function.
         nondiff_argnums: as for JAX's class.
         nondiff_argnames: as for JAX's class.
     """
 
+    _jax_class: ClassVar[Callable[..., Any]]
+
     def __init__(
-        self, kind: Callable[..., Any], fun: Function, nondiff_argnums: Sequence[int], nondiff_argnames: Sequence[str]
+        self, fun: Function, nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
     ) -> None:
-        self._kind = kind
         self._fun = function("fun", fun, "jnp.tanh")
         positions = iterable("nondiff_argnums", nondiff_argnums, "positions")
         names = iterable("nondiff_argnames", nondiff_argnames, "names")
@@ -41,16 +41,16 @@ class _Differentiable:
             "nondiff_argnums": tuple(whole_number("a position in nondiff_argnums", each, 0, 255) for each in positions),
             "nondiff_argnames": tuple(text("a name in nondiff_argnames", each) for each in names),
         }
-        self._plain = kind(fun, **self._options)
+        self._plain = self._jax_class(fun, **self._options)
         self._define: Callable[[Any, Callable[[Function], Function]], None] | None = None
         update_wrapper(self, fun)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The function of arguments; its derivatives are found in the scope of this call."""
+        """Call the function; its derivative rules run in the scope of this call."""
         scope = autocast_scope()
         if scope is None:
             return self._plain(*args, **kwargs)
-        made = self._kind(_within(scope)(self._fun), **self._options)
+        made = self._jax_class(_within(scope)(self._fun), **self._options)
         if self._define is not None:
             self._define(made, _within(scope))
         return made(*args, **kwargs)
@@ -61,10 +61,10 @@ class _Differentiable:
 
 
 class custom_vjp(_Differentiable):  # noqa: N801, its name in JAX
-    """`jax.custom_vjp` whose rules read the variables of a layer as the layer's `call` does.
+    """A `jax.custom_vjp` with rules that read variables as the layer's `call` does.
 
-    Called in the `call` of a layer, its rules read autocast variables in the dtype that the layer computes in, whenever
-    JAX runs them. Called elsewhere, it is `jax.custom_vjp`.
+    When it is called inside a layer's `call`, its rules read autocast variables in the layer's compute dtype, whenever
+    JAX runs them. Elsewhere it works as `jax.custom_vjp`.
 
     Args:
         fun: the function.
@@ -80,16 +80,13 @@ class custom_vjp(_Differentiable):  # noqa: N801, its name in JAX
     1.0
     """
 
-    def __init__(
-        self, fun: Function, nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
-    ) -> None:
-        super().__init__(jax.custom_vjp, fun, nondiff_argnums, nondiff_argnames)
+    _jax_class = jax.custom_vjp
 
     def defvjp(self, fwd: Function, bwd: Function, symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
         """Define the rules.
 
         Args:
-            fwd: the forward rule, which returns the output and what the backward rule needs.
+            fwd: the forward rule, which returns the output and the residuals for the backward rule.
             bwd: the backward rule, which returns a cotangent for each argument.
             symbolic_zeros: as for `jax.custom_vjp`.
             optimize_remat: as for `jax.custom_vjp`.
@@ -101,10 +98,10 @@ class custom_vjp(_Differentiable):  # noqa: N801, its name in JAX
 
 
 class custom_jvp(_Differentiable):  # noqa: N801, its name in JAX
-    """`jax.custom_jvp` whose rule reads the variables of a layer as the layer's `call` does.
+    """A `jax.custom_jvp` with a rule that reads variables as the layer's `call` does.
 
-    Called in the `call` of a layer, its rule reads autocast variables in the dtype that the layer computes in, whenever
-    JAX runs it. Called elsewhere, it is `jax.custom_jvp`.
+    When it is called inside a layer's `call`, its rule reads autocast variables in the layer's compute dtype, whenever
+    JAX runs it. Elsewhere it works as `jax.custom_jvp`.
 
     Args:
         fun: the function.
@@ -120,10 +117,7 @@ class custom_jvp(_Differentiable):  # noqa: N801, its name in JAX
     2.0
     """
 
-    def __init__(
-        self, fun: Function, nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
-    ) -> None:
-        super().__init__(jax.custom_jvp, fun, nondiff_argnums, nondiff_argnames)
+    _jax_class = jax.custom_jvp
 
     def defjvp(self, jvp: Function, symbolic_zeros: bool = False) -> Function:
         """Define the rule.
@@ -133,18 +127,18 @@ class custom_jvp(_Differentiable):  # noqa: N801, its name in JAX
             symbolic_zeros: as for `jax.custom_jvp`.
 
         Returns:
-            The rule, so that this may be a decorator.
+            The rule, so that `defjvp` can be used as a decorator.
         """
         function("jvp", jvp, "lambda primals, tangents: ...")
         self._defined_by(lambda made, within: made.defjvp(within(jvp), symbolic_zeros=symbolic_zeros))
         return jvp
 
     def defjvps(self, *jvps: Function | None) -> None:
-        """Define a rule for each argument by itself.
+        """Define a separate rule for each argument.
 
         Args:
-            jvps: for each argument a function of its tangent, the output and all arguments; None for one that has no
-                influence.
+            jvps: for each argument a function of its tangent, the output and all arguments; None if the argument does
+                not affect the output.
         """
         for each in jvps:
             if each is not None:
@@ -153,7 +147,7 @@ class custom_jvp(_Differentiable):  # noqa: N801, its name in JAX
 
 
 def _within(scope: Callable[[], AbstractContextManager[Any]]) -> Callable[[Function], Function]:
-    def kept(rule: Function) -> Function:
+    def in_scope(rule: Function) -> Function:
         @wraps(rule)
         def called(*args: Any, **kwargs: Any) -> Any:
             with scope():
@@ -161,4 +155,4 @@ def _within(scope: Callable[[], AbstractContextManager[Any]]) -> Callable[[Funct
 
         return called
 
-    return kept
+    return in_scope

@@ -1,4 +1,4 @@
-"""Values of variables that a training loop works on, whose memory it may use again."""
+"""Lend the values of variables to a training loop, which may reuse their memory."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from supremum.nn.variables import UninitializedError, Variable
 class Donation:
     """The values of variables, donated to a loop.
 
-    The loop takes the values before each step and gives back those after it. Meanwhile the variables hold none: the
-    first of them that is read, in a callback say, has copies of all made, so that what was read stays when the loop
-    uses the memory again; what is assigned in between is what the loop takes next. So a step costs nothing more
-    however many variables there are.
+    The loop takes the values before each step and gives new ones back after it. In the meantime the variables are
+    empty. The first read of any variable, for example in a callback, copies all values, and the copies stay valid when
+    the loop reuses the memory. Values assigned between steps are what the loop takes next. The cost of a step
+    therefore does not grow with the number of variables.
 
     Args:
         variables: the variables by path.
-        lock: held while values are read or handed back; whoever has it has the values to itself, other threads wait.
+        lock: held while values are read or returned; other threads wait for it.
 
     >>> import jax.numpy as jnp
     >>> variable = Variable(jnp.zeros(2), name="x")
@@ -38,23 +38,23 @@ class Donation:
         self._variables = dict(variables)
         self._lock = threading.RLock() if lock is None else lock
         self._values: dict[str, jax.Array] = {}
-        # What the variables were last given, in which they hold it; None while they hold nothing.
-        self._handed: dict[str, jax.Array] | None = {}
+        # The values that the variables hold now; None while they are lent.
+        self._returned: dict[str, jax.Array] | None = {}
 
     def take(self) -> dict[str, jax.Array]:
         """The values, by path; the caller may use their memory."""
-        handed = self._handed
-        if handed is not None:
+        returned = self._returned
+        if returned is not None:
             held = {path: variable.read_stored() for path, variable in self._variables.items()}
-            changed = {path: value for path, value in held.items() if value is not handed.get(path)}
+            changed = {path: value for path, value in held.items() if value is not returned.get(path)}
             self._values |= _copied(changed)
             for path, variable in self._variables.items():
-                variable.lend(partial(self._hand, path))
-            self._handed = None
+                variable.lend(partial(self._return_all, path))
+            self._returned = None
         return self._values
 
     def give(self, values: dict[str, jax.Array]) -> None:
-        """Go on with other values.
+        """Continue with new values.
 
         Args:
             values: by path, in the shapes and dtypes of the variables.
@@ -62,28 +62,28 @@ class Donation:
         self._values = values
 
     def end(self) -> None:
-        """Let the variables have their values for good."""
-        if self._handed is None:
+        """Return the values to the variables for good."""
+        if self._returned is None:
             for path, variable in self._variables.items():
                 variable.take_back(self._values[path])
-        self._handed, self._values = {}, {}
+        self._returned, self._values = {}, {}
 
-    def _hand(self, path: str) -> jax.Array | None:
+    def _return_all(self, path: str) -> jax.Array | None:
         with self._lock:
-            handed = self._handed
-            if handed is None:
+            returned = self._returned
+            if returned is None:
                 if any(value.is_deleted() for value in self._values.values()):
                     raise UninitializedError(
-                        f"variable {shown(self._variables[path].name)} lost its value in a training step that failed: "
-                        "model.load_state(path) brings the model's values back"
+                        f"variable {shown(self._variables[path].name)} lost its value in a failed training step; "
+                        "restore the model with model.load_state(path)"
                     )
-                # Real arrays also for who reads them while JAX is tracing something.
+                # Copies must be concrete even if they are read while JAX traces.
                 with jax.ensure_compile_time_eval():
-                    handed = _copied(self._values)
-                self._handed = handed
+                    returned = _copied(self._values)
+                self._returned = returned
                 for name, variable in self._variables.items():
-                    variable.take_back(handed[name])
-            return handed.get(path)  # none where another thread ended the loan meanwhile: the variable has it
+                    variable.take_back(returned[name])
+            return returned.get(path)  # None if another thread has ended the loan: the variable has its value
 
 
 @jax.jit

@@ -1,4 +1,4 @@
-"""Weight initializers: those of `jax.nn.initializers`, for kernels of any axes and of several gates."""
+"""Weight initializers: those of `jax.nn.initializers`, adapted to kernels with any axes or several gates."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ import jax.numpy as jnp
 from supremum.formats import DType, at_least_float32
 
 Initializer: TypeAlias = Callable[[jax.Array, tuple[int, ...], DType], Any]
-"""A function of a random key, a shape and a dtype that gives an array."""
+"""A function of a random key, a shape and a dtype that returns an array."""
 
 
 @dataclass(frozen=True)
 class JaxInitializer:
-    """One that JAX makes, by what it is made of: it can be pickled, as the function that JAX makes cannot.
+    """An initializer of JAX as a name and options; it can be pickled, while JAX's function cannot.
 
     Args:
-        name: the function of `jax.nn.initializers` that makes it.
-        options: what that is given, as pairs of a name and a value.
+        name: the name of the function in `jax.nn.initializers`.
+        options: the arguments of that function, as pairs of a name and a value.
     """
 
     name: str
     options: tuple[tuple[str, Any], ...] = ()
 
     def __call__(self, key: jax.Array, shape: tuple[int, ...], dtype: DType) -> Any:
-        """The first values of a weight."""
+        """The initial values of a weight."""
         return getattr(jax.nn.initializers, self.name)(**dict(self.options))(key, shape, dtype)
 
 
@@ -41,16 +41,16 @@ ROWS_OF_UNIT_NORM: Initializer = JaxInitializer(
     "variance_scaling",
     (("scale", 1.0), ("mode", "fan_in"), ("distribution", "normal"), ("in_axis", 1), ("out_axis", 0)),
 )
-"""For tables of embeddings: normal numbers of which a row has a norm of about 1, whatever the number of rows."""
+"""Normal numbers for embedding tables: each row has a norm of about 1, whatever the number of rows."""
 
 
 def orthogonal(key: jax.Array, shape: tuple[int, ...], dtype: DType) -> jax.Array:
-    """An orthogonal matrix, which neither shrinks nor stretches a state (Saxe and others, 2014).
+    """An orthogonal matrix, which preserves the norm of a state (Saxe and others, 2014).
 
     Args:
         key: a key of `jax.random`.
         shape: two axes or more.
-        dtype: its dtype; it is made in at least float32, since JAX decomposes no others.
+        dtype: its dtype; the matrix is computed in at least float32, since JAX cannot decompose narrower ones.
     """
     wide = at_least_float32(dtype)
     return jax.nn.initializers.orthogonal()(key, shape, wide).astype(dtype)
@@ -58,16 +58,16 @@ def orthogonal(key: jax.Array, shape: tuple[int, ...], dtype: DType) -> jax.Arra
 
 @dataclass(frozen=True)
 class MatrixInitializer:
-    """An initializer that draws the matrices that a kernel consists of.
+    """An initializer for kernels that consist of matrices.
 
-    Those of `jax.nn.initializers` take the last two axes for inputs and outputs of a layer, and all others for a
-    window: of a kernel with several axes of inputs or outputs they would get the scale wrong.
+    The initializers of `jax.nn.initializers` take the last two axes as inputs and outputs of a layer, and all others as
+    a window. They would get the scale wrong for a kernel with several input or output axes.
 
     Args:
-        initializer: for matrices, shape (inputs, outputs).
-        inputs: the kernel's axes that are summed over.
-        outputs: its axes that the result has.
-        batch: its axes along which there is one matrix beside the other.
+        initializer: for a matrix, shape (inputs, outputs).
+        inputs: the kernel axes that are summed over.
+        outputs: the kernel axes that the result keeps.
+        batch: the kernel axes with a separate matrix for each index.
 
     >>> kernel = MatrixInitializer(jax.nn.initializers.orthogonal(), inputs=(0, 1), outputs=(2,))
     >>> weights = kernel(jax.random.key(0), (2, 3, 6), jnp.dtype("float32")).reshape(6, 6)
@@ -81,7 +81,7 @@ class MatrixInitializer:
     batch: Sequence[int] = ()
 
     def __call__(self, key: jax.Array, shape: tuple[int, ...], dtype: DType) -> Any:
-        """The first values of a kernel."""
+        """The initial values of a kernel."""
         sizes = [tuple(shape[axis] for axis in axes) for axes in (self.batch, self.inputs, self.outputs)]
         count, rows, columns = map(math.prod, sizes)
 
@@ -95,17 +95,17 @@ class MatrixInitializer:
 
 @dataclass(frozen=True)
 class GateInitializer:
-    """An initializer for kernels of several gates side by side, each made as if it were alone.
+    """An initializer for kernels with several gates side by side, which initializes each gate separately.
 
     Args:
         initializer: for one gate.
-        gates: how many there are along the last axis.
+        gates: the number of gates along the last axis.
     """
 
     initializer: Initializer
     gates: int
 
     def __call__(self, key: jax.Array, shape: tuple[int, ...], dtype: DType) -> jax.Array:
-        """The first values of a kernel."""
+        """The initial values of a kernel."""
         part, keys = (*shape[:-1], shape[-1] // self.gates), jax.random.split(key, self.gates)
         return jnp.concatenate([self.initializer(each, part, dtype) for each in keys], axis=-1)

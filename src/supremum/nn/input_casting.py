@@ -1,6 +1,6 @@
-"""The casts at the door of a layer: of all floating inputs to its compute dtype.
+"""Cast all floating inputs of a layer to its compute dtype.
 
-spec/keras-rfc-293-mixed-precision.md, "A layer's compute dtype" and "Difficulty in casting all Keras layer inputs".
+Keras RFC 293, mixed precision, "A layer's compute dtype" and "Difficulty in casting all Keras layer inputs".
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ import numpy as np
 
 from supremum.errors import OperandError
 from supremum.formats import DType, as_format
-from supremum.mixed_precision import Policy, cast_floating, is_floating, native
-from supremum.nn.functional import check_held, is_held
+from supremum.mixed_precision import cast_floating, is_floating, native
+from supremum.nn.functional.dtype_promotion import check_held, is_held
 from supremum.nn.logits_registry import carry
 from supremum.rules import held_dtype
 
 
 def keeps_dtype(tree: Any) -> bool:
-    """Whether a part of the inputs is left as it is: its class says so, as a cache of keys and values does."""
+    """Whether the class of an input asks for no casts, as `KeyValueCache` does."""
     return getattr(type(tree), "keeps_dtype", False) is True
 
 
 def cast_inputs(tree: Any, dtype: DType) -> Any:
-    """Inputs with all that is real floating in one dtype, in containers of their own.
+    """Cast all real floating inputs to one dtype, and return them in new containers.
 
-    Arrays of JAX and NumPy, NumPy's scalars and sparse arrays (BCOO) are cast. Integers, bools and complex numbers are
-    left alone, and so are Python floats, which are weak: a small `eps=1e-8` does not vanish in float16.
+    Arrays of JAX and NumPy, NumPy's scalars and sparse arrays (BCOO) are cast. Integers, bools and complex numbers keep
+    their dtype. So do Python floats, which are weak: a small `eps=1e-8` does not vanish in float16.
 
     Args:
-        tree: nested containers, which are not changed.
+        tree: nested containers, which do not change.
         dtype: a real floating dtype.
 
     >>> import numpy as np
@@ -46,26 +46,26 @@ def cast_inputs(tree: Any, dtype: DType) -> Any:
             return plain
         return carry(leaf, jnp.asarray(cast_floating(leaf, dtype), dtype))
 
-    # A sparse array is a tree of its data and its indices: integers are left alone there too.
+    # A sparse array is a tree of its data and its indices; the indices keep their integer dtype.
     return jax.tree.map(cast, tree, is_leaf=keeps_dtype)
 
 
 def cast_inputs_of_layer(inputs: Any, dtype: DType | None) -> Any:
-    """Inputs as a layer takes them, in containers of their own, so that `call` may change them.
+    """Prepare the inputs of a layer's `call`, in new containers that `call` may change.
 
     Args:
-        inputs: nested containers, which are not changed.
-        dtype: the dtype for what is real floating; None to cast nothing.
+        inputs: nested containers, which do not change.
+        dtype: the dtype that real floating inputs are cast to; None to cast nothing.
 
     Raises:
         RuntimeDtypeError: for 64 bits while JAX's x64 is off.
     """
-    check_held(dtype, f"the layer computes in {dtype}", "give it another policy")
+    check_held(dtype, f"the layer computes in {dtype}", "give the layer a different policy")
     return jax.tree.map(unmasked, inputs) if dtype is None else cast_inputs(inputs, dtype)
 
 
 def unmasked(leaf: Any) -> Any:
-    """What is given, as JAX takes it, unless it is a masked array of NumPy, whose mask JAX would drop.
+    """Return an input as JAX takes it, but raise for NumPy's masked arrays, as JAX would drop the mask.
 
     Args:
         leaf: anything.
@@ -74,17 +74,12 @@ def unmasked(leaf: Any) -> Any:
         OperandError: for a masked array; a `TypeError`.
     """
     if isinstance(leaf, np.ma.MaskedArray):
-        raise OperandError("an input is a masked array, whose mask would be lost: give x.filled(0)")
+        raise OperandError("an input is a masked array and would lose its mask; use x.filled(0)")
     return native(leaf)
 
 
-def cast_outputs(tree: Any, policy: Policy) -> Any:
-    """Outputs with all that is real floating in the output dtype of a policy, but for what keeps its dtype."""
-    return tree if policy.output_dtype is None else cast_inputs(tree, policy.output_dtype)
-
-
 def floating_dtypes(tree: Any) -> set[DType]:
-    """The real floating dtypes in a tree; weak arrays have none of their own.
+    """The real floating dtypes in a tree, without those of weak arrays.
 
     >>> import numpy as np
     >>> floating_dtypes([np.ones(2, "float16"), 1.5, np.arange(2)])
@@ -95,33 +90,20 @@ def floating_dtypes(tree: Any) -> set[DType]:
     return {leaf.dtype.newbyteorder("=") for leaf in strong}
 
 
-def narrowed_dtypes(tree: Any, target: DType | None) -> tuple[DType, DType] | None:
-    """A dtype among inputs, wider than float32, that loses digits in the cast, and the dtype it is cast to.
+def narrowing(tree: Any, target: DType | None) -> str | None:
+    """Describe a cast of inputs wider than float32 that loses digits, with a fix; None if no cast does.
 
     Args:
         tree: the inputs.
-        target: what they are cast to; None for what JAX, which says nothing, narrows arrays of NumPy to.
+        target: the dtype they are cast to; None for the dtype that JAX silently narrows NumPy arrays to.
     """
-    least = as_format("float32")
     for dtype in floating_dtypes(tree):
-        row, cast = as_format(dtype), held_dtype(dtype) if target is None else target
-        if row.bits > least.bits and not as_format(cast).holds(row):
-            return dtype, cast
+        found, cast = as_format(dtype), as_format(held_dtype(dtype) if target is None else target)
+        if found.bits > as_format("float32").bits and not cast.holds(found):
+            follow = f"use dtype='infer' to follow them or dtype='{found}' to always compute in that; "
+            enable = "call jax.config.update('jax_enable_x64', True) to let JAX hold them; "
+            return (
+                f"narrows its {found} inputs to {cast}: {'' if target is None else follow}"
+                f"{'' if is_held(dtype) else enable}or cast with x.astype('{cast}') if this is intended"
+            )
     return None
-
-
-def narrowing_fix(dtype: DType, target: DType, *, follows_inputs: bool) -> str:
-    """What to do about inputs that lose digits, in words.
-
-    Args:
-        dtype: of the inputs.
-        target: what they are cast to.
-        follows_inputs: whether the layer computes in the dtype of its inputs.
-    """
-    found = as_format(dtype)
-    follow = f"dtype='infer' follows them, dtype='{found}' computes in that always, "
-    enable = "with jax.config.update('jax_enable_x64', True) JAX holds them, "
-    return (
-        f"{'' if follows_inputs else follow}{'' if is_held(dtype) else enable}"
-        f"and x.astype('{as_format(target)}') says that this is meant"
-    )

@@ -1,4 +1,4 @@
-"""Inputs in a few words, for errors."""
+"""Describe inputs in error messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from supremum.formats import as_format
 
 
 def described(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """Arguments as their dtypes and shapes, in their structure, those that are not arrays as they are.
+    """Describe arguments in their structure: arrays by dtype and shape, anything else as it is.
 
     >>> described((np.ones((2, 3), np.float16), [1.5]), {"mask": None})
     'float16[2,3], [1.5], mask=None'
@@ -22,8 +22,8 @@ def described(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     return listed(plain + named) or "nothing"
 
 
-class _Word(str):
-    """A string that is shown as it is."""
+class _Unquoted(str):
+    """A string with a `repr` that has no quotes."""
 
     __slots__ = ()
 
@@ -34,16 +34,16 @@ class _Word(str):
 def _described(tree: Any) -> str:
     try:
         return shown(jax.tree.map(_leaf, tree))
-    except (ValueError, TypeError):  # containers that JAX cannot look into
+    except (ValueError, TypeError):  # JAX cannot flatten every container
         return type(tree).__name__
 
 
-def _leaf(leaf: Any) -> _Word:
+def _leaf(leaf: Any) -> _Unquoted:
     dtype = getattr(leaf, "dtype", None)
     if dtype is None:
-        return _Word(shown(leaf)[:40])
+        return _Unquoted(shown(leaf)[:40])
     try:
         named = str(as_format(dtype))
     except UnknownDtypeError:
         named = str(dtype)
-    return _Word(f"{named}[{','.join(map(str, np.shape(leaf)))}]")
+    return _Unquoted(f"{named}[{','.join(map(str, np.shape(leaf)))}]")

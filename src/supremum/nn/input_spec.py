@@ -1,6 +1,6 @@
-"""What a layer takes: shapes and dtypes of its inputs, checked before they are cast.
+"""Specify the shapes and dtypes of a layer's inputs, which are checked before they are cast.
 
-spec/keras-rfc-293-mixed-precision.md, "InputSpecs".
+Keras RFC 293, mixed precision, "InputSpecs".
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from supremum.formats import DType, as_format
 
 @dataclass(frozen=True)
 class InputSpec:
-    """What one input must be; what is None or empty may be anything.
+    """The requirements on one input; None or an empty mapping allows anything.
 
     Args:
         shape: the whole shape, with None for axes of any length.
         ndim: the number of axes.
-        min_ndim: the least number of them.
-        max_ndim: the largest.
-        axes: lengths of some axes, by index, negative ones from the end.
-        dtype: the dtype before the cast. A floating one makes the layer refuse all others, although it would cast
-            them: leave it out unless that is meant.
+        min_ndim: the smallest number of axes.
+        max_ndim: the largest number of axes.
+        axes: the lengths of some axes, by index; negative indices count from the end.
+        dtype: the dtype before the cast. With a floating dtype the layer refuses all others, although it could cast
+            them; leave it out unless this is intended.
 
     >>> InputSpec(min_ndim=2, axes={-1: 3}).problem((4, 5), "float32")
-    'has 5 along axis -1, and 3 is expected'
+    'must have length 3 along axis -1, got 5'
     >>> InputSpec(min_ndim=2, axes={-1: 3}).problem((4, 3), "float32")
     """
 
@@ -46,50 +46,50 @@ class InputSpec:
             object.__setattr__(self, "dtype", as_format(self.dtype).dtype)
 
     def problem(self, shape: tuple[int, ...], dtype: DType | str) -> str | None:
-        """What is wrong with an input, in words; None if nothing is.
+        """Describe how an input breaks the requirements; None if it meets them.
 
         Args:
-            shape: of the input.
-            dtype: of the input, before any cast.
+            shape: the shape of the input.
+            dtype: the dtype of the input, before any cast.
         """
         if self.dtype is not None and as_format(dtype).dtype != self.dtype:
-            return f"is {as_format(dtype)}, and {as_format(self.dtype)} is expected"
+            return f"must be {as_format(self.dtype)}, got {as_format(dtype)}"
         count = len(shape)
         expected = len(self.shape) if self.shape is not None else self.ndim
         if expected is not None and count != expected:
-            return f"has {count} axes, and {expected} are expected"
+            return f"must have {expected} axes, got {count}"
         if self.min_ndim is not None and count < self.min_ndim:
-            return f"has {count} axes, and at least {self.min_ndim} are expected"
+            return f"must have at least {self.min_ndim} axes, got {count}"
         if self.max_ndim is not None and count > self.max_ndim:
-            return f"has {count} axes, and at most {self.max_ndim} are expected"
+            return f"must have at most {self.max_ndim} axes, got {count}"
         lengths = dict(enumerate(self.shape)) if self.shape is not None else {}
         for axis, length in {**lengths, **self.axes}.items():
             if length is None:
                 continue
             if not -count <= axis < count:
-                return f"has {count} axes, and {length} is expected along axis {axis}"
+                return f"must have length {length} along axis {axis}, got {count} axes"
             if shape[axis] != length:
-                return f"has {shape[axis]} along axis {axis}, and {length} is expected"
+                return f"must have length {length} along axis {axis}, got {shape[axis]}"
         return None
 
 
 InputSpecs: TypeAlias = "InputSpec | tuple[InputSpec | None, ...] | list[InputSpec | None] | Mapping[str, InputSpec]"
-"""What inputs must be: the first one, the positional ones, or some by the names of arguments."""
+"""The requirements on the first input, on the positional inputs, or on inputs by argument name."""
 
 
 def check_inputs(
     specs: InputSpecs | None, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
-    """Raise if inputs do not fit their specifications.
+    """Raise if inputs do not meet their specifications.
 
     Args:
-        specs: the specifications; None for anything.
-        call: what they are for, whose arguments have names.
-        args: the positional ones.
-        kwargs: the others.
+        specs: the specifications; None allows anything.
+        call: the function that takes the inputs, which has the argument names.
+        args: the positional inputs.
+        kwargs: the keyword inputs.
 
     Raises:
-        ArgumentError: for the first that is not.
+        ArgumentError: for the first input that does not.
     """
     if specs is None:
         return
@@ -105,7 +105,7 @@ def check_inputs(
         if each is None or given is None:
             continue
         if isinstance(given, (list, tuple, dict)):
-            raise ArgumentError(f"{name} is a {type(given).__name__}, and one array is expected")
+            raise ArgumentError(f"{name} must be one array, got {type(given).__name__}")
         problem = each.problem(np.shape(given), _dtype_of(given))
         if problem is not None:
             raise ArgumentError(f"{name} {problem}")

@@ -1,6 +1,6 @@
 """The base of all layers: dtype policy, weights, sublayers, and the casts around a call.
 
-spec/keras-rfc-293-mixed-precision.md, "Layers", "A layer's compute dtype" and "Layer variables".
+Keras RFC 293, mixed precision, "Layers", "A layer's compute dtype" and "Layer variables".
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from supremum.mixed_precision import (
 from supremum.nn.attributes import Snapshot, with_functions, with_names
 from supremum.nn.call_stack import CallFrame, call_scope, running_layers, running_path
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
-from supremum.nn.input_casting import cast_inputs_of_layer, cast_outputs, narrowed_dtypes, narrowing_fix
+from supremum.nn.input_casting import cast_inputs, cast_inputs_of_layer, narrowing
 from supremum.nn.input_spec import InputSpecs, check_inputs
 from supremum.nn.layer_errors import add_layer_to_error
 from supremum.nn.layer_losses import OwnLosses, activity_losses, loss_of, loss_scalar, weight_losses
@@ -61,33 +61,32 @@ class LayerOptions(TypedDict, total=False):
 class Layer(Module["Layer"], ABC):
     """A function with weights.
 
-    Subclasses add weights in `build`, compute in `call`, and are used by calling them. `call` may take a keyword
-    `training`, which a layer that is not told gets from the layer around it.
+    Subclasses add weights in `build` and compute in `call`; call the layer to use it. `call` may take a keyword
+    `training`. A layer that is called without it takes the value of the layer around it.
 
     Args:
-        dtype: the dtype policy: a `Policy`, a name, a dtype, or None for the global policy as it is now. A layer that
-            is given None takes the policy of the model that it is put into, if that is given one before the layer has
-            weights.
-        param_dtype: the dtype weights are stored in; None for the policy's.
-        autocast: whether floating inputs are cast to the compute dtype, and outputs to the policy's output dtype if
-            that differs.
-        strict: whether a call, of this layer or one inside it, that returns a real floating dtype other than its
-            compute dtype is an error; otherwise it is a warning, once for each layer.
+        dtype: the dtype policy: a `Policy`, a name, a dtype, or None for the current global policy. A layer without
+            weights that was given None takes the policy of the model that it is put into, if that model has one.
+        param_dtype: the dtype weights are stored in; None for the policy's variable dtype.
+        autocast: whether floating inputs are cast to the compute dtype, and outputs to the policy's output dtype if it
+            differs.
+        strict: whether it is an error if this layer, or a layer inside it, returns a real floating dtype other than its
+            compute dtype. Otherwise each layer warns once.
         trainable: whether optimizers change its weights, and those of the layers in it.
-        activity_regularizer: a penalty on the outputs, divided by the length of their first axis, in their dtype.
-        name: its name in paths; None for that of its class in snake case, as in `"batch_norm"`.
+        activity_regularizer: a penalty on the outputs, in their dtype, divided by the length of their first axis.
+        name: its name in paths; None for its class name in snake case, such as `"batch_norm"`.
 
     Attributes:
         name: its name in paths, unless the layer that holds it gives it a different one.
-        trainable: as given. It may be set at any time before `compile`: a layer that is not trainable, and all that it
-            holds, keeps its weights, and adds no penalties on them; `BatchNorm` then works as outside of training.
+        trainable: as given. It can be set at any time before `compile`. A layer that is not trainable keeps its weights
+            and those of the layers inside it, and adds no penalties on them; `BatchNorm` works as outside of training.
         autocast: whether it casts its inputs.
-        built: whether it knows its weights.
-        chose_policy: whether it was given a policy, by itself or by the model it is in, and not the one in force.
+        built: whether it has declared its weights.
+        chose_policy: whether it was given a policy, itself or by its model, that differs from the global one.
         activity_regularizer: the penalty on its outputs.
-        input_spec: what inputs must be, checked before they are cast: an `InputSpec` for the first one, a sequence
-            of them for the positional ones, or a mapping of them by the names of arguments.
-        build_inputs: during `build`, the positional inputs, cast, as `jax.ShapeDtypeStruct`s.
+        input_spec: the requirements on inputs, checked before they are cast: an `InputSpec` for the first input, a
+            sequence of them for the positional inputs, or a mapping by argument name.
+        build_inputs: during `build`, the cast positional inputs as `jax.ShapeDtypeStruct`s.
         policy_map: the policies of the layers inside, for a model that was given any; None for other layers.
 
     Raises:
@@ -127,12 +126,12 @@ class Layer(Module["Layer"], ABC):
     ) -> None:
         if isinstance(dtype, PolicyMap):
             raise ArgumentError(
-                f"{type(self).__name__} takes one policy; a PolicyMap is for a model, which gives each of its layers "
-                "one: Sequential([...], dtype=policy_map)"
+                f"the dtype of {type(self).__name__} must be one policy, got PolicyMap; give it to a model, as in "
+                "Sequential([...], dtype=policy_map)"
             )
         self._policy = global_policy() if dtype is None else as_policy(dtype)
         self._param_dtype = None if param_dtype is None else as_format(param_dtype).dtype
-        # The policy in force says no more than None does, also where an outer layer passes it on as its own.
+        # The global policy counts as None, even if an outer layer passes it explicitly.
         self.chose_policy = self._policy is not global_policy()
         self.autocast = autocast
         self._strict = strict
@@ -143,7 +142,7 @@ class Layer(Module["Layer"], ABC):
         self._before_build: Snapshot | None = None
         self._warned: set[str] = set()
         self._losses = OwnLosses()
-        self._last_call = 0  # the number of the last call outside of `functional_call`
+        self._last_call = 0  # number of the last call outside of `functional_call`
         self.output_spec: Any = None
         self.input_spec = None
 
@@ -157,17 +156,17 @@ class Layer(Module["Layer"], ABC):
         return with_names(vars(self))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # Not through `__setattr__`, which looks at a layer that is whole.
+        # Bypass `__setattr__`, which needs a complete layer.
         vars(self).update(with_functions(state))
 
     @property
     def dtype_policy(self) -> Policy:
-        """The policy, which does not change once there are weights."""
+        """The policy; it does not change once the layer has weights."""
         return self._policy
 
     @property
     def compute_dtype(self) -> DType | None:
-        """The dtype that inputs are cast to, and outputs leave in unless the policy says otherwise.
+        """The dtype of inputs after the cast, and of outputs unless the policy has a different output dtype.
 
         None under `"infer"`.
         """
@@ -175,21 +174,21 @@ class Layer(Module["Layer"], ABC):
 
     @property
     def variable_dtype(self) -> DType:
-        """The dtype weights are stored in unless they say otherwise."""
+        """The dtype weights are stored in by default."""
         return self._policy.variable_dtype if self._param_dtype is None else self._param_dtype
 
     @property
     def param_dtype(self) -> DType | None:
-        """The dtype that weights were asked to be stored in, for a layer to pass on; None if the policy says it."""
+        """The argument `param_dtype`, which a layer passes on to inner layers; None if the policy decides."""
         return self._param_dtype
 
     @property
     def dtype(self) -> DType:
-        """The dtype weights are stored in, as `variable_dtype`."""
+        """The same as `variable_dtype`."""
         return self.variable_dtype
 
     def adopt_policy(self, policy: Policy) -> None:
-        """Take the policy of a model before there are weights, and be built again.
+        """Take the policy of a model before there are weights, and undo `build` if the policy changes.
 
         Args:
             policy: the policy.
@@ -200,37 +199,37 @@ class Layer(Module["Layer"], ABC):
         self.chose_policy = True
 
     def trace_again(self) -> None:
-        """Called when layers inside were given other policies; a functional model finds its outputs again."""
+        """React to new policies of the layers inside; a functional model traces its outputs again."""
 
     def build(self, input_shape: Any) -> None:
-        """Add the weights; called once, before the first call.
+        """Add the weights; runs once, before the first call.
 
         Args:
-            input_shape: the shape of the first input; of nested ones, the same structure of shapes.
+            input_shape: the shape of the first input; for a nested input, the same structure of shapes.
         """
 
     @abstractmethod
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute. Floating inputs are in the compute dtype here, and so is what autocast variables read as."""
+        """Compute the outputs; floating inputs and autocast variables have the compute dtype here."""
 
     def __call__(self, *args: Any, training: bool | None = None, **kwargs: Any) -> Any:
         """Check and cast the inputs, build if needed, and compute.
 
-        The first call makes the weights, from the next key of `nn.random_key`, or from the seed 0; `nn.initialize`
-        takes another seed. A first call that fails leaves nothing behind.
+        The first call makes the weights from the next key of `nn.random_key`, or from seed 0; `nn.initialize` takes a
+        different seed. If the first call fails, the layer stays as it was.
 
         Args:
-            args: inputs, arrays or nested structures of them; those of `nn.Input` make a part of a functional model.
-            training: whether this is a training step; None for what the layer around was told, else for the default
-                that `call` has for it, which is no where it has none.
+            args: inputs, arrays or nested structures of them; inputs from `nn.Input` build a functional model.
+            training: whether this is a training step; None for the value of the layer around, or else the default of
+                `training` in `call`, or else False.
             kwargs: more inputs.
 
         Raises:
-            ArgumentError: for inputs that do not fit `input_spec`.
-            UninitializedError: if there are no weights yet, and `functional_call` or a traced key leaves none to make.
+            ArgumentError: for inputs that do not match `input_spec`.
+            UninitializedError: if there are no weights yet, and a `functional_call` or a traced key cannot make them.
         """
         if "_policy" not in vars(self):
-            raise ArgumentError(f"{type(self).__name__}.__init__ has to begin with super().__init__()")
+            raise ArgumentError(f"{type(self).__name__}.__init__ must call super().__init__() first")
         if is_symbolic((args, kwargs)):
             return call_symbolically(self, args, kwargs if training is None else {**kwargs, "training": training})
         outer = running_layers()
@@ -272,8 +271,9 @@ class Layer(Module["Layer"], ABC):
         outputs = self.call(*args, **kwargs)
         if self.autocast:
             check_output_dtype(self, frame, args, kwargs, outputs)
-            if self._policy.output_dtype != self.compute_dtype:
-                outputs = cast_outputs(outputs, self._policy)
+            target = self._policy.output_dtype
+            if target is not None and target != self.compute_dtype:
+                outputs = cast_inputs(outputs, target)
         self._add_call_losses(outputs, frame)
         if is_declaring():
             found = jax.tree.map(spec_of, outputs)
@@ -289,32 +289,27 @@ class Layer(Module["Layer"], ABC):
     def _warn_of_narrowing(self, inputs: Any, dtype: DType | None) -> None:
         if "narrowing" in self._warned or (dtype is None and self.compute_dtype is not None):
             return
-        narrowed = narrowed_dtypes(inputs, dtype)
-        if narrowed is not None:
+        problem = narrowing(inputs, dtype)
+        if problem is not None:
             self._warned.add("narrowing")
-            found, target = map(as_format, narrowed)
-            warn_user(
-                f"{running_path()} ({shown(self)}) narrows its {found} inputs to {target}: "
-                f"{narrowing_fix(found.dtype, target.dtype, follows_inputs=dtype is None)}",
-                PolicyWarning,
-            )
+            warn_user(f"{running_path()} ({shown(self)}) {problem}", PolicyWarning)
 
     def _build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         first = args[0] if args else next(iter(kwargs.values()), None)
         self._before_build = Snapshot(self)
         try:
-            self.build_inputs = jax.tree.map(_spec, args)
+            self.build_inputs = jax.tree.map(_shape_dtype, args)
             self.build(jax.tree.map(np.shape, first))
             del self.build_inputs
             if not is_declaring() and not all(map(has_value, self.own_variables())):
-                raise UninitializedError("there are no weights yet: nn.initialize(model, *inputs, seed=0) makes them")
+                raise UninitializedError("the layer has no weights yet; call nn.initialize(model, *inputs, seed=0)")
         except BaseException:
             self._unbuild()
             raise
         self.built = True
 
     def _unbuild(self) -> None:
-        """Be again as before `build`."""
+        """Restore the attributes from before `build`."""
         if self._before_build is not None:
             self._before_build.restore(self)
 
@@ -334,26 +329,26 @@ class Layer(Module["Layer"], ABC):
         Args:
             name: its name within the layer.
             shape: its shape.
-            initializer: a function of key, shape and dtype, as those of `jax.nn.initializers`; None for Glorot's
-                uniform one, and for zeros where that has no meaning.
+            initializer: a function of key, shape and dtype, as in `jax.nn.initializers`; None for Glorot's uniform
+                initializer if the weight is inexact and has at least two axes, and for zeros otherwise.
             dtype: the dtype to store it in; None for the layer's variable dtype.
             trainable: whether optimizers change it.
-            autocast: whether it is read in the compute dtype inside `call`; only floating weights of layers whose
-                compute and variable dtypes differ are.
-            regularizer: a penalty on it, of the stored value in at least float32; for what is trainable.
+            autocast: whether it is read in the compute dtype inside `call`. This applies to floating weights if the
+                compute dtype differs from theirs.
+            regularizer: a penalty on the stored value, in at least float32; only trainable weights have it.
 
         Returns:
-            The variable; assign it to an attribute for the layer to own it. Its value is made by `initialize`.
+            The variable; assign it to an attribute, and the layer owns it. `initialize` makes its value.
 
         Raises:
-            ArgumentError: for a name that another variable of the layer has.
+            ArgumentError: for a name that the layer already uses.
         """
         row = as_format(self.variable_dtype if dtype is None else dtype)
         sizes = (shape,) if isinstance(shape, int) else tuple(shape)
         if initializer is None:
             initializer = GLOROT_UNIFORM if row.is_inexact and len(sizes) > 1 else ZEROS
         if any(variable.name == name for variable in self.own_variables()):
-            raise ArgumentError(f"{shown(self)} has a variable {shown(name)} already: give the new one another name")
+            raise ArgumentError(f"{shown(self)} already has a variable {shown(name)}; use a different name")
         compute = self._autocast_dtype()
         casts = autocast and compute is not None and row.kind is Kind.FLOAT and row.dtype != compute
         made = AutoCastVariable if casts else Variable
@@ -363,82 +358,84 @@ class Layer(Module["Layer"], ABC):
         return variable
 
     def full(self, shape: Any, fill_value: Any, dtype: Any = None) -> jax.Array:
-        """An array of one number, for use in `call`.
+        """An array filled with one number, for use in `call`.
 
-        JAX's own functions make float32 arrays, which turn a layer to float32 in silence. Under the policy `"infer"`
-        an array of one number is weak, and follows what it meets.
+        JAX's own functions make float32 arrays, which silently turn a layer to float32. Under the policy `"infer"` the
+        array is weak and follows the dtypes it is combined with.
 
         Args:
             shape: its shape.
             fill_value: the number.
             dtype: its dtype; None for the compute dtype.
         """
-        return jnp.full(shape, fill_value, self._created_in(dtype))
+        return jnp.full(shape, fill_value, self._new_dtype(dtype))
 
     def zeros(self, shape: Any, dtype: Any = None) -> jax.Array:
-        """Zeros, as `full` makes them."""
+        """An array of zeros, as from `full`."""
         return self.full(shape, 0.0, dtype)
 
     def ones(self, shape: Any, dtype: Any = None) -> jax.Array:
-        """Ones, as `full` makes them."""
+        """An array of ones, as from `full`."""
         return self.full(shape, 1.0, dtype)
 
     def constant(self, value: Any, dtype: Any = None) -> jax.Array:
-        """An array of a number, nested lists, or an array, in `dtype`, or in the compute dtype if that is None."""
-        return jnp.asarray(value, self._created_in(dtype))
+        """An array from a number, nested lists or an array, in `dtype`; None for the compute dtype."""
+        return jnp.asarray(value, self._new_dtype(dtype))
 
     def arange(self, start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> jax.Array:
-        """Evenly spaced numbers, as `jax.numpy.arange`; counted in float32 at least, and rounded once."""
+        """Evenly spaced numbers, as from `jax.numpy.arange`, rounded once at the end."""
         counted = jnp.arange(start, stop, step)
-        created_in = self._created_in(dtype)
-        return counted if created_in is None else counted.astype(created_in)
+        target = self._new_dtype(dtype)
+        return counted if target is None else counted.astype(target)
 
     def eye(self, rows: int, columns: int | None = None, dtype: Any = None) -> jax.Array:
         """A matrix with ones on its diagonal."""
-        return jnp.eye(rows, columns, dtype=self._created_in(dtype))
+        return jnp.eye(rows, columns, dtype=self._new_dtype(dtype))
 
     def random_normal(self, shape: Any, dtype: Any = None) -> jax.Array:
-        """Normal numbers, from the key of the running call (`functional_call(..., random_key=)`)."""
-        return jax.random.normal(next_random_key(), shape, self._created_in(dtype))
+        """Normal random numbers, from the key of the running call (`functional_call(..., random_key=)`)."""
+        return jax.random.normal(next_random_key(), shape, self._new_dtype(dtype))
 
     def random_uniform(self, shape: Any, minval: float = 0.0, maxval: float = 1.0, dtype: Any = None) -> jax.Array:
-        """Uniform numbers, from the same key."""
-        return jax.random.uniform(next_random_key(), shape, self._created_in(dtype), minval, maxval)
+        """Uniform random numbers, from the key of the running call."""
+        return jax.random.uniform(next_random_key(), shape, self._new_dtype(dtype), minval, maxval)
 
-    def _created_in(self, dtype: Any) -> Any:
+    def _new_dtype(self, dtype: Any) -> Any:
         return self.compute_dtype if dtype is None else dtype
 
     def add_loss(self, value: Any) -> None:
-        """Add something to the loss that a training step makes small.
+        """Add a term to the loss that a training step minimizes.
 
         Args:
-            value: inside `call` a real scalar, or a function of no arguments that gives one. Elsewhere, as in `build`,
-                such a function: it is called whenever the losses are asked for, and variables read there as they are
-                stored, not in the compute dtype.
+            value: inside `call`, a real scalar or a function without arguments that returns one. Elsewhere, for example
+                in `build`, only a function: it runs whenever the losses are read, and variables in it have their
+                stored dtype, not the compute dtype.
 
         Raises:
-            ArgumentError: for what is not a scalar, a scalar outside of `call`, or in the step of an `RNN`; a
-                `ValueError`.
+            ArgumentError: for a value that is not a scalar, a scalar outside of `call`, or a loss in the step of an
+                `RNN`; a `ValueError`.
         """
         if not (self.built and any(frame.layer is self for frame in running_layers())):
             if not callable(value):
-                needed = "a function of no arguments, since any other loss would never change"
-                raise ArgumentError(f"outside of `call` {shown(self)}.add_loss must be given {needed}")
+                raise ArgumentError(
+                    f"outside of `call`, {shown(self)}.add_loss must get a function without arguments, got "
+                    f"{type(value).__name__}, which would never change"
+                )
             self._losses = self._losses.with_function(value)
             return
         if is_declaring():
             return
         if is_in_loop():
-            raise ArgumentError("a loss cannot leave the step of a loop: add it in the layer around the loop")
+            raise ArgumentError("add_loss cannot be called in the step of a loop; call it in the layer around the loop")
         self._add_term(loss_of(value) if callable(value) else loss_scalar(value))
 
     @property
     def losses(self) -> list[jax.Array]:
-        """What this layer and all it holds add to the loss, each a scalar.
+        """The scalars that this layer and the layers inside it add to the loss.
 
-        First the penalties on weights, each variable once, of the values they are stored in whatever surrounds this,
-        in at least float32; then penalties on outputs and added losses of the last call that was not traced. Inside a
-        `functional_call`, and for the losses of one, use `nn.collected_losses`.
+        The penalties on weights come first, once for each variable; they use the stored values, in at least float32.
+        Then come the penalties on outputs and the added losses of the last call that was not traced. Use
+        `nn.collected_losses` inside a `functional_call`, or to get the losses of one.
         """
         losses = self._losses_of_layers()
         found = weight_losses(self.trainable_variables.values(), losses)
@@ -457,7 +454,7 @@ class Layer(Module["Layer"], ABC):
             self._losses = self._losses.with_term(term, running_layers()[-1].number)
 
     def _add_call_losses(self, outputs: Any, frame: CallFrame) -> None:
-        """Take what a call that has just returned adds to the loss."""
+        """Record the losses of a call that has just returned."""
         if is_declaring():
             return
         for term in activity_losses(self.activity_regularizer, outputs):
@@ -470,9 +467,9 @@ class Layer(Module["Layer"], ABC):
                 collector.add(term)
 
     def summary(self) -> Summary:
-        """Every layer with the shape and dtype of its outputs, its parameters, dtypes and bytes; `print` it.
+        """List every layer with the shape and dtype of its outputs, its parameters, dtypes and bytes; `print` it.
 
-        Layers that have not been called yet, with `initialize` for one, have no outputs and parameters.
+        Layers that have not been called yet, for example by `initialize`, have no outputs and no parameters.
         """
         return summary_of(self.layers_by_path(), self.trainable_variables.values())
 
@@ -488,13 +485,13 @@ class Layer(Module["Layer"], ABC):
         return f"{type(self).__name__}(dtype={self._policy.name!r})"
 
 
-def _spec(leaf: Any) -> Any:
+def _shape_dtype(leaf: Any) -> Any:
     dtype = getattr(leaf, "dtype", None)
     return leaf if dtype is None else jax.ShapeDtypeStruct(np.shape(leaf), dtype)
 
 
 def as_layer(layer: Any) -> Layer:
-    """A layer.
+    """Return a layer as it is, or raise.
 
     Raises:
         OperandError: for anything else; a `TypeError`.

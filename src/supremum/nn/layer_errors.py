@@ -1,4 +1,4 @@
-"""The layer that an error comes from, named in the error."""
+"""Name the layer in the errors that come from it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from supremum.nn.variables import UninitializedError
 
 
 def add_layer_to_error(error: Exception, layer: Module[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Name in an error the layer whose `call` raised it, and what the layer was given; the innermost layer counts.
+    """Add to an error the innermost layer whose `call` raised it, and the inputs of that layer.
 
-    The message of an error of Supremum changes. An error of JAX or of the user's code keeps its message and gets a
-    note.
+    Errors of Supremum get a longer message. Errors of JAX or of the user's code keep their message and get a note.
 
     Args:
         error: the error.
         layer: the layer.
-        args: what it was given.
-        kwargs: likewise.
+        args: its positional inputs.
+        kwargs: its keyword inputs.
     """
     if getattr(error, "layer", None) is not None:
         return

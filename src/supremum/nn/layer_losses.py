@@ -1,6 +1,6 @@
-"""What layers add to the loss: penalties on weights and outputs, and what their `call` says.
+"""The losses of layers: penalties on weights and outputs, and the losses that `call` adds.
 
-spec/keras-rfc-293-mixed-precision.md, "Loss dtype": weights are regularized in float32, outputs in their own dtype.
+Keras RFC 293, mixed precision, "Loss dtype": weights are regularized in float32, outputs in their own dtype.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from supremum.nn.variables import Variable
 
 @dataclass(frozen=True, slots=True)
 class OwnLosses:
-    """What one layer itself adds to the loss, a value that the layer replaces.
+    """The losses of one layer itself, an immutable value that the layer replaces.
 
     Args:
-        functions: functions of no arguments, each of which gives a loss.
-        terms: the losses of the last call that was not traced and had any.
+        functions: functions without arguments, each of which returns a loss.
+        terms: the losses of the last call that had any and was not traced.
         call: the number of that call.
     """
 
@@ -38,11 +38,11 @@ class OwnLosses:
     call: int = 0
 
     def with_function(self, function: Callable[[], Any]) -> OwnLosses:
-        """These losses and that of a function."""
+        """Add the loss of a function."""
         return replace(self, functions=(*self.functions, function))
 
     def with_term(self, term: jax.Array, call: int) -> OwnLosses:
-        """These losses and a term of a call; those of the calls before are dropped."""
+        """Add a loss of a call, and drop the losses of earlier calls."""
         return replace(self, terms=(*self.terms_of(call), term), call=call)
 
     def terms_of(self, call: int) -> tuple[jax.Array, ...]:
@@ -53,12 +53,12 @@ class OwnLosses:
 def weight_losses(
     variables: Iterable[Variable], losses: Iterable[tuple[object, OwnLosses]], collector: Collector | None = None
 ) -> list[jax.Array]:
-    """The losses that do not depend on a call: the penalties on variables, and those of functions.
+    """The losses that do not depend on a call: penalties on variables, and losses of functions.
 
     Args:
         variables: trainable variables, each once.
-        losses: those of layers, each with its layer.
-        collector: where losses are collected; what it has seen is left out. None to leave out nothing.
+        losses: the losses of layers, each with its layer.
+        collector: the collector of losses, to skip sources that it has already seen; None to skip nothing.
     """
     found: list[jax.Array] = []
     for variable in variables:
@@ -73,7 +73,7 @@ def weight_losses(
 
 
 def activity_losses(regularizer: RegularizerFunction | None, outputs: Any) -> list[jax.Array]:
-    """The penalties on the floating outputs of a layer, each in its dtype."""
+    """The penalties on the floating outputs of a layer, each in the dtype of its output."""
     if regularizer is None:
         return []
     leaves = jax.tree.leaves(outputs, is_leaf=keeps_dtype)
@@ -81,22 +81,22 @@ def activity_losses(regularizer: RegularizerFunction | None, outputs: Any) -> li
 
 
 def _activity_term(regularizer: RegularizerFunction, outputs: Any) -> jax.Array:
-    """The penalty on outputs for one example, in their dtype; what it is divided by is at least 1."""
+    """The penalty on outputs in their dtype, divided by the batch size, or by 1 if the batch is empty."""
     batch = max(outputs.shape[0], 1) if outputs.ndim else 1
     return (loss_scalar(regularizer(outputs)) / batch).astype(outputs.dtype)
 
 
 def loss_of(function: Callable[..., Any], *args: Any) -> jax.Array:
-    """The loss that a function gives, which reads variables as they are stored."""
+    """Call a loss function, which reads variables as they are stored."""
     with autocast_to(None):
         return loss_scalar(function(*args))
 
 
 def loss_scalar(value: Any) -> jax.Array:
-    """A loss as a scalar of JAX.
+    """Convert a loss to a scalar of JAX.
 
     Args:
-        value: a real number, or an array of one.
+        value: a real number, or an array of shape () that holds one.
 
     Raises:
         OperandError: for anything else; a `TypeError`.
@@ -105,9 +105,9 @@ def loss_scalar(value: Any) -> jax.Array:
     if isinstance(value, (bool, int, float)):
         return jnp.asarray(value, "float32")
     if not isinstance(value, (jax.Array, np.ndarray, np.generic)):
-        raise OperandError(f"a loss is a real scalar, not a {type(value).__name__}: give an array of shape ()")
+        raise OperandError(f"a loss must be a real scalar, got {type(value).__name__}; use an array of shape ()")
     if value.shape or as_format(value.dtype).category == "complex":
         raise ArgumentError(
-            f"a loss is a real scalar, not {as_format(value.dtype)}{list(value.shape)}: give its mean, abs(x).mean()"
+            f"a loss must be a real scalar, got {as_format(value.dtype)}{list(value.shape)}; use abs(x).mean()"
         )
     return jnp.asarray(value)

@@ -1,4 +1,4 @@
-"""Before the first call: which weights a layer has, and their values."""
+"""Find the weights of a layer before its first call, and make their values."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from supremum.nn.variables import UninitializedError
 
 
 class _FailedError(Exception):
-    """What JAX sees of an error in a layer: to the error itself it would add that it has left out lines of its own."""
+    """Stands in for an error of a layer while JAX traces, since JAX would add a note about its own frames."""
 
 
 def traced_spec(layer: Callable[..., Any], inputs: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """The shapes and dtypes of a layer's outputs; computes nothing, but builds the layer.
+    """Trace a layer for the shapes and dtypes of its outputs, which computes nothing but builds the layer.
 
     Args:
         layer: the layer.
-        inputs: what to call it with; `jax.ShapeDtypeStruct` is enough.
-        kwargs: likewise.
+        inputs: positional inputs; `jax.ShapeDtypeStruct` is enough.
+        kwargs: keyword inputs.
     """
     given = jax.tree.map(unmasked, pytree("the inputs of a layer", (inputs, dict(kwargs))))
     failed: list[Exception] = []
@@ -52,54 +52,56 @@ def traced_spec(layer: Callable[..., Any], inputs: tuple[Any, ...], kwargs: Mapp
 
 
 def _check_numeric(leaf: Any) -> None:
-    if isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct)):  # of numbers, or keys of `jax.random`
+    if isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct)):  # an array of numbers, or a key of `jax.random`
         return
     try:
         as_format(leaf.dtype)
     except UnknownDtypeError as error:
-        raise OperandError(f"the inputs of a layer are arrays of numbers, not of {shown(leaf.dtype)}") from error
+        raise OperandError(
+            f"the inputs of a layer must be arrays of numbers, got an array of dtype {shown(leaf.dtype)}"
+        ) from error
 
 
 def make_weights(layer: Module[Any], inputs: tuple[Any, ...], kwargs: Mapping[str, Any], key: jax.Array) -> None:
-    """Build a layer and all it holds, and make the values of the variables that have none.
+    """Build a layer and the layers inside it, and make the values of variables that have none.
 
     Args:
         layer: the layer.
-        inputs: what to call it with; none where it is built.
-        kwargs: likewise.
-        key: where the values come from, each from this key and its path.
+        inputs: positional inputs; none if the layer is built.
+        kwargs: keyword inputs.
+        key: a random key; each value depends on this key and the path of its variable.
     """
     if inputs or kwargs:
         traced_spec(layer, inputs, kwargs)
     for path, variable in layer.variables.items():
         with jax.ensure_compile_time_eval():
-            own = jax.random.fold_in(key, zlib.crc32(path.encode()) & 0x7FFFFFFF)
-        variable.initialize(own)
+            folded = jax.random.fold_in(key, zlib.crc32(path.encode()) & 0x7FFFFFFF)
+        variable.initialize(folded)
 
 
 def first_key() -> jax.Array:
-    """What a first call makes weights from: the next key of `nn.random_key`, or the seed 0.
+    """The random key for the weights of a first call: the next key of `nn.random_key`, or that of seed 0.
 
     Raises:
-        UninitializedError: for a key that JAX is tracing.
+        UninitializedError: if JAX is tracing the key.
     """
-    with jax.ensure_compile_time_eval():  # a real key also while the model is being traced
+    with jax.ensure_compile_time_eval():  # a concrete key, even if the model is being traced
         key = next_random_key() if has_random_key() else jax.random.key(0)
     if isinstance(key, Tracer):
         raise UninitializedError(
-            "there are no weights yet, and a key that JAX is tracing makes none: nn.initialize(model, *inputs, seed=0)"
+            "the layer has no weights, and a traced key cannot make them; use nn.initialize(model, *inputs, seed=0)"
         )
     return key
 
 
 def has_weights(layer: Module[Any]) -> bool:
-    """Whether a layer is built, and all its variables have values."""
+    """Whether a layer is built and all its variables have values."""
     return layer.built and all(each.is_initialized for each in layer.variables.values())
 
 
 @contextmanager
 def unchanged_on_error(layer: Module[Any]) -> Generator[None]:
-    """Have a layer, and all it holds, as they were if a block fails.
+    """Restore a layer, and the layers and variables inside it, if a block fails.
 
     Args:
         layer: the layer.

@@ -1,9 +1,9 @@
-"""What softmax and sigmoid were computed from, so that a cross entropy of them can be computed from the logits.
+"""Remember the logits of softmax and sigmoid outputs, from which a cross entropy can then be computed.
 
-spec/keras-rfc-293-mixed-precision.md, "Softmax and cross entropy". Arrays and tracers of JAX take no attributes, so
-that this is a table beside them: by identity, since tracers compare element by element, and only as long as the output
-lives. An output and its logits belong to one trace, so gradients go through the logits; what comes out of a function
-that was jitted, or out of another operation, is another array and has no entry.
+Keras RFC 293, mixed precision, "Softmax and cross entropy". JAX's arrays and tracers take no attributes, so the logits
+are in a separate table. Its keys are identities, since tracers compare element by element, and an entry lives as long
+as the output. An output and its logits belong to one trace, so gradients go through the logits. The results of jitted
+functions and of other operations are different arrays, which have no entry.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from jax.core import Tracer
 
 
 class Origin(NamedTuple):
-    """Where probabilities come from.
+    """The function and logits that probabilities were computed from.
 
     Args:
         kind: `"softmax"` or `"sigmoid"`.
-        logits: what it was applied to, in the dtype it had.
-        axes: the axes it was normalized over, counted from 0; none for a sigmoid.
+        logits: the argument of the function, in its own dtype.
+        axes: the axes that softmax normalized over, counted from 0; empty for a sigmoid.
     """
 
     kind: str
@@ -35,11 +35,11 @@ _origins: dict[int, tuple[weakref.ref[Any], Origin]] = {}
 
 
 def record(output: Any, origin: Origin) -> Any:
-    """Remember what an output was computed from, for as long as it lives.
+    """Remember the origin of an output for as long as the output lives.
 
     Args:
         output: an array or tracer of JAX.
-        origin: where it comes from.
+        origin: the function and logits it was computed from.
 
     Returns:
         The output.
@@ -47,7 +47,7 @@ def record(output: Any, origin: Origin) -> Any:
     key = id(output)
 
     def forget(gone: weakref.ref[Any], origins: dict[int, Any] = _origins) -> None:
-        # An identity may have been given to another output already.
+        # A new output may already have the same identity.
         if origins.get(key, (None,))[0] is gone:
             origins.pop(key, None)
 
@@ -56,7 +56,7 @@ def record(output: Any, origin: Origin) -> Any:
 
 
 def origin_of(output: Any) -> Origin | None:
-    """Where an array comes from; None where nothing is known, or the logits were donated since."""
+    """The origin of an array; None if it is not known, or if the logits have been donated."""
     reference, origin = _origins.get(id(output), (None, None))
     if reference is None or origin is None or reference() is not output:
         return None
@@ -65,26 +65,26 @@ def origin_of(output: Any) -> Origin | None:
 
 
 def carry(given: Any, cast: Any) -> Any:
-    """Let what an array was cast to come from where the array came from.
+    """Copy the origin of an array to the result of a cast.
 
     Args:
         given: the array before the cast.
-        cast: the array after it.
+        cast: the array after the cast.
 
     Returns:
-        The latter.
+        The array after the cast.
     """
     origin = None if cast is given else origin_of(given)
     return cast if origin is None else record(cast, origin)
 
 
 def record_function(function: Callable[..., Any], x: Any, output: Any) -> Any:
-    """Remember the output of a function where it is JAX's softmax or sigmoid; others are left alone.
+    """Remember the origin of a function's output if the function is JAX's softmax or sigmoid.
 
     Args:
-        function: what was called; `functools.partial(jax.nn.softmax, axis=1)` is known too.
+        function: the function; `functools.partial(jax.nn.softmax, axis=1)` counts too.
         x: its argument.
-        output: what it gave.
+        output: its output.
 
     Returns:
         The output.

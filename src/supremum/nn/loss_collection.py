@@ -1,4 +1,4 @@
-"""Collecting the losses of layers while a model runs, as a training step adds them to its own loss."""
+"""Collect the losses of layers while a model runs; a training step adds them to its loss."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from supremum.scoped_values import BlockValue
 
 
 class Collector:
-    """Where the losses of a block go.
+    """Collects the losses of a block.
 
     Args:
-        terms: the list that they are appended to.
+        terms: the list that losses are appended to.
     """
 
     def __init__(self, terms: list[jax.Array]) -> None:
@@ -26,63 +26,63 @@ class Collector:
         self._seen: dict[tuple[int, int], tuple[Any, Any]] = {}
 
     def add(self, term: jax.Array) -> None:
-        """Take a loss.
+        """Append a loss.
 
         Args:
             term: a scalar.
 
         Raises:
-            ArgumentError: inside a function that JAX traces on its own, whose values do not leave it but by `return`.
+            ArgumentError: inside a function that JAX traces separately, which values can leave only by `return`.
         """
         if get_opaque_trace_state() != self._trace:
             raise ArgumentError(
-                "a loss of a layer is made inside a function that JAX traces on its own, such as that of jax.jit, "
-                "jax.vmap, jax.lax.scan or jax.checkpoint, and cannot leave it: put nn.collected_losses() inside of "
-                "that function, or return the loss from it and add it outside"
+                "a layer adds a loss inside a function that JAX traces separately, such as the function of jax.jit, "
+                "jax.vmap, jax.lax.scan or jax.checkpoint, and the loss cannot leave it; use nn.collected_losses() "
+                "inside that function, or return the loss from it and add it outside"
             )
         self.terms.append(term)
 
     def is_new(self, owner: Any, source: Any) -> bool:
-        """Whether what a loss comes from is seen for the first time; it is then known.
+        """Whether the source of a loss is new; mark it as seen.
 
         Args:
-            owner: a variable, or a layer.
-            source: the variable's value, or a function of the layer.
+            owner: a variable or a layer.
+            source: the value of the variable, or a loss function of the layer.
         """
         key = (id(owner), id(source))
         if key in self._seen:
             return False
-        self._seen[key] = (owner, source)  # kept, so that no other has the identity
+        self._seen[key] = (owner, source)  # keeps both alive, so their identities stay unique
         return True
 
 
 class _Loop:
-    """In place of a collector in the step of a loop, which is traced once and runs often."""
+    """Replaces the collector in the step of a loop, which is traced once and runs often."""
 
 
 def _fix(collector: Collector | _Loop | None) -> str:
     found = "no losses are collected" if collector is None else "losses are collected"
-    return f"{found} in this task: let nn.collected_losses() end before the `await`"
+    return f"{found} in this task; end nn.collected_losses() before the `await`"
 
 
-# JAX is told: what was traced while nobody collected does not stand for what adds a loss.
+# Part of JAX's cache key: a program traced without a collector must not be reused with one.
 _collector: BlockValue[Collector | _Loop | None] = BlockValue("collector", None, _fix)
 
 
 @contextmanager
 def collected_losses() -> Generator[list[jax.Array]]:
-    """Collect what the layers that are called in a block add to the loss.
+    """Collect the losses of all layers that are called in a block.
 
-    Those are the penalties on weights (`kernel_regularizer=`), in at least float32 and of the values that
-    `functional_call` lays over the variables, so that gradients reach them; those on outputs
-    (`activity_regularizer=`); and what `add_loss` was given. What does not depend on the call, as of
-    weights, counts once for a model that is called twice.
+    The losses are the penalties on weights (`kernel_regularizer=`), the penalties on outputs (`activity_regularizer=`),
+    and the arguments of `add_loss`. Penalties on weights are computed in at least float32 from the values given to
+    `functional_call`, so gradients reach those values. Losses that do not depend on the call, such as penalties on
+    weights, count once even if a model is called twice.
 
     Returns:
         A list, which the block fills with scalars, for `sum(losses)`.
 
     Raises:
-        ArgumentError: if a layer adds a loss inside a function that JAX traces on its own; a `ValueError`.
+        ArgumentError: if a layer adds a loss inside a function that JAX traces separately; a `ValueError`.
 
     >>> import jax.numpy as jnp
     >>> from supremum import nn
@@ -104,17 +104,17 @@ def collected_losses() -> Generator[list[jax.Array]]:
 
 @contextmanager
 def in_loop() -> Generator[None]:
-    """The step of a loop, from which no loss can be taken, for the time of a block."""
+    """Run a block as the step of a loop, where layers cannot add losses."""
     with _collector.holding(_Loop(), _collector.key):
         yield
 
 
 def current_collector() -> Collector | None:
-    """Where losses go; None where nobody collects them."""
+    """The collector of losses; None if losses are not collected here."""
     collector = _collector.value
     return collector if isinstance(collector, Collector) else None
 
 
 def is_in_loop() -> bool:
-    """Whether this is the step of a loop."""
+    """Whether the step of a loop is running."""
     return isinstance(_collector.value, _Loop)

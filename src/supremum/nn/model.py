@@ -1,4 +1,4 @@
-"""Models: layers that were put together."""
+"""Models, which combine layers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from supremum.argument_checks import pytree
 from supremum.errors import ArgumentError, shown
 from supremum.mixed_precision import PolicyMap, as_policy, global_policy
 from supremum.nn.call_stack import CallFrame
+from supremum.nn.input_description import described
 from supremum.nn.layer import Layer
 from supremum.nn.lazy_build import first_key, make_weights, unchanged_on_error
 from supremum.nn.model_policies import apply_policy_map
@@ -21,26 +22,26 @@ from supremum.nn.variables import Variable
 
 
 class Model(Layer):
-    """A model, described by its inputs and outputs, or by a subclass with a `call` of its own.
+    """A model, defined by its inputs and outputs, or by a subclass with a `call` method.
 
-    A functional model, `Model(inputs, outputs)`, runs the layers between symbolic inputs and what they gave. It casts
-    nothing: its layers do. A subclass is a layer like any other, and casts its inputs.
+    A functional model, `Model(inputs, outputs)`, runs the layers between symbolic inputs and outputs. Its layers cast,
+    the model itself does not. A subclass is a layer like any other and casts its inputs.
 
     Args:
         inputs: a symbolic tensor (`nn.Input`), or a nested structure of them; None in subclasses.
-        outputs: what layers gave for them, likewise.
-        dtype: the policy; None for the global one as it is now. It is handed to those layers of the model that were
-            given none, before they have weights. A `PolicyMap` chooses the policies of the layers by path: where a
-            pattern matches it decides, and its default does for layers that were given none.
+        outputs: the outputs of layers that were called with the inputs, a symbolic tensor or a nested structure.
+        dtype: the policy; None for the current global policy. Layers of the model that were given no policy and have no
+            weights yet take this policy. A `PolicyMap` chooses policies by the paths of layers: a matching pattern
+            always decides, and the default is for layers that were given no policy.
         strict: as for layers.
-        trainable: likewise.
+        trainable: as for layers.
         name: its name.
 
     Raises:
-        ArgumentError: if the outputs depend on inputs that are not given, or a layer that was given no policy has
-            weights of another one than the model was given.
+        ArgumentError: if the outputs depend on inputs that are not given, or if a layer that was given no policy has
+            weights of a policy other than `dtype`.
 
-    spec/keras-rfc-293-mixed-precision.md, "A layer's compute dtype": functional models do not cast.
+    Keras RFC 293, mixed precision, "A layer's compute dtype": functional models do not cast.
 
     >>> from supremum.nn import Dense, Input, Model, initialize
     >>> x = Input((3,))
@@ -85,14 +86,14 @@ class Model(Layer):
             self.output_spec = jax.tree.map(spec_of, self._outputs)
             self.built = True
         elif outputs is not None or type(self).call is Model.call:
-            raise ArgumentError("a Model is described by inputs and outputs, or by a subclass with a method `call`")
+            raise ArgumentError("a Model must get inputs and outputs, or be a subclass with a `call` method")
 
     def _unbuild(self) -> None:
-        if not self._nodes:  # a functional model has nothing to build but its layers
+        if not self._nodes:  # a functional model has no `build` to undo
             super()._unbuild()
 
     def trace_again(self) -> None:
-        """Find the outputs of a functional model again, now that its layers have other policies."""
+        """Trace the outputs of a functional model again, after the policies of its layers have changed."""
         if not self._nodes:
             return
         found: dict[int, Any] = {}
@@ -107,32 +108,32 @@ class Model(Layer):
         self.output_spec = jax.tree.map(spec_of, self._outputs)
 
     def children(self) -> Iterator[tuple[str, Layer | Variable]]:
-        """The layers and variables, each with its name; those of a functional model are named after their own names."""
+        """The layers and variables, each with its name; the layers of a functional model keep their own names."""
         for name, child in super().children():
             yield name.removeprefix("_layers/"), child
 
     def build(self, input_shape: Any = None) -> None:
-        """Make the weights for inputs of a shape, from the next key of `nn.random_key`, or from the seed 0.
+        """Make the weights for inputs of a shape, from the next key of `nn.random_key`, or from seed 0.
 
-        A subclass may override it to add weights of its own; it is then called once, before the first call.
+        A subclass may override it to add weights; it then runs once, before the first call.
 
         Args:
-            input_shape: the shape of the input, None for the length of a batch; of several inputs a list or dict of
-                shapes. Inputs are taken to be float32: `nn.initialize(model, *inputs)` takes any. None for a
-                functional model, which knows its inputs.
+            input_shape: the shape of the float32 input, with None for the batch size; for several inputs, a list or
+                dict of shapes. None for a functional model, which knows its inputs. For inputs of a different dtype,
+                use `nn.initialize(model, *inputs)`.
         """
-        if "build_inputs" in vars(self):  # before the first call, which makes them
+        if "build_inputs" in vars(self):  # the first call is building the model, and makes the weights
             return
         inputs = () if input_shape is None else (_specs(input_shape),)
         if not inputs and not self.built:
             raise ArgumentError(
-                f"{shown(self)} does not know its inputs yet: give build the shape of one, (None, 28, 28)"
+                f"{shown(self)} does not know its inputs yet; call build with an input shape, such as (None, 28, 28)"
             )
         with unchanged_on_error(self):
             make_weights(self, inputs, {}, first_key())
 
     def call(self, *inputs: Any, **kwargs: Any) -> Any:
-        """Run the layers, each once all of its inputs are there."""
+        """Run the layers in the order of their dependencies."""
         values = self._bind_inputs(inputs[0] if len(inputs) == 1 else inputs)
         for node in self._nodes:
             args, kwargs = _substituted((node.args, node.kwargs), values)
@@ -149,17 +150,17 @@ class Model(Layer):
         except (ValueError, TypeError):
             given = None
         if given is None or any(isinstance(value, (list, tuple, dict)) for value in given):
-            raise ArgumentError(f"the inputs are expected to be {self._inputs}")
+            raise ArgumentError(f"the inputs must have the structure of {self._inputs}, got {described((inputs,), {})}")
         for tensor, value in zip(tensors, given, strict=True):
             shape = np.shape(value)
             if len(shape) != tensor.ndim or any(a not in (None, b) for a, b in zip(tensor.shape, shape, strict=True)):
-                raise ArgumentError(f"an input has the shape {shape}, and {shown(tensor)} is expected")
+                raise ArgumentError(f"an input must match {shown(tensor)}, got shape {shape}")
         return {id(tensor): value for tensor, value in zip(tensors, given, strict=True)}
 
     def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], frame: CallFrame) -> Any:
         if self.policy_map is None or self._nodes or (self.built and not is_declaring()):
             return super()._checked_call(args, kwargs, frame)
-        # Layers that are made in the first call have a path only then.
+        # Layers that are made in the first call have a path only after it.
         apply_policy_map(self, self.policy_map, warns=False)
         outputs = super()._checked_call(args, kwargs, frame)
         while apply_policy_map(self, self.policy_map):
@@ -168,7 +169,7 @@ class Model(Layer):
 
 
 def _specs(shape: Any) -> Any:
-    """An input of a shape, or the same structure of them."""
+    """Convert a shape, or a structure of shapes, to `jax.ShapeDtypeStruct`s."""
     if isinstance(shape, dict):
         return {name: _specs(each) for name, each in cast("dict[str, Any]", shape).items()}
     sizes = cast("Sequence[Any]", shape)
@@ -178,7 +179,7 @@ def _specs(shape: Any) -> Any:
 
 
 def _policies_of_layers(dtype: Any) -> PolicyMap | None:
-    """What a model hands to its layers: one policy is a map without patterns, and the one in force is not handed."""
+    """The policies a model gives to its layers, or None; a single policy becomes a map without patterns."""
     if dtype is None or isinstance(dtype, PolicyMap):
         return dtype
     policy = as_policy(dtype)
@@ -186,13 +187,13 @@ def _policies_of_layers(dtype: Any) -> PolicyMap | None:
 
 
 def _sorted_nodes(inputs: Any, outputs: Any) -> list[Node]:
-    """The calls between inputs and outputs, each after those it needs."""
+    """The calls between inputs and outputs, each after the calls it depends on."""
     for what, tree in (("inputs", inputs), ("outputs", outputs)):
         others = [leaf for leaf in jax.tree.leaves(tree) if not isinstance(leaf, SymbolicValue)]
         if others or not jax.tree.leaves(tree):
             raise ArgumentError(
-                f"the {what} of a functional model are symbolic tensors, as nn.Input and layers that are called with "
-                f"them give, not {shown(others[0] if others else tree)}"
+                f"the {what} of a functional model must be symbolic tensors, which nn.Input and layers return, got "
+                f"{shown(others[0] if others else tree)}"
             )
     known = {id(leaf) for leaf in jax.tree.leaves(inputs)}
     ordered: list[Node] = []
@@ -204,7 +205,9 @@ def _sorted_nodes(inputs: Any, outputs: Any) -> list[Node]:
         if id(tensor) in known or (node is not None and id(node) in done):
             continue
         if node is None:
-            raise ArgumentError(f"the outputs depend on {shown(tensor)}, which is not among the inputs: add it to them")
+            raise ArgumentError(
+                f"the outputs depend on {shown(tensor)}, which is not among the inputs; add it to the inputs"
+            )
         if is_ready:
             done.add(id(node))
             ordered.append(node)
@@ -215,7 +218,7 @@ def _sorted_nodes(inputs: Any, outputs: Any) -> list[Node]:
 
 
 def named_layers(layers: list[Layer]) -> dict[str, Layer]:
-    """Layers by their names, the later ones of one name as `"dense_1"`, `"dense_2"`, ...; each layer once."""
+    """Each layer once by its name; repeated names become `"dense_1"`, `"dense_2"`, ...."""
     named: dict[str, Layer] = {}
     for layer in layers:
         if any(layer is other for other in named.values()):

@@ -1,4 +1,4 @@
-"""Policies of the layers of a model by path."""
+"""Set the policies of a model's layers by path."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from supremum.nn.layer import Layer
 def apply_policy_map(model: Layer, policy_map: PolicyMap, *, warns: bool = True) -> bool:
     """Give each layer of a model the policy of its path.
 
-    Where a pattern matches it decides; elsewhere the default does, for layers that were given no policy, by themselves
-    or by another model that they are in. Layers that were built for a different policy are built again.
+    A matching pattern always decides. The default is for layers without a match that were given no policy, neither
+    directly nor by a model inside this one. Layers that were built for a different policy are built again.
 
     Args:
-        model: the model; it has the map's default itself.
+        model: the model; its own policy is the map's default.
         policy_map: the policies.
-        warns: whether to warn of patterns that match nothing.
+        warns: whether to warn about patterns that match nothing.
 
     Returns:
         Whether the policy of any layer changed.
@@ -26,7 +26,7 @@ def apply_policy_map(model: Layer, policy_map: PolicyMap, *, warns: bool = True)
     """
     layers = {path: layer for path, layer in model.layers_by_path().items() if path}
     for layer in layers.values():
-        if layer.policy_map is not None:  # a model inside this one has the say over its own layers
+        if layer.policy_map is not None:  # an inner model decides for its own layers
             apply_policy_map(layer, layer.policy_map, warns=False)
     if warns:
         policy_map.check([*layers, *model.variables])
@@ -38,9 +38,8 @@ def apply_policy_map(model: Layer, policy_map: PolicyMap, *, warns: bool = True)
         is_other = layer.dtype_policy != policy
         if is_other and any(variable.is_initialized for variable in layer.variables.values()):
             raise ArgumentError(
-                f"layer {shown(path)} has weights of the policy {shown(layer.dtype_policy.name)} already, and the "
-                "model asks for "
-                f"{shown(policy.name)}: make the model before nn.initialize, or give it no dtype="
+                f"layer {shown(path)} already has weights of the policy {shown(layer.dtype_policy.name)}, but the "
+                f"model asks for {shown(policy.name)}; make the model before nn.initialize, or leave out its dtype"
             )
         layer.adopt_policy(policy)
         changed = changed or is_other

@@ -1,4 +1,4 @@
-"""A tree of modules: what each of them holds, variables and other modules, with a path for each."""
+"""A tree of modules, with paths for the variables and modules inside."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ M = TypeVar("M", bound="Module[Any]")
 
 
 class Module(Generic[M]):
-    """Something that is called, with variables and modules in its attributes, and in lists, tuples and dicts there.
+    """A callable with variables and modules in its attributes, and in lists, tuples and dicts there.
 
     Attributes:
         name: its name in paths, unless the module that holds it gives it a different one.
@@ -29,22 +29,22 @@ class Module(Generic[M]):
         raise NotImplementedError
 
     def children(self) -> Iterator[tuple[str, M | Variable]]:
-        """The layers and variables that this one holds itself, each with its name; those in a list as `"blocks/0"`."""
+        """The direct child layers and variables, each with its name, such as `"blocks/0"` in a list."""
         for attribute, value in vars(self).items():
-            yield from _held(attribute, value)
+            yield from _named_children(attribute, value)
 
     def sublayers(self) -> Iterator[tuple[str, M]]:
-        """The layers this one holds itself, each with its name."""
+        """The direct child layers, each with its name."""
         for name, child in self.children():
             if not isinstance(child, Variable):
                 yield name, child
 
     def name_of(self, layer: Module[Any]) -> str:
-        """The name of a layer within this one; its own if this one does not hold it."""
-        return next((name for name, held in self.sublayers() if held is layer), layer.name)
+        """The name of a layer as a child of this one; the layer's own name if it is not a child."""
+        return next((name for name, child in self.sublayers() if child is layer), layer.name)
 
     def layers_by_path(self) -> dict[str, M]:
-        """This layer, at the path `""`, and all it holds; one that is held twice stands at the first of its paths."""
+        """This layer, at the path `""`, and all layers inside it; a shared layer has only its first path."""
         found: dict[str, M] = {}
         seen: set[int] = set()
         pending: list[tuple[str, Any]] = [("", self)]
@@ -54,13 +54,13 @@ class Module(Generic[M]):
                 continue
             seen.add(id(layer))
             found[path] = layer
-            inner = [(f"{path}/{name}" if path else name, held) for name, held in layer.sublayers()]
+            inner = [(f"{path}/{name}" if path else name, child) for name, child in layer.sublayers()]
             pending.extend(reversed(inner))
         return found
 
     @property
     def variables(self) -> dict[str, Variable]:
-        """All variables of this layer and those it holds, by path, such as `"conv/kernel"`; shared ones once."""
+        """All variables of this layer and the layers inside it, by path, such as `"conv/kernel"`; shared ones once."""
         found: dict[str, Variable] = {}
         seen: set[int] = set()
         for path, layer in self.layers_by_path().items():
@@ -72,25 +72,25 @@ class Module(Generic[M]):
 
     @property
     def trainable_variables(self) -> dict[str, Variable]:
-        """Those of `variables` that optimizers change: none of a layer whose `trainable` is off, nor of those in it."""
+        """The `variables` that optimizers change; a layer that is not trainable has none, nor have layers inside it."""
         layers = self.layers_by_path().values()
         frozen = {id(each) for layer in layers if not layer.trainable for each in layer.variables.values()}
         return {path: each for path, each in self.variables.items() if each.trainable and id(each) not in frozen}
 
     def own_variables(self) -> list[Variable]:
-        """The variables that this layer holds itself."""
+        """The direct child variables."""
         return [child for _, child in self.children() if isinstance(child, Variable)]
 
 
-def _held(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+def _named_children(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, (Module, Variable)):
         yield name, value
     elif isinstance(value, (list, tuple)):
         for number, item in enumerate(cast("list[Any]", value)):
-            yield from _held(f"{name}/{number}", item)
+            yield from _named_children(f"{name}/{number}", item)
     elif isinstance(value, dict):
         for key, item in cast("dict[Any, Any]", value).items():
-            yield from _held(f"{name}/{key}", item)
+            yield from _named_children(f"{name}/{key}", item)
 
 
 def snake_case(name: str) -> str:

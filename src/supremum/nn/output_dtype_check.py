@@ -1,12 +1,12 @@
-"""Layers whose outputs are not in their compute dtype, because something in `call` had a different one.
+"""Check that a layer's outputs are in its compute dtype.
 
-spec/keras-rfc-293-mixed-precision.md, "TypeErrors": where TensorFlow raises, JAX promotes, and the rest of the network
-is silently float32.
+Keras RFC 293, mixed precision, "TypeErrors": if an array in `call` has a different dtype, TensorFlow raises. JAX
+promotes instead, and the rest of the network is silently float32.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakSet
 
 import jax
@@ -14,7 +14,7 @@ import jax
 from supremum.errors import ArgumentError, shown
 from supremum.formats import DType, Kind, as_format
 from supremum.jaxprs import aval_of, line_of, walk
-from supremum.mixed_precision import Policy, PolicyWarning
+from supremum.mixed_precision import PolicyWarning
 from supremum.nn.array_arguments import split_arrays
 from supremum.nn.call_stack import CallFrame, running_path
 from supremum.nn.input_casting import floating_dtypes
@@ -30,36 +30,18 @@ class MixedDtypeWarning(PolicyWarning):
     """A layer returned a real floating dtype that differs from its compute dtype."""
 
 
-class CheckedLayer(Protocol):
-    """What the check needs to know of a layer."""
-
-    @property
-    def dtype_policy(self) -> Policy:
-        """Its policy."""
-        ...
-
-    @property
-    def variable_dtype(self) -> DType:
-        """The dtype its weights are stored in."""
-        ...
-
-    def call(self, *args: Any, **kwargs: Any) -> Any:
-        """What it computes."""
-        ...
+_warned: WeakSet[Any] = WeakSet()
 
 
-_warned: WeakSet[CheckedLayer] = WeakSet()
-
-
-def check_output_dtype(layer: CheckedLayer, frame: CallFrame, args: Any, kwargs: dict[str, Any], outputs: Any) -> None:
-    """Warn, once for each layer, of outputs that are not in the compute dtype.
+def check_output_dtype(layer: Any, frame: CallFrame, args: Any, kwargs: dict[str, Any], outputs: Any) -> None:
+    """Warn, once for each layer, about outputs that are not in the compute dtype.
 
     Args:
-        layer: the layer, whose `call` has just returned.
+        layer: the layer that has just returned from `call`.
         frame: its call.
-        args: what it was given.
-        kwargs: likewise.
-        outputs: what it returned. Integers, bools and complex numbers may be what they are.
+        args: its positional inputs.
+        kwargs: its keyword inputs.
+        outputs: its outputs. Integers, bools and complex numbers may have any dtype.
 
     Raises:
         MixedDtypeError: instead of the warning, if the layer or one around it is strict.
@@ -73,9 +55,9 @@ def check_output_dtype(layer: CheckedLayer, frame: CallFrame, args: Any, kwargs:
     other = others.pop()
     line = _line_of_mixing(layer, args, kwargs, compute, other)
     message = (
-        f"it computes in {as_format(compute)} and returned {as_format(other)}"
-        f"{f', since {line}' if line else ''}: make arrays with self.zeros, self.constant, ..., which are "
-        f"{as_format(compute)}, or return x.astype(self.compute_dtype); where it is meant, let the policy say so: "
+        f"the layer must return its compute dtype {as_format(compute)}, got {as_format(other)}"
+        f"{f' because {line}' if line else ''}; make arrays with self.zeros, self.constant, ..., or return "
+        f"x.astype(self.compute_dtype); if this is intended, use the policy "
         f"'variable={as_format(layer.variable_dtype)},compute={as_format(compute)},output={as_format(other)}'"
     )
     if frame.strict:
@@ -84,10 +66,10 @@ def check_output_dtype(layer: CheckedLayer, frame: CallFrame, args: Any, kwargs:
     warn_user(f"{running_path()} ({shown(layer)}): {message}", MixedDtypeWarning)
 
 
-def _line_of_mixing(layer: CheckedLayer, args: Any, kwargs: dict[str, Any], compute: DType, other: DType) -> str:
-    """The user's line that first brought something to the other dtype; empty where it cannot be found.
+def _line_of_mixing(layer: Any, args: Any, kwargs: dict[str, Any], compute: DType, other: DType) -> str:
+    """Find the user's line that first produced the other dtype; empty if it cannot be found.
 
-    `call` is traced once more for it, which happens once in the life of a layer.
+    This traces `call` once more, which happens once for each layer.
     """
     call, arrays = split_arrays(layer.call, (args, kwargs), lambda leaf: isinstance(leaf, jax.Array))
     try:

@@ -1,6 +1,6 @@
-"""Penalties on weights and outputs that are large, computed in at least float32.
+"""Penalties on large weights and outputs, computed in at least float32.
 
-spec/keras-rfc-293-mixed-precision.md, "Loss dtype": models get worse where weights are regularized in float16.
+Keras RFC 293, mixed precision, "Loss dtype": regularizing weights in float16 makes models worse.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
 from supremum.mixed_precision import widen
 
 RegularizerFunction: TypeAlias = Callable[[Any], Any]
-"""A function of an array that gives a scalar: a `Regularizer`, or one of the user's."""
+"""A function of an array that returns a scalar: a `Regularizer`, or a function of the user."""
 
 
 class Regularizer(ABC):
@@ -30,7 +30,7 @@ class Regularizer(ABC):
             x: an array of any shape, floating or complex.
 
         Returns:
-            A real scalar, of float32 or what `x` has beyond it.
+            A real scalar of at least float32.
         """
         return self.penalty(widen(x))
 
@@ -47,7 +47,7 @@ class L1(Regularizer):
     """`l1 * sum(|x|)`.
 
     Args:
-        l1: the factor, 0 or more; 0.01 unless given, as in Keras.
+        l1: the factor, 0 or more; the default is that of Keras.
 
     Raises:
         ArgumentError: for a negative factor; a `ValueError`.
@@ -68,7 +68,7 @@ class L2(Regularizer):
     """`l2 * sum(x ** 2)`.
 
     Args:
-        l2: the factor, 0 or more; 0.01 unless given, as in Keras.
+        l2: the factor, 0 or more; the default is that of Keras.
 
     Raises:
         ArgumentError: for a negative factor; a `ValueError`.
@@ -89,8 +89,8 @@ class L1L2(Regularizer):
     """`l1 * sum(|x|) + l2 * sum(x ** 2)`.
 
     Args:
-        l1: the factor of sizes, 0 or more.
-        l2: the factor of squares, 0 or more.
+        l1: the factor of the absolute values, 0 or more.
+        l2: the factor of the squares, 0 or more.
 
     Raises:
         ArgumentError: for a negative factor; a `ValueError`.
@@ -106,13 +106,13 @@ class L1L2(Regularizer):
 
 
 def _sum_of_squares(x: Any) -> jax.Array:
-    # Of complex numbers as well, without the root in their size, which has no gradient at 0.
+    # For complex numbers this avoids the root in abs(x), which has no gradient at 0.
     return jnp.sum(jnp.real(x * jnp.conj(x)))
 
 
 def _factor(name: str, value: float) -> float:
     if not (isinstance(value, (int, float)) and math.isfinite(value) and value >= 0):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ArgumentError(f"{name} is a number of at least 0, not {shown(value)}: give {name}=0.01")
+        raise ArgumentError(f"{name} must be a number of at least 0, got {shown(value)}; use {name}=0.01")
     return float(value)
 
 
@@ -120,10 +120,10 @@ _NAMED: dict[str, Callable[[], Regularizer]] = {"l1": L1, "l2": L2, "l1_l2": lam
 
 
 def as_regularizer(regularizer: Any) -> RegularizerFunction | None:
-    """A regularizer as it is, or that of a name with the factors of Keras, 0.01.
+    """Convert a name to a regularizer with Keras' factor 0.01; return a function as it is.
 
     Args:
-        regularizer: a function of an array that gives a scalar; `"l1"`, `"l2"` or `"l1_l2"`; or None.
+        regularizer: a function of an array that returns a scalar; `"l1"`, `"l2"` or `"l1_l2"`; or None.
 
     Raises:
         UnknownNameError: for an unknown name; a `ValueError`.
@@ -141,6 +141,6 @@ def as_regularizer(regularizer: Any) -> RegularizerFunction | None:
     if isinstance(regularizer, type) or not callable(regularizer):
         name = getattr(regularizer, "__name__", "L2")
         raise OperandError(
-            f"a regularizer is a name or a function of an array, not {shown(regularizer)}: give {name}()"
+            f"a regularizer must be a name or a function of an array, got {shown(regularizer)}; use {name}()"
         )
     return regularizer

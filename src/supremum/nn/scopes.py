@@ -1,7 +1,7 @@
-"""What surrounds a layer's call: the dtype of its variables, values that replace theirs, declarations, random keys.
+"""Scopes around a layer's call: the dtype of its variables, replacement values, declarations and random keys.
 
 Each scope is thread-local and restored on error. The dtype changes what a traced function computes, so it is part of
-JAX's cache key: a function jitted inside one layer is traced again inside another of another dtype.
+JAX's cache key: a function jitted inside one layer is traced again inside a layer with a different dtype.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from supremum.formats import DType
 from supremum.scoped_values import BlockValue
 
 _SUSPENDED = "infer"
-# A dtype, "infer" inside a layer that has none of its own, or None outside of every layer.
+# A dtype, "infer" inside a layer without a compute dtype, or None outside of all layers.
 _autocast: Any = jax.make_user_context(default_value=None)
 
 
 def autocast_to(dtype: DType | None) -> AbstractContextManager[Any]:
-    """Read autocast variables in a dtype for the time of a block.
+    """Read autocast variables in a dtype inside a block.
 
     Args:
-        dtype: the dtype; None to read them as they are stored, whatever surrounds the block.
+        dtype: the dtype; None to read them as stored, whatever surrounds the block.
     """
     return _autocast(_SUSPENDED if dtype is None else dtype)
 
 
 def autocast_scope() -> Callable[[], AbstractContextManager[Any]] | None:
-    """The dtype that autocast variables are read in here, to be put in force again later; None outside of layers."""
+    """A function that enters the current scope of `autocast_to` again; None outside of layers."""
     mark = _autocast.value
     return None if mark is None else partial(_autocast, mark)
 
 
 def current_autocast_dtype() -> DType | None:
-    """The dtype that autocast variables are read in here; None where they are read as they are stored."""
+    """The dtype that autocast variables are read in here; None if they are read as stored."""
     mark = _autocast.value
     return None if mark is None or isinstance(mark, str) else mark
 
@@ -49,13 +49,13 @@ _overlay: ContextVar[dict[Any, Any] | None] = ContextVar("overlay", default=None
 
 
 def current_overlay() -> dict[Any, Any] | None:
-    """The values laid over variables for the `functional_call` that is running, if one is."""
+    """The values that replace those of variables in the running `functional_call`; None outside of one."""
     return _overlay.get()
 
 
 @contextmanager
 def overlay(values: dict[Any, Any]) -> Generator[None]:
-    """Read variables from `values`, and write them there, for the time of a block."""
+    """Read variables from `values` and write them there inside a block."""
     token = _overlay.set(values)
     try:
         yield
@@ -67,21 +67,21 @@ _declaring: ContextVar[bool | None] = ContextVar("declaring", default=None)
 
 
 def is_declaring() -> bool:
-    """Whether layers are only asked for the shapes of their weights and outputs, and nothing is computed."""
+    """Whether layers only declare the shapes of their weights and outputs, and compute nothing."""
     return _declaring.get() is not None
 
 
 def is_declaring_again() -> bool:
-    """Whether layers were just asked for another length of the axes that have none; what differs has none either."""
+    """Whether this is the second trace, with a different length for axes of any length."""
     return _declaring.get() is True
 
 
 @contextmanager
 def declaring(*, again: bool = False) -> Generator[None]:
-    """Let layers add weights, whose values are made later, and forget what they assign, for the time of a block.
+    """Let layers declare weights without values inside a block, and discard what they assign.
 
     Args:
-        again: whether they were just asked for another length of the axes that have none.
+        again: whether this is the second trace, with a different length for axes of any length.
     """
     token = _declaring.set(again)
     try:
@@ -96,11 +96,11 @@ _keys: BlockValue[Iterator[jax.Array] | None] = BlockValue("keys", None)
 
 @contextmanager
 def random_key(key: Any) -> Generator[None]:
-    """Draw the random numbers of layers, those of dropout for one, from a key for the time of a block.
+    """Draw the random numbers of layers, such as those of dropout, from a key inside a block.
 
     Args:
-        key: a key of `jax.random`. Keys for layers are folded from it in the order in which they ask; a function that
-            JAX traces once and runs often, such as the body of a scan, must bring a key of its own for every run.
+        key: a key of `jax.random`. Layers get keys folded from it, in the order in which they ask. A function that JAX
+            traces once and runs often, such as the body of a scan, needs a separate key for every run.
 
     >>> with random_key(jax.random.key(0)):
     ...     first, second = next_random_key(), next_random_key()
@@ -112,20 +112,20 @@ def random_key(key: Any) -> Generator[None]:
 
 
 def has_random_key() -> bool:
-    """Whether layers are given random numbers here."""
+    """Whether layers can draw random numbers here."""
     return _keys.value is not None
 
 
 def next_random_key() -> jax.Array:
-    """A key that no other layer of the running call gets.
+    """The next random key, different for every request in the running call.
 
     Raises:
-        ArgumentError: where no key was given.
+        ArgumentError: if no key was given.
     """
     keys = _keys.value
     if keys is None:
         raise ArgumentError(
-            "a layer needs random numbers and was given no key: use nn.functional_call(model, variables, x, "
+            "the layer needs random numbers but has no key; use nn.functional_call(model, variables, x, "
             "random_key=jax.random.key(0)), or call it in `with nn.random_key(jax.random.key(0)):`"
         )
     return next(keys)

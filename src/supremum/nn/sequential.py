@@ -1,4 +1,4 @@
-"""Layers one after the other."""
+"""Models that run layers in sequence."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from supremum.nn.model_policies import apply_policy_map
 
 
 class Sequential(Model):
-    """Feed each layer's output to the next; casts nothing itself, each layer does.
+    """Feed each layer's output to the next; the layers cast, the model itself does not.
 
     Args:
-        layers: the layers. They are named after their classes, `"conv"`, `"conv_1"`, ..., unless they have names.
-        dtype: the policy of the layers that were given none, or a `PolicyMap` for the layers, as for `Model`; None for
-            the global policy, which is handed to none of them.
+        layers: the layers. Layers without a name are named after their classes, `"conv"`, `"conv_1"`, ...
+        dtype: the policy for layers that were given none, or a `PolicyMap`, as for `Model`; None to leave the policies
+            of the layers as they are.
         strict: as for layers.
-        trainable: likewise.
+        trainable: as for layers.
         name: its name.
 
     Raises:
-        OperandError: for what is not a layer; a `TypeError`.
+        OperandError: for an item that is not a layer; a `TypeError`.
         ArgumentError: for a layer that was given no policy and has weights of a policy other than `dtype`; a
             `ValueError`.
 
@@ -46,7 +46,7 @@ class Sequential(Model):
         others = [layer for layer in layers if not isinstance(layer, Layer)]  # pyright: ignore[reportUnnecessaryIsInstance]
         if others:
             raise OperandError(
-                f"Sequential takes layers, not {shown(others[0])}: nn.Activation(function) makes one of a function"
+                f"Sequential takes layers, got {shown(others[0])}; use nn.Activation(function) for a function"
             )
         super().__init__(dtype=dtype, strict=strict, trainable=trainable, name=name)
         self.autocast = False
@@ -63,7 +63,7 @@ class Sequential(Model):
         return self._layers[self._order[index]]
 
     def call(self, *inputs: Any, **kwargs: Any) -> Any:
-        """The last layer's output; the first layer takes all inputs."""
+        """Run the layers in order; the first one takes all inputs."""
         if not self._order:
             return inputs[0]
         first, *others = (self._layers[name] for name in self._order)

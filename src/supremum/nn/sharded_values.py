@@ -1,4 +1,4 @@
-"""Values of which each device holds a piece."""
+"""Values that are split across devices."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from supremum.formats import DType
 
 
 class Shard(NamedTuple):
-    """One device's piece of a variable's value, laid over the variable in the place of the whole.
+    """One device's piece of a variable's value, which replaces the whole value in a `functional_call`.
 
-    Who reads the variable has the pieces put together, each cast first, so that no more bytes travel than the dtype
-    that is read has.
+    Reading the variable gathers the pieces. Each piece is cast first, so the transfer has only the bytes of the dtype
+    that is read.
 
     Args:
         local: the piece.
-        shape: of the whole.
-        gather: gives the whole, in a dtype, of the piece; runs in `jax.shard_map`.
+        shape: the shape of the whole value.
+        gather: a function of the piece and a dtype that returns the whole value; it runs in `jax.shard_map`.
     """
 
     local: jax.Array
@@ -28,13 +28,13 @@ class Shard(NamedTuple):
 
     @property
     def dtype(self) -> DType:
-        """The dtype it is stored in."""
+        """The stored dtype."""
         return self.local.dtype
 
     def whole(self, dtype: DType) -> jax.Array:
-        """All pieces together.
+        """Gather the whole value.
 
         Args:
-            dtype: what they are cast to first.
+            dtype: the dtype that the pieces are cast to first.
         """
         return self.gather(self.local, dtype)

@@ -1,4 +1,4 @@
-"""A model as a pure function of its variables."""
+"""Use a model as a pure function of its variables."""
 
 from __future__ import annotations
 
@@ -20,48 +20,48 @@ from supremum.nn.variables import Variable
 
 
 def initialize(layer: Layer, *inputs: Any, seed: int | jax.Array = 0, **kwargs: Any) -> None:
-    """Make the weights of a layer and of all it holds, without computing anything else.
+    """Make the weights of a layer and of all layers inside it, without computing anything else.
 
-    The key of each weight comes from the seed and its path, so that a layer starts from the same weights whatever
-    stands beside it.
+    The random key of each weight depends only on the seed and the weight's path, so a layer starts from the same
+    weights whatever other layers there are.
 
     Args:
-        layer: the layer; weights it has already are kept.
+        layer: the layer; it keeps weights that it already has.
         inputs: example inputs; `jax.ShapeDtypeStruct` is enough. A functional model needs none.
-        seed: where the random weights come from, a number or a key of `jax.random`; the same gives the same weights.
+        seed: an integer or a key of `jax.random`; the same seed gives the same weights.
         kwargs: more example inputs.
 
     Raises:
-        ArgumentError: for a layer that is given no inputs and does not know them; a `ValueError`. After any error the
-            layer is as it was.
+        ArgumentError: for a layer that needs inputs and is given none; a `ValueError`. After any error the layer is as
+            it was before.
     """
     as_layer(layer)
     if not (inputs or kwargs or layer.built):
-        raise ArgumentError(f"{shown(layer)} does not know its inputs yet: nn.initialize(layer, x, seed=0)")
+        raise ArgumentError(f"{shown(layer)} does not know its inputs yet; use nn.initialize(layer, x, seed=0)")
     key = as_key(seed)
     with unchanged_on_error(layer):
         make_weights(layer, inputs, kwargs, key)
 
 
 def output_spec(layer: Layer, *inputs: Any, **kwargs: Any) -> Any:
-    """The shapes and dtypes of a layer's outputs; computes nothing, but builds the layer.
+    """Find the shapes and dtypes of a layer's outputs, which computes nothing but builds the layer.
 
     Args:
         layer: the layer.
-        inputs: what to call it with; `jax.ShapeDtypeStruct` is enough.
-        kwargs: likewise.
+        inputs: positional inputs; `jax.ShapeDtypeStruct` is enough.
+        kwargs: keyword inputs.
 
     Returns:
         A tree of `jax.ShapeDtypeStruct`.
 
     Raises:
-        OperandError: for what is not a layer, and for inputs that are not arrays of numbers; a `TypeError`.
+        OperandError: if `layer` is not a layer, or the inputs are not arrays of numbers; a `TypeError`.
     """
     return traced_spec(as_layer(layer), inputs, kwargs)
 
 
 def split_variables(layer: Layer) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
-    """The stored values of a layer's variables by path: those optimizers change, and the others."""
+    """Split the stored values of a layer's variables by path into trainable ones and others."""
     trained = as_layer(layer).trainable_variables
     trainable = {path: variable.read_stored() for path, variable in trained.items()}
     other = {path: variable.read_stored() for path, variable in layer.variables.items() if path not in trained}
@@ -73,16 +73,16 @@ def load_variables(layer: Layer, values: Mapping[str, Any]) -> None:
 
     Args:
         layer: the layer.
-        values: by path, in dtypes that the rules bring to the stored ones without loss.
+        values: the values by path, in dtypes that the rules convert to the stored dtypes without loss.
 
     Raises:
-        UnknownNameError: for a path the layer does not have.
-        ArgumentError: for a different shape, or a path that is missing.
+        UnknownNameError: for a path that the layer does not have.
+        ArgumentError: for a different shape, or a missing path.
     """
     named = _known(layer, values)
     missing = sorted(named.keys() - values.keys())
     if missing:
-        raise ArgumentError(f"no value for {listed(missing)}")
+        raise ArgumentError(f"values must have every variable of the layer, missing {listed(missing)}")
     accepted: dict[Variable, Any] = {}
     with overlay(accepted):
         for path, variable in named.items():
@@ -94,23 +94,23 @@ def load_variables(layer: Layer, values: Mapping[str, Any]) -> None:
 def functional_call(
     layer: Layer, variables: Mapping[str, jax.Array | Shard], *inputs: Any, random_key: Any = None, **kwargs: Any
 ) -> tuple[Any, dict[str, jax.Array]]:
-    """Call a built layer with other values in its variables, changing nothing.
+    """Call a built layer with given values for its variables, without changing the variables.
 
-    The values are laid over the variables for the time of the call; the variables themselves are never written.
+    The values replace those of the variables during the call; the variables themselves are never written.
 
     Args:
         layer: a built layer.
-        variables: values by path, as `layer.variables` names them; variables that are not named keep their own. A
-            `Shard` is put together whenever it is read.
-        inputs: what to call it with.
-        random_key: a key of `jax.random` for what is random in it, such as dropout.
-        kwargs: more inputs, `training` for one.
+        variables: values by path, as in `layer.variables`; other variables keep their own values. A `Shard` is gathered
+            whenever it is read.
+        inputs: the inputs of the layer.
+        random_key: a key of `jax.random` for random layers, such as dropout.
+        kwargs: more inputs, for example `training`.
 
     Returns:
-        The outputs, and the values that all of `variables` have after the call.
+        The outputs, and the values of `variables` after the call.
 
     Raises:
-        UnknownNameError: for a path the layer does not have.
+        UnknownNameError: for a path that the layer does not have.
         ArgumentError: for a value whose shape or dtype differs from its variable's.
     """
     named = _known(layer, variables)
@@ -118,7 +118,7 @@ def functional_call(
         variable = named[path]
         if (np.shape(value), value.dtype) != (variable.shape, variable.true_dtype):
             raise ArgumentError(
-                f"variable {shown(path)} is {variable.true_dtype}{list(variable.shape)}, and the value given for it "
+                f"the value of variable {shown(path)} must be {variable.true_dtype}{list(variable.shape)}, got "
                 f"{value.dtype}{list(np.shape(value))}"
             )
     values: dict[Variable, Any] = {named[path]: value for path, value in variables.items()}

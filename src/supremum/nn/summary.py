@@ -1,50 +1,34 @@
-"""What a model is made of, layer by layer."""
+"""Summarize a model layer by layer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 
-from supremum.formats import DType, as_format
+from supremum.formats import as_format
 from supremum.nn.symbolic import is_spec
 from supremum.nn.variables import Variable
 from supremum.render import Cell, Table, aligned, columns_to_html, table_to_markdown
 
 
-class SummarizedLayer(Protocol):
-    """What a summary needs to know of a layer."""
-
-    output_spec: Any
-    autocast: bool
-
-    @property
-    def compute_dtype(self) -> DType | None:
-        """The dtype it casts its inputs to; None for what inputs and parameters meet in."""
-        ...
-
-    def own_variables(self) -> list[Variable]:
-        """The variables it holds itself."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class SummaryRow:
-    """A layer.
+    """One layer of a summary.
 
     Args:
         path: its path; empty for the model itself.
         layer: its class.
-        output_shape: the shape of what it returned, with `None` for axes of any length; empty where it was not called.
-        output_dtype: the dtype of that.
-        trainable: how many parameters of its own optimizers change.
-        other: how many they do not.
-        variable_dtype: what its weights are stored in; empty where it has none.
-        compute_dtype: what it casts its inputs to; `"infer"` for what inputs and parameters meet in, empty for what it
-            leaves to the layers in it.
-        nbytes: bytes of its own variables.
+        output_shape: the shape of its output, with `None` for axes of any length; empty if it was not called.
+        output_dtype: the dtype of its output.
+        trainable: the number of its own parameters that optimizers change.
+        other: the number of its other parameters.
+        variable_dtype: the dtype its weights are stored in; empty if it has none.
+        compute_dtype: the dtype it casts its inputs to; `"infer"` for the result type of inputs and parameters, empty
+            if it does not cast.
+        nbytes: the bytes of its own variables.
     """
 
     path: str
@@ -64,36 +48,36 @@ _NUMBERS = frozenset({4, 7})
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """All layers of a model; it prints as a table, and renders in notebooks.
+    """All layers of a model, which print as a table and render in notebooks.
 
     Args:
-        rows: the layers, outermost first. What two of them share is counted once.
+        rows: the layers, outermost first. Shared variables count once.
     """
 
     rows: tuple[SummaryRow, ...]
 
     @property
     def trainable(self) -> int:
-        """How many parameters optimizers change."""
+        """The number of parameters that optimizers change."""
         return sum(row.trainable for row in self.rows)
 
     @property
     def other(self) -> int:
-        """How many they do not, such as running statistics."""
+        """The number of other parameters, such as running statistics."""
         return sum(row.other for row in self.rows)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all variables."""
+        """The bytes of all variables."""
         return sum(row.nbytes for row in self.rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """The summary as plain data for JSON."""
+        """Convert to plain data for JSON."""
         totals = {"trainable": self.trainable, "other": self.other, "nbytes": self.nbytes}
         return {"layers": [asdict(row) for row in self.rows], **totals}
 
     def to_markdown(self) -> str:
-        """The summary in GitHub's Markdown."""
+        """Convert to GitHub's Markdown."""
         rows = [(line[0], tuple(Cell(text, "") for text in line[1:])) for line in map(_line, self.rows)]
         return table_to_markdown(Table(self._totals(), _TITLES[1:], tuple(rows)))
 
@@ -118,20 +102,20 @@ def _line(row: SummaryRow) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def summary_of(layers: Mapping[str, SummarizedLayer], trainable: Iterable[Variable]) -> Summary:
-    """The summary of layers.
+def summary_of(layers: Mapping[str, Any], trainable: Iterable[Variable]) -> Summary:
+    """Summarize layers.
 
     Args:
         layers: the layers by path.
-        trainable: the variables in them that optimizers change.
+        trainable: the variables inside them that optimizers change.
     """
     seen: set[int] = set()
     trained = {id(each) for each in trainable}
     return Summary(tuple(_row(path, layer, seen, trained) for path, layer in layers.items()))
 
 
-def _row(path: str, layer: SummarizedLayer, seen: set[int], trained: set[int]) -> SummaryRow:
-    own = [variable for variable in layer.own_variables() if id(variable) not in seen]
+def _row(path: str, layer: Any, seen: set[int], trained: set[int]) -> SummaryRow:
+    own: list[Variable] = [variable for variable in layer.own_variables() if id(variable) not in seen]
     seen |= {id(variable) for variable in own}
     outputs = [spec for spec in jax.tree.leaves(layer.output_spec, is_leaf=is_spec) if is_spec(spec)]
     stored = dict.fromkeys(str(as_format(variable.true_dtype)) for variable in own)

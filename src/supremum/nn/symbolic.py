@@ -1,7 +1,8 @@
-"""Values without data: shapes and dtypes, and the graph of the layers they come from."""
+"""Symbolic values, which have shapes and dtypes but no data, and the graph of layers that they come from."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -12,26 +13,25 @@ from supremum.formats import DType, as_format
 from supremum.nn.array_arguments import split_arrays
 from supremum.nn.scopes import declaring
 
-# An axis of unknown length is tried with two lengths: what differs in the outputs is unknown there too.
+# Axes of any length are traced with two lengths; axes of the outputs that then differ have any length too.
 _LENGTHS = (2, 3)
 
 
+@dataclass(slots=True, eq=False)
 class Node:
     """A call of a layer in a functional model.
 
     Args:
         layer: the layer, which keeps the shapes and dtypes of its outputs in `output_spec`.
-        args: what it was given, with symbolic tensors in it.
-        kwargs: likewise.
+        args: its positional arguments, with symbolic tensors among them.
+        kwargs: its keyword arguments.
+        outputs: its outputs, symbolic tensors.
     """
 
-    __slots__ = ("args", "kwargs", "layer", "outputs")
-
-    def __init__(self, layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.layer = layer
-        self.args = args
-        self.kwargs = kwargs
-        self.outputs: Any = None
+    layer: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    outputs: Any = None
 
     @property
     def inputs(self) -> list[SymbolicValue]:
@@ -39,6 +39,7 @@ class Node:
         return symbolic_leaves((self.args, self.kwargs))
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class SymbolicValue:
     """An array with a known shape and dtype but no values, as an input or an output of a layer in a functional model.
 
@@ -46,33 +47,30 @@ class SymbolicValue:
         shape: its shape, with None for axes of any length.
         dtype: its dtype.
         node: the call it comes from; None for an input.
-        name: of an input.
+        name: the name of an input.
     """
 
-    __slots__ = ("dtype", "name", "node", "shape")
-
-    def __init__(self, shape: tuple[int | None, ...], dtype: DType, node: Node | None = None, name: str = "") -> None:
-        self.shape = shape
-        self.dtype = dtype
-        self.node = node
-        self.name = name
+    shape: tuple[int | None, ...]
+    dtype: DType
+    node: Node | None = None
+    name: str = ""
 
     @property
     def ndim(self) -> int:
-        """How many axes it has."""
+        """The number of axes."""
         return len(self.shape)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise OperandError(
-            f"{shown(self)} has no values: it stands for an input of a functional model, which layers take"
+            f"{shown(self)} has no values; it stands for an input of a functional model, so pass it to a layer"
         )
 
     def __iter__(self) -> Any:
-        raise OperandError(f"{shown(self)} cannot be taken apart: its first axis is the batch; index it")
+        raise OperandError(f"{shown(self)} cannot be iterated over, since its first axis is the batch; use indexing")
 
     def __bool__(self) -> bool:
         raise OperandError(
-            f"{shown(self)} has no values, so that nothing can depend on them: use a layer for the choice"
+            f"{shown(self)} has no values and cannot be used as a condition; use a layer that makes the choice"
         )
 
     def __repr__(self) -> str:
@@ -86,16 +84,16 @@ def symbolic_leaves(tree: Any) -> list[SymbolicValue]:
 
 
 def is_symbolic(tree: Any) -> bool:
-    """Whether there is a symbolic tensor among the inputs of a layer."""
+    """Whether the inputs of a layer contain a symbolic tensor."""
     leaves = jax.tree.leaves(pytree("the inputs of a layer", tree))
     return any(isinstance(leaf, SymbolicValue) for leaf in leaves)
 
 
 def call_symbolically(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a layer with symbolic tensors, which computes nothing, and builds it.
+    """Call a layer with symbolic tensors, which computes nothing but builds the layer.
 
     Returns:
-        The outputs, symbolic tensors of the class of the inputs.
+        The outputs, symbolic tensors of the same class as the inputs.
     """
     node = Node(layer, args, kwargs)
     for number, length in enumerate(_LENGTHS):
@@ -120,7 +118,7 @@ def _trace(node: Node, length: int, *, again: bool) -> None:
 
 
 class Spec(NamedTuple):
-    """Shape and dtype of an output.
+    """The shape and dtype of an output.
 
     Args:
         shape: its shape, with None for axes of any length.
@@ -132,17 +130,17 @@ class Spec(NamedTuple):
 
 
 def spec_of(leaf: Any) -> Any:
-    """The shape and dtype of an array; anything else as it is."""
+    """The shape and dtype of an array; returns anything else as it is."""
     return Spec(tuple(leaf.shape), leaf.dtype) if hasattr(leaf, "dtype") else leaf
 
 
 def is_spec(leaf: Any) -> bool:
-    """Whether something is a `Spec`, which JAX would take for a container."""
+    """Whether a leaf is a `Spec`, which JAX would treat as a container."""
     return isinstance(leaf, Spec)
 
 
 def common_spec(one: Any, other: Any) -> Any:
-    """What two outputs of a layer have in common, for two lengths of the axes of any length.
+    """Combine two specs of one output, traced with two lengths for the axes of any length.
 
     Raises:
         ArgumentError: if they have different numbers of axes.
@@ -150,5 +148,7 @@ def common_spec(one: Any, other: Any) -> Any:
     if not is_spec(one):
         return one
     if len(one.shape) != len(other.shape):
-        raise ArgumentError(f"the number of axes of the outputs depends on a length that is not known: {one}, {other}")
+        raise ArgumentError(
+            f"the number of output axes must not depend on the length of an axis of any length, got {one} and {other}"
+        )
     return Spec(tuple(a if a == b else None for a, b in zip(one.shape, other.shape, strict=True)), one.dtype)

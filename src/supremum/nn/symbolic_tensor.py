@@ -1,4 +1,4 @@
-"""Inputs of functional models, `nn.Input`, and Python's operators on them."""
+"""The inputs of functional models, `nn.Input`, and Python's operators on them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from supremum.nn.symbolic import SymbolicValue
 
 
 class OperatorLayer(Layer):
-    """An operator of Python, under the rules in force when the model runs; it casts nothing beyond them.
+    """Apply an operator of Python, under the rules in force when the model runs, and without other casts.
 
     Args:
-        function: one of the module `operator`.
+        function: a function of the module `operator`.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -29,24 +29,21 @@ class OperatorLayer(Layer):
         self.function = function
 
     def call(self, *operands: Any) -> Any:
-        """The result, as an array of JAX."""
+        """Apply the operator, and return an array of JAX."""
         given = [Array(operand) if isinstance(operand, jax.Array) else operand for operand in operands]
         found = self.function(*given)
         return found.unwrap() if isinstance(found, Array) else found
 
 
-def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
+def _operator(function: Callable[..., Any], reflected: bool = False) -> Callable[..., Any]:
     def method(self: Any, *others: Any) -> Any:
-        return OperatorLayer(function)(self, *others)
+        return OperatorLayer(function)(*((*others, self) if reflected else (self, *others)))
 
     return method
 
 
 def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
-    def method(self: Any, other: Any) -> Any:
-        return OperatorLayer(function)(other, self)
-
-    return method
+    return _operator(function, reflected=True)
 
 
 class SymbolicTensor(SymbolicValue):
@@ -58,11 +55,11 @@ class SymbolicTensor(SymbolicValue):
         shape: its shape, with None for axes of any length.
         dtype: its dtype.
         node: the call it comes from; None for an input.
-        name: of an input.
+        name: the name of an input.
     """
 
     __slots__ = ()
-    # NumPy's arrays leave operators to ours.
+    # NumPy's arrays must leave operators to this class.
     __array_ufunc__ = None
 
     __neg__, __getitem__ = _operator(operator.neg), _operator(operator.getitem)
@@ -82,8 +79,8 @@ def Input(  # noqa: N802 (the name that users of Keras know)
     Args:
         shape: its shape without the batch axis, with None for axes of any length.
         dtype: its dtype; None for `floatx()`.
-        batch_size: length of the batch axis; None for any.
-        name: for errors and the summary.
+        batch_size: the length of the batch axis; None for any length.
+        name: its name in errors and the summary.
 
     >>> Input((28, 28, 1))
     SymbolicTensor(shape=(None, 28, 28, 1), dtype=float32)
@@ -92,6 +89,7 @@ def Input(  # noqa: N802 (the name that users of Keras know)
     for size in (batch_size, *sizes):
         if not (size is None or (isinstance(size, int) and size >= 0)):
             raise ArgumentError(
-                f"the shape of an Input is made of lengths, or None for any, not {shown(size)}: {shown(shape)}"
+                f"the shape of an Input must consist of lengths, or None for any length, got "
+                f"{shown(size)} in {shown(shape)}"
             )
     return SymbolicTensor((batch_size, *sizes), as_format(floatx() if dtype is None else dtype).dtype, name=name)

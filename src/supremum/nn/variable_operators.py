@@ -1,4 +1,4 @@
-"""Python's operators of variables, which are those of `Array` on the value that is read."""
+"""Python's operators for variables, which apply the operators of `Array` to the value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _read(operand: Any) -> Any:
 
 
 def _operator(name: str) -> Callable[..., Any]:
-    """An operator on the value, under the rules in force; it gives JAX's own array, unless it meets an `Array`."""
+    """An operator on the value, under the rules in force; returns a JAX array, or an `Array` if it meets one."""
     method = getattr(Array, name)
 
     def operator(self: Any, *others: Any) -> Any:
@@ -36,9 +36,9 @@ def _operators(*names: str) -> Iterator[Callable[..., Any]]:
 
 
 class VariableOperators:
-    """Operators from both sides, comparisons, indexing and conversions; all read `value`, which casts."""
+    """Operators from both sides, comparisons, indexing and conversions; all of them read `value`, which casts."""
 
-    # NumPy's arrays leave operators to ours, and NumPy's functions refuse: they would compute on the host.
+    # NumPy's arrays must leave operators to this class. NumPy's functions, which compute on the host, then raise.
     __array_ufunc__ = None
 
     @property
@@ -56,7 +56,7 @@ class VariableOperators:
     __lshift__, __rlshift__, __rshift__, __rrshift__ = _operators("lshift", "rlshift", "rshift", "rrshift")
     __lt__, __le__, __gt__, __ge__ = _operators("lt", "le", "gt", "ge")
     __eq__, __ne__ = _operators("eq", "ne")  # pyright: ignore[reportAssignmentType] (elementwise)
-    # Variables are keys by what they are, not by what they hold, as layers and optimizers keep them.
+    # Layers and optimizers use variables as keys, by identity and not by value.
     __hash__ = object.__hash__
 
     def __getitem__(self, index: Any) -> jax.Array:

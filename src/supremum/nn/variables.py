@@ -1,4 +1,4 @@
-"""Variables: JAX arrays that layers own, with a path, and the wrapper that casts on reading."""
+"""Variables: JAX arrays that layers own, and the subclass that casts on reading."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from supremum.user_frame import warn_user
 
 
 class UninitializedError(SupremumError, RuntimeError):
-    """A variable is read, or a layer called, before there are weights."""
+    """A variable is read, or a layer is called, before the weights have values."""
 
 
 class Variable(VariableOperators):
     """A JAX array with a name, a shape and a dtype that never change.
 
-    In an operation it is the array it holds, from both sides: `x @ variable`, `variable[0]`, `variable < 0`. JAX's own
-    functions take `variable.value`. Inside a `functional_call` it is read from, and written to, that call's values.
+    Operators, on both sides, use its array: `x @ variable`, `variable[0]`, `variable < 0`. JAX's own functions take
+    `variable.value`. Inside a `functional_call` the variable reads and writes the values of that call.
 
     Args:
-        value: the first value: anything that `supremum.asarray` takes.
+        value: the first value, anything that `supremum.asarray` takes.
         name: its name within its layer.
-        trainable: whether optimizers change it; running statistics are not.
-        dtype: its dtype; None for that of the value.
+        trainable: whether optimizers change it; they do not change running statistics.
+        dtype: its dtype; None for the dtype of the value.
 
     >>> variable = Variable([1.0, 2.0], "scale")
     >>> variable.assign_add(1)
@@ -67,7 +67,7 @@ class Variable(VariableOperators):
     def declared(
         cls, shape: tuple[int, ...], dtype: DType, initializer: Initializer, name: str, *, trainable: bool
     ) -> Any:
-        """A variable whose value `initialize` makes.
+        """Declare a variable without a value; `initialize` makes the value.
 
         Args:
             shape: its shape.
@@ -77,7 +77,7 @@ class Variable(VariableOperators):
             trainable: whether optimizers change it.
         """
         check_held(
-            dtype, f"variable {shown(name)} is to be stored in {dtype}", "give the layer another policy or param_dtype"
+            dtype, f"variable {shown(name)} is stored in {dtype}", "give the layer a different policy or param_dtype"
         )
         variable = cls.__new__(cls)
         variable._hold(jax.ShapeDtypeStruct(tuple(shape), dtype), name, trainable)
@@ -85,7 +85,7 @@ class Variable(VariableOperators):
         return variable
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy has a value of its own, whoever this one is lent to; what made it is no longer needed then.
+        # A copy has its own value, even if this one is lent, and no longer needs the initializer.
         state = dict(vars(self))
         if self.is_initialized:
             state |= {"_stored": self.read_stored(), "_lender": None, "_initializer": None}
@@ -93,8 +93,8 @@ class Variable(VariableOperators):
 
     @property
     def is_initialized(self) -> bool:
-        """Whether it has a value of its own."""
-        # The first once more: another thread may take it back between the two.
+        """Whether it has its own value."""
+        # The first check is repeated, since another thread may take the value back between the two.
         return self._stored is not None or self._lender is not None or self._stored is not None
 
     def initialize(self, key: jax.Array) -> None:
@@ -104,35 +104,35 @@ class Variable(VariableOperators):
             key: a key of `jax.random`.
 
         Raises:
-            ArgumentError: if the initializer gives a different shape or dtype.
+            ArgumentError: if the initializer returns a different shape or dtype.
         """
         if self.is_initialized or self._initializer is None:
             return
-        with jax.ensure_compile_time_eval():  # a real array also while the model is being traced
+        with jax.ensure_compile_time_eval():  # a concrete array, even if the model is being traced
             try:
                 made = self._initializer(key, self.shape, self._spec.dtype)
-                # Told by name JAX keeps 64 bits also where they are not its default.
+                # JAX keeps 64 bits that are not its default only if they are given by name.
                 is_made = getattr(made, "dtype", None) == self._spec.dtype
                 value = jnp.asarray(made, self._spec.dtype if is_made else None)
             except (ValueError, TypeError) as error:
                 raise ArgumentError(
-                    f"the initializer of variable {shown(self.name)} cannot make {self._spec.dtype}{list(self.shape)}: "
+                    f"the initializer of variable {shown(self.name)} failed for {self._spec.dtype}{list(self.shape)}: "
                     f"{error}"
                 ) from error
         if (value.shape, value.dtype) != (self.shape, self._spec.dtype):
             raise ArgumentError(
-                f"the initializer of variable {shown(self.name)} gave {value.dtype}{list(value.shape)}, and "
-                f"{self._spec.dtype}{list(self.shape)} was asked for"
+                f"the initializer of variable {shown(self.name)} must return {self._spec.dtype}{list(self.shape)}, got "
+                f"{value.dtype}{list(value.shape)}"
             )
         self._stored = value
 
     def forget(self) -> None:
-        """Have no value, as before `initialize`."""
+        """Drop the value, as before `initialize`."""
         self._stored = None
 
     @property
     def dtype(self) -> DType:
-        """The dtype that reading it gives here."""
+        """The dtype that reading it returns here."""
         return self._spec.dtype
 
     @property
@@ -147,57 +147,58 @@ class Variable(VariableOperators):
 
     @property
     def ndim(self) -> int:
-        """How many axes it has."""
+        """The number of axes."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """How many elements it has."""
+        """The number of elements."""
         return self._spec.size
 
     @property
     def nbytes(self) -> int:
-        """Bytes of storage."""
+        """The bytes of storage."""
         return self.size * self._spec.dtype.itemsize
 
     @property
     def value(self) -> jax.Array:
-        """The value as computations see it."""
-        return self.read_stored()
+        """The value in `dtype`, as computations see it."""
+        held = self._held()
+        return held.whole(self.dtype) if isinstance(held, Shard) else self._as_read(held)
 
     def read_value(self) -> jax.Array:
-        """The value as computations see it, as `value`."""
+        """The same as `value`."""
         return self.value
 
     def sparse_read(self, indices: Any) -> jax.Array:
-        """Some rows of it, which alone are cast.
+        """Read some rows, and cast only those.
 
         Args:
-            indices: along the first axis, integers of any shape. Where there is no such row, below 0 as well, floats
-                are NaN and integers the smallest there is, as `mode="fill"` of `jax.numpy.ndarray.at` has it.
+            indices: indices along the first axis, integers of any shape. An index out of range, below 0 too, gives NaN
+                for floats and the smallest number for integers, as `mode="fill"` of `jax.numpy.ndarray.at` does.
         """
         return self._taken(jnp.asarray(indices))
 
     def gather_nd(self, indices: Any) -> jax.Array:
-        """Some elements or slices of it, which alone are cast.
+        """Read some elements or slices, and cast only those.
 
         Args:
-            indices: integers of shape (..., n), each an index into the first n axes; as for `sparse_read`.
+            indices: integers of shape (..., n), each an index into the first n axes; out of range as in `sparse_read`.
         """
         return self._taken(tuple(jnp.moveaxis(jnp.asarray(indices), -1, 0)))
 
     def _taken(self, place: Any) -> jax.Array:
-        found = self.read_stored().at[place].get(mode="fill", wrap_negative_indices=False)
-        return self._read_as_seen(found)
+        return self._as_read(self.read_stored().at[place].get(mode="fill", wrap_negative_indices=False))
 
-    def _read_as_seen(self, array: jax.Array) -> jax.Array:
-        return array
+    def _as_read(self, array: jax.Array) -> jax.Array:
+        dtype = self.dtype
+        return array if array.dtype == dtype else array.astype(dtype)
 
     def read_stored(self) -> jax.Array:
-        """The value in the dtype it is stored in, whatever surrounds the call.
+        """The value in its stored dtype, whatever surrounds the call.
 
         Raises:
-            UninitializedError: if there is none yet.
+            UninitializedError: if there is no value yet.
         """
         held = self._held()
         return held.whole(self.true_dtype) if isinstance(held, Shard) else held
@@ -217,15 +218,15 @@ class Variable(VariableOperators):
         if is_declaring():
             return jnp.zeros(self.shape, self._spec.dtype)
         raise UninitializedError(
-            f"variable {shown(self.name)} has no value yet: nn.initialize(model, *inputs, seed=0) makes it"
+            f"variable {shown(self.name)} has no value yet; call nn.initialize(model, *inputs, seed=0)"
         )
 
     def assign(self, value: Any) -> Any:
-        """Replace the value; what is assigned is brought to the stored dtype by the rules in force, or refused.
+        """Replace the value; the rules in force convert the new value to the stored dtype or refuse it.
 
         Args:
-            value: an array of JAX or NumPy, a Python number, or a variable, whose stored value is taken; its shape has
-                to be the variable's own.
+            value: an array of JAX or NumPy, a Python number, or a variable, of which the stored value is used; it must
+                have the shape of this variable.
 
         Returns:
             The variable.
@@ -236,25 +237,25 @@ class Variable(VariableOperators):
         """
         given = value.read_stored() if isinstance(value, Variable) else value
         if not isinstance(given, jax.Array) or given.dtype != self.true_dtype or given.weak_type:
-            # Whether there are dimensions matters to some rules, how many elements along them to none.
+            # Some rules depend on the number of dimensions, none on their lengths.
             like = wrap(jnp.zeros((1,) * self.ndim, self.true_dtype))
             given = accepted_value(like, given, Storing.KEPT)
         if given.shape != self.shape:
             raise ArgumentError(
-                f"cannot assign shape {given.shape} to variable {shown(self.name)} of shape {self.shape}"
+                f"the new value of variable {shown(self.name)} must have shape {self.shape}, got {given.shape}"
             )
         return self._put(given)
 
     def assign_add(self, value: Any) -> Any:
-        """Add to the stored value, as `assign` takes one."""
+        """Add a value, of the kinds that `assign` takes, to the stored value."""
         return self._assign("add", value)
 
     def assign_sub(self, value: Any) -> Any:
-        """Subtract from the stored value, as `assign` takes one."""
+        """Subtract a value, of the kinds that `assign` takes, from the stored value."""
         return self._assign("subtract", value)
 
     def assign_mul(self, value: Any) -> Any:
-        """Multiply the stored value, as `assign` takes one."""
+        """Multiply the stored value by a value of the kinds that `assign` takes."""
         return self._assign("multiply", value)
 
     def _assign(self, name: str, value: Any) -> Any:
@@ -263,7 +264,7 @@ class Variable(VariableOperators):
         with refused_in_place(held, name, (held, given), Storing.KEPT):
             result = ELEMENTWISE_OPERATIONS[name].apply((held, given))
         if result is NotImplemented:
-            raise OperandError(f"a {type(value).__name__} cannot be assigned: give an array or a Python number")
+            raise OperandError(f"the assigned value must be an array or a Python number, got {type(value).__name__}")
         raw = stored(held, result, name, (held, given), Storing.KEPT)
         check_fits(held, name, given)
         return self._put(raw)
@@ -276,9 +277,8 @@ class Variable(VariableOperators):
             values[self] = array
         elif isinstance(array, Tracer):
             raise ArgumentError(
-                f"a value that JAX is tracing cannot be assigned to variable {shown(self.name)}, where it would "
-                "outlive the "
-                "trace: nn.functional_call(model, variables, x) takes values and gives them back"
+                f"variable {shown(self.name)} must get a concrete value, got a tracer, which would outlive its trace; "
+                "use nn.functional_call(model, variables, x), which takes values and returns new ones"
             )
         else:
             if self._lender is not None:
@@ -287,19 +287,19 @@ class Variable(VariableOperators):
         return self
 
     def lend(self, lender: Callable[[], jax.Array | None]) -> None:
-        """Hold no value for a time; `Donation` does this.
+        """Lend the value, as `Donation` does; the variable then holds none.
 
         Args:
-            lender: gives the value, and gives it back by `take_back`, as soon as somebody asks for it.
+            lender: returns the value when the variable is read, and calls `take_back` on all lent variables.
         """
         self._lender = lender
         self._stored = None
 
     def take_back(self, array: jax.Array) -> None:
-        """Hold a value again.
+        """Take a lent value back.
 
         Args:
-            array: the value, in shape and dtype of the variable.
+            array: the value, in the shape and dtype of the variable.
         """
         self._stored = array
         self._lender = None
@@ -311,49 +311,39 @@ class Variable(VariableOperators):
 class AutoCastVariable(Variable):
     """A variable that is read in the compute dtype inside a layer's `call`, and as it is stored elsewhere.
 
-    `dtype`, `value`, `read_value`, `sparse_read`, `gather_nd`, operators, indexing, comparisons and conversions cast
-    there; `true_dtype` is what it is stored in, and assigning never casts to anything else. Layers make them, in
-    `add_weight`. In a checkpoint it is what any other variable is.
+    Inside `call`, reading it casts: `value`, `read_value`, `sparse_read`, `gather_nd`, operators, indexing, comparisons
+    and conversions, and `dtype` is the compute dtype. `true_dtype` is the stored dtype, and assigning always keeps it.
+    `Layer.add_weight` makes these variables. Checkpoints store them like any other variable.
 
-    spec/keras-rfc-293-mixed-precision.md, "AutoCastVariable API".
+    Keras RFC 293, mixed precision, "AutoCastVariable API".
     """
 
     @property
     def dtype(self) -> DType:
-        """The dtype that reading it gives here."""
+        """The dtype that reading it returns here."""
         return current_autocast_dtype() or self.true_dtype
-
-    @property
-    def value(self) -> jax.Array:
-        """The value, in the compute dtype of the layer whose `call` is running."""
-        held = self._held()
-        return held.whole(self.dtype) if isinstance(held, Shard) else self._read_as_seen(held)
-
-    def _read_as_seen(self, array: jax.Array) -> jax.Array:
-        dtype = self.dtype
-        return array if array.dtype == dtype else array.astype(dtype)
 
 
 def has_value(variable: Variable) -> bool:
-    """Whether a variable can be read here: it has a value of its own, or one is laid over it."""
+    """Whether a variable can be read here, because it has a value or a `functional_call` gives it one."""
     values = current_overlay()
     return variable.is_initialized or (values is not None and variable in values)
 
 
 def warn_if_not_cast(layer: str, name: str, variable: Variable | EagerVariable, compute_dtype: DType | None) -> None:
-    """Warn of a floating variable in an attribute of a layer that casts others.
+    """Warn about a floating variable that a layer does not cast, although it casts its weights.
 
     Args:
-        layer: what the layer is called.
-        name: the attribute.
-        variable: the variable, which `add_weight` did not make.
-        compute_dtype: the dtype that the layer casts variables to; None if it casts none.
+        layer: the layer as text.
+        name: the attribute of the layer.
+        variable: the variable, which was not made by `add_weight`.
+        compute_dtype: the dtype that the layer casts its weights to; None if it does not cast them.
     """
     row = as_format(variable.dtype)
     if compute_dtype is not None and row.kind is Kind.FLOAT:
         warn_user(
-            f"{layer}.{name} is a variable of {row} that is not cast to {as_format(compute_dtype)} in `call`, which "
-            f"will then compute in {row}: make it with self.add_weight({shown(name)}, {tuple(variable.shape)}), or "
-            f"cast it there, as in self.{name}.value.astype(self.compute_dtype)",
+            f"{layer}.{name} is a {row} variable that `call` does not cast to {as_format(compute_dtype)}, so `call` "
+            f"computes in {row}; make it with self.add_weight({shown(name)}, {tuple(variable.shape)}), or use "
+            f"self.{name}.value.astype(self.compute_dtype)",
             PolicyWarning,
         )

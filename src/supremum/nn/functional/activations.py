@@ -1,7 +1,7 @@
 """Activations, computed in at least float32 and rounded once.
 
-In float16 itself those of JAX are off by up to hundreds of units in the last place where they are small, and the
-gradient of its `gelu` is NaN from 300 on, where a square overflows (measured with JAX 0.10.2 on CPU).
+In float16, JAX's activations are off by up to hundreds of units in the last place for small results, and the gradient
+of its `gelu` is NaN from 300 on, because a square overflows (measured with JAX 0.10.2 on CPU).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from supremum.nn.functional.real_only import ordered_format
 from supremum.nn.functional.shape_checks import broadcasts
 from supremum.nn.logits_registry import Origin, record
 
-_REAL_PARTS = "give their real parts, x.real, or another activation"
+_REAL_PARTS = "use x.real or a different activation"
 
 
 def relu(x: Any) -> jax.Array:
     """The positive part of each value; integers stay integers.
 
     Args:
-        x: values of any dtype but a complex one.
+        x: values of any real dtype.
 
     Returns:
         An array of the shape and dtype of `x`.
@@ -44,12 +44,12 @@ def relu(x: Any) -> jax.Array:
 
 
 def leaky_relu(x: Any, negative_slope: float = 0.01, *, dtype: Any = None) -> jax.Array:
-    """Each value where it is positive, and `negative_slope` times it where it is not.
+    """Compute `x` if `x > 0`, else `negative_slope * x`, for each value.
 
     Args:
-        x: values of any dtype but a complex one.
-        negative_slope: the factor of negative values.
-        dtype: the dtype of the result; None for that of `x`, at least float32 for integers and bools.
+        x: values of any real dtype.
+        negative_slope: the factor for `x <= 0`.
+        dtype: the dtype of the result; None for the dtype of `x`, or at least float32 for integers and bools.
 
     Returns:
         An array of the shape of `x` in that dtype.
@@ -65,13 +65,13 @@ def leaky_relu(x: Any, negative_slope: float = 0.01, *, dtype: Any = None) -> ja
 
 
 def elu(x: Any, alpha: float = 1.0, *, dtype: Any = None) -> jax.Array:
-    """Each value where it is positive, and `alpha * (exp(x) - 1)` where it is not.
+    """Compute `x` if `x > 0`, else `alpha * (exp(x) - 1)`, for each value.
 
     Clevert et al., "Fast and Accurate Deep Network Learning by Exponential Linear Units", 2016.
 
     Args:
-        x: values of any dtype but a complex one.
-        alpha: the factor of negative values.
+        x: values of any real dtype.
+        alpha: the factor for `x <= 0`.
         dtype: as for `leaky_relu`.
 
     Returns:
@@ -85,13 +85,13 @@ def elu(x: Any, alpha: float = 1.0, *, dtype: Any = None) -> jax.Array:
 
 
 def gelu(x: Any, *, approximate: bool = True, dtype: Any = None) -> jax.Array:
-    """Each value times the probability that a normal number is smaller.
+    """Multiply each value by the probability that a normal random number is smaller.
 
     Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016.
 
     Args:
-        x: values of any dtype but a complex one.
-        approximate: whether to take their approximation by a hyperbolic tangent.
+        x: values of any real dtype.
+        approximate: whether to use the approximation with a hyperbolic tangent.
         dtype: as for `leaky_relu`.
 
     Returns:
@@ -105,7 +105,7 @@ def gelu(x: Any, *, approximate: bool = True, dtype: Any = None) -> jax.Array:
 
 
 def silu(x: Any, *, dtype: Any = None) -> jax.Array:
-    """Each value times its sigmoid, also known as swish.
+    """Multiply each value by its sigmoid; also known as swish.
 
     Args:
         x: values of any dtype.
@@ -118,14 +118,14 @@ def silu(x: Any, *, dtype: Any = None) -> jax.Array:
 
 
 def sigmoid(x: Any, *, dtype: Any = None) -> jax.Array:
-    """`1 / (1 + exp(-x))` of each value.
+    """Compute `1 / (1 + exp(-x))` for each value.
 
     Args:
         x: values of any dtype.
         dtype: as for `leaky_relu`.
 
     Returns:
-        An array of the shape of `x` in that dtype. `training.BinaryCrossentropy` of it is computed from `x`.
+        An array of the shape of `x` in that dtype. `training.BinaryCrossentropy` uses the logits `x` instead of it.
     """
     output = _rounded_once(jax.nn.sigmoid, x, dtype)
     logits = x if isinstance(x, jax.Array) else promote_dtype(x)[0]
@@ -156,7 +156,7 @@ def _rounded_once(function: Callable[[jax.Array], jax.Array], x: Any, dtype: Any
 def _factor(name: str, value: Any, x: Any) -> Any:
     if not is_array(value):
         return real_number(name, value)
-    common_dtype(value)  # an array, which may be trained, of numbers
+    common_dtype(value)  # raises if the array, which may be trainable, does not hold numbers
     if not broadcasts(value.shape, jnp.shape(x)):
-        raise ArgumentError(f"{name} has shape {value.shape}, which does not broadcast to that of x, {jnp.shape(x)}")
+        raise ArgumentError(f"{name} must broadcast to the shape of x, {jnp.shape(x)}, got shape {value.shape}")
     return value

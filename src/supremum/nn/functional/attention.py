@@ -1,4 +1,4 @@
-"""Scaled dot-product attention, for 16-bit formats and long sequences too."""
+"""Scaled dot-product attention that also works for 16-bit formats and long sequences."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from supremum.nn.functional.real_only import refuse_complex
 from supremum.nn.functional.shape_checks import broadcasts, positive_int
 
 SCORES_AT_ONCE = 2**26
-"""How many scores are held at once unless `chunk` says otherwise: 256 MiB of float32, those of 4,096 queries and keys
-in four heads. Gradients hold about five times that: 1.4 GiB for 65,536 queries and keys in one head, 2.2 GiB in eight,
-by what XLA says of its buffers on CPU, where the plain computation holds 64 GiB for one."""
+"""The default number of scores held at once: 256 MiB of float32, or 4,096 queries and keys in four heads. Gradients
+need about five times as much: 1.4 GiB for 65,536 queries and keys in one head, 2.2 GiB in eight, according to XLA's
+buffer sizes on CPU, where the plain computation needs 64 GiB for one head."""
 
 SMALLEST_CHUNK = 128
-"""Scores of a smaller chunk would take less memory than the outputs, whose heads have about as many dimensions."""
+"""The scores of a smaller chunk would need less memory than the outputs, which have about this head dimension."""
 
 
 def dot_product_attention(
@@ -41,36 +41,34 @@ def dot_product_attention(
     chunk: int | None = None,
     dtype: Any = None,
 ) -> jax.Array:
-    """Values summed by the softmax of `scale * (query · key) + bias`: Vaswani et al. 2017, "Attention is all you need".
+    """Sum values by the softmax of `scale * (query · key) + bias` (Vaswani et al. 2017, "Attention is all you need").
 
-    Queries, keys and values are multiplied in the dtype they meet in. Scores, softmax and probabilities are kept in at
-    least float32, where float16 would overflow or lose the small ones, and the result is rounded once. The backward
-    pass computes them again, so that its memory is bounded too. Only gradients have forward-mode derivatives, as in
-    `jax.hessian`.
+    Queries, keys and values are multiplied in their result type. Scores, softmax and probabilities are in at least
+    float32, since float16 would overflow or lose small ones, and the result is rounded once. The backward pass computes
+    them again, which bounds its memory too. Only gradients have forward-mode derivatives, as in `jax.hessian`.
 
     Args:
         query: shape (batch..., queries, heads, head_dim), real.
-        key: shape (batch..., keys, key_value_heads, head_dim); with fewer heads, a divisor of `heads`, each serves as
-            many heads of queries in turn (Ainslie et al. 2023, "GQA", arXiv:2305.13245).
+        key: shape (batch..., keys, key_value_heads, head_dim); `key_value_heads` must divide `heads`, and each serves
+            consecutive heads of queries (Ainslie et al. 2023, "GQA", arXiv:2305.13245).
         value: shape (batch..., keys, key_value_heads, value_dim).
-        mask: booleans that broadcast to (batch..., heads, queries, keys), True attends. A floating mask is added as
-            `bias` is, and keeps out where it is the smallest number of its dtype (`additive_mask`) or `-inf`.
-        bias: what is added to the scores, of a real dtype, broadcasting likewise; in at least float32.
-        is_causal: whether query i attends to no key after key i.
+        mask: booleans that broadcast to (batch..., heads, queries, keys), True attends. A floating mask is added like
+            `bias`; it excludes keys where it is the smallest number of its dtype (`additive_mask`) or `-inf`.
+        bias: real numbers to add to the scores, in at least float32; they broadcast like `mask`.
+        is_causal: whether query i ignores all keys after key i.
         scale: a number; None for `head_dim ** -0.5`.
-        dropout_rate: the share of probabilities to drop at random; the others are divided by what is left.
-        dropout_key: the random key for that. The result does not depend on `chunk`.
-        chunk: how many keys to process at once. None for all of them, as long as there are no more than
-            `SCORES_AT_ONCE` scores; beyond, as many as keep to that.
-        dtype: the compute dtype; None for what query, key and value meet in. Integers become at least float32.
+        dropout_rate: the share of probabilities to drop at random; the others are divided by `1 - dropout_rate`.
+        dropout_key: the random key for dropout. The result does not depend on `chunk`.
+        chunk: the number of keys to process at once; None for as many as give at most `SCORES_AT_ONCE` scores.
+        dtype: the compute dtype; None for the result type of query, key and value. Integers become at least float32.
 
     Returns:
-        An array of shape (batch..., queries, heads, value_dim) of the compute dtype. Queries that attend to nothing get
-        zeros, and zero gradients.
+        An array of shape (batch..., queries, heads, value_dim) in the compute dtype. Queries that attend to no key get
+        zeros and zero gradients.
 
     Raises:
-        OperandError: for complex arrays, a mask of integers, a bias of booleans; a `TypeError`.
-        ArgumentError: for shapes that do not fit, numbers out of their range; a `ValueError`.
+        OperandError: for complex arrays, an integer mask or a boolean bias; a `TypeError`.
+        ArgumentError: for shapes that do not match, or numbers out of range; a `ValueError`.
 
     >>> x = jnp.ones((1, 3, 2, 4), jnp.bfloat16)
     >>> result = dot_product_attention(x, x, x, is_causal=True)
@@ -86,11 +84,14 @@ def dot_product_attention(
     wide = at_least_float32(query.dtype)
     if bias is not None and as_format(bias.dtype).is_inexact and not as_format(wide).holds(as_format(bias.dtype)):
         wide = at_least_float32(bias.dtype)
+    rate = rate_below_one("dropout_rate", dropout_rate)
+    if rate and dropout_key is None:
+        raise ArgumentError(f"dropout_rate={rate} needs a random key; use dropout_key=jax.random.key(0)")
     plan = Plan(
         wide=wide,
         scale=_scale(scale, query.shape[-1]),
         is_causal=is_causal,
-        dropout_rate=_dropout_rate(dropout_rate, dropout_key),
+        dropout_rate=rate,
         chunk=_chunk(chunk, sizes),
         members=sizes.members,
     )
@@ -102,7 +103,7 @@ def dot_product_attention(
         value=value,
         bias=None if bias is None else _by_group("bias", bias, sizes),
         mask=None if mask is None else _by_group("mask", mask, sizes),
-        dropout_key=dropout_key if dropout_rate else None,
+        dropout_key=dropout_key if rate else None,
     )
     result: jax.Array = attend(plan, inputs)
     split = result.reshape(*sizes.batch, sizes.members, sizes.queries, sizes.groups, value.shape[-1])
@@ -124,25 +125,25 @@ class _Sizes(NamedTuple):
 def _sizes(query: jax.Array, key: jax.Array, value: jax.Array) -> _Sizes:
     shapes = f"query {query.shape}, key {key.shape}, value {value.shape}"
     if min(query.ndim, key.ndim, value.ndim) < 3:
-        raise ArgumentError(f"attention takes arrays of shape (batch..., length, heads, dim), not {shapes}")
+        raise ArgumentError(f"query, key and value must have shape (batch..., length, heads, dim), got {shapes}")
     *batch, queries, heads, head_dim = query.shape
     keys, groups = key.shape[-3:-1]
     if not query.shape[:-3] == key.shape[:-3] == value.shape[:-3]:
-        raise ArgumentError(f"query, key and value have one batch shape, not {shapes}")
+        raise ArgumentError(f"query, key and value must have the same batch shape, got {shapes}")
     if head_dim != key.shape[-1]:
-        raise ArgumentError(f"heads of query and key have one dimension, not {shapes}")
+        raise ArgumentError(f"query and key must have the same head dimension, got {shapes}")
     if (keys, groups) != value.shape[-3:-1]:
-        raise ArgumentError(f"there is one value, in as many heads, for each key, not {shapes}")
+        raise ArgumentError(f"key and value must have the same length and heads, got {shapes}")
     if groups == 0 or heads % groups:
-        raise ArgumentError(f"the heads of keys and values divide those of queries, not {shapes}")
+        raise ArgumentError(f"the heads of key and value must divide those of query, got {shapes}")
     return _Sizes(tuple(batch), queries, keys, groups, heads // groups)
 
 
 def _bias_and_mask(bias: Any, mask: Any) -> tuple[jax.Array | None, jax.Array | None]:
-    """The bias with what is to be added of the mask, and the boolean mask."""
+    """Split a floating mask into a boolean mask and a part that is added to the bias."""
     bias = None if bias is None else as_array("bias", bias)
     if bias is not None and as_format(bias.dtype).category == "bool":
-        raise OperandError("the bias of attention is what is added to scores, not bool: give it as mask=")
+        raise OperandError("the bias of attention must be numbers to add to scores, got bool; use mask=")
     if mask is None:
         return bias, None
     mask = as_array("mask", mask)
@@ -150,7 +151,7 @@ def _bias_and_mask(bias: Any, mask: Any) -> tuple[jax.Array | None, jax.Array | 
         return bias, mask
     if as_format(mask.dtype).category != "float":
         raise OperandError(
-            f"the mask of attention is boolean, or floating to be added, not {mask.dtype}: give mask.astype(bool)"
+            f"the mask of attention must be boolean, or floating-point to add, got {mask.dtype}; use mask.astype(bool)"
         )
     mask, added = split_additive(mask)
     if bias is None:
@@ -160,11 +161,11 @@ def _bias_and_mask(bias: Any, mask: Any) -> tuple[jax.Array | None, jax.Array | 
 
 
 def _by_group(name: str, array: jax.Array, sizes: _Sizes) -> jax.Array:
-    """A mask or bias with the axis of heads as two, of groups and their members."""
+    """Split the axis of heads of a mask or bias into groups and members."""
     if not broadcasts(array.shape, sizes.scores):
         raise ArgumentError(
-            f"the {name} of attention broadcasts to (batch..., heads, queries, keys), here {sizes.scores}, "
-            f"not {array.shape}"
+            f"the {name} of attention must broadcast to (batch..., heads, queries, keys), here {sizes.scores}, "
+            f"got {array.shape}"
         )
     shape = (1,) * (len(sizes.scores) - array.ndim) + array.shape
     heads = (1, 1) if shape[-3] == 1 else (sizes.groups, sizes.members)
@@ -175,15 +176,8 @@ def _scale(scale: float | None, head_dim: int) -> float:
     if scale is None:
         return head_dim**-0.5 if head_dim else 1.0
     if isinstance(scale, jax.Array):
-        raise OperandError("the scale of attention is a number, not an array: multiply the query by it")
+        raise OperandError("the scale of attention must be a number, got an array; multiply the query by it")
     return real_number("scale", scale)
-
-
-def _dropout_rate(rate: float, key: jax.Array | None) -> float:
-    rate = rate_below_one("dropout_rate", rate)
-    if rate and key is None:
-        raise ArgumentError(f"dropout_rate={rate} needs random numbers: give dropout_key=jax.random.key(0), or another")
-    return float(rate)
 
 
 def _chunk(chunk: int | None, sizes: _Sizes) -> int:

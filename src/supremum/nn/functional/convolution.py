@@ -1,8 +1,8 @@
-"""Convolutions and their transposes, channels last, in the dtype that inputs and parameters meet in.
+"""Convolutions and their transposes, channels last, in the result type of inputs and parameters.
 
-Products are left to XLA in the dtype of their operands: it accumulates float16 and bfloat16 in float32 and rounds once
-(a test measures it). Asking for it with `preferred_element_type` would turn the products of the backward pass, whose
-cotangents are then float32, into float32 ones.
+XLA gets the products in the dtype of their operands. It accumulates float16 and bfloat16 in float32 and rounds once,
+which a test measures. With `preferred_element_type` the cotangents would be float32, and the products of the backward
+pass would then be float32 too.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from supremum.nn.functional.padding import Padding, as_padding, pads_of
 from supremum.nn.functional.shape_checks import Ints, check_shape, positive_int, positive_ints
 
 CONV_PADDINGS = ("SAME", "VALID", "CIRCULAR", "CAUSAL")
-"""The paddings that `conv` knows by name."""
+"""The names of paddings for `conv`."""
 
 TRANSPOSED_PADDINGS = ("SAME", "VALID", "CIRCULAR")
-"""The paddings that `conv_transpose` knows by name."""
+"""The names of paddings for `conv_transpose`."""
 
 
 def conv(
@@ -46,19 +46,19 @@ def conv(
         kernel: weights, shape (*window, channels / groups, filters).
         bias: shape (filters,), or None.
         strides: the step of the window, one number or one per dimension of space.
-        padding: zeros around the inputs: `"SAME"`, for as many outputs as there are strides in the (dilated) inputs;
-            `"VALID"`, for none; `"CAUSAL"`, in one dimension, for outputs that do not depend on later inputs; or
-            numbers, see `supremum.nn.functional.padding.Padding`. `"CIRCULAR"` repeats the inputs around themselves.
+        padding: the zeros around the inputs: `"SAME"`, for one output per stride of the (dilated) inputs; `"VALID"`,
+            for no zeros; `"CAUSAL"`, in one dimension, for outputs that do not depend on later inputs; or numbers, see
+            `supremum.nn.functional.padding.Padding`. `"CIRCULAR"` repeats the inputs around themselves.
         input_dilation: the distance between neighboring inputs, with zeros between them.
         kernel_dilation: the distance between neighboring weights.
-        groups: how many groups the channels are split into; each has filters of its own.
-        dtype: the dtype to compute in; None for the one that the arrays meet in.
+        groups: the number of groups of channels; each group has separate filters.
+        dtype: the dtype to compute in; None for the result type of the arrays.
 
     Returns:
         An array of shape (batch, *space, filters) in that dtype.
 
     Raises:
-        ArgumentError: for shapes that do not fit together, and options that make no sense; a `ValueError`.
+        ArgumentError: for shapes that do not match, or invalid options; a `ValueError`.
 
     >>> conv(jnp.ones((1, 5, 1), "bfloat16"), jnp.ones((3, 1, 1), "bfloat16"))[0, :, 0]
     Array([2, 3, 3, 3, 2], dtype=bfloat16)
@@ -74,13 +74,13 @@ def conv(
     filters = kernel.shape[-1]
     if kernel.shape[-2] * groups != x.shape[-1] or filters % groups:
         raise ArgumentError(
-            f"with groups={groups} and inputs of {x.shape[-1]} channels the kernel has shape "
-            f"(*window, channels / groups, filters), with filters a multiple of groups, not {kernel.shape}"
+            f"with groups={groups} and {x.shape[-1]} input channels, the kernel must have shape "
+            f"(*window, channels / groups, filters), with filters a multiple of groups, got {kernel.shape}"
         )
     spans = _spans(kernel.shape[:-2], kernel_dilation)
     if named == "CIRCULAR":
         if any(distance > 1 for distance in input_dilation):
-            raise ArgumentError("padding='CIRCULAR' goes with input_dilation=1 only: give padding='SAME'")
+            raise ArgumentError("padding='CIRCULAR' needs input_dilation=1; use padding='SAME'")
         x = _wrapped(x, [((span - 1) // 2, span // 2) for span in spans])
         named = "VALID"
     pads = pads_of(named, _spans(x.shape[1:-1], input_dilation), spans, strides)
@@ -102,28 +102,28 @@ def conv_transpose(
     transpose_kernel: bool = False,
     dtype: Any = None,
 ) -> jax.Array:
-    """A convolution over inputs that lie `strides` apart, with zeros between them, which makes space larger.
+    """A transposed convolution: the inputs lie `strides` apart with zeros between them, which makes space larger.
 
     Args:
         x: inputs, shape (batch, *space, channels).
         kernel: weights, shape (*window, channels / groups, filters), or (*window, filters / groups, channels) with
             `transpose_kernel`.
         bias: shape (filters,), or None.
-        strides: how many outputs there are to an input, one number or one per dimension of space.
-        padding: `"SAME"`, for exactly `strides` outputs to an input; `"VALID"`, for all outputs that an input reaches;
-            `"CIRCULAR"`, for as many as with `"SAME"`, where what leaves at one end comes in at the other; or the
-            zeros to add around the spread inputs, as numbers, see `supremum.nn.functional.padding.Padding`.
+        strides: the number of outputs per input, one number or one per dimension of space.
+        padding: `"SAME"`, for exactly `strides` outputs per input; `"VALID"`, for all outputs that an input reaches;
+            `"CIRCULAR"`, for as many as with `"SAME"`, with both ends of space joined; or the zeros to add around the
+            spread inputs, as numbers, see `supremum.nn.functional.padding.Padding`.
         kernel_dilation: the distance between neighboring weights.
-        groups: how many groups the channels are split into; each has filters of its own.
-        transpose_kernel: whether to flip the kernel in space and swap its last two axes; the result is then that of
-            the gradient of `conv` with the same kernel.
-        dtype: the dtype to compute in; None for the one that the arrays meet in.
+        groups: the number of groups of channels; each group has separate filters.
+        transpose_kernel: whether to flip the kernel in space and swap its last two axes; the function then is the
+            gradient of `conv` with the same kernel.
+        dtype: the dtype to compute in; None for the result type of the arrays.
 
     Returns:
         An array of shape (batch, *space, filters) in that dtype.
 
     Raises:
-        ArgumentError: for shapes that do not fit together, and options that make no sense; a `ValueError`.
+        ArgumentError: for shapes that do not match, or invalid options; a `ValueError`.
 
     >>> conv_transpose(jnp.ones((1, 2, 1)), jnp.ones((3, 1, 1)), strides=2, padding="VALID")[0, :, 0]
     Array([1., 1., 2., 1., 1.], dtype=float32)
@@ -140,12 +140,12 @@ def conv_transpose(
     if channels != x.shape[-1] or kernel.shape[-1] % groups:
         ends = "filters / groups, channels" if transpose_kernel else "channels / groups, filters"
         raise ArgumentError(
-            f"with groups={groups} inputs of {x.shape[-1]} channels take a kernel of shape (*window, {ends}), whose "
-            f"last axis is a multiple of groups, not {kernel.shape}"
+            f"with groups={groups} and {x.shape[-1]} input channels, the kernel must have shape (*window, {ends}), "
+            f"with a last axis that is a multiple of groups, got {kernel.shape}"
         )
 
     def transposed(x: jax.Array, pads: Any) -> jax.Array:
-        # That of JAX knows no groups; both ways a group has its part of the last axis.
+        # JAX's function has no groups. Each group has its part of the last axis, whether or not kernels are transposed.
         parts = zip(jnp.split(x, groups, -1), jnp.split(kernel, groups, -1), strict=True)
         found = [transposed_group(*part, pads) for part in parts]
         return found[0] if groups == 1 else jnp.concatenate(found, -1)
@@ -155,8 +155,8 @@ def conv_transpose(
 
     if named != "CIRCULAR":
         return _with_bias(transposed(x, named), bias)
-    # Where the outputs of a period start among those of "VALID": with a transposed kernel, where `conv` has its windows
-    # start; otherwise in the middle of what "VALID" has too many, as Flax's layer has it.
+    # The start of a period among the outputs of "VALID": with a transposed kernel, the start of the windows of `conv`;
+    # otherwise the middle of the excess outputs of "VALID", as in Flax's layer.
     spans = _spans(kernel.shape[:-2], kernel_dilation)
     steps = list(zip(spans, strides, strict=True))
     first = [(span - 1) // 2 if transpose_kernel else max(span - step, 0) // 2 for span, step in steps]
@@ -173,14 +173,14 @@ def conv_transpose(
 def _dimensions(x: jax.Array, kernel: jax.Array) -> int:
     count = kernel.ndim - 2
     if count < 1:
-        raise ArgumentError(f"the kernel has shape (*window, channels, filters), not {kernel.shape}")
+        raise ArgumentError(f"the kernel must have shape (*window, channels, filters), got {kernel.shape}")
     if x.ndim != kernel.ndim:
         raise ArgumentError(
-            f"a kernel of shape {kernel.shape} takes inputs of shape (batch, {count} dimensions of space, channels), "
-            f"not {x.shape}"
+            f"inputs must have shape (batch, {count} dimensions of space, channels) for a kernel of shape "
+            f"{kernel.shape}, got {x.shape}"
         )
     if 0 in kernel.shape[:-2]:
-        raise ArgumentError(f"the kernel of shape {kernel.shape} has a window without weights")
+        raise ArgumentError(f"the window of the kernel must not be empty, got kernel shape {kernel.shape}")
     return count
 
 
@@ -196,7 +196,7 @@ def _layout(count: int) -> lax.ConvDimensionNumbers:
 
 def _wrapped(x: jax.Array, pads: Sequence[tuple[int, int]]) -> jax.Array:
     if 0 in x.shape[1:-1]:
-        raise ArgumentError(f"padding='CIRCULAR' has nothing to repeat in inputs of shape {x.shape}")
+        raise ArgumentError(f"padding='CIRCULAR' needs inputs that are not empty, got shape {x.shape}")
     return jnp.pad(x, [(0, 0), *pads, (0, 0)], mode="wrap")
 
 

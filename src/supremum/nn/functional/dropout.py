@@ -18,23 +18,23 @@ from supremum.nn.functional.shape_checks import Ints, as_axes
 
 
 def dropout(key: Any, x: Any, rate: float, *, broadcast_axes: Ints = ()) -> jax.Array:
-    """Replace values by zero at random, and scale the others so that the mean stays.
+    """Set random values to zero, and divide the others by `1 - rate` to keep the mean.
 
-    Srivastava et al., "Dropout: A Simple Way to Prevent Neural Networks from Overfitting", 2014; scaled in training, by
-    `1 / (1 - rate)`, rather than afterwards.
+    Srivastava et al., "Dropout: A Simple Way to Prevent Neural Networks from Overfitting", 2014. The scaling happens in
+    training, not in inference.
 
     Args:
         key: a random key.
         x: values of a floating or complex dtype.
-        rate: the probability of a value to be dropped, from 0 to 1.
+        rate: the probability of dropping a value, from 0 to 1.
         broadcast_axes: the axes along which values are dropped together.
 
     Returns:
         An array of the shape and dtype of `x`; the scaling is computed in at least float32 and rounded once.
 
     Raises:
-        ArgumentError: for a rate that is not a probability, and for axes that `x` does not have; a `ValueError`.
-        OperandError: for integers, which cannot be scaled, and for something that is not a key; a `TypeError`.
+        ArgumentError: for a rate that is not from 0 to 1, or axes that `x` does not have; a `ValueError`.
+        OperandError: for integers, which cannot be scaled, or a `key` that is not a random key; a `TypeError`.
 
     >>> dropout(jax.random.key(0), jnp.ones(8, "bfloat16"), 0.5)
     Array([0, 0, 2, 2, 0, 2, 2, 0], dtype=bfloat16)
@@ -43,10 +43,10 @@ def dropout(key: Any, x: Any, rate: float, *, broadcast_axes: Ints = ()) -> jax.
     (x,) = promote_dtype(x, inexact=False)
     row = as_format(x.dtype)
     if not row.is_inexact:
-        raise OperandError(f"dropout: {row} values cannot be scaled: give x.astype('float32')")
+        raise OperandError(f"dropout needs floating-point or complex values, got {row}; use x.astype('float32')")
     shared = as_axes("broadcast_axes", broadcast_axes, x.ndim)
     if not is_key(key):
-        raise OperandError(f"dropout takes a random key, not {type(key).__name__}: give key=jax.random.key(0)")
+        raise OperandError(f"dropout needs a random key, got {type(key).__name__}; use key=jax.random.key(0)")
     if rate == 1:
         return jnp.zeros_like(x)
     shape = tuple(1 if axis in shared else size for axis, size in enumerate(x.shape))
@@ -56,7 +56,7 @@ def dropout(key: Any, x: Any, rate: float, *, broadcast_axes: Ints = ()) -> jax.
 
 
 def as_rate(rate: Any) -> float:
-    """A probability.
+    """Check a probability.
 
     Args:
         rate: a number from 0 to 1.
@@ -65,19 +65,19 @@ def as_rate(rate: Any) -> float:
         ArgumentError: for anything else; a `ValueError`.
     """
     if isinstance(rate, bool) or not isinstance(rate, (int, float, np.floating)) or not 0 <= rate <= 1:
-        raise ArgumentError(f"rate is a number from 0 to 1, not {shown(rate)}: give rate=0.5")
+        raise ArgumentError(f"rate must be a number from 0 to 1, got {shown(rate)}; use rate=0.5")
     return float(rate)
 
 
 def rate_below_one(name: str, rate: Any) -> float:
-    """A probability that leaves something over.
+    """Check a probability below 1.
 
     Args:
-        name: its name.
+        name: the name of the argument.
         rate: a number from 0 to below 1.
 
     Raises:
-        OperandError: for what is not a number; a `TypeError`.
+        OperandError: for anything that is not a number; a `TypeError`.
         ArgumentError: for a number outside this range; a `ValueError`.
     """
     return real_within(name, rate, 0, math.nextafter(1, 0), "from 0 to below 1")

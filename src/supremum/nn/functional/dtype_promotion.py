@@ -1,6 +1,6 @@
-"""The dtype that a layer computes in: the result type of its inputs and parameters, unless one is named.
+"""The dtype that a layer computes in: the result type of its inputs and parameters, unless a dtype is given.
 
-spec/flax-flip-default-dtypes.md, "Implementation" (`promote_arrays` there).
+Flax FLIP, default dtypes, "Implementation" (`promote_arrays` there).
 """
 
 from __future__ import annotations
@@ -19,28 +19,25 @@ from supremum.operands import as_operand
 from supremum.promotion import promote_types, result_type
 from supremum.rules import get_rules, held_dtype
 
-FLOAT32 = as_format("float32")
-"""What values that are not inexact become, and the least that statistics are computed in."""
-
 
 def promote_dtype(*arrays: Any, dtype: Any = None, inexact: bool = True) -> tuple[Any, ...]:
-    """Bring arrays to the dtype that an operation on all of them runs in.
+    """Cast arrays to the dtype of an operation on all of them.
 
     Args:
         arrays: arrays of JAX or NumPy, Python numbers (which are weak), or None, which stays None.
-        dtype: the dtype to bring them to; None for their result type under the rules in force. Complex arrays are never
-            truncated: with a real `dtype` all of them come to the complex dtype that it and they meet in.
+        dtype: the dtype to cast to; None for the result type of the arrays under the rules in force. Complex arrays are
+            never truncated: if some are complex and `dtype` is real, all become the complex result type.
         inexact: whether the dtype must be floating or complex; integers and bools then become at least float32.
 
     Returns:
-        The arrays as JAX's, all of one dtype, in their order.
+        JAX arrays of one dtype, in the given order.
 
     Raises:
         ArgumentError: for a `dtype` that is not inexact although it must be; a `ValueError`.
         PromotionError: if the rules refuse.
-        RuntimeDtypeError: for 64 bits while JAX's x64 is off; JAX would narrow them in silence.
-        NarrowingError: for integers of NumPy that do not fit into the 32 bits that JAX then holds them in.
-        OperandError: for what is neither an array nor a number, such as a list.
+        RuntimeDtypeError: for 64 bits while JAX's x64 is off; JAX would narrow them silently.
+        NarrowingError: for NumPy integers that do not fit in the 32 bits that JAX then uses.
+        OperandError: for anything that is not an array or a number, such as a list.
 
     >>> import numpy as np
     >>> x, kernel = np.ones((2, 3), np.int32), jnp.ones((3, 4), jnp.bfloat16)
@@ -54,7 +51,7 @@ def promote_dtype(*arrays: Any, dtype: Any = None, inexact: bool = True) -> tupl
 
 
 def common_dtype(*arrays: Any, dtype: Any = None, inexact: bool = True) -> DType:
-    """The dtype that `promote_dtype` would bring arrays to; arguments and errors are the same.
+    """The dtype that `promote_dtype` casts arrays to; arguments and errors are the same.
 
     >>> common_dtype(jnp.ones(2, jnp.int8), inexact=False), common_dtype(jnp.ones(2, jnp.int8), 1e-3)
     (dtype('int8'), dtype('float32'))
@@ -62,44 +59,42 @@ def common_dtype(*arrays: Any, dtype: Any = None, inexact: bool = True) -> DType
     given = [array for array in arrays if array is not None]
     operands = [as_operand(array, place) for place, array in enumerate(given)]
     if dtype is None:
-        found = as_format(result_type(*given, rules=get_rules()))  # JAX computes, whoever holds the arrays
-        target = found if found.is_inexact or not inexact else as_format(promote_types(FLOAT32.dtype, found.dtype))
+        found = as_format(result_type(*given, rules=get_rules()))  # JAX computes, whichever library the arrays are from
+        target = found if found.is_inexact or not inexact else as_format(promote_types("float32", found.dtype))
     else:
         target = as_format(dtype)
         if inexact and not target.is_inexact:
-            raise ArgumentError(
-                f"this is computed in a floating or complex dtype, not in {target}: give dtype='float32'"
-            )
+            raise ArgumentError(f"dtype must be floating-point or complex, got {target}; use dtype='float32'")
         if target.category != "complex":
             for operand in operands:
                 if operand.category == "complex":
                     met = complex if operand.value is not None else operand.format.dtype
                     target = as_format(promote_types(target.dtype, met))
     check_held(
-        target.dtype, f"the inputs and parameters meet in {target}", "cast them first, as with x.astype('float32')"
+        target.dtype, f"the result type of inputs and parameters is {target}", "cast them, as in x.astype('float32')"
     )
     return target.dtype
 
 
 def is_held(dtype: DType) -> bool:
-    """Whether JAX holds a dtype now; those of 64 bits only with x64 on, or where they are allowed explicitly."""
+    """Whether JAX can hold a dtype now; it holds 64 bits only with x64 on, or if they are explicitly allowed."""
     return held_dtype(dtype) == dtype
 
 
 def check_held(dtype: DType | None, what: str, otherwise: str) -> None:
-    """Refuse what JAX would narrow in silence.
+    """Raise for a dtype that JAX would silently narrow.
 
     Args:
-        dtype: the dtype; None for any that arrays have already.
-        what: what it is for, in words.
-        otherwise: what else can be done.
+        dtype: the dtype; None is always allowed.
+        what: the use of the dtype, for the message.
+        otherwise: the other fix, for the message.
 
     Raises:
         RuntimeDtypeError: for 64 bits while JAX's x64 is off.
     """
     if dtype is not None and not is_held(dtype):
         raise RuntimeDtypeError(
-            f"{what}, which JAX does not hold while its x64 is off: jax.config.update('jax_enable_x64', True), or "
+            f"{what}, which JAX cannot hold while its x64 is off; call jax.config.update('jax_enable_x64', True), or "
             f"{otherwise}"
         )
 
@@ -107,19 +102,19 @@ def check_held(dtype: DType | None, what: str, otherwise: str) -> None:
 def _in_dtype(array: Any, dtype: DType) -> jax.Array:
     if isinstance(array, jax.Array):
         return array if array.dtype == dtype and not array.weak_type else jax.lax.convert_element_type(array, dtype)
-    # Integers of NumPy that do not fit into what JAX narrows them to are refused, not wrapped around.
+    # NumPy integers that do not fit in JAX's narrowed dtype are refused, not wrapped around.
     if isinstance(array, np.ndarray):
         return jnp.asarray(narrowed(dtype, array), dtype)
     return as_array("an operand", array, dtype)
 
 
 def as_array(name: str, value: Any, dtype: DType | None = None) -> jax.Array:
-    """An array of JAX, of anything that JAX makes one of.
+    """Convert a value to a JAX array.
 
     Args:
-        name: its name.
-        value: an array of any library, a number, or lists of those.
-        dtype: the dtype; None for the one that JAX gives it.
+        name: the name of the argument.
+        value: an array of any library, a number, or nested lists.
+        dtype: the dtype; None for the dtype that JAX chooses.
 
     Raises:
         OperandError: for anything else; a `TypeError`.
@@ -127,45 +122,45 @@ def as_array(name: str, value: Any, dtype: DType | None = None) -> jax.Array:
     >>> as_array("mask", "no mask")
     Traceback (most recent call last):
         ...
-    supremum.errors.OperandError: mask is an array of numbers, not 'no mask'
+    supremum.errors.OperandError: mask must be an array of numbers, got 'no mask'
     """
     pytree(name, value)
     try:
         return jnp.asarray(value, dtype)
-    except Exception as error:  # of any kind, also what the value itself raises
-        held = "" if dtype is None else f" that fits in {dtype}"
-        raise OperandError(f"{name} is an array of numbers{held}, not {shown(value)}") from error
+    except Exception as error:  # of any kind, since the value itself may raise
+        held = "" if dtype is None else f" that fit in {dtype}"
+        raise OperandError(f"{name} must be an array of numbers{held}, got {shown(value)}") from error
 
 
 def shape_of(name: str, array: Any) -> tuple[int, ...]:
     """The shape of an array or a number.
 
     Args:
-        name: its name.
+        name: the name of the argument.
         array: the array.
 
     Raises:
         OperandError: for a list or another container; a `TypeError`.
     """
     if isinstance(array, (list, tuple, dict)):
-        raise OperandError(f"{name} is an array, not {shown(array)}: give jnp.asarray({name})")
+        raise OperandError(f"{name} must be an array, got {shown(array)}; use jnp.asarray({name})")
     return np.shape(array)
 
 
 def refuse_none(**arrays: Any) -> None:
-    """Refuse arrays that are missing.
+    """Raise for missing arrays.
 
     Args:
-        arrays: by name.
+        arrays: the arrays by name.
 
     Raises:
-        OperandError: for one that is None; a `TypeError`.
+        OperandError: for None; a `TypeError`.
 
     >>> refuse_none(x=1.0, kernel=None)
     Traceback (most recent call last):
         ...
-    supremum.errors.OperandError: kernel is an array, not None
+    supremum.errors.OperandError: kernel must be an array, got None
     """
     for name, array in arrays.items():
         if array is None:
-            raise OperandError(f"{name} is an array, not None")
+            raise OperandError(f"{name} must be an array, got None")

@@ -1,4 +1,4 @@
-"""Einsum equations of inputs and a kernel, such as `"...i,io->...o"`."""
+"""Einsum equations for inputs and a kernel, such as `"...i,io->...o"`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ELLIPSIS = "..."
 
 @dataclass(frozen=True)
 class Equation:
-    """An equation taken apart; each letter names an axis, `...` in `inputs` and `outputs` all that are left.
+    """A parsed equation: each letter names an axis, and `...` in `inputs` and `outputs` means all other axes.
 
     Args:
         inputs: the letters of the inputs' axes.
@@ -27,13 +27,13 @@ class Equation:
 
     @classmethod
     def parse(cls, equation: str) -> Equation:
-        """Take an equation apart.
+        """Parse an equation.
 
         Args:
-            equation: `"inputs,kernel->outputs"`; spaces do not count.
+            equation: `"inputs,kernel->outputs"`; spaces are ignored.
 
         Raises:
-            ArgumentError: if it is none; a `ValueError`.
+            ArgumentError: for an invalid equation; a `ValueError`.
 
         >>> Equation.parse("...i, io -> ...o")
         Equation(inputs='...i', kernel='io', outputs='...o')
@@ -41,30 +41,30 @@ class Equation:
         left, arrow, outputs = text("equation", equation).replace(" ", "").partition("->")
         inputs, comma, kernel = left.partition(",")
         parts = cls(inputs, kernel, outputs)
-        problem = None if arrow and comma else "it has no comma or no '->'"
+        problem = None if arrow and comma else "a comma or '->' is missing"
         problem = problem or parts._problem()
         if problem:
             raise ArgumentError(
-                f"equation {shown(equation)} is not one of inputs and a kernel: {problem}; one is '...i,io->...o'"
+                f"equation must have inputs and a kernel, as in '...i,io->...o', got {shown(equation)}: {problem}"
             )
         return parts
 
     def _problem(self) -> str | None:
-        """Why the parts make no equation, or None."""
+        """The reason why the parts are not a valid equation, or None."""
         terms = [term.replace(ELLIPSIS, "", 1) for term in (self.inputs, self.kernel, self.outputs)]
         if not all(term.isalpha() and term.isascii() for term in terms if term):
-            return "a term has other characters than letters"
+            return "terms must consist of letters"
         inputs, kernel, outputs = map(set, terms)
         if ELLIPSIS in self.kernel or (ELLIPSIS in self.inputs) != (ELLIPSIS in self.outputs):
-            return "'...' stands in inputs and outputs, or in none"
+            return "'...' must be in both inputs and outputs, or in neither"
         if len(kernel) < len(terms[1]) or len(outputs) < len(terms[2]):
-            return "a letter occurs twice in the kernel or the outputs"
+            return "a letter is repeated in the kernel or in the outputs"
         if not outputs <= inputs | kernel:
-            return "a letter of the outputs occurs nowhere else"
+            return "a letter of the outputs is in neither inputs nor kernel"
         return None
 
     def sums_one_operand(self) -> bool:
-        """Whether an axis of one operand alone is summed over, which no product does.
+        """Whether an axis that only one operand has is summed over, which is not part of a product.
 
         >>> Equation.parse("ab,bc->c").sums_one_operand(), Equation.parse("ab,bc->ac").sums_one_operand()
         (True, False)
@@ -73,21 +73,21 @@ class Equation:
         return bool(alone - set(self.outputs) - set(ELLIPSIS))
 
     def check(self, x: Sequence[int], kernel: Sequence[int]) -> None:
-        """Refuse shapes that the equation is not for.
+        """Raise for shapes that do not match the equation.
 
         Args:
-            x: the inputs' shape.
-            kernel: the kernel's.
+            x: the shape of the inputs.
+            kernel: the shape of the kernel.
 
         Raises:
-            ArgumentError: for a number of axes or a size that does not fit; a `ValueError`.
+            ArgumentError: for a number of axes or a size that does not match; a `ValueError`.
         """
         letters = self.inputs.replace(ELLIPSIS, "")
         left = len(x) - len(letters)
         if left < 0 or (left > 0 and ELLIPSIS not in self.inputs) or len(kernel) != len(self.kernel):
             raise ArgumentError(
-                f"the equation '{self}' does not go with inputs of shape {tuple(x)} and a kernel of shape "
-                f"{tuple(kernel)}: each letter is an axis"
+                f"inputs and kernel must have one axis for each letter of the equation '{self}', got shapes {tuple(x)} "
+                f"and {tuple(kernel)}"
             )
         before = self.inputs.partition(ELLIPSIS)[0] if ELLIPSIS in self.inputs else letters
         named = [*x[: len(before)], *x[len(before) + left :]]
@@ -95,13 +95,12 @@ class Equation:
         for letter, size in (*zip(letters, named, strict=True), *zip(self.kernel, kernel, strict=True)):
             if sizes.setdefault(letter, size) != size:
                 raise ArgumentError(
-                    f"in the equation '{self}' axis {shown(letter)} has sizes {sizes[letter]} and {size}, with inputs "
-                    "of "
-                    f"shape {tuple(x)} and a kernel of shape {tuple(kernel)}"
+                    f"axis {shown(letter)} of the equation '{self}' must have one size, got {sizes[letter]} and {size} "
+                    f"with inputs of shape {tuple(x)} and a kernel of shape {tuple(kernel)}"
                 )
 
     def bias_shape(self, kernel: Sequence[int]) -> tuple[int, ...]:
-        """The shape of a bias: the kernel's axes that are the result's too, in the result's order.
+        """The shape of a bias: the axes that kernel and result share, in the order of the result.
 
         Args:
             kernel: the kernel's shape.
@@ -113,19 +112,19 @@ class Equation:
         return tuple(sizes[letter] for letter in self.outputs if letter in sizes)
 
     def over_outputs(self, kernel: Sequence[int], ndim: int) -> tuple[int, ...]:
-        """The shape of a bias among the result's axes: 1 for those that the kernel does not have.
+        """The shape of a bias that broadcasts to the result, with length 1 for axes that the kernel does not have.
 
         Args:
             kernel: the kernel's shape.
-            ndim: how many axes the result has.
+            ndim: the number of axes of the result.
 
         >>> Equation.parse("...i,io->...o").over_outputs((3, 4), 3)
         (1, 1, 4)
         """
         sizes = dict(zip(self.kernel, kernel, strict=True))
-        before, dots, after = self.outputs.partition(ELLIPSIS)
-        rest = [1] * (ndim - len(before) - len(after)) if dots else []
-        return (*(sizes.get(letter, 1) for letter in before), *rest, *(sizes.get(letter, 1) for letter in after))
+        before, _, after = self.outputs.partition(ELLIPSIS)
+        others = "." * (ndim - len(before) - len(after))
+        return tuple(sizes.get(letter, 1) for letter in before + others + after)
 
     def __str__(self) -> str:
         return f"{self.inputs},{self.kernel}->{self.outputs}"

@@ -1,7 +1,7 @@
-"""Several arrays in one: sums, products, maxima, concatenation.
+"""Merge several arrays: sums, products, maxima and concatenation.
 
-Integers and bools alone stay what they are: the formats of policies are not made for counts and indices. With inexact
-arrays among them all meet in one inexact dtype, are computed in at least float32 and rounded once.
+Without inexact arrays, integers and bools keep their dtype, since a policy's format may not hold counts and indices.
+With inexact arrays, all arrays get one inexact dtype; results are computed in at least float32 and rounded once.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ def add(*arrays: Any, dtype: Any = None) -> jax.Array:
     """The sum of arrays, value by value.
 
     Args:
-        arrays: of one number of axes, equal in size or of size 1.
-        dtype: the dtype of the result, if one of them is inexact; None for the one that they meet in.
+        arrays: arrays with the same number of axes, each of the same length or length 1.
+        dtype: the dtype of the result, if one of the arrays is inexact; None for their result type.
 
     Returns:
         An array in that dtype.
 
     Raises:
-        ArgumentError: for no arrays, or shapes that do not fit together; a `ValueError`.
-        OperandError: for bools, which have no sum; a `TypeError`.
+        ArgumentError: for no arrays, or shapes that do not match; a `ValueError`.
+        OperandError: for bools, which cannot be added; a `TypeError`.
 
     >>> add(jnp.asarray([1], "int8"), jnp.asarray([2.5], "bfloat16"))
     Array([3.5], dtype=bfloat16)
@@ -46,14 +46,14 @@ def subtract(first: Any, second: Any, *, dtype: Any = None) -> jax.Array:
 
 
 def multiply(*arrays: Any, dtype: Any = None) -> jax.Array:
-    """The product of arrays, value by value, of bools whether all are true; else as `add`."""
+    """The product of arrays, value by value; for bools, whether all are true. Otherwise as `add`."""
     return _folded("multiply", jnp.multiply, arrays, dtype, takes_bools=True)
 
 
 def maximum(*arrays: Any, dtype: Any = None) -> jax.Array:
-    """The largest of the values of arrays, of bools whether one is true, and none of complex ones; else as `add`."""
+    """The maximum of arrays, value by value; for bools, whether one is true. Raises for complex, otherwise as `add`."""
     arrays = _in_one_dtype("maximum", arrays, dtype)
-    ordered_format("maximum", arrays[0].dtype, "give their absolute values, jnp.abs(x)")
+    ordered_format("maximum", arrays[0].dtype, "use jnp.abs(x)")
     return functools.reduce(jnp.maximum, arrays)
 
 
@@ -61,14 +61,14 @@ def average(*arrays: Any, dtype: Any = None) -> jax.Array:
     """The mean of arrays, value by value, computed in at least float32 and rounded once.
 
     Args:
-        arrays: of one number of axes, equal in size or of size 1.
-        dtype: the dtype of the result; None for the one that they meet in, at least float32 for integers and bools.
+        arrays: arrays with the same number of axes, each of the same length or length 1.
+        dtype: the dtype of the result; None for the result type, or at least float32 for integers and bools.
 
     Returns:
         An array in that dtype.
 
     Raises:
-        ArgumentError: for no arrays, or shapes that do not fit together; a `ValueError`.
+        ArgumentError: for no arrays, or shapes that do not match; a `ValueError`.
 
     >>> average(jnp.full(1, 6e4, "float16"), jnp.full(1, 6e4, "float16")).tolist()
     [60000.0]
@@ -81,18 +81,18 @@ def average(*arrays: Any, dtype: Any = None) -> jax.Array:
 
 
 def concatenate(*arrays: Any, axis: int = -1, dtype: Any = None) -> jax.Array:
-    """Arrays one after the other along an axis.
+    """Join arrays along an axis.
 
     Args:
-        arrays: of one shape but for that axis.
+        arrays: arrays of the same shape except for that axis.
         axis: the axis.
-        dtype: the dtype of the result, if one of them is inexact; None for the one that they meet in.
+        dtype: the dtype of the result, if one of the arrays is inexact; None for their result type.
 
     Returns:
         An array in that dtype.
 
     Raises:
-        ArgumentError: for no arrays, an axis they do not have, or shapes that do not fit together; a `ValueError`.
+        ArgumentError: for no arrays, an axis that they do not have, or shapes that do not match; a `ValueError`.
 
     >>> concatenate(jnp.ones((2, 1), "int8"), jnp.ones((2, 3), "int32")).shape
     (2, 4)
@@ -102,9 +102,7 @@ def concatenate(*arrays: Any, axis: int = -1, dtype: Any = None) -> jax.Array:
     (place,) = as_axes("axis", (axis,), arrays[0].ndim)
     rest = {(*array.shape[:place], *array.shape[place + 1 :]) for array in arrays}
     if len(rest) > 1 or len({array.ndim for array in arrays}) > 1:
-        raise ArgumentError(
-            f"concatenate takes arrays of one shape but for axis {axis}, not {_shapes(arrays)}: give another axis"
-        )
+        raise ArgumentError(f"concatenate needs arrays of the same shape except for axis {axis}, got {_shapes(arrays)}")
     return jnp.concatenate(arrays, place)
 
 
@@ -115,7 +113,7 @@ def _folded(
     target = arrays[0].dtype
     row = as_format(target)
     if row.category == "bool" and not takes_bools:
-        raise OperandError(f"{name} takes numbers, not bools: give x.astype('int32')")
+        raise OperandError(f"{name} needs numbers, got bools; use x.astype('int32')")
     if row.is_inexact:
         arrays = [array.astype(at_least_float32(target)) for array in arrays]
     return functools.reduce(function, arrays).astype(target)
@@ -129,16 +127,15 @@ def _in_one_dtype(name: str, arrays: Any, dtype: Any) -> Any:
 
 
 def _dtype_of(arrays: Any, dtype: Any) -> Any:
-    """The dtype to ask for: the given one where an array is inexact, and none for integers and bools alone."""
+    """The given dtype if an array is inexact; None if all are integers and bools."""
     inexact = any(as_format(common_dtype(array, inexact=False)).is_inexact for array in arrays)
     return dtype if inexact else None
 
 
 def _check_number(name: str, arrays: Any) -> None:
     if not arrays:
-        raise ArgumentError(f"{name} takes at least one array, and got none")
-    for number, array in enumerate(arrays):
-        refuse_none(**{f"array {number}": array})
+        raise ArgumentError(f"{name} needs at least one array, got none")
+    refuse_none(**{f"array {number}": array for number, array in enumerate(arrays)})
 
 
 def _check_shapes(name: str, arrays: Any) -> None:
@@ -146,7 +143,7 @@ def _check_shapes(name: str, arrays: Any) -> None:
     sizes = zip(*(array.shape for array in arrays), strict=False)
     if not same_axes or any(len(set(each) - {1}) > 1 for each in sizes):
         raise ArgumentError(
-            f"{name} takes arrays of one number of axes, equal in size or of size 1, not {_shapes(arrays)}"
+            f"{name} needs arrays with the same number of axes, each of one length or length 1, got {_shapes(arrays)}"
         )
 
 

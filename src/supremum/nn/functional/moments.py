@@ -1,6 +1,6 @@
-"""Mean, variance, and values standardized by them, accurate for rows of large and of equal values.
+"""Mean and variance, and standardized values, accurate for rows of large or equal values.
 
-spec/flax-flip-default-dtypes.md, "Half-precision dtypes", "Batch statistics" and "Complex number support".
+Flax FLIP, default dtypes, "Half-precision dtypes", "Batch statistics" and "Complex number support".
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from supremum.nn.functional.shape_checks import Ints, as_axes, broadcasts
 def moments(x: Any, axes: Ints, *, mask: Any = None, keepdims: bool = False) -> tuple[jax.Array, jax.Array]:
     """Mean and biased variance over some axes, in at least float32.
 
-    The squares are of distances from a first estimate of the mean, so that they do not cancel, and what that estimate
-    is off by is taken out of both: the corrected two-pass algorithm of Chan, Golub and LeVeque, 1983, "Algorithms for
-    Computing the Sample Variance". Without it rows of equal large values would come out of a norm as ±1.
+    This is the corrected two-pass algorithm of Chan, Golub and LeVeque, 1983, "Algorithms for Computing the Sample
+    Variance". It squares distances from a first estimate of the mean, to avoid cancellation, and then corrects mean and
+    variance for the error of the estimate. Without it, a norm would turn rows of equal large values into ±1.
 
     Args:
         x: values of any dtype; integers count as float32.
         axes: the axes to reduce.
-        mask: bool, of a shape that broadcasts to that of `x`: which values count; None for all.
+        mask: booleans that broadcast to the shape of `x`, True for values that count; None for all.
         keepdims: whether the reduced axes stay, with length 1.
 
     Returns:
-        The mean, complex where `x` is, and the variance, which is real: the mean of (x - mean)·conj(x - mean). Where no
-        value counts both are 0.
+        The mean, complex if `x` is, and the variance, which is real: the mean of (x - mean)·conj(x - mean). Both are 0
+        if no value counts.
 
     Raises:
-        ArgumentError: for axes that are not there or named twice, or a mask of another shape; a `ValueError`.
+        ArgumentError: for axes that are repeated or out of range, or a mask that does not broadcast; a `ValueError`.
         OperandError: for a mask that is not bool; a `TypeError`.
 
     >>> moments(jnp.asarray([-6e4, 6e4], jnp.float16), -1)
@@ -48,20 +48,16 @@ def moments(x: Any, axes: Ints, *, mask: Any = None, keepdims: bool = False) -> 
     (x,) = promote_dtype(x, dtype=at_least_float32(common_dtype(x)))
     axes = as_axes("axes", axes, x.ndim)
     flag("keepdims", keepdims)
-    count: Any = max(math.prod(x.shape[axis] for axis in axes), 1)
+    count = None
     if mask is not None:
         mask = _checked_mask(mask, x.shape)
         count = jnp.maximum(jnp.sum(mask, axes, keepdims=True, dtype=at_least_float32(x.real.dtype)), 1)
-        x = jnp.where(mask, x, 0)  # before anything else, or a NaN there would be one in the gradient
-
-    def average(values: jax.Array) -> jax.Array:
-        return jnp.sum(values, axes, keepdims=True) / count
-
-    # Neither result depends on the estimate, so neither do gradients.
-    estimate = lax.stop_gradient(average(x))
+        x = jnp.where(mask, x, 0)  # first, or a masked NaN would reach the gradient
+    # The results do not depend on the estimate, so gradients do not either.
+    estimate = lax.stop_gradient(_average(x, axes, count))
     distance = x - estimate if mask is None else jnp.where(mask, x - estimate, 0)
-    error = average(distance)
-    variance = jnp.maximum(average(squared(distance)) - squared(error), 0)
+    error = _average(distance, axes, count)
+    variance = jnp.maximum(_average(squared(distance), axes, count) - squared(error), 0)
     mean = estimate + error
     return (mean, variance) if keepdims else (jnp.squeeze(mean, axes), jnp.squeeze(variance, axes))
 
@@ -69,16 +65,16 @@ def moments(x: Any, axes: Ints, *, mask: Any = None, keepdims: bool = False) -> 
 def joint_moments(
     mean: jax.Array, variance: jax.Array, count: Any, axis_name: str
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Mean and variance of what several devices have, of those of each (Chan, Golub and LeVeque, 1983).
+    """Combine the means and variances of several devices (Chan, Golub and LeVeque, 1983).
 
     Args:
-        mean: of the values of this device.
-        variance: of them, biased.
-        count: how many there are, of a shape that broadcasts to the mean's.
+        mean: the mean of this device's values.
+        variance: the biased variance of this device's values.
+        count: the number of this device's values, of a shape that broadcasts to the mean's.
         axis_name: the axis of the devices, in `jax.shard_map` or `jax.vmap`.
 
     Returns:
-        Mean, variance and number of the values of all devices.
+        The mean, variance and number of all devices' values.
     """
     count = jnp.asarray(count, variance.dtype)
     total = lax.psum(count, axis_name)
@@ -88,7 +84,7 @@ def joint_moments(
 
 
 def has_axis(axis_name: str) -> bool:
-    """Whether there are devices along an axis of this name here."""
+    """Whether a device axis of this name is in scope."""
     try:
         lax.axis_index(axis_name)
     except NameError:
@@ -98,19 +94,19 @@ def has_axis(axis_name: str) -> bool:
 
 @partial(jax.custom_jvp, nondiff_argnums=(1, 2, 3))
 def standardize(x: jax.Array, axes: tuple[int, ...], epsilon: float, centered: bool) -> tuple[jax.Array, jax.Array]:
-    """Values less their mean, divided by the root of their variance.
+    """Subtract the mean from values and divide by the root of their variance.
 
-    The derivative is written out, for it is short: what JAX makes of the two passes of `moments` sums over rows again
-    and again, and takes 2.5 times as long on CPU.
+    The derivative is explicit because it is short. JAX's derivative of the two passes of `moments` sums over rows many
+    times and takes 2.5 times as long on CPU.
 
     Args:
         x: values of at least float32.
-        axes: the axes to reduce, each once, from 0.
+        axes: the axes to reduce, from 0, without repetition.
         epsilon: added to the variance.
-        centered: whether the mean is subtracted; if not, values are divided by the root of their mean square.
+        centered: whether to subtract the mean; if not, values are divided by the root of their mean square.
 
     Returns:
-        The result, of the shape of `x`, and what the differences were multiplied by, with reduced axes of length 1.
+        The result, of the shape of `x`, and the factor of the differences, with reduced axes of length 1.
     """
     if centered:
         mean, variance = moments(x, axes, keepdims=True)
@@ -126,14 +122,15 @@ def _(
 ) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
     (change,) = tangents
     result, factor = standardize(*primals, axes, epsilon, centered)
-    # The change of the logarithm of the deviation: of a mean of x·conj(x), half of that is the mean of Re(conj(x)·dx).
+    # The derivative of the deviation's logarithm; for a mean of x·conj(x) it has the mean of Re(conj(x)·dx).
     growth = _average(_real_product(result, change), axes)
     moved = change - _average(change, axes) if centered else change
     return (result, factor), (factor * (moved - result * growth), -lax.square(factor) * growth)
 
 
-def _average(x: jax.Array, axes: tuple[int, ...]) -> jax.Array:
-    return jnp.sum(x, axes, keepdims=True) / max(math.prod(x.shape[axis] for axis in axes), 1)
+def _average(x: jax.Array, axes: tuple[int, ...], count: Any = None) -> jax.Array:
+    count = max(math.prod(x.shape[axis] for axis in axes), 1) if count is None else count
+    return jnp.sum(x, axes, keepdims=True) / count
 
 
 def _real_product(x: jax.Array, y: jax.Array) -> jax.Array:
@@ -153,21 +150,21 @@ def squared(x: jax.Array) -> jax.Array:
 def _checked_mask(mask: Any, shape: tuple[int, ...]) -> jax.Array:
     mask = as_array("mask", mask)
     if as_format(mask.dtype).category != "bool":
-        raise OperandError(f"a mask is bool, not {mask.dtype}: say which numbers count, as in mask != 0")
+        raise OperandError(f"the mask must be boolean, got {mask.dtype}; use mask != 0")
     if not broadcasts(mask.shape, shape):
-        raise ArgumentError(f"a mask of shape {mask.shape} does not broadcast to that of x, {shape}")
+        raise ArgumentError(f"the mask must broadcast to the shape of x, {shape}, got {mask.shape}")
     return jnp.broadcast_to(mask, shape)
 
 
 def checked_epsilon(epsilon: Any, dtype: DType) -> float:
-    """The epsilon, refused where 1 / sqrt(epsilon) or its slope is not finite, which makes constant values NaN."""
+    """Check that 1 / sqrt(epsilon) and its slope are finite, since constant values would otherwise become NaN."""
     if isinstance(epsilon, bool) or not isinstance(epsilon, Real):
-        raise ArgumentError(f"epsilon is a positive number, such as 1e-6, not {shown(epsilon)}")
+        raise ArgumentError(f"epsilon must be a positive number, got {shown(epsilon)}; use epsilon=1e-6")
     largest = as_format(dtype).max
     least = largest ** (-2 / 3)
     if not least <= float(epsilon) <= largest:
         raise ArgumentError(
-            f"epsilon={epsilon} is outside of {least:.1e} to {largest:.1e}, where 1 / sqrt(epsilon) and its slope are "
-            f"finite in {dtype}: give epsilon=1e-6"
+            f"epsilon must be from {least:.1e} to {largest:.1e}, where 1 / sqrt(epsilon) and its slope are finite in "
+            f"{dtype}, got {epsilon}; use epsilon=1e-6"
         )
     return float(epsilon)

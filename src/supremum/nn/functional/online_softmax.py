@@ -1,14 +1,14 @@
-"""Attention over keys in chunks: the maximum and the sum of each row run along, and the backward pass recomputes.
+"""Attention over chunks of keys, with a running maximum and sum for each row and recomputation in the backward pass.
 
 Milakov and Gimelshein 2018, "Online normalizer calculation for softmax" (arXiv:1805.02867), algorithm 3; Rabe and
-Staats 2021, "Self-attention does not need O(n^2) memory" (arXiv:2112.05682). Beside operands and results it holds no
-more than the scores of one chunk at a time; one chunk of all keys is the plain computation.
+Staats 2021, "Self-attention does not need O(n^2) memory" (arXiv:2112.05682). Apart from operands and results, memory
+holds the scores of one chunk at a time. One chunk of all keys is the plain computation.
 
-Which products have 16-bit operands, where the inputs are such: query by key and, in the backward pass, cotangent by
-value, both accumulated and kept in float32. The other products have the probabilities or the gradients of the scores as
-an operand and run in float32: rounded to float16 a probability would underflow (one of 65,536 equal ones is subnormal)
-and a gradient overflow (it is as large as a cotangent times a value). The derivative rule is written out for that:
-JAX's would multiply float32 cotangents by 16-bit operands.
+With 16-bit inputs, two products have 16-bit operands: query by key and, in the backward pass, cotangent by value. Both
+accumulate in float32 and return float32. The operands of the other products are probabilities or gradients of scores,
+so they run in float32. In float16 a probability would underflow (one of 65,536 equal ones is subnormal) and a gradient
+would overflow (it is as large as a cotangent times a value). The derivative rule is explicit for this reason: JAX's
+rule would multiply float32 cotangents by 16-bit operands.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from supremum.formats import DType
 from supremum.nn.functional.masks import make_causal_mask
 
 Chunk: TypeAlias = tuple[Any, int]
-"""Where a chunk of keys begins, which may be traced, and how many it has."""
+"""The first key of a chunk, which may be traced, and the number of keys."""
 
 
 class Plan(NamedTuple):
-    """How attention is computed; what a compiled program depends on beside shapes.
+    """The static options of attention, which together with shapes determine the compiled program.
 
     Attributes:
         wide: the dtype of scores, probabilities and sums.
-        scale: what the products of queries and keys are multiplied by.
-        is_causal: whether query i attends to no key after i.
-        dropout_rate: the share of probabilities that become zero; the others are divided by what is left.
-        chunk: how many keys are processed at once, at least 1.
-        members: how many heads of queries each head of keys serves.
+        scale: the factor of the products of queries and keys.
+        is_causal: whether query i ignores all keys after i.
+        dropout_rate: the share of probabilities to set to zero; the others are divided by `1 - dropout_rate`.
+        chunk: the number of keys to process at once, at least 1.
+        members: the number of query heads for each head of keys.
     """
 
     wide: DType
@@ -49,19 +49,19 @@ class Plan(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """What attention is computed of. `groups` are the heads of keys and values, each with `members` heads of queries.
+    """The arrays of attention. `groups` are the heads of keys and values, each with `members` heads of queries.
 
-    These lie one after another along one axis of `rows`, members times queries: with an axis of their own, products
-    would be copied into an order of axes that XLA multiplies in, also where each group has one member only.
+    The members are consecutive along one axis of `rows`, members times queries. With a separate axis, XLA would copy
+    products into its own order of axes, even with one member per group.
 
     Attributes:
-        query: (batch..., rows, groups, head_dim), of the dtype of key and value.
+        query: (batch..., rows, groups, head_dim), in the dtype of key and value.
         key: (batch..., keys, groups, head_dim).
         value: (batch..., keys, groups, value_dim).
-        bias: real, of as many dimensions as the scores (batch..., groups, members, queries, keys) and broadcasting to
-            their shape; or None.
-        mask: likewise, boolean, True attends; or None.
-        dropout_key: a random key, or None where nothing is dropped.
+        bias: real numbers that broadcast to the scores (batch..., groups, members, queries, keys) and have as many
+            dimensions; or None.
+        mask: booleans of a shape like that of the bias, True attends; or None.
+        dropout_key: a random key, or None for no dropout.
     """
 
     query: jax.Array
@@ -74,11 +74,11 @@ class Inputs(NamedTuple):
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def attend(plan: Plan, inputs: Inputs) -> jax.Array:
-    """The sum of values, weighted by the softmax of the scores.
+    """Sum values weighted by the softmax of the scores.
 
     Returns:
-        An array of shape (batch..., rows, groups, value_dim) in the dtype of the values, rounded once;
-        zeros where a query attends to nothing.
+        An array of shape (batch..., rows, groups, value_dim) in the dtype of the values, rounded once; zeros for
+        queries that attend to no key.
     """
     return _forward(plan, inputs)[0]
 
@@ -88,11 +88,11 @@ def _forward(plan: Plan, inputs: Inputs) -> tuple[jax.Array, tuple[Any, ...]]:
 
     def step(carry: Any, chunk: Chunk) -> Any:
         scores = _scores(plan, inputs, chunk)
-        # What is subtracted cancels out: no gradients of gradients go through it.
+        # The shift cancels out, so second derivatives do not go through it.
         higher = lax.stop_gradient(jnp.max(scores, -1, initial=-jnp.inf))
         if carry is not None:
             higher = jnp.maximum(carry[0], higher)
-        shift = _zero_if_none(higher)
+        shift = _finite_maximum(higher)
         weights = jnp.exp(scores - shift[..., None])
         kept = weights * _dropout(plan, inputs, chunk)
         added = jnp.einsum("...grk,...kgd->...grd", kept, _keys(inputs.value, chunk).astype(wide))
@@ -103,13 +103,13 @@ def _forward(plan: Plan, inputs: Inputs) -> tuple[jax.Array, tuple[Any, ...]]:
         return higher, total * fade + jnp.sum(weights, -1), sums * fade[..., None] + added
 
     nothing = jnp.full(rows, -jnp.inf, wide), jnp.zeros(rows, wide), jnp.zeros((*rows, inputs.value.shape[-1]), wide)
-    # One chunk of all keys has nothing to go on from, and XLA would not see that.
+    # A single chunk needs no initial carry, and XLA would not remove one.
     start = None if inputs.key.shape[-3] == plan.chunk else nothing
     top, total, sums = _over_chunks(plan, inputs, step, start)
     inverse = 1 / jnp.where(total == 0, jnp.ones_like(total), total)
     outputs = sums * inverse[..., None]
-    # The maximum and the sum apart: in one logarithm of both, the sum would be lost next to a large maximum.
-    residuals = inputs, outputs, _zero_if_none(top), inverse
+    # Maximum and sum stay separate; in one combined logarithm, a large maximum would absorb the sum.
+    residuals = inputs, outputs, _finite_maximum(top), inverse
     return jnp.moveaxis(outputs, -2, -3).astype(inputs.value.dtype), residuals
 
 
@@ -118,7 +118,7 @@ def _backward(plan: Plan, residuals: tuple[Any, ...], cotangent: jax.Array) -> t
     query, key, value, bias, wide = inputs.query, inputs.key, inputs.value, inputs.bias, plan.wide
     upstream = jnp.moveaxis(cotangent, -3, -2)
     wide_upstream, wide_query = upstream.astype(wide), query.astype(wide)
-    # The sum over keys of each probability times its gradient, taken from outputs that are not rounded yet.
+    # The sum over keys of probability times gradient, computed from outputs before rounding.
     mean = jnp.sum(wide_upstream * outputs, -1)
 
     def step(gradients: Any, chunk: Chunk) -> Any:
@@ -137,7 +137,7 @@ def _backward(plan: Plan, residuals: tuple[Any, ...], cotangent: jax.Array) -> t
             None if of_bias is None else _with_bias(of_bias, _by_member(plan, of_scores), chunk),
         )
 
-    # Of a bias that is one for all keys the gradient adds up over chunks.
+    # The gradient of a bias shared by all keys accumulates over chunks.
     summed = bias is not None and bias.shape[-1] == 1
     nothing = (
         jnp.zeros(query.shape, wide),
@@ -154,7 +154,7 @@ attend.defvjp(_forward, _backward)
 
 
 def _over_chunks(plan: Plan, inputs: Inputs, step: Callable[[Any, Chunk], Any], carry: Any) -> Any:
-    """What a step makes of a carry, chunk after chunk; the last one has what is left over."""
+    """Apply a step to each chunk in order; the last chunk has the remaining keys."""
     whole, rest = divmod(inputs.key.shape[-3], plan.chunk)
     if whole > 1:
         begins = jnp.arange(whole) * plan.chunk
@@ -165,13 +165,13 @@ def _over_chunks(plan: Plan, inputs: Inputs, step: Callable[[Any, Chunk], Any], 
 
 
 def _rows(inputs: Inputs) -> tuple[int, ...]:
-    """The shape of the scores less its last axis, that of the keys."""
+    """The shape of the scores without the last axis, the keys."""
     *batch, rows, groups, _ = inputs.query.shape
     return (*batch, groups, rows)
 
 
 def _scores(plan: Plan, inputs: Inputs, chunk: Chunk) -> jax.Array:
-    """The scores of a chunk of keys, `-inf` where a query does not attend."""
+    """The scores of a chunk of keys, `-inf` for excluded keys."""
     key = _keys(inputs.key, chunk)
     scores = jnp.einsum("...rgd,...kgd->...grk", inputs.query, key, preferred_element_type=plan.wide) * plan.scale
     shape, scores = scores.shape, _by_member(plan, scores)
@@ -187,15 +187,15 @@ def _scores(plan: Plan, inputs: Inputs, chunk: Chunk) -> jax.Array:
 
 
 def _by_member(plan: Plan, scores: jax.Array) -> jax.Array:
-    """Scores of shape (batch..., groups, members, queries, keys)."""
+    """Reshape scores to (batch..., groups, members, queries, keys)."""
     *rest, rows, keys = scores.shape
     return scores.reshape(*rest, plan.members, rows // plan.members, keys)
 
 
 def _dropout(plan: Plan, inputs: Inputs, chunk: Chunk) -> jax.Array | float:
-    """What probabilities are multiplied by: zero, or what makes up for the zeros.
+    """The factors of probabilities: zero, or `1 / (1 - dropout_rate)`.
 
-    Each key has random numbers of its own, so that they do not depend on the chunks.
+    Each key has separate random numbers, which therefore do not depend on the chunks.
     """
     if inputs.dropout_key is None:
         return 1.0
@@ -206,28 +206,28 @@ def _dropout(plan: Plan, inputs: Inputs, chunk: Chunk) -> jax.Array | float:
     return jnp.moveaxis(keep, 0, -1).astype(plan.wide) / left
 
 
-def _zero_if_none(top: jax.Array) -> jax.Array:
-    """The maximum of scores, zero where there are none: infinity less infinity would be NaN."""
+def _finite_maximum(top: jax.Array) -> jax.Array:
+    """The maximum of scores, or zero if all are `-inf`, since `-inf` minus `-inf` is NaN."""
     return jnp.where(top == -jnp.inf, jnp.zeros_like(top), top)
 
 
 def _keys(array: jax.Array, chunk: Chunk) -> jax.Array:
-    """A chunk of keys or values."""
+    """Take a chunk of keys or values."""
     return lax.dynamic_slice_in_dim(array, *chunk, axis=array.ndim - 3)
 
 
 def _with_keys(array: jax.Array, part: jax.Array, chunk: Chunk) -> jax.Array:
-    """Keys or values with another chunk in them, rounded to their dtype."""
+    """Write a chunk into keys or values, rounded to their dtype."""
     return lax.dynamic_update_slice_in_dim(array, part.astype(array.dtype), chunk[0], axis=array.ndim - 3)
 
 
 def _along_scores(array: jax.Array, chunk: Chunk) -> jax.Array:
-    """A chunk of a mask or bias, all of it where it is one for all keys."""
+    """Take a chunk of a mask or bias; one that is shared by all keys stays whole."""
     return array if array.shape[-1] == 1 else lax.dynamic_slice_in_dim(array, *chunk, axis=array.ndim - 1)
 
 
 def _with_bias(of_bias: jax.Array, of_scores: jax.Array, chunk: Chunk) -> jax.Array:
-    """The gradient of a bias with that of a chunk of scores in it, summed where the bias is one for all."""
+    """Add the gradient of a chunk of scores to that of a bias, summed over axes where the bias has length 1."""
     axes = tuple(axis for axis, size in enumerate(of_bias.shape) if size == 1)
     part = jnp.sum(of_scores, axes, keepdims=True)
     if of_bias.shape[-1] == 1:

@@ -1,4 +1,4 @@
-"""How windows are padded: by name, or by numbers of positions."""
+"""The padding of windows, by name or by numbers of positions."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ Padding: TypeAlias = str | int | Sequence[int | tuple[int, int]]
 """`"SAME"`, `"VALID"` and so on, or positions to add: one number, one per dimension, or pairs of before and after."""
 
 Pads: TypeAlias = tuple[tuple[int, int], ...]
-"""Positions to add before and after, for each dimension of space."""
+"""The positions to add before and after, for each dimension of space."""
 
 
 def as_padding(padding: Any, count: int, names: Sequence[str]) -> str | Pads:
-    """A padding in one form: its name, or a pair of numbers for each dimension of space.
+    """Convert a padding to its name, or to a pair of numbers for each dimension of space.
 
     Args:
-        padding: a name, a number of positions on every side, one such number for each dimension, or pairs of numbers,
+        padding: a name, a number of positions on every side, one number for each dimension, or a pair of numbers,
             before and after, for each dimension.
-        count: how many dimensions of space there are.
-        names: which names there are.
+        count: the number of dimensions of space.
+        names: the names that are allowed.
 
     Raises:
         UnknownNameError: for an unknown name; a `ValueError`.
-        ArgumentError: for anything else that is not a padding, and for `"CAUSAL"` in more than one dimension; a
+        ArgumentError: for anything else that is not a padding, or `"CAUSAL"` in more than one dimension; a
             `ValueError`.
 
     >>> as_padding(1, 2, ["SAME"]), as_padding([(2, 0)], 1, ["SAME"])
@@ -38,17 +38,15 @@ def as_padding(padding: Any, count: int, names: Sequence[str]) -> str | Pads:
         if padding not in names:
             raise UnknownNameError("padding", padding, names)
         if padding == "CAUSAL" and count != 1:
-            raise ArgumentError(
-                f"padding='CAUSAL' is for sequences, of one dimension, not for {count}: give padding='SAME'"
-            )
+            raise ArgumentError(f"padding='CAUSAL' needs one dimension of space, got {count}; use padding='SAME'")
         return padding
     given: Any = [padding] * count if isinstance(padding, int) else padding
     pads = [_pair(each) for each in given] if isinstance(given, (list, tuple)) else []  # pyright: ignore[reportUnknownVariableType]
     whole = tuple(pair for pair in pads if pair is not None)
     if isinstance(padding, bool) or len(pads) != count or len(whole) != count:
         raise ArgumentError(
-            f"padding is one of {', '.join(names)}, a number of positions, or pairs of numbers of at least 0 for each "
-            f"of the {count} dimensions of space, not {shown(padding)}: give padding={((1, 1),) * count}"
+            f"padding must be one of {', '.join(names)}, a number of positions, or pairs of numbers of at least 0 for "
+            f"each of the {count} dimensions of space, got {shown(padding)}; use padding={((1, 1),) * count}"
         )
     return whole
 
@@ -63,13 +61,13 @@ def _pair(value: Any) -> tuple[int, int] | None:
 def pads_of(
     padding: str | Pads, sizes: Sequence[int], window: Sequence[int], strides: Sequence[int]
 ) -> tuple[tuple[int, int], ...]:
-    """Positions to add before and after, for each dimension of space.
+    """The positions to add before and after, for each dimension of space.
 
     Args:
-        padding: what `as_padding` gives, but for `"CIRCULAR"`, which adds positions that are not zero.
-        sizes: how many positions there are.
-        window: how many the window spans, gaps included.
-        strides: its steps.
+        padding: the result of `as_padding`, except `"CIRCULAR"`, which adds positions that are not zero.
+        sizes: the number of positions.
+        window: the positions that the window spans, including gaps.
+        strides: the steps of the window.
 
     >>> pads_of("SAME", (5,), (4,), (1,)), pads_of("CAUSAL", (5,), (4,), (1,))
     (((1, 2),), ((3, 0),))

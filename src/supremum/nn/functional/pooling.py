@@ -20,26 +20,26 @@ from supremum.nn.functional.real_only import ordered_format
 from supremum.nn.functional.shape_checks import Ints, positive_ints, window_size
 
 POOL_PADDINGS = ("SAME", "VALID")
-"""The paddings that pooling knows by name."""
+"""The names of paddings for pooling."""
 
-_ABSOLUTE = "give their absolute values, jnp.abs(x)"
+_ABSOLUTE = "use jnp.abs(x)"
 
 
 def max_pool(x: Any, window: Sequence[int], *, strides: Ints | None = None, padding: Padding = "VALID") -> jax.Array:
     """The largest value of each window.
 
     Args:
-        x: inputs, shape (batch, *space, channels), of any dtype but a complex one.
-        window: size of the window, one number per dimension of space.
-        strides: its step, one number or one per dimension of space; None for windows that touch.
-        padding: `"VALID"`, for none; `"SAME"`, for as many outputs as there are strides in the inputs; or numbers, see
-            `supremum.nn.functional.padding.Padding`. What is added is smaller than every value.
+        x: inputs, shape (batch, *space, channels), of any real dtype.
+        window: the size of the window, one number per dimension of space.
+        strides: the step of the window, one number or one per dimension of space; None for adjacent windows.
+        padding: `"VALID"`, for none; `"SAME"`, for one output per stride of the inputs; or numbers, see
+            `supremum.nn.functional.padding.Padding`. The padding is smaller than every value.
 
     Returns:
         An array of shape (batch, *space, channels) in the dtype of `x`.
 
     Raises:
-        ArgumentError: for shapes and options that do not fit together; a `ValueError`.
+        ArgumentError: for shapes and options that do not match; a `ValueError`.
         OperandError: for complex values, which have no order; a `TypeError`.
 
     >>> max_pool(jnp.asarray([1, 5, -2, 3], "int8").reshape(1, 4, 1), (2,)).ravel()
@@ -49,7 +49,7 @@ def max_pool(x: Any, window: Sequence[int], *, strides: Ints | None = None, padd
 
 
 def min_pool(x: Any, window: Sequence[int], *, strides: Ints | None = None, padding: Padding = "VALID") -> jax.Array:
-    """The smallest value of each window; arguments, result and errors are those of `max_pool`.
+    """The smallest value of each window; arguments, result and errors are as for `max_pool`.
 
     >>> min_pool(jnp.asarray([1.0, 5.0, -2.0, 3.0]).reshape(1, 4, 1), (2,)).ravel()
     Array([ 1., -2.], dtype=float32)
@@ -66,21 +66,21 @@ def avg_pool(
     count_include_pad: bool = True,
     dtype: Any = None,
 ) -> jax.Array:
-    """The mean of each window, added up in at least float32 and rounded once.
+    """The mean of each window, accumulated in at least float32 and rounded once.
 
     Args:
         x: inputs, shape (batch, *space, channels).
-        window: size of the window, one number per dimension of space.
-        strides: its step, one number or one per dimension of space; None for windows that touch.
-        padding: as for `max_pool`; what is added is zero.
-        count_include_pad: whether that counts as values of the window, or the mean is of the inputs alone.
-        dtype: the dtype of the result; None for that of `x`, at least float32 for integers and bools.
+        window: the size of the window, one number per dimension of space.
+        strides: the step of the window, one number or one per dimension of space; None for adjacent windows.
+        padding: as for `max_pool`; the padding is zero.
+        count_include_pad: whether the mean includes the padding or only the inputs.
+        dtype: the dtype of the result; None for the dtype of `x`, or at least float32 for integers and bools.
 
     Returns:
         An array of shape (batch, *space, channels) in that dtype.
 
     Raises:
-        ArgumentError: for shapes and options that do not fit together; a `ValueError`.
+        ArgumentError: for shapes and options that do not match; a `ValueError`.
 
     >>> x = jnp.full((1, 4, 1), 6e4, "float16")
     >>> avg_pool(x, (2,)).ravel().tolist(), avg_pool(x, (3,), strides=2, padding="SAME").ravel().tolist()
@@ -104,13 +104,13 @@ def global_max_pool(x: Any) -> jax.Array:
     """The largest value of each channel.
 
     Args:
-        x: inputs, shape (batch, *space, channels), of any dtype but a complex one.
+        x: inputs, shape (batch, *space, channels), of any real dtype.
 
     Returns:
         An array of shape (batch, channels) in the dtype of `x`.
 
     Raises:
-        ArgumentError: if there is no space, or there are no positions in it; a `ValueError`.
+        ArgumentError: if there are no dimensions of space, or no positions in them; a `ValueError`.
         OperandError: for complex values, which have no order; a `TypeError`.
 
     >>> global_max_pool(jnp.asarray([[[1, -4], [3, -5]]]))
@@ -122,17 +122,17 @@ def global_max_pool(x: Any) -> jax.Array:
 
 
 def global_average_pool(x: Any, *, dtype: Any = None) -> jax.Array:
-    """The mean of each channel, added up in at least float32 and rounded once.
+    """The mean of each channel, accumulated in at least float32 and rounded once.
 
     Args:
         x: inputs, shape (batch, *space, channels).
-        dtype: the dtype of the result; None for that of `x`, at least float32 for integers and bools.
+        dtype: the dtype of the result; None for the dtype of `x`, or at least float32 for integers and bools.
 
     Returns:
         An array of shape (batch, channels) in that dtype.
 
     Raises:
-        ArgumentError: if there is no space, or there are no positions in it; a `ValueError`.
+        ArgumentError: if there are no dimensions of space, or no positions in them; a `ValueError`.
 
     >>> global_average_pool(jnp.full((1, 2, 2, 1), 6e4, "float16")).tolist()
     [[60000.0]]
@@ -149,13 +149,13 @@ def _extreme(x: Any, window: Any, strides: Any, padding: Any, name: str) -> jax.
         function, start = lax.max, -math.inf if row.inf else row.min
     else:
         function, start = lax.min, math.inf if row.inf else row.max
-    # A NumPy scalar: of a JAX array JAX would not see that this is an extreme, and could not differentiate it.
+    # JAX recognizes an extreme value, and can differentiate the function, only if it is a NumPy scalar.
     start = np.asarray(start, row.dtype)[()]
     return lax.reduce_window(x, start, function, (1, *window, 1), (1, *strides, 1), _around(pads))
 
 
 def _widened(x: Any, dtype: Any) -> tuple[jax.Array, Any]:
-    """The inputs in the dtype that they are added up in, and the dtype of the result."""
+    """The inputs in the dtype of the accumulation, and the dtype of the result."""
     target = common_dtype(x, dtype=dtype)
     (x,) = promote_dtype(x, dtype=at_least_float32(target))
     return x, target
@@ -166,7 +166,7 @@ def _geometry(x: jax.Array, window: Any, strides: Any, padding: Any) -> tuple[tu
     count = len(window)
     if x.ndim != count + 2:
         raise ArgumentError(
-            f"a window of {window} takes inputs of shape (batch, {count} dimensions of space, channels), not {x.shape}"
+            f"inputs must have shape (batch, {count} dimensions of space, channels) for window={window}, got {x.shape}"
         )
     strides = window if strides is None else positive_ints("strides", strides, count)
     sizes = x.shape[1:-1]
@@ -174,8 +174,8 @@ def _geometry(x: jax.Array, window: Any, strides: Any, padding: Any) -> tuple[tu
     for size, span, pad in zip(sizes, window, pads, strict=True):
         if max(pad) >= span or (size == 0 and max(pad) > 0):
             raise ArgumentError(
-                f"padding {pad} around {size} positions makes windows of {span} that hold no input: "
-                "give padding='VALID'"
+                f"every window must contain an input, got padding {pad} around {size} positions for windows of "
+                f"{span}; use padding='VALID'"
             )
     return window, strides, pads
 
@@ -187,7 +187,6 @@ def _around(pads: Pads) -> list[tuple[int, int]]:
 def _space(x: jax.Array) -> tuple[int, ...]:
     if x.ndim < 3 or 0 in x.shape[1:-1]:
         raise ArgumentError(
-            f"pooling over all of space takes inputs of shape (batch, *space, channels) with at least one position, "
-            f"not {x.shape}"
+            f"global pooling needs inputs of shape (batch, *space, channels) with at least one position, got {x.shape}"
         )
     return tuple(range(1, x.ndim - 1))

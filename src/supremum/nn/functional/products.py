@@ -1,8 +1,8 @@
-"""Products of inputs and weights, in the dtype that they meet in.
+"""Products of inputs and weights, in their result type.
 
-Products are left to XLA in the dtype of their operands: it accumulates float16 and bfloat16 in float32 and rounds once
-(a test measures it). Asking for it with `preferred_element_type` would turn the products of the backward pass, whose
-cotangents are then float32, into float32 ones.
+XLA gets the products in the dtype of their operands. It accumulates float16 and bfloat16 in float32 and rounds once,
+which a test measures. With `preferred_element_type` the cotangents would be float32, and the products of the backward
+pass would then be float32 too.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ def dense(x: Any, kernel: Any, bias: Any = None, *, dtype: Any = None) -> jax.Ar
     """A matrix product over the last axis, plus a bias.
 
     Args:
-        x: inputs, shape (..., n); a `jax.experimental.sparse.BCOO` as well.
+        x: inputs, shape (..., n); may be a `jax.experimental.sparse.BCOO`.
         kernel: weights, shape (n, m).
         bias: shape (m,), or None.
-        dtype: the dtype to compute in; None for the one that the arrays meet in.
+        dtype: the dtype to compute in; None for the result type of the arrays.
 
     Returns:
         An array of shape (..., m) in that dtype.
 
     Raises:
-        ArgumentError: for shapes that do not fit together; a `ValueError`.
+        ArgumentError: for shapes that do not match; a `ValueError`.
 
     >>> dense(jnp.ones((2, 3), "int8"), jnp.ones((3, 1), "bfloat16"), jnp.ones(1, "bfloat16")).ravel()
     Array([4, 4], dtype=bfloat16)
@@ -51,22 +51,22 @@ def dense(x: Any, kernel: Any, bias: Any = None, *, dtype: Any = None) -> jax.Ar
 def dense_general(
     x: Any, kernel: Any, bias: Any = None, *, axes: Ints = (-1,), batch_axes: Ints = (), dtype: Any = None
 ) -> jax.Array:
-    """A matrix product over any axes, plus a bias, with a matrix of its own for each index of the batch axes.
+    """A matrix product over any axes, plus a bias, with a separate matrix for each index of the batch axes.
 
     Args:
         x: inputs.
         kernel: weights, shape (*batch, *contracted, *features), the first two as in `x`.
         bias: shape (*batch, *features), or None.
-        axes: the axes of `x` that are contracted, in the kernel's order.
-        batch_axes: the axes of `x` that have matrices of their own, from the first on.
-        dtype: the dtype to compute in; None for the one that the arrays meet in.
+        axes: the axes of `x` to contract, in the kernel's order.
+        batch_axes: the axes of `x` with separate matrices; they must be the first axes.
+        dtype: the dtype to compute in; None for the result type of the arrays.
 
     Returns:
-        An array in that dtype, of shape (*batch, *others, *features), which are the axes of `x` that are not
-        contracted, and then the kernel's own.
+        An array in that dtype, of shape (*batch, *others, *features): the axes of `x` that are not contracted, and then
+        the features of the kernel.
 
     Raises:
-        ArgumentError: for shapes and axes that do not fit together; a `ValueError`.
+        ArgumentError: for shapes and axes that do not match; a `ValueError`.
 
     >>> dense_general(jnp.ones((5, 2, 3)), jnp.ones((2, 3, 4)), axes=(1, 2)).shape
     (5, 4)
@@ -81,8 +81,8 @@ def dense_general(
     shared = tuple(x.shape[axis] for axis in (*batch_axes, *axes))
     if kernel.shape[: len(shared)] != shared:
         raise ArgumentError(
-            f"inputs of shape {x.shape} with axes={axes} and batch_axes={batch_axes} take a kernel of shape "
-            f"{(*shared, '...')}, not {kernel.shape}".replace("'", "")
+            f"the kernel must have shape {(*shared, '...')} for inputs of shape {x.shape} with axes={axes} and "
+            f"batch_axes={batch_axes}, got {kernel.shape}".replace("'", "")
         )
     product = lax.dot_general(x, kernel, ((axes, contracted), (batch_axes, batch_axes)))
     if bias is None:
@@ -94,48 +94,50 @@ def dense_general(
 
 
 def general_axes(axes: Any, batch_axes: Any, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The contracted axes and the batch axes of `dense_general`, as numbers from 0.
+    """Convert the contracted axes and batch axes of `dense_general` to numbers from 0.
 
     Args:
-        axes: the axes that are contracted.
-        batch_axes: the axes that have matrices of their own.
-        ndim: how many axes the inputs have.
+        axes: the axes to contract.
+        batch_axes: the axes with separate matrices.
+        ndim: the number of axes of the inputs.
 
     Raises:
-        ArgumentError: for axes the inputs do not have, that are both, or batch axes that are not the first ones; a
+        ArgumentError: for axes out of range, axes in both arguments, or batch axes that are not the first axes; a
             `ValueError`.
     """
     axes = as_axes("axes", axes, ndim)
     batch_axes = as_axes("batch_axes", batch_axes, ndim)
-    if batch_axes != tuple(range(len(batch_axes))):
+    first = tuple(range(len(batch_axes)))
+    if batch_axes != first:
         raise ArgumentError(
-            f"batch_axes are the first axes in their order, not {batch_axes}: give "
-            f"batch_axes={tuple(range(len(batch_axes)))}, and move them there with jnp.moveaxis(x, {batch_axes}, "
-            f"{tuple(range(len(batch_axes)))})"
+            f"batch_axes must be the first axes in order, got {batch_axes}; use batch_axes={first} and "
+            f"jnp.moveaxis(x, {batch_axes}, {first})"
         )
     both = sorted(set(axes) & set(batch_axes))
     if both:
-        raise ArgumentError(f"axis {both[0]} is among axes={axes} and among batch_axes={batch_axes}: give it to one")
+        raise ArgumentError(
+            f"axes and batch_axes must not overlap, got axis {both[0]} in axes={axes} and batch_axes={batch_axes}"
+        )
     return axes, batch_axes
 
 
 def einsum(equation: str, x: Any, kernel: Any, bias: Any = None, *, dtype: Any = None) -> jax.Array:
-    """A sum of products after an equation, plus a bias.
+    """A sum of products that an equation describes, plus a bias.
 
     Args:
-        equation: `"inputs,kernel->outputs"`, a letter for each axis; `...` in inputs and outputs stands for all axes
-            that are left.
+        equation: `"inputs,kernel->outputs"`, with a letter for each axis; `...` in inputs and outputs means all other
+            axes.
         x: inputs.
         kernel: weights.
-        bias: of the kernel's axes that are the result's too, in the result's order; or None.
-        dtype: the dtype to compute in; None for the one that the arrays meet in.
+        bias: an array over the axes that kernel and result share, in the order of the result; or None.
+        dtype: the dtype to compute in; None for the result type of the arrays.
 
     Returns:
-        An array in that dtype. Sums over an axis of one operand alone, which XLA would round on their own, are computed
-        in at least float32.
+        An array in that dtype. Sums over an axis that only one operand has, which XLA would round separately, are
+        computed in at least float32.
 
     Raises:
-        ArgumentError: for an invalid equation, and for shapes that do not fit it; a `ValueError`.
+        ArgumentError: for an invalid equation, or shapes that do not match it; a `ValueError`.
 
     >>> einsum("...i,iho->...ho", jnp.ones((5, 2)), jnp.ones((2, 3, 4)), jnp.ones((3, 4))).shape
     (5, 3, 4)

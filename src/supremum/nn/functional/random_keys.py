@@ -1,4 +1,4 @@
-"""Keys of `jax.random`, and the numbers that they are made of."""
+"""Random keys of `jax.random` and their seeds."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from supremum.argument_checks import whole_number
 
 
 def is_key(key: Any) -> bool:
-    """Whether something is one key of `jax.random`, also one of the raw kind."""
+    """Whether a value is a single key of `jax.random`, typed or raw."""
     if not isinstance(key, jax.Array):
         return False
     if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         return key.ndim == 0
-    return key.dtype == "uint32" and key.ndim == 1  # the raw keys of `jax.random.PRNGKey`
+    return key.dtype == "uint32" and key.ndim == 1  # a raw key of `jax.random.PRNGKey`
 
 
 def as_key(seed: Any) -> jax.Array:
-    """The key of a seed.
+    """Convert a seed to a random key.
 
     Args:
-        seed: a whole number of at most 64 bits, or a key.
+        seed: an integer of at most 64 bits, or a key.
 
     Raises:
-        OperandError: for what is neither; a `TypeError`.
+        OperandError: for anything else; a `TypeError`.
         ArgumentError: for a larger number; a `ValueError`.
 
     >>> as_key("today")

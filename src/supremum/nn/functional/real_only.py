@@ -1,4 +1,4 @@
-"""Refusing complex numbers where what is computed needs an order."""
+"""Refuse complex numbers in operations that compare values."""
 
 from __future__ import annotations
 
@@ -10,43 +10,45 @@ from supremum.promotion import result_type
 
 
 def refuse_complex(operation: str, *, dtype: Any = None, **arrays: Any) -> None:
-    """Raise for complex numbers, which have no order and so no softmax.
+    """Raise for complex numbers, which have no order and therefore no softmax.
 
-    spec/flax-flip-default-dtypes.md, "Complex number support".
+    Flax FLIP, default dtypes, "Complex number support".
 
     Args:
-        operation: its name, for the message.
-        dtype: the dtype that is asked for, or None.
-        arrays: arrays or Python numbers by their name; those that are None are passed over.
+        operation: the name of the operation, for the message.
+        dtype: the requested dtype, or None.
+        arrays: arrays or Python numbers by name; None is skipped.
 
     Raises:
-        OperandError: that names the array and its dtype; a `TypeError`.
+        OperandError: for a complex array or dtype; a `TypeError`.
     """
     if dtype is not None and as_format(dtype).category == "complex":
-        raise OperandError(f"{operation} is not defined for complex numbers: give a real dtype, not {as_format(dtype)}")
+        raise OperandError(
+            f"{operation} is not defined for complex numbers; dtype must be real, got {as_format(dtype)}"
+        )
     for name, array in arrays.items():
         if array is None:
             continue
         row = as_format(array.dtype if hasattr(array, "dtype") else result_type(array))
         if row.category == "complex":
             raise OperandError(
-                f"{operation} is not defined for complex numbers, and {name} is {row}: "
-                f"give its real part or its magnitude, as in {name}.real or jnp.abs({name})"
+                f"{operation} is not defined for complex numbers; {name} must be real, got {row}; use {name}.real or "
+                f"jnp.abs({name})"
             )
 
 
 def ordered_format(operation: str, dtype: Any, fix: str) -> Format:
-    """The format of values that an operation compares.
+    """The format of the values that an operation compares.
 
     Args:
-        operation: its name, for the message.
-        dtype: of the values.
-        fix: what to give instead of complex ones.
+        operation: the name of the operation, for the message.
+        dtype: the dtype of the values.
+        fix: the fix for complex values, for the message.
 
     Raises:
         OperandError: for complex values; a `TypeError`.
     """
     row = as_format(dtype)
     if row.category == "complex":
-        raise OperandError(f"{operation}: {row} values have no order: {fix}")
+        raise OperandError(f"{operation} must get real values, got {row}, which has no order; {fix}")
     return row

@@ -1,9 +1,8 @@
-"""One step of recurrent cells: the next state from an input and the state before.
+"""Steps of recurrent cells, which compute the next state from an input and the previous state.
 
-spec/flax-flip-default-dtypes.md: the dtype of the new state is the result type of inputs, state and parameters, or the
-one that is asked for. With that the state has one dtype from its second step on: the result type of a result type and
-what it was made of is itself. Complex inputs are taken by whatever gates and activations are given ("Complex number
-support" there); the default ones are the analytic functions of complex numbers.
+Flax FLIP, default dtypes, "Implementation": the dtype of the new state is the result type of inputs, state and
+parameters, or the requested dtype. The state therefore keeps one dtype from its second step on. Gates and activations
+also get complex inputs ("Complex number support"); the default ones are analytic functions of complex numbers.
 """
 
 from __future__ import annotations
@@ -34,22 +33,22 @@ def simple_rnn_step(
     activation: Activation = jnp.tanh,
     dtype: Any = None,
 ) -> jax.Array:
-    """A step of the fully connected recurrent network (Elman, 1990): activation(x·W + h·U + b).
+    """A step of a fully connected recurrent network (Elman, 1990): activation(x·W + h·U + b).
 
     Args:
         x: inputs, shape (..., n).
-        state: what the step before gave, shape (..., units).
+        state: the result of the previous step, shape (..., units).
         kernel: W, shape (n, units).
         recurrent_kernel: U, shape (units, units).
         bias: b, shape (units,), or None.
         activation: a function of each value.
-        dtype: of the result; None for the result type of all arrays, at least inexact.
+        dtype: the dtype of the result; None for the result type of all arrays, at least inexact.
 
     Returns:
-        The new state, which is the output too, shape (..., units).
+        The new state, which is also the output, shape (..., units).
 
     Raises:
-        ArgumentError: for shapes that do not fit; a `ValueError`.
+        ArgumentError: for shapes that do not match; a `ValueError`.
 
     >>> x, state = jnp.ones((1, 2), jnp.bfloat16), jnp.zeros((1, 3), jnp.bfloat16)
     >>> simple_rnn_step(x, state, jnp.ones((2, 3)), jnp.ones((3, 3))).dtype
@@ -85,13 +84,13 @@ def lstm_step(
         bias: b, shape (4·units,), or None.
         activation: for the candidate and the cell state.
         recurrent_activation: for the gates.
-        dtype: of the result; None for the result type of all arrays, at least inexact.
+        dtype: the dtype of the result; None for the result type of all arrays, at least inexact.
 
     Returns:
-        The new hidden state, which is the output too, and the new cell state, in the same dtype.
+        The new hidden state, which is also the output, and the new cell state, in the same dtype.
 
     Raises:
-        ArgumentError: for shapes that do not fit; a `ValueError`.
+        ArgumentError: for shapes that do not match; a `ValueError`.
 
     >>> state = jnp.zeros((1, 3), jnp.float16), jnp.zeros((1, 3), jnp.float16)
     >>> h, c = lstm_step(jnp.ones((1, 2)), state, jnp.ones((2, 12)), jnp.ones((3, 12)), dtype="float16")
@@ -99,7 +98,7 @@ def lstm_step(
     (dtype('float16'), dtype('float16'))
     """
     if not isinstance(state, (tuple, list)) or len(state) != 2:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ArgumentError(f"the state of an LSTM is a pair of hidden and cell state, not {type(state).__name__}")
+        raise ArgumentError(f"the state of an LSTM must be a pair of hidden and cell state, got {type(state).__name__}")
     activation = _checked_activation("activation", activation)
     recurrent_activation = _checked_activation("recurrent_activation", recurrent_activation)
     hidden, cell = state
@@ -130,20 +129,20 @@ def gru_step(
 
     Args:
         x: inputs, shape (..., n).
-        state: h, what the step before gave, shape (..., units).
+        state: h, the result of the previous step, shape (..., units).
         kernel: W, shape (n, 3·units), for reset gate, update gate and candidate in this order.
         recurrent_kernel: U, shape (units, 3·units).
         bias: b, shape (3·units,), or None.
-        recurrent_bias: b', of the candidate alone, shape (units,), or None.
+        recurrent_bias: b', for the candidate only, shape (units,), or None.
         activation: for the candidate.
         recurrent_activation: for the gates.
-        dtype: of the result; None for the result type of all arrays, at least inexact.
+        dtype: the dtype of the result; None for the result type of all arrays, at least inexact.
 
     Returns:
-        The new state, which is the output too, shape (..., units).
+        The new state, which is also the output, shape (..., units).
 
     Raises:
-        ArgumentError: for shapes that do not fit; a `ValueError`.
+        ArgumentError: for shapes that do not match; a `ValueError`.
 
     >>> gru_step(jnp.ones((1, 2)), jnp.ones((1, 3)), jnp.zeros((2, 9)), jnp.zeros((3, 9)))
     Array([[0.5, 0.5, 0.5]], dtype=float32)
@@ -165,18 +164,18 @@ def gru_step(
 
 
 def _cast_result(result: jax.Array, x: jax.Array) -> jax.Array:
-    """The result in the dtype of the step, whatever the user's functions made of it; what is complex stays so."""
+    """Cast a result to the dtype of the step, which the user's functions may have changed; complex stays complex."""
     return promote_dtype(result, dtype=x.dtype)[0]
 
 
 def _checked_activation(name: str, activation: Any) -> Activation:
-    """The user's function, which is refused if it is not a function, or does not give an array."""
+    """Check that an activation is a function and that it returns an array."""
     function(name, activation, "jnp.tanh")
 
     def activated(x: jax.Array) -> jax.Array:
         result = activation(x)
         if not is_array(result):
-            raise OperandError(f"{name} is a function that gives an array, and gave {shown(result)}")
+            raise OperandError(f"{name} must return an array, got {shown(result)}")
         return result
 
     return activated
@@ -185,23 +184,22 @@ def _checked_activation(name: str, activation: Any) -> Activation:
 def _checked(
     x: Any, states: dict[str, Any], kernel: Any, recurrent_kernel: Any, biases: dict[str, Any], gates: int, dtype: Any
 ) -> tuple[Any, ...]:
-    """The arrays of a step in the dtype that it runs in, refused if their shapes do not fit together.
+    """Check the shapes of a step's arrays, and cast the arrays to the dtype of the step.
 
     Args:
         x: inputs.
-        states: parts of the state by name.
+        states: the parts of the state by name.
         kernel: the weights of the inputs.
         recurrent_kernel: the weights of the state.
-        biases: by name, each with the number of its parts of one number per unit.
-        gates: how many parts the kernels have.
-        dtype: the dtype to run in; None for the result type.
+        biases: the biases by name, each with its number of gates.
+        gates: the number of gates of the kernels.
+        dtype: the dtype of the step; None for the result type.
     """
     shape = shape_of("x", x)
     inner = shape_of("recurrent_kernel", recurrent_kernel)
     if not shape or len(inner) != 2 or inner[1] != gates * inner[0]:
         raise ArgumentError(
-            f"a step takes x of shape (..., n) and recurrent_kernel of shape (units, {gates}·units), not {shape} and "
-            f"{inner}"
+            f"x and recurrent_kernel must have shapes (..., n) and (units, {gates}·units), got {shape} and {inner}"
         )
     units = inner[0]
     expected = {"kernel": (kernel, (shape[-1], gates * units))}
@@ -210,7 +208,7 @@ def _checked(
     for name, (array, want) in expected.items():
         if shape_of(name, array) != want:
             raise ArgumentError(
-                f"{name} has shape {jnp.shape(array)}, and for x of shape {shape} and {units} units {want} is expected"
+                f"{name} must have shape {want} for x of shape {shape} and {units} units, got {jnp.shape(array)}"
             )
     given = (x, *states.values(), kernel, recurrent_kernel, *(bias for bias, _ in biases.values()))
     return promote_dtype(*given, dtype=dtype)

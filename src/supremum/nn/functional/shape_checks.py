@@ -1,22 +1,22 @@
-"""Checks of shapes and axes, with errors that say what came, what was expected, and a fix."""
+"""Check shapes and axes."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from supremum.errors import ArgumentError, shown
 
 Ints: TypeAlias = int | Sequence[int]
-"""One whole number, or one for each axis or dimension."""
+"""One integer, or one for each axis or dimension."""
 
 
 def check_shape(name: str, given: Sequence[int], expected: Sequence[int]) -> None:
     """Raise if an array's shape differs from the expected one.
 
     Args:
-        name: what the array is called.
+        name: the name of the array.
         given: its shape.
         expected: the shape that follows from the other arrays.
 
@@ -26,16 +26,16 @@ def check_shape(name: str, given: Sequence[int], expected: Sequence[int]) -> Non
     >>> check_shape("bias", (3,), (4,))
     Traceback (most recent call last):
         ...
-    supremum.errors.ArgumentError: bias has shape (3,), where the other arguments take one of shape (4,)
+    supremum.errors.ArgumentError: bias must have shape (4,) to match the other arguments, got (3,)
     """
     if tuple(given) != tuple(expected):
         raise ArgumentError(
-            f"{name} has shape {tuple(given)}, where the other arguments take one of shape {tuple(expected)}"
+            f"{name} must have shape {tuple(expected)} to match the other arguments, got {tuple(given)}"
         )
 
 
 def check_product(x: Sequence[int], kernel: Sequence[int], bias: Any) -> None:
-    """Raise if a matrix product over the last axis cannot have these shapes.
+    """Raise if the shapes do not fit a matrix product over the last axis.
 
     Args:
         x: the shape of the inputs.
@@ -43,11 +43,11 @@ def check_product(x: Sequence[int], kernel: Sequence[int], bias: Any) -> None:
         bias: an array, or None.
 
     Raises:
-        ArgumentError: if they do not fit together; a `ValueError`.
+        ArgumentError: if the shapes do not match; a `ValueError`.
     """
     if not x or len(kernel) != 2 or x[-1] != kernel[0]:
         raise ArgumentError(
-            f"inputs of shape (..., n) take a kernel of shape (n, m), not {tuple(x)} and {tuple(kernel)}"
+            f"inputs and kernel must have shapes (..., n) and (n, m), got {tuple(x)} and {tuple(kernel)}"
         )
     if bias is not None:
         check_shape("bias", bias.shape, kernel[1:])
@@ -58,28 +58,28 @@ MOST = 2**31 - 1
 
 
 def positive_int(name: str, value: Any) -> int:
-    """A whole number of at least one.
+    """Check an integer of at least 1.
 
     Args:
-        name: its name.
-        value: what was given.
+        name: the name of the argument.
+        value: the argument.
 
     Raises:
-        ArgumentError: if it is none; a `ValueError`.
+        ArgumentError: for anything else; a `ValueError`.
     """
-    number = _whole(value)
-    if number is None or number < 1:
-        raise ArgumentError(f"{name} is a whole number of at least 1, not {shown(value)}: give {name}=1")
-    return number
+    numbers = all_whole((value,))
+    if numbers is None or numbers[0] < 1:
+        raise ArgumentError(f"{name} must be an integer of at least 1, got {shown(value)}; use {name}=1")
+    return numbers[0]
 
 
 def positive_ints(name: str, value: Any, count: int) -> tuple[int, ...]:
-    """A whole number of at least one for each dimension of space; one number stands for all of them.
+    """Check one integer of at least 1 for each dimension of space; a single number counts for all dimensions.
 
     Args:
-        name: their name.
-        value: a number, or as many as there are dimensions.
-        count: how many dimensions there are.
+        name: the name of the argument.
+        value: one integer, or one for each dimension.
+        count: the number of dimensions.
 
     Raises:
         ArgumentError: for anything else; a `ValueError`.
@@ -87,74 +87,69 @@ def positive_ints(name: str, value: Any, count: int) -> tuple[int, ...]:
     >>> positive_ints("strides", 2, 3)
     (2, 2, 2)
     """
-    numbers = all_whole(value)
-    if numbers is None:
-        whole = _whole(value)
-        numbers = None if whole is None else (whole,) * count
+    numbers = all_whole(value if isinstance(value, (tuple, list)) else (value,) * count)
     if numbers is None or len(numbers) != count or not all(1 <= number <= MOST for number in numbers):
         raise ArgumentError(
-            f"{name} is a whole number of at least 1, or one for each of the {count} dimensions of space, "
-            f"not {shown(value)}: give {name}={shown((1,) * count)}"
+            f"{name} must be an integer of at least 1, or one for each of the {count} dimensions of space, "
+            f"got {shown(value)}; use {name}={shown((1,) * count)}"
         )
     return numbers
 
 
 def window_size(name: str, value: Any) -> tuple[int, ...]:
-    """The size of a window, whose length says how many dimensions of space there are.
+    """Check the size of a window, which has one number for each dimension of space.
 
     Args:
-        name: its name.
-        value: one whole number of at least 1 per dimension of space.
+        name: the name of the argument.
+        value: integers of at least 1, one per dimension of space.
 
     Raises:
-        ArgumentError: for anything else, a single number for one, of which no dimensions follow; a `ValueError`.
+        ArgumentError: for anything else, a single number too, which leaves the number of dimensions open; a
+            `ValueError`.
 
     >>> window_size("window", 3)
     Traceback (most recent call last):
         ...
-    supremum.errors.ArgumentError: window has a number for each dimension of space, not 3: give window=(3, 3) for \
-images, (3,) for sequences
+    supremum.errors.ArgumentError: window must have an integer of at least 1 for each dimension of space, got 3; \
+use window=(3, 3) for images, (3,) for sequences
     """
     numbers = all_whole(value)
     if numbers and all(number >= 1 for number in numbers):
         return numbers
-    one = _whole(value)
-    one = one if one is not None and one >= 1 else 3
+    one = all_whole((value,))
+    size = one[0] if one and one[0] >= 1 else 3
     raise ArgumentError(
-        f"{name} has a number for each dimension of space, not {shown(value)}: "
-        f"give {name}=({one}, {one}) for images, ({one},) for sequences"
+        f"{name} must have an integer of at least 1 for each dimension of space, got {shown(value)}; "
+        f"use {name}=({size}, {size}) for images, ({size},) for sequences"
     )
 
 
 def axis_numbers(name: str, value: Any) -> tuple[int, ...]:
-    """The numbers of one axis or several, as a tuple, those below 0 as given.
+    """Convert one axis or several to a tuple; negative axes stay negative.
 
     Args:
-        name: their name.
-        value: a number, or a tuple or list of them.
+        name: the name of the argument.
+        value: an integer, or a tuple or list of integers.
 
     Raises:
         ArgumentError: for anything else; a `ValueError`.
     """
-    numbers = all_whole(value)
+    numbers = all_whole(value if isinstance(value, (tuple, list)) else (value,))
     if numbers is None:
-        whole = _whole(value)
-        if whole is None:
-            raise ArgumentError(f"{name} is an axis or a tuple of axes, not {shown(value)}: give {name}=(-1,)")
-        numbers = (whole,)
+        raise ArgumentError(f"{name} must be an axis or a tuple of axes, got {shown(value)}; use {name}=(-1,)")
     return numbers
 
 
 def as_axes(name: str, axes: Any, ndim: int) -> tuple[int, ...]:
-    """Axes as numbers from 0, in the order given.
+    """Convert axes to numbers from 0, in the given order.
 
     Args:
-        name: their name.
-        axes: an axis or several, those below 0 counted from the last.
-        ndim: how many axes the array has.
+        name: the name of the argument.
+        axes: one axis or several; negative axes count from the end.
+        ndim: the number of axes of the array.
 
     Raises:
-        ArgumentError: for an axis that the array does not have, or one named twice; a `ValueError`.
+        ArgumentError: for an axis that the array does not have, or a repeated axis; a `ValueError`.
 
     >>> as_axes("axes", (-1, 0), 3)
     (2, 0)
@@ -163,34 +158,26 @@ def as_axes(name: str, axes: Any, ndim: int) -> tuple[int, ...]:
     missing = [axis for axis in numbers if not -ndim <= axis < ndim]
     if missing:
         raise ArgumentError(
-            f"{name}={shown(axes)} names axis {missing[0]} of an array of {ndim} dimensions, whose axes are "
-            f"{-ndim} to {ndim - 1}"
+            f"{name} must be within {-ndim} to {ndim - 1} for an array of {ndim} dimensions, got {shown(axes)}"
         )
     found = tuple(axis % ndim for axis in numbers)
     if len(set(found)) != len(found):
-        raise ArgumentError(f"{name}={shown(axes)} names an axis of an array of {ndim} dimensions twice")
+        raise ArgumentError(f"{name} must be different axes, got {shown(axes)}, which repeats one of the {ndim}")
     return found
 
 
 def all_whole(value: Any) -> tuple[int, ...] | None:
-    """The whole numbers of a tuple or list, or None if it has anything else in it."""
-    if not isinstance(value, (tuple, list)):
-        return None
-    numbers = [_whole(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
-    return None if None in numbers else tuple(number for number in numbers if number is not None)
-
-
-def _whole(value: Any) -> int | None:
-    if isinstance(value, bool):
+    """The integers of a tuple or list; None for anything else, or if it has other items."""
+    if not isinstance(value, (tuple, list)) or any(isinstance(each, bool) for each in value):  # pyright: ignore[reportUnknownVariableType]
         return None
     try:
-        return operator.index(value)
+        return tuple(map(operator.index, cast("Sequence[Any]", value)))
     except TypeError:
         return None
 
 
 def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
-    """Whether an array of a shape can be read as one of another, each axis being of the same length or of length 1.
+    """Whether a shape broadcasts to another one: each axis has the same length or length 1.
 
     >>> broadcasts((3, 1), (2, 3, 4)), broadcasts((2, 3), (1, 3))
     (True, False)

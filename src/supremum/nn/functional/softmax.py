@@ -1,4 +1,4 @@
-"""Softmax and its logarithm, over rows of any length, in formats of any width."""
+"""Softmax and its logarithm, for rows of any length and formats of any width."""
 
 from __future__ import annotations
 
@@ -20,24 +20,25 @@ Axes: TypeAlias = int | tuple[int, ...]
 
 
 def softmax(x: Any, axis: Axes = -1, *, mask: Any = None, dtype: Any = None) -> jax.Array:
-    """Exponentials that add up to one, `exp(x) / sum(exp(x))`.
+    """Compute `exp(x) / sum(exp(x))`, which adds up to one.
 
-    They are computed in at least float32 and rounded once, gradients likewise: a row of float16 may be as long as
-    memory holds, and its values anything finite.
+    Results and gradients are computed in at least float32 and rounded once, so float16 rows may have any length and any
+    finite values.
 
     Args:
         x: values of a real dtype; integers and bools become at least float32.
-        axis: the axis, or axes, to normalize over.
-        mask: booleans that broadcast to the shape of `x`, True for what takes part; the rest gets zero. A row in which
-            nothing takes part, or in which all is `-inf`, is all zeros, and so are its gradients.
-        dtype: the dtype of the result; None for that of `x`.
+        axis: the axis or axes to normalize over.
+        mask: booleans that broadcast to the shape of `x`; values at False get zero. A row without True, or with only
+            `-inf`, gets zeros and zero gradients.
+        dtype: the dtype of the result; None for the dtype of `x`.
 
     Returns:
-        An array of the shape of `x`. Without a mask, `training.CategoricalCrossentropy` of it is computed from `x`.
+        An array of the shape of `x`. Without a mask, `training.CategoricalCrossentropy` uses the logits `x` instead of
+        it.
 
     Raises:
-        OperandError: for complex values, which have no order and so no softmax, or a mask that is not boolean.
-        ArgumentError: for an axis that is not there, or a mask of a shape that does not fit; a `ValueError`.
+        OperandError: for complex values, which have no order and no softmax, or a mask that is not boolean.
+        ArgumentError: for an axis out of range, or a mask that does not broadcast; a `ValueError`.
 
     >>> softmax(jnp.asarray([6e4, 6e4, 0.0], "float16"))
     Array([0.5, 0.5, 0. ], dtype=float16)
@@ -56,9 +57,9 @@ def softmax(x: Any, axis: Axes = -1, *, mask: Any = None, dtype: Any = None) -> 
 def log_softmax(x: Any, axis: Axes = -1, *, mask: Any = None, dtype: Any = None) -> jax.Array:
     """The logarithm of `softmax`, `x - log(sum(exp(x)))`; arguments and errors are the same.
 
-    Differences that the result's dtype does not reach, as of 6e4 and -6e4 in float16, are `-inf`, as rounding has it:
-    give `dtype="float32"`. What `mask` leaves out is the smallest number of the result's dtype, not `-inf`, so that a
-    product with zero is zero; where it leaves out a whole row, that row is all zeros.
+    A difference out of range of the result's dtype, such as between 6e4 and -6e4 in float16, rounds to `-inf`; use
+    `dtype="float32"` to avoid that. Masked values become the smallest number of the result's dtype instead of `-inf`,
+    so their product with zero is zero. A row that is masked completely becomes zeros.
 
     >>> log_softmax(jnp.zeros(4)).round(3)
     Array([-1.386, -1.386, -1.386, -1.386], dtype=float32)
@@ -80,10 +81,10 @@ def _checked(
     (x,) = promote_dtype(x, dtype=dtype)
     axes = as_axes("axis", axis, x.ndim)
     if mask is not None:
-        mask = as_boolean(mask, f"the mask of {operation}", "give mask.astype(bool), or add it to x")
+        mask = as_boolean(mask, f"the mask of {operation}", "use mask.astype(bool), or add it to x")
         if not broadcasts(mask.shape, x.shape):
             raise ArgumentError(
-                f"the mask of {operation} has shape {mask.shape}, which does not broadcast to {x.shape}"
+                f"the mask of {operation} must broadcast to the shape of x, {x.shape}, got {mask.shape}"
             )
     return x, axes, mask
 
@@ -91,7 +92,7 @@ def _checked(
 def _exponentials(
     x: jax.Array, axes: tuple[int, ...], mask: jax.Array | None
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The values less their maximum, the exponentials of that and their sum; the sum of nothing counts as one."""
+    """The values minus their maximum, the exponentials of these, and their sum; an empty sum counts as one."""
     wide = x.astype(at_least_float32(x.dtype))
     if mask is not None:
         wide = jnp.where(mask, wide, -jnp.inf)

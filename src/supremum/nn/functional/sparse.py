@@ -1,4 +1,4 @@
-"""Products of sparse inputs, of `jax.experimental.sparse.BCOO`."""
+"""Products with sparse inputs, `jax.experimental.sparse.BCOO`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from supremum.nn.functional.shape_checks import check_product
 
 
 def is_sparse(x: Any) -> bool:
-    """Whether inputs are a `BCOO`; imports nothing, since there is none before `jax.experimental.sparse` is loaded."""
+    """Whether inputs are a `BCOO`; imports nothing, since only a loaded `jax.experimental.sparse` can make one."""
     sparse = sys.modules.get("jax.experimental.sparse")
     return isinstance(x, getattr(sparse, "BCOO", ()))
 
@@ -22,24 +22,24 @@ def is_sparse(x: Any) -> bool:
 def sparse_product(x: Any, kernel: Any, bias: Any, *, dtype: Any = None) -> jax.Array:
     """A matrix product of sparse inputs over the last axis, plus a bias, computed in at least float32 and rounded once.
 
-    Unlike products of dense ones, those that XLA makes of sparse inputs add up in the dtype of the operands.
+    XLA accumulates products of sparse inputs in the dtype of the operands, unlike those of dense inputs.
 
     Args:
-        x: a `BCOO` of shape (..., n), no axis of which is dense.
+        x: a `BCOO` of shape (..., n) without dense axes.
         kernel: weights, shape (n, m).
         bias: shape (m,), or None.
-        dtype: the dtype of the result; None for the one that the arrays meet in.
+        dtype: the dtype of the result; None for the result type of the arrays.
 
     Returns:
         A dense array of shape (..., m).
 
     Raises:
-        ArgumentError: if an axis of `x` is dense, and for shapes that do not fit together; a `ValueError`.
+        ArgumentError: if an axis of `x` is dense, or for shapes that do not match; a `ValueError`.
     """
-    from jax.experimental import sparse  # it takes half a second to load
+    from jax.experimental import sparse  # takes half a second to load
 
     if x.n_dense:
-        raise ArgumentError(f"sparse inputs have no dense axes here, and these have {x.n_dense}: give x.todense()")
+        raise ArgumentError(f"sparse inputs must not have dense axes, got {x.n_dense}; use x.todense()")
     target = common_dtype(x.data, kernel, bias, dtype=dtype)
     wide = at_least_float32(target)
     data, kernel, bias = promote_dtype(x.data, kernel, bias, dtype=wide)

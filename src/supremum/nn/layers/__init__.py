@@ -1,1 +1,1 @@
-"""Layers: products, convolutions, pooling, normalization, embeddings, recurrent cells, attention and the like."""
+"""The layers: products, convolutions, pooling, normalization, embeddings, recurrent cells, attention and others."""

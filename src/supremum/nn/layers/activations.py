@@ -1,4 +1,4 @@
-"""Activations."""
+"""Layers with an activation."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from supremum.nn.logits_registry import record_function
 
 
 class Activation(Layer):
-    """A function of each value.
+    """Apply a function to each value.
 
     Args:
-        function: such as `jax.nn.gelu`; it is given inputs in the compute dtype.
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        function: a function such as `jax.nn.gelu`; it gets inputs in the compute dtype.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
     """
 
     def __init__(self, function: Callable[[jax.Array], jax.Array], **options: Unpack[LayerOptions]) -> None:
@@ -25,7 +25,7 @@ class Activation(Layer):
         self.function = function
 
     def call(self, x: jax.Array) -> jax.Array:
-        """The function's value."""
+        """Apply the function."""
         return record_function(self.function, x, self.function(x))
 
 
@@ -33,7 +33,7 @@ class ReLU(Activation):
     """The positive part of each value.
 
     Args:
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
     """
 
     def __init__(self, **options: Unpack[LayerOptions]) -> None:
@@ -41,11 +41,11 @@ class ReLU(Activation):
 
 
 class LeakyReLU(Layer):
-    """Each value where it is positive, and `negative_slope` times it where it is not.
+    """Compute `x` if `x > 0`, else `negative_slope * x`, for each value.
 
     Args:
-        negative_slope: the factor of negative values.
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        negative_slope: the factor for `x <= 0`.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
     """
 
     def __init__(self, negative_slope: float = 0.01, **options: Unpack[LayerOptions]) -> None:
@@ -53,16 +53,16 @@ class LeakyReLU(Layer):
         self.negative_slope = negative_slope
 
     def call(self, x: Any) -> jax.Array:
-        """The function's value, in the compute dtype."""
+        """Apply the function, with a result in the compute dtype."""
         return leaky_relu(x, self.negative_slope, dtype=self.compute_dtype)
 
 
 class ELU(Layer):
-    """Each value where it is positive, and `alpha * (exp(x) - 1)` where it is not.
+    """Compute `x` if `x > 0`, else `alpha * (exp(x) - 1)`, for each value.
 
     Args:
-        alpha: the factor of negative values.
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        alpha: the factor for `x <= 0`.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
     """
 
     def __init__(self, alpha: float = 1.0, **options: Unpack[LayerOptions]) -> None:
@@ -70,16 +70,16 @@ class ELU(Layer):
         self.alpha = alpha
 
     def call(self, x: Any) -> jax.Array:
-        """The function's value, in the compute dtype."""
+        """Apply the function, with a result in the compute dtype."""
         return elu(x, self.alpha, dtype=self.compute_dtype)
 
 
 class GELU(Layer):
-    """Each value times the probability that a normal number is smaller.
+    """Multiply each value by the probability that a normal random number is smaller.
 
     Args:
-        approximate: whether to take the approximation by a hyperbolic tangent.
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        approximate: whether to use the approximation with a hyperbolic tangent.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
     """
 
     def __init__(self, *, approximate: bool = True, **options: Unpack[LayerOptions]) -> None:
@@ -87,31 +87,31 @@ class GELU(Layer):
         self.approximate = approximate
 
     def call(self, x: Any) -> jax.Array:
-        """The function's value, in the compute dtype."""
+        """Apply the function, with a result in the compute dtype."""
         return gelu(x, approximate=self.approximate, dtype=self.compute_dtype)
 
 
 class SiLU(Layer):
-    """Each value times its sigmoid, also known as swish.
+    """Multiply each value by its sigmoid; also known as swish.
 
     Args:
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
     """
 
     def call(self, x: Any) -> jax.Array:
-        """The function's value, in the compute dtype."""
+        """Apply the function, with a result in the compute dtype."""
         return silu(x, dtype=self.compute_dtype)
 
 
 class Sigmoid(Layer):
-    """`1 / (1 + exp(-x))` of each value.
+    """Compute `1 / (1 + exp(-x))` for each value.
 
     Args:
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
     """
 
     def call(self, x: Any) -> jax.Array:
-        """The function's value, in the compute dtype."""
+        """Apply the function, with a result in the compute dtype."""
         return sigmoid(x, dtype=self.compute_dtype)
 
 
@@ -119,20 +119,20 @@ class Tanh(Layer):
     """The hyperbolic tangent of each value.
 
     Args:
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
     """
 
     def call(self, x: Any) -> jax.Array:
-        """The function's value, in the compute dtype."""
+        """Apply the function, with a result in the compute dtype."""
         return tanh(x, dtype=self.compute_dtype)
 
 
 class Softmax(Layer):
-    """The exponentials along an axis, divided by their sum; computed in at least float32.
+    """Divide the exponentials along an axis by their sum; computed in at least float32.
 
     Args:
         axis: the axis.
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
     """
 
     def __init__(self, axis: int = -1, **options: Unpack[LayerOptions]) -> None:
@@ -140,5 +140,5 @@ class Softmax(Layer):
         self.axis = axis
 
     def call(self, x: Any) -> jax.Array:
-        """The function's value, in the compute dtype."""
+        """Apply the function, with a result in the compute dtype."""
         return softmax(x, self.axis, dtype=self.compute_dtype)

@@ -1,4 +1,4 @@
-"""Attention with learned projections, in several heads."""
+"""Multi-head attention with learned projections."""
 
 from __future__ import annotations
 
@@ -9,15 +9,11 @@ import jax.numpy as jnp
 
 from supremum.errors import ArgumentError
 from supremum.formats import DType, as_format
-from supremum.nn.functional import (
-    combine_masks,
-    common_dtype,
-    dot_product_attention,
-    positive_int,
-    rate_below_one,
-    refuse_complex,
-    split_additive,
-)
+from supremum.nn import functional
+from supremum.nn.functional.dropout import rate_below_one
+from supremum.nn.functional.masks import split_additive
+from supremum.nn.functional.real_only import refuse_complex
+from supremum.nn.functional.shape_checks import positive_int
 from supremum.nn.initializers import LECUN_NORMAL, ZEROS, Initializer
 from supremum.nn.input_spec import InputSpec
 from supremum.nn.key_value_cache import KeyValueCache
@@ -27,26 +23,27 @@ from supremum.nn.scopes import next_random_key
 
 
 class MultiHeadAttention(Layer):
-    """Attention between projections of its inputs, in several heads, and a projection of the result.
+    """Project the inputs, apply attention in several heads, and project the result.
 
-    Vaswani et al. 2017, "Attention Is All You Need" (arXiv:1706.03762), section 3.2.2. It computes as
-    `functional.dot_product_attention` does: scores and softmax in at least float32.
+    Vaswani et al. 2017, "Attention Is All You Need" (arXiv:1706.03762), section 3.2.2. As in
+    `functional.dot_product_attention`, scores and softmax are in at least float32.
 
     Args:
-        num_heads: of queries.
+        num_heads: the number of query heads.
         head_dim: the dimension of queries and keys in each head; None for the features of the query input divided by
-            the heads.
-        num_key_value_heads: a divisor of `num_heads`; None for as many. With fewer, each serves several heads.
+            `num_heads`.
+        num_key_value_heads: the number of heads of keys and values, a divisor of `num_heads`; None for `num_heads`.
+            With fewer heads, each serves several query heads.
         value_dim: the dimension of values in each head; None for `head_dim`.
-        output_dim: features of the result; None for those of the query input.
+        output_dim: the features of the result; None for those of the query input.
         use_bias: whether the four projections add a bias.
         dropout_rate: the share of probabilities to drop in training.
-        kernel_initializer: for the four kernels, called with the shape of a matrix, all inputs by all outputs.
+        kernel_initializer: for the four kernels; it gets the shape of a matrix, all inputs by all outputs.
         bias_initializer: for the biases.
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
-        ArgumentError: for numbers of heads that do not divide, or a rate out of its range; a `ValueError`.
+        ArgumentError: for numbers of heads that do not divide, or a rate out of range; a `ValueError`.
 
     >>> from supremum import nn
     >>> layer = MultiHeadAttention(2, dtype="mixed_bfloat16")
@@ -70,7 +67,7 @@ class MultiHeadAttention(Layer):
         bias_initializer: Initializer = ZEROS,
         **options: Unpack[LayerOptions],
     ) -> None:
-        # The projections cast what they are given; masks are added to scores of float32, and caches keep their dtype.
+        # The projections cast their inputs, masks are added to float32 scores, and caches keep their dtype.
         super().__init__(**options)
         self.input_spec = InputSpec()
         self.autocast = False
@@ -81,7 +78,7 @@ class MultiHeadAttention(Layer):
             if number is not None or size == "num_heads":
                 positive_int(size, number)
         if num_heads % groups:
-            raise ArgumentError(f"num_key_value_heads divides num_heads, and {groups} does not divide {num_heads}")
+            raise ArgumentError(f"num_key_value_heads must divide num_heads={num_heads}, got {groups}")
         rate_below_one("dropout_rate", dropout_rate)
         self.num_heads = num_heads
         self.num_key_value_heads = groups
@@ -94,12 +91,14 @@ class MultiHeadAttention(Layer):
         self._bias_initializer = bias_initializer
 
     def build(self, input_shape: tuple[int, ...]) -> None:
-        """Make the projections; their weights are those of their own inputs."""
+        """Make the projections, each of which builds its own weights."""
         if len(input_shape) < 2:
-            raise ArgumentError(f"the query has shape (batch..., length, features), not {input_shape}")
+            raise ArgumentError(f"the query must have shape (batch..., length, features), got {input_shape}")
         features = input_shape[-1]
         if self.head_dim is None and features % self.num_heads:
-            raise ArgumentError(f"{features} features do not divide among {self.num_heads} heads: give head_dim=")
+            raise ArgumentError(
+                f"num_heads must divide the {features} features of the query, got {self.num_heads}; give head_dim="
+            )
         self.head_dim = head_dim = features // self.num_heads if self.head_dim is None else self.head_dim
         self.value_dim = value_dim = head_dim if self.value_dim is None else self.value_dim
         self.output_dim = features if self.output_dim is None else self.output_dim
@@ -133,34 +132,34 @@ class MultiHeadAttention(Layer):
         cache: KeyValueCache | None = None,
         training: bool = False,
     ) -> Any:
-        """Attend, from each position of the query to all of the key.
+        """Attend from each position of the query to all positions of the key.
 
         Args:
             query: shape (batch..., length, features).
-            key: shape (batch..., keys, any number of features); None for the query: self-attention.
-            value: likewise; None for the key.
-            mask: broadcasts to (batch..., heads, length, keys); boolean, True attends, or floating and added, as in
-                `functional.dot_product_attention`. With a cache, keys are all its `max_length`.
-            is_causal: whether position i attends to none after i. With a cache it never does.
-            cache: keys and values of the positions before, for decoding; the query, of shape (batch, length, features),
-                is what comes next.
-            training: whether to drop.
+            key: shape (batch..., keys, any number of features); None to use the query, for self-attention.
+            value: shape (batch..., keys, any number of features); None to use the key.
+            mask: an array that broadcasts to (batch..., heads, length, keys); boolean, True attends, or floating to be
+                added, as in `functional.dot_product_attention`. With a cache, `keys` is its `max_length`.
+            is_causal: whether position i ignores all positions after i. With a cache this is always so.
+            cache: the keys and values of earlier positions, for decoding; the query, of shape (batch, length,
+                features), has the next positions.
+            training: whether to apply dropout.
 
         Returns:
-            Shape (batch..., length, output_dim). With a cache, that and the new cache; where it was traced and had no
-            room for the query, NaN.
+            Shape (batch..., length, output_dim). With a cache, a pair of that and the new cache; the output is NaN if a
+            traced cache had no room for the query.
 
         Raises:
-            OperandError: for complex inputs, on which attention is not defined; a `TypeError`.
-            ArgumentError: for shapes that do not fit, or a cache without room; a `ValueError`.
+            OperandError: for complex inputs, which have no attention; a `TypeError`.
+            ArgumentError: for shapes that do not match, or a full cache; a `ValueError`.
         """
         refuse_complex("attention", query=query, key=key, value=value)
         if key is None and value is not None:
-            raise ArgumentError("a value has no key: give key= too")
+            raise ArgumentError("value needs a key; give key= too")
         if cache is not None and (key is not None or query.ndim != 3):
             raise ArgumentError(
-                f"a cache is for self-attention on a query of shape (batch, length, features), without a key; "
-                f"the query has shape {query.shape}"
+                "cache= needs self-attention, without key=, and a query of shape (batch, length, features), got query "
+                f"of shape {query.shape}"
             )
         key = query if key is None else key
         heads = self.query(query), self.key(key), self.value(key if value is None else value)
@@ -168,31 +167,33 @@ class MultiHeadAttention(Layer):
         if training and self.dropout_rate:
             options |= {"dropout_rate": self.dropout_rate, "dropout_key": next_random_key()}
         if cache is None:
-            return self.output(dot_product_attention(*heads, mask=mask, is_causal=is_causal, **options))
+            return self.output(functional.dot_product_attention(*heads, mask=mask, is_causal=is_causal, **options))
         cache = cache.append(*heads[1:])
         bias = None
         if mask is not None and as_format(jnp.asarray(mask).dtype).category == "float":
             mask, bias = split_additive(jnp.asarray(mask))
-        mask = combine_masks(mask, cache.mask(query.shape[1]))
-        attended = dot_product_attention(heads[0], cache.keys, cache.values, mask=mask, bias=bias, **options)
+        mask = functional.combine_masks(mask, cache.mask(query.shape[1]))
+        attended = functional.dot_product_attention(heads[0], cache.keys, cache.values, mask=mask, bias=bias, **options)
         overfull = cache.is_overfull[..., None, None, None] if cache.length.ndim else cache.is_overfull
         return self.output(jnp.where(overfull, jnp.nan, attended)), cache
 
     def init_cache(self, batch: int, max_length: int, dtype: Any = None) -> KeyValueCache:
-        """An empty cache for decoding.
+        """Make an empty cache for decoding.
 
         Args:
-            batch: how many sequences.
-            max_length: how many positions there is room for.
-            dtype: of keys and values in it, floating; None for the dtype in which this layer makes them.
+            batch: the number of sequences.
+            max_length: the number of positions that fit.
+            dtype: the floating dtype of keys and values; None for the dtype in which this layer computes them.
 
         Raises:
             ArgumentError: before the layer is built; a `ValueError`.
         """
         if self.head_dim is None or self.value_dim is None or not self.built:
-            raise ArgumentError("the layer does not know its inputs yet: nn.initialize(layer, x) before init_cache")
+            raise ArgumentError(
+                "the layer does not know its inputs yet; call nn.initialize(layer, x) before init_cache"
+            )
         if dtype is None:
-            dtype = self.compute_dtype or common_dtype(*self._input_dtypes[-1:], self.variable_dtype)
+            dtype = self.compute_dtype or functional.common_dtype(*self._input_dtypes[-1:], self.variable_dtype)
         return KeyValueCache.empty(
             batch, max_length, self.num_key_value_heads, self.head_dim, value_dim=self.value_dim, dtype=dtype
         )

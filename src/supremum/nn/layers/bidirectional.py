@@ -1,4 +1,4 @@
-"""Recurrent layers in both directions."""
+"""Run recurrent layers in both directions."""
 
 from __future__ import annotations
 
@@ -22,23 +22,25 @@ _MERGES: dict[str, Callable[[jax.Array, jax.Array], jax.Array]] = {
     "mul": jnp.multiply,
     "ave": lambda a, b: (a + b) / 2,
 }
+_SHARED_OPTIONS = ("return_sequences", "return_state", "time_major")
 
 
 class Bidirectional(Layer):
-    """Run one recurrent layer forwards and one backwards, and merge what they give (Schuster and Paliwal, 1997).
+    """Run one recurrent layer forwards and one backwards, and merge their outputs (Schuster and Paliwal, 1997).
 
     Args:
-        forward: the layer from the first step to the last.
-        backward: the layer from the last to the first, made with `reverse=True`, and `keep_order=True` if it gives all
-            steps; None for one like `forward` with weights of its own, which then may not have any yet.
-        merge: how outputs are joined: `"concat"` along the last axis, `"sum"`, `"mul"`, `"ave"` for the mean, or None
-            for a pair of them.
+        forward: the layer that runs from the first step to the last.
+        backward: the layer that runs from the last step to the first, made with `reverse=True`, and with
+            `keep_order=True` if it returns all steps; None for a copy of `forward`, which then must not have weights
+            yet, so both get different weights.
+        merge: how to merge outputs: `"concat"` along the last axis, `"sum"`, `"mul"`, `"ave"` for the mean, or None for
+            a pair.
         name: its name.
 
     Raises:
-        UnknownNameError: for another `merge`; a `ValueError`.
-        OperandError: for layers that are not an `RNN`.
-        ArgumentError: for layers that do not fit together.
+        UnknownNameError: for an unknown `merge`; a `ValueError`.
+        OperandError: for a layer that is not an `RNN`.
+        ArgumentError: for layers with options that do not match.
 
     >>> from supremum.nn import initialize
     >>> from supremum.nn.layers.recurrent_cells import GRUCell
@@ -54,11 +56,11 @@ class Bidirectional(Layer):
     ) -> None:
         for each in (forward,) if backward is None else (forward, backward):
             if not isinstance(each, RNN):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise OperandError(f"Bidirectional takes layers RNN(cell), not {shown(each)}")
+                raise OperandError(f"Bidirectional needs RNN layers, got {shown(each)}; use RNN(cell)")
         if merge is not None:
             chosen("merge", merge, _MERGES)
         if forward.reverse:
-            raise ArgumentError("the forward layer runs backwards: make it without reverse=True")
+            raise ArgumentError("the forward layer must be made without reverse=True")
         super().__init__(dtype=forward.dtype_policy, param_dtype=forward.param_dtype, autocast=False, name=name)
         self.chose_policy = forward.chose_policy
         self.forward = forward
@@ -67,24 +69,23 @@ class Bidirectional(Layer):
         self._check_backward()
 
     def call(self, x: Any, *, initial_state: Any = None, mask: Any = None, sequence_lengths: Any = None) -> Any:
-        """Merged outputs, and both last states if the layers return them.
+        """Run both layers, and merge their outputs.
 
         Args:
-            x: inputs, as the layers take them.
-            initial_state: a pair of states, forwards and backwards; None for what the cells begin with.
+            x: the inputs of both layers.
+            initial_state: a pair of states, forwards and backwards; None for the initial states of the cells.
             mask: as for `RNN`.
-            sequence_lengths: likewise.
+            sequence_lengths: as for `RNN`.
 
         Returns:
-            The merged outputs, in the dtype that both meet in; with `return_state` a pair of them and the pair of
-            states.
+            The merged outputs, in their result type; with `return_state` a pair of them and the pair of last states.
 
         Raises:
             ArgumentError: for an initial state that is not a pair.
         """
         states = (None, None) if initial_state is None else initial_state
         if not isinstance(states, (tuple, list)) or len(states) != 2:  # pyright: ignore[reportUnknownArgumentType]
-            raise ArgumentError("the initial state is a pair, of the forward and of the backward layer")
+            raise ArgumentError("initial_state must be a pair, for the forward and the backward layer")
         found = [
             layer(x, initial_state=state, mask=mask, sequence_lengths=sequence_lengths)
             for layer, state in zip((self.forward, self.backward), states, strict=True)
@@ -104,26 +105,20 @@ class Bidirectional(Layer):
     def _check_backward(self) -> None:
         backward = self.backward
         if backward is self.forward:
-            raise ArgumentError("one layer cannot run in both directions: leave backward out for one like it")
+            raise ArgumentError("backward must not be the forward layer itself; leave it out to use a copy")
         if not backward.reverse or (backward.return_sequences and not backward.keep_order):
-            raise ArgumentError("the backward layer has to be made with reverse=True and keep_order=True")
-        for name in ("return_sequences", "return_state", "time_major"):
+            raise ArgumentError("the backward layer must be made with reverse=True and keep_order=True")
+        for name in _SHARED_OPTIONS:
             if getattr(backward, name) != getattr(self.forward, name):
-                raise ArgumentError(f"both layers need the same {name}: give backward {getattr(self.forward, name)}")
+                raise ArgumentError(
+                    f"both layers must have the same {name}; make backward with {name}={getattr(self.forward, name)}"
+                )
 
 
 def _reversed(forward: RNN) -> RNN:
     if any(layer.built for layer in forward.layers_by_path().values()):
         raise ArgumentError(
-            "the forward layer has weights already, and its copy would begin with the same: give backward= a layer"
+            "the forward layer already has weights, which a copy would share; give a layer as backward="
         )
-    return RNN(
-        deepcopy(forward.cell),
-        return_sequences=forward.return_sequences,
-        return_state=forward.return_state,
-        reverse=True,
-        keep_order=True,
-        time_major=forward.time_major,
-        unroll=forward.unroll,
-        name=forward.name,
-    )
+    shared = {each: getattr(forward, each) for each in (*_SHARED_OPTIONS, "unroll", "name")}
+    return RNN(deepcopy(forward.cell), reverse=True, keep_order=True, **shared)

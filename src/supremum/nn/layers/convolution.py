@@ -1,4 +1,4 @@
-"""Convolution and its transpose in one, two or three dimensions."""
+"""Convolution and transposed convolution, in any number of dimensions."""
 
 from __future__ import annotations
 
@@ -8,24 +8,16 @@ from typing import ClassVar, Unpack
 import jax
 
 from supremum.errors import ArgumentError
-from supremum.nn.functional import (
-    CONV_PADDINGS,
-    TRANSPOSED_PADDINGS,
-    Ints,
-    Padding,
-    as_padding,
-    conv,
-    conv_transpose,
-    positive_int,
-    positive_ints,
-    window_size,
-)
+from supremum.nn import functional
+from supremum.nn.functional.convolution import CONV_PADDINGS, TRANSPOSED_PADDINGS
+from supremum.nn.functional.padding import Padding, as_padding
+from supremum.nn.functional.shape_checks import Ints, positive_int, positive_ints, window_size
 from supremum.nn.input_spec import InputSpec
 from supremum.nn.layers.kernel_layer import KernelLayer, KernelOptions
 
 
 class ConvOptions(KernelOptions, total=False):
-    """The keyword arguments of both kinds of convolution, documented in `Conv` and `ConvTranspose`."""
+    """The keyword arguments of `Conv` and `ConvTranspose`, documented there."""
 
     strides: Ints | None
     padding: Padding
@@ -35,7 +27,7 @@ class ConvOptions(KernelOptions, total=False):
 
 
 class BaseConv(KernelLayer):
-    """What a convolution and its transpose share."""
+    """The common base of `Conv` and `ConvTranspose`."""
 
     _paddings: ClassVar[tuple[str, ...]]
 
@@ -60,7 +52,7 @@ class BaseConv(KernelLayer):
         self.kernel_dilation = positive_ints("kernel_dilation", kernel_dilation, count)
         self.groups = positive_int("groups", groups)
         if self.filters % self.groups:
-            raise ArgumentError(f"{filters} filters do not split into {groups} groups: give filters={groups}")
+            raise ArgumentError(f"groups must divide filters={filters}, got {groups}; use filters={groups}")
         self.use_bias = use_bias
 
     def build(self, input_shape: tuple[int, ...]) -> None:
@@ -68,43 +60,43 @@ class BaseConv(KernelLayer):
         count = len(self.kernel_size)
         if len(input_shape) != count + 2:
             raise ArgumentError(
-                f"{type(self).__name__} with kernel_size {self.kernel_size} takes inputs of shape (batch, "
-                f"{count} dimensions of space, channels), not {input_shape}"
+                f"inputs must have shape (batch, {count} dimensions of space, channels) for "
+                f"kernel_size={self.kernel_size}, got {input_shape}"
             )
         channels = input_shape[-1]
         if channels % self.groups:
-            raise ArgumentError(f"{channels} channels do not split into {self.groups} groups: give groups=1")
+            raise ArgumentError(f"groups must divide the {channels} channels, got {self.groups}; use groups=1")
         first, last = self._kernel_axes(channels)
         bias_shape = (self.filters,) if self.use_bias else None
         self.add_kernel_and_bias((*self.kernel_size, first // self.groups, last), bias_shape)
         self.input_spec = InputSpec(ndim=len(input_shape), axes={-1: channels})
 
     def _kernel_axes(self, channels: int) -> tuple[int, int]:
-        """What the last two axes of the kernel are for, before the first of them is split into groups."""
+        """The last two axes of the kernel, before the first of them is split into groups."""
         return channels, self.filters
 
 
 class Conv(BaseConv):
-    """A convolution, channels last; the kernel's size says in how many dimensions.
+    """A convolution, channels last, with as many dimensions of space as `kernel_size` has numbers.
 
     Args:
-        filters: number of output channels.
-        kernel_size: size of the window, one number per dimension of space.
+        filters: the number of output channels.
+        kernel_size: the size of the window, one number per dimension of space.
         strides: the step of the window, one number or one per dimension of space; None for 1.
         padding: `"SAME"`, `"VALID"`, `"CIRCULAR"`, `"CAUSAL"` in one dimension, a number of zeros on every side, or
             pairs of numbers for each dimension of space.
         input_dilation: the distance between neighboring inputs, with zeros between them.
         kernel_dilation: the distance between neighboring weights.
-        groups: how many groups the channels are split into; each has filters of its own.
-        use_bias: whether to add a bias; one before a batch normalization would have no effect.
+        groups: the number of groups of channels; each group has separate filters.
+        use_bias: whether to add a bias; it has no effect before a batch normalization.
         kernel_initializer: for the kernel, shape (*kernel_size, channels / groups, filters).
         bias_initializer: for the bias, shape (filters,).
         kernel_regularizer: a penalty on the kernel, such as `"l2"` or `nn.L2(1e-4)`.
         bias_regularizer: a penalty on the bias.
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
-        ArgumentError: for options that make no sense or do not fit the inputs; a `ValueError`.
+        ArgumentError: for options that are invalid or do not match the inputs; a `ValueError`.
     """
 
     _paddings = CONV_PADDINGS
@@ -116,8 +108,8 @@ class Conv(BaseConv):
         self.input_dilation = positive_ints("input_dilation", input_dilation, len(self.kernel_size))
 
     def call(self, x: jax.Array) -> jax.Array:
-        """The convolution, in the compute dtype."""
-        return conv(
+        """Compute the convolution, in the compute dtype."""
+        return functional.conv(
             x,
             *self.kernel_and_bias(),
             strides=self.strides,
@@ -130,28 +122,28 @@ class Conv(BaseConv):
 
 
 class ConvTranspose(BaseConv):
-    """A transposed convolution, channels last, which makes space larger; the kernel's size says in how many dimensions.
+    """A transposed convolution, channels last, which makes space larger; `kernel_size` sets the number of dimensions.
 
     Args:
-        filters: number of output channels.
-        kernel_size: size of the window, one number per dimension of space.
-        strides: how many outputs there are to an input, one number or one per dimension of space; None for 1.
+        filters: the number of output channels.
+        kernel_size: the size of the window, one number per dimension of space.
+        strides: the number of outputs per input, one number or one per dimension of space; None for 1.
         padding: `"SAME"`, `"VALID"`, `"CIRCULAR"`, or the zeros to add around the inputs, which lie `strides` apart: a
             number, or pairs of numbers for each dimension of space.
         kernel_dilation: the distance between neighboring weights.
-        groups: how many groups the channels are split into; each has filters of its own.
+        groups: the number of groups of channels; each group has separate filters.
         transpose_kernel: whether to flip the kernel in space and swap its last two axes; the layer is then the gradient
             of `Conv` with the same kernel.
-        use_bias: whether to add a bias; one before a batch normalization would have no effect.
+        use_bias: whether to add a bias; it has no effect before a batch normalization.
         kernel_initializer: for the kernel, shape (*kernel_size, channels / groups, filters), or
             (*kernel_size, filters / groups, channels) with `transpose_kernel`.
         bias_initializer: for the bias, shape (filters,).
         kernel_regularizer: a penalty on the kernel, such as `"l2"` or `nn.L2(1e-4)`.
         bias_regularizer: a penalty on the bias.
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
-        ArgumentError: for options that make no sense or do not fit the inputs; a `ValueError`.
+        ArgumentError: for options that are invalid or do not match the inputs; a `ValueError`.
     """
 
     _paddings = TRANSPOSED_PADDINGS
@@ -171,8 +163,8 @@ class ConvTranspose(BaseConv):
         return (self.filters, channels) if self.transpose_kernel else super()._kernel_axes(channels)
 
     def call(self, x: jax.Array) -> jax.Array:
-        """The transposed convolution, in the compute dtype."""
-        return conv_transpose(
+        """Compute the transposed convolution, in the compute dtype."""
+        return functional.conv_transpose(
             x,
             *self.kernel_and_bias(),
             strides=self.strides,

@@ -6,25 +6,27 @@ from typing import Any, Unpack
 
 import jax
 
-from supremum.nn.functional import Ints, as_rate, dropout
+from supremum.nn import functional
+from supremum.nn.functional.dropout import as_rate
+from supremum.nn.functional.shape_checks import Ints
 from supremum.nn.layer import Layer, LayerOptions
 from supremum.nn.scopes import next_random_key
 
 
 class Dropout(Layer):
-    """In training, replace values by zero at random, and scale the others so that the mean stays.
+    """In training, set random values to zero, and divide the others by `1 - rate` to keep the mean.
 
     Srivastava et al., "Dropout: A Simple Way to Prevent Neural Networks from Overfitting", 2014. The random numbers
     come from the key of the running call, `nn.functional_call(..., random_key=key, training=True)`.
 
     Args:
-        rate: the probability of a value to be dropped, from 0 to 1.
+        rate: the probability of dropping a value, from 0 to 1.
         broadcast_axes: the axes along which values are dropped together.
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
-        ArgumentError: for a rate that is not a probability, for axes that the inputs do not have, and where there is no
-            key in training; a `ValueError`.
+        ArgumentError: for a rate that is not from 0 to 1, axes that the inputs do not have, or a missing key in
+            training; a `ValueError`.
     """
 
     def __init__(self, rate: float, *, broadcast_axes: Ints = (), **options: Unpack[LayerOptions]) -> None:
@@ -33,7 +35,7 @@ class Dropout(Layer):
         self.broadcast_axes = broadcast_axes
 
     def call(self, x: Any, *, training: bool = False) -> jax.Array:
-        """The values that are left, scaled; outside of training the inputs."""
+        """Apply dropout in training; otherwise return the inputs."""
         if not training or self.rate == 0:
             return x
-        return dropout(next_random_key(), x, self.rate, broadcast_axes=self.broadcast_axes)
+        return functional.dropout(next_random_key(), x, self.rate, broadcast_axes=self.broadcast_axes)

@@ -1,4 +1,4 @@
-"""Embedding: a row of a table for each index."""
+"""Layers that look up rows of a table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any, Unpack
 import jax
 
 from supremum.errors import shown
-from supremum.nn.functional import attend, embedding, positive_int
+from supremum.nn import functional
+from supremum.nn.functional.shape_checks import positive_int
 from supremum.nn.initializers import ROWS_OF_UNIT_NORM, Initializer
 from supremum.nn.layer import Layer, LayerOptions
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
@@ -15,21 +16,21 @@ from supremum.nn.variables import UninitializedError
 
 
 class Embedding(Layer):
-    """A row of a table for each index.
+    """Look up a row of a table for each index.
 
-    The table is read as it is stored and the rows are cast, so that gradients are added up in the stored dtype however
-    often a row is taken. An index that the table does not have is refused where its value is known, and gives a row of
-    NaN in a traced function: `supremum.nn.functional.embedding`.
+    The table is read as stored and the rows are cast, so gradients accumulate in the stored dtype however often a row
+    is used. An index out of range raises if its value is known and gives a row of NaN in a traced function; see
+    `supremum.nn.functional.embedding`.
 
     Args:
-        num_embeddings: number of rows.
-        features: length of a row.
+        num_embeddings: the number of rows.
+        features: the length of a row.
         embedding_initializer: for the table, shape (num_embeddings, features).
         embedding_regularizer: a penalty on the table, such as `"l2"` or `nn.L2(1e-4)`.
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
-        ArgumentError: for sizes below 1, and indices outside of the table; a `ValueError`.
+        ArgumentError: for sizes below 1, or indices out of range; a `ValueError`.
         OperandError: for indices that are not integers; a `TypeError`.
     """
 
@@ -48,7 +49,7 @@ class Embedding(Layer):
         self._embedding_initializer = embedding_initializer
         self._embedding_regularizer = as_regularizer(embedding_regularizer)
 
-    def build(self, input_shape: tuple[int, ...]) -> None:  # noqa: ARG002 (the table's shape does not follow from it)
+    def build(self, input_shape: tuple[int, ...]) -> None:  # noqa: ARG002 (the table does not depend on it)
         """Add the table."""
         shape = (self.num_embeddings, self.features)
         self.embedding = self.add_weight(
@@ -56,13 +57,13 @@ class Embedding(Layer):
         )
 
     def call(self, indices: Any) -> jax.Array:
-        """The rows, shape (*indices.shape, features), in the compute dtype."""
-        return embedding(indices, self.embedding.value, dtype=self.compute_dtype)
+        """Look up rows, shape (*indices.shape, features), in the compute dtype."""
+        return functional.embedding(indices, self.embedding.value, dtype=self.compute_dtype)
 
     def attend(self, x: Any) -> jax.Array:
-        """The products of inputs with every row, as for the logits of a language model that shares its table.
+        """Multiply inputs by every row, for example for the logits of a language model with a shared table.
 
-        Other layers may use it in their `call`.
+        Other layers may use this in their `call`.
 
         Args:
             x: inputs, shape (..., features).
@@ -71,10 +72,8 @@ class Embedding(Layer):
             An array of shape (..., num_embeddings) in the compute dtype of this layer.
 
         Raises:
-            UninitializedError: if the layer was never called, and has no table yet.
+            UninitializedError: if the layer has no table yet, because it was never called.
         """
         if not self.built:
-            raise UninitializedError(
-                f"{shown(self)} has no table yet, which its first call declares: call it on indices before attend(x)"
-            )
-        return attend(x, self.embedding.value, dtype=self.compute_dtype)
+            raise UninitializedError(f"{shown(self)} has no table yet; call the layer on indices before attend(x)")
+        return functional.attend(x, self.embedding.value, dtype=self.compute_dtype)

@@ -1,4 +1,4 @@
-"""The base of the layers with a kernel and a bias."""
+"""The base of layers with a kernel and a bias."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class KernelOptions(LayerOptions, total=False):
 
 
 class KernelLayer(Layer):
-    """A layer with a kernel, and a bias that may be left out.
+    """A layer with a kernel and an optional bias.
 
     Args:
         kernel_initializer: for the kernel.
         bias_initializer: for the bias.
         kernel_regularizer: a penalty on the kernel, such as `"l2"` or `nn.L2(1e-4)`.
         bias_regularizer: a penalty on the bias.
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class KernelLayer(Layer):
         """Add the weights `kernel` and `bias`.
 
         Args:
-            shape: of the kernel.
-            bias_shape: of the bias; None for no bias.
-            initializer: for the kernel; None for the one that the layer was given.
-            bias_initializer: likewise for the bias.
+            shape: the shape of the kernel.
+            bias_shape: the shape of the bias; None for no bias.
+            initializer: for the kernel; None for the layer's `kernel_initializer`.
+            bias_initializer: for the bias; None for the layer's `bias_initializer`.
         """
         initializer = initializer or self.kernel_initializer
         bias_initializer = bias_initializer or self.bias_initializer
@@ -71,5 +71,5 @@ class KernelLayer(Layer):
             self.bias = self.add_weight("bias", bias_shape, bias_initializer, regularizer=self.bias_regularizer)
 
     def kernel_and_bias(self) -> tuple[jax.Array, jax.Array | None]:
-        """The values of both, in the compute dtype inside `call`."""
+        """The values of kernel and bias, in the compute dtype inside `call`."""
         return self.kernel.value, None if self.bias is None else self.bias.value

@@ -1,4 +1,4 @@
-"""Layers of several inputs."""
+"""Layers that merge several inputs."""
 
 from __future__ import annotations
 
@@ -8,94 +8,92 @@ from typing import Any, Unpack
 import jax
 
 from supremum.errors import ArgumentError, OperandError
-from supremum.nn.functional import add, average, concatenate, maximum, multiply, subtract
+from supremum.nn import functional
 from supremum.nn.layer import Layer, LayerOptions
 
 
 class _Merge(Layer):
-    """What the layers of several inputs have in common: they take a list or tuple of them."""
+    """The common base of merging layers, which take a list or tuple of inputs."""
 
     def call(self, inputs: Any) -> jax.Array:
-        """The inputs in one, in the compute dtype; integers and bools alone stay what they are."""
+        """Merge the inputs, in the compute dtype; integers and bools keep their dtype if no input is inexact."""
         if not isinstance(inputs, (list, tuple)):
-            raise OperandError(
-                f"{type(self).__name__} takes a list of inputs, not one of type {type(inputs).__name__}: give [x, y]"
-            )
+            raise OperandError(f"{type(self).__name__} needs a list of inputs, got {type(inputs).__name__}; use [x, y]")
         return self.merge(*inputs)
 
     @abstractmethod
     def merge(self, *inputs: Any) -> jax.Array:
-        """The inputs in one."""
+        """Merge the inputs."""
 
 
 class Add(_Merge):
-    """The sum of inputs, value by value, rounded once.
+    """Add inputs value by value, rounded once.
 
     Args:
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
     """
 
     def merge(self, *inputs: Any) -> jax.Array:
-        """The sum."""
-        return add(*inputs, dtype=self.compute_dtype)
+        """Add the inputs."""
+        return functional.add(*inputs, dtype=self.compute_dtype)
 
 
 class Subtract(_Merge):
-    """The first of two inputs less the second.
+    """Subtract the second of two inputs from the first.
 
     Args:
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
     """
 
     def merge(self, *inputs: Any) -> jax.Array:
-        """The difference."""
+        """Subtract the inputs."""
         if len(inputs) != 2:
-            raise ArgumentError(f"Subtract takes two inputs, not {len(inputs)}: give [x, y]")
-        return subtract(*inputs, dtype=self.compute_dtype)
+            raise ArgumentError(f"Subtract needs two inputs, got {len(inputs)}; use [x, y]")
+        return functional.subtract(*inputs, dtype=self.compute_dtype)
 
 
 class Multiply(_Merge):
-    """The product of inputs, value by value, rounded once.
+    """Multiply inputs value by value, rounded once.
 
     Args:
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
     """
 
     def merge(self, *inputs: Any) -> jax.Array:
-        """The product."""
-        return multiply(*inputs, dtype=self.compute_dtype)
+        """Multiply the inputs."""
+        return functional.multiply(*inputs, dtype=self.compute_dtype)
 
 
 class Average(_Merge):
-    """The mean of inputs, value by value, rounded once; of integers too it is in the compute dtype.
+    """Average inputs value by value, rounded once; the mean of integers is in the compute dtype too.
 
     Args:
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
     """
 
     def merge(self, *inputs: Any) -> jax.Array:
-        """The mean."""
-        return average(*inputs, dtype=self.compute_dtype)
+        """Average the inputs."""
+        return functional.average(*inputs, dtype=self.compute_dtype)
 
 
 class Maximum(_Merge):
-    """The largest of the values of inputs.
+    """Take the maximum of inputs value by value.
 
     Args:
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
     """
 
     def merge(self, *inputs: Any) -> jax.Array:
-        """The maxima."""
-        return maximum(*inputs, dtype=self.compute_dtype)
+        """Take the maximum of the inputs."""
+        return functional.maximum(*inputs, dtype=self.compute_dtype)
 
 
 class Concatenate(_Merge):
-    """Inputs one after the other along an axis.
+    """Join inputs along an axis.
 
     Args:
         axis: the axis.
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
     """
 
     def __init__(self, axis: int = -1, **options: Unpack[LayerOptions]) -> None:
@@ -103,5 +101,5 @@ class Concatenate(_Merge):
         self.axis = axis
 
     def merge(self, *inputs: Any) -> jax.Array:
-        """The inputs along the axis."""
-        return concatenate(*inputs, axis=self.axis, dtype=self.compute_dtype)
+        """Join the inputs."""
+        return functional.concatenate(*inputs, axis=self.axis, dtype=self.compute_dtype)

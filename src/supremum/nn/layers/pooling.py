@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, Unpack
 
 import jax
 
-from supremum.nn.functional import (
-    POOL_PADDINGS,
-    Ints,
-    Padding,
-    as_padding,
-    avg_pool,
-    global_average_pool,
-    global_max_pool,
-    max_pool,
-    min_pool,
-    positive_ints,
-    window_size,
-)
+from supremum.nn import functional
+from supremum.nn.functional.padding import Padding, as_padding
+from supremum.nn.functional.pooling import POOL_PADDINGS
+from supremum.nn.functional.shape_checks import Ints, positive_ints, window_size
 from supremum.nn.layer import Layer, LayerOptions
 
 
@@ -32,7 +22,7 @@ class PoolOptions(LayerOptions, total=False):
 
 
 class _Pool(Layer):
-    """What the layers with a window have in common."""
+    """The common base of pooling layers with a window."""
 
     def __init__(
         self,
@@ -48,63 +38,59 @@ class _Pool(Layer):
         self.strides = self.window if strides is None else positive_ints("strides", strides, count)
         self.padding = as_padding(padding, count, POOL_PADDINGS)
 
-    @abstractmethod
-    def call(self, x: Any) -> jax.Array:
-        """The values of the windows."""
-
 
 class MaxPool(_Pool):
     """The largest value of each window, channels last; integers stay integers.
 
     Args:
-        window: size of the window, one number per dimension of space.
-        strides: its step, one number or one per dimension of space; None for windows that touch.
+        window: the size of the window, one number per dimension of space.
+        strides: the step of the window, one number or one per dimension of space; None for adjacent windows.
         padding: `"VALID"`, `"SAME"`, a number of positions on every side, or pairs of numbers for each dimension of
-            space; what is added is smaller than every value.
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+            space; the padding is smaller than every value.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
-        ArgumentError: for options that make no sense or do not fit the inputs; a `ValueError`.
+        ArgumentError: for options that are invalid or do not match the inputs; a `ValueError`.
         OperandError: for complex inputs, which have no order; a `TypeError`.
     """
 
     def call(self, x: Any) -> jax.Array:
-        """The maxima, in the dtype of the inputs."""
-        return max_pool(x, self.window, strides=self.strides, padding=self.padding)
+        """Compute the maxima, in the dtype of the inputs."""
+        return functional.max_pool(x, self.window, strides=self.strides, padding=self.padding)
 
 
 class MinPool(_Pool):
     """The smallest value of each window, channels last; integers stay integers.
 
     Args:
-        window: size of the window, one number per dimension of space.
-        strides: its step, one number or one per dimension of space; None for windows that touch.
+        window: the size of the window, one number per dimension of space.
+        strides: the step of the window, one number or one per dimension of space; None for adjacent windows.
         padding: `"VALID"`, `"SAME"`, a number of positions on every side, or pairs of numbers for each dimension of
-            space; what is added is larger than every value.
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+            space; the padding is larger than every value.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
-        ArgumentError: for options that make no sense or do not fit the inputs; a `ValueError`.
+        ArgumentError: for options that are invalid or do not match the inputs; a `ValueError`.
         OperandError: for complex inputs, which have no order; a `TypeError`.
     """
 
     def call(self, x: Any) -> jax.Array:
-        """The minima, in the dtype of the inputs."""
-        return min_pool(x, self.window, strides=self.strides, padding=self.padding)
+        """Compute the minima, in the dtype of the inputs."""
+        return functional.min_pool(x, self.window, strides=self.strides, padding=self.padding)
 
 
 class AvgPool(_Pool):
-    """The mean of each window, channels last, added up in at least float32 and rounded once.
+    """The mean of each window, channels last, accumulated in at least float32 and rounded once.
 
     Args:
-        window: size of the window, one number per dimension of space.
-        strides: its step, one number or one per dimension of space; None for windows that touch.
+        window: the size of the window, one number per dimension of space.
+        strides: the step of the window, one number or one per dimension of space; None for adjacent windows.
         padding: `"VALID"`, `"SAME"`, a number of zeros on every side, or pairs of numbers for each dimension of space.
-        count_include_pad: whether those zeros count as values of the window, or the mean is of the inputs alone.
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        count_include_pad: whether the mean includes the padding or only the inputs.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
-        ArgumentError: for options that make no sense or do not fit the inputs; a `ValueError`.
+        ArgumentError: for options that are invalid or do not match the inputs; a `ValueError`.
     """
 
     def __init__(
@@ -114,8 +100,8 @@ class AvgPool(_Pool):
         self.count_include_pad = count_include_pad
 
     def call(self, x: Any) -> jax.Array:
-        """The means, in the compute dtype."""
-        return avg_pool(
+        """Compute the means, in the compute dtype."""
+        return functional.avg_pool(
             x,
             self.window,
             strides=self.strides,
@@ -126,24 +112,24 @@ class AvgPool(_Pool):
 
 
 class GlobalAveragePool(Layer):
-    """The mean of each channel, channels last, added up in at least float32 and rounded once.
+    """The mean of each channel, channels last, accumulated in at least float32 and rounded once.
 
     Args:
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
     """
 
     def call(self, x: Any) -> jax.Array:
-        """The means, shape (batch, channels), in the compute dtype."""
-        return global_average_pool(x, dtype=self.compute_dtype)
+        """Compute the means, shape (batch, channels), in the compute dtype."""
+        return functional.global_average_pool(x, dtype=self.compute_dtype)
 
 
 class GlobalMaxPool(Layer):
     """The largest value of each channel, channels last.
 
     Args:
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
     """
 
     def call(self, x: Any) -> jax.Array:
-        """The maxima, shape (batch, channels), in the dtype of the inputs."""
-        return global_max_pool(x)
+        """Compute the maxima, shape (batch, channels), in the dtype of the inputs."""
+        return functional.global_max_pool(x)

@@ -1,4 +1,4 @@
-"""Layers that multiply inputs by a kernel: dense ones, over the last axis or any axes, and einsum."""
+"""Layers that multiply inputs by a kernel: dense layers, over the last axis or any axes, and einsum."""
 
 from __future__ import annotations
 
@@ -8,18 +8,10 @@ from typing import Any, Unpack
 import jax
 
 from supremum.errors import ArgumentError, shown
-from supremum.nn.functional import (
-    Equation,
-    Ints,
-    all_whole,
-    check_shape,
-    dense,
-    dense_general,
-    einsum,
-    general_axes,
-    positive_int,
-    positive_ints,
-)
+from supremum.nn import functional
+from supremum.nn.functional.einsum_equations import Equation
+from supremum.nn.functional.products import general_axes
+from supremum.nn.functional.shape_checks import Ints, all_whole, check_shape, positive_int, positive_ints
 from supremum.nn.initializers import MatrixInitializer
 from supremum.nn.input_spec import InputSpec
 from supremum.nn.layers.kernel_layer import KernelLayer, KernelOptions
@@ -29,16 +21,16 @@ class Dense(KernelLayer):
     """`x @ kernel + bias` over the last axis; inputs may be a `jax.experimental.sparse.BCOO`.
 
     Args:
-        units: number of outputs.
+        units: the number of outputs.
         use_bias: whether to add a bias.
         kernel_initializer: for the kernel, shape (inputs, units).
         bias_initializer: for the bias, shape (units,).
         kernel_regularizer: a penalty on the kernel, such as `"l2"` or `nn.L2(1e-4)`.
         bias_regularizer: a penalty on the bias.
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
-        ArgumentError: for options that make no sense, and inputs without axes; a `ValueError`.
+        ArgumentError: for invalid options, or inputs without axes; a `ValueError`.
     """
 
     def __init__(self, units: int, *, use_bias: bool = True, **options: Unpack[KernelOptions]) -> None:
@@ -48,15 +40,15 @@ class Dense(KernelLayer):
 
     def build(self, input_shape: Any) -> None:
         """Add kernel and bias."""
-        shape = getattr(input_shape, "shape", input_shape)  # of a sparse input it is a structure that has a shape
+        shape = getattr(input_shape, "shape", input_shape)  # for a sparse input this is a structure with a shape
         if not shape:
-            raise ArgumentError("Dense takes inputs of shape (..., n), not a number: give x[None]")
+            raise ArgumentError("Dense needs inputs of shape (..., n), got a number; use x[None]")
         self.add_kernel_and_bias((shape[-1], self.units), (self.units,) if self.use_bias else None)
         self.input_spec = InputSpec(min_ndim=1, axes={-1: shape[-1]})
 
     def call(self, x: Any) -> jax.Array:
-        """The product, in the compute dtype."""
-        return dense(x, *self.kernel_and_bias(), dtype=self.compute_dtype)
+        """Compute the product, in the compute dtype."""
+        return functional.dense(x, *self.kernel_and_bias(), dtype=self.compute_dtype)
 
 
 class DenseGeneral(KernelLayer):
@@ -64,18 +56,18 @@ class DenseGeneral(KernelLayer):
 
     Args:
         features: the sizes of the axes that replace the contracted ones, at the end.
-        axis: the axes that are contracted, in the order in which the kernel has them.
-        batch_axis: the axes that have a matrix of their own for each index, from the first on.
+        axis: the axes to contract, in the order of the kernel.
+        batch_axis: the axes with a separate matrix for each index; they must be the first axes.
         use_bias: whether to add a bias.
         kernel_initializer: for the matrices of the kernel, shape (product of the contracted sizes, product of
             `features`); the kernel has shape (*batch, *contracted, *features).
         bias_initializer: for the bias, shape (*batch, *features).
         kernel_regularizer: a penalty on the kernel, such as `"l2"` or `nn.L2(1e-4)`.
         bias_regularizer: a penalty on the bias.
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
-        ArgumentError: for options that make no sense or do not fit the inputs; a `ValueError`.
+        ArgumentError: for options that are invalid or do not match the inputs; a `ValueError`.
     """
 
     def __init__(
@@ -105,7 +97,7 @@ class DenseGeneral(KernelLayer):
         bias_shape = (*shape[:batch], *self.features)
         self.add_kernel_and_bias(shape, bias_shape if self.use_bias else None, initializer)
         given = (self.axis,) if isinstance(self.axis, int) else tuple(self.axis)
-        # Counted from the last, they are the same for inputs of any number of axes.
+        # Negative axes are the same for inputs with any number of axes.
         anywhere = not batch_axes and all(axis < 0 for axis in given)
         self.input_spec = InputSpec(
             ndim=None if anywhere else len(input_shape),
@@ -114,28 +106,29 @@ class DenseGeneral(KernelLayer):
         )
 
     def call(self, x: jax.Array) -> jax.Array:
-        """The product, in the compute dtype."""
-        return dense_general(
+        """Compute the product, in the compute dtype."""
+        return functional.dense_general(
             x, *self.kernel_and_bias(), axes=self.axis, batch_axes=self.batch_axis, dtype=self.compute_dtype
         )
 
 
 class Einsum(KernelLayer):
-    """A sum of products with a kernel, after an equation, plus a bias.
+    """A sum of products with a kernel that an equation describes, plus a bias.
 
     Args:
         equation: `"inputs,kernel->outputs"`, a letter for each axis, such as `"...i,iho->...ho"`.
         shape: the kernel's shape.
-        bias_shape: the bias's: the kernel's axes that the result has too, in the result's order; None for no bias.
-        kernel_initializer: for the matrices of the kernel: rows are the axes that are summed over, columns those that
-            the inputs do not have; there is one for each index of the others.
+        bias_shape: the bias's shape, over the axes that kernel and result share, in the order of the result; None for
+            no bias.
+        kernel_initializer: for the matrices of the kernel: rows are the axes that are summed over, columns the axes
+            that the inputs do not have; each index of the other axes has a separate matrix.
         bias_initializer: for the bias.
         kernel_regularizer: a penalty on the kernel, such as `"l2"` or `nn.L2(1e-4)`.
         bias_regularizer: a penalty on the bias.
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
-        ArgumentError: for an invalid equation, and for shapes that do not fit it; a `ValueError`.
+        ArgumentError: for an invalid equation, or shapes that do not match it; a `ValueError`.
     """
 
     def __init__(
@@ -151,13 +144,13 @@ class Einsum(KernelLayer):
         terms = Equation.parse(equation)
         if not isinstance(shape, (tuple, list)) or len(shape) != len(terms.kernel):
             raise ArgumentError(
-                f"shape has a number for each letter of the kernel {shown(terms.kernel)}, not {shown(shape)}"
+                f"shape must have a number for each letter of the kernel {shown(terms.kernel)}, got {shown(shape)}"
             )
         self.shape = positive_ints("shape", shape, len(shape))
         self.bias_shape = None if bias_shape is None else all_whole(bias_shape)
         if bias_shape is not None:
             if self.bias_shape is None:
-                raise ArgumentError(f"bias_shape is a tuple of lengths, not {shown(bias_shape)}")
+                raise ArgumentError(f"bias_shape must be a tuple of lengths, got {shown(bias_shape)}")
             check_shape("bias_shape", self.bias_shape, terms.bias_shape(self.shape))
         self._terms = terms
 
@@ -165,17 +158,15 @@ class Einsum(KernelLayer):
         """Add kernel and bias."""
         terms = self._terms
         terms.check(input_shape, self.shape)
-        shared = [letter in terms.inputs for letter in terms.kernel]
-        kept = [letter in terms.outputs for letter in terms.kernel]
-        axes = range(len(terms.kernel))
+        kernel_axes = list(enumerate(terms.kernel))
         initializer = MatrixInitializer(
             self.kernel_initializer,
-            batch=[axis for axis in axes if shared[axis] and kept[axis]],
-            inputs=[axis for axis in axes if not kept[axis]],
-            outputs=[axis for axis in axes if kept[axis] and not shared[axis]],
+            batch=[axis for axis, letter in kernel_axes if letter in terms.outputs and letter in terms.inputs],
+            inputs=[axis for axis, letter in kernel_axes if letter not in terms.outputs],
+            outputs=[axis for axis, letter in kernel_axes if letter in terms.outputs and letter not in terms.inputs],
         )
         self.add_kernel_and_bias(self.shape, self.bias_shape, initializer)
 
     def call(self, x: jax.Array) -> jax.Array:
-        """The sum of products, in the compute dtype."""
-        return einsum(self.equation, x, *self.kernel_and_bias(), dtype=self.compute_dtype)
+        """Compute the sum of products, in the compute dtype."""
+        return functional.einsum(self.equation, x, *self.kernel_and_bias(), dtype=self.compute_dtype)

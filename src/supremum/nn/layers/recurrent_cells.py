@@ -1,14 +1,15 @@
-"""Recurrent cells: layers that take an input and a state, and give an output and the next state."""
+"""Recurrent cells: layers that take an input and a state, and return an output and the next state."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, Unpack
 
 import jax
 import jax.numpy as jnp
 
-from supremum.nn.functional import Activation, gru_step, lstm_step, simple_rnn_step
+from supremum.nn.functional.recurrent import Activation, gru_step, lstm_step, simple_rnn_step
 from supremum.nn.initializers import LECUN_NORMAL, GateInitializer, Initializer, orthogonal
 from supremum.nn.input_spec import InputSpec
 from supremum.nn.layer import Layer
@@ -17,10 +18,10 @@ from supremum.nn.regularizers import RegularizerFunction, as_regularizer
 
 
 class RecurrentCell(Layer):
-    """A layer with `call(x, state)`, which gives an output and the next state, for `RNN` to repeat.
+    """A layer with `call(x, state)`, which returns an output and the next state; `RNN` repeats it.
 
     Args:
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
     """
 
     @abstractmethod
@@ -28,14 +29,14 @@ class RecurrentCell(Layer):
         """The state before the first step.
 
         Args:
-            batch_shape: the axes of inputs before the last.
-            dtype: its dtype; None for the compute dtype, or float32 where there is none. `RNN` brings it to the one
-                that the cell gives.
+            batch_shape: the shape of inputs without the last axis.
+            dtype: its dtype; None for the compute dtype, or float32 if there is none. `RNN` casts it to the dtype that
+                the cell returns.
         """
 
 
 class _DenseCell(KernelLayer, RecurrentCell):
-    """What all cells here share: a kernel for the inputs, one for the state, and a bias."""
+    """The common base of all cells here: a kernel for the inputs, a kernel for the state, and a bias."""
 
     _gates: int
 
@@ -76,8 +77,8 @@ class _DenseCell(KernelLayer, RecurrentCell):
         """Zeros, shape (*batch_shape, units).
 
         Args:
-            batch_shape: the axes of inputs before the last.
-            dtype: their dtype; None for the compute dtype, or float32 where there is none.
+            batch_shape: the shape of inputs without the last axis.
+            dtype: their dtype; None for the compute dtype, or float32 if there is none.
         """
         return jnp.zeros((*batch_shape, self.units), dtype or self.compute_dtype or "float32")
 
@@ -87,18 +88,22 @@ class _DenseCell(KernelLayer, RecurrentCell):
 
 
 class _GatedCell(_DenseCell):
-    """What the cells with gates share: an activation of the gates."""
+    """The common base of cells with gates: an activation for the gates."""
 
     def __init__(self, units: int, *, recurrent_activation: Activation = jax.nn.sigmoid, **options: Any) -> None:
         super().__init__(units, **options)
         self.recurrent_activation = recurrent_activation
+
+    def _step(self, step: Callable[..., Any], *arrays: Any) -> Any:
+        activations = {"activation": self.activation, "recurrent_activation": self.recurrent_activation}
+        return step(*arrays, **activations, dtype=self.compute_dtype)
 
 
 class SimpleRNNCell(_DenseCell):
     """A fully connected recurrent cell: activation(x·W + h·U + b) (Elman, 1990).
 
     Args:
-        units: number of outputs, and of values in the state.
+        units: the number of outputs, and of values in the state.
         activation: a function of each value.
         use_bias: whether to add a bias.
         kernel_initializer: for W, shape (inputs, units).
@@ -107,13 +112,13 @@ class SimpleRNNCell(_DenseCell):
         kernel_regularizer: a penalty on W, such as `"l2"` or `nn.L2(1e-4)`.
         recurrent_regularizer: a penalty on U.
         bias_regularizer: a penalty on the biases.
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
     """
 
     _gates = 1
 
     def call(self, x: jax.Array, state: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The new state, twice: as output and as state."""
+        """Compute the new state, which is also the output; returns it twice."""
         new = simple_rnn_step(x, state, *self._weights(), activation=self.activation, dtype=self.compute_dtype)
         return new, new
 
@@ -122,17 +127,17 @@ class LSTMCell(_GatedCell):
     """Long short-term memory (Hochreiter and Schmidhuber, 1997); `functional.recurrent.lstm_step` has the formulas.
 
     Args:
-        units: number of outputs, and of values in each of hidden and cell state.
+        units: the number of outputs, and of values in each of hidden and cell state.
         activation: for the candidate and the cell state.
         recurrent_activation: for the gates.
         use_bias: whether to add a bias.
-        kernel_initializer: for the part of W of each gate, shape (inputs, units).
-        recurrent_initializer: for the part of U of each gate, shape (units, units).
+        kernel_initializer: for each gate's part of W, shape (inputs, units).
+        recurrent_initializer: for each gate's part of U, shape (units, units).
         bias_initializer: for the bias of each gate, shape (units,).
         kernel_regularizer: a penalty on W, such as `"l2"` or `nn.L2(1e-4)`.
         recurrent_regularizer: a penalty on U.
         bias_regularizer: a penalty on the biases.
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
     """
 
     _gates = 4
@@ -141,21 +146,14 @@ class LSTMCell(_GatedCell):
         """Zeros for hidden and cell state, each of shape (*batch_shape, units).
 
         Args:
-            batch_shape: the axes of inputs before the last.
-            dtype: their dtype; None for the compute dtype, or float32 where there is none.
+            batch_shape: the shape of inputs without the last axis.
+            dtype: their dtype; None for the compute dtype, or float32 if there is none.
         """
         return super().initial_state(batch_shape, dtype), super().initial_state(batch_shape, dtype)
 
     def call(self, x: jax.Array, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-        """The new hidden state as output; new hidden and cell state."""
-        hidden, cell = lstm_step(
-            x,
-            state,
-            *self._weights(),
-            activation=self.activation,
-            recurrent_activation=self.recurrent_activation,
-            dtype=self.compute_dtype,
-        )
+        """Compute the new hidden state, which is also the output, and the pair of new hidden and cell state."""
+        hidden, cell = self._step(lstm_step, x, state, *self._weights())
         return hidden, (hidden, cell)
 
 
@@ -163,17 +161,17 @@ class GRUCell(_GatedCell):
     """The gated recurrent unit (Cho and others, 2014); `functional.recurrent.gru_step` has the formulas.
 
     Args:
-        units: number of outputs, and of values in the state.
+        units: the number of outputs, and of values in the state.
         activation: for the candidate.
         recurrent_activation: for the gates.
         use_bias: whether to add biases, one per gate, and one to the candidate inside the reset gate.
-        kernel_initializer: for the part of W of each gate, shape (inputs, units).
-        recurrent_initializer: for the part of U of each gate, shape (units, units).
+        kernel_initializer: for each gate's part of W, shape (inputs, units).
+        recurrent_initializer: for each gate's part of U, shape (units, units).
         bias_initializer: for each bias, shape (units,).
         kernel_regularizer: a penalty on W, such as `"l2"` or `nn.L2(1e-4)`.
         recurrent_regularizer: a penalty on U.
         bias_regularizer: a penalty on the biases.
-        options: those of every `Layer`: `dtype` for the policy, `param_dtype`, `strict`, `name`.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
     """
 
     _gates = 3
@@ -188,14 +186,7 @@ class GRUCell(_GatedCell):
             )
 
     def call(self, x: jax.Array, state: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The new state, twice: as output and as state."""
-        new = gru_step(
-            x,
-            state,
-            *self._weights(),
-            None if self.recurrent_bias is None else self.recurrent_bias.value,
-            activation=self.activation,
-            recurrent_activation=self.recurrent_activation,
-            dtype=self.compute_dtype,
-        )
+        """Compute the new state, which is also the output; returns it twice."""
+        recurrent_bias = None if self.recurrent_bias is None else self.recurrent_bias.value
+        new = self._step(gru_step, x, state, *self._weights(), recurrent_bias)
         return new, new

@@ -1,4 +1,4 @@
-"""Recurrent cells over sequences."""
+"""Run recurrent cells over sequences."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ from supremum.nn.scopes import current_overlay, has_random_key, next_random_key,
 class RNN(Layer):
     """Run a recurrent cell over a sequence, with `jax.lax.scan`.
 
-    Its policy is that of the cell. The state has one dtype from the first step on, the one that the cell gives: that of
-    `initial_state`, inputs and weights under the policy `"infer"`, and the compute dtype under others.
+    The layer has the policy of its cell. The state has one dtype from the first step on, the dtype that the cell
+    returns: the result type of `initial_state`, inputs and weights under the policy `"infer"`, and the compute dtype
+    under other policies.
 
     Args:
-        cell: the cell, such as `LSTMCell(64)`. It may not assign variables, since what is assigned in one step of a
-            scan is seen by no other; its random numbers differ from step to step. Its `activity_regularizer` is of the
-            outputs of all steps, and of the state where that is returned.
-        return_sequences: whether to give the outputs of all steps, or the last alone.
-        return_state: whether to give the last state too.
+        cell: the cell, such as `LSTMCell(64)`. It must not assign variables, since the steps of a scan do not see each
+            other's assignments. Its random numbers differ from step to step. Its `activity_regularizer` applies to the
+            outputs of all steps, and to the state if it is returned.
+        return_sequences: whether to return the outputs of all steps, or only the last one.
+        return_state: whether to return the last state too.
         reverse: whether to go from the last step to the first; outputs are then in that order.
         keep_order: whether the outputs of a reversed run are in the order of the inputs.
         time_major: whether inputs and outputs have the shape (time, *batch, n) instead of (*batch, time, n).
-        unroll: how many steps to compile into one round of the loop.
+        unroll: the number of steps to compile into one iteration of the loop.
         name: its name.
 
     Raises:
@@ -64,7 +65,7 @@ class RNN(Layer):
         name: str | None = None,
     ) -> None:
         if not isinstance(cell, RecurrentCell):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise OperandError(f"RNN takes a RecurrentCell, such as LSTMCell(64), not {shown(cell)}")
+            raise OperandError(f"RNN needs a RecurrentCell, such as LSTMCell(64), got {shown(cell)}")
         super().__init__(
             dtype=cell.dtype_policy,
             param_dtype=cell.param_dtype,
@@ -82,39 +83,39 @@ class RNN(Layer):
         self.input_spec = InputSpec(min_ndim=2)
 
     def call(self, x: Any, *, initial_state: Any = None, mask: Any = None, sequence_lengths: Any = None) -> Any:
-        """Outputs of the cell, and its last state if that is asked for.
+        """Run the cell over a sequence.
 
         Args:
             x: inputs, shape (*batch, time, n).
-            initial_state: the state before the first step; None for what the cell begins with.
-            mask: bool, shape (*batch, time): where it is False the state stays as it is and the output is 0.
-            sequence_lengths: integers, shape (*batch): how many steps from the first count, instead of a mask. The
-                outputs of a reversed run then begin with the last step that counts, and padding stays at the end.
+            initial_state: the state before the first step; None for the initial state of the cell.
+            mask: booleans of shape (*batch, time); a step at False keeps the state and its output is 0.
+            sequence_lengths: integers of shape (*batch), the number of first steps that count; an alternative to
+                `mask`. The outputs of a reversed run then begin with the last step that counts, and padding stays at
+                the end.
 
         Returns:
-            Outputs, shape (*batch, time, units), or (*batch, units) without `return_sequences`: those of the last step
-            that counts, 0 if none does. With `return_state` a pair of them and the state after that step.
+            Outputs, shape (*batch, time, units). Without `return_sequences`, shape (*batch, units): the output of the
+            last step that counts, or 0 if there is none. With `return_state`, a pair of the outputs and the last state.
 
         Raises:
-            ArgumentError: for shapes that do not fit, a mask and lengths at once, or a cell that assigns variables or
-                whose state does not keep its shapes and dtypes.
-            OperandError: for a mask that is not bool, or lengths that are not integers.
+            ArgumentError: for shapes that do not match, both a mask and lengths, a cell that assigns variables, or a
+                state with shapes or dtypes that change.
+            OperandError: for a mask that is not boolean, or lengths that are not integers.
         """
         (x,) = promote_dtype(x, inexact=False)
         time_axis = 0 if self.time_major else x.ndim - 2
         x = jnp.moveaxis(x, time_axis, 0)
         mask = self._time_major_mask(x.shape, mask, sequence_lengths)
         if mask is not None:
-            x = _where(mask, x, jnp.zeros_like(x))  # a NaN there would be one in the gradient
+            x = _where(mask, x, jnp.zeros_like(x))  # or a NaN at a masked step would reach the gradient
         state = self.cell.initial_state(x.shape[1:-1], x.dtype) if initial_state is None else initial_state
-        # A cell that needs random numbers where no key was given says so.
+        # Without a key, a cell that needs random numbers raises.
         base = next_random_key() if has_random_key() else None
         spec, state = self._traced_cell(jax.ShapeDtypeStruct(x.shape[1:], x.dtype), state, base)
 
         def body(carried: tuple[Any, Any], inputs: tuple[Any, Any, Any]) -> tuple[tuple[Any, Any], Any]:
             (state, last), (number, x, counts) = carried, inputs
-            with nullcontext() if base is None else random_key(jax.random.fold_in(base, number)):
-                output, new = self._step(x, state)
+            output, new = self._step(x, state, None if base is None else jax.random.fold_in(base, number))
             new = _where(counts, new, state)
             if self.return_sequences:
                 return (new, last), _where(counts, output, last)
@@ -129,37 +130,33 @@ class RNN(Layer):
             output = jax.tree.map(partial(jnp.moveaxis, source=0, destination=time_axis), outputs)
         return (output, state) if self.return_state else output
 
-    def _step(self, x: jax.Array, state: Any) -> tuple[Any, Any]:
-        with _refused_assignments(self.cell), in_loop():
+    def _step(self, x: jax.Array, state: Any, key: Any) -> tuple[Any, Any]:
+        with nullcontext() if key is None else random_key(key), _refused_assignments(self.cell), in_loop():
             return self.cell(x, state)
 
     def _traced_cell(self, x: jax.ShapeDtypeStruct, state: Any, base: Any) -> tuple[Any, Any]:
-        """What the cell's output looks like, and the first state in the dtypes that all later ones have.
+        """The shapes of the cell's output, and the first state in the dtypes of all later states.
 
-        The cell is traced here, which builds it: its weights are not made inside the scan.
+        This traces the cell, which builds it, so its weights are not made inside the scan.
         """
-
-        def probe(x: Any, state: Any) -> tuple[Any, Any]:
-            with nullcontext() if base is None else random_key(jax.random.key(0)):
-                return self._step(x, state)
-
-        _, new = jax.eval_shape(probe, x, state)
+        step = partial(self._step, key=base)
+        _, new = jax.eval_shape(step, x, state)
         state = _cast_state(state, new)
-        output, again = jax.eval_shape(probe, x, state)
+        output, again = jax.eval_shape(step, x, state)
         before, after = ([leaf.dtype for leaf in jax.tree.leaves(tree)] for tree in (state, again))
         if before != after:
             raise ArgumentError(
-                f"{shown(self.cell)} does not keep the dtypes of its state, {before}, and made {after} of it: let it "
-                "return new_state.astype(state.dtype)"
+                f"{shown(self.cell)} must keep the dtypes of its state, {before}, got {after}; return "
+                "new_state.astype(state.dtype) from it"
             )
         return output, state
 
     def _time_major_mask(self, shape: tuple[int, ...], mask: Any, lengths: Any) -> Any:
-        """Which steps count, shape (time, *batch), or None for all; `shape` is that of time-major inputs."""
+        """The steps that count, shape (time, *batch), or None for all; `shape` is the shape of time-major inputs."""
         time, batch = shape[0], shape[1:-1]
         if lengths is not None:
             if mask is not None:
-                raise ArgumentError("a mask and sequence_lengths say the same thing: give one of them")
+                raise ArgumentError("only one of mask and sequence_lengths can be given")
             _check_array("sequence_lengths", lengths, "integer", batch)
             return _with_axes(jnp.arange(time), 1 + len(batch)) < jnp.asarray(lengths)
         if mask is None:
@@ -170,7 +167,7 @@ class RNN(Layer):
 
 @contextmanager
 def _refused_assignments(cell: Layer) -> Generator[None]:
-    """Refuse that a cell assigns variables, with values of a trace that ends before they are read."""
+    """Raise if a cell assigns variables, since their values would belong to a trace that has ended."""
     outer = current_overlay() or {}
     inner = dict(outer)
     with overlay(inner):
@@ -178,17 +175,17 @@ def _refused_assignments(cell: Layer) -> Generator[None]:
     paths = [path for path, variable in cell.variables.items() if inner.get(variable) is not outer.get(variable)]
     if paths:
         raise ArgumentError(
-            f"{shown(cell)} assigns {listed(paths)} in a step of a scan, where no other step sees it: put that "
-            "into the state, or the layer that assigns it outside of the cell"
+            f"{shown(cell)} must not assign variables in a step of a scan, got assignments to {listed(paths)}; put the "
+            "values into the state, or move the layer that assigns them out of the cell"
         )
 
 
 def _cast_state(state: Any, new: Any) -> Any:
-    """A state in the dtypes and containers of the one that the cell made of it."""
+    """Cast a state to the dtypes and containers of the cell's next state."""
     given, made = jax.tree.leaves(state), jax.tree.leaves(new)
     shapes = [[jnp.shape(leaf) for leaf in leaves] for leaves in (given, made)]
     if shapes[0] != shapes[1]:
-        raise ArgumentError(f"the first state has the shapes {shapes[0]}, and the cell made {shapes[1]} of it")
+        raise ArgumentError(f"the cell must keep the shapes of its state, {shapes[0]}, got {shapes[1]}")
     pairs = zip(given, made, strict=True)
     leaves = [promote_dtype(leaf, dtype=spec.dtype, inexact=False)[0] for leaf, spec in pairs]
     return jax.tree.unflatten(jax.tree.structure(new), leaves)
@@ -197,13 +194,13 @@ def _cast_state(state: Any, new: Any) -> Any:
 def _check_array(name: str, array: Any, category: str, shape: tuple[int, ...]) -> None:
     array = jnp.asarray(array)
     if as_format(array.dtype).category != category:
-        raise OperandError(f"{name} is {category}, not {array.dtype}")
+        raise OperandError(f"{name} must be {category}, got {array.dtype}")
     if array.shape != shape:
-        raise ArgumentError(f"{name} has shape {array.shape}, and for these inputs {shape} is expected")
+        raise ArgumentError(f"{name} must have shape {shape} for these inputs, got {array.shape}")
 
 
 def _where(counts: Any, new: Any, old: Any) -> Any:
-    """The new arrays where a step counts, else the old ones, in the dtypes of those."""
+    """Choose the new arrays for steps that count and the old ones otherwise, in the dtypes of the old ones."""
 
     def chosen(after: jax.Array, before: jax.Array) -> jax.Array:
         after = after.astype(before.dtype)
@@ -213,12 +210,12 @@ def _where(counts: Any, new: Any, old: Any) -> Any:
 
 
 def _with_axes(array: jax.Array, ndim: int) -> jax.Array:
-    """An array with axes of length 1 at its end, as many as bring it to a number of axes."""
+    """Append axes of length 1 to an array, up to a number of axes."""
     return array.reshape(*array.shape, *(1,) * (ndim - array.ndim))
 
 
 def _flipped(outputs: Any, lengths: Any) -> Any:
-    """Time-major outputs from the last step to the first; with lengths from the last that counts, then zeros."""
+    """Reverse time-major outputs; with lengths, start at the last step that counts, and end with zeros."""
 
     def flipped(leaf: jax.Array) -> jax.Array:
         if lengths is None:
