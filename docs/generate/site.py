@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from generate.api import api_pages
+from generate.architecture import architecture_parts
 from generate.departing import departures_page
 from generate.markup import kinds_css
 from generate.matrix import matrix_page
@@ -28,6 +29,7 @@ def site_files(root: Path) -> dict[str, str]:
         "parts/question.md": question_table(),
         "static/kinds.css": kinds_css(),
     }
+    pages |= architecture_parts(root)
     return pages | lattice_files() | readme_pages(root) | rule_pages() | migration_pages() | api_pages()
 
 
