@@ -61,7 +61,7 @@ def test_the_sections_cited_in_the_source_are_on_the_page():
         for path, text in tracked_texts().items()
         if path.startswith("src/")
         for name in DOCUMENTS
-        for tail in re.findall(rf'{re.escape(name)}((?:(?:,| and|,? ")*"[^"]+")+)', plain(text))
+        for tail in re.findall(rf'{re.escape(name)}((?:,? (?:and )?"[^"]+")+)', plain(text))
         for quoted in re.findall(r'"([^"]+)"', tail)
     }
     assert len(cited) > 15
