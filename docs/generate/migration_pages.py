@@ -77,8 +77,8 @@ def _counted(move: Migration, found: dict[str, list[Change]]) -> str:
     text = (
         "The number of pairs whose result is wider, narrower or of another kind, or that are refused where they were "
         f"accepted, among {arrays**2} ordered pairs of the dtypes that `{move.before}` knows, and "
-        f"{2 * arrays * len(WEAK_NAMES)} pairs of such a dtype with a Python number. *Compared* are pairs whose result is "
-        "bool as before, but which are compared in a different dtype."
+        f"{2 * arrays * len(WEAK_NAMES)} pairs of such a dtype with a Python number. *Compared* are pairs whose result "
+        "is bool as before, but which are compared in a different dtype."
     )
     rows = [
         (f"`{operation}`", *_row(groups, lambda pair: not with_number(pair)), *_row(groups, with_number))
