@@ -6,9 +6,9 @@
 
 It writes tests/conformance/oracles/FRAMEWORK.json. Each framework is one function in FRAMEWORKS, which needs only that
 framework and the standard library, so each can have a separate virtual environment. The others are `numpy-legacy`
-('numpy==1.26.4'), `tensorflow` ('tensorflow-cpu==2.21.0') and `keras` ('keras==3.15.1' with 'jax'); the files oracle_*.py
-say what their documents have beyond this. With `-arrays` after the name, functions of whole arrays such as sums are
-measured.
+('numpy==1.26.4'), `tensorflow` ('tensorflow-cpu==2.21.0') and `keras` ('keras==3.15.1' with 'jax'); the files
+oracle_*.py say what their documents have beyond this. With `-arrays` after the name, functions of whole
+arrays such as sums are measured.
 
 The document:
 
