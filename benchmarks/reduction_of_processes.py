@@ -1,4 +1,4 @@
-"""What `test_reduction.py` starts in several processes: times of all-reduces in each dtype, interleaved, as JSON."""
+"""The program that `test_reduction.py` starts in several processes; it prints the times of all-reduces as JSON."""
 
 import json
 import time

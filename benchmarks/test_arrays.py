@@ -1,4 +1,4 @@
-"""What an eager operator of an `Array` costs beside the library's own, interleaved, medians of all rounds.
+"""The cost of an eager operator of an `Array` beside the library's own.
 
 make bench
 """
@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import supremum
+from figures import duration
 from supremum import Array
 from supremum.rules.names import HOMES
 
@@ -44,7 +45,7 @@ CASES = {
     "NumPy, float64, rules jax": ("jax", "Z + Z", "z + z", NUMPY, 20000),
     "NumPy, two dtypes": ("numpy", "X + Z", "x + z", NUMPY, 20000),
     "NumPy, a Python number": ("numpy", "X + 2.0", "x + 2.0", NUMPY, 20000),
-    "NumPy, beside array-api-strict": ("array-api", "X + Y", "x + y", STRICT, 4000),
+    "NumPy, rules array-api": ("array-api", "X + Y", "x + y", STRICT, 4000),
     "JAX, one dtype": ("jax", "X + Y", "x + y", JAX, 2000),
     "JAX, two dtypes": ("jax", "X + Z", "x + z", JAX, 2000),
     "JAX, a Python number": ("jax", "X + 2.0", "x + 2.0", JAX, 2000),
@@ -56,7 +57,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_add(benchmark, case):
+def test_add(benchmark, figures, case):
     rules, ours, theirs, scope, calls = CASES[case]
     if scope is None:
         pytest.skip("PyTorch is not installed: make torch")
@@ -68,18 +69,12 @@ def test_add(benchmark, case):
                 seconds.append(timeit.timeit(statement, globals=scope, number=calls) / calls)
 
     benchmark.pedantic(measure, rounds=ROUNDS, warmup_rounds=5)  # the first case wakes the processor up
-    mine, their = (statistics.median(seconds) for seconds in taken.values())
-    ratios = sorted(m / t for m, t in zip(*taken.values(), strict=True))
-    spread = f"{ratios[len(ratios) // 10]:.2f} to {ratios[-len(ratios) // 10 - 1]:.2f}"
-    line = (
-        f"{case}: {mine / their:.2f} x (80 % of rounds: {spread}), {(mine - their) * 1e6:+.2f} us on {their * 1e6:.2f}"
-    )
-    benchmark.extra_info["ratio"] = line
-    print("", line, sep="\n")
+    peer = "array-api-strict" if scope is STRICT else "the library's `+`"
+    figures.compare(f"`+` of 3 elements, {case}", taken[ours], taken[theirs], peer)
 
 
-def test_every_rule_set_costs_the_same(benchmark):
-    """Code whose dtypes agree already: a small program of float32 arrays under every rule set."""
+def test_every_rule_set_costs_the_same(benchmark, figures):
+    """A small program of float32 arrays, which nothing has to cast, under every rule set."""
     program = "(X * Y + X - Y) * (X + Y)"
     names = list(HOMES)
     taken = {name: [] for name in names}
@@ -93,9 +88,9 @@ def test_every_rule_set_costs_the_same(benchmark):
     medians = {name: statistics.median(seconds) for name, seconds in taken.items()}
     middle = statistics.median(medians.values())
     cheapest, dearest = (choose(medians, key=medians.__getitem__) for choose in (min, max))
-    line = (
-        f"float32 on NumPy under {len(names)} rule sets: {medians[cheapest] / middle:.2f} x ({cheapest}) to "
-        f"{medians[dearest] / middle:.2f} x ({dearest}) the median of all, {middle * 1e6:.2f} us"
+    low, high = (f"{medians[name] / middle:.2f} x ({name})" for name in (cheapest, dearest))
+    figures.note(
+        f"a program of float32 on NumPy under each of {len(names)} rule sets",
+        duration(middle),
+        peer=f"{low} to {high} the median",
     )
-    benchmark.extra_info["ratio"] = line
-    print("", line, sep="\n")

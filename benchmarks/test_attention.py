@@ -1,4 +1,4 @@
-"""What attention over long sequences takes in memory, in a process of its own each, and how exact it is in float16.
+"""The memory and accuracy of attention over long sequences; each case runs in a separate process.
 
 make bench
 """
@@ -47,7 +47,7 @@ off = [
 finite = all(bool(jnp.isfinite(x).all()) for x in results)
 print(json.dumps({"MiB": after - before, "seconds": seconds, "ulp": max(off), "finite": finite}))
 """
-# JAX's own does not compile in float16 on CPU, and holds all scores, 48 GiB of them at 65,536 keys.
+# JAX's attention does not compile in float16 on CPU, and stores all scores: 48 GiB for 65,536 keys.
 CASES = [
     ("supremum", "float16", 8192),
     ("supremum", "float32", 8192),
@@ -60,7 +60,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("library", "dtype", "length"), CASES)
-def test_outputs_and_gradients_of_one_head(benchmark, library, dtype, length):
+def test_outputs_and_gradients_of_one_head(benchmark, figures, library, dtype, length):
     arguments = [sys.executable, "-c", CHILD, library, dtype, str(length)]
 
     def measure():
@@ -68,10 +68,9 @@ def test_outputs_and_gradients_of_one_head(benchmark, library, dtype, length):
         return json.loads(done.stdout.splitlines()[-1])
 
     found = benchmark.pedantic(measure, rounds=1)
-    line = (
-        f"{library}, {dtype}, {length} queries and keys: {found['MiB']:.0f} MiB more than the operands, "
-        f"{found['seconds']:.1f} s with compiling, within {found['ulp']:.2f} ulp of float64"
+    figures.note(
+        f"attention of {library}, {dtype}, {length:,} queries and keys, with gradients",
+        f"{found['MiB']:.0f} MiB more than the operands, {found['seconds']:.1f} s with compilation",
+        peer=f"within {found['ulp']:.2f} ulp of float64",
     )
-    benchmark.extra_info |= found
-    print("", line, sep="\n")
     assert found["finite"]

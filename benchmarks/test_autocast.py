@@ -4,7 +4,6 @@ make bench
 """
 
 import re
-import statistics
 import time
 
 import jax
@@ -26,18 +25,9 @@ def interleaved(calls, rounds):
     return taken
 
 
-def ratio_line(taken, ours, theirs):
-    mine, their = statistics.median(taken[ours]), statistics.median(taken[theirs])
-    ratios = sorted(m / t for m, t in zip(taken[ours], taken[theirs], strict=True))
-    spread = f"{ratios[len(ratios) // 10]:.2f} to {ratios[-len(ratios) // 10 - 1]:.2f}"
-    return (
-        f"{ours}: {mine / their:.3f} x {theirs} ({1e3 * mine:.1f} and {1e3 * their:.1f} ms; 80 % of rounds: {spread})"
-    )
-
-
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("width", [256, 1024])
-def test_the_step_beside_casts_by_hand(benchmark, dtype, width):
+def test_the_step_beside_casts_by_hand(benchmark, figures, dtype, width):
     args = init(width, 4), jax.random.normal(jax.random.key(1), (width, width)), jnp.zeros(width, int)
     steps = {"autocast": autocast(plain, f"mixed_{dtype}"), "by hand": by_hand(dtype), "by hand again": by_hand(dtype)}
     compiled = {name: jax.jit(train_step(function)).lower(*args).compile() for name, function in steps.items()}
@@ -49,14 +39,13 @@ def test_the_step_beside_casts_by_hand(benchmark, dtype, width):
             taken.setdefault(name, []).extend(seconds)
 
     benchmark.pedantic(measure, rounds=41, warmup_rounds=2)
-    line = f"{dtype}, width {width}: {ratio_line(taken, 'autocast', 'by hand')}"
-    noise = ratio_line(taken, "by hand again", "by hand")
-    benchmark.extra_info |= {"ratio": line, "noise": noise, "converts": converts}
-    print("", line, f"  noise: {noise}", f"  converts in the compiled step: {converts}", sep="\n")
+    for name in ("autocast", "by hand again"):
+        figures.compare(f"a step of width {width}, {dtype}, {name}", taken[name], taken["by hand"], "casts by hand")
+    print(f"converts in the compiled step: {converts}")
 
 
 def chain(equations):
-    """A new function of so many equations, so that nothing about it has been traced before."""
+    """A new function with this many equations, which JAX has not traced yet."""
 
     def function(w, x):
         for _ in range(equations // 4):
@@ -66,9 +55,8 @@ def chain(equations):
     return function
 
 
-def test_tracing(benchmark):
+def test_tracing(benchmark, figures):
     args = jnp.ones((8, 8)), jnp.ones((4, 8))
-    lines = []
 
     def measure():
         for equations in (1000, 5000, 20000):
@@ -79,8 +67,6 @@ def test_tracing(benchmark):
                     start = time.perf_counter()
                     jax.make_jaxpr(function)(*args)
                     taken[name].append(time.perf_counter() - start)
-            lines.append(f"{equations:5} equations: {ratio_line(taken, *taken)}")
+            figures.compare(f"tracing {equations:,} equations under autocast", *taken.values(), "`make_jaxpr`")
 
     benchmark.pedantic(measure, rounds=1)
-    benchmark.extra_info["ratios"] = lines
-    print("", *lines, sep="\n")

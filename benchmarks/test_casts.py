@@ -1,4 +1,4 @@
-"""Reading the casts of a program: how long it takes as programs grow, and of a model of Keras 3.
+"""The time it takes to find the casts of a program as programs grow, and the casts of a Keras 3 model.
 
 make bench
 """
@@ -12,6 +12,7 @@ os.environ.setdefault("KERAS_BACKEND", "jax")
 import jax
 import jax.numpy as jnp
 
+from figures import duration
 from optional_packages import import_or_skip
 from supremum.tracing import casts, casts_of
 from tracing.lowered import converts
@@ -20,7 +21,7 @@ EQUATIONS = 20_000
 
 
 def program(equations):
-    """A program of so many equations, a tenth of them casts."""
+    """A program with about this many equations, a tenth of them casts."""
     x, y = jax.ShapeDtypeStruct((8,), jnp.bfloat16), jax.ShapeDtypeStruct((8,), jnp.float32)
 
     def function(x, y):
@@ -35,13 +36,13 @@ def program(equations):
     return jax.make_jaxpr(function)(x, y)
 
 
-def test_twenty_thousand_equations_are_read_in_three_seconds(benchmark):
+def test_twenty_thousand_equations_are_read_in_three_seconds(benchmark, figures):
     traced = program(EQUATIONS)
     assert len(traced.eqns) >= EQUATIONS - 19
     report = benchmark.pedantic(casts_of, args=(traced,), rounds=3)
     assert len(report) == 2 * (EQUATIONS // 19)
     seconds = benchmark.stats.stats.min
-    print(f"\n{len(traced.eqns)} equations, {len(report)} casts: {seconds:.2f} s")
+    figures.note(f"finding {len(report):,} casts in {len(traced.eqns):,} equations", duration(seconds))
     assert seconds < 3
 
 

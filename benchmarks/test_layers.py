@@ -1,10 +1,9 @@
-"""A training step of our layers beside Flax nnx, Keras 3 on JAX, and the same written by hand.
+"""A training step of layers beside Flax nnx and Keras 3 on JAX.
 
 make bench
 """
 
 import os
-import statistics
 import time
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
@@ -121,7 +120,7 @@ def training_step(values, forward, x):
 
 @pytest.mark.parametrize("policy", DTYPES)
 @pytest.mark.parametrize("kind", ["mlp", "transformer"])
-def test_a_step_beside_flax_and_keras(benchmark, kind, policy):
+def test_a_step_beside_flax_and_keras(benchmark, figures, kind, policy):
     x = example(kind)
     built = {"ours": ours(kind, policy), "Flax nnx": flax(kind, policy), "Keras 3": in_keras(kind, policy)}
     steps = {name: (training_step(values, forward, x), values) for name, (values, forward) in built.items()}
@@ -136,8 +135,5 @@ def test_a_step_beside_flax_and_keras(benchmark, kind, policy):
             taken[name].append(time.perf_counter() - start)
 
     benchmark.pedantic(measure, rounds=41, warmup_rounds=3)
-    mine = statistics.median(taken["ours"])
     for name in ("Flax nnx", "Keras 3"):
-        ratio = mine / statistics.median(taken[name])
-        benchmark.extra_info[name] = ratio
-        print(f"\n{kind}, {policy}: ours {ratio:.2f} x {name} ({1e3 * mine:.1f} ms a step)", end="")
+        figures.compare(f"a training step of {kind}, {policy}", taken["ours"], taken[name], name)

@@ -1,4 +1,4 @@
-"""What dynamic loss scaling costs a compute-bound step, beside the same step without.
+"""The cost of dynamic loss scaling in a compute-bound step, beside the same step without it.
 
 make bench
 """
@@ -10,13 +10,13 @@ import pytest
 
 from models import init, plain
 from supremum.mixed_precision import DynamicLossScale, autocast, scaled_value_and_grad, select_tree
-from test_autocast import interleaved, ratio_line
+from test_autocast import interleaved
 
 WIDTH = 1024
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-def test_the_step_with_and_without_scaling(benchmark, optimizer):
+def test_the_step_with_and_without_scaling(benchmark, figures, optimizer):
     """Both behind an optimization barrier after the gradients: else XLA fuses the update of the plain step into the
     products of its backward pass, and what is compared is that.
     """
@@ -64,6 +64,6 @@ def test_the_step_with_and_without_scaling(benchmark, optimizer):
             taken[name].extend(seconds)
 
     benchmark.pedantic(measure, rounds=31, warmup_rounds=2)
-    lines = [f"{optimizer}: {ratio_line(taken, name, 'unscaled')}" for name in calls if name != "unscaled"]
-    benchmark.extra_info["ratios"] = lines
-    print("", *lines, sep="\n")
+    for name in calls:
+        if name != "unscaled":
+            figures.compare(f"a step of width {WIDTH}, {optimizer}, {name}", taken[name], taken["unscaled"], "unscaled")

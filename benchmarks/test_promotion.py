@@ -1,9 +1,8 @@
-"""What a decision on two arrays costs beside the frameworks' own, interleaved, medians of all rounds.
+"""The cost of a decision on two arrays beside the frameworks' own.
 
 make bench
 """
 
-import statistics
 import timeit
 
 import jax.numpy as jnp
@@ -25,7 +24,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_result_type(benchmark, case):
+def test_result_type(benchmark, figures, case):
     ours, theirs, scope = CASES[case]
     taken = {ours: [], theirs: []}
 
@@ -34,9 +33,4 @@ def test_result_type(benchmark, case):
             seconds.append(timeit.timeit(statement, globals=scope, number=CALLS) / CALLS)
 
     benchmark.pedantic(measure, rounds=ROUNDS, warmup_rounds=1)
-    mine, their = (statistics.median(seconds) for seconds in taken.values())
-    ratios = sorted(m / t for m, t in zip(*taken.values(), strict=True))
-    spread = f"{ratios[len(ratios) // 10]:.2f} to {ratios[-len(ratios) // 10 - 1]:.2f}"
-    line = f"{case}: {mine / their:.2f} x {theirs.partition('(')[0]} (80 % of rounds: {spread})"
-    benchmark.extra_info["ratio"] = line
-    print("", line, sep="\n")
+    figures.compare(f"`result_type` of {case}", taken[ours], taken[theirs], f"`{theirs.partition('(')[0]}`")

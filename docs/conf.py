@@ -1,4 +1,4 @@
-"""Sphinx's settings. What the site computes is written by `generate` before Sphinx looks for pages."""
+"""Settings of Sphinx. `generate` writes the computed pages before Sphinx looks for pages."""
 
 import re
 import sys
@@ -31,7 +31,7 @@ html_show_sphinx = False
 html_theme_options = {"navigation_with_keys": True}
 
 nitpicky = True
-# There is no network when this is built, and so no inventory of what other libraries and Python itself call things.
+# The build has no network, and therefore no inventory of other libraries and Python.
 nitpick_ignore_regex = [
     ("py:.*", rf"{package}\..*")
     for package in (
@@ -47,8 +47,8 @@ nitpick_ignore_regex = [
         "typing",
     )
 ]
-# Types in signatures that are nobody's to name: keyword arguments that classes share, type variables, and aliases of
-# Any that say what is meant.
+# Types in signatures that are not public: keyword arguments that classes share, type variables, and aliases of Any with
+# a telling name.
 _UNNAMED = (
     "Allowed",
     "GradientDescentOptions",
@@ -93,7 +93,7 @@ _UNNAMED = (
     "supremum.training.metrics.metric.MeanState",
 )
 nitpick_ignore = [("py:class", name) for name in _UNNAMED]
-# A default that is made for each object is written `<factory>`, and what Sphinx cannot read it cuts at commas.
+# A default factory is written `<factory>`, which Sphinx cannot parse and cuts at commas.
 nitpick_ignore += [("py:class", "tuple[int | None"), ("py:class", "tuple[str"), ("py:class", "dict[str")]
 autodoc_default_options = {"members": True}
 autodoc_member_order = "bysource"
@@ -102,7 +102,7 @@ napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 napoleon_attr_annotations = False
 myst_heading_anchors = 3
-# Prompts are not copied, nor what they print.
+# Copies neither prompts nor output.
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
@@ -126,7 +126,7 @@ def _name_default_functions(_app, _what, _name, _obj, _options, signature, retur
 
 
 def _skip(_app, _what, _name, member, skipped, _options):
-    # What Python says of each field of a named tuple; its class says what they mean.
+    # Python's docstring of a named tuple's field; the class describes the fields.
     return skipped or str(getattr(member, "__doc__", "")).startswith("Alias for field number")
 
 
@@ -138,10 +138,10 @@ def _require_every_name(_app, env):
 
 
 def setup(app):
-    """Hook the generator and the gate into the build."""
+    """Connect the generator and the check of public names to the build."""
     app.connect("config-inited", _generate)  # before Sphinx looks for its folders
     app.connect("source-read", _relink)
     app.connect("autodoc-skip-member", _skip)
     app.connect("autodoc-process-signature", _name_default_functions)
-    app.connect("autodoc-process-docstring", _read, priority=400)  # before napoleon makes sections of them
+    app.connect("autodoc-process-docstring", _read, priority=400)  # before napoleon makes sections
     app.connect("env-check-consistency", _require_every_name)

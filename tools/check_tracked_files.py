@@ -1,6 +1,6 @@
 """Refuse binary files, and files over 1 MB that are not oracles, in the repository.
 
-22 wheels once came in with one `git add -A`. `make lint` runs this.
+`make lint` runs this: `git add -A` once added 22 wheels.
 
     python tools/check_tracked_files.py [FOLDER]
 """
@@ -13,11 +13,11 @@ from pathlib import Path
 
 MAX_BYTES = 1_000_000
 ORACLES = "tests/conformance/oracles/"
-"""Tables measured from other frameworks, which may be as large as they are. They must be text, too."""
+"""Tables measured from other frameworks: text of any size."""
 
 
 def tracked_files(root: Path) -> list[str]:
-    """The paths of the files that git tracks, relative to the root; those that are only staged included.
+    """Return the paths of the files that git tracks, relative to the root, staged ones included.
 
     Args:
         root: a folder in a git checkout.
@@ -27,7 +27,7 @@ def tracked_files(root: Path) -> list[str]:
 
 
 def faults(root: Path) -> list[str]:
-    """One line for each tracked file that must not be tracked.
+    """Return one line for each tracked file that must not be tracked.
 
     Args:
         root: a folder in a git checkout.
@@ -35,7 +35,7 @@ def faults(root: Path) -> list[str]:
     found: list[str] = []
     for name in tracked_files(root):
         content = (root / name).read_bytes()
-        if b"\0" in content[:8000]:  # what git itself takes for a sign of a binary file
+        if b"\0" in content[:8000]:  # git's test for binary files
             found.append(f"{name} is binary ({len(content):,} bytes)")
         elif len(content) > MAX_BYTES and not name.startswith(ORACLES):
             found.append(f"{name} has {len(content):,} bytes, more than {MAX_BYTES:,}")

@@ -19,11 +19,11 @@ TARGET = Path(__file__).parent.parent / "tests/conformance/oracles/array-api-pro
 
 
 def pairs_of(source: str) -> dict[tuple[str, str], str]:
-    """The literal table in a module's text, which is read and not run: importing it needs a library to test."""
+    """Return the literal table in a module's source, which is not imported because that needs a library to test."""
     for node in ast.parse(source).body:
         if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "_promotion_table" and node.value:
             return ast.literal_eval(node.value)
-    raise SystemExit("there is no _promotion_table in it")
+    raise SystemExit("dtype_helpers.py has no _promotion_table")
 
 
 def main() -> None:

@@ -1,9 +1,9 @@
-"""Measure what frameworks do when a result is written into something that has a dtype already.
+"""Measure what frameworks do when a result is written into an existing array, and write it as JSON.
 
     venv/bin/python tools/extract_assignments.py paddle
 
 It writes tests/conformance/oracles/assignment-FRAMEWORK.json, for the frameworks and in the environments that
-`extract_oracles` names: `numpy-legacy`, `paddle`, `tensorflow` and `keras`. The others are asked live by the tests.
+`extract_oracles` names: `numpy-legacy`, `paddle`, `tensorflow` and `keras`. The tests measure other frameworks live.
 
 The document is one of `extract_oracles`: the rows of a table are what is written into, the columns what is written or
 computed with, and `measured` says with which operations ("add in_place", "assign item"). A cell is the code of the
@@ -12,7 +12,7 @@ where nothing was asked. `values` has Python numbers, as {"TYPE,NUMBER": {OPERAT
 afterwards. TensorFlow has tables for each of its modes.
 
     in_place   the operator or method that writes the result of an operation into its left operand
-    operator   `a += b`, where that is something else
+    operator   `a += b`, if that differs from in_place
     item       assignment to elements
     variable   methods of the framework's variable
 """
@@ -35,7 +35,7 @@ from oracle_tensorflow import CODES as TENSORFLOW_CODES
 from oracle_tensorflow import MODES, by_mode
 
 NUMBERS: tuple[Any, ...] = (True, -1, 1000, 2**40, 1.5, 70000.0, 1e300, float("inf"), 1.5j)
-"""Asked about the value that they have afterwards."""
+"""Numbers that are measured with the value they have afterwards."""
 TARGETS = ("bool", "uint8", "int8", "int32", "float16", "float32", "complex64")
 REFUSALS = {"x": "refused", "n": "no-kernel", "c": "aborted"}
 NO_KERNEL = re.compile(r"OpKernel|could not find|is not registered|not implemented for|not accept dtype|CPU, ", re.I)

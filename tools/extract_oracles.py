@@ -4,11 +4,11 @@
     venv/bin/pip install 'paddlepaddle==3.3.1'
     venv/bin/python tools/extract_oracles.py paddle
 
-It writes tests/conformance/oracles/FRAMEWORK.json. Each framework is one function in FRAMEWORKS; it needs nothing but
-that framework and the standard library, so every framework can live in a virtual environment of its own. The others
-are `numpy-legacy` ('numpy==1.26.4'), `tensorflow` ('tensorflow-cpu==2.21.0') and `keras` ('keras==3.15.1' with
-'jax'); the files oracle_*.py say what their documents have beyond this. With `-arrays` after its name a framework is
-asked about functions of whole arrays, such as sums:
+It writes tests/conformance/oracles/FRAMEWORK.json. Each framework is one function in FRAMEWORKS, which needs only that
+framework and the standard library, so each can have a separate virtual environment. The others are `numpy-legacy`
+('numpy==1.26.4'), `tensorflow` ('tensorflow-cpu==2.21.0') and `keras` ('keras==3.15.1' with 'jax'); the files
+oracle_*.py say what their documents have beyond this. With `-arrays` after the name, functions of whole
+arrays such as sums are measured.
 
 The document:
 
@@ -23,10 +23,9 @@ The document:
     values     {"TYPE,VALUE": {OPERATION: outcome}}: Python scalars the type cannot hold
 
 An operand is a code for a tensor with a dimension, `code[]` for a zero-dimensional one, and `bool()`, `int*`,
-`float*` or `complex*` for a Python scalar. Every number is a one. A cell is the code of the result, or the sign of a
-refusal, or `(code)` where only the kernel for the promoted type is missing, `()` where that type is not known either,
-or `.` where nothing was asked. A table without rows of Python scalars belongs to a function that accepts none of
-them.
+`float*` or `complex*` for a Python scalar. Every number is a one. A cell is the code of the result, the sign of a
+refusal, `(code)` if only the kernel for the promoted type is missing, `()` if that type is unknown too, or `.` if it
+was not measured. A table without rows of Python scalars belongs to a function that accepts no Python scalars.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Turn the tables of the documents in spec/ into JSON for the conformance tests.
+"""Turn the tables of two documents of docs/sources.md into JSON for the conformance tests.
 
     python tools/extract_spec_tables.py PATH/TO/jax-type-promotion.rst
     python tools/extract_spec_tables.py PATH/TO/paddle-type-promotion.md
@@ -32,7 +32,7 @@ ORACLES = Path(__file__).parent.parent / "tests/conformance/oracles"
 
 
 def jax_page(page: str) -> dict[str, Any]:
-    """The cells of spec/jax-type-promotion.rst."""
+    """The cells of JAX type promotion (JEP 9407)."""
     lines = [line for line in page.splitlines() if line.strip().startswith("<tr>")]
     columns = [CODES[code] for code in re.findall(r"<th>([^<]+)</th>", lines[0])]
     table: dict[str, dict[str, str]] = {}
@@ -46,7 +46,7 @@ def jax_page(page: str) -> dict[str, Any]:
 
 
 def paddle_page(page: str) -> dict[str, Any]:
-    """The cells and the list of functions of spec/paddle-type-promotion.md."""
+    """The cells and the list of functions of Paddle type promotion."""
     blocks = re.findall(r"^\+/-/\* (.+)\n((?:\w+(?: [\w-]+)+\n)+)", page, re.MULTILINE)
     tables = [
         {

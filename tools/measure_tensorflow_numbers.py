@@ -26,7 +26,7 @@ OPERATIONS = {"add": operator.add, "multiply": operator.mul, "divide": operator.
 
 
 def measure(mode: str) -> dict[str, Any]:
-    """All outcomes in a mode, which a process can enter only once."""
+    """Return all outcomes in a mode; a process can switch to a mode only once."""
     import numpy as np
     import tensorflow as tf
 

@@ -1,7 +1,7 @@
 """Print the newest Python on this machine that can make virtual environments: one line, its path.
 
-Continuous integration runs the tests on it beside the oldest one that is supported, because pip installs newer versions
-of JAX there. Prereleases are left out, since JAX has no wheels for them.
+Continuous integration runs the tests on it and on the oldest supported Python, because pip installs newer versions of
+JAX on it. Prereleases are ignored, because JAX has no wheels for them.
 
     python tools/newest_python.py
 """
@@ -22,7 +22,7 @@ _ASK = (
 
 
 def candidates() -> Iterator[Path]:
-    """The interpreters on the path and those that pyenv has installed, whether or not they run."""
+    """Yield the interpreters on the path and those of pyenv, whether or not they run."""
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         for path in sorted(Path(folder or ".").glob("python3*")):
             if re.fullmatch(r"python3(\.\d+)?", path.name):
@@ -32,7 +32,7 @@ def candidates() -> Iterator[Path]:
 
 
 def version_of(python: Path) -> tuple[int, ...] | None:
-    """The version of an interpreter; None if it does not run, makes no virtual environments or is a prerelease.
+    """Return the version of an interpreter; None if it does not run, has no venv, or is a prerelease.
 
     Args:
         python: its path.

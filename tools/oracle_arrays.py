@@ -1,4 +1,4 @@
-"""Measure functions of whole arrays: reductions, and those that bring several arrays together.
+"""Measure functions of whole arrays: reductions, and functions of several arrays.
 
 `extract_oracles.py keras-arrays`, `numpy-legacy-arrays`, `paddle-arrays` and `tensorflow-arrays` run it. Beside the
 tables of `extract_oracles`, the document has for each reduction and float format
@@ -22,9 +22,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 MATRICES = ("matmul", "solve")
-"""Functions of matrices; the others are asked of vectors of three numbers."""
+"""Functions measured with matrices; the others are measured with vectors of three numbers."""
 WITH_NUMBERS = ("clip",)
-"""Functions that are asked of 0-d arrays and Python numbers too."""
+"""Functions measured with 0-d arrays and Python numbers, too."""
 
 # Three numbers that lose something in every order in which two of them are added, or multiplied, first; and what they
 # come to if nothing is lost.

@@ -1,1 +1,1 @@
-"""What the documentation computes: each page is a pure function of the rule sets, the departures and the docstrings."""
+"""The generated part of the documentation: pages as pure functions of rule sets, departures and docstrings."""

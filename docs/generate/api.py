@@ -1,4 +1,4 @@
-"""Pages of the API reference: one for each public module, in reStructuredText, which Sphinx fills from docstrings."""
+"""The pages of the API reference, one for each public module, in reStructuredText; Sphinx adds the docstrings."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from supremum.rules import RuleSet
 
 
 def api_pages() -> dict[str, str]:
-    """The pages by path, and an index of them."""
+    """Return the pages by path, with their index."""
     pages = {f"api/{module}.rst": _page(module) for module in MODULES}
     entries = [
         f"* :doc:`{module}`: {_first_line(importlib.import_module(module))}" for module in ("supremum", *MODULES[:-1])
     ]
     tree = "\n".join(f"   {module}" for module in ("supremum", *MODULES[:-1]))
-    intro = "Every public name, from its docstring. The examples run as tests."
+    intro = "All public names with their docstrings. The examples run as tests."
     pages["api/index.rst"] = "\n".join(
         [_heading("Reference"), intro, "", *entries, "", ".. toctree::", "   :hidden:", "", tree, ""]
     )
@@ -32,7 +32,7 @@ def _page(module: str) -> str:
     elsewhere = [each for each in names if each not in described]
     lines = [_heading(f"``{module}``"), f".. module:: {module}", "", _account(importlib.import_module(module))]
     if elsewhere:
-        lines += ["", "Also here, and described with the module they are at home in:", "", _links(elsewhere)]
+        lines += ["", "Also exported here; described with another module:", "", _links(elsewhere)]
     for public in described:
         if _directive(public) is None:
             text = _constant(public)
@@ -58,7 +58,7 @@ def _constant(public: Public) -> str:
 
 
 def _directive(public: Public) -> str | None:
-    """How Sphinx is to read it; None for a constant, whose docstring it would not find."""
+    """Return Sphinx's directive for a name; None for a constant, because Sphinx does not find its docstring."""
     if inspect.isclass(public.value):
         return "autoexception" if issubclass(public.value, BaseException) else "autoclass"
     if type(public.value).__module__.startswith("supremum.") and callable(public.value):

@@ -1,4 +1,4 @@
-"""What changes between two rule sets for an operation: groups of pairs that change alike, and what to type."""
+"""The changes between two rule sets for an operation: groups of pairs with the same change, and what to type."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _RANK = {name: place for place, name in enumerate(STANDARD_TYPES)}
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Pairs for which one rule set gives the same answer and the other the same other one.
+    """Pairs for which the answer of both rule sets is the same.
 
     Args:
         before, after: the dtypes, or `"refused"`.
-        how: as `comparisons.Comparison.differing` has it; `"compared"` where a comparison is made in another dtype.
+        how: as in `Comparison.differing`; `"compared"` where a comparison is made in another dtype.
         pairs: the pairs.
-        to_type: casts of the first pair by which the rule set after gives what the one before gave, and likewise for
-            all other pairs; where that refused, or nothing gives the same, empty.
+        to_type: casts of the first pair after which the new rule set gives what the old one gave; the same casts work
+            for all other pairs. Empty if the old one refused, or if no casts work.
     """
 
     before: str
@@ -37,7 +37,7 @@ class Change:
 
 
 def types_of(rules: str) -> tuple[str, ...]:
-    """The standard types that a rule set knows: those of which two meet.
+    """Return the standard types that a rule set knows: those that promote with themselves.
 
     >>> types_of("paddle")[:4]
     ('bool', 'uint8', 'int8', 'int16')
@@ -47,16 +47,16 @@ def types_of(rules: str) -> tuple[str, ...]:
 
 
 def with_number(pair: Pair) -> bool:
-    """Whether a pair is an array with a Python number."""
+    """Return whether a pair is an array and a Python number."""
     return (pair[0] in WEAK_NAMES) != (pair[1] in WEAK_NAMES)
 
 
 def changes(before: str, after: str, operation: str) -> list[Change]:
-    """The groups, those that change silently first, and large ones before small ones.
+    """Return the groups, silent changes first, and large groups before small ones.
 
     Args:
         before: name of a rule set.
-        after: that of the other.
+        after: name of the other rule set.
         operation: name of an operation of two operands, or `"result_type"`.
 
     >>> [(each.before, each.after, each.how, each.to_type) for each in changes("numpy", "jax-x64", "remainder")][-1:]
@@ -75,7 +75,7 @@ def changes(before: str, after: str, operation: str) -> list[Change]:
 
 
 def answer_of(decision: Decision) -> str:
-    """The dtype of the result, of a comparison the one it is made in, or `"refused"`.
+    """Return the dtype of the result (for a comparison, the dtype it is computed in), or `"refused"`.
 
     >>> operands = as_operand("int32"), as_operand("float16")
     >>> [answer_of(get_rules("numpy").decide(operation, operands)) for operation in ("less", "bitwise_and")]
@@ -97,12 +97,12 @@ def _differing(comparison: Comparison) -> dict[Pair, str]:
     return {
         pair: how
         for pair, how in (compared | comparison.differing).items()
-        if not set(pair) <= set(WEAK_NAMES)  # two Python numbers ask nobody
+        if not set(pair) <= set(WEAK_NAMES)  # no framework promotes two Python numbers
     }
 
 
 def _to_type(decisions: Sequence[Decision], wanted: str) -> str:
-    """The fewest casts after which the same rules give a dtype for all calls; empty where none do."""
+    """Return the fewest casts after which all decisions give a dtype; empty if none do."""
     if wanted == "refused":
         return ""
     for chosen in ((0,), (1,), (0, 1)):
@@ -113,7 +113,7 @@ def _to_type(decisions: Sequence[Decision], wanted: str) -> str:
 
 
 def _cast(decision: Decision, chosen: Sequence[int], wanted: str) -> Fix:
-    """Casts of chosen operands, which are counted in the order in which the types are listed."""
+    """Return casts of the chosen operands, counted in the order in which the types are listed."""
     operands, dtype = decision.operands, as_format(wanted).dtype
     order = sorted(range(len(operands)), key=lambda place: _RANK[operands[place].name])
     places = sorted(order[place] for place in chosen)
@@ -125,7 +125,7 @@ def _redecided(decision: Decision, fix: Fix) -> Decision:
 
 
 def written_pairs(pairs: Iterable[Pair]) -> str:
-    """Pairs in few words, in Markdown; a pair in both orders is written once.
+    """Return pairs as short Markdown; a pair in both orders is written once.
 
     >>> written_pairs([("int8", "float16"), ("float16", "int8"), ("int16", "float16"), ("float16", "int16")])
     '`int8` `int16` with `float16`'

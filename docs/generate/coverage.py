@@ -1,4 +1,4 @@
-"""The gate: no public name without a place in the reference."""
+"""The check that every public name is in the reference."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from generate.public import homes
 
 
 def missing_names(described: Container[str]) -> list[str]:
-    """The public names that the reference lacks.
+    """Return the public names that the reference lacks.
 
     Args:
-        described: the full names it has.
+        described: the full names in the reference.
 
     >>> missing = missing_names(set(homes().values()) - {"supremum.nn.Dense"})
     >>> missing

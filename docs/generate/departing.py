@@ -1,4 +1,4 @@
-"""The departures of the conformance tests as tables with reasons."""
+"""The departures of the conformance tests, as tables with reasons."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _HEAD = ("operations", "operands", "here", "there", "compared with", "cells", "w
 
 
 def departures_of(rules: str) -> list[Departure]:
-    """The departures of a rule set; those of `"jax"` are of all of JAX's, where they answer at all."""
+    """Return the departures of a rule set; those named `"jax"` are departures of all JAX rule sets."""
     names = {rules, rules.partition("-")[0]}
     return [row for row in _DEPARTURES if row.rules in names]
 
 
 def departures_section(rules: str) -> str:
-    """What a rule set's page says of its departures, in Markdown."""
+    """Return the section on departures of a rule set's page, in Markdown."""
     rows = departures_of(rules)
     if not rows:
         return "None: every cell that was compared agrees with its source."
@@ -28,18 +28,19 @@ def departures_section(rules: str) -> str:
 
 
 def departures_page() -> str:
-    """All of them on one page."""
+    """Return the page with all departures."""
     parts = [
         "# Departures",
-        "Each rule set is faithful to its source over the full product of operands. These are the cells in which one "
-        "departs from it on purpose: the tests count them, so that a departure that is no more has to be struck out. "
-        "`[]` after a dtype stands for arrays without dimensions, `[:]` for those with some; *either* for both orders.",
+        "Each rule set agrees with its source over the full product of operands, except in these cells, where it "
+        "differs on purpose. The tests count the cells, and fail when a departure no longer occurs. `[]` after a "
+        "dtype stands for arrays without dimensions, `[:]` for arrays with dimensions; *either order* for both "
+        "orders of the operands.",
     ]
     for name in ("jax", *HOMES):
         rows = [row for row in _DEPARTURES if row.rules == name]
         if rows:
             parts += [f"## `{name}`", markdown_table(_HEAD, list(map(_written, rows)))]
-    parts += ["## autocast", "Its source is the list of functions of `torch.autocast` on CUDA."]
+    parts += ["## autocast", "The source is the list of functions of `torch.autocast` on CUDA."]
     cast = ((_code(row.functions), _code(row.ours), _code(row.theirs), row.reason) for row in _AUTOCAST)
     parts.append(markdown_table(("functions", "here", "there", "why"), list(cast)))
     return "\n\n".join(parts) + "\n"

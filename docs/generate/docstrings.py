@@ -1,4 +1,4 @@
-"""Docstrings as Sphinx reads them: they are plain text in which only backticks mean something, and mean code."""
+"""Docstrings for Sphinx: plain text in which backticks mean code."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _MARKS = re.compile(r"([*|\\]|_(?=\W|$))")
 
 
 def literal(text: str) -> str:
-    r"""A docstring in which reStructuredText reads code where backticks are, and plain text elsewhere.
+    r"""Return a docstring as reStructuredText: backticks become code, and everything else stays plain text.
 
     Args:
-        text: the docstring; its examples are left as they are.
+        text: the docstring; its examples are not changed.
 
     >>> print(literal("The shape (*spatial, `features`) of `a*`s"))
     The shape (\*spatial, ``features``) of ``a*``\ s
@@ -48,15 +48,15 @@ def _marked(text: str) -> str:
     marked = "".join(
         f"``{piece.strip('`')}``" if place % 2 else _MARKS.sub(r"\\\1", piece) for place, piece in enumerate(pieces)
     )
-    return re.sub(r"(?<=\S``)(?=\w)", r"\\ ", marked)  # a plural is part of no code
+    return re.sub(r"(?<=\S``)(?=\w)", r"\\ ", marked)  # a plural s is not code
 
 
 def data_docstring(name: str, value: object) -> str:
-    """What stands below a constant in the module that defines it.
+    """Return the docstring below a constant in the module that defines it.
 
     Args:
         name: its name.
-        value: its value, by which the module is known.
+        value: its value, which identifies the module.
 
     >>> data_docstring("CATEGORIES", sys.modules["supremum.formats"].CATEGORIES).partition(";")[0]
     'Categories from the lowest to the highest'

@@ -19,12 +19,12 @@ with supremum.use_rules("{rules}"):
 
 
 def program(rules: str, arrays: Sequence[str], expressions: Sequence[str]) -> str:
-    """A program that computes some expressions under a rule set, and prints each with its dtype.
+    """Return a program that computes expressions under a rule set and prints each with its dtype.
 
     Args:
         rules: name of the rule set.
         arrays: statements that make arrays.
-        expressions: what to compute of them.
+        expressions: what to compute.
     """
     listed = "".join(f'    "{expression}",\n' for expression in expressions)
     shown = _SHOW.format(rules=rules, expressions=listed, width=max(map(len, expressions)))
@@ -32,7 +32,7 @@ def program(rules: str, arrays: Sequence[str], expressions: Sequence[str]) -> st
 
 
 def output_of(source: str) -> str:
-    """What a program prints.
+    """Return what a program prints.
 
     Args:
         source: the program.

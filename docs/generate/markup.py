@@ -1,4 +1,4 @@
-"""Pieces of pages: Markdown tables, and tables of dtypes coloured by kind."""
+"""Parts of pages: Markdown tables, and tables of dtypes coloured by kind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from supremum.render.table import PALETTE, Cell
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    r"""A table in Markdown; a bar in a text is kept as one.
+    r"""Return a table in Markdown; a bar in a text is escaped.
 
     >>> print(markdown_table(("a", "b"), [("1", "x|y")]))
     | a | b |
@@ -27,12 +27,12 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def raw_html(html: str) -> str:
-    """HTML as MyST takes it into a page."""
+    """Return HTML as MyST includes it."""
     return f"```{{raw}} html\n{html}\n```"
 
 
 def style_of(answer: str) -> str:
-    """The class of PALETTE for a dtype's name or `"refused"`.
+    """Return the key of `PALETTE` for a dtype's name or `"refused"`.
 
     >>> style_of("bfloat16"), style_of("refused")
     ('float', 'refused')
@@ -41,13 +41,13 @@ def style_of(answer: str) -> str:
 
 
 def kind_table(table: RuleTable, label: str) -> str:
-    """The table of a rule set as HTML, with its legend; `kinds_css` colours it.
+    """Return the table of a rule set as HTML, with its legend; `kinds_css` colours it.
 
-    Cells have the short names of types, which the headings of the rows explain, so that the table fits a page.
+    Cells show short names of types, which the row headings explain, to make the table fit on a page.
 
     Args:
-        table: what to show; the explanations of cells are shown when pointed at.
-        label: what screen readers call it.
+        table: the table; each cell's explanation appears when you point at it.
+        label: the label for screen readers.
     """
     drawing = table.drawing(short=True)
     legend = "".join(f'<span class="kind-{style}">{escape(meaning)}</span>' for style, meaning in drawing.legend)
@@ -71,14 +71,14 @@ def _heading(name: str) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    # A line break as such would end no attribute, but an empty line ends HTML in some Markdown.
+    # A line break is allowed in an attribute, but in some Markdown an empty line ends the HTML.
     hint = escape(cell.hint).replace("\n", "&#10;")
     title = f' title="{hint}"' if hint else ""
     return f'<td class="kind-{cell.style}{" kind-marked" if cell.marked else ""}"{title}>{escape(cell.text)}</td>'
 
 
 def kinds_css() -> str:
-    """The colours of kinds as a style sheet, for the theme's three settings: light, dark, and as the system has it."""
+    """Return a style sheet with the colours of kinds, for the theme's three settings: light, dark and automatic."""
     light, dark = ("".join(f"--kind-{style}: {pair[place]}; " for style, pair in PALETTE.items()) for place in (0, 1))
     rules = "\n".join(f".kind-{style} {{ background: var(--kind-{style}); }}" for style in PALETTE)
     return (

@@ -1,4 +1,4 @@
-"""All rule sets beside each other: for how many pairs of types each two of them differ."""
+"""The matrix of distances: for how many pairs of types each two rule sets differ."""
 
 from __future__ import annotations
 
@@ -13,14 +13,20 @@ _distances = cache(distances)
 
 
 def matrix_page() -> str:
-    """The matrix, and the nearest of each, in Markdown."""
+    """Return the matrix, and the nearest rule sets of each, in Markdown."""
     intro = (
-        f"Of {_distances().cells} ordered pairs of the standard types, Python numbers included: how many have another "
-        "`result_type`, or are refused by one of the two. `supremum diff` lists them, and "
-        "`supremum diff --all -o all.html` draws this table for any operation."
+        f"The number of pairs, among {_distances().cells} ordered pairs of the standard types, Python numbers "
+        "included, for which two rule sets have a different `result_type`, or only one of them refuses. `supremum "
+        "diff` lists the pairs, and `supremum diff --all -o all.html` draws this table for any operation."
     )
     rows = [(f"[`{name}`]({name}.md)", _nearest(name)) for name in HOMES]
-    parts = ["# How far apart", intro, _matrix(), "## The nearest", markdown_table(("rule set", "nearest"), rows)]
+    parts = [
+        "# Distances between rule sets",
+        intro,
+        _matrix(),
+        "## Nearest rule sets",
+        markdown_table(("rule set", "nearest"), rows),
+    ]
     return "\n\n".join(parts) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""A page for each move from one framework to another, made from the differences of their rule sets."""
+"""The page of each move from one framework to another, made from the differences of their rule sets."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ _CLASSES = ("wider", "narrower", "kind", "other", "compared", "refused", "accept
 
 
 def migration_pages() -> dict[str, str]:
-    """The pages by path, and an index of them."""
+    """Return the pages by path, with their index."""
     pages = {f"migration/{each.page}.md": migration_page(each) for each in MIGRATIONS}
     intro = (
-        "What changes dtype when a program moves from one framework to another, operation by operation, and what to "
-        "type to keep what it was. The tables are made from the rule sets, which are held against the "
-        "frameworks themselves."
+        "The dtypes that change when a program moves from one framework to another, operation by operation, and what "
+        "to type to keep the old ones. The tables are made from the rule sets, which are compared with the frameworks "
+        "themselves."
     )
     links = "\n".join(f"* [{each.title}]({each.page}.md)" for each in MIGRATIONS)
     keep = (
-        "For any other pair, `supremum diff` does the same in a terminal: `supremum diff keras torch --operation "
-        'divide`. And nothing has to change at once: `with supremum.use_rules("numpy"):` keeps NumPy\'s dtypes for the '
-        "`Array`s of a block, on whatever library they are; see [which rules to choose](../../choosing-rules.md)."
+        "For any other pair of rule sets, use `supremum diff` in a terminal: `supremum diff keras torch --operation "
+        'divide`. You need not change everything at once: `with supremum.use_rules("numpy"):` keeps NumPy\'s dtypes '
+        "for the `Array`s of a block, whichever library holds them; see [which rules to "
+        "choose](../../choosing-rules.md)."
     )
     tree = "\n".join(["```{toctree}", ":hidden:", *(each.page for each in MIGRATIONS), "```"])
     index = "\n\n".join(["# From one framework to another", intro, links, keep, tree]) + "\n"
@@ -40,7 +41,7 @@ def migration_pages() -> dict[str, str]:
 
 
 def migration_page(move: Migration) -> str:
-    """The page of a move, in Markdown."""
+    """Return the page of a move, in Markdown."""
     found = {operation: changes(move.before, move.after, operation) for operation in _OPERATIONS}
     before, after = (f"[`{name}`](../rules/{name}.md)" for name in (move.before, move.after))
     parts = [
@@ -54,8 +55,8 @@ def migration_page(move: Migration) -> str:
         tables_link(move.before, move.after),
         *_settings(move),
         "## What changes, and what to type",
-        f"Under the rules of `{move.after}`. In the last column is a cast by which the call gives what it gave before, "
-        f"`a` and `b` being the operands of the first pair in the row; to keep all of it, put the code into "
+        f"Under the rules of `{move.after}`. The last column has a cast after which the call gives what it gave "
+        "before; `a` and `b` are the operands of the first pair in the row. To keep everything, put the code into "
         f'`with supremum.use_rules("{move.before}"):`.',
         *_details(found),
     ]
@@ -74,10 +75,10 @@ def _counted(move: Migration, found: dict[str, list[Change]]) -> str:
     names = types_of(move.before)
     arrays = len(names) - len(WEAK_NAMES)
     text = (
-        f"Of {arrays**2} ordered pairs of the dtypes that `{move.before}` knows, and of "
-        f"{2 * arrays * len(WEAK_NAMES)} of such a dtype with a Python number: how many have a wider or a narrower "
-        "result, one of another kind, or are refused where they were accepted. *Compared* are those whose result is a "
-        "bool as before, but which are cast to another dtype before they are compared."
+        "The number of pairs whose result is wider, narrower or of another kind, or that are refused where they were "
+        f"accepted, among {arrays**2} ordered pairs of the dtypes that `{move.before}` knows, and "
+        f"{2 * arrays * len(WEAK_NAMES)} pairs of such a dtype with a Python number. *Compared* are pairs whose result "
+        "is bool as before, but which are compared in a different dtype."
     )
     rows = [
         (f"`{operation}`", *_row(groups, lambda pair: not with_number(pair)), *_row(groups, with_number))
@@ -100,7 +101,7 @@ def _settings(move: Migration) -> list[str]:
     parts: list[str] = []
     for rules, when in move.settings:
         parts += [
-            f"Under `{rules}`, {when}, these sums have yet another dtype than under `{move.after}`:",
+            f"Under `{rules}`, {when}, these sums have a different dtype from `{move.after}`:",
             _table(changes(move.after, rules, "add"), lambda _: True, typed=False),
         ]
     return parts
@@ -122,7 +123,7 @@ def _details(found: dict[str, list[Change]]) -> list[str]:
 
 
 def _table(groups: Sequence[Change], wanted: Callable[[Pair], bool], *, typed: bool) -> str:
-    """The groups as a table, with a column of what to type where there is something."""
+    """Return the groups as a table, with a column of what to type if there is anything."""
     asked = [(group, pairs) for group in groups if (pairs := [pair for pair in group.pairs if wanted(pair)])]
     head = ["before → after", "how", "pairs", "which"]
     rows = [

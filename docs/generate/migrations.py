@@ -1,4 +1,4 @@
-"""The moves from one framework to another that have a page: what a person has to say of each."""
+"""The moves from one framework to another that have a page, with their introductions."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ class Migration:
     """A move.
 
     Args:
-        title: the page's.
-        before: name of the rule set of the framework one comes from.
-        after: that of the one one goes to.
-        settings: other rule sets of the framework one goes to, and when they hold.
-        introduction: what bites in this move, in Markdown.
-        arrays: statements of Python that make arrays, which an example begins with.
+        title: the title of the page.
+        before: name of the rule set of the old framework.
+        after: name of the rule set of the new framework.
+        settings: other rule sets of the new framework, and when they apply.
+        introduction: the main differences, in Markdown.
+        arrays: Python statements that make the arrays of the example.
         expressions: what the example computes under both rule sets.
     """
 
@@ -29,7 +29,7 @@ class Migration:
 
     @property
     def page(self) -> str:
-        """The page's path below migration/, without its suffix."""
+        """The path of the page below migration/, without its suffix."""
         return self.title.lower().replace(" ", "-")
 
 
@@ -39,17 +39,17 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(
         "NumPy to JAX", "numpy", "jax-x64", (_X64_OFF,),
         """\
-Three things bite.
+Three things change.
 
-* **What was wide gets narrow.** NumPy takes the first float that holds every value of both operands, which beside
-  int32 is float64. JAX takes the float that is there: int32 with float16 is float16, in which integers above 2,048
-  are rounded.
+* **Wide results become narrow.** NumPy takes the first float that holds every value of both operands, which for int32
+  with a float is float64. JAX keeps the float of the operand: int32 with float16 is float16, which rounds integers
+  above 2,048.
 * **64 bits are off** unless you set `jax_enable_x64`: int64 and float64 arrays become int32 and float32 on their
   way in.
 * **Python ints wrap around.** `uint8_array + 256` is an `OverflowError` in NumPy 2 and 0 added in JAX.
 
-In return 16-bit programs stay in 16 bits, and bfloat16, which NumPy promotes with hardly anything, promotes like
-the rest.""",
+In return, 16-bit programs stay in 16 bits, and bfloat16, which NumPy hardly promotes with anything, promotes like
+other floats.""",
         (
             'pixels = supremum.asarray(np.array([1, 128, 255], "uint8"))',
             'labels = supremum.asarray(np.array([3, 1, 2049], "int32"))',
@@ -60,14 +60,14 @@ the rest.""",
     Migration(
         "torch to JAX", "torch", "jax-x64", (_X64_OFF,),
         """\
-These two are near each other: both keep the float that is there. What differs:
+These two are similar: both keep the float of the operand. The differences:
 
-* **Arrays without dimensions count in JAX.** In PyTorch a 0-d float32 tensor never widens a float16 one with
-  dimensions; in JAX it is an array like any other, and the result is float32. Use Python numbers for such factors.
+* **0-d arrays count in JAX.** In PyTorch a 0-d float32 tensor never widens a float16 tensor with dimensions; in JAX it
+  is an array like any other, and the result is float32. Use Python numbers for such factors.
 * **int64 gives float64.** Division, and a Python float beside an int64 array, give torch's default dtype, float32.
   With x64 on JAX makes float64 of them; with x64 off nothing has 64 bits, int64 included.
 * **uint16, uint32 and uint64 promote.** PyTorch refuses them beside other integers.
-* **More is taken**: complex numbers are ordered, as in NumPy, and `maximum` takes Python numbers.""",
+* **JAX accepts more**: complex numbers are ordered, as in NumPy, and `maximum` takes Python numbers.""",
         (
             'hidden = supremum.asarray(np.array([0.5, 1.5, 2.5], "float16"))',
             'scale = supremum.asarray(np.array(0.125, "float32"))  # no dimensions',
@@ -79,13 +79,13 @@ These two are near each other: both keep the float that is there. What differs:
     Migration(
         "TensorFlow to JAX", "tf-off", "jax-x64", (_X64_OFF,),
         """\
-A TensorFlow program has no implicit promotion, unless it switched `dtype_conversion_mode`: whatever ran keeps its
-dtype, and the casts that TensorFlow asked for still stand. What bites comes later.
+A TensorFlow program has no implicit promotion unless it switched on `dtype_conversion_mode`: code that ran keeps its
+dtypes, with the casts that TensorFlow required. New code behaves differently.
 
-* **Nobody asks for a cast any more.** A missing cast that was an error is now decided: `int32 * float16` runs, in
-  float16. `jax-strict` (`jax_numpy_dtype_promotion="strict"` in JAX) keeps the errors.
+* **Missing casts no longer raise.** `int32 * float16` runs, in float16. `jax-strict`
+  (`jax_numpy_dtype_promotion="strict"` in JAX) keeps the errors.
 * **Dividing int32** gives float64 in TensorFlow and float32 in JAX.
-* **64 bits are off** in JAX unless you set `jax_enable_x64`, also where TensorFlow had int64 indices.
+* **64 bits are off** in JAX unless you set `jax_enable_x64`, even where TensorFlow had int64 indices.
 
 Python numbers that do not fit wrap around in both.""",
         (
@@ -98,12 +98,12 @@ Python numbers that do not fit wrap around in both.""",
     Migration(
         "Paddle to torch", "paddle", "torch", (),
         """\
-Where both accept, they nearly always agree on the dtype. What differs:
+Where both accept a pair, they nearly always agree on the dtype. The differences:
 
-* **Integers promote in PyTorch**, among each other and with floats. Paddle refuses both, and a missing cast that it
-  would have told you of is decided in silence: int64 with float16 is float16.
+* **Integers promote in PyTorch**, with other integers and with floats. Paddle refuses both; PyTorch silently decides
+  where a cast is missing: int64 with float16 is float16.
 * **A quotient of bools** is bool in Paddle and float32 in PyTorch.
-* **Complex numbers** have no order in PyTorch; Paddle compares them.
+* **Complex numbers** cannot be ordered in PyTorch; Paddle compares them.
 * **uint16, uint32 and uint64** exist in PyTorch, and meet floats only.""",
         (
             'ids = supremum.asarray(np.array([1, 2, 3], "int64"))',

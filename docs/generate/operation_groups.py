@@ -1,4 +1,4 @@
-"""Which operations of two operands answer alike, and how far they are from `result_type`."""
+"""Groups of binary operations with equal answers, and how far they are from `result_type`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Group:
 
     Args:
         operations: their names.
-        refused: pairs that they refuse and `result_type` does not.
-        accepted: pairs that they accept and `result_type` refuses.
-        otherwise: pairs that both accept, with another dtype.
-        example: such a pair with the answers of an operation and of `result_type`, or None.
+        refused: number of pairs that they refuse and `result_type` accepts.
+        accepted: number of pairs that they accept and `result_type` refuses.
+        otherwise: number of pairs that both accept with different dtypes.
+        example: a pair with different dtypes, the answer of the operations and that of `result_type`; or None.
     """
 
     operations: tuple[str, ...]
@@ -31,7 +31,7 @@ class Group:
 
 
 def operation_groups(rules: str) -> list[Group]:
-    """The groups of a rule set over the standard types, nearest to `result_type` first.
+    """Return the groups of a rule set over the standard types, nearest to `result_type` first.
 
     >>> [group.operations[0] for group in operation_groups("array-api")][:2]
     ['where', 'add']

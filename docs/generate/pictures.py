@@ -1,4 +1,4 @@
-"""The orders of rule sets as pictures, each in light and in dark, as the theme's own switch wants them."""
+"""Pictures of the orders of rule sets, each light and dark, because the theme's switch needs both."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SWITCHED = {"light": "@media not all", "dark": "@media all"}
 
 
 def lattice_files() -> dict[str, str]:
-    """The pictures of the rule sets that are lattices, by path."""
+    """Return the pictures of the rule sets that are lattices, by path."""
     drawn = {
         name: lattice_svg(name, types="standard")
         for name in HOMES
@@ -30,18 +30,18 @@ def lattice_files() -> dict[str, str]:
 
 
 def lattice_figure(rules: str) -> str:
-    """The order of a rule set as a figure, or the sentence that says why it has none, in Markdown.
+    """Return the order of a rule set as a figure, or a sentence that says why it has no order, in Markdown.
 
     Args:
         rules: name of the rule set.
 
     >>> print(lattice_figure("numpy").partition(":")[0])
-    These rules are no lattice
+    These rules are not a lattice
     """
     found = order_of(rules, "standard")
     if isinstance(found, NoLattice):
         places = "the only place" if found.count == 1 else f"one of {found.count} places"
-        return f"These rules are no lattice: {in_words(found.counterexample)}. It is {places} where a law fails."
+        return f"These rules are not a lattice: {in_words(found.counterexample)}. This is {places} where a law fails."
     images = "".join(
         f'<a class="only-{theme}" href="../../_static/lattices/{rules}-{theme}.svg">'
         f'<img src="../../_static/lattices/{rules}-{theme}.svg" alt="the order of {rules}"></a>'
@@ -51,8 +51,8 @@ def lattice_figure(rules: str) -> str:
 
 
 def _hint(rules: str, order: Lattice) -> Iterator[str]:
-    """How to see where two types meet of which neither is above the other; nothing where no such two do."""
+    """Yield the command that shows how two types meet, if there are two that meet in a third one."""
     for pair in combinations(order.nodes, 2):
         if order.join(*pair) not in (None, *pair):
-            yield f"`supremum lattice --rules {rules} --path {' '.join(pair)}` lights the way to where the two meet."
+            yield f"`supremum lattice --rules {rules} --path {' '.join(pair)}` shows how the two meet."
             return

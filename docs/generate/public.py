@@ -1,4 +1,4 @@
-"""The public names of Supremum and the one page each of them is on."""
+"""The public names of Supremum and the page on which each is described."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import supremum
 
-# Not for others to import, or with names that the package itself exports.
+# Internal modules, and modules whose names the package itself exports.
 _INNER = {
     "__main__", "argument_checks", "atomic_files", "cli", "promotion", "renamed_names", "scoped_values", "signals",
     "user_frame", "version",
@@ -27,7 +27,7 @@ MODULES: tuple[str, ...] = (
     *(f"supremum.{name}" for name in _FOUND if name not in _FLOORS),
     "supremum",
 )
-"""The public modules; where several export one thing, it is described with the first of them."""
+"""The public modules; a name that several of them export is described with the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class Public:
     """A public name.
 
     Args:
-        module: the module it is looked up in.
-        name: its name there.
-        value: what it is.
+        module: the module that exports it.
+        name: its name in that module.
+        value: the object.
     """
 
     module: str
@@ -52,7 +52,7 @@ class Public:
 
 @cache
 def names_of(module: str) -> tuple[Public, ...]:
-    """The public names of a module: its `__all__`, or what it defines without an underscore.
+    """Return the public names of a module: its `__all__`, or the names it defines without an underscore.
 
     >>> [each.name for each in names_of("supremum.lattice")]
     ['Join', 'Lattice', 'Counterexample', 'counterexamples']
@@ -80,7 +80,7 @@ def _is_type_parameter(value: ast.expr) -> bool:
 
 @cache
 def homes() -> dict[str, str]:
-    """For every public name with its module, the name with the module under which it is described."""
+    """Return, for the full name of every public name, the full name under which it is described."""
     described: dict[tuple[str, int], str] = {}
     found: dict[str, str] = {}
     for module in MODULES:

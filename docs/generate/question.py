@@ -1,4 +1,4 @@
-"""One question, and every rule set's answer: what the first page shows."""
+"""The table of the first page: four sums, and every rule set's answers."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from generate.surprise import answered, written_call
 from supremum.rules.names import HOMES
 
 QUESTIONS: tuple[tuple[Any, Any], ...] = (("int32", "float16"), ("int8", 1000), ("int8", 1.5), ("int8", "uint8"))
-"""What is added."""
+"""The operands of the sums."""
 
 
 def question_table() -> str:
-    """The answers of all rule sets as a table, coloured by kind."""
+    """Return the answers of all rule sets as a table, coloured by kind."""
     head = "".join(f'<th scope="col">{escape(written_call("add", *operands))}</th>' for operands in QUESTIONS)
     rows = "\n".join(
         f'<tr><th scope="row"><a href="generated/rules/{name}.html">{name}</a></th>{_cells(name)}</tr>'

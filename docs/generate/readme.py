@@ -1,4 +1,4 @@
-"""Pages made of the Markdown that lies outside of docs/, with its links turned to where the site has the same."""
+"""Pages made from Markdown outside of docs/, with links to the corresponding pages of the site."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _PAGES = {
     "examples": "generated/examples.md",
     "tests/conformance/departures.py": "generated/departures.md",
 }
-"""Where the site has a file of the repository, both from their roots."""
+"""The page of the site for a file of the repository, both from their roots."""
 
 
 def relinked(text: str, folder: str, page: str) -> str:
-    """A text whose relative links lead to pages of the site.
+    """Return a text with its relative links replaced by links to pages of the site.
 
     Args:
         text: Markdown.
-        folder: where the text lies, from the repository's root.
-        page: where the site has it, from docs/.
+        folder: the folder of the text, from the repository's root.
+        page: the text's page on the site, from docs/.
 
     >>> relinked("[Casts](docs/casts.md), [examples](examples/), [x](https://x.org/a.md)", "", "generated/start.md")
     '[Casts](../casts.md), [examples](examples.md), [x](https://x.org/a.md)'
@@ -45,7 +45,7 @@ def relinked(text: str, folder: str, page: str) -> str:
 
 
 def readme_pages(root: Path) -> dict[str, str]:
-    """README, CHANGELOG and CONTRIBUTING as pages.
+    """Return README, CHANGELOG and CONTRIBUTING as pages.
 
     Args:
         root: the repository.
@@ -62,7 +62,7 @@ def readme_pages(root: Path) -> dict[str, str]:
 
 
 def examples_page(root: Path) -> str:
-    """The page of the examples: their README, and then each program.
+    """Return the page of the examples: their README, followed by each program.
 
     Args:
         root: the repository.
@@ -76,7 +76,7 @@ def examples_page(root: Path) -> str:
 
 
 def anchor(heading: str) -> str:
-    """What a heading is called in links, which is what GitHub calls it.
+    """Return the anchor of a heading, as on GitHub.
 
     >>> anchor("arrays/one_program.py")
     'arraysone_programpy'
@@ -85,7 +85,7 @@ def anchor(heading: str) -> str:
 
 
 def closed(text: str) -> str:
-    r"""Markdown without the empty line that ends an example, which doctest needs and a reader does not.
+    r"""Return Markdown without the empty line at the end of each example, which only doctest needs.
 
     >>> closed("```python\n>>> 1\n1\n\n```\n")
     '```python\n>>> 1\n1\n```\n'

@@ -1,4 +1,4 @@
-"""What the reductions of a rule set give, and what they accumulate in."""
+"""The dtypes that the reductions of a rule set return and accumulate in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from supremum.rules import get_rules
 
 
 def reductions_section(rules: str) -> list[str]:
-    """A table with a row per dtype and a column for all reductions that answer alike.
+    """Return a table with a row for each dtype and a column for each group of reductions with equal answers.
 
     Args:
         rules: the name of the rule set.
@@ -28,8 +28,8 @@ def reductions_section(rules: str) -> list[str]:
     head = ("of", *(" ".join(f"`{name}`" for name in names) for names in columns.values()))
     rows = [(f"`{dtype}`", *(answers[i] for answers in columns)) for i, dtype in enumerate(dtypes)]
     text = (
-        "The dtype of the result, and after *in* the one it is accumulated in where that is another; `-` is a refusal. "
-        "`supremum.explain` says who has it so."
+        "The dtype of the result and, after *in*, the dtype it is accumulated in if that differs; `-` is a refusal. "
+        "`supremum.explain` names the source."
     )
     return [text, markdown_table(head, rows)]
 

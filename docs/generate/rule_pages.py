@@ -1,4 +1,4 @@
-"""A page for each rule set: whose it is, its table, its order, its surprises, its operations and its departures."""
+"""The page of each rule set: source, table, order, surprises, operations, reductions and departures."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from supremum.rules.names import HOMES
 
 
 def rule_pages() -> dict[str, str]:
-    """The pages by path, and an index of them."""
+    """Return the pages by path, with their index."""
     pages = {f"rules/{name}.md": rule_page(name) for name in HOMES}
     rows = [(f"[`{name}`]({name}.md)", get_rules(name).summary, get_rules(name).source) for name in HOMES]
     intro = (
-        "Each rule set is a value: `supremum.rules` has it under its name, `use_rules` puts it in force. `jax` stands "
-        "for the one of JAX's that JAX's own flags say, `jax-strict` for the strict one among them. "
-        "[How far apart](distances.md) they are is counted on a page of its own."
+        "Each rule set is a value: `supremum.rules` has it under its name, and `use_rules` puts it in force. `jax` "
+        "stands for the rule set that JAX's flags select, and `jax-strict` for the strict one. "
+        "[Distances](distances.md) counts how much they differ, and [Sources](../../sources.md) lists the documents "
+        "behind them."
     )
     tree = "\n".join(["```{toctree}", ":hidden:", *HOMES, "distances", "```"])
     table = markdown_table(("rule set", "whose rules", "source"), rows)
@@ -30,7 +31,7 @@ def rule_pages() -> dict[str, str]:
 
 
 def rule_page(name: str) -> str:
-    """The page of a rule set, in Markdown.
+    """Return the page of a rule set, in Markdown.
 
     Args:
         name: its name.
@@ -39,14 +40,14 @@ def rule_page(name: str) -> str:
     parts = [
         f"# `{name}`",
         f"{rules.summary[:1].upper()}{rules.summary[1:]}.",
-        f'Source: {rules.source}. In force by `with supremum.use_rules("{name}"):`; '
+        f'Source: {rules.source}. To use it, write `with supremum.use_rules("{name}"):`. '
         f"`supremum table --rules {name}` prints the table below in a terminal.",
-        "## Where two operands meet",
-        "`result_type` of a row with a column; `-` is a refusal. `i*`, `f*` and `c*` are weak: Python numbers, and "
-        "arrays made of them where there are weak arrays. Point at a cell for the reason.",
+        "## Result types",
+        "`result_type` of the row and the column; `-` is a refusal. `i*`, `f*` and `c*` are weak: Python numbers, "
+        "and arrays made of them where weak arrays exist. Point at a cell for the reason.",
         kind_table(rule_table(name), f"result_type under {name}"),
     ]
-    parts += ["## The order", lattice_figure(name)]
+    parts += ["## Order", lattice_figure(name)]
     parts += ["## Surprises", *(_surprise(name, each) for each in SURPRISES[name])]
     parts += ["## Operations", *_operations(name)]
     parts += ["## Reductions", *reductions_section(name)]
@@ -69,11 +70,12 @@ def _surprise(rules: str, surprise: Surprise) -> str:
 def _operations(rules: str) -> list[str]:
     groups = operation_groups(rules)
     text = (
-        "Operations of two operands that answer alike for each of the 324 pairs above, and for how many of them they "
-        "say something else than `result_type`: they refuse it, accept what it refuses, or give another dtype. Of what "
-        "always gives bool, such as a comparison, it is the dtype that the operands are cast to before."
+        "Binary operations, grouped by equal answers for each of the 324 pairs above. The columns count the pairs for "
+        "which they differ from `result_type`: they refuse the pair, accept a pair that it refuses, or give a "
+        "different dtype. For operations that return bool, such as comparisons, the dtype is the one that the "
+        "operands are cast to."
     )
-    head = ("operations", "refused", "accepted", "other dtype", "for one")
+    head = ("operations", "refused", "accepted", "different dtype", "example")
     return [text, markdown_table(head, list(map(_row, groups)))]
 
 

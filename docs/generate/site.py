@@ -1,10 +1,11 @@
-"""All that is generated, and writing it where Sphinx finds it."""
+"""All generated files, and a function that writes them for Sphinx."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from generate.api import api_pages
+from generate.architecture import architecture_parts
 from generate.departing import departures_page
 from generate.markup import kinds_css
 from generate.matrix import matrix_page
@@ -16,7 +17,7 @@ from generate.rule_pages import rule_pages
 
 
 def site_files(root: Path) -> dict[str, str]:
-    """Every generated page by its path under docs/generated/, and what they show; the explorer takes longer than all.
+    """Return every generated file but the explorer, which takes longer, by its path under docs/generated/.
 
     Args:
         root: the repository.
@@ -28,15 +29,16 @@ def site_files(root: Path) -> dict[str, str]:
         "parts/question.md": question_table(),
         "static/kinds.css": kinds_css(),
     }
+    pages |= architecture_parts(root)
     return pages | lattice_files() | readme_pages(root) | rule_pages() | migration_pages() | api_pages()
 
 
 def write_site(files: dict[str, str], folder: Path) -> None:
-    """Make a folder hold these files and no others; a file that is there already is left alone, so that Sphinx is too.
+    """Make a folder contain exactly these files; unchanged files keep their times, so Sphinx does not read them again.
 
     Args:
         files: contents by path.
-        folder: where to; made where it is missing.
+        folder: the folder, which is created if it is missing.
     """
     for path, text in files.items():
         place = folder / path

@@ -1,4 +1,4 @@
-"""A call whose answer people do not expect, and how the site shows it."""
+"""Calls with answers that people do not expect, and how the site shows them."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _SIGNS = {
     "bitwise_left_shift": "<<",
     "bitwise_right_shift": ">>",
 }
-"""The operations that are written between their operands."""
+"""The operators of operations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surprise:
-    """A call, the answer that the sentence speaks of, and the sentence.
+    """A call, its answer, and a sentence about it.
 
     Args:
         operation: the name of the operation.
         operands: formats by name, and Python numbers.
-        answer: the dtype, or `"refused"`; what is shown is computed, and a test holds this against it.
+        answer: the dtype, or `"refused"`; a test compares it with the computed answer that the site shows.
         sentence: what is surprising, in Markdown.
     """
 
@@ -43,12 +43,12 @@ class Surprise:
     sentence: str
 
     def decide(self, rules: str) -> Decision:
-        """The decision as it is now."""
+        """Return the decision."""
         return supremum.explain(*self.operands, operation=self.operation, rules=rules)
 
 
 def written_call(operation: str, *operands: Any) -> str:
-    """A call as one types it.
+    """Return a call as Python code.
 
     >>> written_call("floor_divide", "int8", 2), written_call("sqrt", "int8"), written_call("result_type", "int8", 1.5)
     ('int8 // 2', 'sqrt(int8)', 'int8 with 1.5')
@@ -61,7 +61,7 @@ def written_call(operation: str, *operands: Any) -> str:
 
 
 def answered(decision: Decision) -> str:
-    """The dtype of a decision, or `"refused"`.
+    """Return the dtype of a decision, or `"refused"`.
 
     >>> answered(supremum.explain("int8", 1.5, rules="jax-x32"))
     'float32'

@@ -1,4 +1,4 @@
-"""The surprises of each rule set. The tests hold each against the rules, and those against the framework itself."""
+"""The surprises of each rule set; tests compare their answers with the rules and with the framework."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
     "jax-x64": (
         Surprise(
             "add", ("int32", "float16"), "float16",
-            "However wide the integer, the float stays narrow: above 2,048 it does not hold every integer, and from "
-            "65,520 on they are infinite.",
+            "The float keeps its width, however wide the integer is: above 2,048 it does not hold every integer, "
+            "and from 65,520 on the result is infinite.",
         ),
         Surprise(
             "add", ("int8", 1000), "int8",
@@ -18,127 +18,127 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "add", ("uint64", "int64"), "float64",
-            "No integer holds both, so that integers become floats, which are exact up to 2\\*\\*53 only. The result "
-            "is weak: with bfloat16 it is bfloat16.",
+            "No integer dtype holds both, so the result is a float, which is exact only up to 2\\*\\*53. It is weak: "
+            "with bfloat16 it becomes bfloat16.",
         ),
         Surprise(
             "divide", ("int8", "int8"), "float32",
-            "True division makes float32 of up to 16 and 32 bits, ...",
+            "Division of integers up to 32 bits gives float32.",
         ),
         Surprise(
             "divide", ("int64", "int64"), "float64",
-            "... and float64 of 64.",
+            "Division of 64-bit integers gives float64.",
         ),
         Surprise(
             "pow", ("int8", -1), "refused",
-            "An integer to a negative Python power is an error; to a negative power in an array it is not.",
+            "An integer to a negative Python power raises; to a negative power in an array it does not.",
         ),
         Surprise(
             "subtract", ("bool", "bool"), "refused",
-            "Bools are added, as a logical or, and not subtracted.",
+            "Bools can be added, as a logical or, but not subtracted.",
         ),
         Surprise(
             "add", ("int4", "int8"), "refused",
-            "The integers below 8 bits promote with Python numbers and themselves only.",
+            "Integers below 8 bits promote only with themselves and with Python numbers.",
         ),
     ),
     "jax-x32": (
         Surprise(
             "add", ("int64", "uint64"), "int32",
-            "What says 64 bits is 32 bits first, and int32 with uint32, whose join would be int64, is int32: "
-            "uint32's upper half wraps around.",
+            "64 bits become 32 first, and int32 with uint32, which would join in int64, gives int32: the upper half of "
+            "uint32 wraps around.",
         ),
         Surprise(
             "add", ("uint32", "int32"), "int32",
-            "The same with arrays that JAX does hold: 4294967295 becomes -1.",
+            "The same happens to arrays of 32 bits: 4294967295 becomes -1.",
         ),
         Surprise(
             "sqrt", ("float64",), "float32",
-            "A NumPy array of float64 is float32 as soon as JAX touches it.",
+            "A float64 NumPy array becomes float32 as soon as JAX touches it.",
         ),
         Surprise(
             "less", ("uint32", "int32"), "bool",
-            "The answer is a bool, but both sides are cast to int32 first: 4294967295 < 0 is True.",
+            "The result is bool, but both operands are cast to int32 first: 4294967295 < 0 is True.",
         ),
         Surprise(
             "add", ("int8", 1.5), "float32",
-            "A Python float makes a weak float of an integer, which the next float16 array turns to float16.",
+            "A Python float with an integer gives a weak float, which becomes float16 beside a float16 array.",
         ),
         Surprise(
             "remainder", ("bool", "bool"), "int32",
-            "Bools count as int32 where an operation has no meaning for them.",
+            "Bools count as int32 in operations that are not defined for bools.",
         ),
     ),
     "jax-explicit-x64": (
         Surprise(
             "add", ("int64", "int32"), "int64",
-            "With x64 off, and yet 64 bits: an array that was made so explicitly stays so.",
+            "Although x64 is off, an array that was explicitly created with 64 bits keeps them.",
         ),
         Surprise(
             "add", ("uint32", "int32"), "int32",
-            "But nothing that has 32 bits becomes 64 by promotion: where x64 is on this is int64.",
+            "Promotion never turns 32 bits into 64: with x64 on this is int64.",
         ),
         Surprise(
             "add", ("uint64", "int64"), "float32",
-            "The weak float in which they meet is held as float32, half as wide as either.",
+            "They meet in the weak float, which is held as float32: half as wide as either operand.",
         ),
         Surprise(
             "divide", ("int64", "int32"), "float64",
-            "Division of int64 is float64, while a Python float makes float32 of it ...",
+            "Division of int64 gives float64.",
         ),
         Surprise(
             "multiply", ("int64", 1.5), "float32",
-            "... like this.",
+            "A Python float with int64 gives float32.",
         ),
     ),
     "jax-strict-x64": (
         Surprise(
             "add", ("float32", "float16"), "refused",
-            "Two dtypes never meet, not even where one holds the other.",
+            "Two different dtypes never promote, even if one holds the other.",
         ),
         Surprise(
             "multiply", ("int32", 1.5), "refused",
-            "A Python float is for float arrays; an int meets integers and floats alike.",
+            "A Python float promotes only with float arrays; a Python int promotes with integers and floats.",
         ),
         Surprise(
             "add", ("int8", 1000), "int8",
-            "Strict about dtypes, not about values: 1000 wraps around to -24.",
+            "These rules are strict about dtypes, not about values: 1000 wraps around to -24.",
         ),
         Surprise(
             "multiply", ("bool", 2), "refused",
-            "A mask times a number is refused too.",
+            "A mask times a number is refused.",
         ),
         Surprise(
             "divide", ("int32", "int32"), "float32",
-            "Division still makes floats of integers without being asked.",
+            "Division of integers still gives floats.",
         ),
     ),
     "jax-strict-x32": (
         Surprise(
             "add", ("float64", "float32"), "float32",
-            "Two dtypes do meet here: NumPy's float64 is float32 before JAX looks at it, and then both are equal.",
+            "NumPy's float64 becomes float32 first, so both dtypes are equal.",
         ),
         Surprise(
             "add", ("int64", "uint64"), "refused",
-            "Held in 32 bits they still differ.",
+            "In 32 bits they still differ.",
         ),
         Surprise(
             "divide", ("int64", "int64"), "float32",
-            "Where JAX does not hold 64 bits, neither does a quotient.",
+            "JAX does not hold 64 bits here, so the quotient has 32.",
         ),
         Surprise(
             "add", ("int8", 1000), "int8",
-            "Strict about dtypes, not about values: 1000 wraps around to -24.",
+            "These rules are strict about dtypes, not about values: 1000 wraps around to -24.",
         ),
     ),
     "jax-strict-explicit-x64": (
         Surprise(
             "add", ("float64", "float32"), "refused",
-            "64 bits that were asked for stay, and so the two differ ...",
+            "64 bits that were asked for stay, so the dtypes differ.",
         ),
         Surprise(
             "multiply", ("float64", 1.5), "float64",
-            "... while a Python float, which is float32 alone, takes the array's dtype.",
+            "A Python float takes the array's dtype.",
         ),
         Surprise(
             "divide", ("int64", "int64"), "float64",
@@ -146,13 +146,14 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "multiply", ("int64", 1.5), "refused",
-            "A Python float is for float arrays, whatever their width.",
+            "A Python float promotes only with float arrays, whatever their width.",
         ),
     ),
     "numpy": (
         Surprise(
             "add", ("int32", "float16"), "float64",
-            "A 16-bit float becomes 64 bits, four times the memory: the first float that holds every int32.",
+            "A 16-bit float becomes 64 bits, four times the memory, because float64 is the first float that holds "
+            "every int32.",
         ),
         Surprise(
             "add", ("int64", "float32"), "float64",
@@ -164,15 +165,15 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "equal", ("int8", 1000), "bool",
-            "Unless it is compared, which is done by value.",
+            "A comparison is by value, so the int need not fit.",
         ),
         Surprise(
             "sqrt", ("int8",), "float16",
-            "8-bit integers give float16, ...",
+            "Functions of 8-bit integers give float16.",
         ),
         Surprise(
             "divide", ("int8", "int8"), "float64",
-            "... and their quotient is float64.",
+            "The quotient of 8-bit integers is float64, although their square roots are float16.",
         ),
         Surprise(
             "add", ("bfloat16", "uint16"), "float32",
@@ -180,7 +181,7 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "add", ("uint64", "int64"), "float64",
-            "Integers become floats, exact up to 2\\*\\*53 only.",
+            "The result is a float, which is exact only up to 2\\*\\*53.",
         ),
     ),
     "numpy-legacy": (
@@ -190,23 +191,23 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "add", ("uint8", -1), "int16",
-            "A negative number makes a signed and wider array of an unsigned one.",
+            "A negative number turns an unsigned array into a signed and wider one.",
         ),
         Surprise(
             "add", ("float16", 65000.0), "float32",
-            "A large float widens the array, and NumPy draws the line short of float16's largest number, 65,504.",
+            "A large float widens the array, and NumPy's limit is below float16's largest number, 65,504.",
         ),
         Surprise(
             "add", ("float32", 3.4e38), "float64",
-            "Likewise for float32, although that holds 3.4e38.",
+            "The same holds for float32, although float32 can hold 3.4e38.",
         ),
         Surprise(
             "ceil", ("int32",), "float64",
-            "Rounding an integer makes a float of it; in NumPy 2 it stays an integer.",
+            "Rounding an integer gives a float; in NumPy 2 it stays an integer.",
         ),
         Surprise(
             "add", ("int32", "float16"), "float64",
-            "Arrays, as opposed to numbers, promote as in NumPy 2.",
+            "Arrays with dimensions promote as in NumPy 2.",
         ),
     ),
     "torch": (
@@ -220,19 +221,19 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "add", ("uint32", "int32"), "refused",
-            "The unsigned integers above 8 bits meet floats, and no other integers.",
+            "Unsigned integers above 8 bits promote with floats, but not with other integers.",
         ),
         Surprise(
             "multiply", ("int64", 1.5), "float32",
-            "A Python float is float32, the default dtype, beside integers of 64 bits too.",
+            "A Python float is float32, the default dtype, even beside 64-bit integers.",
         ),
         Surprise(
             "divide", ("int64", "int64"), "float32",
-            "And so is every quotient of integers.",
+            "Every quotient of integers is float32, too.",
         ),
         Surprise(
             "subtract", ("bool", "bool"), "refused",
-            "Bools are added, not subtracted.",
+            "Bools can be added, but not subtracted.",
         ),
         Surprise(
             "maximum", ("float32", 1.5), "refused",
@@ -240,21 +241,21 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "add", ("float8_e4m3fn", "float16"), "refused",
-            "8-bit floats meet no other dtype.",
+            "8-bit floats promote with no other dtype.",
         ),
     ),
     "keras": (
         Surprise(
             "add", ("float64", "float64"), "float32",
-            "Whatever has 64 bits has 32 in the end, also with JAX's x64 on.",
+            "Results never have 64 bits, even with JAX's x64 on.",
         ),
         Surprise(
             "add", ("uint64", "int64"), "float32",
-            "Two integers of 64 bits meet in a float of 32.",
+            "Two 64-bit integers give a 32-bit float.",
         ),
         Surprise(
             "add", ("uint32", "int32"), "int32",
-            "uint32 and int32 meet in int64, which is then made int32: the upper half of uint32 is lost.",
+            "uint32 and int32 meet in int64, which then becomes int32: the upper half of uint32 is lost.",
         ),
         Surprise(
             "add", ("float32", 1j), "complex64",
@@ -266,11 +267,11 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "floor_divide", ("bool", "bool"), "int32",
-            "Bools divided, raised to powers and their remainders are int32; sums and products stay bool.",
+            "Quotients, powers and remainders of bools are int32; sums and products stay bool.",
         ),
         Surprise(
             "add", ("float8_e4m3fn", 2.0), "refused",
-            "8-bit floats are never converted, not even by a Python number.",
+            "8-bit floats never promote, not even with a Python number.",
         ),
     ),
     **TENSORFLOW,
@@ -281,27 +282,27 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "add", ("int32", "float32"), "refused",
-            "Nor with floats; floats do among each other, ...",
+            "Integers do not promote with floats either; floats promote with floats.",
         ),
         Surprise(
             "add", ("int32", "complex64"), "complex64",
-            "... and everything with complex.",
+            "Everything promotes with complex numbers.",
         ),
         Surprise(
             "divide", ("bool", "bool"), "bool",
-            "A quotient of bools is bool, where that of integers is float32.",
+            "A quotient of bools is bool, although a quotient of integers is float32.",
         ),
         Surprise(
             "atan2", ("int32", "int32"), "float64",
-            "The angle of two integers has 64 bits, their quotient 32.",
+            "`atan2` of two integers is float64, although their quotient is float32.",
         ),
         Surprise(
             "pow", ("int32", -1), "int32",
-            "A negative power of an integer is taken, and is an integer.",
+            "A negative power of an integer is accepted, and gives an integer.",
         ),
         Surprise(
             "multiply", ("bool", 2), "int64",
-            "A Python int takes the type of any tensor but a bool one.",
+            "A Python int takes the dtype of any tensor but a bool one.",
         ),
         Surprise(
             "where", ("bfloat16", 1.5), "float32",
@@ -311,31 +312,31 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
     "array-api": (
         Surprise(
             "add", ("int32", "float32"), "refused",
-            "The standard says nothing of integers with floats, and what it does not say is refused.",
+            "The standard does not define integers with floats, and whatever it does not define is refused.",
         ),
         Surprise(
             "divide", ("int32", "int32"), "refused",
-            "Nor of the quotient of integers: cast first, or use `//`.",
+            "The standard does not define quotients of integers: cast first, or use `//`.",
         ),
         Surprise(
             "sqrt", ("int32",), "refused",
-            "Nor of any other function that would make floats of them.",
+            "The same holds for all other functions that would turn integers into floats.",
         ),
         Surprise(
             "multiply", ("int32", 1.5), "refused",
-            "A Python float is for float arrays only.",
+            "A Python float promotes only with float arrays.",
         ),
         Surprise(
             "add", ("uint64", "int64"), "refused",
-            "uint64 meets no signed integer at all, not even int8.",
+            "uint64 promotes with no signed integer, not even int8.",
         ),
         Surprise(
             "add", ("int8", 1000), "refused",
-            "A Python int that does not fit is undefined, and refused.",
+            "A Python int out of range is undefined, and therefore refused.",
         ),
         Surprise(
             "bitwise_and", ("bool", "int8"), "refused",
-            "Bools meet bools only.",
+            "Bools promote only with bools.",
         ),
     ),
 }  # fmt: skip

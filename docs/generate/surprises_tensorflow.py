@@ -1,4 +1,4 @@
-"""The surprises of TensorFlow, as shipped and as its RFC has it."""
+"""The surprises of TensorFlow, as shipped and as in its RFC."""
 
 from __future__ import annotations
 
@@ -12,63 +12,63 @@ TENSORFLOW: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "multiply", ("int32", 1.5), "refused",
-            "A number takes the dtype of the tensor, and 1.5 is no int32.",
+            "A number takes the dtype of the tensor, and 1.5 is not an int32.",
         ),
         Surprise(
             "add", ("int8", 1000), "int8",
-            "A number that is out of range wraps around, without a word.",
+            "A number out of range silently wraps around.",
         ),
         Surprise(
             "divide", ("int8", "int8"), "float32",
-            "Division makes floats of integers: float32 of 8 and 16 bits, ...",
+            "A quotient of 8-bit or 16-bit integers is float32.",
         ),
         Surprise(
             "divide", ("int32", "int32"), "float64",
-            "... and float64 of 32 bits, where JAX and PyTorch have float32.",
+            "A quotient of 32-bit integers is float64; in JAX and PyTorch it is float32.",
         ),
         Surprise(
             "add", ("bool", "bool"), "refused",
-            "Bools are not added: that is `logical_or`.",
+            "Bools cannot be added; use `logical_or`.",
         ),
         Surprise(
             "sqrt", ("int32",), "refused",
-            "Functions like `sqrt` make no floats of integers.",
+            "Functions like `sqrt` do not turn integers into floats.",
         ),
     ),
     "tf-all": (
         Surprise(
             "add", ("int32", "float16"), "float16",
-            "As in JAX an integer of any width meets the narrowest of floats.",
+            "As in JAX, an integer of any width takes the dtype of the float.",
         ),
         Surprise(
             "add", ("int8", 1.5), "float64",
-            "But a Python float makes float64 of 8 bits, a weak one: the next float32 makes it float32.",
+            "A Python float with 8 bits gives a weak float64, which becomes float32 beside a float32 tensor.",
         ),
         Surprise(
             "equal", ("int32", "int64"), "bool",
-            "`==` promotes, ...",
+            "`==` promotes.",
         ),
         Surprise(
             "not_equal", ("int32", "int64"), "refused",
-            "... and `!=` does not: only some operations know of the mode.",
+            "`!=` does not promote: only some operations follow the mode.",
         ),
         Surprise(
             "bitwise_left_shift", ("int8", "int64"), "refused",
-            "Neither do the operations on bits.",
+            "Bit operations do not promote either.",
         ),
         Surprise(
             "add", ("bool", "bool"), "refused",
-            "Every pair of dtypes promotes, and yet bools are not added.",
+            "Although every pair of dtypes promotes, bools cannot be added.",
         ),
     ),
     "tf-safe": (
         Surprise(
             "add", ("int8", "uint8"), "refused",
-            "Their join, int16, is neither of the two, and so it counts as unsafe.",
+            "Their join, int16, is neither of the two, so it counts as unsafe.",
         ),
         Surprise(
             "add", ("int32", "int64"), "int64",
-            "What one of the operands can hold is allowed.",
+            "A promotion to the dtype of one operand is allowed if that holds the other.",
         ),
         Surprise(
             "multiply", ("int32", 1.5), "refused",
@@ -76,25 +76,25 @@ TENSORFLOW: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "add", ("int8", 1000), "int8",
-            "Safe of dtypes, not of values: 1000 wraps around.",
+            "The mode is safe for dtypes, not for values: 1000 wraps around.",
         ),
         Surprise(
             "not_equal", ("int32", "int64"), "refused",
-            "`!=` promotes in no mode, while `==` does.",
+            "`!=` promotes in no mode, although `==` does.",
         ),
     ),
     "tf-rfc-all": (
         Surprise(
             "add", ("int32", "float16"), "float64",
-            "The text widens until every value is held; TensorFlow as shipped has float16 here.",
+            "The RFC widens until every value is held; TensorFlow as shipped gives float16.",
         ),
         Surprise(
             "add", ("int64", "float32"), "float64",
-            "Nothing holds both exactly, and the widest float is taken.",
+            "No dtype holds both exactly, so the result is the widest float.",
         ),
         Surprise(
             "add", ("int8", 1000), "refused",
-            "A Python number is checked for range in every mode.",
+            "The range of Python numbers is checked in every mode.",
         ),
         Surprise(
             "add", ("int8", 1.5), "float64",
@@ -102,21 +102,21 @@ TENSORFLOW: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "add", ("bool", "bool"), "bool",
-            "Bools are added; TensorFlow as shipped refuses.",
+            "Bools can be added; TensorFlow as shipped refuses.",
         ),
     ),
     "tf-rfc-safe": (
         Surprise(
             "add", ("int8", "uint8"), "refused",
-            "int16 would hold both, but be wider than both, and that is refused.",
+            "int16 holds both but is wider than both, and is therefore refused.",
         ),
         Surprise(
             "add", ("int32", "int64"), "int64",
-            "What the wider one of the operands holds is fine.",
+            "The wider of the operands holds both, so it is allowed.",
         ),
         Surprise(
             "add", ("float16", "bfloat16"), "refused",
-            "float32 would be wider than both.",
+            "float32 holds both but is wider than both.",
         ),
         Surprise(
             "add", ("int32", "float32"), "refused",
@@ -128,7 +128,7 @@ TENSORFLOW: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "add", ("int8", 1000), "refused",
-            "A Python number is checked for range.",
+            "The range of Python numbers is checked.",
         ),
     ),
     "tf-rfc-none": (
@@ -138,19 +138,19 @@ TENSORFLOW: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "multiply", ("float32", 2), "float32",
-            "A Python int fits a float tensor, ...",
+            "A Python int fits a float tensor.",
         ),
         Surprise(
             "multiply", ("int32", 1.5), "refused",
-            "... and a Python float no integer one.",
+            "A Python float does not fit an integer tensor.",
         ),
         Surprise(
             "add", ("float16", 1e6), "refused",
-            "Floats are checked for range too: float16 ends at 65,504.",
+            "The range of floats is checked, too: float16 ends at 65,504.",
         ),
         Surprise(
             "sqrt", ("int64",), "float64",
-            "Yet functions make floats of integers without being asked.",
+            "Functions still turn integers into floats.",
         ),
     ),
 }  # fmt: skip

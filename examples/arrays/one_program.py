@@ -1,4 +1,4 @@
-"""One program on NumPy, JAX and PyTorch: three dtypes as the libraries have it, one under a rule set.
+"""One program on NumPy, JAX and PyTorch: three result dtypes without a rule set, one with it.
 
 python examples/arrays/one_program.py
 """
@@ -11,7 +11,7 @@ import supremum
 
 
 def normalised(pixels, gain, offset):
-    """Pixels of 8 bits with a gain and an offset: what dtype is the result?"""
+    """Apply a gain and an offset to 8-bit pixels; the dtype of the result is the question."""
     return (pixels * gain + offset) / 255
 
 

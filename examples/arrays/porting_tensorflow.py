@@ -7,7 +7,7 @@ import numpy as np
 import supremum
 from supremum import Variable, asarray
 
-# tf.constant(...) and tf.Variable(...) became asarray(..., dtype=...) and Variable(...); the rest is as it was.
+# tf.constant(...) and tf.Variable(...) became asarray(..., dtype=...) and Variable(...); everything else is unchanged.
 supremum.set_default_rules("tf-rfc-safe")
 
 weights = Variable(np.ones(3, "float32"), name="weights")
@@ -16,7 +16,7 @@ labels = asarray([0, 1, 1], dtype="uint8")
 
 
 def attempt(what, compute):
-    """Print what comes out, or why nothing does."""
+    """Print the result, or why there is none."""
     try:
         print(f"{what}: {compute()!r}")
     except (supremum.PromotionError, supremum.arrays.InPlaceError) as refusal:
@@ -25,7 +25,7 @@ def attempt(what, compute):
 
 attempt("weights * 2", lambda: weights * 2)  # a Python number takes the dtype of the tensor
 attempt("labels + 1", lambda: labels + 1)
-attempt("labels + 1000", lambda: labels + 1000)  # in shipped TensorFlow this wraps around in silence
+attempt("labels + 1000", lambda: labels + 1000)  # wraps around silently in shipped TensorFlow
 attempt("counts * 0.5", lambda: counts * 0.5)
 attempt("counts.astype('float32') * 0.5", lambda: counts.astype("float32") * 0.5)
 attempt("labels + counts", lambda: labels + counts)  # uint8 fits int32: no wider than its widest operand

@@ -1,8 +1,8 @@
-"""SciPy and einops on arrays that follow the rules in force: they find them through the array API standard."""
+"""SciPy and einops on arrays that follow the rules in force, through the array API standard."""
 
 import os
 
-os.environ["SCIPY_ARRAY_API"] = "1"  # SciPy reads it when it is imported
+os.environ["SCIPY_ARRAY_API"] = "1"  # SciPy reads this when it is imported
 
 import numpy as np
 import supremum
@@ -21,7 +21,7 @@ def main():
     with supremum.use_rules("torch"):
         images = xp.reshape(xp.arange(24, dtype="float32"), (2, 3, 4))
         weights = np.ones(4, "int64")
-        # NumPy would make float64 of a float32 array and an int64 one; PyTorch's rules keep float32.
+        # NumPy would promote float32 and int64 to float64; PyTorch's rules keep float32.
         show("images * weights", images * weights)
         show("rearrange", einops.rearrange(images, "n h w -> (n h) w"))
         show("reduce", einops.reduce(images, "n h w -> h", "mean"))

@@ -1,4 +1,4 @@
-"""The generated pages: the same every time, one for each rule set and move, whole, and true."""
+"""The generated pages are reproducible and complete, and what they say is true."""
 
 import ast
 import importlib
@@ -62,7 +62,7 @@ sys.stdout.write(repr(pages))
 
 
 @pytest.mark.slow
-def test_another_process_writes_the_same():
+def test_another_process_writes_equal_pages():
     paths = os.pathsep.join(map(str, (ROOT / "src", ROOT / "tests", DOCS)))
     found = subprocess.run(
         [sys.executable, "-c", _WRITE], capture_output=True, text=True, check=True,
@@ -99,7 +99,7 @@ def test_each_page_has_a_table_of_reductions(name, row):
 
 
 @pytest.mark.slow
-def test_every_departure_is_on_the_page_of_all():
+def test_the_page_of_departures_has_every_departure():
     rows = [line for line in site()["departures.md"].splitlines() if line.startswith("| `")]
     assert len([row for row in rows if row.count("|") == 8]) == len(DEPARTURES) + len(ARRAY_DEPARTURES)
 
@@ -152,7 +152,7 @@ def test_every_link_leads_to_a_page():
     assert broken == []
 
 
-def test_a_link_to_what_the_site_lacks_is_kept_and_so_found():
+def test_a_link_to_a_missing_page_is_not_rewritten():
     assert relinked("[x](nowhere.md)", "docs", "casts.md") == "[x](nowhere.md)"
     assert relinked("[x](../src/x.py)", "docs", "casts.md") == "[x](../src/x.py)"
 
@@ -173,7 +173,7 @@ def test_every_public_name_has_a_page():
             assert name in site()[f"api/{floor}.rst"]
 
 
-def test_a_name_without_a_page_is_missed():
+def test_a_public_name_without_a_page_is_reported():
     every = set(homes().values())
     assert missing_names(every - {"supremum.rules.TORCH", "supremum.nn.Dense"}) == [
         "supremum.nn.Dense", "supremum.rules.TORCH",
@@ -189,7 +189,7 @@ def test_every_constant_has_a_docstring():
     assert data_docstring("Join", object()) == ""
 
 
-def test_docstrings_are_plain_text_but_for_their_backticks():
+def test_only_backticks_have_a_meaning_in_docstrings():
     assert literal("a | b, *c*, `d*` and e_") == r"a \| b, \*c\*, ``d*`` and e\_"
     assert literal(">>> f(*x)\n'`'") == ">>> f(*x)\n'`'"
     assert literal("| a | b |\n|---|---|\n| `x` | 1 |").splitlines()[3:] == [
@@ -233,7 +233,7 @@ _TO_JAX = [move.before for move in MIGRATIONS if move.after == "jax-x64"]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("before", _TO_JAX)
-def test_what_to_type_gives_in_jax_what_it_gave_before(before):
+def test_the_suggested_casts_keep_the_old_dtype_in_jax(before):
     numbers = {"int*": 1, "float*": 1.0, "complex*": 1j}
     tried = 0
     with jax.enable_x64(True):
@@ -253,7 +253,7 @@ def test_what_to_type_gives_in_jax_what_it_gave_before(before):
     assert tried
 
 
-def test_pairs_are_written_once_for_both_orders_and_none_is_lost():
+def test_written_pairs_have_every_pair_and_both_orders_once():
     for change in changes("numpy", "jax-x64", "divide"):
         written = {
             (a, b)
@@ -266,7 +266,7 @@ def test_pairs_are_written_once_for_both_orders_and_none_is_lost():
     assert not with_number(("int*", "int*"))
 
 
-def test_writing_leaves_what_is_there_and_removes_what_is_not_meant(tmp_path):
+def test_write_site_keeps_unchanged_files_and_removes_others(tmp_path):
     write_site({"a/b.md": "1", "c.md": "2"}, tmp_path)
     (tmp_path / "a/old.md").write_text("x")
     before = (tmp_path / "c.md").stat().st_mtime_ns
@@ -277,7 +277,7 @@ def test_writing_leaves_what_is_there_and_removes_what_is_not_meant(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HOMES)
-def test_a_lattice_is_drawn_in_light_and_in_dark_and_another_rule_set_says_why_it_is_none(name):
+def test_a_lattice_has_two_drawings_and_another_rule_set_a_counterexample(name):
     page, drawn = site()[f"rules/{name}.md"], [path for path in site() if f"lattices/{name}-" in path]
     found = order_of(name, "standard")
     if isinstance(found, NoLattice):
@@ -293,7 +293,7 @@ def test_a_lattice_is_drawn_in_light_and_in_dark_and_another_rule_set_says_why_i
 
 
 @pytest.mark.slow
-def test_the_matrix_has_every_distance():
+def test_the_matrix_has_the_distance_of_every_two_rule_sets():
     cells = re.findall(r'title="([\w-]+) and ([\w-]+)">(\d+)<', site()["rules/distances.md"])
     assert len(cells) == len(HOMES) * (len(HOMES) - 1)
     for a, b, count in cells[::7]:
@@ -302,7 +302,7 @@ def test_the_matrix_has_every_distance():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("move", MIGRATIONS, ids=lambda move: move.page)
-def test_a_move_leads_to_both_tables(move):
+def test_each_migration_links_to_both_tables(move):
     path = f"tables/{move.before}-{move.after}.html"
     assert f'href="../../_static/{path}"' in site()[f"migration/{move.page}.md"]
     assert site()[f"static/{path}"].startswith("<!doctype html>")
@@ -310,7 +310,7 @@ def test_a_move_leads_to_both_tables(move):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("move", MIGRATIONS, ids=lambda move: move.page)
-def test_the_table_of_counts_is_that_of_the_changes(move):
+def test_the_table_of_counts_matches_the_changes(move):
     section = site()[f"migration/{move.page}.md"].split("## How much changes")[1]
     head, _, *rows = [line for line in section.splitlines() if line.startswith("|")]
     columns = [cell.strip() for cell in head.strip("|").split("|")][1:]
@@ -327,7 +327,7 @@ def test_the_table_of_counts_is_that_of_the_changes(move):
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["numpy", "tf-safe"])
-def test_operations_are_grouped_by_what_they_answer(name):
+def test_operations_in_a_group_have_equal_answers(name):
     groups = operation_groups(name)
     listed = [operation for group in groups for operation in group.operations]
     assert sorted(listed) == sorted(TABLED)

@@ -1,4 +1,4 @@
-"""The surprises of each rule set: what their sentences speak of is what the rules say, and what the framework does."""
+"""The answer of each surprise is that of the rule set and of the framework."""
 
 import functools
 import json
@@ -20,18 +20,18 @@ from supremum.rules.names import FOLLOWING, HOMES
 _CASES = [(rules, surprise) for rules, each in SURPRISES.items() for surprise in each]
 _IDS = [f"{rules}: {each.operation}{each.operands}" for rules, each in _CASES]
 _NUMBERS = {bool: "bool()", int: "int*", float: "float*", complex: "complex*"}
-# Functions that a framework's document or oracle says nothing of, and these rules decide by its common rule.
+# Functions that a framework's document does not mention, and that the rule set decides by the common rule.
 _NOT_IN_THE_RFC = {"sqrt"}
 
 
-def test_every_rule_set_has_some():
+def test_every_rule_set_has_four_to_eight_surprises():
     assert sorted(SURPRISES) == sorted(HOMES)
     assert all(4 <= len(each) <= 8 for each in SURPRISES.values())
     assert len(set(_CASES)) == len(_CASES)
 
 
 @pytest.mark.parametrize(("rules", "surprise"), _CASES, ids=_IDS)
-def test_the_answer_is_the_one_the_sentence_speaks_of(rules, surprise):
+def test_the_rule_set_gives_the_answer(rules, surprise):
     assert answered(surprise.decide(rules)) == surprise.answer
 
 
@@ -48,7 +48,7 @@ def _asked(function, operands, refusals=(TypeError, OverflowError)):
 
 
 @_of("numpy")
-def test_numpy_does_so(rules, surprise):
+def test_numpy_gives_the_answer(rules, surprise):
     operands = [np.ones(1, as_format(each).dtype) if isinstance(each, str) else each for each in surprise.operands]
     assert _asked(getattr(np, surprise.operation), operands) == surprise.answer
 
@@ -66,18 +66,18 @@ def _jax_as(rules):
 
 
 @_of(*FOLLOWING["jax"])
-def test_jax_does_so(rules, surprise):
-    # With x64 off 64 bits come in as NumPy's arrays do; where they are explicit they are made by JAX.
+def test_jax_gives_the_answer(rules, surprise):
+    # With x64 off, 64 bits can only come from NumPy arrays, unless they are explicit.
     make = np.ones if rules in ("jax-x32", "jax-strict-x32") else jnp.ones
     with _jax_as(rules):
         operands = [make(1, as_format(each).dtype) if isinstance(each, str) else each for each in surprise.operands]
         function = getattr(jnp, surprise.operation)
-        # What JAX refuses of Python numbers it refuses when it sees their values.
+        # JAX refuses Python numbers when it sees their values.
         assert _asked(function, operands, (TypeError, jax.errors.JAXTypeError, ValueError)) == surprise.answer
 
 
 @_of("torch")
-def test_torch_does_so(rules, surprise):
+def test_torch_gives_the_answer(rules, surprise):
     torch = import_or_skip("torch")
     operands = [torch.ones(1, dtype=getattr(torch, x)) if isinstance(x, str) else x for x in surprise.operands]
     names = {"equal": "eq", "not_equal": "ne", "less": "lt"}
@@ -86,9 +86,9 @@ def test_torch_does_so(rules, surprise):
     assert answer.removeprefix("torch.") == surprise.answer
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # what becomes of the ones
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # about the values of the results
 @_of("array-api")
-def test_the_strict_namespace_does_so(rules, surprise):
+def test_array_api_strict_gives_the_answer(rules, surprise):
     xp = import_or_skip("array_api_strict")
     xp.set_array_api_strict_flags(api_version="2024.12")
     try:
@@ -101,7 +101,7 @@ def test_the_strict_namespace_does_so(rules, surprise):
 
 @functools.cache
 def _measured(framework, mode=None):
-    """What an oracle says of a call, by operation and operands as written there; operators and arrays go before."""
+    """Return an oracle's answers by operation and operands; those of operators and eager calls take precedence."""
     found = document(framework)
     source = found["modes"][mode] if mode else found
     codes = found["codes"]
@@ -116,7 +116,7 @@ def _measured(framework, mode=None):
 
 @pytest.mark.one_in(16)
 @_of("keras", "paddle", "tf-off", "tf-all", "tf-safe", "numpy-legacy")
-def test_the_measured_framework_does_so(rules, surprise):
+def test_the_oracle_has_the_answer(rules, surprise):
     family, _, mode = rules.partition("-")
     framework, mode = {"tf": ("tensorflow", mode), "numpy": (rules, None)}.get(family, (family, None))
     by_value = framework == "numpy-legacy"
@@ -127,7 +127,7 @@ def test_the_measured_framework_does_so(rules, surprise):
 
 
 @_of("tf-rfc-all", "tf-rfc-safe", "tf-rfc-none")
-def test_the_text_says_so(rules, surprise):
+def test_the_reading_of_the_rfc_has_the_answer(rules, surprise):
     if surprise.operation in _NOT_IN_THE_RFC:
         assert "sqrt" not in json.dumps(_rfc())
         return

@@ -1,4 +1,4 @@
-"""The programs of examples/arrays run, and print what they are there to show."""
+"""The programs of examples/arrays run and print the expected results."""
 
 import runpy
 from importlib.util import find_spec
@@ -28,7 +28,7 @@ def test_one_program_gives_one_dtype_on_every_library(printed):
     for rules, dtype in {"jax-x32": "float16", "numpy": "float64", "torch": "float16"}.items():
         found = {line.partition(f"under {rules}: ")[2].split()[0] for line in lines.values()}
         assert found <= {dtype, "refused"}
-    # Only what the runtime cannot represent is refused.
+    # Only a dtype that the runtime cannot represent is refused.
     assert "under numpy: refused" in lines["jax"]
     assert sum(line.count("refused") for line in lines.values()) == 1
 

@@ -1,4 +1,4 @@
-"""What `make lint` refuses to have in the repository."""
+"""`make lint` refuses binary and large files in the repository."""
 
 import subprocess
 import sys
@@ -51,6 +51,6 @@ def test_text_and_large_oracles_are_accepted(checkout):
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is not a git checkout")
-def test_the_repository_has_none():
+def test_the_repository_has_no_binary_or_large_files():
     result = check(ROOT)
     assert result.returncode == 0, result.stdout

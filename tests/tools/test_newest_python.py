@@ -1,4 +1,4 @@
-"""Which interpreter continuous integration takes for the newest JAX."""
+"""Continuous integration tests the newest JAX with the newest Python on the machine."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ def found(path, pyenv):
 
 @pytest.fixture
 def interpreters(tmp_path):
-    """Makes programs that answer as an interpreter of a version does; they are asked for nothing else."""
+    """A function that makes programs that answer like an interpreter of some version."""
 
     def make(folder, name, answer):
         path = tmp_path / folder / name
@@ -30,16 +30,16 @@ def interpreters(tmp_path):
     return make
 
 
-def test_the_newest_of_the_path_and_of_pyenv_is_found(interpreters, tmp_path):
+def test_the_newest_python_on_the_path_and_in_pyenv_is_found(interpreters, tmp_path):
     interpreters("bin", "python3", "echo 3 99 7")
     best = interpreters("pyenv/versions/3.100.0/bin", "python3", "echo 3 100 0")
-    interpreters("bin", "python3.101", "exit 1")  # as a shim of pyenv for a version that is not chosen
+    interpreters("bin", "python3.101", "exit 1")  # like a pyenv shim for a version that is not selected
     interpreters("bin", "python3.102", "true")  # a prerelease, or without venv
     interpreters("bin", "python3-config", "echo 3 103 0")
     assert found(tmp_path / "bin", tmp_path / "pyenv") == str(best)
 
 
-def test_where_there_is_no_newer_one_it_is_the_one_that_asks(interpreters, tmp_path):
+def test_the_running_python_is_found_if_there_is_no_newer_one(interpreters, tmp_path):
     interpreters("bin", "python3", "echo 3 9 0")
     assert found(tmp_path / "bin", tmp_path / "nothing") == sys.executable
     assert found(tmp_path / "nothing", tmp_path / "nothing") == sys.executable

@@ -1,3 +1,5 @@
+"""`tools/reduction_error.py` measures the errors that docs/distributed.md lists."""
+
 import importlib.util
 import json
 from functools import cache
@@ -28,12 +30,12 @@ def found():
 
 
 @pytest.mark.parametrize("order", ["ring", "tree"])
-def test_float32_is_far_better_than_float16_and_that_than_bfloat16(order):
+def test_float32_has_smaller_errors_than_float16_and_float16_than_bfloat16(order):
     by_dtype = {dtype: ways["divide first"][order][-1] for dtype, ways in found()["error"].items()}
     assert 1000 * by_dtype["float32"] < by_dtype["float16"] < by_dtype["bfloat16"] / 5
 
 
-def test_divided_first_nothing_overflows_and_around_a_ring_errors_grow():
+def test_dividing_first_avoids_overflow_and_errors_grow_around_a_ring():
     for dtype in ("float32", "float16", "bfloat16"):
         errors = found()["error"][dtype]["divide first"]
         assert None not in errors["ring"] + errors["tree"]
@@ -41,7 +43,7 @@ def test_divided_first_nothing_overflows_and_around_a_ring_errors_grow():
         assert errors["ring"][-1] > 1.5 * errors["tree"][-1] or dtype == "float32"
 
 
-def test_summed_first_float16_overflows_and_only_that():
+def test_summing_first_overflows_in_float16_only():
     errors = found()["error"]
     for order in ("ring", "tree"):
         assert errors["float16"]["sum first"][order][-1] is None
@@ -49,12 +51,12 @@ def test_summed_first_float16_overflows_and_only_that():
             assert errors[dtype]["sum first"][order] == errors[dtype]["divide first"][order]
 
 
-def test_noise_falls_with_the_root():
+def test_noise_falls_with_the_square_root_of_the_replicas():
     noise = np.asarray(found()["noise"])
     np.testing.assert_allclose(noise, noise[0] / np.sqrt(SIZES))
 
 
-def test_the_scale_is_halved_until_all_is_finite_in_float16(monkeypatch):
+def test_the_scale_is_halved_until_float16_gradients_are_finite(monkeypatch):
     monkeypatch.setattr(tool(), "DynamicLossScale", lambda: DynamicLossScale(2.0**20))
     gradients, scale = tool().replica_gradients(8, steps=0)
     assert 2.0**12 <= scale < 2.0**20
@@ -63,13 +65,13 @@ def test_the_scale_is_halved_until_all_is_finite_in_float16(monkeypatch):
 
 
 def test_both_orders_round_after_each_addition():
-    parts = np.float16([2048, 1, 1, 1])  # 2049 is no float16
+    parts = np.float16([2048, 1, 1, 1])  # float16 cannot hold 2049
     assert (float(tool().ring(parts)), float(tool().tree(parts))) == (2048, 2050)
     ones = np.ones((512, 1), "float32")
     assert [float(tool().reduced(ones, "bfloat16", "sum first", order)[0]) for order in ("ring", "tree")] == [0.5, 1]
 
 
-def test_the_picture_is_drawn_and_shows_where_it_overflows(tmp_path):
+def test_the_picture_is_reproducible(tmp_path):
     document = {"replicas": list(SIZES), "figures": {"the first step": found()}}
     tool().draw(tmp_path / "picture.svg", document)
     drawn = (tmp_path / "picture.svg").read_bytes()
@@ -78,7 +80,7 @@ def test_the_picture_is_drawn_and_shows_where_it_overflows(tmp_path):
     assert (tmp_path / "picture.svg").read_bytes() == drawn
 
 
-def test_the_guide_says_what_was_measured():
+def test_the_table_of_the_guide_has_the_measured_errors():
     document = json.loads((ROOT / "docs/pictures/reduction_error.json").read_text("utf-8"))
     guide = (ROOT / "docs/distributed.md").read_text("utf-8")
     for count in (8, 64, 512, 4096):
