@@ -132,7 +132,7 @@ def test_errors_of_the_program_are_its_own(run):
         (["mixing:mixx", "--args", "f32[2]"], "did you mean 'mix'?"),
         (["mixin:mix", "--args", "f32[2]"], "there is no module mixin here"),
         (["mixing:mix", "--args", "f31[2]"], "unknown dtype 'float31'"),
-        (["mixing:mix", "--args", "f32[2"], "is neither an array"),
+        (["mixing:mix", "--args", "f32[2"], "must be arrays such as f32[8,128] or numbers"),
         (["train.py", "--fail-on", "promotoin"], "did you mean 'promotion'?"),
         (["train.py", "--format", "xml"], "unknown format"),
     ],

@@ -113,7 +113,7 @@ def test_explanations():
     ):
         assert part in text
     assert "x + y" in REPORT.explain(1)._repr_html_()
-    with pytest.raises(ArgumentError, match=f"there is no cast 99: this report has {len(REPORT)}"):
+    with pytest.raises(ArgumentError, match=f"There is no cast 99: this report has {len(REPORT)} casts"):
         REPORT.explain(99)
 
 
