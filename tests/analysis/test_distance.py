@@ -96,14 +96,14 @@ def test_one_rule_set_is_a_matrix_too():
     ("call", "error", "message"),
     [
         (lambda: distances(rules=["numpyy"]), UnknownNameError, "did you mean 'numpy'"),
-        (lambda: distances(rules=[]), ArgumentError, "nothing to compare without rule sets"),
+        (lambda: distances(rules=[]), ArgumentError, "rules must not be empty"),
         (lambda: distances("sin"), UnknownNameError, "unknown operation of two operands 'sin'"),
         (
             lambda: distances(rules=[MINE, RuleSet.from_lattice("mine", {"int8": []})]),
             ArgumentError,
-            "are called 'mine'",
+            "must have different names, got 'mine' twice",
         ),
-        (lambda: compare(MINE, RuleSet.from_lattice("mine", {"int8": []})), ArgumentError, "are called 'mine'"),
+        (lambda: compare(MINE, RuleSet.from_lattice("mine", {"int8": []})), ArgumentError, "must have different names, got 'mine' twice"),
         (lambda: distances(rules=[MINE], types="int8").count("mine", "minee"), UnknownNameError, "did you mean 'mine'"),
     ],
 )

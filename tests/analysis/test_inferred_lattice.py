@@ -102,11 +102,11 @@ def test_the_64_bits_that_jax_does_not_hold_are_named_and_not_drawn():
 def test_weak_kinds_that_obey_no_order_are_left_aside_and_the_note_says_why():
     order = order_of("tf-off")
     assert not set(WEAK_NAMES) & set(order.lattice.nodes)
-    assert order.note == "Without int*, float*, complex*, outside any order: int* with itself gives int32."
+    assert order.note == "Without int*, float*, complex*, which fit no order: int* with itself gives int32."
     assert order_of("tf-all").note == ""
     numpy = order_of("numpy", "int*,int64")  # where int* meets what int64 does, though not elsewhere
     assert (numpy.lattice.nodes, numpy.held_as) == (("int64",), {})
-    assert numpy.note == "Without int*, outside any order: int* with itself gives int64."
+    assert numpy.note == "Without int*, which fit no order: int* with itself gives int64."
 
 
 def test_types_that_others_meet_in_are_added():

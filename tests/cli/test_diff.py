@@ -55,7 +55,7 @@ def test_as_many_triples_as_asked_for_stand_below_the_tables(run):
 def test_all_prints_the_matrix_of_every_pair(run):
     lines = run("--all", *TYPES).stdout.splitlines()
     found = distances(types=TYPES[1])
-    assert lines[0] == "How far rule sets are apart: how many of 25 cells differ, result_type"
+    assert lines[0] == "Distances between rule sets: how many of 25 cells differ, result_type"
     rows = [line.split() for line in lines[3:]]
     assert tuple(name for *_, name in rows) == found.names
     assert len(found.names) == len(HOMES)

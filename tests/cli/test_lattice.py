@@ -56,11 +56,11 @@ def test_the_types_of_a_path_are_given_one_after_the_other(run, given):
     ("given", "message"),
     [
         (("int8",), "supremum: int8 belongs to no option: types to light the ways of come after --path"),
-        (("--path", "int8"), "supremum: a path needs two types to lead to where they meet: give another one"),
+        (("--path", "int8"), "supremum: A path must have at least two types, got only int8"),
         (("--format", "png"), "supremum: a PNG is not text: give it a file, such as -o lattice.png"),
         (("-o", "a.jpg"), "supremum: unknown format 'jpg': choose from svg, png, dot"),
         (("--rules", "nunpy"), "supremum: unknown rule set 'nunpy': did you mean 'numpy'?"),
-        (("--rules", "numpy-legacy", "-o", "a.dot"), "supremum: numpy-legacy is no lattice: (uint8, int8), float16"),
+        (("--rules", "numpy-legacy", "-o", "a.dot"), "supremum: numpy-legacy is not a lattice: (uint8, int8), float16"),
     ],
 )  # fmt: skip
 def test_mistakes_are_one_line_and_exit_code_2_and_leave_no_file(run, tmp_path, given, message):
