@@ -103,7 +103,11 @@ def test_one_rule_set_is_a_matrix_too():
             ArgumentError,
             "must have different names, got 'mine' twice",
         ),
-        (lambda: compare(MINE, RuleSet.from_lattice("mine", {"int8": []})), ArgumentError, "must have different names, got 'mine' twice"),
+        (
+            lambda: compare(MINE, RuleSet.from_lattice("mine", {"int8": []})),
+            ArgumentError,
+            "must have different names, got 'mine' twice",
+        ),
         (lambda: distances(rules=[MINE], types="int8").count("mine", "minee"), UnknownNameError, "did you mean 'mine'"),
     ],
 )

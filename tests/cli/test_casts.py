@@ -127,10 +127,10 @@ def test_errors_of_the_program_are_its_own(run):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nowhere.py"], "there is no file nowhere.py"),
+        (["nowhere.py"], "There is no file nowhere.py"),
         (["mixing:mix"], "say what to trace it with"),
         (["mixing:mixx", "--args", "f32[2]"], "did you mean 'mix'?"),
-        (["mixin:mix", "--args", "f32[2]"], "there is no module mixin here"),
+        (["mixin:mix", "--args", "f32[2]"], "There is no module mixin here"),
         (["mixing:mix", "--args", "f31[2]"], "unknown dtype 'float31'"),
         (["mixing:mix", "--args", "f32[2"], "must be arrays such as f32[8,128] or numbers"),
         (["train.py", "--fail-on", "promotoin"], "did you mean 'promotion'?"),

@@ -92,7 +92,7 @@ def test_drawings_carry_the_explanation_of_each_cell():
             ["demo", "--policy", "mixed_flaot16"],
             "supremum: unknown policy 'mixed_flaot16': did you mean 'mixed_float16'",
         ),
-        (["demo", "--policy", "int32"], "supremum: policy int32: the demonstration trains under"),
+        (["demo", "--policy", "int32"], "supremum: The policy of the demonstration must be one of float32"),
         (["demo", "--case", "underfow"], "supremum: unknown case 'underfow': did you mean 'underflow'?"),
         (["table", "--unknown", "bfloat16"], "supremum: --weak-as-64-bit and --unknown are about"),
         (["diff", "jax-x64", "nunpy"], "supremum: unknown rule set 'nunpy': did you mean 'numpy'?"),
@@ -100,7 +100,7 @@ def test_drawings_carry_the_explanation_of_each_cell():
         (["explain", "int8", "uint9"], "supremum: unknown dtype 'uint9': did you mean"),
         (["explain", "int8", "--operation", "add"], "supremum: add takes 2 operands, not 1"),
         (["rules", "--format", "yaml"], "supremum: unknown format 'yaml'"),
-        (["demo", "--weight", "0.1"], "supremum: --weight 0.1: it goes with --case underflow"),
+        (["demo", "--weight", "0.1"], "supremum: --weight must be above 0, at most 1, and used with --case underflow, got 0.1."),
     ],
 )
 def test_what_the_user_got_wrong_is_one_line_and_exit_code_2(run, tmp_path, args, message):
@@ -187,7 +187,7 @@ def test_a_missing_package_is_named(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn", None)
     result = run("demo")
     assert result.exit_code == 2
-    assert result.stderr.strip() == "supremum: this command needs sklearn: pip install 'supremum[all]'"
+    assert result.stderr.strip() == "supremum: This command needs sklearn; install it with: pip install 'supremum[all]'"
 
 
 @pytest.mark.slow

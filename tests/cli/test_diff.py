@@ -88,15 +88,15 @@ def test_all_in_every_format_has_the_same_numbers(run):
 @pytest.mark.parametrize(
     ("args", "line"),
     [
-        ([], "which two rule sets? Such as supremum diff jax-x64 numpy; --all compares all of them"),
-        (["torch"], "which rule set to compare torch with? Such as supremum diff torch numpy"),
-        (["numpy"], "which rule set to compare numpy with? Such as supremum diff numpy jax-x64"),
-        (["torch", "--all"], "--all compares every rule set with every other: leave out torch, or --all"),
+        ([], "Name two rule sets, as in supremum diff jax-x64 numpy, or give --all for all of them."),
+        (["torch"], "Name a second rule set to compare torch with, as in supremum diff torch numpy."),
+        (["numpy"], "Name a second rule set to compare numpy with, as in supremum diff numpy jax-x64."),
+        (["torch", "--all"], "--all compares all rule sets; leave out either --all or torch."),
         (
             ["torch", "numpy", "--all"],
-            "--all compares every rule set with every other: leave out torch numpy, or --all",
+            "--all compares all rule sets; leave out either --all or torch numpy.",
         ),
-        (["--all", "--triples", "3"], "--triples is about two rule sets: leave it out with --all"),
+        (["--all", "--triples", "3"], "--triples needs two rule sets; leave it out with --all."),
         (["--all", "--format", "htm"], "unknown format 'htm': did you mean 'html'?"),
         (["--all", "--operation", "sin"], "unknown operation of two operands 'sin'"),
         (["--all", "--types", "int9"], "unknown dtype 'int9'"),

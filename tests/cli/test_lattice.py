@@ -55,9 +55,9 @@ def test_the_types_of_a_path_are_given_one_after_the_other(run, given):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (("int8",), "supremum: int8 belongs to no option: types to light the ways of come after --path"),
+        (("int8",), "supremum: Types must come after an option such as --path, got int8 alone."),
         (("--path", "int8"), "supremum: A path must have at least two types, got only int8"),
-        (("--format", "png"), "supremum: a PNG is not text: give it a file, such as -o lattice.png"),
+        (("--format", "png"), "supremum: A PNG needs an output, such as -o lattice.png"),
         (("-o", "a.jpg"), "supremum: unknown format 'jpg': choose from svg, png, dot"),
         (("--rules", "nunpy"), "supremum: unknown rule set 'nunpy': did you mean 'numpy'?"),
         (("--rules", "numpy-legacy", "-o", "a.dot"), "supremum: numpy-legacy is not a lattice: (uint8, int8), float16"),
@@ -78,7 +78,7 @@ def test_without_matplotlib_a_png_names_what_to_install(run, tmp_path, monkeypat
     monkeypatch.delitem(sys.modules, "supremum.render.png", raising=False)
     result = run("-o", "a.png")
     assert result.exit_code == 2
-    assert result.stderr.startswith("supremum: this command needs matplotlib")
+    assert result.stderr.startswith("supremum: This command needs matplotlib")
     assert "pip install 'supremum[all]'" in result.stderr
     assert list(tmp_path.iterdir()) == []
     assert ET.fromstring(run().stdout).get("role") == "img"

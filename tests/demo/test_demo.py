@@ -86,5 +86,5 @@ def test_the_policies_of_the_demonstration():
     assert demonstration_policy("mixed_float16", "auto").loss_scale == SCALE
     assert demonstration_policy("mixed_float16", None).loss_scale is None
     assert demonstration_policy("float32", "auto") == Policy("float32")
-    with pytest.raises(ArgumentError, match="trains under"):
+    with pytest.raises(ArgumentError, match="The policy of the demonstration must be one of"):
         demonstration_policy("int32", "auto")
