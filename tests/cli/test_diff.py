@@ -1,3 +1,5 @@
+"""`supremum diff`."""
+
 import json
 import xml.etree.ElementTree as ET
 
@@ -30,7 +32,7 @@ def test_every_format_counts_the_same_differences(run):
     assert (signs.count("▲"), signs.count("✕")) == (60, 28)
 
 
-def test_the_file_says_which_format_and_the_option_overrules_it(run, tmp_path):
+def test_the_ending_of_the_file_sets_the_format_unless_the_option_does(run, tmp_path):
     for name, start in [
         ("a.html", "<!doctype"),
         ("a.SVG", "<svg"),
@@ -41,12 +43,12 @@ def test_the_file_says_which_format_and_the_option_overrules_it(run, tmp_path):
         assert run("jax-x64", "numpy", *TYPES, "-o", name).exit_code == 0
         assert (tmp_path / name).read_text().startswith(start), name
         assert run("--all", *TYPES, "-o", name).exit_code == 0
-        assert (tmp_path / name).read_text().startswith("How" if start.startswith("res") else start), name
+        assert (tmp_path / name).read_text().startswith("Distances" if start.startswith("res") else start), name
     assert run("jax-x64", "numpy", *TYPES, "-o", "a.html", "--format", "svg").exit_code == 0
     assert (tmp_path / "a.html").read_text().startswith("<svg")
 
 
-def test_as_many_triples_as_asked_for_stand_below_the_tables(run):
+def test_triples_limits_the_triples_below_the_tables(run):
     for form in ("terminal", "html", "svg"):
         texts = [run("torch", "numpy", "--triples", str(number), "--format", form).stdout for number in (0, 2)]
         assert ["(bfloat16, bool), int*" in text for text in texts] == [False, True], form
@@ -65,7 +67,7 @@ def test_all_prints_the_matrix_of_every_pair(run):
             assert list(map(int, counts)) == [len(compare(*pair, types=TYPES[1]).differing) for pair in pairs]
     lines = run("--all").stdout.splitlines()
     assert max(map(len, lines)) <= 90
-    # Each name begins where its column does.
+    # Each name begins at its column.
     assert [line.index(name) for name, line in zip(distances().names, lines[3:], strict=True)] == [
         4 * place for place in range(len(HOMES))
     ]
@@ -102,7 +104,7 @@ def test_all_in_every_format_has_the_same_numbers(run):
         (["--all", "--types", "int9"], "unknown dtype 'int9'"),
     ],
 )
-def test_what_is_asked_wrongly_is_one_line_and_writes_nothing(run, tmp_path, args, line):
+def test_a_usage_error_is_one_line_and_writes_nothing(run, tmp_path, args, line):
     result = run(*args, "-o", "never.html")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith(f"supremum: {line}")

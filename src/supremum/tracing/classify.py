@@ -169,10 +169,10 @@ class CastClassifier:
         if maker is None:
             return "library", "inside JAX; none of the user's lines led there"
         if intent.kind == "":
-            return "unknown", "the source of this line cannot be read, and its operands have the same dtype"
+            return "unknown", "the source of this line cannot be read, and its operands do not mix dtypes"
         if intent.of_jax or origin.entry:
-            return "library", f"a step inside {intent.called or 'JAX'}, whose operands have the same dtype"
-        return "unknown", "the source does not tell which function is called, and its operands have the same dtype"
+            return "library", f"a step inside {intent.called or 'JAX'}, whose operands do not mix dtypes"
+        return "unknown", "the source does not tell which function is called, and its operands do not mix dtypes"
 
 
 def _is_operator_method(position: Position) -> bool:
