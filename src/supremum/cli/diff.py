@@ -27,18 +27,18 @@ _TRIPLES = 5
 
 def diff(
     first: Annotated[str | None, typer.Argument(help="Name of a rule set.", show_default=False)] = None,
-    second: Annotated[str | None, typer.Argument(help="Name of another.", show_default=False)] = None,
-    every: Annotated[bool, typer.Option("--all", help="Count how far all rule sets are apart instead.")] = False,
+    second: Annotated[str | None, typer.Argument(help="Name of a second rule set.", show_default=False)] = None,
+    every: Annotated[bool, typer.Option("--all", help="Print the distances between all rule sets instead.")] = False,
     operation: Annotated[str | None, typer.Option(help="Name of an operation of two operands.")] = None,
     types: Annotated[
-        str, typer.Option(help="'standard', 'all', or names and numbers with commas between.")
+        str, typer.Option(help="'standard', 'all', or names and numbers, separated by commas.")
     ] = "standard",
     triples: Annotated[
         int | None, typer.Option(min=0, help=f"How many of the triples to show. Default: {_TRIPLES}.")
     ] = None,
     format: Annotated[  # noqa: A002
         str | None,
-        typer.Option(help=f"One of {', '.join(_FORMATS)}. Default: what the file is named by, else terminal."),
+        typer.Option(help=f"One of {', '.join(_FORMATS)}. Default: the ending of the file, else terminal."),
     ] = None,
     output: Output = None,
 ) -> None:

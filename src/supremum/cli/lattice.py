@@ -16,13 +16,13 @@ _FORMATS = ("svg", "png", "dot")
 def lattice(
     others: Annotated[list[str] | None, typer.Argument(metavar="[TYPE]...", help="More types for --path.")] = None,
     rules: Annotated[str | None, typer.Option(help="Name of the rule set. Default: the rules in force, jax.")] = None,
-    types: Annotated[str, typer.Option(help="'standard', 'all', or names with commas between.")] = "all",
+    types: Annotated[str, typer.Option(help="'standard', 'all', or names separated by commas.")] = "all",
     path: Annotated[
         str | None, typer.Option(metavar="TYPE TYPE...", help="Highlight the lines from these types to their result.")
     ] = None,
     format: Annotated[  # noqa: A002
         str | None,
-        typer.Option(help=f"One of {', '.join(_FORMATS)}. Default: what the output's name ends in, else svg."),
+        typer.Option(help=f"One of {', '.join(_FORMATS)}. Default: the ending of the output, else svg."),
     ] = None,
     output: Output = None,
 ) -> None:

@@ -31,7 +31,7 @@ def table(
     ] = None,
     types: Annotated[
         str | None,
-        typer.Option(help="'standard', 'all', or names with commas between. Default: standard, and all for json."),
+        typer.Option(help="'standard', 'all', or names separated by commas. Default: standard, and all for json."),
     ] = None,
     format: Annotated[str, typer.Option(help=f"One of {', '.join(FORMATS)}.")] = "terminal",  # noqa: A002
     output: Output = None,
