@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import jax
+
 from supremum import nn
 from supremum.demo.digits import Digits
 from supremum.errors import ArgumentError
@@ -150,7 +152,11 @@ class Report:
 def weighted_loss(weight: float) -> LossFunction:
     """Cross entropy times a weight."""
     loss = SparseCategoricalCrossentropy(from_logits=True)
-    return lambda y_true, y_pred: loss(y_true, y_pred) * weight
+
+    def weighted(y_true: Any, y_pred: Any) -> jax.Array:
+        return loss(y_true, y_pred) * weight
+
+    return weighted
 
 
 def train_classifier(
