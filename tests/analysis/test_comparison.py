@@ -1,3 +1,5 @@
+"""Comparisons of two rule sets."""
+
 import json
 import pathlib
 
@@ -12,8 +14,8 @@ from supremum.errors import UnknownDtypeError, UnknownNameError
 PAGE = json.loads((pathlib.Path(__file__).parents[1] / "conformance/oracles/jax-type-promotion-rst.json").read_text())
 
 
-def test_the_95_cells_that_the_page_of_jax_marks():
-    """The page compares with NumPy's `promote_types` of its time, which read `int` as int64 and knew no bfloat16."""
+def test_numpy_differs_from_jax_in_the_95_cells_of_jep_9407():
+    """JEP 9407 compares with NumPy before version 2, where `int` was int64 and bfloat16 was unknown."""
     compared = compare("jax-x64", "numpy", weak_as_64_bit=True, unknown=["bfloat16"])
     assert {f"{a},{b}" for a, b in compared.differing} == set(PAGE["marked"])
     assert len(compared.differing) == 95
@@ -24,7 +26,7 @@ def test_a_rule_set_does_not_differ_from_itself_nor_depend_on_weakness():
     assert ("int*", "int*") not in compare("jax-x64", "numpy").differing  # int* held as int64, and int64
 
 
-def test_differences_are_classed():
+def test_differences_are_classified():
     types = "int8,uint8,int32,float16,float32,float64,complex64"
     assert compare("jax-x64", "numpy", types=types).counts == {"wider": 6}
     assert compare("numpy", "jax-x64", types=types).counts == {"narrower": 6}
@@ -34,7 +36,7 @@ def test_differences_are_classed():
     assert compare("jax-x64", "numpy", "pow", types="bool").counts == {"narrower": 1}
 
 
-def test_data_and_drawing_carry_both_sides():
+def test_data_and_drawing_contain_both_sides():
     compared = compare("jax-x64", "numpy", types="int32,float32")
     assert compared.data()["differences"] == [
         {"left": "int32", "right": "float32", "how": "wider", "jax-x64": "float32", "numpy": "float64"},
@@ -46,13 +48,13 @@ def test_data_and_drawing_carry_both_sides():
     assert "rules numpy" in drawn.rows[0][1][1].hint
 
 
-def test_groupings_find_numpys_own_example():
+def test_groupings_contain_the_example_of_numpy():
     found = set(groupings("numpy", ["int8", "uint8", "float16"]))
     assert ("int8", "uint8", "float16") in found
     assert list(groupings("jax-x64", ["int8", "uint8", "float16"])) == []
 
 
-def test_triples_that_both_group_differently_are_not_those_of_one():
+def test_triples_of_both_rule_sets_are_not_listed_for_one():
     types = ["int8", "uint8", "float16", "float32", "int16"]
     found = compare_groupings("numpy", "torch", types)
     one, other = (set(groupings(rules, types)) for rules in ("numpy", "torch"))
@@ -74,7 +76,7 @@ def test_triples_that_both_group_differently_are_not_those_of_one():
         (lambda: type_names("int8,,int9"), UnknownDtypeError),
     ],
 )
-def test_bad_names(call, error):
+def test_unknown_names_raise(call, error):
     with pytest.raises(error, match="unknown"):
         call()
 
@@ -83,7 +85,7 @@ def test_every_operation_of_two_operands_has_a_table():
     assert len(rule_table("paddle", "bitwise_and").decisions) == len(STANDARD_TYPES) ** 2
 
 
-def test_numbers_that_become_others_are_a_difference():
+def test_python_numbers_with_different_values_are_a_difference():
     found = compare("jax-x64", "torch", "multiply", types="float16,131072.0,2.0")
     assert {pair: how for pair, how in found.differing.items() if "float16" in pair} == {
         ("float16", "131072.0"): "value",

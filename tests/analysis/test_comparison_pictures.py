@@ -1,4 +1,4 @@
-"""What the pages and pictures of comparisons show is what the comparisons say."""
+"""Pages and pictures of comparisons show the data of the comparisons."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -28,7 +28,7 @@ def _marks(cells):
 @pytest.mark.in_turns(3)
 @pytest.mark.one_in(32)
 @pytest.mark.parametrize("first", HOMES)
-def test_the_marked_cells_of_both_tables_are_those_that_differ(first):
+def test_both_tables_mark_the_cells_that_differ(first):
     for second in HOMES:
         compared = compare(first, second, types=TYPES)
         tables, entries = read(side_by_side.to_html(compared.side_by_side()))
@@ -49,7 +49,7 @@ def test_the_marked_cells_of_both_tables_are_those_that_differ(first):
         assert list(entries) == list(compared.data()["counts"])
 
 
-def test_cells_that_differ_have_both_explanations_and_the_others_their_own():
+def test_differing_cells_have_both_explanations_and_others_one():
     compared = compare("jax-x64", "numpy", types="all")
     left, right = (table.cells() for table in read(side_by_side.to_html(compared.side_by_side()))[0])
     for pair in compared.left.decisions:
@@ -86,7 +86,7 @@ def _legend(root):
     return [rect for rect in root.iter(f"{SVG}rect") if rect.get("rx")]
 
 
-def test_triples_stand_below_as_many_as_asked_for():
+def test_the_requested_number_of_triples_is_listed():
     compared = compare("jax-x64", "numpy", types="int8,uint8,float16,bfloat16")
     triples = compare_groupings("jax-x64", "numpy", compared.left.types)
     assert triples.counts["numpy"] == len(triples.only["numpy"]) > 3
@@ -100,7 +100,7 @@ def test_triples_stand_below_as_many_as_asked_for():
         assert "Triples" not in write(compared.side_by_side())
 
 
-def test_rule_sets_of_ones_own_are_drawn():
+def test_custom_rule_sets_are_drawn():
     mine = RuleSet.from_lattice("mine & <yours>", {"int8": ["int16"], "int16": []})
     drawn = compare(mine, "torch", types="int8,int16,uint8").side_by_side(
         compare_groupings(mine, "torch", ["int8", "int16", "uint8"])
@@ -114,7 +114,7 @@ def test_rule_sets_of_ones_own_are_drawn():
 
 
 @pytest.mark.slow
-def test_large_tables_stand_below_each_other_in_a_picture():
+def test_a_picture_puts_large_tables_below_each_other():
     def shape(types):
         box = ET.fromstring(side_by_side.to_svg(compare("torch", "numpy", types=types).side_by_side())).get("viewBox")
         return [float(number) for number in box.split()[2:]]
@@ -123,7 +123,7 @@ def test_large_tables_stand_below_each_other_in_a_picture():
     assert shape("all")[0] < 1.6 * shape("all")[1]
 
 
-def test_nothing_is_fetched_from_anywhere():
+def test_pages_and_pictures_fetch_nothing():
     drawn = compare("jax-x64", "torch").side_by_side()
     for write in (side_by_side.to_html, side_by_side.to_svg):
         text = write(drawn).replace('xmlns="http://www.w3.org/2000/svg"', "")

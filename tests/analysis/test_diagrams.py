@@ -1,3 +1,5 @@
+"""Pictures of rule sets."""
+
 import itertools
 import re
 import subprocess
@@ -20,7 +22,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def _labels(svg):
-    """Classes of every labelled box, by label."""
+    """The classes of every labelled box, by label."""
     return {
         group.find(f"{SVG}text").text: set(group.get("class").split())
         for group in ET.fromstring(svg).iter(f"{SVG}g")
@@ -51,50 +53,50 @@ def test_every_type_is_drawn_in_the_colour_of_its_kind_and_weak_kinds_are_dashed
     assert len(list(edges)) == sum(map(len, order_of("jax-x64").lattice.edges.values())) == 41
 
 
-def test_a_path_lights_the_ways_of_both_to_where_they_meet():
+def test_a_path_highlights_the_lines_to_the_common_type():
     svg = lattice_svg("jax-x64", path=("int8", "float16"))
     assert _lit(svg) == {"int8", "int16", "int32", "int64", "float*", "float16"}
-    assert _caption(svg).startswith("int8 and float16 meet in float16.")
+    assert _caption(svg).startswith("int8 and float16 promote to float16.")
     lit = [group for group in ET.fromstring(svg).iter(f"{SVG}g") if group.get("class") == "lit"]
     assert len(lit) == 5
     assert _lit(lattice_svg("jax-x64")) == set()
 
 
-def test_several_types_and_those_outside_the_ones_chosen():
+def test_a_path_may_have_several_types_outside_the_chosen_ones():
     svg = lattice_svg("jax-x64", types="int8", path="uint8, int8, bfloat16")
-    assert _caption(svg).startswith("uint8, int8 and bfloat16 meet in bfloat16.")
+    assert _caption(svg).startswith("uint8, int8 and bfloat16 promote to bfloat16.")
     assert _lit(svg) == {"uint8", "int8", "int16", "bfloat16"}
     assert _lit(lattice_svg("jax-x32", path=("int64", "uint64"))) == {"uint32", "int32"}
     assert _lit(lattice_svg("jax-x64", path=("int*", "int*", "float32"))) >= {"int*", "float32"}
 
 
-def test_where_there_is_no_join_the_picture_says_why_and_lights_no_way():
+def test_without_a_join_the_picture_gives_the_reason_and_highlights_no_line():
     svg = lattice_svg("jax-x64", path=("float8_e5m2", "float16"))
     assert _caption(svg).startswith(
-        "float8_e5m2 and float16 do not meet: nothing in the lattice is above both float8_e5m2 and float16."
+        "float8_e5m2 and float16 do not promote: nothing in the lattice is above both float8_e5m2 and float16."
     )
     assert _lit(svg) == {"float8_e5m2", "float16"}
     assert '<g class="lit"><path' not in svg
     assert "asked about" in svg
-    assert "the way to where they meet" not in svg
+    assert "the way to the common type" not in svg
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("rules", ["jax-x64", "tf-all"])
-def test_every_pair_is_lit_up_to_what_it_meets_in(rules):
+def test_every_pair_is_highlighted_up_to_its_join(rules):
     decided = rule_table(rules).decisions
     for a, b in itertools.combinations(STANDARD_TYPES[::3], 2):
         svg, met = lattice_svg(rules, path=(a, b)), decided[a, b].result.name
-        assert f"{a} and {b} meet in {met}." in svg
+        assert f"{a} and {b} promote to {met}." in svg
         assert {a, b, met} <= _lit(svg)
 
 
 @pytest.mark.parametrize("rules", [name for name in rule_names() if isinstance(order_of(name), NoLattice)])
-def test_a_rule_set_that_is_no_lattice_is_drawn_as_its_table_with_the_reason(rules):
+def test_a_rule_set_that_is_not_a_lattice_is_drawn_as_its_table_with_the_reason(rules):
     svg = lattice_svg(rules, types="standard")
     root = ET.fromstring(svg)
-    assert root.find(f"{SVG}title").text == f"{rules} is no lattice"
-    assert " places where no order can give what these rules decide." in _caption(svg)
+    assert root.find(f"{SVG}title").text == f"{rules} is not a lattice"
+    assert " places where no order agrees with the rules." in _caption(svg)
     found = order_of(rules, "standard")
     decided = rule_table(rules, types=found.types)
     cells = [
@@ -107,58 +109,58 @@ def test_a_rule_set_that_is_no_lattice_is_drawn_as_its_table_with_the_reason(rul
         assert hint == str(decision).splitlines()[0]
         assert text == ("-" if decision.result is None else short_name(decision.result.name))
     assert len(svg) < 110_000
-    with pytest.raises(ArgumentError, match=rf"^{rules} is no lattice: \(.* its table can be drawn as svg or png$"):
+    with pytest.raises(ArgumentError, match=rf"^{rules} is not a lattice: \(.* draw its table as svg or png\.$"):
         lattice_dot(rules, types="standard")
 
 
-def test_the_reason_is_a_counterexample_in_words_and_a_path_marks_its_cells():
+def test_the_caption_has_a_counterexample_and_a_path_marks_its_cells():
     svg = lattice_svg("numpy", types=["int8", "uint8", "float16"], path=("int8", "uint8"))
     assert _caption(svg).startswith(
         "(int8, uint8), float16 gives float32, but int8, (uint8, float16) gives float16; one of 4 places where no order"
     )
-    assert "int8 and uint8 meet in int16." in _caption(svg)
+    assert "int8 and uint8 promote to int16." in _caption(svg)
     assert svg.count('class="integer marked"') == 2
     refused = _caption(lattice_svg("paddle", path=("int8", "float16")))
-    assert "int8 and float16 do not meet: Paddle promotes tensors if both are floats or one is complex" in refused
+    assert "int8 and float16 do not promote: Paddle promotes tensors if both are floats or one is complex" in refused
 
 
-def test_refusals_are_spoken_of_where_there_are_some():
+def test_the_caption_mentions_refusals_only_if_there_are_some():
     assert "the rules refuse" in lattice_svg("jax-x64")
     assert "the rules refuse" not in lattice_svg("tf-all")
 
 
-def test_what_is_not_drawn_is_named():
+def test_the_caption_names_types_that_are_not_drawn():
     assert "Refused even with themselves: bcomplex32, complex32." in lattice_svg("jax-x64")
-    assert "Held as others: uint64 as uint32, int64 as int32" in lattice_svg("jax-x32")
-    assert "Without int*, float*, complex*, outside any order" in lattice_svg("tf-rfc-none")
+    assert "Replaced by others: uint64 as uint32, int64 as int32" in lattice_svg("jax-x32")
+    assert "Without int*, float*, complex*, which fit no order" in lattice_svg("tf-rfc-none")
     assert "Refused even with themselves" not in lattice_svg("jax-x64", types="standard")
 
 
-def test_types_that_meet_nothing_stand_apart():
+def test_types_without_promotions_are_drawn_apart():
     texts = [each.text for each in ET.fromstring(lattice_svg("tf-off")).iter(f"{SVG}text")]
-    assert "Each of these meets only itself:" in texts
+    assert "Each of these promotes only with itself:" in texts
     assert not [text for text in texts if text.startswith("Two types meet")]
     assert "Each of these" not in lattice_svg("jax-x64")
 
 
-def test_ones_own_rules_are_drawn_with_special_characters_in_their_name():
+def test_names_with_special_characters_are_escaped():
     mine = RuleSet.from_lattice('<my> "rules" & more', {"int8": ["int16"], "float16": []})
     assert ET.fromstring(lattice_svg(mine)).find(f"{SVG}title").text == '<my> "rules" & more: 3 types in order'
     assert lattice_dot(mine).startswith('digraph "<my> \\"rules\\" & more: 3 types in order" {')
 
 
-def test_wrong_paths_are_refused():
-    with pytest.raises(ArgumentError, match="needs two types to lead to where they meet: give another one beside int8"):
+def test_wrong_paths_raise():
+    with pytest.raises(ArgumentError, match="must have at least two types, got only int8"):
         lattice_svg("jax-x64", path="int8")
-    with pytest.raises(ArgumentError, match="jax-x64 refuses complex32 even with itself: there is no path from it"):
+    with pytest.raises(ArgumentError, match="jax-x64 refuses complex32 even with itself, so there is no path"):
         lattice_svg("jax-x64", path="int8,complex32")
-    with pytest.raises(ArgumentError, match=r"^int\* is in no order under tf-off: Without"):
+    with pytest.raises(ArgumentError, match=r"^The order of tf-off does not contain int\*\. Without"):
         lattice_svg("tf-off", path=("int*", "int8"))
     with pytest.raises(UnknownNameError, match="did you mean 'float32'"):
         lattice_svg("jax-x64", path=("flaot32", "int8"))
 
 
-def test_pictures_are_always_the_same():
+def test_pictures_are_deterministic():
     assert lattice_svg("jax-x64") == lattice_svg("jax-x64")
     other = (
         "from supremum.analysis.diagrams import lattice_svg; print(lattice_svg('jax-strict', path='int8,int*'), end='')"
@@ -167,7 +169,7 @@ def test_pictures_are_always_the_same():
     assert out.stdout == lattice_svg("jax-strict", path="int8,int*")
 
 
-def test_a_png_of_a_lattice_and_of_a_table():
+def test_lattices_and_tables_are_drawn_as_png():
     for rules in ("jax-x64", "numpy-legacy"):
         assert lattice_png(rules, types="standard").startswith(b"\x89PNG")
 
@@ -192,7 +194,7 @@ _MEASURED = """() => {
 
 
 @pytest.mark.slow
-def test_in_a_browser_every_text_has_room_and_dark_mode_is_dark(tmp_path):
+def test_texts_fit_in_a_browser_and_dark_mode_is_dark(tmp_path):
     with open_browser() as browser:
         for scheme, page_colour in (("light", "rgb(255, 255, 255)"), ("dark", "rgb(22, 24, 29)")):
             page = browser.new_page(color_scheme=scheme)
@@ -224,7 +226,7 @@ def test_contrast_of_names_on_their_boxes_and_of_lines_on_the_page():
 
 
 def _contrast(one, other):
-    """The ratio of WCAG 2.2, section 1.4.3."""
+    """The contrast ratio of WCAG 2.2, section 1.4.3."""
     lights = []
     for colour in (one, other):
         parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]

@@ -1,3 +1,5 @@
+"""Distances between rule sets."""
+
 from itertools import product
 
 import pytest
@@ -20,7 +22,7 @@ def standard():
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("operation", [None, "divide"])
-def test_every_pair_of_rule_sets_is_as_far_apart_as_when_compared(operation):
+def test_distances_agree_with_comparisons(operation):
     found = distances(operation, TYPES)
     classes = set()
     for a, b in product(found.names, repeat=2):
@@ -32,7 +34,7 @@ def test_every_pair_of_rule_sets_is_as_far_apart_as_when_compared(operation):
     assert (found.operation, found.cells) == (operation or "result_type", 100)
 
 
-def test_the_matrix_is_symmetric_with_classes_mirrored_and_nothing_on_the_diagonal(standard):
+def test_the_matrix_is_symmetric_with_mirrored_differences(standard):
     mirrored = {"wider": "narrower", "narrower": "wider", "refused": "accepted", "accepted": "refused"}
     for a, b in product(standard.names, repeat=2):
         there, back = standard.counts(a, b), standard.counts(b, a)
@@ -43,7 +45,7 @@ def test_the_matrix_is_symmetric_with_classes_mirrored_and_nothing_on_the_diagon
     assert standard.counts("jax-x64", "numpy") == {"wider": 30, "refused": 14}
 
 
-def test_every_rule_set_has_one_row_and_those_that_are_alike_stand_together(standard):
+def test_similar_rule_sets_are_neighbours(standard):
     assert sorted(standard.names) == sorted(HOMES)
     places = {name: place for place, name in enumerate(standard.names)}
     for a, b in [
@@ -56,7 +58,7 @@ def test_every_rule_set_has_one_row_and_those_that_are_alike_stand_together(stan
     assert distances().names == standard.names
 
 
-def test_data_and_drawing_say_the_same(standard):
+def test_data_and_drawing_agree(standard):
     data, drawn = standard.data(), standard.drawing()
     assert data["rules"] == list(drawn.columns) == [label for label, _ in drawn.rows] == list(standard.names)
     assert len(data["types"]) ** 2 == data["cells"]
@@ -71,7 +73,7 @@ def test_data_and_drawing_say_the_same(standard):
     assert hint == "44 of 324 cells differ between jax-x64 and numpy\n▲ 30 wider in numpy\n✕ 14 refused by numpy"
 
 
-def test_rule_sets_of_ones_own_are_compared_too():
+def test_custom_rule_sets_are_compared():
     found = distances(types="int8,int16,int32", rules=[MINE, "jax-x64", get_rules("jax-x64"), "torch"])
     assert sorted(found.names) == ["jax-x64", "mine", "torch"]
     assert (
@@ -81,13 +83,13 @@ def test_rule_sets_of_ones_own_are_compared_too():
     assert {mark.meaning: count for mark, count in marks.items()} == {"refused by mine": 5}
 
 
-def test_formats_of_one_width_and_kind_differ_otherwise():
+def test_formats_of_the_same_width_and_kind_have_the_difference_other():
     halves = [RuleSet.from_lattice(half, {"int8": [half], "uint8": [half]}) for half in ("float16", "bfloat16")]
     found = distances(rules=halves, types="int8,uint8")
     assert found.counts("float16", "bfloat16") == found.counts("bfloat16", "float16") == {"other": 2}
 
 
-def test_one_rule_set_is_a_matrix_too():
+def test_a_single_rule_set_has_a_matrix():
     found = distances(rules=[MINE], types="int8,int16")
     assert (found.names, found.count("mine", "mine"), found.drawing().rows[0][1][0].style) == (("mine",), 0, "step0")
 
@@ -96,17 +98,21 @@ def test_one_rule_set_is_a_matrix_too():
     ("call", "error", "message"),
     [
         (lambda: distances(rules=["numpyy"]), UnknownNameError, "did you mean 'numpy'"),
-        (lambda: distances(rules=[]), ArgumentError, "nothing to compare without rule sets"),
+        (lambda: distances(rules=[]), ArgumentError, "rules must not be empty"),
         (lambda: distances("sin"), UnknownNameError, "unknown operation of two operands 'sin'"),
         (
             lambda: distances(rules=[MINE, RuleSet.from_lattice("mine", {"int8": []})]),
             ArgumentError,
-            "are called 'mine'",
+            "must have different names, got 'mine' twice",
         ),
-        (lambda: compare(MINE, RuleSet.from_lattice("mine", {"int8": []})), ArgumentError, "are called 'mine'"),
+        (
+            lambda: compare(MINE, RuleSet.from_lattice("mine", {"int8": []})),
+            ArgumentError,
+            "must have different names, got 'mine' twice",
+        ),
         (lambda: distances(rules=[MINE], types="int8").count("mine", "minee"), UnknownNameError, "did you mean 'mine'"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(call, error, message):
+def test_wrong_arguments_raise(call, error, message):
     with pytest.raises(error, match=message):
         call()

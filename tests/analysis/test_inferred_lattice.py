@@ -1,3 +1,5 @@
+"""Lattices inferred from decisions."""
+
 import itertools
 
 import pytest
@@ -24,7 +26,7 @@ def _join(rules, a, b):
 
 
 def _reduced(lattice, nodes):
-    """The edges of an order over some of its nodes, by another way than the one tested: bounds instead of joins."""
+    """The edges of an order over some of its nodes, computed from upper bounds instead of joins."""
     below = {(a, b) for a, b in itertools.permutations(nodes, 2) if b in lattice.upper_bounds(a)}
     return {(a, b) for a, b in below if not any((a, c) in below and (c, b) in below for c in nodes)}
 
@@ -77,20 +79,20 @@ def test_the_joins_of_the_order_are_the_decisions(rules, types):
 
 
 @pytest.mark.parametrize("rules", [name for name in RULE_SETS if isinstance(get_rules(name), LatticeRuleSet)])
-def test_the_edges_of_a_lattice_rule_set_are_those_it_is_made_of(rules):
+def test_the_inferred_edges_are_those_of_the_rule_set(rules):
     order = order_of(rules)
     assert set(order.lattice.nodes) == set(get_rules(rules).lattice.nodes) - {*order.held_as, *order.left_out}
     assert _edges(order.lattice) == _reduced(get_rules(rules).lattice, order.lattice.nodes)
     assert len(_edges(order.lattice)) >= 13
 
 
-def test_lattice_rule_sets_are_those_known():
+def test_rule_sets_with_edges_are_lattices():
     found = {name for name in RULE_SETS if isinstance(get_rules(name), LatticeRuleSet)}
     assert {*OF_JAX, "array-api"} <= found
     assert {"bcomplex32", "complex32"} == set(order_of("jax-x64").left_out)
 
 
-def test_the_64_bits_that_jax_does_not_hold_are_named_and_not_drawn():
+def test_64_bit_types_are_replaced_under_jax_x32():
     order = order_of("jax-x32")
     assert order.held_as == {
         "uint64": "uint32", "int64": "int32", "float64": "float32", "complex128": "complex64",
@@ -99,17 +101,17 @@ def test_the_64_bits_that_jax_does_not_hold_are_named_and_not_drawn():
     assert order_of("jax-x64").held_as == {}
 
 
-def test_weak_kinds_that_obey_no_order_are_left_aside_and_the_note_says_why():
+def test_weak_kinds_that_fit_no_order_are_left_out_with_a_note():
     order = order_of("tf-off")
     assert not set(WEAK_NAMES) & set(order.lattice.nodes)
-    assert order.note == "Without int*, float*, complex*, outside any order: int* with itself gives int32."
+    assert order.note == "Without int*, float*, complex*, which fit no order: int* with itself gives int32."
     assert order_of("tf-all").note == ""
     numpy = order_of("numpy", "int*,int64")  # where int* meets what int64 does, though not elsewhere
     assert (numpy.lattice.nodes, numpy.held_as) == (("int64",), {})
-    assert numpy.note == "Without int*, outside any order: int* with itself gives int64."
+    assert numpy.note == "Without int*, which fit no order: int* with itself gives int64."
 
 
-def test_types_that_others_meet_in_are_added():
+def test_types_that_others_promote_to_are_added():
     assert order_of("jax-x64", ["uint64", "int8"]).lattice.edges == {
         "uint64": ("float*",), "int8": ("float*",), "float*": (),
     }  # fmt: skip
@@ -117,7 +119,7 @@ def test_types_that_others_meet_in_are_added():
     assert "int16" in order_of("numpy", "int8,uint8,float16").types
 
 
-def test_ones_own_rules_with_an_edge_too_many():
+def test_a_redundant_edge_of_custom_rules_is_removed():
     mine = RuleSet.from_lattice(
         "mine", {"bool": ["int8", "float32"], "int8": ["float32"], "int*": ["int8"], "float16": []}
     )
@@ -129,7 +131,7 @@ def test_ones_own_rules_with_an_edge_too_many():
     assert Lattice(order.lattice.edges).join("bool", "int*") == "int8"
 
 
-def test_examples_are_of_the_best_known_types_and_of_no_refusal_where_they_can_be():
+def test_counterexamples_prefer_common_types_without_refusals():
     numpy = order_of("numpy").counterexample
     assert numpy == Counterexample("associative", ("uint8", "int8", "float16"), "float32", "float16")
     assert in_words(order_of("torch").counterexample) == (
@@ -144,7 +146,7 @@ def test_the_28_triples_of_numpy_are_counted():
     assert order_of("numpy", own).count == order_of("numpy-legacy", own).count == 28
 
 
-def test_what_nobody_knows_is_refused():
+def test_types_that_the_rules_refuse_raise():
     with pytest.raises(ArgumentError, match="jax-x64 refuses bcomplex32, complex32 even with itself"):
         order_of("jax-x64", "bcomplex32,complex32")
     with pytest.raises(UnknownNameError, match="did you mean 'jax-x64'"):

@@ -1,4 +1,4 @@
-"""`supremum casts`: what it finds in scripts and functions, and how it fails."""
+"""`supremum casts`: reports on scripts and functions, and errors."""
 
 import json
 import subprocess
@@ -99,7 +99,7 @@ def test_a_function_is_traced_with_described_arguments(run):
     assert "library" in run("mixing:Layer.call", "--args", "bf16[8]").stdout
 
 
-def test_failing_on_a_class(run):
+def test_fail_on_sets_the_exit_code(run):
     assert run("mixing:mix", "--args", "f32[8], f32[8], 0.5", "--fail-on", "promotion").exit_code == 0
     result = run("mixing:mix", "--args", "bf16[8], f32[8], 0.5", "--fail-on", "promotion")
     assert result.exit_code == 1
@@ -110,7 +110,7 @@ def test_failing_on_a_class(run):
     assert run("train.py", "--fail-on", "explicit", "--", "2").exit_code == 1
 
 
-def test_errors_of_the_program_are_its_own(run):
+def test_errors_of_the_program_are_shown_as_python_does(run):
     result = run("broken.py")
     assert result.exit_code == 1
     assert "broken.py" in result.stderr.splitlines()[1]
@@ -127,30 +127,30 @@ def test_errors_of_the_program_are_its_own(run):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nowhere.py"], "there is no file nowhere.py"),
-        (["mixing:mix"], "say what to trace it with"),
+        (["nowhere.py"], "There is no file nowhere.py"),
+        (["mixing:mix"], "The function mixing:mix needs --args"),
         (["mixing:mixx", "--args", "f32[2]"], "did you mean 'mix'?"),
-        (["mixin:mix", "--args", "f32[2]"], "there is no module mixin here"),
+        (["mixin:mix", "--args", "f32[2]"], "There is no module mixin here"),
         (["mixing:mix", "--args", "f31[2]"], "unknown dtype 'float31'"),
-        (["mixing:mix", "--args", "f32[2"], "is neither an array"),
+        (["mixing:mix", "--args", "f32[2"], "must be arrays such as f32[8,128] or numbers"),
         (["train.py", "--fail-on", "promotoin"], "did you mean 'promotion'?"),
         (["train.py", "--format", "xml"], "unknown format"),
     ],
 )
-def test_mistakes_are_one_line_and_exit_code_2(run, arguments, message):
+def test_a_usage_error_is_one_line_with_exit_code_2(run, arguments, message):
     result = run(*arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_html_goes_into_a_file(run, tmp_path):
+def test_html_is_written_to_a_file(run, tmp_path):
     assert run("mixing:mix", "--args", "bf16[8], f32[8], 1", "--format", "html", "-o", "casts.html").exit_code == 0
     assert "<td" in (tmp_path / "casts.html").read_text()
 
 
 @pytest.mark.slow
-def test_from_a_shell(run, tmp_path):
+def test_casts_runs_from_a_shell(run, tmp_path):
     command = [sys.executable, "-m", "supremum", "casts", "train.py", "--fail-on", "promotion", "--", "1"]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert result.returncode == 1

@@ -1,3 +1,5 @@
+"""The commands, their formats and their errors."""
+
 import json
 import os
 import subprocess
@@ -48,7 +50,7 @@ def test_the_json_table_has_every_pair_in_both_orders(run):
 @pytest.mark.parametrize(
     ("types", "expected"), [("standard", STANDARD_TYPES), ("int8,f4, float*", ("int8", "float32", "float*"))]
 )
-def test_types_choose(run, types, expected):
+def test_types_selects_the_rows(run, types, expected):
     data = json.loads(run("table", "--types", types, "--format", "json").stdout)
     assert tuple(data["types"]) == expected
 
@@ -66,7 +68,7 @@ def test_markdown_and_html_show_the_same_cells(run):
     assert "http" not in html.replace("http-equiv", "")
 
 
-def test_output_goes_to_a_file_that_is_whole(run, tmp_path):
+def test_output_is_written_to_a_complete_file(run, tmp_path):
     for form in ("terminal", "json", "markdown", "html"):
         printed = run("table", "--format", form).stdout
         assert run("table", "--format", form, "-o", f"sub/{form}").stdout == ""
@@ -74,7 +76,7 @@ def test_output_goes_to_a_file_that_is_whole(run, tmp_path):
     assert len(list((tmp_path / "sub").iterdir())) == 4
 
 
-def test_drawings_carry_the_explanation_of_each_cell():
+def test_drawings_contain_the_explanation_of_each_cell():
     drawn = rule_table("jax-x64", types="int8,uint8,float8_e5m2,float16").drawing()
     (label, cells) = drawn.rows[0]
     assert (label, [cell.text for cell in cells]) == ("int8", ["int8", "int16", "float8_e5m2", "float16"])
@@ -92,18 +94,18 @@ def test_drawings_carry_the_explanation_of_each_cell():
             ["demo", "--policy", "mixed_flaot16"],
             "supremum: unknown policy 'mixed_flaot16': did you mean 'mixed_float16'",
         ),
-        (["demo", "--policy", "int32"], "supremum: policy int32: the demonstration trains under"),
+        (["demo", "--policy", "int32"], "supremum: The policy of the demonstration must be one of float32"),
         (["demo", "--case", "underfow"], "supremum: unknown case 'underfow': did you mean 'underflow'?"),
-        (["table", "--unknown", "bfloat16"], "supremum: --weak-as-64-bit and --unknown are about"),
+        (["table", "--unknown", "bfloat16"], "supremum: --weak-as-64-bit and --unknown need --against"),
         (["diff", "jax-x64", "nunpy"], "supremum: unknown rule set 'nunpy': did you mean 'numpy'?"),
         (["diff", "jax-x64", "numpy", "--operation", "sin"], "supremum: unknown operation of two operands 'sin'"),
         (["explain", "int8", "uint9"], "supremum: unknown dtype 'uint9': did you mean"),
         (["explain", "int8", "--operation", "add"], "supremum: add takes 2 operands, not 1"),
         (["rules", "--format", "yaml"], "supremum: unknown format 'yaml'"),
-        (["demo", "--weight", "0.1"], "supremum: --weight 0.1: it goes with --case underflow"),
+        (["demo", "--weight", "0.1"], "supremum: --weight must be above 0, at most 1, and used with --case underflow"),
     ],
 )
-def test_what_the_user_got_wrong_is_one_line_and_exit_code_2(run, tmp_path, args, message):
+def test_a_usage_error_is_one_line_with_exit_code_2(run, tmp_path, args, message):
     result = run(*args)
     assert result.exit_code == 2
     assert result.stderr.startswith(message)
@@ -124,7 +126,7 @@ def test_against_marks_the_cells_that_differ(run):
     assert run(*args, "--format", "html").stdout.count(' marked"') == 95
 
 
-def test_operations_have_tables_of_their_own(run):
+def test_operations_have_separate_tables(run):
     data = json.loads(run("table", "--rules", "paddle", "--operation", "divide", "--format", "json").stdout)
     assert (data["operation"], data["table"]["int8"]["int8"]) == ("divide", "float32")
 
@@ -165,7 +167,7 @@ def test_explain_takes_dtypes_numbers_and_0d_arrays(run, args, lines):
     assert all(line in result.stdout for line in lines), result.stdout
 
 
-def test_explain_asks_every_rule_set(run):
+def test_explain_accepts_all_rule_sets(run):
     text = run("explain", "uint8", "256", "--rules", "all").stdout
     assert text.count("[rules ") == len(HOMES)
     assert "[rules torch]" in run("explain", "int8", "--rules", "torch", "--rules", "numpy").stdout
@@ -179,15 +181,15 @@ def test_rules_are_listed_with_source_and_summary(run):
     assert all(row["summary"] and row["source"] for row in listed)
 
 
-def test_the_version(run):
+def test_version_prints_the_version(run):
     assert run("--version").stdout.strip() == supremum.__version__
 
 
-def test_a_missing_package_is_named(run, monkeypatch):
+def test_a_missing_package_is_named_in_the_error(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn", None)
     result = run("demo")
     assert result.exit_code == 2
-    assert result.stderr.strip() == "supremum: this command needs sklearn: pip install 'supremum[all]'"
+    assert result.stderr.strip() == "supremum: This command needs sklearn; install it with: pip install 'supremum[all]'"
 
 
 @pytest.mark.slow
@@ -230,7 +232,7 @@ def test_a_run_that_fails_leaves_no_half_written_file(run, tmp_path, monkeypatch
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
-def test_the_explorer_offers_operations_of_two_operands_only(run, tmp_path):
+def test_explore_refuses_operations_of_one_operand(run, tmp_path):
     result = run("explore", "--operation", "sqrt", "-o", "page.html")
     assert result.exit_code == 2
     assert "unknown operation of two operands 'sqrt'" in result.stderr

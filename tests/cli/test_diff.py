@@ -1,3 +1,5 @@
+"""`supremum diff`."""
+
 import json
 import xml.etree.ElementTree as ET
 
@@ -30,7 +32,7 @@ def test_every_format_counts_the_same_differences(run):
     assert (signs.count("▲"), signs.count("✕")) == (60, 28)
 
 
-def test_the_file_says_which_format_and_the_option_overrules_it(run, tmp_path):
+def test_the_ending_of_the_file_sets_the_format_unless_the_option_does(run, tmp_path):
     for name, start in [
         ("a.html", "<!doctype"),
         ("a.SVG", "<svg"),
@@ -41,12 +43,12 @@ def test_the_file_says_which_format_and_the_option_overrules_it(run, tmp_path):
         assert run("jax-x64", "numpy", *TYPES, "-o", name).exit_code == 0
         assert (tmp_path / name).read_text().startswith(start), name
         assert run("--all", *TYPES, "-o", name).exit_code == 0
-        assert (tmp_path / name).read_text().startswith("How" if start.startswith("res") else start), name
+        assert (tmp_path / name).read_text().startswith("Distances" if start.startswith("res") else start), name
     assert run("jax-x64", "numpy", *TYPES, "-o", "a.html", "--format", "svg").exit_code == 0
     assert (tmp_path / "a.html").read_text().startswith("<svg")
 
 
-def test_as_many_triples_as_asked_for_stand_below_the_tables(run):
+def test_triples_limits_the_triples_below_the_tables(run):
     for form in ("terminal", "html", "svg"):
         texts = [run("torch", "numpy", "--triples", str(number), "--format", form).stdout for number in (0, 2)]
         assert ["(bfloat16, bool), int*" in text for text in texts] == [False, True], form
@@ -55,7 +57,7 @@ def test_as_many_triples_as_asked_for_stand_below_the_tables(run):
 def test_all_prints_the_matrix_of_every_pair(run):
     lines = run("--all", *TYPES).stdout.splitlines()
     found = distances(types=TYPES[1])
-    assert lines[0] == "How far rule sets are apart: how many of 25 cells differ, result_type"
+    assert lines[0] == "Distances between rule sets: how many of 25 cells differ, result_type"
     rows = [line.split() for line in lines[3:]]
     assert tuple(name for *_, name in rows) == found.names
     assert len(found.names) == len(HOMES)
@@ -65,7 +67,7 @@ def test_all_prints_the_matrix_of_every_pair(run):
             assert list(map(int, counts)) == [len(compare(*pair, types=TYPES[1]).differing) for pair in pairs]
     lines = run("--all").stdout.splitlines()
     assert max(map(len, lines)) <= 90
-    # Each name begins where its column does.
+    # Each name begins at its column.
     assert [line.index(name) for name, line in zip(distances().names, lines[3:], strict=True)] == [
         4 * place for place in range(len(HOMES))
     ]
@@ -88,21 +90,21 @@ def test_all_in_every_format_has_the_same_numbers(run):
 @pytest.mark.parametrize(
     ("args", "line"),
     [
-        ([], "which two rule sets? Such as supremum diff jax-x64 numpy; --all compares all of them"),
-        (["torch"], "which rule set to compare torch with? Such as supremum diff torch numpy"),
-        (["numpy"], "which rule set to compare numpy with? Such as supremum diff numpy jax-x64"),
-        (["torch", "--all"], "--all compares every rule set with every other: leave out torch, or --all"),
+        ([], "Name two rule sets, as in supremum diff jax-x64 numpy, or give --all for all of them."),
+        (["torch"], "Name a second rule set to compare torch with, as in supremum diff torch numpy."),
+        (["numpy"], "Name a second rule set to compare numpy with, as in supremum diff numpy jax-x64."),
+        (["torch", "--all"], "--all compares all rule sets; leave out either --all or torch."),
         (
             ["torch", "numpy", "--all"],
-            "--all compares every rule set with every other: leave out torch numpy, or --all",
+            "--all compares all rule sets; leave out either --all or torch numpy.",
         ),
-        (["--all", "--triples", "3"], "--triples is about two rule sets: leave it out with --all"),
+        (["--all", "--triples", "3"], "--triples needs two rule sets; leave it out with --all."),
         (["--all", "--format", "htm"], "unknown format 'htm': did you mean 'html'?"),
         (["--all", "--operation", "sin"], "unknown operation of two operands 'sin'"),
         (["--all", "--types", "int9"], "unknown dtype 'int9'"),
     ],
 )
-def test_what_is_asked_wrongly_is_one_line_and_writes_nothing(run, tmp_path, args, line):
+def test_a_usage_error_is_one_line_and_writes_nothing(run, tmp_path, args, line):
     result = run(*args, "-o", "never.html")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith(f"supremum: {line}")

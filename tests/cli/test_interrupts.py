@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment, while modules load too: exit code 130, and no traceback."""
+"""Ctrl-C at any moment, also during imports, gives exit code 130 and no traceback."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ COMMANDS = {
     "explore": ["explore"],
     "launch": ["launch", "program.py"],
 }
-# After the first moment, in which the command begins to listen; the next ones fall into the loading of modules.
+# The command handles Ctrl-C before the first of these; the next ones interrupt imports.
 SECONDS = 0.03, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.2, 2.0, 4.0
 
 
@@ -36,8 +36,8 @@ def test_ctrl_c_ends_every_command(tmp_path, command):
         assert process.stdout.readline() == "started\n"
         time.sleep(seconds)
         os.killpg(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
-        # Python ends by the signal itself when it is already on its way out; a shell says 130 to that as well.
+        _, errors = process.communicate(timeout=300)
+        # During its exit, Python ends by the signal itself, which a shell also reports as 130.
         assert process.returncode in (0, 130, -signal.SIGINT), (seconds, process.returncode, errors)
         assert "Traceback" not in errors, (seconds, errors)
         assert len(errors.splitlines()) <= 1, (seconds, errors)

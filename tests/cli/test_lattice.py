@@ -1,3 +1,5 @@
+"""`supremum lattice`."""
+
 import sys
 import xml.etree.ElementTree as ET
 
@@ -23,7 +25,7 @@ def test_the_picture_is_printed_or_written(run, tmp_path):
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("rules", ["jax-x64", "numpy-legacy"])
-def test_the_format_is_what_the_name_ends_in_or_the_option_says(run, tmp_path, rules):
+def test_the_format_is_that_of_the_file_or_the_option(run, tmp_path, rules):
     types = "int8,uint8,float16"
     run("--rules", rules, "--types", types, "-o", "a.png")
     run("--rules", rules, "--types", types, "-o", "B.PNG")
@@ -32,7 +34,7 @@ def test_the_format_is_what_the_name_ends_in_or_the_option_says(run, tmp_path, r
     assert {path.read_bytes() for path in tmp_path.iterdir()} == {lattice_png(rules, types=types)}
 
 
-def test_dot(run, tmp_path):
+def test_dot_is_written(run, tmp_path):
     run("--rules", "jax-x64", "-o", "a.dot")
     assert (tmp_path / "a.dot").read_text() == lattice_dot("jax-x64")
     assert run("--rules", "jax-x64", "--format", "dot").stdout == lattice_dot("jax-x64")
@@ -48,22 +50,22 @@ def test_dot(run, tmp_path):
         ("--path", "int8", "float16", "--types", "all", "uint8"),
     ],
 )
-def test_the_types_of_a_path_are_given_one_after_the_other(run, given):
+def test_path_takes_several_types(run, given):
     assert run("--rules", "jax-x64", *given).stdout == lattice_svg("jax-x64", path=("int8", "float16", "uint8"))
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (("int8",), "supremum: int8 belongs to no option: types to light the ways of come after --path"),
-        (("--path", "int8"), "supremum: a path needs two types to lead to where they meet: give another one"),
-        (("--format", "png"), "supremum: a PNG is not text: give it a file, such as -o lattice.png"),
+        (("int8",), "supremum: Types must come after an option such as --path, got int8 alone."),
+        (("--path", "int8"), "supremum: A path must have at least two types, got only int8"),
+        (("--format", "png"), "supremum: A PNG needs an output, such as -o lattice.png"),
         (("-o", "a.jpg"), "supremum: unknown format 'jpg': choose from svg, png, dot"),
         (("--rules", "nunpy"), "supremum: unknown rule set 'nunpy': did you mean 'numpy'?"),
-        (("--rules", "numpy-legacy", "-o", "a.dot"), "supremum: numpy-legacy is no lattice: (uint8, int8), float16"),
+        (("--rules", "numpy-legacy", "-o", "a.dot"), "supremum: numpy-legacy is not a lattice: (uint8, int8), float16"),
     ],
 )  # fmt: skip
-def test_mistakes_are_one_line_and_exit_code_2_and_leave_no_file(run, tmp_path, given, message):
+def test_a_usage_error_is_one_line_and_leaves_no_file(run, tmp_path, given, message):
     result = run(*given)
     assert result.exit_code == 2
     assert result.stdout == ""
@@ -72,13 +74,13 @@ def test_mistakes_are_one_line_and_exit_code_2_and_leave_no_file(run, tmp_path, 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_matplotlib_a_png_names_what_to_install(run, tmp_path, monkeypatch):
+def test_a_png_without_matplotlib_names_the_package(run, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     monkeypatch.delitem(sys.modules, "supremum.render.png", raising=False)
     result = run("-o", "a.png")
     assert result.exit_code == 2
-    assert result.stderr.startswith("supremum: this command needs matplotlib")
+    assert result.stderr.startswith("supremum: This command needs matplotlib")
     assert "pip install 'supremum[all]'" in result.stderr
     assert list(tmp_path.iterdir()) == []
     assert ET.fromstring(run().stdout).get("role") == "img"

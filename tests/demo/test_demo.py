@@ -1,4 +1,4 @@
-"""What the demonstration claims, measured."""
+"""Measurements of the demonstration's claims."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def train(digits, case, policy, scale, seed, epochs=None):
     )
 
 
-def test_the_digits_are_whole_and_always_split_alike(digits):
+def test_the_digits_have_a_fixed_split(digits):
     assert [len(part) for part in vars(digits).values()] == [1437, 1437, 360, 360]
     assert digits.x_train.shape[1:] == (8, 8, 1)
     assert (digits.x_train.min(), digits.x_train.max()) == (0, 1)
@@ -33,7 +33,7 @@ def test_the_digits_are_whole_and_always_split_alike(digits):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
-def test_every_policy_reaches_97_percent_and_they_agree_within_a_point(digits, seed):
+def test_every_policy_reaches_97_percent_within_a_point_of_the_others(digits, seed):
     reports = [train(digits, "policies", policy, scale, seed) for policy, scale in demo.CASES["policies"].runs]
     accuracies = [report.test_accuracy for report in reports]
     assert [report.policy.name for report in reports] == ["float32", "mixed_bfloat16", "mixed_float16"]
@@ -43,7 +43,7 @@ def test_every_policy_reaches_97_percent_and_they_agree_within_a_point(digits, s
 
 
 @pytest.mark.slow
-def test_without_scaling_float16_stalls_on_a_small_loss_and_with_it_reaches_float32(digits):
+def test_float16_needs_loss_scaling_to_train_on_a_small_loss(digits):
     exact, stalled, scaled = (train(digits, "underflow", *run, seed=0) for run in demo.CASES["underflow"].runs)
     assert [report.label for report in (exact, stalled, scaled)] == [
         "float32",
@@ -57,7 +57,7 @@ def test_without_scaling_float16_stalls_on_a_small_loss_and_with_it_reaches_floa
 
 
 @pytest.mark.slow
-def test_without_float32_weights_small_steps_are_rounded_away(digits):
+def test_float16_weights_lose_small_steps(digits):
     """Micikevicius and others, 2017, "Mixed Precision Training", section 3.1."""
     runs = demo.CASES["master-weights"].runs
     exact, mixed, narrow = (train(digits, "master-weights", *run, seed=0, epochs=250) for run in runs)
@@ -70,7 +70,7 @@ def test_without_float32_weights_small_steps_are_rounded_away(digits):
 
 
 @pytest.mark.slow
-def test_the_share_of_zeros_grows_as_the_weight_falls_and_scaling_mends_it(digits):
+def test_smaller_weights_give_more_zeros_unless_scaled(digits):
     found = demo.measure_underflow(digits, weight=1e-6)
     assert set(found.layers) == {"conv", "conv_1", "batch_norm", "batch_norm_1", "dense"}
     assert found.weights[1.0].float16 == 0
@@ -82,9 +82,9 @@ def test_the_share_of_zeros_grows_as_the_weight_falls_and_scaling_mends_it(digit
     assert all(s.float32 == 0 and s.float16_scaled < 0.01 for s in (*found.layers.values(), *found.weights.values()))
 
 
-def test_the_policies_of_the_demonstration():
+def test_demonstration_policies_scale_fast_and_wrong_ones_raise():
     assert demonstration_policy("mixed_float16", "auto").loss_scale == SCALE
     assert demonstration_policy("mixed_float16", None).loss_scale is None
     assert demonstration_policy("float32", "auto") == Policy("float32")
-    with pytest.raises(ArgumentError, match="trains under"):
+    with pytest.raises(ArgumentError, match="The policy of the demonstration must be one of"):
         demonstration_policy("int32", "auto")

@@ -1,4 +1,4 @@
-"""The page's answers, asked in the browser, are those of the rule sets."""
+"""The answers of the page in a browser are those of the rule sets."""
 
 import math
 import random
@@ -53,7 +53,7 @@ def account(decision):
 
 @pytest.mark.in_turns(3)
 @pytest.mark.parametrize("rules", RULES)
-def test_any_two_operands_are_answered_as_the_rule_set_does(open_page, rules):
+def test_any_two_operands_have_the_answer_of_the_rule_set(open_page, rules):
     texts = (*NAMED, *NUMBERS)
     answers = open_page().evaluate(ASK, [rules, "result_type", texts])
     operands = [parse_operand(text) for text in texts]
@@ -62,8 +62,8 @@ def test_any_two_operands_are_answered_as_the_rule_set_does(open_page, rules):
     assert different == []
 
 
-def test_answers_are_those_of_result_type(open_page):
-    # Above the decisions are compared; here the very function, refusals being what it raises.
+def test_answers_agree_with_result_type(open_page):
+    # The test above compares decisions; this one compares with the public function.
     texts = (*format_names(), *WEAK_NAMES)
     answers = open_page().evaluate(ASK, ["numpy", "result_type", texts])
     for (a, b), answer in zip(product(texts, repeat=2), answers, strict=True):
@@ -75,7 +75,7 @@ def test_answers_are_those_of_result_type(open_page):
 
 @pytest.mark.in_turns(3)
 @pytest.mark.parametrize("rules", RULES)
-def test_operators_are_answered_as_the_rule_set_does(open_page, rules):
+def test_operators_have_the_answers_of_the_rule_set(open_page, rules):
     chosen, page = random.Random(rules), open_page()
     for operation in ("add", "divide", "less"):
         texts = (*format_names(), *WEAK_NAMES, "True", *NUMBERS[::2], *(number_near_a_cut(chosen) for _ in range(8)))
@@ -87,7 +87,7 @@ def test_operators_are_answered_as_the_rule_set_does(open_page, rules):
         assert different == [], operation
 
 
-def test_other_operations_are_answered_for_arrays_and_kinds(open_page):
+def test_other_operations_have_answers_for_arrays_and_kinds(open_page):
     texts = (*format_names(), *WEAK_NAMES, "True", "False")
     page, operands = open_page(), [parse_operand(text) for text in texts]
     for rules in RULES:
@@ -98,7 +98,7 @@ def test_other_operations_are_answered_for_arrays_and_kinds(open_page):
 
 @pytest.mark.in_turns(3)
 @pytest.mark.parametrize("rules", RULES)
-def test_explanations_of_operations_are_the_decisions_own_but_for_the_fix(open_page, rules):
+def test_explanations_of_operations_match_the_decisions_without_the_fix(open_page, rules):
     chosen = random.Random(rules)
     simple = (*format_names(), *WEAK_NAMES, "True")
     texts = (*simple, *NUMBERS, *map(number_near_a_cut, [chosen] * 20))
@@ -112,11 +112,11 @@ def test_explanations_of_operations_are_the_decisions_own_but_for_the_fix(open_p
 
 @pytest.mark.in_turns(3)
 @pytest.mark.parametrize("rules", RULES)
-def test_explanations_are_the_decisions_own(open_page, rules):
+def test_explanations_match_the_decisions(open_page, rules):
     chosen = random.Random(rules)
     texts = [*NAMED, *NUMBERS * 2, *map(number_near_a_cut, [chosen] * 40)]
     pairs = [chosen.choices(texts, k=2) for _ in range(150)]
-    # The fix of a number of which one part fits nothing depends on the other part.
+    # If one part of a complex number is out of range, its fix depends on the other part.
     pairs += [[number, name] for number in ("1.5-1e300j", "1e5-1e300j", "1e300+1.5j") for name in format_names()]
     for pair, told in zip(pairs, open_page().evaluate(EXPLAIN, [rules, pairs]), strict=True):
         document = explain(*map(parse_operand, pair), rules=rules).document()
@@ -139,7 +139,7 @@ def number_near_a_cut(chosen):
     return repr(first) if chosen.random() < 0.6 else repr(complex(first, second))
 
 
-def test_texts_are_read_as_the_command_line_reads_them(open_page):
+def test_operands_are_parsed_as_on_the_command_line(open_page):
     texts = [
         *ODD,
         "9" * 80,
@@ -157,8 +157,8 @@ def test_texts_are_read_as_the_command_line_reads_them(open_page):
         assert written == expected or (written is None and not text.isascii()) or text.strip() != text, text
 
 
-def test_arrays_and_those_without_dimensions_are_told_apart(open_page):
-    # A control: the two are answered differently somewhere.
+def test_0d_arrays_have_different_answers(open_page):
+    # A control for the tests above: these answers differ.
     page = open_page()
     told = [page.evaluate(ASK, ["torch", "result_type", ["float64" + end, "float32"]])[1] for end in ("", "[]")]
     assert told == ["float64", "float32"]

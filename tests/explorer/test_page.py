@@ -1,4 +1,4 @@
-"""The page in a browser: what it shows, how one moves in it, and that everybody can."""
+"""The page in a browser: content, navigation and accessibility."""
 
 import re
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 RULES = set(HOMES)
 CELL = 'td[data-pair="{},{}"]'
-# For each piece of text the ratio of its colour's luminance to that of what is behind it, as WCAG 2.2 reckons it.
+# The contrast ratio of WCAG 2.2 between each piece of text and its background.
 CONTRASTS = """() => {
     const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
     const linear = (x) => (x / 255 <= 0.04045 ? x / 255 / 12.92 : ((x / 255 + 0.055) / 1.055) ** 2.4);
@@ -49,7 +49,7 @@ def typed(page, text):
 @pytest.mark.parametrize(
     ("text", "operation"), [("uint8, 256", None), ("uint8 + 256", "add"), ("int8 / 2.5", "divide")]
 )
-def test_every_rule_set_answers_what_is_typed(open_page, text, operation):
+def test_every_rule_set_answers_typed_operands(open_page, text, operation):
     answers = typed(open_page(), text)
     assert set.union(*answers.values()) == RULES
     assert sum(map(len, answers.values())) == len(RULES)
@@ -60,7 +60,7 @@ def test_every_rule_set_answers_what_is_typed(open_page, text, operation):
             assert shown == (str(decision.result) if decision else "refused")
 
 
-def test_separators_are_those_people_use(open_page):
+def test_operands_may_have_common_separators(open_page):
     page = open_page()
     expected = typed(page, "uint8 256")
     for text in ("uint8, 256", " uint8 ,256 ", "u1 256"):
@@ -94,7 +94,7 @@ def test_an_answer_has_its_reason_and_its_fix(open_page):
     assert "a.astype('float16')" in told
 
 
-def test_the_fix_of_an_operations_refusal_is_for_the_command_line(open_page):
+def test_refused_operations_refer_to_the_command_line_for_the_fix(open_page):
     page = open_page("#operation=add&against=torch&cell=int8,float8_e5m2&types=all&ask=int8+float8_e5m2")
     command = "supremum explain int8 float8_e5m2 --operation add --rules torch"
     assert command in page.inner_text("#detail")
@@ -117,7 +117,7 @@ def test_the_fix_of_an_operations_refusal_is_for_the_command_line(open_page):
         ("<img src=x onerror=alert(1)>", "unknown operand <img"),
     ],
 )
-def test_what_it_cannot_answer_it_says(open_page, text, said):
+def test_unknown_operands_show_a_problem(open_page, text, said):
     page = open_page()
     assert typed(page, text) == {}
     assert said in page.inner_text("#problem")
@@ -125,7 +125,7 @@ def test_what_it_cannot_answer_it_says(open_page, text, said):
     assert page.inner_text("#problem") == ""
 
 
-def test_numbers_beside_an_operation_without_an_operator_are_for_the_command_line(open_page):
+def test_numbers_with_other_operations_refer_to_the_command_line(open_page):
     page = open_page("#operation=maximum")
     assert typed(page, "uint8 256") == {}
     assert "supremum explain uint8 256 --operation maximum --rules all" in page.inner_text("#problem")
@@ -137,7 +137,7 @@ def test_numbers_beside_an_operation_without_an_operator_are_for_the_command_lin
 
 
 @pytest.mark.parametrize(("operation", "types"), [("result_type", "standard"), ("divide", "all")])
-def test_the_table_is_that_of_the_rule_set(open_page, operation, types):
+def test_the_table_matches_the_rule_set(open_page, operation, types):
     page = open_page(f"#rules=numpy&operation={operation}&types={types}")
     shown = page.eval_on_selector_all(
         "tbody tr", "rows => rows.map(row => [...row.cells].slice(1).map(c => c.innerText))"
@@ -162,12 +162,12 @@ def test_differences_are_counted_and_marked(open_page, left, right, operation):
     assert f"{len(compared.differing)} of {len(ALL_TYPES) ** 2} cells differ" in page.inner_text("#counts")
     marked = page.eval_on_selector_all("td.differs", "cells => cells.map(cell => cell.dataset.pair)")
     assert marked == [",".join(pair) for pair in compared.differing]
-    # Not by colour alone.
+    # Colour is not the only sign.
     symbols = set(page.eval_on_selector_all("td.differs small", "all => all.map(each => each.innerText[0])"))
     assert len(symbols) == len(compared.counts)
 
 
-def test_a_cell_is_explained_when_pointed_at_and_when_focused(open_page):
+def test_pointing_at_or_focusing_a_cell_explains_it(open_page):
     page = open_page("#against=numpy")
     for show in (page.hover, page.focus):
         show(CELL.format("uint8", "uint8"))
@@ -182,7 +182,7 @@ def test_a_cell_is_explained_when_pointed_at_and_when_focused(open_page):
         ]
 
 
-def test_keys_move_in_the_table(open_page):
+def test_arrow_keys_move_in_the_table(open_page):
     page = open_page()
     focused = "document.activeElement.dataset.pair"
     page.focus(CELL.format("bool", "bool"))
@@ -195,7 +195,7 @@ def test_keys_move_in_the_table(open_page):
     for key, pair in moves.items():
         page.keyboard.press(key.strip())
         assert page.evaluate(focused) == pair, key
-    # One stop in the order of tabs, wherever it is.
+    # The table has one tab stop.
     assert page.locator("td[tabindex='0']").count() == 1
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Shift+Tab")
@@ -203,7 +203,7 @@ def test_keys_move_in_the_table(open_page):
     assert page.evaluate(focused) == "uint8,bool"
 
 
-def test_tab_goes_through_the_page_in_order_and_is_seen(open_page):
+def test_tab_follows_the_page_order_with_visible_focus(open_page):
     page, seen = open_page("#ask=int8+uint8"), []
     for _ in range(40):
         page.keyboard.press("Tab")
@@ -215,7 +215,7 @@ def test_tab_goes_through_the_page_in_order_and_is_seen(open_page):
     assert sorted(in_order, key=seen.index) == list(in_order)
 
 
-def test_a_link_leads_back_to_what_is_seen(open_page):
+def test_a_link_restores_the_state_of_the_page(open_page):
     page = open_page()
     page.fill("#operands", "int8 + float16")
     for control, value in {"operation": "add", "rules": "torch", "against": "numpy", "types": "all"}.items():
@@ -226,11 +226,11 @@ def test_a_link_leads_back_to_what_is_seen(open_page):
         assert other.input_value(f"#{control}") == page.input_value(f"#{control}")
     for part in ("#answers", "#table", "#detail", "#counts"):
         assert other.inner_text(part) == page.inner_text(part)
-    # What a link has wrong is left out.
+    # Invalid parts of a link are ignored.
     assert open_page("#rules=nobody&operation=x&cell=a,b").input_value("#rules") == "jax-x32"
 
 
-def test_everything_has_a_name_for_those_who_hear_it(open_page):
+def test_every_element_has_an_accessible_name(open_page):
     page = open_page("#ask=int8+uint8&against=numpy&cell=int8,float16")
     controls = page.locator("input, select, button, summary, table, aside, section")
     for i in range(controls.count()):
@@ -250,7 +250,7 @@ def test_everything_has_a_name_for_those_who_hear_it(open_page):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("link", ["#against=numpy&types=all&ask=uint8+256&cell=int8,uint8", "#ask=flaot16"])
-def test_text_stands_out_from_what_is_behind_it(open_page, scheme, link):
+def test_text_has_enough_contrast(open_page, scheme, link):
     page = open_page(link, scheme=scheme)
     assert (page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)") == (
         scheme == "light"

@@ -1,6 +1,6 @@
-"""How JAX keeps the rules of custom derivatives in its equations, and that they are rewritten with their functions.
+"""Rules of custom derivatives are rewritten with their functions.
 
-The first two tests notice when that moves: then `supremum.jaxprs.custom_derivatives` is the file to mend.
+The first two tests check how JAX stores the rules. If they fail, adapt `supremum.jaxprs.custom_derivatives`.
 """
 
 from functools import partial
@@ -18,7 +18,7 @@ W = jax.random.normal(jax.random.key(0), (8, 8)) * 0.3
 X = jax.random.normal(jax.random.key(1), (4, 8))
 
 
-def test_forward_rules_are_functions_of_which_tangents_are_zero():
+def test_jax_calls_forward_rules_with_the_zero_tangents():
     @jax.custom_jvp
     def function(x, y):
         return x * y, y
@@ -31,7 +31,7 @@ def test_forward_rules_are_functions_of_which_tangents_are_zero():
     assert (len(jaxpr.invars), len(jaxpr.outvars)) == (4, 4)
 
 
-def test_backward_rules_are_a_function_of_what_is_wanted_and_one_of_residuals_and_cotangents():
+def test_jax_calls_backward_rules_with_residuals_and_cotangents():
     @jax.custom_vjp
     def function(x, y):
         return x * y
@@ -41,7 +41,7 @@ def test_backward_rules_are_a_function_of_what_is_wanted_and_one_of_residuals_an
     wanted = {"call_jaxpr", "fwd_jaxpr_thunk", "bwd", "num_consts", "out_trees", "symbolic_zeros"}
     assert equation.params.keys() == wanted
     jaxpr, consts = equation.params["fwd_jaxpr_thunk"].call_wrapped(True, True)
-    # Residuals that are operands are not among its results.
+    # Residuals that are operands are not results.
     assert (isinstance(jaxpr, Jaxpr), list(consts), len(jaxpr.invars), len(jaxpr.outvars)) == (True, [], 2, 1)
     gradients = equation.params["bwd"].call_wrapped(jnp.float32(2), jnp.float32(3), jnp.float32(1))
     assert [float(gradient) for gradient in jax.tree.leaves(gradients)] == [3, 2]
@@ -58,7 +58,7 @@ def compared(function, ops=None):
     return found
 
 
-def test_a_rule_that_closes_over_what_is_traced_works_where_jax_lets_it():
+def test_a_rule_may_close_over_tracers_where_jax_allows_it():
     def program(x, scale):
         @jax.custom_jvp
         def function(y):
@@ -67,7 +67,7 @@ def test_a_rule_that_closes_over_what_is_traced_works_where_jax_lets_it():
         function.defjvp(lambda p, t: (function(*p), 10 * (t[0] @ W) * scale))
         return function(x).sum()
 
-    # Around autocast, as around jax.checkpoint, JAX says that a tracer leaked.
+    # Around autocast, as around jax.checkpoint, JAX reports a leaked tracer.
     np.testing.assert_allclose(autocast(jax.grad(program))(X, X), 10 * X @ W.T, rtol=0.05, atol=0.5)
     with pytest.raises(jax.errors.UnexpectedTracerError):
         jax.grad(autocast(program))(X, X)
@@ -75,7 +75,7 @@ def test_a_rule_that_closes_over_what_is_traced_works_where_jax_lets_it():
         jax.grad(jax.checkpoint(program))(X, X)
 
 
-def test_a_rule_with_symbolic_zeros():
+def test_rules_with_symbolic_zeros_are_rewritten():
     @jax.custom_jvp
     def function(x, y):
         return x @ y
@@ -88,7 +88,7 @@ def test_a_rule_with_symbolic_zeros():
     assert compared(lambda x: function(jnp.sin(x) @ W, W)) == {"bfloat16"}
 
 
-def test_a_rule_with_integers_and_several_results():
+def test_rules_with_integers_and_several_results_are_rewritten():
     @jax.custom_jvp
     def function(x, n):
         return x @ W, n + 1, jnp.exp(x)
@@ -105,7 +105,7 @@ def test_a_rule_with_integers_and_several_results():
     assert compared(program) == {"bfloat16"}
 
 
-def test_what_a_rule_gives_has_the_dtype_of_the_result_whatever_it_is_made_of():
+def test_results_of_a_rule_have_the_dtypes_of_the_function():
     @jax.custom_jvp
     def function(x):
         return jnp.tanh(x @ W)
@@ -121,7 +121,7 @@ def test_what_a_rule_gives_has_the_dtype_of_the_result_whatever_it_is_made_of():
     assert {str(atom.aval.dtype) for product in products for atom in product.invars} == {"bfloat16"}
 
 
-def test_a_rule_of_a_rule():
+def test_nested_rules_are_rewritten():
     @jax.custom_jvp
     def function(x):
         return jnp.tanh(x @ W)
@@ -133,7 +133,7 @@ def test_a_rule_of_a_rule():
 @pytest.mark.parametrize(
     ("ops", "expected"), [({"function": "declared"}, "float32"), ({"function": "inside"}, "bfloat16")]
 )
-def test_a_backward_rule_with_arguments_that_are_not_differentiated_and_cotangents_of_none(ops, expected):
+def test_backward_rules_with_nondiff_arguments_and_none_cotangents_are_rewritten(ops, expected):
     @partial(jax.custom_vjp, nondiff_argnums=(0,))
     def function(power, x, n, w):
         return (x @ w) ** power + n

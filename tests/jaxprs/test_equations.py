@@ -1,4 +1,4 @@
-"""What an equation says about itself."""
+"""The properties of equations: scopes, names, callees and lines."""
 
 import inspect
 
@@ -30,7 +30,7 @@ def in_scopes(x):
     "transformed",
     [in_scopes, jax.jit(in_scopes, inline=INLINE), jax.vmap(in_scopes), jax.vmap(jax.vmap(in_scopes))],
 )
-def test_scopes_are_those_of_the_program_and_not_of_transformations(transformed):
+def test_scopes_exclude_transformations(transformed):
     assert scopes_of(equation("sin", transformed, jnp.ones((2, 2)))) == ("encoder", "norm")
 
 
@@ -38,13 +38,13 @@ def test_scopes_are_those_of_the_program_and_not_of_transformations(transformed)
     "derivative",
     [jax.grad, jax.jacfwd, jax.jacrev, jax.value_and_grad, lambda f: lambda x: jax.linearize(f, x)[1](x)],
 )
-def test_derivatives_stand_where_their_function_does(derivative):
+def test_derivatives_have_the_scopes_of_their_function(derivative):
     found = [each for each in equations(derivative(in_scopes), 1.0) if each.primitive.name in ("sin", "cos", "mul")]
     assert found
     assert {scopes_of(each) for each in found} == {("encoder", "norm")}
 
 
-def test_scopes_end():
+def test_equations_after_a_scope_are_outside_of_it():
     assert scopes_of(equation("exp", lambda x: jnp.exp(in_scopes(x)), 1.0)) == ()
 
 
@@ -110,14 +110,14 @@ def test_callees_are_the_functions_that_an_equation_calls(function, parameters):
     assert sorted((callee.parameter, callee.trips) for callee in found) == parameters
 
 
-def test_callees_are_open():
+def test_callees_are_open_jaxprs():
     for function in (jax.jit(double), jax.checkpoint(double)):
         (callee,) = callees(equations(function, 1.0)[-1])
         assert [each.primitive.name for each in callee.jaxpr.eqns] == ["mul"]
 
 
 @pytest.mark.parametrize("function", [jax.jit(double), jax.checkpoint(double)])
-def test_calls_hold_their_function_where_it_is_said(function):
+def test_calls_name_the_parameter_of_their_function(function):
     call = equations(function, 1.0)[-1]
     (callee,) = callees(call)
     assert callee.parameter == CALLS[call.primitive.name]

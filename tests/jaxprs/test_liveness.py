@@ -1,4 +1,4 @@
-"""Casts that nothing uses run 0 times, however deep they stand; all others as often as they do."""
+"""Unused casts run 0 times at any depth; the counts of other casts are unchanged."""
 
 import jax
 import jax.numpy as jnp
@@ -32,16 +32,16 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_result_that_nobody_takes(name):
+def test_casts_of_unused_results_run_0_times(name):
     function, count = CALLS[name]
     found = times(function, X)
     assert found["float32"] == count
     assert found.get("float16", 0) == 0
-    # JAX lowers none of them either.
+    # JAX does not lower them either.
     assert ("bfloat16", "float16") not in converts(jax.jit(function).lower(X).as_text())
 
 
-def test_what_has_effects_is_used():
+def test_equations_with_effects_are_used():
     def function(x):
         jax.debug.print("{}", x.astype("float32"))
 
@@ -55,7 +55,7 @@ def test_carries_and_loops_are_used():
     assert times(lambda x: lax.while_loop(lambda c: True, lambda c: x.astype("float32"), Y), X) == {"float32": None}
 
 
-def test_what_a_call_that_nobody_uses_does_is_not_used():
+def test_equations_inside_an_unused_call_are_unused():
     def function(x):
         jax.jit(lambda x: jax.jit(pair)(x))(x)
         return x
@@ -63,7 +63,7 @@ def test_what_a_call_that_nobody_uses_does_is_not_used():
     assert times(function, X) == {"float32": 0, "float16": 0}
 
 
-def test_programs_nest_deeper_than_python_recurses():
+def test_liveness_of_deeply_nested_programs():
     (call,) = jax.make_jaxpr(jax.jit(lambda x: x.astype("float32")))(X).eqns
     function = call.params["jaxpr"]
     for _ in range(1500):

@@ -1,4 +1,4 @@
-"""What the sources of casts lean on in JAX and in Python, which no document promises: these tests notice its moving."""
+"""The undocumented behaviour of JAX and Python that source positions rely on."""
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +31,7 @@ def test_a_position_has_line_columns_and_function():
     assert position.owner == USER
 
 
-def test_an_expression_of_several_lines_has_its_last_line():
+def test_an_expression_over_several_lines_has_its_last_line():
     position = frames(
         lambda x, y: (
             x
@@ -49,14 +49,16 @@ def test_an_expression_of_several_lines_has_its_last_line():
     lambda f: lambda x, y: lax.while_loop(lambda c: True, lambda c: f(x, c), y),
     lambda f: lambda x, y: lax.cond(True, lambda: f(x, y), lambda: y),
 ])  # fmt: skip
-def test_frames_end_where_the_function_is_called(call):
+def test_frames_end_at_the_call_of_the_traced_function(call):
     def inner(x, y):
         return x + y
 
     positions = frames(lambda x, y: call(inner)(x, y), X, Y).positions
     assert positions[0].function == inner.__qualname__
-    # The call itself belongs to the equation that calls.
-    assert not any(position.function.endswith("test_frames_end_where_the_function_is_called") for position in positions)
+    # The call itself is the position of the calling equation.
+    assert not any(
+        position.function.endswith("test_frames_end_at_the_call_of_the_traced_function") for position in positions
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,11 +70,11 @@ def test_frames_end_where_the_function_is_called(call):
         (lambda x: jnp.float32(x), "_ScalarMeta.__call__"),
     ],
 )
-def test_what_casts_on_request_is_known_by_name(function, entry):
+def test_functions_that_only_cast_are_explicit_entries(function, entry):
     assert frames(function, X).entry == entry
 
 
-def test_derivative_rules_keep_no_frames_and_are_known():
+def test_derivative_rules_without_frames_are_recognised():
     @jax.custom_vjp
     def double(x):
         return x + x

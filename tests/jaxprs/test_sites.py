@@ -74,12 +74,12 @@ CALLED = {
 
 
 @pytest.mark.parametrize(("function", "callers"), CALLED.values(), ids=CALLED)
-def test_what_is_called_is_found_with_its_callers(function, callers):
+def test_called_functions_are_walked_with_their_callers(function, callers):
     def without_inlining(x):
         return jnp.exp(function(x))
 
     found = sites("sin", without_inlining, X)
-    # A function of jnp is itself jitted, or not, from version to version of JAX.
+    # Whether a function of jnp is jitted depends on the version of JAX.
     assert {tuple(caller.primitive.name for caller in site.callers)[: len(callers)] for site in found} == {
         tuple(callers)
     }
@@ -112,11 +112,11 @@ def test_trips_multiply(function, trips):
     assert {site.trips for site in sites("sin", function, X)} == {trips}
 
 
-def test_what_follows_a_loop_runs_once():
+def test_equations_after_a_loop_run_once():
     assert [site.trips for site in sites("exp", lambda x: jnp.exp(looped(scanned(jnp.sin, 2))(x)), X)] == [1]
 
 
-def test_the_backward_pass_of_a_scan_runs_as_often():
+def test_the_backward_pass_of_a_scan_runs_as_often_as_the_scan():
     assert {site.trips for site in sites("cos", jax.grad(lambda x: scanned(jnp.sin, 5)(x)), 1.0)} == {5}
 
 
@@ -126,7 +126,7 @@ def test_both_functions_of_a_while_run_an_unknown_number_of_times():
     assert [site.trips for site in found] == [1, None, None, None]
 
 
-def test_equations_stand_in_the_order_they_run_in():
+def test_equations_are_in_execution_order():
     @jax.jit
     def inner(x):
         return jnp.cos(jax.jit(lambda x: jnp.tan(x) + 1)(jnp.sin(x)))
@@ -136,7 +136,7 @@ def test_equations_stand_in_the_order_they_run_in():
     ]  # fmt: skip
 
 
-def test_branches_stand_in_the_order_of_their_index():
+def test_branches_are_in_the_order_of_their_index():
     found = walked(lambda i: lax.switch(i, [jnp.sin, jnp.cos, jnp.tan], 1.0), 1)
     assert [name for name in names(found) if name in ("sin", "cos", "tan")] == ["sin", "cos", "tan"]
 
@@ -176,12 +176,12 @@ def test_an_equation_without_scopes_has_an_empty_path():
     assert (site.scopes, site.path) == ((), "")
 
 
-def test_open_and_closed_functions_are_walked_alike():
+def test_open_and_closed_jaxprs_have_the_same_sites():
     closed = jax.make_jaxpr(jax.jit(jnp.sin))(1.0)
     assert list(walk(closed)) == list(walk(closed.jaxpr))
 
 
-def test_nesting_is_deeper_than_python_recurses():
+def test_walk_supports_deeply_nested_programs():
 
     closed = jax.make_jaxpr(jax.jit(jnp.sin))(1.0)
     (call,) = closed.eqns

@@ -1,4 +1,4 @@
-"""Programs for sizes that are not known yet are reported in expressions of them."""
+"""Reports on programs with symbolic sizes contain expressions."""
 
 import json
 
@@ -15,7 +15,7 @@ from supremum.tracing import casts, forbid_casts
 
 
 def exported(function, *shapes):
-    """What a function is told while it is exported."""
+    """The arguments of a function during its export."""
     found = []
 
     def traced(*args):
@@ -32,13 +32,13 @@ def program(x, y):
 
 
 @pytest.mark.parametrize("view", [str, repr, lambda r: r.to_html(), lambda r: r.to_json(), lambda r: r._repr_html_()])
-def test_a_report_is_shown_in_every_way(view):
+def test_a_report_with_symbolic_sizes_has_every_format(view):
     report = exported(lambda x, y: casts(program)(x, y), (BATCH, 3), (LENGTH,))
     assert "batch" in view(report)
     assert "length" in view(report)
 
 
-def test_what_is_shown_is_what_there_is():
+def test_reports_show_symbolic_expressions():
     report = exported(lambda x, y: casts(program)(x, y), (BATCH, 3), (LENGTH,))
     data = json.loads(report.to_json())
     assert ["batch", 3] in [cast["shape"] for cast in data["casts"]]
@@ -52,7 +52,7 @@ def test_what_is_shown_is_what_there_is():
     assert "batch" in str(report.__rich__().renderables[0])
 
 
-def test_autocast_and_forbidding_take_them_too():
+def test_autocast_and_forbid_casts_accept_symbolic_sizes():
     weights = jnp.ones((3, 3))
     report = exported(lambda x: autocast(lambda x: jnp.tanh(x @ weights)).report(x), (BATCH, 3))
     assert "bfloat16  1 x dot_general" in report.summary()

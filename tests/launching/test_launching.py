@@ -1,3 +1,5 @@
+"""The launcher, its guard, and the places of processes; tests/training has those that need JAX."""
+
 import contextlib
 import os
 import re
@@ -18,7 +20,8 @@ from supremum.launching.exit_report import cause
 from supremum.launching.orphan_guard import Guard
 
 LAUNCH = [sys.executable, "-m", "supremum", "launch"]
-HARD_TIMEOUT = 60
+# Only a real hang takes that long, even on a busy machine. Processes that should be ended sleep longer.
+HARD_TIMEOUT = 300
 
 
 @pytest.fixture
@@ -58,29 +61,29 @@ def is_running(pid):
 
 
 def processes_of(text):
-    """The ids of processes that have a text among their arguments."""
+    """The ids of the processes with a text in their command line."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):  # it has ended meanwhile
+        with contextlib.suppress(OSError):  # the process has ended
             if text in path.read_text(errors="replace") and is_running(path.parent.name):
                 found.append(path.parent.name)
     return found
 
 
 def guards_of(pid):
-    """The ids of a process' children that guard a run."""
+    """The ids of the guards among the children of a process."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return sorted(set(children) & set(processes_of(orphan_guard.__file__)))
 
 
-def wait_until(condition, seconds=20):
-    end = time.monotonic() + seconds
+def wait_until(condition):
+    end = time.monotonic() + HARD_TIMEOUT
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.02)
 
 
-def test_each_process_is_told_its_place_and_gets_the_arguments(script):
+def test_each_process_gets_its_place_and_the_arguments(script):
     path = script(
         "print(me, sys.argv[1:], os.environ['SUPREMUM_PROCESSES'], os.environ['SUPREMUM_HEARTBEAT'],"
         " os.environ['SUPREMUM_COORDINATOR'], os.environ['JAX_NUM_CPU_DEVICES'])\n"
@@ -91,13 +94,14 @@ def test_each_process_is_told_its_place_and_gets_the_arguments(script):
     lines = sorted(done.stdout.splitlines())
     expected = r"\[{0}\] {0} \['--lr', '3', '--', 'x'\] 3 20 (127\.0\.0\.1:\d+) 2"
     found = [re.fullmatch(expected.format(number), line) for number, line in enumerate(lines)]
+    assert len(found) == 3
     assert all(found)
     assert len({match[1] for match in found}) == 1
     assert sorted(done.stderr.splitlines()) == [f"[{number}] to the other stream" for number in range(3)]
 
 
 @pytest.mark.slow
-def test_prefixes_have_colours_where_they_are_seen(script):
+def test_prefixes_have_colours_on_a_terminal(script):
     path = script("print('x')")
     assert "\x1b" not in run(path).stdout
     coloured = run("-n", 2, path, FORCE_COLOR="1").stdout
@@ -105,7 +109,7 @@ def test_prefixes_have_colours_where_they_are_seen(script):
     assert "\x1b[32m[1]\x1b[0m x" in coloured
 
 
-def test_lines_come_at_once_in_order_and_whole(script):
+def test_lines_are_shown_whole_and_in_order(script):
     path = script(
         "word = str(me) * 30_000\n"
         "for number in range(20):\n"
@@ -121,7 +125,7 @@ def test_lines_come_at_once_in_order_and_whole(script):
         assert own == [f"{number} {str(me) * 60_000} end" for number in range(20)] + ["no newline é"]
 
 
-def test_the_first_to_fail_gives_the_exit_code_and_the_others_are_ended(script, tmp_path):
+def test_the_first_failure_sets_the_exit_code_and_ends_the_others(script, tmp_path):
     path = script(
         f"open(f'{tmp_path}/{{me}}', 'w').write(str(os.getpid()))\n"
         "if me == 1:\n"
@@ -129,50 +133,50 @@ def test_the_first_to_fail_gives_the_exit_code_and_the_others_are_ended(script, 
         "    for number in range(10): print('line', number, file=sys.stderr)\n"
         "    print('    @     0x7f6f2be40634  some::frame()', file=sys.stderr)\n"
         "    sys.exit(7)\n"
-        "time.sleep(100)"
+        "time.sleep(1000)"
     )
-    start = time.monotonic()
     done = run("-n", 3, path)
-    assert time.monotonic() - start < 10  # SIGTERM is enough
     assert done.returncode == 7
     message = done.stderr[done.stderr.index("supremum launch: ") :].splitlines()
     assert re.fullmatch(
-        r"supremum launch: process 1 of 3 ended with exit code 7 \d+\.\d s after the start; the others were ended.",
+        r"supremum launch: Process 1 of 3 ended with exit code 7 \d+\.\d s after the start; the others were ended.",
         message[0],
     )
+    # SIGTERM was enough: no process is reported as hung.
     assert message[1:-1] == ["Its last lines on standard error:", *(f"  line {number}" for number in range(2, 10))]
     assert "restores its last checkpoint" in message[-1]
     assert not any(is_running((tmp_path / str(me)).read_text()) for me in range(3))
 
 
-def test_a_process_that_is_killed_is_named_with_its_signal(script):
-    path = script("os.kill(os.getpid(), signal.SIGKILL) if me == 0 else time.sleep(100)")
+def test_a_killed_process_is_reported_with_its_signal(script):
+    path = script("os.kill(os.getpid(), signal.SIGKILL) if me == 0 else time.sleep(1000)")
     ended, _ = run_here(path, processes=2)
     assert ended.exit_code == 137
-    assert ended.message.startswith("process 0 of 2 was ended by SIGKILL ")
+    assert ended.message.startswith("Process 0 of 2 was ended by SIGKILL ")
     assert "react" not in ended.message
 
 
-def test_of_those_that_failed_together_the_killed_one_is_the_cause_and_the_aborted_one_is_not():
+def test_the_cause_is_a_killed_process_before_a_failed_one_before_an_aborted_one():
     assert cause({0: -signal.SIGABRT, 1: -signal.SIGKILL}) == 1
     assert cause({0: -signal.SIGABRT, 1: 1, 2: -signal.SIGKILL}) == 2
     assert cause({0: -signal.SIGABRT, 1: 1}) == 1
     assert cause({1: -signal.SIGABRT, 2: -signal.SIGABRT}) == 1
 
 
-def test_a_killed_process_that_is_seen_after_those_that_lost_it_is_named(script):
-    # The system closes the connections of a killed process first, and others may fail of that before it has ended.
+def test_a_killed_process_is_reported_even_if_others_fail_first(script, monkeypatch):
+    # The system closes the connections of a killed process first, which may make others fail before it has ended.
+    monkeypatch.setattr(launcher, "_SETTLING_SECONDS", HARD_TIMEOUT)
     path = script("if me == 0: sys.exit(3)\ntime.sleep(0.2)\nos.kill(os.getpid(), signal.SIGKILL)")
     ended, _ = run_here(path, processes=2)
-    assert ended.message.startswith("process 1 of 2 was ended by SIGKILL ")
+    assert ended.message.startswith("Process 1 of 2 was ended by SIGKILL ")
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(
-    "deaf", ["signal.signal(signal.SIGTERM, signal.SIG_IGN)", "os.kill(os.getpid(), signal.SIGSTOP)"]
+    "ignore_sigterm", ["signal.signal(signal.SIGTERM, signal.SIG_IGN)", "os.kill(os.getpid(), signal.SIGSTOP)"]
 )
-def test_who_does_not_react_is_killed_and_named(script, tmp_path, monkeypatch, deaf):
-    monkeypatch.setattr(launcher, "_GRACE_SECONDS", 0.3)
+def test_a_process_that_ignores_sigterm_is_killed_and_reported(script, tmp_path, monkeypatch, ignore_sigterm):
+    monkeypatch.setattr(launcher, "_GRACE_SECONDS", 1.0)
     path = script(
         f"ready = {str(tmp_path / 'ready')!r}\n"
         "if me == 1:\n"
@@ -181,24 +185,24 @@ def test_who_does_not_react_is_killed_and_named(script, tmp_path, monkeypatch, d
         "    sys.exit(3)\n"
         "if me == 0:\n"
         "    open(ready, 'w').write(str(os.getpid()))\n"
-        f"    {deaf}\n"
-        "time.sleep(100)"
+        f"    {ignore_sigterm}\n"
+        "time.sleep(1000)"
     )
     ended, _ = run_here(path, processes=3)
     assert ended.exit_code == 3
-    assert "\nprocess 0 did not react to SIGTERM and had to be killed" in ended.message
+    assert "\nProcess 0 did not react to SIGTERM and had to be killed" in ended.message
     assert not is_running((tmp_path / "ready").read_text())
 
 
 FAMILY = (
-    "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(100)'])\n"
+    "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(1000)'])\n"
     "print(os.getpid(), child.pid)\n"
-    "time.sleep(100)"
+    "time.sleep(1000)"
 )
 
 
 def started_family(path):
-    """A launcher whose two processes have started one each, and the ids of all four."""
+    """A launcher with two processes that have started one child each, and the ids of these four."""
     running = subprocess.Popen(
         [*LAUNCH, "-n", "2", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -210,7 +214,7 @@ def started_family(path):
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_asking_the_launcher_to_stop_ends_everything(script, number, exit_code):
+def test_a_signal_to_the_launcher_ends_all_processes(script, number, exit_code):
     running, pids = started_family(script(FAMILY))
     running.send_signal(number)
     _, errors = running.communicate(timeout=HARD_TIMEOUT)
@@ -219,7 +223,7 @@ def test_asking_the_launcher_to_stop_ends_everything(script, number, exit_code):
     wait_until(lambda: not any(map(is_running, pids)))
 
 
-def test_whole_families_end_with_a_launcher_that_is_killed(script):
+def test_all_processes_end_when_the_launcher_is_killed(script):
     running, pids = started_family(script(FAMILY))
     guards = guards_of(running.pid)
     assert len(guards) == 1
@@ -229,8 +233,8 @@ def test_whole_families_end_with_a_launcher_that_is_killed(script):
 
 
 @pytest.mark.slow
-def test_a_launcher_that_is_killed_while_it_starts_leaves_nothing(script):
-    """Whenever it comes: there is no moment in which nobody watches a process."""
+def test_no_process_survives_a_launcher_that_is_killed_while_it_starts(script):
+    """Every process is watched from the moment it starts."""
     path = script(FAMILY)
     for milliseconds in range(0, 300, 20):
         running = subprocess.Popen(
@@ -245,24 +249,24 @@ def test_a_launcher_that_is_killed_while_it_starts_leaves_nothing(script):
         running.stdout.close()
 
 
-def test_what_has_ended_is_not_killed_later(script):
-    """Its process id may be another's by then."""
-    told = []
+def test_the_guard_forgets_ended_processes(script):
+    """Another process may have the same id by then."""
+    forgotten = []
 
-    class Noting(Guard):
+    class RecordingGuard(Guard):
         def forget(self, pid):
-            told.append(pid)
+            forgotten.append(pid)
             super().forget(pid)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launcher, "Guard", Noting)
+        patch.setattr(launcher, "Guard", RecordingGuard)
         _, lines = run_here(script("print(os.getpid())"), processes=3)
-    assert sorted(told) == sorted(int(line) for _, _, line in lines)
+    assert sorted(forgotten) == sorted(int(line) for _, _, line in lines)
     assert guards_of(os.getpid()) == []
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_without_its_guard(script):
+def test_a_run_continues_without_its_guard(script):
     running = subprocess.Popen(
         [*LAUNCH, "-n", "2", str(script("print('up', flush=True)\ntime.sleep(2)\nprint('done')"))],
         stdout=subprocess.PIPE, text=True,
@@ -276,7 +280,7 @@ def test_a_run_goes_on_without_its_guard(script):
 
 
 @pytest.mark.slow
-def test_a_port_in_use_is_named(script):
+def test_a_port_in_use_is_refused(script):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -285,7 +289,8 @@ def test_a_port_in_use_is_named(script):
         assert done.returncode == 2
         assert done.stdout == ""
         assert done.stderr == (
-            f"supremum: coordinator '127.0.0.1:{port}': port {port} of this machine is in use: give another port\n"
+            f"supremum: The coordinator '127.0.0.1:{port}' cannot listen: port {port} of this machine is in use; "
+            "choose another port.\n"
         )
         others = run_here(script("print('started')"), processes=1, first_id=1, total=2, coordinator=f"127.0.0.1:{port}")
         assert others[0].exit_code == 0  # process 0 may be listening already
@@ -296,28 +301,26 @@ def test_a_port_in_use_is_named(script):
     assert again[0].exit_code == 0
 
 
-def test_what_a_process_leaves_behind_ends_with_it_and_holds_nothing_up(script):
-    path = script("child = subprocess.Popen(['sleep', '100'])\nprint(child.pid)\nsys.stdout.write('unfinished')")
-    start = time.monotonic()
+def test_the_children_of_an_ended_process_end_and_do_not_delay_the_run(script):
+    path = script("child = subprocess.Popen(['sleep', '1000'])\nprint(child.pid)\nsys.stdout.write('unfinished')")
     ended, lines = run_here(path, processes=1)
     assert ended.exit_code == 0
-    assert time.monotonic() - start < 20
     assert [line for _, _, line in lines[1:]] == ["unfinished"]
     wait_until(lambda: not is_running(lines[0][2]))
 
 
 @pytest.mark.slow
-def test_the_time_of_a_run_can_be_bounded(script):
-    done = run("-n", 2, "--timeout", 1.5, script("time.sleep(100)"))
+def test_a_run_ends_at_its_timeout(script):
+    done = run("-n", 2, "--timeout", 1.5, script("time.sleep(1000)"))
     assert done.returncode == 124
-    assert "not over after 1.5 s" in done.stderr
+    assert "The run exceeded its --timeout of 1.5 s" in done.stderr
 
 
-def test_a_write_that_fails_ends_all(script):
+def test_a_failing_show_function_ends_all_processes(script):
     def fails(*_):
         raise BrokenPipeError
 
-    path = script("print(os.getpid(), flush=True)\ntime.sleep(100)")
+    path = script("print(os.getpid(), flush=True)\ntime.sleep(1000)")
     handler = signal.getsignal(signal.SIGINT)
     with pytest.raises(BrokenPipeError):
         launch(path, show=fails, processes=2)
@@ -326,7 +329,7 @@ def test_a_write_that_fails_ends_all(script):
     assert not any(str(path) in Path(f"/proc/{pid}/cmdline").read_text() for pid in children if is_running(pid))
 
 
-def test_several_machines_share_the_ids(script):
+def test_processes_of_a_second_machine_have_the_next_ids(script):
     path = script("print(me, os.environ['SUPREMUM_PROCESSES'], os.environ['SUPREMUM_COORDINATOR'])")
     ended, lines = run_here(path, processes=2, first_id=2, total=4, coordinator="10.0.0.1:1234")
     assert ended.exit_code == 0
@@ -334,7 +337,7 @@ def test_several_machines_share_the_ids(script):
 
 
 @pytest.mark.slow
-def test_jax_leaves_sigterm_alone_unless_asked(script):
+def test_the_preemption_service_of_jax_is_off_by_default(script):
     path = script("print(os.environ['JAX_ENABLE_PREEMPTION_SERVICE'])")
     assert run(path).stdout == "[0] 0\n"
     assert run(path, JAX_ENABLE_PREEMPTION_SERVICE="1").stdout == "[0] 1\n"
@@ -343,36 +346,45 @@ def test_jax_leaves_sigterm_alone_unless_asked(script):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["none.py"], "there is no file 'none.py': give the path of a Python script"),
-        (["-n", "0", __file__], "0 processes: expected from 1 to 1,024"),
-        (["--devices-per-process", "0", __file__], "0 devices per process: expected from 1 to 1,024"),
-        (["--heartbeat", "9", __file__], "heartbeat=9: expected a whole number of seconds from 10 to 30"),
-        (["--heartbeat", "31", __file__], "heartbeat=31: expected"),
-        (["--timeout", "0", __file__], "timeout of 0 s: expected more than 0"),
-        (["--coordinator", "10.0.0.1", __file__], "coordinator '10.0.0.1': expected host:port"),
-        (["--coordinator", "10.0.0.1:70000", __file__], "coordinator '10.0.0.1:70000': expected host:port"),
-        (["--first-id", "1", __file__], "first id 1: say with --total"),
-        (["-n", "2", "--first-id", "3", "--total", "4", __file__], "processes 3 to 4 of 4: ids go from 0 to 3"),
-        (["--first-id", "-1", "--total", "4", __file__], "processes -1 to -1 of 4: ids go from 0 to 3"),
-        (["--total", "4", __file__], "1 of 4 processes are here: the others need --coordinator host:port"),
+        (["none.py"], "The script must be a Python file, but there is no file 'none.py'."),
+        (["-n", "0", __file__], "The number of processes must be from 1 to 1,024, got 0."),
+        (["--devices-per-process", "0", __file__], "The number of devices per process must be from 1 to 1,024, got 0."),
+        (["--heartbeat", "9", __file__], "heartbeat must be a whole number from 10 to 30, got 9."),
+        (["--heartbeat", "31", __file__], "heartbeat must be a whole number from 10 to 30, got 31."),
+        (["--timeout", "0", __file__], "The timeout must be greater than 0 s, got 0 s."),
+        (["--coordinator", "10.0.0.1", __file__], "The coordinator must be host:port with a port from 1 to 65535"),
+        (
+            ["--coordinator", "10.0.0.1:70000", __file__],
+            "The coordinator must be host:port with a port from 1 to 65535",
+        ),
+        (["--first-id", "1", __file__], "A first id of 1 needs --total"),
+        (
+            ["-n", "2", "--first-id", "3", "--total", "4", __file__],
+            "The ids of 4 processes must be from 0 to 3, got 3 to 4;",
+        ),
+        (["--first-id", "-1", "--total", "4", __file__], "The ids of 4 processes must be from 0 to 3, got -1 to -1;"),
+        (
+            ["--total", "4", __file__],
+            "Only 1 of 4 processes are on this machine, so all machines need --coordinator host:port",
+        ),
     ],
 )
-def test_what_the_user_got_wrong_is_one_line_and_exit_code_2(args, message):
+def test_a_usage_error_is_one_line_with_exit_code_2(args, message):
     result = CliRunner().invoke(app, ["launch", *args])
     assert result.exit_code == 2
     assert result.stderr.startswith(f"supremum: {message}")
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_a_place_comes_out_of_the_environment_as_it_went_in():
+def test_a_place_round_trips_through_the_environment():
     place = ProcessPlace("[::1]:1234", processes=5, process_id=3, heartbeat=12)
     variables = place.environment()
     assert ProcessPlace.from_environment({"HOME": "/", **variables}) == place
     assert ProcessPlace.from_environment({"HOME": "/"}) is None
     for name in variables:
-        with pytest.raises(ArgumentError, match=f"the environment lacks {name}: set all of SUPREMUM_COORDINATOR, "):
+        with pytest.raises(ArgumentError, match=f"all of SUPREMUM_COORDINATOR, .* or none, but lacks {name}\\."):
             ProcessPlace.from_environment({key: value for key, value in variables.items() if key != name})
-    with pytest.raises(ArgumentError, match="SUPREMUM_PROCESS_ID='-1' in the environment: expected a whole number"):
+    with pytest.raises(ArgumentError, match="SUPREMUM_PROCESS_ID must be a whole number, got '-1'"):
         ProcessPlace.from_environment(variables | {"SUPREMUM_PROCESS_ID": "-1"})
 
 
@@ -380,7 +392,7 @@ def test_a_place_comes_out_of_the_environment_as_it_went_in():
     ("coordinator", "local"),
     [("127.0.0.1:1", True), ("localhost:1", True), ("[::1]:1", True), ("10.0.0.1:1", False), ("node001:1", False)],
 )
-def test_whether_only_this_machine_reaches_the_coordinator(coordinator, local):
+def test_a_coordinator_on_the_loopback_interface_is_local(coordinator, local):
     assert ProcessPlace(coordinator, 2, 0).is_local is local
 
 
@@ -395,6 +407,9 @@ def test_whether_only_this_machine_reaches_the_coordinator(coordinator, local):
         {"heartbeat": 10.5},
     ],
 )
-def test_a_place_outside_the_run_is_refused(wrong):
-    with pytest.raises(ArgumentError, match=f"{next(iter(wrong))}={re.escape(repr(next(iter(wrong.values()))))}: "):
+def test_wrong_places_are_refused(wrong):
+    ((name, value),) = wrong.items()
+    with pytest.raises(
+        ArgumentError, match=f"^{name} must be a whole number from .*, got {re.escape(repr(value))}\\.$"
+    ):
         ProcessPlace(**({"coordinator": "10.0.0.1:1", "processes": 2, "process_id": 0} | wrong))

@@ -1,3 +1,5 @@
+"""The layout and the drawing of Hasse diagrams."""
+
 import itertools
 import random
 import re
@@ -34,7 +36,7 @@ def _diagram(edges, **given):
 
 
 def _points(curves, steps=40):
-    """Points on an edge as it is drawn: Bezier curves with level ends, and the level lines between them."""
+    """Points on a drawn edge: Bezier curves with horizontal ends, and the horizontal lines between them."""
     for (x, y), (end, there) in curves:
         middle = (x + end) / 2
         for step in range(steps + 1):
@@ -50,7 +52,7 @@ def _points(curves, steps=40):
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_no_two_labels_overlap_and_all_lie_in_the_picture(name):
+def test_labels_do_not_overlap_and_lie_in_the_picture(name):
     layout = laid_out(_diagram(GRAPHS[name]))
     assert set(layout.boxes) == set(GRAPHS[name])
     for box in layout.boxes.values():
@@ -64,7 +66,7 @@ def test_no_two_labels_overlap_and_all_lie_in_the_picture(name):
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_edges_go_from_label_to_label_to_the_right_and_through_no_other(name):
+def test_edges_go_to_the_right_and_pass_no_other_label(name):
     layout = laid_out(_diagram(GRAPHS[name]))
     assert set(layout.curves) == {(a, b) for a, above in GRAPHS[name].items() for b in above}
     for (lower, upper), curves in layout.curves.items():
@@ -84,7 +86,7 @@ def test_edges_go_from_label_to_label_to_the_right_and_through_no_other(name):
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_each_stands_right_of_all_below_it(name):
+def test_each_element_is_to_the_right_of_all_below_it(name):
     layers = in_layers(GRAPHS[name])
     level = {place: height for height, layer in enumerate(layers.order) for place in layer}
     for (lower, upper), route in layers.routes.items():
@@ -94,11 +96,11 @@ def test_each_stands_right_of_all_below_it(name):
 
 
 @pytest.mark.parametrize("name", ORDERS)
-def test_the_edges_of_every_rule_set_can_be_and_are_drawn_without_a_crossing(name):
+def test_the_edges_of_every_rule_set_are_drawn_without_crossings(name):
     assert laid_out(_diagram(ORDERS[name])).crossings == 0
 
 
-def test_crossings_are_counted_as_they_are_drawn():
+def test_the_number_of_crossings_matches_the_drawing():
     for seed in range(4):
         edges = _random_order(seed, 16)
         layers = in_layers(edges)
@@ -112,7 +114,7 @@ def test_crossings_are_counted_as_they_are_drawn():
         assert layers.crossings == len(crossing)
 
 
-def test_two_layers_have_as_few_crossings_as_any_orders_of_theirs():
+def test_two_layers_have_the_fewest_possible_crossings():
     for seed in range(3):
         chance = random.Random(seed)
         edges = {name: tuple(chance.sample("vwxyz", chance.randint(1, 3))) for name in "abcde"}
@@ -129,11 +131,11 @@ def test_two_layers_have_as_few_crossings_as_any_orders_of_theirs():
 
 
 def test_swaps_of_neighbours_leave_few_crossings():
-    # 53 without them.
+    # Without swaps there are 53.
     assert sum(in_layers(_random_order(seed)).crossings for seed in (0, 4)) <= 42
 
 
-def test_the_lowest_stand_just_below_what_they_lead_to():
+def test_the_lowest_elements_are_just_below_their_upper_neighbours():
     layers = in_layers({"a": ("b",), "b": ("c",), "x": ("c",), "c": ()})
     assert [set(layer) for layer in layers.order] == [{"a"}, {"b", "x"}, {"c"}]
 
@@ -142,7 +144,7 @@ def _gap(layers, link):
     return next(height for height, layer in enumerate(layers.order) if link[0] in layer)
 
 
-def test_a_layout_is_always_the_same_and_a_straight_line_is_straight():
+def test_layouts_are_deterministic_and_chains_are_straight():
     edges = GRAPHS["random 3"]
     assert laid_out(_diagram(edges)) == laid_out(_diagram(edges))
     chain = laid_out(_diagram({"a": ("b",), "b": ("c",), "c": ()}))
@@ -151,7 +153,7 @@ def test_a_layout_is_always_the_same_and_a_straight_line_is_straight():
     assert wide.boxes["a"].y == wide.boxes["y"].y
 
 
-def test_elements_without_edges_stand_apart_in_rows():
+def test_elements_without_edges_are_in_separate_rows():
     names = [f"float8_number{number}" for number in range(20)]
     layout = laid_out(_diagram(dict.fromkeys(names, ())))
     assert layout.apart == 0
@@ -192,7 +194,7 @@ def test_the_picture_has_every_label_edge_and_mark():
 
 
 def _tokens(dot):
-    """The tokens of a text in DOT, by https://graphviz.org/doc/info/lang.html; fails at what is none."""
+    """The tokens of a DOT text, by https://graphviz.org/doc/info/lang.html; fails at an invalid token."""
     found, place = [], 0
     while place < len(dot):
         if dot[place].isspace():
@@ -219,7 +221,7 @@ def _tokens(dot):
     return found
 
 
-def test_the_dot_text_is_a_graph_of_the_language():
+def test_the_dot_text_is_valid_dot():
     tokens = _tokens(hasse_dot.to_dot(LIT))
     kinds = "".join({"id": "i", "edge": ">"}.get(kind, kind) for kind, _ in tokens)
     attributes = r"(\[i=i(,i=i)*\])"

@@ -1,3 +1,5 @@
+"""HTML pages of tables."""
+
 import re
 
 import pytest
@@ -22,7 +24,7 @@ TABLE = Table(
 )
 
 
-def test_a_page_has_a_table_with_scopes_a_caption_and_every_text_escaped():
+def test_a_page_has_scopes_a_caption_and_escaped_texts():
     page = to_html(TABLE)
     (table,), entries = read(page)
     assert (table.caption, table.columns, list(table.rows)) == ("a < b & c", ["x", "y*"], ["r", "s"])
@@ -34,7 +36,7 @@ def test_a_page_has_a_table_with_scopes_a_caption_and_every_text_escaped():
     assert page.count("<h1>") == 1
 
 
-def test_tab_stops_at_marked_cells_and_arrow_keys_may_reach_all_that_have_an_explanation():
+def test_tab_reaches_marked_cells_and_arrow_keys_all_cells_with_explanations():
     (table,), _ = read(to_html(TABLE))
     stops = [[cell.attributes.get("tabindex") for cell in cells] for cells in table.rows.values()]
     assert stops == [["-1", "0"], [None, None]]
@@ -45,7 +47,7 @@ def test_tab_stops_at_marked_cells_and_arrow_keys_may_reach_all_that_have_an_exp
     assert entries == {}
 
 
-def test_a_table_without_explanations_does_not_speak_of_them():
+def test_a_table_without_explanations_has_no_help():
     assert "explanation" in to_html(TABLE).split("<script>")[0]
     bare = Table("t", ("x",), (("r", (Cell("0", ""),)),))
     assert 'class="help"' not in to_html(bare)
@@ -61,13 +63,13 @@ def _luminance(colour):
 
 
 def _contrast(one, other):
-    """WCAG 2.2, "contrast ratio"."""
+    """The contrast ratio of WCAG 2.2."""
     light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 
 
 @pytest.mark.parametrize("style", PALETTE)
-def test_text_can_be_read_on_every_colour(style):
+def test_text_has_enough_contrast_on_every_colour(style):
     page = to_html(TABLE)
     for place, background in enumerate(PALETTE[style]):
         for drawn in (page, picture("t", content=_NOTHING)):
@@ -76,7 +78,7 @@ def test_text_can_be_read_on_every_colour(style):
         assert f".{style} {{ background: {background}; }}" in page
 
 
-def test_the_ramp_gets_darker_or_brighter_at_every_step_and_ends_with_the_largest():
+def test_every_step_of_the_ramp_has_more_contrast_to_the_page():
     assert [name for name in PALETTE if name.startswith("step")] == [f"step{number}" for number in range(STEPS)]
     light, dark = zip(*(map(_luminance, PALETTE[f"step{number}"]) for number in range(STEPS)), strict=True)
     assert list(light) == sorted(light, reverse=True)

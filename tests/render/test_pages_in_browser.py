@@ -1,4 +1,4 @@
-"""Pages and pictures as a browser shows them: on a phone and a screen, with the keyboard, in both themes."""
+"""Pages and pictures in a browser: on a phone and a screen, with the keyboard, in both themes."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def page_of_two():
     return side_by_side.to_html(_compared("jax-x64", "numpy"))
 
 
-def test_nothing_is_wider_than_a_phone_but_what_scrolls_by_itself(opened, page_of_two):
+def test_only_scrollable_areas_are_wider_than_a_phone(opened, page_of_two):
     everything = table_to_html(compare("tf-safe", "tf-rfc-safe", types="all").drawing())
     for html in (page_of_two, table_to_html(distances().drawing()), everything):
         for size in (PHONE, SCREEN):
@@ -57,7 +57,7 @@ def test_nothing_is_wider_than_a_phone_but_what_scrolls_by_itself(opened, page_o
             assert page.evaluate(outside) == []
 
 
-def test_tables_stand_below_each_other_on_a_phone_and_beside_on_a_screen(opened, page_of_two):
+def test_tables_are_below_each_other_only_on_a_phone(opened, page_of_two):
     for size, beside in ((PHONE, False), (SCREEN, True)):
         left, right = (each.bounding_box() for each in opened(page_of_two, size).locator(".scroll").all())
         assert (left["y"] == right["y"]) is beside
@@ -67,7 +67,7 @@ def test_tables_stand_below_each_other_on_a_phone_and_beside_on_a_screen(opened,
 
 
 @pytest.mark.parametrize("size", [PHONE, SCREEN])
-def test_the_keyboard_reaches_explanations_that_lie_within_the_window(opened, page_of_two, size):
+def test_the_keyboard_shows_explanations_within_the_window(opened, page_of_two, size):
     page = opened(page_of_two, size)
     seen = []
     for _ in range(6):
@@ -87,7 +87,7 @@ def test_the_keyboard_reaches_explanations_that_lie_within_the_window(opened, pa
     assert len(set(seen)) == len(seen) == 5
     page.keyboard.press("Escape")
     assert page.locator(".hint:visible").count() == 0
-    # uint32 with float32 is where Tab has come to; arrows go on from there, and stop at the edge.
+    # Tab has reached uint32 with float32; arrow keys continue from there and stop at the edge.
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowDown")
     assert page.locator(".hint:visible").inner_text().startswith("result_type(uint64, float64)")
@@ -123,7 +123,7 @@ def test_the_mouse_shows_one_explanation_at_a_time(opened, page_of_two):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_every_text_of_a_picture_lies_inside_it_and_every_cell_s_inside_the_cell(opened, theme):
+def test_texts_fit_in_their_cells_and_pictures(opened, theme):
     pictures = [
         side_by_side.to_svg(_compared("numpy", "jax-x64")),
         side_by_side.to_svg(compare("torch", "jax-x64", types="int8,float8_e4m3fn").side_by_side()),

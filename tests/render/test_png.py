@@ -1,3 +1,5 @@
+"""PNGs of our pictures."""
+
 import io
 
 import numpy as np
@@ -30,7 +32,7 @@ def _share(pixels, colour):
     return np.mean(np.abs(pixels - _rgb(colour)).max(-1) < 0.01)
 
 
-def test_a_png_has_two_dots_to_a_pixel_and_the_colours_of_the_light_theme():
+def test_a_png_has_two_dots_per_pixel_and_light_colours():
     svg = hasse_svg.to_svg(TWO)
     width, height = (float(svg.split(f' {name}="')[1].split('"')[0]) for name in ("width", "height"))
     pixels = _pixels(svg)
@@ -41,7 +43,7 @@ def test_a_png_has_two_dots_to_a_pixel_and_the_colours_of_the_light_theme():
     assert _share(pixels, PALETTE["complex"][0]) == _share(pixels, PALETTE["refused"][0]) == 0
 
 
-def test_boxes_are_where_they_are_in_the_svg():
+def test_boxes_have_the_positions_of_the_svg():
     svg, layout = hasse_svg.to_svg(TWO), laid_out(TWO)
     left, top = map(float, svg.rsplit('<g transform="translate(', 1)[1].split(")")[0].split())
     pixels = _pixels(svg)
@@ -65,6 +67,6 @@ def test_a_table_is_drawn_with_its_marks():
         assert np.all(nearest < 0.01), outline
 
 
-def test_the_same_picture_is_the_same_file():
+def test_pngs_are_deterministic():
     svg = hasse_svg.to_svg(TWO)
     assert to_png(svg) == to_png(svg)

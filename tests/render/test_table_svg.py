@@ -1,3 +1,5 @@
+"""SVGs of tables."""
+
 import re
 import xml.etree.ElementTree as ET
 
@@ -24,7 +26,7 @@ def _texts(root):
     return ["".join(each.itertext()) for each in root.iter(f"{SVG}text")]
 
 
-def test_a_table_is_one_well_formed_picture_with_a_name_and_every_text():
+def test_a_table_is_a_well_formed_svg_with_all_texts():
     root = ET.fromstring(to_svg(SMALL, ["A sentence."]))
     assert root.tag == f"{SVG}svg"
     assert root.get("role") == "img"
@@ -36,12 +38,12 @@ def test_a_table_is_one_well_formed_picture_with_a_name_and_every_text():
     assert root.get("viewBox") == f"0 0 {root.get('width')} {root.get('height')}"
 
 
-def test_cells_have_the_classes_of_their_styles_and_the_marked_one_is_the_last():
+def test_cells_have_their_style_classes_and_marked_cells_come_last():
     groups = [each.get("class") for each in ET.fromstring(to_svg(SMALL)).iter(f"{SVG}g") if each.get("class")]
     assert groups == ["integer", "refused", "integer", "refused", "refused", "float marked"]
 
 
-def test_cells_lie_beside_each_other_and_their_texts_have_room():
+def test_cells_do_not_overlap_and_fit_their_texts():
     decided = rule_table("numpy", types="all").drawing(short=True)
     block = table_block(decided)
     root = ET.fromstring(f'<svg xmlns="{SVG[1:-1]}">{block.body}</svg>')
@@ -59,7 +61,7 @@ def test_cells_lie_beside_each_other_and_their_texts_have_room():
 
 
 @pytest.mark.parametrize("style", PALETTE)
-def test_every_style_has_a_light_and_a_dark_colour_in_the_picture_itself(style):
+def test_the_svg_has_a_light_and_a_dark_colour_for_every_style(style):
     drawn = to_svg(SMALL)
     light, dark = drawn.split("@media (prefers-color-scheme: dark)")
     assert f".supremum .{style} .box {{ fill: {PALETTE[style][0]}; }}" in light
@@ -67,7 +69,7 @@ def test_every_style_has_a_light_and_a_dark_colour_in_the_picture_itself(style):
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)|@import|url\(", drawn)
 
 
-def test_long_captions_and_legends_are_broken_within_the_width():
+def test_long_captions_and_legends_are_wrapped():
     entries = tuple((style, "a meaning of some length") for style in PALETTE)
     drawn = ET.fromstring(to_svg(Table("t", ("x",), (("y", (Cell("z", "float"),)),), entries), ["word " * 60]))
     width = float(drawn.get("width"))

@@ -16,7 +16,7 @@ _NAMES |= {f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)} | {
 
 
 def converts(text: str) -> Counter[tuple[str, str]]:
-    """How many conversions there are from each dtype to each other.
+    """Count the conversions between each pair of dtypes.
 
     A function that is lowered once and called from several places counts once for each of them; a loop counts once, and
     so does every branch. Conversions that change no dtype are left out.

@@ -1,4 +1,4 @@
-"""Random programs with promotions and explicit casts planted in them, and where they were planted."""
+"""Random programs with promotions and explicit casts at known places."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MESH = jax.make_mesh((1,), ("i",), devices=jax.devices()[:1])
 
 
 class Plant(NamedTuple):
-    """A cast that was planted.
+    """A planted cast.
 
     It never runs where nothing uses what it gives. The path has the line of every call that leads there, the last one
     being the line of the expression.
@@ -44,14 +44,14 @@ class Plant(NamedTuple):
 
 
 class Form(NamedTuple):
-    """A way to write a cast: `@` marks the line where the expression begins."""
+    """A form of a cast; `@` marks the line where the expression begins."""
 
     text: str
     source: str = "bfloat16"
     target: str = "float32"
 
 
-# a is bfloat16[8], b float32[8], i int32[8]; each form has one cast of its class.
+# a is bfloat16[8], b is float32[8], and i is int32[8]; each form has one cast of its class.
 PROMOTIONS = [
     Form("@a + b"),
     Form("@b - a"),
@@ -132,7 +132,7 @@ LIBRARY = [
     "a * 2.0",
     "a.at[0].set(1.0)",
 ]
-# A call of a function, and how often it runs it. The path goes through the lines marked by @, in their order.
+# Calls of a function, and how often each runs it. The path goes through the lines marked by @, in order.
 CALLS = [
     ("@{f}(a, b, i)", 1),
     ("@{f}(\n        a,\n        b,\n        i,\n    )", 1),
@@ -163,7 +163,7 @@ class Program:
 
     random: random.Random
     lines: list[str] = field(default_factory=lambda: HEAD.splitlines())
-    # Of each function: what was planted in it, the calls it makes included.
+    # For each function: the casts planted in it and in the functions it calls.
     plants: dict[str, list[Plant]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -213,7 +213,7 @@ class Program:
 
     def call(self, name: str, callee: str) -> None:
         for _ in range(self.random.randint(1, 2)):
-            # One shard_map does not go into another of the same mesh.
+            # shard_map cannot be nested over the same mesh.
             calls = [call for call in CALLS if name == self.main or "shard_map" not in call[0]]
             text, times = self.random.choice(calls)
             before, call = text.split("\n\n    ") if "\n\n" in text else ("", text)
@@ -227,7 +227,7 @@ class Program:
                 self.plants[name].append(plant._replace(path=(*path, *plant.path), times=product))
 
     def write(self, text: str) -> tuple[int, ...]:
-        """Write a statement; gives the lines of its marks, in the order of their numbers, if they have such."""
+        """Write a statement; returns the lines of its marks, ordered by their numbers if they have any."""
         marks: list[tuple[str, int]] = []
         for line in f"    {text}".split("\n"):
             clean = line

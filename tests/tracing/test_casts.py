@@ -1,4 +1,4 @@
-"""What casts of a program are, how often they run, and who is told to have caused them."""
+"""The casts of programs: their types, runs and classes."""
 
 import functools
 import importlib
@@ -25,7 +25,7 @@ def seen(function, *operands):
     return [(cast.kind, str(cast.source), str(cast.target)) for cast in casts(function)(*operands)]
 
 
-def test_a_cast_says_everything_about_itself():
+def test_a_cast_has_types_path_operands_and_fix():
     def inner(x, y):
         return x * y
 
@@ -55,13 +55,13 @@ def test_only_changes_of_dtype_are_casts():
     assert len(casts_of(weak_to_strong)) == 0
 
 
-def test_a_product_of_two_dtypes_is_a_cast_without_an_equation():
+def test_a_product_of_two_dtypes_counts_as_a_cast():
     for function in (lambda x, y: x @ y, jnp.dot, lambda x, y: lax.dot(x, y, preferred_element_type=jnp.float32)):
         cast = only(function, X, Y)
         assert (cast.operation, cast.source, cast.target) == ("dot_general", X.dtype, Y.dtype)
     assert only(lambda x, y: x @ y, X, Y).kind == "promotion"
     assert seen(lambda x: lax.dot(x, x, preferred_element_type=jnp.float32), X) == []
-    # float16 and bfloat16 meet in a third.
+    # float16 and bfloat16 promote to a third dtype.
     both = seen(lambda x, y: x @ y, X, X.astype(jnp.float16))
     assert sorted(both) == [("promotion", "bfloat16", "float32"), ("promotion", "float16", "float32")]
 
@@ -76,11 +76,11 @@ def test_a_product_of_two_dtypes_is_a_cast_without_an_equation():
         (lambda x, y: jax.vmap(lambda u: u + y[0])(x), 1),
     ],
 )
-def test_times(function, times):
+def test_times_counts_the_runs_of_a_cast(function, times):
     assert only(function, X, Y).times == times
 
 
-def test_both_branches_count():
+def test_casts_in_both_branches_count():
     report = casts(lambda p, x, y: lax.cond(p, lambda: x + y, lambda: x * y))(True, X, Y)
     assert sorted(cast.expression for cast in report.promotion) == ["x * y", "x + y"]
     assert {cast.times for cast in report} == {1}
@@ -140,13 +140,42 @@ def test_a_helper_called_twice_has_two_paths():
         (lambda x, y: "é" and x + y, "promotion"),
     ],
 )
-def test_classes(function, kind):
+def test_every_cast_has_the_class_of_its_cause(function, kind):
     kinds = {cast.kind for cast in casts(function)(X, Y)}
     assert kind in kinds
     assert kinds <= {kind, "library"}
 
 
-def test_the_backward_pass_of_a_promotion_is_part_of_it():
+@pytest.mark.parametrize(
+    ("function", "kind", "reason"),
+    [
+        (lambda x, y: x.astype("float32"), "explicit", "the call asks for float32"),
+        (lambda x, y: jnp.float32(x), "explicit", "the call asks for float32"),
+        (lambda x, y: x.astype(y.dtype), "explicit", "the call asks for a dtype"),
+        (lambda x, y: jnp.sum(x, dtype=y.dtype), "explicit", "the call asks for a dtype"),
+        (lambda x, y: [jnp.float32][0](x), "explicit", "the called function only casts"),
+        # The call names a dtype, but not one of this cast.
+        (
+            lambda x, y: jnp.dot(x, y, preferred_element_type="float16"),
+            "promotion",
+            "float32 is the least upper bound: bfloat16 -> float32",
+        ),
+    ],
+)
+def test_a_cast_is_explicit_only_if_the_call_asks_for_its_dtype(function, kind, reason):
+    (cast,) = casts(function)(X, Y)
+    assert (str(cast.source), str(cast.target)) == ("bfloat16", "float32")
+    assert (cast.kind, cast.reason) == (kind, reason)
+
+
+def test_only_a_dtype_of_the_cast_makes_it_explicit():
+    report = casts(lambda x: jnp.var(x, dtype="float16"))(X)
+    reasons = {(str(cast.source), str(cast.target)): cast.reason for cast in report if cast.kind == "explicit"}
+    assert reasons == {("float32", "float16"): "the call asks for float16"}
+    assert ("bfloat16", "float32", "library") in {(str(c.source), str(c.target), c.kind) for c in report}
+
+
+def test_the_backward_pass_has_the_class_of_the_forward_pass():
     gradient = jax.grad(lambda x, y: (jnp.where(x > 0, x, y) * y).sum())
     assert {(kind, source) for kind, source, _ in seen(gradient, X, Y)} == {
         ("promotion", "bfloat16"), ("promotion", "float32")
@@ -156,7 +185,7 @@ def test_the_backward_pass_of_a_promotion_is_part_of_it():
 
 
 @pytest.mark.parametrize("hooks", [False, True])
-def test_what_is_not_known_is_not_guessed(hooks):
+def test_casts_in_derivative_rules_are_unknown(hooks):
     if hooks:
         importlib.import_module("supremum.nn")  # from then on it stands in calls of jax.custom_vjp
 
@@ -171,7 +200,7 @@ def test_what_is_not_known_is_not_guessed(hooks):
     assert report[0].expression == "double(x)"
 
 
-def test_a_function_without_a_source_is_judged_by_its_operands():
+def test_casts_without_source_are_classified_by_their_operands():
     names = {"jnp": jnp}
     exec(compile("def f(x, y):\n    return x * y, jnp.mean(x), x.astype('float16')", "<string>", "exec"), names)
     kinds = {(str(cast.target), cast.kind) for cast in casts(names["f"])(X, Y) if cast.shape}
@@ -180,7 +209,7 @@ def test_a_function_without_a_source_is_judged_by_its_operands():
     assert {cast.line for cast in casts(names["f"])(X, Y)} == {2}
 
 
-def test_functions_of_jax_themselves_can_be_asked():
+def test_functions_of_jax_can_be_traced_directly():
     assert seen(jnp.add, X, Y) == [("promotion", "bfloat16", "float32")]
     assert seen(jnp.sum, X) == [("library", "bfloat16", "float32"), ("library", "float32", "bfloat16")]
     assert only(jnp.add, X, Y).where == "-"
@@ -194,35 +223,35 @@ def test_jitted_functions_keep_their_static_arguments():
     assert len(casts(function)(X, Y, 3, name="nobody")) == 0
 
 
-def test_arguments_that_are_no_arrays_are_handed_on():
+def test_arguments_other_than_arrays_are_passed_on():
     assert len(casts(lambda x, operator, flag: operator(x, Y) if flag else x)(X, jnp.add, "yes")) == 1
     assert len(casts(lambda x: x + Y)(jax.ShapeDtypeStruct((8,), jnp.bfloat16))) == 1
     assert len(casts(lambda x, *, y: x + y)(X, y=Y)) == 1
 
 
-def test_errors_of_the_function_are_its_own():
+def test_errors_of_the_function_are_raised_unchanged():
     with pytest.raises(ZeroDivisionError, match="mine"):
         casts(lambda x: exec("raise ZeroDivisionError('mine')"))(X)
     with pytest.raises(TypeError, match="add got incompatible shapes"):
         casts(lambda x: x + jnp.ones(3))(X)
 
 
-def test_texts_are_cut_by_bytes():
+def test_expressions_after_non_ascii_text_are_read_correctly():
     assert only(lambda x, y: ["é", x + y], X, Y).expression == "x + y"
     assert only(lambda ä, ö: ä * ö, X, Y).expression == "ä * ö"
 
 
-def test_operands_are_those_of_the_expression_itself():
+def test_operands_are_those_of_the_innermost_expression():
     promoted = casts(lambda x: x.astype("float32") + x)(X).promotion[0]
     assert promoted.operands == ('x.astype("float32"): float32[8]', "x: bfloat16[8]")
     assert promoted.decision is not None
-    # A condition promotes nothing.
+    # A condition is not promoted.
     assert only(lambda x, y: jnp.where(x > 0, x, y), X, Y).reason == (
         "float32 is the least upper bound: bfloat16 -> float32"
     )
 
 
-def test_a_statement_that_is_an_expression_is_read_as_one():
+def test_an_expression_statement_is_read_as_an_expression():
     def function(x, y):
         x.astype(y.dtype)
         x + y
@@ -230,7 +259,7 @@ def test_a_statement_that_is_an_expression_is_read_as_one():
     assert sorted(cast.kind for cast in casts(function)(X, Y)) == ["explicit", "promotion"]
 
 
-def test_functions_of_jax_with_rules_of_their_own_are_its():
+def test_functions_of_jax_with_custom_rules_belong_to_jax():
     report = casts(jax.grad(lambda x: jax.nn.relu(jax.nn.logsumexp(x)).astype("float32")))(X)
     assert {cast.kind for cast in report} <= {"library", "explicit"}
 
@@ -241,7 +270,7 @@ def test_a_number_in_the_source_is_an_operand():
     assert "divide makes float32 of int32" in cast.reason
 
 
-def test_equal_code_in_two_files_is_told_apart(tmp_path):
+def test_equal_code_in_two_files_has_different_positions(tmp_path):
     reports = []
     for name in ("one", "two"):
         names = {}

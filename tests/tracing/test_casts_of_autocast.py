@@ -1,4 +1,4 @@
-"""Casts that autocast puts into a program are its own: nobody is told to have written them."""
+"""Casts that autocast inserts belong to autocast, not to the user."""
 
 import jax
 import jax.numpy as jnp
@@ -36,9 +36,9 @@ AROUND = {
 @pytest.mark.one_in(16)
 @pytest.mark.parametrize("around", AROUND)
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_clean_programs_have_casts_of_autocast_alone(name, around):
+def test_clean_programs_have_only_casts_of_autocast(name, around):
     w = jnp.stack([W, W]) if around == "vmap" else W
-    # Without autocast the user's lines cast nothing.
+    # Without autocast, the user's lines have no casts.
     assert set(casts(AROUND[around](PROGRAMS[name]))(X, w).by_class) <= {"library"}
     program = AROUND[around](autocast(PROGRAMS[name], "mixed_bfloat16"))
     report = casts(program)(X, w)
@@ -54,7 +54,7 @@ def test_clean_programs_have_casts_of_autocast_alone(name, around):
     forbid_casts("all", allow=["autocast", "library"])(program)(X, w)
 
 
-def test_what_the_user_mixes_inside_is_still_the_users():
+def test_promotions_inside_autocast_belong_to_the_user():
     def function(x, w):
         y = (x @ w).astype("float16")
         return y * w
@@ -68,7 +68,7 @@ def test_what_the_user_mixes_inside_is_still_the_users():
         forbid_casts()(lambda x, w: autocast(mixed)(x, w) * w.astype("float16"))(X, W)
 
 
-def test_a_reason_says_where_it_brings_a_value():
+def test_the_reason_of_an_autocast_names_its_dtype():
     report = casts(jax.grad(lambda x: autocast(mixed)(x, W).sum()))(X)
     reasons = {cast.reason for cast in report}
     assert "autocast brings it to bfloat16 here" in reasons

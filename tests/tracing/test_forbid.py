@@ -1,4 +1,4 @@
-"""Programs that may not cast fail with the lines that do and a fix that works when typed; others run."""
+"""`forbid_casts` raises with the lines that cast and a working fix; programs without forbidden casts run."""
 
 import pickle
 import types
@@ -24,7 +24,7 @@ def mix_on_purpose(x, y):
     return x.astype(y.dtype) * y
 
 
-def test_a_promotion_fails_with_its_line_and_the_fix():
+def test_a_promotion_raises_with_its_line_and_a_fix():
     def outer(x, y):
         return mix(x, y)
 
@@ -69,7 +69,7 @@ def test_both_fixes_work_when_typed(text):
         assert result(X, Y).dtype == dtype
 
 
-def test_what_casts_on_purpose_runs():
+def test_explicit_casts_are_allowed():
     checked = forbid_casts()(mix_on_purpose)
     assert checked(X, Y).dtype == jnp.float32
     assert checked.__name__ == "mix_on_purpose"
@@ -79,7 +79,7 @@ def test_what_casts_on_purpose_runs():
         forbid_casts("all")(jnp.mean)(X)
 
 
-def test_a_program_is_looked_at_once_for_each_type():
+def test_a_program_is_checked_once_for_each_type():
     seen = []
 
     def function(x, y):
@@ -97,7 +97,7 @@ def test_a_program_is_looked_at_once_for_each_type():
     assert len(seen) == 4  # looked at, and run three times
 
 
-def test_inside_and_outside_of_jit():
+def test_forbid_casts_works_inside_and_outside_of_jit():
     for function in (jax.jit(forbid_casts()(mix)), forbid_casts()(jax.jit(mix)), jax.jit(forbid_casts()(jax.jit(mix)))):
         assert function(Y, Y) == 3
         with pytest.raises(ForbiddenCastError, match=r"x \* y"):
@@ -105,9 +105,9 @@ def test_inside_and_outside_of_jit():
 
 
 def test_classes_rule_sets_and_files_are_allowed():
-    # The RFC's safe mode widens bfloat16 to float32; it makes no float of an integer.
+    # The safe mode of the RFC widens bfloat16 to float32, but does not convert integers to floats.
     assert forbid_casts(allow="tf-rfc-safe")(mix)(X, Y) == 3
-    # Under all modes of the RFC int16 and float32 meet in float32, int32 and float32 in float64.
+    # In mode ALL of the RFC, int16 and float32 promote to float32, and int32 and float32 to float64.
     assert forbid_casts(allow=["tf-rfc-all"])(mix)(Z.astype("int16"), Y) == 3
     for mode in ("tf-rfc-safe", "tf-rfc-all"):
         with pytest.raises(ForbiddenCastError, match="int32 -> float32") as caught:
@@ -121,14 +121,14 @@ def test_classes_rule_sets_and_files_are_allowed():
 
 
 @pytest.mark.parametrize("arguments", [{"allow": "tf-rfc-save"}, {"allow": "promotions"}])
-def test_names_that_are_none(arguments):
+def test_unknown_names_raise(arguments):
     with pytest.raises(UnknownNameError, match="did you mean"):
         forbid_casts(**arguments)
     with pytest.raises(UnknownNameError, match="did you mean 'promotion'"):
         forbid_casts("promotoin")
 
 
-def test_what_never_runs_is_not_forbidden():
+def test_unused_casts_are_not_forbidden():
     def function(x, y):
         x * y
         return x
@@ -181,7 +181,7 @@ def test_a_block_refuses_promotions(run, operands):
         (lambda: jnp.add(Z, np.float16(1)), "implicit dtype promotion path"),
     ],
 )
-def test_a_block_tells_of_numbers(run, said):
+def test_a_block_names_python_numbers(run, said):
     with pytest.raises(ForbiddenCastError) as caught, forbid_casts():
         run()
     assert said in str(caught.value)
@@ -215,7 +215,7 @@ def test_a_block_around_an_optimizer_names_the_line_or_passes(name):
         assert "    in optax, at " in str(error)  # noqa: PT017 (whether it promotes is optax' business)
 
 
-def test_a_block_leaves_other_errors_alone():
+def test_a_block_does_not_change_other_errors():
     with pytest.raises(ZeroDivisionError), forbid_casts():
         1 / 0  # noqa: B018
     with pytest.raises(ArgumentError, match=r"forbid_casts\(\.\.\.\)\(function\)"), forbid_casts(allow="jax"):
@@ -224,7 +224,7 @@ def test_a_block_leaves_other_errors_alone():
         jnp.ones(3) + jnp.ones(2)
 
 
-def test_blocks_nest_and_end():
+def test_blocks_can_be_nested_and_restore_promotion():
     forbidding = forbid_casts()
     with forbidding, forbidding:
         pass
@@ -238,7 +238,7 @@ def test_a_block_names_the_library():
         optax.tree.add({"x": X}, {"x": Y})
 
 
-def test_the_fixture(forbid_casts):
+def test_the_fixture_refuses_promotions(forbid_casts):
     assert forbid_casts(mix_on_purpose, X, Y).dtype == jnp.float32
     assert forbid_casts(mix, X, Y, allow="tf-rfc-safe") == 3
     with pytest.raises(ForbiddenCastError):

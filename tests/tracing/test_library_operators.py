@@ -1,4 +1,4 @@
-"""An operator of a library's object is the user's only where the operands are handed on to an array's operator."""
+"""An operator of a library's object belongs to the user only if the object forwards it to an array."""
 
 import importlib
 import sys
@@ -70,7 +70,7 @@ X, Y = jnp.ones(3), jnp.ones(3, "bfloat16")
 
 @pytest.fixture(scope="module")
 def poses(tmp_path_factory):
-    """A package in a folder of Python's package manager."""
+    """A package in the folder of Python's package manager."""
     folder = tmp_path_factory.mktemp("lib") / "site-packages"
     (folder / "poses").mkdir(parents=True)
     (folder / "poses/__init__.py").write_text(SOURCE)
@@ -91,7 +91,7 @@ OWN = {
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", OWN)
-def test_what_it_computes_itself_is_the_librarys(poses, name):
+def test_casts_that_a_library_computes_itself_belong_to_it(poses, name):
     report = casts(lambda x: OWN[name](poses, x))(X)
     assert {cast.kind for cast in report} == {"library"}
     assert {(str(cast.source), str(cast.target)) for cast in report} == {("int32", "float32")}
@@ -111,13 +111,13 @@ FORWARDED = {
 
 
 @pytest.mark.parametrize("name", FORWARDED)
-def test_what_is_handed_on_is_the_users(poses, name):
+def test_casts_of_forwarded_operators_belong_to_the_user(poses, name):
     report = casts(lambda x, y: FORWARDED[name](poses, x, y))(X, Y)
     assert {cast.kind for cast in report} == {"promotion"}
     assert all(cast.fix for cast in report)
 
 
-def test_arrays_of_ours_hand_on_too():
+def test_operators_of_our_arrays_belong_to_the_user():
     from supremum import asarray
 
     report = casts(lambda x, y: asarray(x) * asarray(y))(X, Y)
@@ -126,8 +126,8 @@ def test_arrays_of_ours_hand_on_too():
 
 @pytest.mark.parametrize("operator", ["x % 3", "3 % x", "x // 3", "x % 2.5", "divmod(x, 3)[0]"])
 @pytest.mark.parametrize("kind", ["bfloat16", "float32"])
-def test_a_number_beside_an_array_is_no_promotion(operator, kind, tmp_path):
-    """JAX passes the number to its function as int32 or float32, and casts it there."""
+def test_a_number_beside_an_array_is_not_a_promotion(operator, kind, tmp_path):
+    """JAX passes the number to its function as int32 or float32 and casts it there."""
     path = tmp_path / "numbers.py"
     path.write_text(f"def f(x):\n    return {operator}\n")
     names = {}

@@ -1,4 +1,4 @@
-"""Casts planted in random programs are found where they were planted, and what they are is told apart."""
+"""Casts planted in random programs are found in their places, with their classes."""
 
 import importlib.util
 import random
@@ -22,7 +22,7 @@ unknown = Counter()
 
 
 def load(path, name, registered):
-    """The program as a module; what is not registered as one, such as a script that is run, has no names to look up."""
+    """The program as a module. Without one, as for a script, there are no names to look up."""
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     if registered:
@@ -55,8 +55,8 @@ def test_planted_casts_are_found(chunk, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(2))
-def test_planted_casts_are_found_in_derivatives_too(chunk, tmp_path):
-    """On their lines: what JAX takes out of checkpoints and loops has lost the calls that led there."""
+def test_planted_casts_are_found_in_derivatives(chunk, tmp_path):
+    """Only lines are compared, because JAX loses the calls of code that it moves out of checkpoints and loops."""
     for seed in range(chunk, 60, 2):
         program = Program(random.Random(seed))
         if "while_loop" in program.text:  # has no gradient
@@ -78,6 +78,6 @@ def test_planted_casts_are_found_in_derivatives_too(chunk, tmp_path):
         unknown["unknown"] += report.by_class["unknown"].casts if "unknown" in report.by_class else 0
 
 
-def test_little_is_unknown():
+def test_few_casts_are_unknown():
     print(f"{unknown['unknown']} of {unknown['all']} casts are of unknown origin")
     assert unknown["unknown"] <= 0.05 * unknown["all"]

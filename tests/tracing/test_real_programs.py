@@ -1,6 +1,6 @@
-"""Models nobody here wrote: the report names the lines of their users, and has the casts of the lowered text.
+"""Reports on programs of other libraries name the users' lines and have the casts of the lowered text.
 
-Casts whose results nothing uses are not lowered, and run 0 times in the report. Nothing else is left out there or here.
+Unused casts are not lowered and run 0 times in the report. All others must agree.
 """
 
 from collections import Counter
@@ -113,37 +113,37 @@ def test_the_report_has_the_casts_of_the_lowered_text(name):
     found = Counter((str(cast.source), str(cast.target)) for cast in report if cast.times != 0)
     assert found == converts(jax.jit(function).lower(*arguments).as_text())
     assert found.total() > 2
-    # What JAX takes out of a loop for its backward pass loses the calls that led into the loop.
+    # Code that JAX moves out of a loop for its backward pass loses the calls that led into the loop.
     taken_out = [cast for cast in report if not cast.path]
     assert len(taken_out) == (12 if name == "linen backward" else 0)
     assert {cast.file for cast in report if cast not in taken_out} == {__file__}
     assert all(cast.file.endswith("flax/linen/dtypes.py") and cast.kind == "library" for cast in taken_out)
     assert "unknown" not in report.by_class
-    # What a library does on its own is not the user's promotion.
+    # A library's casts are not promotions by the user.
     assert {cast.expression for cast in report.promotion} <= {"self.attention(hidden) * jnp.float32(0.5)"}
     assert str(report.explain(0))
 
 
-# What is written otherwise than as a conversion: numbers made complex or real; random bits; LAPACK's names.
+# Casts that the lowered text does not write as conversions: complex and real parts, random bits, LAPACK's names.
 UNLIKE = {"transformed", "complexes", "random", "linear_algebra"}
 
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", sorted(AUTOCAST_PROGRAMS.keys() - UNLIKE))
-def test_programs_of_every_corner_of_jax_in_mixed_precision(name):
+def test_mixed_precision_programs_have_only_known_reasons(name):
     function = jax.grad(autocast(AUTOCAST_PROGRAMS[name], "mixed_bfloat16"))
     arguments = jax.ShapeDtypeStruct((8, 8), jnp.float32), jax.ShapeDtypeStruct((4, 8), jnp.float32)
     with warns_of_left(name):
         report = casts(function)(*arguments)
     found = Counter((str(cast.source), str(cast.target)) for cast in report if cast.times != 0)
     assert found == converts(jax.jit(function).lower(*arguments).as_text())
-    # A reason for each that is not known: derivative rules, what autocast put in, and the way back of that.
+    # Unknown casts have one of these reasons.
     reasons = {cast.reason for cast in report if cast.kind == "unknown"}
     known = ("derivative rule", "such as autocast", "the backward pass of a cast")
     assert all(any(part in reason for part in known) for reason in reasons)
 
 
-def test_what_autocast_puts_in_is_nobodys_promotion():
+def test_casts_of_autocast_are_not_promotions():
     x = jax.ShapeDtypeStruct((8, 8), jnp.float32)
     report = casts(autocast(lambda w, x: jnp.sin(x @ w) + jax.nn.softmax(x @ w), "mixed_bfloat16"))(x, x)
     narrowing = [cast for cast in report if cast.target == HALF]
@@ -151,7 +151,7 @@ def test_what_autocast_puts_in_is_nobodys_promotion():
     assert "promotion" not in {cast.kind for cast in narrowing}
 
 
-def test_lines_scopes_and_libraries_are_named():
+def test_the_report_names_lines_scopes_and_libraries():
     function, arguments = of_nnx()
     report = casts(function)(*arguments)
     (cast,) = report.promotion
@@ -162,7 +162,7 @@ def test_lines_scopes_and_libraries_are_named():
     assert "Recurrent/Conv_0" in {cast.scope for cast in casts(function)(*arguments)}
 
 
-def test_conversions_of_a_text_are_counted():
+def test_lowered_conversions_are_counted():
     @jax.jit
     def helper(x):
         return x.astype(jnp.float16) + 1

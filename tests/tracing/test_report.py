@@ -1,4 +1,4 @@
-"""The report on casts: sums, filters, text, HTML, JSON and explanations."""
+"""The report on casts: totals, filters, text, HTML, JSON and explanations."""
 
 import io
 import json
@@ -30,7 +30,7 @@ def test_casts_that_move_the_most_bytes_come_first():
     assert (REPORT[1].expression, REPORT[1].total_bytes) == ("x + y", 3 * 8 * 6)
 
 
-def test_totals():
+def test_totals_sum_casts_by_class_and_line():
     assert REPORT.total == CastTotal(len(REPORT), sum(cast.total_bytes for cast in REPORT))
     assert REPORT.by_class["promotion"] == CastTotal(2, 384 + 144)
     assert set(REPORT.by_class) == {"promotion", "explicit", "library"}
@@ -40,7 +40,7 @@ def test_totals():
     assert next(iter(REPORT.by_line)) == f"{__file__}:{first + 1}"
 
 
-def test_filters():
+def test_filters_select_casts():
     assert {cast.kind for cast in REPORT.promotion} == {"promotion"}
     assert {str(cast.target) for cast in REPORT.widening} == {"float32"}
     assert {(str(c.source), str(c.target)) for c in REPORT.lossy} == {
@@ -51,13 +51,13 @@ def test_filters():
     assert len(REPORT.promotion.widening) == 2
 
 
-def test_text():
+def test_text_has_tables_of_casts_and_totals():
     text = str(REPORT)
     lines = text.splitlines()
     assert lines[0].startswith(f"{len(REPORT)} casts, ")
     assert "jnp.tile(x, 8) * y[0]" in lines[3]
     assert f"test_report.py:{program.__code__.co_firstlineno + 1}" in lines[3]
-    # Casts that look alike share a line, and loops of unknown length say so.
+    # Casts that look the same share a row, and loops of unknown length have a question mark.
     assert sum("y.astype(jnp.bfloat16)" in line and "2 x 1" in line for line in lines) == 1
     assert sum(line.endswith("i.astype(jnp.float16)") and " ? " in line for line in lines) == 1
     assert str(casts(jnp.sin)(Y)) == "0 casts"
@@ -69,7 +69,7 @@ def test_long_reports_are_cut():
     assert report.to_html().count("<tr>") == 60 + 2 + 2  # totals of one class, of one line
 
 
-def test_rich_shows_the_same_in_colours():
+def test_rich_prints_the_tables_in_colour():
     shown = []
     for colours in (None, "standard"):
         console = Console(file=io.StringIO(), width=200, color_system=colours, force_terminal=colours is not None)
@@ -101,7 +101,7 @@ def test_json_has_everything():
     assert data["casts"][0]["bytes"] == 384
 
 
-def test_explanations():
+def test_explain_shows_one_cast():
     text = str(REPORT.explain(1))
     for part in (
         "bfloat16[8] -> float32",
@@ -113,17 +113,17 @@ def test_explanations():
     ):
         assert part in text
     assert "x + y" in REPORT.explain(1)._repr_html_()
-    with pytest.raises(ArgumentError, match=f"there is no cast 99: this report has {len(REPORT)}"):
+    with pytest.raises(ArgumentError, match=f"There is no cast 99: this report has {len(REPORT)} casts"):
         REPORT.explain(99)
 
 
-def test_an_empty_report():
+def test_an_empty_report_has_no_tables():
     empty = CastReport(())
     assert (len(empty), empty.total, empty.by_class, empty.by_line) == (0, CastTotal(0, 0), {}, {})
     assert "0 casts" in empty.to_html()
 
 
-def test_files_of_one_name_are_told_apart(tmp_path):
+def test_files_with_the_same_name_are_shown_with_their_paths(tmp_path):
     reports = []
     for folder in ("one", "two"):
         path = tmp_path / folder / "model.py"

@@ -1,4 +1,4 @@
-"""An order in which things that are alike stand together: the leaves of a tree by average linkage."""
+"""An order that puts similar names together: the leaves of a tree by average linkage."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from itertools import combinations, product
 
 
 def alike_together(names: Sequence[str], distance: Callable[[str, str], float]) -> tuple[str, ...]:
-    """Names in the order of the leaves of their tree.
+    """Sort names by hierarchical clustering.
 
-    The two nearest groups are joined until there is one, groups being as far apart as their members on average (Sokal
-    and Michener 1958, "A statistical method for evaluating systematic relationships"). Where two groups meet, each is
-    turned so that the ends that meet are the nearest. Ties go to what comes first.
+    The two nearest groups are joined until one is left. The distance of two groups is the mean distance of their
+    members (Sokal and Michener 1958, "A statistical method for evaluating systematic relationships"). Each joined group
+    may be reversed, so that the nearest ends become neighbours. The first candidate wins a tie.
 
     Args:
-        names: what to order, at least one.
-        distance: how far two of them are apart, the same both ways.
+        names: the names to order, at least one.
+        distance: the distance of two names; must be symmetric.
 
     >>> alike_together(["1", "9", "2", "8"], lambda a, b: abs(int(a) - int(b)))
     ('1', '2', '8', '9')

@@ -7,27 +7,26 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from supremum.analysis.tables import RuleTable, is_number, rule_table, type_names
+from supremum.analysis.tables import RuleTable, is_number, join_of, result_name, rule_table, type_names
 from supremum.argument_checks import flag, iterable
 from supremum.decisions import Decision, letter
 from supremum.errors import ArgumentError, shown
 from supremum.formats import CATEGORIES, as_format
 from supremum.lattice import counterexamples
-from supremum.operands import as_operand
 from supremum.render import Mark, Note, SideBySide, Table
 from supremum.rules import RuleSet, get_rules, weak_defaults
 
 WIDEST: dict[str, str] = weak_defaults("int64", "float64", "complex128")
-"""The 64-bit dtype of each weak kind, which is how NumPy before version 2 saw Python numbers."""
+"""The 64-bit dtype of each weak kind, which NumPy before version 2 gave Python numbers."""
 
 
 class Difference(NamedTuple):
-    """A way in which a decision differs from another one.
+    """A way in which two decisions differ.
 
     Args:
-        symbol: the sign it is marked with.
-        meaning: what it says, with `{left}` and `{right}` for the names of the rule sets.
-        mirrored: what it is the other way round.
+        symbol: the symbol that marks it.
+        meaning: its description, with `{left}` and `{right}` for the names of the rule sets.
+        mirrored: the difference in the opposite direction.
     """
 
     symbol: str
@@ -40,11 +39,11 @@ DIFFERENCES: dict[str, Difference] = {
     "narrower": Difference("▼", "narrower in {right}", "wider"),
     "refused": Difference("✕", "refused by {right}", "accepted"),
     "accepted": Difference("○", "refused by {left}", "refused"),
-    "kind": Difference("◆", "another kind of number", "kind"),
-    "value": Difference("≠", "a Python number becomes another one in {right}", "value"),
-    "other": Difference("≈", "another format of the same width", "other"),
+    "kind": Difference("◆", "a different kind of number", "kind"),
+    "value": Difference("≠", "a Python number gets a different value in {right}", "value"),
+    "other": Difference("≈", "a different format of the same width", "other"),
 }
-"""Every way in which decisions differ."""
+"""Every way in which two decisions can differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +51,10 @@ class Comparison:
     """Two tables over the same types.
 
     Args:
-        left: the one.
-        right: the other.
-        differing: how the right one differs from the left, as a key of `DIFFERENCES`, for the pairs where dtype,
-            refusal or the value of a Python number do.
+        left: the first table.
+        right: the second table.
+        differing: for each pair where the dtype, the refusal or the value of a Python number differs, how the right
+            table differs from the left, as a key of `DIFFERENCES`.
     """
 
     left: RuleTable
@@ -64,33 +63,32 @@ class Comparison:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many pairs differ in each way, the most frequent first."""
+        """The number of pairs that differ in each way, the most frequent first."""
         return dict(Counter(self.differing.values()).most_common())
 
     @property
     def summary(self) -> str:
-        """How many cells differ, in words."""
+        """The number of differing cells, in words."""
         return f"{len(self.differing)} of {len(self.left.decisions)} cells differ"
 
     def meaning(self, how: str) -> str:
-        """What a way of differing says of these two, such as `"wider in numpy"`."""
+        """The description of a difference between these two, such as `"wider in numpy"`."""
         return DIFFERENCES[how].meaning.format(left=self.left.rules, right=self.right.rules)
 
     def drawing(self, *, short: bool = False) -> Table:
-        """The left table for `supremum.render`, with the cells marked that differ.
+        """The left table for `supremum.render`, with the differing cells marked.
 
         Args:
-            short: whether to write types in the codes of spec/jax-type-promotion.rst.
+            short: whether to write types in the short codes of the table in JAX type promotion (JEP 9407).
         """
-        note = f", {self.summary} from {self.right.rules}"
-        return self._drawn(self.left, short=short, note=note)
+        return self._drawn(self.left, short=short, note=f", {self.summary} from {self.right.rules}")
 
     def side_by_side(self, triples: Groupings | None = None, *, shown: int = 5) -> SideBySide:
-        """Both tables for `supremum.render.side_by_side`, in short codes, with the cells marked that differ.
+        """Both tables for `supremum.render.side_by_side`, in short codes, with the differing cells marked.
 
         Args:
-            triples: which triples each of the two groups differently, to be listed below.
-            shown: how many of the triples to list for each.
+            triples: the triples whose dtype depends on the grouping, to list below.
+            shown: the number of triples to list for each rule set.
 
         >>> drawn = compare("jax-x64", "numpy", types="int32,float32").side_by_side()
         >>> drawn.title, {mark.meaning: count for mark, count in drawn.right.marks.items()}
@@ -107,21 +105,22 @@ class Comparison:
         return SideBySide(title, left, right, "Triples whose dtype depends on the grouping", notes)
 
     def _drawn(self, table: RuleTable, *, short: bool, note: str = "") -> Table:
-        marks = {how: Mark(how, row.symbol, self.meaning(how)) for how, row in DIFFERENCES.items()}
+        marks = {pair: Mark(how, DIFFERENCES[how].symbol, self.meaning(how)) for pair, how in self.differing.items()}
         hints = {
-            pair: f"{self.left.decisions[pair]}\n\n{self.right.decisions[pair]}\n\n{self.meaning(how)}"
-            for pair, how in self.differing.items()
+            pair: f"{self.left.decisions[pair]}\n\n{self.right.decisions[pair]}\n\n{mark.meaning}"
+            for pair, mark in marks.items()
         }
-        differing = {pair: marks[how] for pair, how in self.differing.items()}
-        return table.drawing(short=short, marks=differing, hints=hints, note=note)
+        return table.drawing(short=short, marks=marks, hints=hints, note=note)
 
     def data(self) -> dict[str, Any]:
         """The comparison as plain data for JSON."""
         cells = [
-            {"left": a, "right": b, "how": how, self.left.rules: left, self.right.rules: right}
+            {"left": a, "right": b, "how": how}
+            | {
+                each.rules: (told if how == "value" else result_name)(each.decisions[a, b])
+                for each in (self.left, self.right)
+            }
             for (a, b), how in self.differing.items()
-            for shown in [told if how == "value" else _name]
-            for left, right in [(shown(self.left.decisions[a, b]), shown(self.right.decisions[a, b]))]
         ]
         return {
             "rules": [self.left.rules, self.right.rules],
@@ -134,29 +133,28 @@ class Comparison:
         }
 
 
-def _name(decision: Decision) -> str | None:
-    return None if decision.result is None else decision.result.name
-
-
 def told(decision: Decision) -> str:
-    """The dtype of a result, and what becomes of its Python numbers.
+    """The dtype of a result, and the values that its Python numbers get.
 
+    >>> from supremum.operands import as_operand
     >>> int8, number = as_operand("int8"), as_operand(1000)
     >>> told(get_rules("torch").decide("add", (int8, number)))
     'int8, b wraps to -24'
     """
     changes = (f"{letter(change.position)} {change}" for change in decision.number_changes)
-    return ", ".join((_name(decision) or "refused", *changes))
+    return ", ".join((result_name(decision) or "refused", *changes))
 
 
 def difference(left: Decision, right: Decision) -> str | None:
-    """How a decision differs from another one, as a key of `DIFFERENCES`; None where it does not.
+    """How two decisions differ, as a key of `DIFFERENCES`; None if they agree.
+
+    Weakness does not count. Decisions with the same dtype differ if a Python number gets different values.
 
     Args:
-        left: the one.
-        right: the other. That one of them is weak is no difference. Of one dtype they differ where a Python number
-            becomes another one.
+        left: the first decision.
+        right: the second decision.
 
+    >>> from supremum.operands import as_operand
     >>> int8 = as_operand("int8")
     >>> difference(*(get_rules(rules).decide("divide", (int8, int8)) for rules in ("torch", "numpy")))
     'wider'
@@ -164,9 +162,9 @@ def difference(left: Decision, right: Decision) -> str | None:
     if left.result is None or right.result is None:
         return None if left.result is right.result else ("refused" if right.result is None else "accepted")
     if left.result.dtype == right.result.dtype:
-        # Of NaN all are alike.
-        became = ([(each.position, str(each.becomes)) for each in of.number_changes] for of in (left, right))
-        return None if next(became) == next(became) else "value"
+        # As text, because NaN is not equal to itself.
+        one, other = ([(each.position, str(each.becomes)) for each in of.number_changes] for of in (left, right))
+        return None if one == other else "value"
     one, other = as_format(left.result.dtype), as_format(right.result.dtype)
     if CATEGORIES.index(one.category) != CATEGORIES.index(other.category):
         return "kind"
@@ -184,20 +182,20 @@ def compare(
     weak_as_64_bit: bool = False,
     unknown: Collection[str] = (),
 ) -> Comparison:
-    """Compare what two rule sets decide for every ordered pair of some types.
+    """Compare the decisions of two rule sets for every ordered pair of some types.
 
     Args:
         left: a rule set or its name; None for the default.
-        right: the other.
-        operation: name of the operation; None where no particular one is meant.
+        right: the other rule set or its name.
+        operation: name of the operation; None for no particular one.
         types: as for `type_names`.
-        weak_as_64_bit: whether the right one reads Python numbers as 64-bit dtypes, as spec/jax-type-promotion.rst
-            has NumPy do.
-        unknown: formats the right one is taken not to know, as NumPy did not know bfloat16 when that page was written.
+        weak_as_64_bit: whether the right rule set takes Python numbers for 64-bit dtypes, as NumPy does in JAX type
+            promotion (JEP 9407).
+        unknown: formats to treat as unknown to the right rule set, as bfloat16 was to NumPy when JEP 9407 was written.
 
     Raises:
         UnknownNameError: for an unknown name.
-        ArgumentError: for two rule sets of one name.
+        ArgumentError: if two different rule sets have the same name.
 
     >>> compare("jax-x64", "numpy", types="int32,float16,float32").counts
     {'wider': 4}
@@ -207,25 +205,24 @@ def compare(
     refuse_namesakes(get_rules(left), get_rules(right))
     one = rule_table(left, operation, types)
     other = rule_table(right, operation, types, stand_ins=WIDEST if flag("weak_as_64_bit", weak_as_64_bit) else None)
-    unheard = {as_format(name).name for name in iterable("unknown", unknown, "formats")}
-    differing: dict[tuple[str, str], str] = {}
-    for pair, decision in one.decisions.items():
-        how = "refused" if unheard.intersection(pair) else difference(decision, other.decisions[pair])
-        if how is not None:
-            differing[pair] = how
-    return Comparison(one, other, differing)
+    refused = {as_format(name).name for name in iterable("unknown", unknown, "formats")}
+    ways = {
+        pair: "refused" if refused.intersection(pair) else difference(decision, other.decisions[pair])
+        for pair, decision in one.decisions.items()
+    }
+    return Comparison(one, other, {pair: how for pair, how in ways.items() if how is not None})
 
 
 def refuse_namesakes(*rule_sets: RuleSet) -> None:
-    """Refuse rule sets that nobody could tell apart.
+    """Raise if two different rule sets have the same name.
 
     Raises:
-        ArgumentError: for two of one name.
+        ArgumentError: if two do.
     """
     named: dict[str, RuleSet] = {}
     for rules in rule_sets:
         if named.setdefault(rules.name, rules) != rules:
-            raise ArgumentError(f"two rule sets are called {shown(rules.name)}: give one of them another name")
+            raise ArgumentError(f"Rule sets must have different names, got {shown(rules.name)} twice; rename one.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +230,8 @@ class Groupings:
     """The triples of types whose dtype depends on the grouping, under two rule sets.
 
     Args:
-        counts: how many there are, by rule set.
-        only: those there are under this rule set and not under the other.
+        counts: the number of triples under each rule set.
+        only: for each rule set, the triples that are not among those of the other.
     """
 
     counts: dict[str, int]
@@ -246,11 +243,11 @@ class Groupings:
 
 
 def compare_groupings(left: str | RuleSet, right: str | RuleSet, types: str | Sequence[str]) -> Groupings:
-    """Compare which triples of types two rule sets group differently.
+    """Compare the triples of types whose dtype depends on the grouping under two rule sets.
 
     Args:
         left: a rule set or its name.
-        right: the other.
+        right: the other rule set or its name.
         types: as for `rule_table`.
 
     Raises:
@@ -261,26 +258,19 @@ def compare_groupings(left: str | RuleSet, right: str | RuleSet, types: str | Se
     """
     names = type_names(types)
     one, other = (set(groupings(rules, names)) for rules in (left, right))
-    both = get_rules(left).name, get_rules(right).name
-    return Groupings(
-        dict(zip(both, (len(one), len(other)), strict=True)),
-        dict(zip(both, (sorted(one - other), sorted(other - one)), strict=True)),
-    )
+    first, second = get_rules(left).name, get_rules(right).name
+    counts = {first: len(one), second: len(other)}
+    return Groupings(counts, {first: sorted(one - other), second: sorted(other - one)})
 
 
 def groupings(rules: str | RuleSet, types: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    """The triples of types for which the two ways of grouping pairs give different dtypes, or one of them a refusal.
+    """The triples of types whose dtype or refusal depends on which pair is grouped first.
 
     Args:
         rules: a rule set or its name.
         types: names of formats and weak kinds.
     """
-    rule_set = get_rules(rules)
-
-    def join(a: str, b: str) -> str | None:
-        return _name(rule_set.decide(None, (as_operand(a), as_operand(b))))
-
-    for found in counterexamples(join, [name for name in types if not is_number(name)]):
+    for found in counterexamples(join_of(get_rules(rules)), [name for name in types if not is_number(name)]):
         if found.law == "associative":
             a, b, c = found.nodes
             yield a, b, c

@@ -1,4 +1,4 @@
-"""How far rule sets are apart: the numbers of cells in which each two of them differ."""
+"""The distances between rule sets: the number of cells in which each pair of them differs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from supremum.analysis.clustering import alike_together
 from supremum.analysis.comparison import DIFFERENCES, difference, refuse_namesakes
-from supremum.analysis.tables import RuleTable, rule_table
+from supremum.analysis.tables import rule_table
 from supremum.argument_checks import iterable
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.render import Cell, Table, step
@@ -19,13 +19,13 @@ from supremum.rules import HOMES, RuleSet, get_rules
 
 @dataclass(frozen=True, slots=True)
 class Distances:
-    """In how many cells rule sets differ, each from each.
+    """The number of cells in which rule sets differ, for each pair of them.
 
     Args:
         operation: name of the operation.
-        types: the types whose ordered pairs are the cells.
-        names: of the rule sets; those that are alike stand together.
-        differing: how many cells differ in each way, for every ordered pair of names.
+        types: the types; their ordered pairs are the cells.
+        names: the names of the rule sets, similar ones next to each other.
+        differing: for every ordered pair of names, the number of cells that differ in each way.
     """
 
     operation: str
@@ -35,14 +35,14 @@ class Distances:
 
     @property
     def cells(self) -> int:
-        """How many cells each table has."""
+        """The number of cells in each table."""
         return len(self.types) ** 2
 
     def count(self, left: str, right: str) -> int:
-        """In how many cells two rule sets differ.
+        """The number of cells in which two rule sets differ.
 
         Args:
-            left: name of the one.
+            left: name of a rule set.
             right: name of the other.
 
         Raises:
@@ -51,11 +51,11 @@ class Distances:
         return sum(self.counts(left, right).values())
 
     def counts(self, left: str, right: str) -> dict[str, int]:
-        """How many cells differ in each way, the most frequent first, as keys of `DIFFERENCES`.
+        """The number of cells that differ in each way, the most frequent first, as keys of `DIFFERENCES`.
 
         Args:
-            left: name of the one.
-            right: name of the other, which is the one that is `"wider"`, or has `"refused"`.
+            left: name of a rule set.
+            right: name of the other; it is the one that is `"wider"` or has `"refused"`.
 
         Raises:
             UnknownNameError: for a name that is not among these.
@@ -77,7 +77,7 @@ class Distances:
         }
 
     def drawing(self) -> Table:
-        """The distances as a table for `supremum.render`, whose cells are coloured by size."""
+        """The distances as a table for `supremum.render`, with cells coloured by size."""
         largest = max(self.count(a, b) for a in self.names for b in self.names)
 
         def cell(a: str, b: str) -> Cell:
@@ -85,18 +85,16 @@ class Distances:
             return Cell(str(count), step(count, largest), self._hint(a, b))
 
         rows = tuple((a, tuple(cell(a, b) for b in self.names)) for a in self.names)
-        title = f"How far rule sets are apart: how many of {self.cells} cells differ, {self.operation}"
+        title = f"Distances between rule sets: how many of {self.cells} cells differ, {self.operation}"
         return Table(title, self.names, rows, upright=True)
 
     def _hint(self, left: str, right: str) -> str:
         if left == right:
-            return f"{left} is itself"
-        head = f"{self.count(left, right)} of {self.cells} cells differ between {left} and {right}"
-        ways = (
-            f"{DIFFERENCES[how].symbol} {count} {DIFFERENCES[how].meaning.format(left=left, right=right)}"
-            for how, count in self.counts(left, right).items()
-        )
-        return "\n".join((head, *ways))
+            return f"{left} and {left} are the same"
+        lines = [f"{self.count(left, right)} of {self.cells} cells differ between {left} and {right}"]
+        for how, count in self.counts(left, right).items():
+            lines.append(f"{DIFFERENCES[how].symbol} {count} {DIFFERENCES[how].meaning.format(left=left, right=right)}")
+        return "\n".join(lines)
 
 
 def distances(
@@ -104,17 +102,17 @@ def distances(
     types: str | Sequence[str] = "standard",
     rules: Sequence[str | RuleSet] | None = None,
 ) -> Distances:
-    """Count the cells in which rule sets differ, each from each.
+    """Count the cells in which rule sets differ, for each pair of them.
 
     Args:
-        operation: name of the operation; None where no particular one is meant.
+        operation: name of the operation; None for no particular one.
         types: `"standard"`, `"all"`, or names of formats and weak kinds, as a list or separated by commas.
-        rules: rule sets or their names; None for every one of Supremum's. `"jax"` stands for one of the others, and is
-            counted as that one.
+        rules: rule sets or their names; None for all of Supremum's. `"jax"` stands for one of the others and counts as
+            that one.
 
     Raises:
         UnknownNameError: for an unknown name, or an operation that does not take two operands.
-        ArgumentError: for two rule sets of one name, and for none at all.
+        ArgumentError: if two different rule sets have the same name, or there are no rule sets.
 
     >>> found = distances(types="int32,float16,float32", rules=["jax-x64", "torch", "numpy"])
     >>> found.names, found.count("torch", "numpy"), found.counts("torch", "numpy")
@@ -122,19 +120,14 @@ def distances(
     """
     rule_sets = [get_rules(each) for each in (HOMES if rules is None else iterable("rules", rules, "rule sets"))]
     if not rule_sets:
-        raise ArgumentError("there is nothing to compare without rule sets: give some, or rules=None for all of them")
+        raise ArgumentError("rules must not be empty; give rule sets or their names, or rules=None for all of them.")
     refuse_namesakes(*rule_sets)
     tables = {each.name: rule_table(each, operation, types) for each in rule_sets}
     differing: dict[tuple[str, str], dict[str, int]] = {}
     for a, b in combinations(tables, 2):
-        counts = _counts(tables[a], tables[b])
-        differing[a, b] = counts
-        differing[b, a] = {DIFFERENCES[how].mirrored: count for how, count in counts.items()}
+        ways = (difference(decision, tables[b].decisions[pair]) for pair, decision in tables[a].decisions.items())
+        differing[a, b] = dict(Counter(filter(None, ways)).most_common())
+        differing[b, a] = {DIFFERENCES[how].mirrored: count for how, count in differing[a, b].items()}
     names = alike_together(tuple(tables), lambda a, b: sum(differing[a, b].values()))
     one = tables[names[0]]
     return Distances(one.operation, one.types, names, differing)
-
-
-def _counts(left: RuleTable, right: RuleTable) -> dict[str, int]:
-    ways = (difference(decision, right.decisions[pair]) for pair, decision in left.decisions.items())
-    return dict(Counter(filter(None, ways)).most_common())

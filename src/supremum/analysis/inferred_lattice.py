@@ -1,4 +1,4 @@
-"""Whether a rule set is a lattice, and which: found from its decisions, whatever it is made of."""
+"""The lattice of any rule set, inferred from its decisions, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from supremum.analysis.tables import STANDARD_TYPES, type_names
+from supremum.analysis.tables import STANDARD_TYPES, join_of, type_names
 from supremum.errors import ArgumentError
 from supremum.lattice import Counterexample, Join, Lattice, counterexamples
-from supremum.operands import WEAK_NAMES, as_operand
+from supremum.operands import WEAK_NAMES
 from supremum.rules import RuleSet, get_rules
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The order that a rule set's decisions are the joins of.
+    """The order whose joins are the decisions of a rule set.
 
     Args:
         rules: name of the rule set.
-        lattice: the order, its edges only those between neighbours.
+        lattice: the order, with edges only between neighbours.
         left_out: the types that the rules refuse even with themselves.
-        held_as: for types that the rules always take for another one, such as int64 in JAX with x64 off, that one.
-        note: why the weak kinds are not in it, where the laws hold of the formats alone; else empty.
+        held_as: the types that the rules always replace, such as int64 in JAX with x64 off, with their replacements.
+        note: why the order excludes the weak kinds, if the laws hold only for the formats; else empty.
     """
 
     rules: str
@@ -34,14 +34,14 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class NoLattice:
-    """A rule set that is the joins of no order.
+    """A rule set that is not a lattice.
 
     Args:
         rules: name of the rule set.
-        types: those it was asked about and knows, and what they meet in.
+        types: the known types among those asked about, and the types that they promote to.
         left_out: the types that the rules refuse even with themselves.
-        counterexample: where a law fails.
-        count: in how many places one does, weak kinds left aside.
+        counterexample: an example of a law that fails.
+        count: the number of such examples, without weak kinds if possible.
     """
 
     rules: str
@@ -52,10 +52,10 @@ class NoLattice:
 
 
 def order_of(rules: str | RuleSet | None = None, types: str | Sequence[str] = "all") -> Order | NoLattice:
-    """The order whose joins are a rule set's decisions, where there is one.
+    """Infer the order whose joins are the decisions of a rule set, if there is one.
 
-    Every pair is decided, and every pair and triple held against the laws of a join, refusals included. Types that
-    others meet in are added to those asked about.
+    The laws of a join are checked for every pair and triple, refusals included. Types that others promote to are added
+    to the given ones.
 
     Args:
         rules: a rule set or its name; None for the default.
@@ -63,7 +63,7 @@ def order_of(rules: str | RuleSet | None = None, types: str | Sequence[str] = "a
 
     Raises:
         UnknownNameError: for an unknown name.
-        ArgumentError: if the rules know none of the types.
+        ArgumentError: if the rules refuse all of the types.
 
     >>> order_of("jax-x64", "int8,uint8").lattice.edges
     {'int8': ('int16',), 'uint8': ('int16',), 'int16': ()}
@@ -71,12 +71,12 @@ def order_of(rules: str | RuleSet | None = None, types: str | Sequence[str] = "a
     '(int8, uint8), float16 gives float32, but int8, (uint8, float16) gives float16'
     """
     rule_set = get_rules(rules)
-    join = _join_of(rule_set)
+    join = join_of(rule_set)
     asked = type_names(types)
     left_out = tuple(name for name in asked if join(name, name) is None)
     known = _closed(join, [name for name in asked if name not in left_out])
     if not known:
-        raise ArgumentError(f"{rule_set.name} refuses {', '.join(asked)} even with itself: choose other types")
+        raise ArgumentError(f"{rule_set.name} refuses {', '.join(asked)} even with itself; choose other types.")
     held_as = _held_as(join, known)
     names = [name for name in known if name not in held_as]
     failing = list(counterexamples(join, names))
@@ -84,16 +84,16 @@ def order_of(rules: str | RuleSet | None = None, types: str | Sequence[str] = "a
         return Order(rule_set.name, _hasse(join, names), left_out, held_as)
     weak = [name for name in names if name in WEAK_NAMES]
     formats = [name for name in names if name not in WEAK_NAMES]
-    without_weak = [found for found in failing if not set(weak).intersection(_mentioned(found))]
+    without_weak = [each for each in failing if not set(weak).intersection((*each.nodes, each.left, each.right))]
     if without_weak or not formats:
         shown = without_weak or failing
         return NoLattice(rule_set.name, tuple(known), left_out, min(shown, key=_obscurity), len(shown))
-    note = f"Without {', '.join(weak)}, outside any order: {in_words(min(failing, key=_obscurity))}."
+    note = f"Without {', '.join(weak)}, which fit no order: {in_words(min(failing, key=_obscurity))}."
     return Order(rule_set.name, _hasse(join, formats), left_out, held_as, note)
 
 
 def in_words(found: Counterexample) -> str:
-    """A counterexample as a sentence without its full stop.
+    """Describe a counterexample in a sentence without its full stop.
 
     >>> in_words(Counterexample("commutative", ("int8", "uint8"), "int16", None))
     'int8, uint8 gives int16, but uint8, int8 is refused'
@@ -109,16 +109,8 @@ def _outcome(name: str | None) -> str:
     return "is refused" if name is None else f"gives {name}"
 
 
-def _join_of(rules: RuleSet) -> Join:
-    def join(a: str, b: str) -> str | None:
-        result = rules.decide(None, (as_operand(a), as_operand(b))).result
-        return None if result is None else result.name
-
-    return join
-
-
 def _closed(join: Join, names: list[str]) -> list[str]:
-    """The names and all that they meet in."""
+    """The names and everything that they promote to."""
     closed = dict.fromkeys(names)
     while True:
         met = {join(a, b) for a, b in itertools.product(closed, repeat=2)} - {None, *closed}
@@ -128,33 +120,23 @@ def _closed(join: Join, names: list[str]) -> list[str]:
 
 
 def _held_as(join: Join, names: list[str]) -> dict[str, str]:
-    """The names that another one stands for: they meet themselves in it, and everything in what it meets it in."""
-    held = {name: join(name, name) for name in names}
+    """The formats that the rules always replace, with their replacements, which promote like them."""
+    held = {name: join(name, name) for name in names if name not in WEAK_NAMES}
     return {
         name: other
         for name, other in held.items()
-        if other is not None
-        and other != name
-        and name not in WEAK_NAMES
+        if other not in (None, name)
         and all(join(name, each) == join(other, each) and join(each, name) == join(each, other) for each in names)
     }
 
 
 def _hasse(join: Join, names: list[str]) -> Lattice:
     above = {name: [upper for upper in names if upper != name and join(name, upper) == upper] for name in names}
-    return Lattice(
-        {
-            name: [upper for upper in uppers if not any(upper in above[between] for between in uppers)]
-            for name, uppers in above.items()
-        }
-    )
-
-
-def _mentioned(found: Counterexample) -> tuple[str | None, ...]:
-    return (*found.nodes, found.left, found.right)
+    edges = {name: [a for a in uppers if not any(a in above[b] for b in uppers)] for name, uppers in above.items()}
+    return Lattice(edges)
 
 
 def _obscurity(found: Counterexample) -> tuple[bool, bool, int]:
-    """What makes an example say less: a refusal in it, that it is of one or two types, and that they are rare ones."""
+    """A sort key that puts examples with refusals, with fewer than three types, and with rare types last."""
     refused, rare = None in (found.left, found.right), sum(name not in STANDARD_TYPES for name in found.nodes)
     return refused, found.law != "associative", rare

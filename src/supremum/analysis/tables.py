@@ -1,4 +1,4 @@
-"""The table of a rule set: every pair of types, in both orders, as plain data and ready to be drawn."""
+"""The promotion table of a rule set: the decision for every ordered pair of types."""
 
 from __future__ import annotations
 
@@ -10,34 +10,35 @@ from supremum.argument_checks import iterable, mapping, text
 from supremum.decisions import Decision
 from supremum.errors import UnknownNameError
 from supremum.formats import CATEGORIES, FORMATS, as_format, format_names
-from supremum.operands import WEAK_NAMES, parse_operand
+from supremum.lattice import Join
+from supremum.operands import WEAK_NAMES, as_operand, parse_operand
 from supremum.operations import TABLED, as_operation
 from supremum.render import Cell, Mark, Table
 from supremum.rules import RuleSet, get_rules
 
 ALL_TYPES: tuple[str, ...] = (*format_names(), *WEAK_NAMES)
 """Every format and the weak kinds."""
-# Bits from which on a format of a category is one that every array library has.
+# The smallest width, in bits, that every array library has in each category.
 _STANDARD_WIDTHS = {"bool": 1, "integer": 8, "float": 16, "complex": 64}
 STANDARD_TYPES: tuple[str, ...] = (
     *(row.name for row in FORMATS if row.bits >= _STANDARD_WIDTHS[row.category]),
     *WEAK_NAMES,
 )
-"""The eighteen of spec/jax-type-promotion.rst, which are what every array library has, bfloat16 and the weak kinds."""
+"""The eighteen types of JAX type promotion (JEP 9407): those of every array library, bfloat16 and the weak kinds."""
 
 _SETS = {"standard": STANDARD_TYPES, "all": ALL_TYPES}
 
 
 def type_names(types: str | Sequence[str]) -> tuple[str, ...]:
-    """The types to put in a table.
+    """Parse the types of a table.
 
     Args:
         types: `"standard"`, `"all"`, or names of formats and weak kinds and Python numbers, as a list or separated by
             commas.
 
     Raises:
-        UnknownNameError: for a name that is none.
-        OperandError: for what is no name or list of names; a `TypeError`.
+        UnknownNameError: for an unknown name.
+        OperandError: for anything other than a name or a list of names; a `TypeError`.
 
     >>> type_names("int8, f4,float*")
     ('int8', 'float32', 'float*')
@@ -58,6 +59,16 @@ def is_number(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def result_name(decision: Decision) -> str | None:
+    """The name of the result; None for a refusal."""
+    return None if decision.result is None else decision.result.name
+
+
+def join_of(rules: RuleSet) -> Join:
+    """The decisions of a rule set as a function of two names; the function returns None for a refusal."""
+    return lambda a, b: result_name(rules.decide(None, (as_operand(a), as_operand(b))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +93,7 @@ class RuleTable:
             "rules": self.rules,
             "operation": self.operation,
             "types": list(self.types),
-            "table": {a: {b: self._name(a, b) for b in self.types} for a in self.types},
+            "table": {a: {b: result_name(self.decisions[a, b]) for b in self.types} for a in self.types},
         }
 
     def drawing(
@@ -96,10 +107,10 @@ class RuleTable:
         """The table for `supremum.render`.
 
         Args:
-            short: whether to write types in the codes of spec/jax-type-promotion.rst.
-            marks: pairs that shall stand out, and why.
-            hints: pairs whose hint is not just their decision, and what it is.
-            note: what to add to the title.
+            short: whether to write types in the short codes of the table in JAX type promotion (JEP 9407).
+            marks: the marks of pairs that stand out.
+            hints: the hints of pairs; the default is their decision.
+            note: text to add to the title.
         """
         written = {name: short_name(name) if short else name for name in (*ALL_TYPES, *self.types)}
 
@@ -117,13 +128,9 @@ class RuleTable:
         named = tuple((written[name], name) for name in self.types if written[name] != name)
         return Table(title, tuple(written[name] for name in self.types), rows, legend, named)
 
-    def _name(self, a: str, b: str) -> str | None:
-        result = self.decisions[a, b].result
-        return None if result is None else result.name
-
 
 def short_name(name: str) -> str:
-    """The code of a type for narrow tables, such as `f*` or `u1`; its name where it has none."""
+    """The code of a type for narrow tables, such as `f*` or `u1`; its name if it has none."""
     if is_number(name):
         return name
     return f"{name[0]}*" if name in WEAK_NAMES else as_format(name).code or name
@@ -140,9 +147,9 @@ def rule_table(
 
     Args:
         rules: a rule set or its name; None for the default.
-        operation: name of the operation; None where no particular one is meant.
+        operation: name of the operation; None for no particular one.
         types: as for `type_names`.
-        stand_ins: for types that another one is decided instead of, that other one.
+        stand_ins: the types to decide instead of others, by the names of the others.
 
     Raises:
         UnknownNameError: for an unknown name, or an operation that does not take two operands.

@@ -8,11 +8,11 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line; without the packages it needs, say which."""
+    """Run the command line, or exit with a message if a package that it needs is missing."""
     try:
         from supremum.cli.app import app
     except ModuleNotFoundError as missing:
-        sys.exit(f"the supremum command needs {missing.name}: pip install 'supremum[cli]'")
+        sys.exit(f"The supremum command needs {missing.name}; install it with: pip install 'supremum[cli]'")
     from supremum.cli.exit_codes import run
 
     sys.exit(run(app))

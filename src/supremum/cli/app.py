@@ -1,6 +1,6 @@
-"""The commands, and how their errors look: one line on standard error.
+"""The commands, and their error messages: one line on standard error.
 
-The exit code is 2 for what the user got wrong, 1 where the work could not be done, and 130 after Ctrl-C.
+The exit code is 2 for a usage error, 1 for a failure, and 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -35,16 +35,11 @@ class _Commands(TyperGroup):
                 raise typer.Exit(INTERRUPTED) from None
             if not isinstance(error, (SupremumError, ModuleNotFoundError, OSError)):
                 raise
-            what, code = _told(error)
-            typer.echo(f"supremum: {what}", err=True)
-            raise typer.Exit(code) from None
-
-
-def _told(error: SupremumError | ModuleNotFoundError | OSError) -> tuple[str, int]:
-    """What is said of an error, in one line, and the exit code."""
-    if isinstance(error, ModuleNotFoundError):
-        return f"this command needs {error.name}: pip install 'supremum[all]'", USAGE_ERROR
-    return " ".join(str(error).split()), FAILURE if isinstance(error, OSError) else USAGE_ERROR
+            message = " ".join(str(error).split())
+            if isinstance(error, ModuleNotFoundError):
+                message = f"This command needs {error.name}; install it with: pip install 'supremum[all]'"
+            typer.echo(f"supremum: {message}", err=True)
+            raise typer.Exit(FAILURE if isinstance(error, OSError) else USAGE_ERROR) from None
 
 
 app = typer.Typer(
@@ -53,16 +48,12 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.command()(demo)
-app.command()(table)
-app.command()(casts)
-app.command()(diff)
-app.command()(explore)
-app.command()(lattice)
-# So that -5 is a number and no option.
+for _command in (demo, table, casts, diff, explore, lattice):
+    app.command()(_command)
+# -5 is a number, not an option.
 app.command(context_settings={"ignore_unknown_options": True})(explain)
 app.command()(rules)
-# What comes after the script is the script's.
+# Options after the script belong to the script.
 app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})(launch)
 
 
@@ -78,4 +69,4 @@ def _options(  # pyright: ignore[reportUnusedFunction]
         False, "--version", callback=_print_version, is_eager=True, help="Print the version and stop."
     ),
 ) -> None:
-    del version  # its callback has done everything
+    del version  # handled by its callback

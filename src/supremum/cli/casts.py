@@ -1,4 +1,4 @@
-"""`supremum casts`: every cast of a program, and who caused it."""
+"""`supremum casts`: every cast of a program, and what caused it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from contextlib import contextmanager, nullcontext, redirect_stdout
 from functools import partial
 from html import escape
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -49,27 +48,23 @@ def casts(
     format: Annotated[str, typer.Option(help=f"One of {', '.join(_FORMATS)}.")] = "terminal",  # noqa: A002
     output: Output = None,
 ) -> None:
-    """Find every cast in a JAX program, and who caused it: of a function, or of what a script jits and calls."""
-    with loading():
-        from supremum.tracing import (
-            Forbidden,  # needs JAX: only this command waits for it
-            ForbiddenCastError,
-        )
+    """Find every cast in a function, or in the jitted functions that a script calls, and what caused it."""
+    with loading():  # JAX, which most commands do not need
+        from supremum.tracing import Forbidden, ForbiddenCastError
 
     checked_format(format, _FORMATS)
     forbidden = Forbidden.of(fail_on or (), allow or ())
     if args is None and ":" in target and not target.endswith(".py"):
-        raise ArgumentError(
-            f"{shortened(target)} is a function: say what to trace it with, as --args 'f32[8,128], bf16[128]'"
-        )
-    # What the program prints is no part of a report that others read.
-    with _printing_to_errors() if output in (None, STANDARD_OUTPUT) and format != "terminal" else nullcontext():
+        raise ArgumentError(f"The function {shortened(target)} needs --args, such as --args 'f32[8,128], bf16[128]'.")
+    # A report for other programs must not contain what the traced program prints.
+    is_printed = output in (None, STANDARD_OUTPUT)
+    with _printing_to_errors() if is_printed and format != "terminal" else nullcontext():
         if args is None:
             recorded, error = _of_script(target, script_arguments or [])
         else:
             recorded, error = _of_function(target, args)
     console = Console()
-    if format == "terminal" and output in (None, STANDARD_OUTPUT) and console.is_terminal:
+    if format == "terminal" and is_printed and console.is_terminal:
         for each in recorded:
             console.print(f"\n{each}", style="bold", markup=False, highlight=False)
             console.print(each.report)
@@ -79,7 +74,7 @@ def casts(
         _show(error)
         raise typer.Exit(FAILURE)
     if fail_on and not recorded:
-        typer.echo(f"supremum: --fail-on had nothing to check: {shortened(target)} called no jitted function", err=True)
+        typer.echo(f"supremum: --fail-on checked nothing: {shortened(target)} called no jitted function", err=True)
         raise typer.Exit(FAILURE)
     found = tuple(cast for each in recorded for cast in each.report if cast in forbidden)
     if found:
@@ -93,28 +88,29 @@ def _of_function(target: str, args: str) -> tuple[list[Recorded], BaseException 
 
     module_name, _, path = target.partition(":")
     if not path or not all(name.isidentifier() for name in (*module_name.split("."), *path.split("."))):
-        raise ArgumentError(f"{shown(target)} is not module:function, which --args goes with, such as 'train:loss'")
+        raise ArgumentError(
+            f"With --args, the target must be module:function, such as train:loss, got {shown(target)}."
+        )
     arguments = parse_arguments(args)
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     found, error = _tried(lambda: importlib.import_module(module_name))
     if isinstance(error, ModuleNotFoundError) and module_name.startswith(error.name or "\0"):
-        raise ArgumentError(f"there is no module {shortened(module_name)} here: start from the folder it is in")
+        raise ArgumentError(f"There is no module {shortened(module_name)} here; run the command in its folder.")
     for name in path.split(".") if error is None else ():
         inside = found
         found, error = _tried(partial(getattr, inside, name))
         if isinstance(error, AttributeError):
             raise UnknownNameError("function", name, [each for each in dir(inside) if not each.startswith("_")])
-    report = None
-    if error is None:
-        report, error = _tried(lambda: casts_in(found)(*arguments))
-    if report is None:
+    if error is not None:
         return [], error
-    return [Recorded(path, tuple(part.strip() for part in args.split(", ")), report)], None
+    report, error = _tried(lambda: casts_in(found)(*arguments))
+    recorded = [Recorded(path, tuple(part.strip() for part in args.split(", ")), report)] if report is not None else []
+    return recorded, error
 
 
 def _tried(run: Callable[[], Any]) -> tuple[Any, BaseException | None]:
-    """What the user's program gives, or the error that it raises, be it `SystemExit`.
+    """Run the user's program. Return its result, or the error that it raises, even `SystemExit`.
 
     Raises:
         KeyboardInterrupt: for Ctrl-C.
@@ -132,7 +128,7 @@ def _of_script(script: str, arguments: Sequence[str]) -> tuple[list[Recorded], B
 
     path = Path(script)
     if not is_file(path):
-        raise ArgumentError(f"there is no file {shortened(script)}: give a script, or module:function with --args")
+        raise ArgumentError(f"There is no file {shortened(script)}; give a script, or module:function with --args.")
     argv, paths = sys.argv, list(sys.path)
     sys.argv, sys.path[:] = [script, *arguments], [str(path.parent.resolve()), *paths]
     with record_jitted() as recorded:
@@ -146,7 +142,7 @@ def _of_script(script: str, arguments: Sequence[str]) -> tuple[list[Recorded], B
 
 @contextmanager
 def _printing_to_errors() -> Generator[None]:
-    """What is printed in the block, by libraries in C and other processes too, goes to standard error."""
+    """Redirect standard output to standard error in the block, also for C libraries and child processes."""
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)
@@ -172,18 +168,13 @@ def _written(recorded: Sequence[Recorded], format: str) -> str:  # noqa: A002
 
 
 def _show(error: BaseException) -> None:
-    """The user's error as Python would have shown it, without the calls that led from here to their program."""
+    """Print the user's error as Python would, without the frames between this command and the user's program."""
     if isinstance(error, SystemExit):
         typer.echo(f"supremum: the program called sys.exit({shown(error.code)})", err=True)
         return
-    typer.echo(
-        "".join(traceback.format_exception(type(error), error, _theirs(error.__traceback__))), err=True, nl=False
-    )
-
-
-def _theirs(trace: TracebackType | None) -> TracebackType | None:
     ours = (str(Path(__file__).parents[1]), "<frozen", runpy.__file__, importlib.__file__)
-    first = trace
+    first = error.__traceback__
     while first is not None and first.tb_frame.f_code.co_filename.startswith(ours):
         first = first.tb_next
-    return first or trace
+    lines = traceback.format_exception(type(error), error, first or error.__traceback__)
+    typer.echo("".join(lines), err=True, nl=False)

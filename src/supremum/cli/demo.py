@@ -19,7 +19,7 @@ from supremum.cli.output import STANDARD_OUTPUT, checked_output, put_text
 from supremum.errors import ArgumentError, UnknownNameError
 
 if TYPE_CHECKING:
-    from supremum.demo import Report, Shares, Underflow
+    from supremum.demo import Report, Shares
 
 
 def demo(
@@ -43,23 +43,24 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("out/demo"),
 ) -> None:
     """Train a small convolutional network on handwritten digits under several dtype policies, and compare."""
-    with loading():
-        from supremum import demo as floor  # needs JAX: only this command waits for it
+    with loading():  # JAX, which most commands do not need
+        from supremum import demo
 
-    console = Console(stderr=json_file == STANDARD_OUTPUT)  # what programs read stands alone
-    if case not in floor.CASES:
-        raise UnknownNameError("case", case, floor.CASES)
-    chosen = floor.CASES[case]
+    console = Console(stderr=json_file == STANDARD_OUTPUT)  # standard output has only the JSON
+    if case not in demo.CASES:
+        raise UnknownNameError("case", case, demo.CASES)
+    chosen = demo.CASES[case]
+    if weight is not None and (case != "underflow" or not 0 < weight <= 1):
+        raise ArgumentError(f"--weight must be above 0, at most 1, and used with --case underflow, got {weight:g}.")
     runs = chosen.runs if not policy else tuple((name, "auto") for name in policy)
-    policies = [floor.demonstration_policy(name, scale) for name, scale in runs]
-    factor = _checked_weight(weight, chosen.weight, case)
+    policies = [demo.demonstration_policy(name, scale) for name, scale in runs]
+    factor = chosen.weight if weight is None else weight
     length = epochs or chosen.epochs
     picture = out / chosen.picture
     check_writable(picture)
-    digits = floor.load_digits()
-    console.print(
-        f"Handwritten digits, {chosen.summary}: {len(digits.x_train)} to learn from, {len(digits.x_test)} to test."
-    )
+    digits = demo.load_digits()
+    sizes = f"{len(digits.x_train)} to learn from, {len(digits.x_test)} to test"
+    console.print(f"Handwritten digits, {chosen.summary}: {sizes}.")
 
     reports: list[Report] = []
     columns = (
@@ -68,40 +69,34 @@ def demo(
     )  # fmt: skip
     with Progress(*columns, console=console) as progress:
         for each in policies:
-            task = progress.add_task(floor.label_of(each), total=length, status="compiling")
+            task = progress.add_task(demo.label_of(each), total=length, status="compiling")
             skipped = [0]
 
             def show(epoch: int, logs: Mapping[str, float], task: Any = task, skipped: list[int] = skipped) -> None:
                 skipped[0] += int(logs.get("skipped_steps", 0))
-                told = f", {skipped[0]} skipped" if skipped[0] else ""
-                progress.update(task, completed=epoch + 1, status=f"loss {logs['loss']:.2e}{told}")
+                suffix = f", {skipped[0]} skipped" if skipped[0] else ""
+                progress.update(task, completed=epoch + 1, status=f"loss {logs['loss']:.2e}{suffix}")
 
-            reports.append(
-                floor.train_classifier(digits, each, chosen, seed=seed, epochs=length, weight=factor, on_epoch=show)
-            )
+            options: Any = {"seed": seed, "epochs": length, "weight": factor, "on_epoch": show}
+            reports.append(demo.train_classifier(digits, each, chosen, **options))
 
     console.print(_result_table(reports))
     figures: dict[str, Any] = {"case": case, "runs": [report.figures() for report in reports]}
     if case == "underflow":
-        underflow = floor.measure_underflow(digits, weight=factor, seed=seed)
-        console.print(_layer_table(underflow), _weight_table(underflow))
+        underflow = demo.measure_underflow(digits, weight=factor, seed=seed)
+        title = f"Gradient entries that are zero on the first batch, loss weighted by {underflow.weight:g}"
+        weights = {f"{weight:g}": shares for weight, shares in underflow.weights.items()}
+        console.print(_share_table(title, "layer", underflow.layers))
+        console.print(_share_table("The same over all layers, by weight", "weight of the loss", weights))
         figures["zero_gradient_entries"] = underflow.figures()
-        floor.draw_underflow(picture, reports, underflow)
+        demo.draw_underflow(picture, reports, underflow)
     else:
-        floor.draw_training(picture, reports)
+        demo.draw_training(picture, reports)
     console.print(f"\nPicture: {picture}", soft_wrap=True)
     if json_file is not None:
         put_text(json.dumps(figures, indent=2) + "\n", json_file)
         if json_file != STANDARD_OUTPUT:
             console.print(f"Figures: {json_file}", soft_wrap=True)
-
-
-def _checked_weight(weight: float | None, default: float, case: str) -> float:
-    if weight is None:
-        return default
-    if case != "underflow" or not 0 < weight <= 1:
-        raise ArgumentError(f"--weight {weight:g}: it goes with --case underflow, is above 0 and at most 1")
-    return weight
 
 
 def _result_table(reports: list[Report]) -> Table:
@@ -119,16 +114,6 @@ def _result_table(reports: list[Report]) -> Table:
             f"{report.seconds_per_epoch:.3f}",
         )
     return table
-
-
-def _layer_table(underflow: Underflow) -> Table:
-    title = f"Gradient entries that are zero on the first batch, loss weighted by {underflow.weight:g}"
-    return _share_table(title, "layer", underflow.layers)
-
-
-def _weight_table(underflow: Underflow) -> Table:
-    rows = {f"{weight:g}": shares for weight, shares in underflow.weights.items()}
-    return _share_table("The same over all layers, by weight", "weight of the loss", rows)
 
 
 def _share_table(title: str, first: str, rows: dict[str, Shares]) -> Table:

@@ -27,18 +27,18 @@ _TRIPLES = 5
 
 def diff(
     first: Annotated[str | None, typer.Argument(help="Name of a rule set.", show_default=False)] = None,
-    second: Annotated[str | None, typer.Argument(help="Name of another.", show_default=False)] = None,
-    every: Annotated[bool, typer.Option("--all", help="Count how far all rule sets are apart instead.")] = False,
+    second: Annotated[str | None, typer.Argument(help="Name of a second rule set.", show_default=False)] = None,
+    every: Annotated[bool, typer.Option("--all", help="Print the distances between all rule sets instead.")] = False,
     operation: Annotated[str | None, typer.Option(help="Name of an operation of two operands.")] = None,
     types: Annotated[
-        str, typer.Option(help="'standard', 'all', or names and numbers with commas between.")
+        str, typer.Option(help="'standard', 'all', or names and numbers, separated by commas.")
     ] = "standard",
     triples: Annotated[
         int | None, typer.Option(min=0, help=f"How many of the triples to show. Default: {_TRIPLES}.")
     ] = None,
     format: Annotated[  # noqa: A002
         str | None,
-        typer.Option(help=f"One of {', '.join(_FORMATS)}. Default: what the file is named by, else terminal."),
+        typer.Option(help=f"One of {', '.join(_FORMATS)}. Default: the ending of the file, else terminal."),
     ] = None,
     output: Output = None,
 ) -> None:
@@ -47,16 +47,17 @@ def diff(
     if every:
         if first is not None:
             named = shortened(" ".join(filter(None, (first, second))))
-            raise ArgumentError(f"--all compares every rule set with every other: leave out {named}, or --all")
+            raise ArgumentError(f"--all compares all rule sets; leave out either --all or {named}.")
         if triples is not None:
-            raise ArgumentError("--triples is about two rule sets: leave it out with --all")
+            raise ArgumentError("--triples needs two rule sets; leave it out with --all.")
         _put_distances(distances(operation, types), chosen, output)
         return
     if first is None:
-        raise ArgumentError("which two rule sets? Such as supremum diff jax-x64 numpy; --all compares all of them")
+        raise ArgumentError("Name two rule sets, as in supremum diff jax-x64 numpy, or give --all for all of them.")
     if second is None:
         name = get_rules(first).name
-        raise ArgumentError(f"which rule set to compare {name} with? Such as supremum diff {name} {_another(name)}")
+        other = "jax-x64" if name == "numpy" else "numpy"
+        raise ArgumentError(f"Name a second rule set to compare {name} with, as in supremum diff {name} {other}.")
     compared = compare(first, second, operation, types)
     grouped = compare_groupings(first, second, compared.left.types)
     shown = _TRIPLES if triples is None else triples
@@ -68,10 +69,6 @@ def diff(
     else:
         write = side_by_side_to_html if chosen == "html" else side_by_side_to_svg
         put_text(write(compared.side_by_side(grouped, shown=shown)), output)
-
-
-def _another(name: str) -> str:
-    return next(other for other in ("numpy", "jax-x64") if other != name)
 
 
 def _put_distances(found: Distances, chosen: str, output: Path | None) -> None:
@@ -90,7 +87,7 @@ def _draw(console: Console, compared: Comparison, grouped: Groupings, triples: i
     for how, count in compared.counts.items():
         console.print(f"  {count:5}  {compared.meaning(how)}", highlight=False)
     if compared.differing:
-        # Both orders of a pair mostly differ alike: one line says so for both.
+        # Both orders of a pair mostly differ in the same way; they share a line.
         order = {name: number for number, name in enumerate(compared.left.types)}
         columns = Table(box=SIMPLE_HEAD, show_edge=False)
         for heading in ("operands", left, right, "how"):
@@ -99,8 +96,8 @@ def _draw(console: Console, compared: Comparison, grouped: Groupings, triples: i
             both = a != b and compared.differing.get((b, a)) == how
             if both and order[a] > order[b]:
                 continue
-            both_told = [_shown(rules.decisions[a, b], how) for rules in (compared.left, compared.right)]
-            columns.add_row(f"{a}, {b}" + (" and back" if both else ""), *both_told, how)
+            results = [_shown(rules.decisions[a, b], how) for rules in (compared.left, compared.right)]
+            columns.add_row(f"{a}, {b}" + (" and back" if both else ""), *results, how)
         console.print(columns)
     console.print("\nTriples whose dtype depends on the grouping:", style="bold")
     for rules, heading in grouped.headings().items():

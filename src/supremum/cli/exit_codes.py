@@ -1,4 +1,4 @@
-"""How the command ends: its exit code, also after Ctrl-C, and when nobody takes what it prints."""
+"""The exit codes of the command, also after Ctrl-C and when standard output cannot be written."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from typing import Any
 from supremum.errors import shortened
 
 FAILURE = 1
-"""The exit code where a command could not do its work."""
+"""The exit code if a command could not do its work."""
 USAGE_ERROR = 2
-"""The exit code for what the user got wrong."""
+"""The exit code for a usage error."""
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
 _MOMENT = 0.01
 
 
 class Interrupts:
-    """Takes note of Ctrl-C, because what is interrupted may raise another error, or lose the KeyboardInterrupt."""
+    """Records Ctrl-C, because the interrupted code may raise a different error or lose the KeyboardInterrupt."""
 
     def __init__(self) -> None:
         self.seen = False
 
     def listen(self) -> None:
-        """Take note from now on; a program that ignores Ctrl-C goes on ignoring it."""
+        """Start recording, unless the process ignores Ctrl-C."""
         if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
             signal.signal(signal.SIGINT, self._note)
             sys.unraisablehook = self._send_again
@@ -39,7 +39,7 @@ class Interrupts:
         signal.default_int_handler(number, frame)
 
     def _send_again(self, lost: sys.UnraisableHookArgs) -> None:
-        # Where Python calls a function that cannot fail, as JAX has one that runs with the garbage collector.
+        # Python ignores errors in some callbacks, such as one of JAX's that runs with the garbage collector.
         if lost.exc_type is KeyboardInterrupt:
             threading.Timer(_MOMENT, signal.raise_signal, (signal.SIGINT,)).start()
         else:
@@ -48,16 +48,16 @@ class Interrupts:
 
 @contextmanager
 def loading() -> Generator[None]:
-    """While it is open, Ctrl-C ends the process: half a module that wraps C++ may crash, or wait for ever."""
+    """Let Ctrl-C end the process during imports, because a half-imported C++ module may crash or hang."""
     before = signal.getsignal(signal.SIGINT)
-    is_heard = before != signal.SIG_IGN and threading.current_thread() is threading.main_thread()
-    if is_heard:
-        signal.signal(signal.SIGINT, _end)
+    if before == signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, _end)
     try:
         yield
     finally:
-        if is_heard:
-            signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, before)
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:
@@ -69,7 +69,7 @@ def run(app: Callable[..., Any]) -> int:
     """Run the command line.
 
     Args:
-        app: typer's application.
+        app: the typer application.
 
     Returns:
         The exit code.
@@ -86,21 +86,9 @@ def run(app: Callable[..., Any]) -> int:
     try:
         sys.stdout.flush()
     except OSError as error:
-        # Python would try again when it ends, and write of it.
+        # At exit, Python would try again and print the error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return code or told(error)
+        if not code and not isinstance(error, BrokenPipeError):  # the reader of a broken pipe closed it
+            print(f"supremum: standard output cannot be written: {shortened(str(error))}", file=sys.stderr)
+        return code or FAILURE
     return code if isinstance(code, int) else FAILURE
-
-
-def told(error: OSError) -> int:
-    """Say on standard error that standard output takes nothing.
-
-    Args:
-        error: what the system said.
-
-    Returns:
-        The exit code.
-    """
-    if not isinstance(error, BrokenPipeError):  # whoever closed the pipe knows
-        print(f"supremum: standard output cannot be written: {shortened(str(error))}", file=sys.stderr)
-    return FAILURE

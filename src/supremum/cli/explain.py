@@ -1,4 +1,4 @@
-"""`supremum explain` and `supremum rules`: why a dtype is what it is, and whose rules there are."""
+"""`supremum explain`, which explains a promotion, and `supremum rules`, which lists the rule sets."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def explain(
         list[str] | None, typer.Option(help="Name of a rule set; repeat for several, 'all' for all.")
     ] = None,
 ) -> None:
-    """Say in which dtype operands meet, and why; or why they do not, and what to do."""
+    """Explain which dtype operands promote to, or why the rules refuse them and what to do."""
     seen = [parse_operand(text) for text in operands]
     names = list(HOMES) if rules == ["all"] else (rules or [None])
     target = None if into is None else parse_operand(into)
@@ -43,7 +43,7 @@ def explain(
 def rules(
     format: Annotated[str, typer.Option(help="One of terminal, json.")] = "terminal",  # noqa: A002
 ) -> None:
-    """List the rule sets, each with what it follows."""
+    """List the rule sets and their sources."""
     checked_format(format, ("terminal", "json"))
     sets = {name: get_rules(name) for name in rule_names()}
     if format == "json":

@@ -1,4 +1,4 @@
-"""`supremum explore`: one page to look everything up in."""
+"""`supremum explore`: an HTML page for exploring the rule sets."""
 
 from __future__ import annotations
 
@@ -21,13 +21,9 @@ def explore(
         list[str] | None, typer.Option(help="An operation of two operands to offer; repeat for several. Default: all.")
     ] = None,
 ) -> None:
-    """Write one self-contained page that shows, compares and explains what every rule set decides."""
-    with loading():
-        from supremum.explorer import (
-            BINARY,
-            STEPS,
-            explorer_page,  # needs Jinja2: only this command waits for it
-        )
+    """Write a self-contained page that shows, compares and explains the decisions of every rule set."""
+    with loading():  # Jinja2, which most commands do not need
+        from supremum.explorer import BINARY, STEPS, explorer_page
 
     operations = tuple(dict.fromkeys(as_operation(name).name for name in operation or BINARY))
     console = Console(stderr=True)

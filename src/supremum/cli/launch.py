@@ -1,7 +1,8 @@
-"""`supremum launch`: a script in several processes, which end together."""
+"""`supremum launch`: run a script in several processes that end together."""
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -31,11 +32,22 @@ def launch(
     total: Annotated[int | None, typer.Option(help="Processes on all machines. Default: those of this one.")] = None,
     timeout: Annotated[float | None, typer.Option(help="Seconds for the whole run. Default: no end.")] = None,
 ) -> None:
-    """Run a script in several processes; when one fails, end the others and say which and why."""
-    show = _Shown()
+    """Run a script in several processes; when one fails, end the others and report which one failed and why."""
+    consoles = (Console(), Console(stderr=True))
+
+    @cache
+    def prefix(process_id: int, number: int) -> str:
+        console = consoles[number - 1]
+        with console.capture() as captured:
+            console.print(Text(f"[{process_id}]", style=_COLOURS[process_id % len(_COLOURS)]), end=" ")
+        return captured.get()
+
+    def show(process_id: int, number: int, line: str) -> None:
+        typer.echo(prefix(process_id, number) + line, err=number == 2, color=True)
+
     ended = launch_processes(
         script,
-        (arguments or [])[1:] if (arguments or [])[:1] == ["--"] else arguments or [],
+        arguments[1:] if arguments and arguments[0] == "--" else arguments or [],
         show=show,
         processes=processes,
         devices_per_process=devices_per_process,
@@ -48,23 +60,3 @@ def launch(
     if ended.message:
         typer.echo(f"supremum launch: {ended.message}", err=True)
     raise typer.Exit(ended.exit_code)
-
-
-class _Shown:
-    """Writes each line whole, behind the id of its process."""
-
-    def __init__(self) -> None:
-        self._consoles = (Console(), Console(stderr=True))
-        self._prefixes: dict[tuple[int, int], str] = {}
-
-    def __call__(self, process_id: int, number: int, line: str) -> None:
-        key = process_id, number
-        if key not in self._prefixes:
-            self._prefixes[key] = _prefix(self._consoles[number - 1], process_id)
-        typer.echo(self._prefixes[key] + line, err=number == 2, color=True)
-
-
-def _prefix(console: Console, process_id: int) -> str:
-    with console.capture() as captured:
-        console.print(Text(f"[{process_id}]", style=_COLOURS[process_id % len(_COLOURS)]), end=" ")
-    return captured.get()

@@ -1,4 +1,4 @@
-"""Where commands print: a format by name, to standard output or into a file that is whole or absent."""
+"""The output of commands: its format, and where it goes. A file is either complete or absent."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ STANDARD_OUTPUT = Path("-")
 
 
 def checked_output(path: Path | None) -> Path | None:
-    """The path of an option, if it can be written to: a command finds out before its work is done.
+    """Check that the path of an option can be written to, before the command does its work.
 
     Raises:
-        FileError: if it cannot.
+        FileError: if it cannot be written to.
     """
     if path is None or path == STANDARD_OUTPUT:
         return path
@@ -38,7 +38,7 @@ Output = Annotated[
 
 
 def checked_format(name: str, formats: Mapping[str, object] | tuple[str, ...]) -> str:
-    """The name of a format, if it is one of those.
+    """Return the name of a format if it is one of the given formats.
 
     Raises:
         UnknownNameError: if it is not.
@@ -49,15 +49,15 @@ def checked_format(name: str, formats: Mapping[str, object] | tuple[str, ...]) -
 
 
 def chosen_format(name: str | None, output: Path | None, formats: Mapping[str, object] | tuple[str, ...]) -> str:
-    """The format asked for; where none is, the one that the file is named by, else the first.
+    """The given format; otherwise that of the file's ending, or the first one.
 
     Args:
-        name: what was asked for.
+        name: the name of a format, or None.
         output: the file.
-        formats: those there are, by the names that files end in.
+        formats: the formats, which are also the endings of files.
 
     Raises:
-        UnknownNameError: for a format that is none of those.
+        UnknownNameError: for an unknown format.
     """
     if name is not None:
         return checked_format(name, formats)
@@ -86,7 +86,7 @@ def put_drawn(draw: Callable[[Console], None], output: Path | None) -> None:
     """Draw on the terminal, or as plain text into a file."""
     if output is None or output == STANDARD_OUTPUT:
         draw(Console())
-        return
-    text = StringIO()
-    draw(Console(file=text))
-    put_text(text.getvalue(), output)
+    else:
+        text = StringIO()
+        draw(Console(file=text))
+        put_text(text.getvalue(), output)

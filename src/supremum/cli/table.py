@@ -15,7 +15,7 @@ from supremum.errors import ArgumentError
 from supremum.render import table_to_html, table_to_markdown
 
 FORMATS = ("terminal", "json", "markdown", "html")
-# ANSI names, which follow the reader's own theme; the legend says which is which.
+# ANSI colours follow the terminal's theme; the legend explains them.
 COLOURS = {"bool": "white", "integer": "cyan", "float": "green", "complex": "magenta", "refused": "bold red"}
 
 
@@ -31,21 +31,20 @@ def table(
     ] = None,
     types: Annotated[
         str | None,
-        typer.Option(help="'standard', 'all', or names with commas between. Default: standard, and all for json."),
+        typer.Option(help="'standard', 'all', or names separated by commas. Default: standard, and all for json."),
     ] = None,
     format: Annotated[str, typer.Option(help=f"One of {', '.join(FORMATS)}.")] = "terminal",  # noqa: A002
     output: Output = None,
 ) -> None:
-    """Print the type that every pair of types meets in, under a framework's rules."""
+    """Print the type that every pair of types promotes to under a framework's rules."""
     checked_format(format, FORMATS)
     if against is None and (weak_as_64_bit or unknown):
-        raise ArgumentError("--weak-as-64-bit and --unknown are about the rule set of --against, which is not given")
+        raise ArgumentError("--weak-as-64-bit and --unknown need --against, because they apply to that rule set.")
     chosen = types if types is not None else "all" if format == "json" else "standard"
     compared = None
     if against is not None:
-        compared = compare(
-            rules, against, operation, chosen, weak_as_64_bit=weak_as_64_bit, unknown=tuple(unknown or ())
-        )
+        options: Any = {"weak_as_64_bit": weak_as_64_bit, "unknown": unknown or ()}
+        compared = compare(rules, against, operation, chosen, **options)
     decided = rule_table(rules, operation, chosen) if compared is None else compared.left
     if format == "terminal":
         put_drawn(lambda console: draw(decided, console, compared), output)
@@ -64,12 +63,12 @@ def _data(decided: RuleTable, compared: Comparison | None) -> dict[str, Any]:
 
 
 def draw(decided: RuleTable, console: Console, compared: Comparison | None = None) -> None:
-    """Draw a table on a console, in short codes and with their legend; marked cells are reversed.
+    """Draw a table on a console, in short codes with a legend; marked cells are reversed.
 
     Args:
         decided: the table.
-        console: where to.
-        compared: a comparison whose differences to mark.
+        console: the console.
+        compared: a comparison, to mark the cells that differ.
     """
     drawn = decided.drawing(short=True) if compared is None else compared.drawing(short=True)
     texts = [[label, *(cell.text for cell in cells)] for label, cells in drawn.rows]
@@ -77,7 +76,7 @@ def draw(decided: RuleTable, console: Console, compared: Comparison | None = Non
     lines = [Text(drawn.title, style="bold"), Text()]
     head = (f"{name:<{width}}" for name, width in zip(["", *drawn.columns], widths, strict=True))
     lines.append(Text(" ".join(head), style="bold"))
-    # Where no colour can be seen a mark has to be one of its own.
+    # Without colours, a mark needs a character.
     mark = "" if console.color_system or compared is None else "!"
     for label, cells in drawn.rows:
         line = Text(f"{label:<{widths[0]}}", style="bold")

@@ -1,4 +1,4 @@
-"""The demonstration: a digit classifier in float32, bfloat16 and float16, and the case for loss scaling."""
+"""A demonstration: a digit classifier in float32, bfloat16 and float16, with and without loss scaling."""
 
 from supremum.demo.classifier import CASES, Report, demonstration_policy, label_of, train_classifier
 from supremum.demo.digits import Digits, load_digits

@@ -17,26 +17,26 @@ from supremum.optimizers import SGD, Adam, Optimizer
 from supremum.training import History, LossFunction, Sequential, SparseCategoricalCrossentropy
 
 POLICIES: tuple[str, ...] = ("float32", "mixed_bfloat16", "mixed_float16")
-# Without float32 variables training is worse, which is worth seeing; other formats this network has no use for.
+# Training without float32 variables is worse, which is worth showing. Other formats do not suit this network.
 _TRAINABLE = (*POLICIES, "bfloat16", "float16")
-# The RFC's scale waits 2,000 good steps before it rises; a demonstration is over by then, so it waits 50.
+# By default the scale rises after 2,000 good steps, which is longer than a demonstration.
 SCALE = DynamicLossScale(increment_period=50)
 _BATCH = 64
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is trained.
+    """A demonstration that can be trained.
 
     Args:
-        summary: what it shows, in a sentence.
-        runs: pairs of policy and loss scale, `"auto"` for the policy's own, in the order to run them.
-        weight: the factor the loss is weighted by.
+        summary: a description in a sentence.
+        runs: pairs of policy and loss scale, `"auto"` for that of the policy, in the order to run them.
+        weight: the weight of the loss.
         optimizer: makes the optimizer from that weight.
-        epochs: how long to train unless asked otherwise.
+        epochs: the default number of epochs.
         network: makes the network.
-        picture: the name of the file that is drawn.
-        steps_per_execution: how many steps are sent to the device at once.
+        picture: the name of the file for the picture.
+        steps_per_execution: the number of steps to send to the device at once.
     """
 
     summary: str
@@ -51,25 +51,14 @@ class Case:
 
 def network(policy: Policy) -> Sequential:
     """Two blocks of convolution, batch normalisation, ReLU and pooling, and a dense layer on top."""
-    return Sequential(
-        [
-            nn.Conv(16, (3, 3), use_bias=False),
-            nn.BatchNorm(momentum=0.9),
-            nn.ReLU(),
-            nn.MaxPool((2, 2)),
-            nn.Conv(32, (3, 3), use_bias=False),
-            nn.BatchNorm(momentum=0.9),
-            nn.ReLU(),
-            nn.MaxPool((2, 2)),
-            nn.Flatten(),
-            nn.Dense(10),
-        ],
-        dtype=policy,
-    )
+    layers: list[nn.Layer] = []
+    for filters in (16, 32):
+        layers += [nn.Conv(filters, (3, 3), use_bias=False), nn.BatchNorm(momentum=0.9), nn.ReLU(), nn.MaxPool((2, 2))]
+    return Sequential([*layers, nn.Flatten(), nn.Dense(10)], dtype=policy)
 
 
 def perceptron(policy: Policy) -> Sequential:
-    """Two dense layers with ReLU, and one on top; without norms, so that what counts is how weights move."""
+    """Two dense layers with ReLU, and one on top, without normalisation, which would hide how weights move."""
     layers: list[nn.Layer] = [nn.Flatten()]
     for _ in range(2):
         layers += [nn.Dense(256), nn.ReLU()]
@@ -95,7 +84,7 @@ CASES: dict[str, Case] = {
         network,
         "underflow.png",
     ),
-    # Each step moves a weight by less than half a unit of float16, in which nothing then moves.
+    # Each step changes a weight by less than half a unit in the last place of float16, which float16 weights lose.
     "master-weights": Case(
         "small steps, which float16 weights round away and float32 weights add up",
         (("float32", None), ("mixed_float16", DynamicLossScale()), ("float16", DynamicLossScale())),
@@ -107,27 +96,27 @@ CASES: dict[str, Case] = {
         steps_per_execution=22,
     ),
 }
-"""What `supremum demo --case` takes."""
+"""The cases of `supremum demo --case`."""
 
 
 def label_of(policy: Policy) -> str:
-    """The name of a policy, and whether the scaling it would have is turned off."""
+    """The name of a policy, and whether its loss scaling is turned off."""
     turned_off = policy.loss_scale is None and Policy(policy.name).loss_scale is not None
     return f"{policy}, unscaled" if turned_off else policy.name
 
 
 @dataclass(frozen=True)
 class Report:
-    """The figures of one training.
+    """The results of one training run.
 
     Args:
         policy: the policy.
-        test_accuracy: share of test digits named right.
-        loss_scale: the scale after the last step; None without one.
-        variable_bytes: bytes of all variables, running statistics included.
-        seconds_per_epoch: median time of an epoch, compilation left out.
-        seed: where weights and shuffling started from.
-        history: the course of the training.
+        test_accuracy: the share of test digits that are classified correctly.
+        loss_scale: the scale after the last step; None without scaling.
+        variable_bytes: the bytes of all variables, including running statistics.
+        seconds_per_epoch: the median time of an epoch, without compilation.
+        seed: the seed of weights and shuffling.
+        history: the history of the training.
     """
 
     policy: Policy
@@ -140,11 +129,11 @@ class Report:
 
     @property
     def label(self) -> str:
-        """What the training is called in tables and pictures."""
+        """The name of the run in tables and pictures."""
         return label_of(self.policy)
 
     def figures(self) -> dict[str, Any]:
-        """The figures as plain data for JSON."""
+        """The results as plain data for JSON."""
         return {
             "policy": self.policy.name,
             "loss_scaling": self.policy.loss_scale is not None,
@@ -184,12 +173,12 @@ def train_classifier(
 
     Args:
         digits: the data.
-        policy: its dtypes and loss scale.
-        case: which optimizer to use.
-        seed: where weights and shuffling start from.
-        epochs: how often to go through the data.
-        weight: the factor the loss is weighted by; it is divided out of the optimizer's learning rate.
-        on_epoch: called after every epoch with its number, from 0, and what it came to.
+        policy: the dtypes and the loss scale.
+        case: the network and the optimizer.
+        seed: the seed of weights and shuffling.
+        epochs: the number of epochs.
+        weight: the weight of the loss; the learning rate is divided by it.
+        on_epoch: called after every epoch with its number, from 0, and its results.
     """
     model = case.network(policy)
     model.compile(
@@ -197,11 +186,11 @@ def train_classifier(
         steps_per_execution=case.steps_per_execution, seed=seed,
     )  # fmt: skip
     with warnings.catch_warnings():
-        # It shows that policies learn alike, on whatever machine; nobody chose one here for its speed.
+        # The demonstration compares how policies learn on any machine; their speed does not matter here.
         warnings.simplefilter("ignore", HardwareWarning)
         history = model.fit(
             digits.x_train, digits.y_train, batch_size=_BATCH, epochs=epochs,
-            steps_per_epoch=len(digits.x_train) // _BATCH,  # a batch of what is left over would be compiled too
+            steps_per_epoch=len(digits.x_train) // _BATCH,  # a smaller last batch would have to be compiled too
             callbacks=[] if on_epoch is None else [on_epoch], verbose=0,
         )  # fmt: skip
         test = model.evaluate(digits.x_test, digits.y_test, batch_size=len(digits.x_test), verbose=0)
@@ -217,17 +206,17 @@ def train_classifier(
 
 
 def demonstration_policy(name: str, loss_scale: LossScale | str | None) -> Policy:
-    """The policy of a run; where it scales by itself, with a scale that rises within a demonstration's length.
+    """The policy of a run. If the policy scales by default, its scale rises soon enough for a demonstration.
 
     Args:
         name: name of the policy.
-        loss_scale: `"auto"` for the policy's own, or another.
+        loss_scale: `"auto"` for the default of the policy, or a loss scale.
 
     Raises:
         UnknownNameError: for an unknown policy.
-        ArgumentError: for one the network cannot be trained under.
+        ArgumentError: for a policy that the network cannot be trained under.
     """
     policy = Policy(name, loss_scale)
     if policy.name not in _TRAINABLE:
-        raise ArgumentError(f"policy {policy}: the demonstration trains under {', '.join(_TRAINABLE)}")
+        raise ArgumentError(f"The policy of the demonstration must be one of {', '.join(_TRAINABLE)}, got {policy}.")
     return Policy(name, SCALE) if loss_scale == "auto" and policy.loss_scale is not None else policy

@@ -1,4 +1,4 @@
-"""1,797 real scans of handwritten digits, which scikit-learn carries inside its package: nothing is downloaded."""
+"""1,797 scans of handwritten digits, which are part of scikit-learn and need no download."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float32]]
 Integers: TypeAlias = np.ndarray[Any, np.dtype[np.int32]]
 
 _TEST_EXAMPLES = 360
-_SPLIT_SEED = 0  # the same split whatever seed a training starts from
+_SPLIT_SEED = 0  # the split is independent of the seed of a training run
 
 
 @dataclass(frozen=True)
 class Digits:
-    """The digits, split once and for all.
+    """The digits, in a fixed split.
 
     Args:
         x_train: scans, shape (1437, 8, 8, 1), float32 between 0 and 1.
@@ -32,8 +32,8 @@ class Digits:
 
 
 def load_digits() -> Digits:
-    """Load and split them, each digit in the same share in both parts."""
-    # A second to import, which only the demonstration pays; it ships no types.
+    """Load and split the digits; each digit has the same share in both parts."""
+    # The import takes a second, and scikit-learn has no types.
     from sklearn import datasets, model_selection  # pyright: ignore[reportMissingTypeStubs]
 
     data: Any = datasets.load_digits()

@@ -1,4 +1,4 @@
-"""What a training looked like, as a picture."""
+"""Pictures of training runs."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from supremum.atomic_files import whole_file, writing_error
 from supremum.demo.classifier import Report
 from supremum.demo.underflow import Underflow
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart; line styles repeat the difference.
+# The colours of Okabe and Ito, which colour-blind readers can distinguish, and different line styles.
 _STYLES = (("#0072B2", "-"), ("#E69F00", "--"), ("#009E73", "-."), ("#CC79A7", ":"))
 _SKIPPED = "#D55E00"
 _SMOOTHING = 15
 
 
 def draw_training(path: Path, reports: Sequence[Report]) -> None:
-    """Draw losses above and loss scales below, over steps, skipped steps marked.
+    """Draw the losses above the loss scales, by step, and mark skipped steps.
 
     Args:
-        path: where the PNG goes; it is whole or absent.
-        reports: the trainings to show.
+        path: the PNG file, which is either complete or absent.
+        reports: the runs to show.
     """
-    figure, (losses, scales) = _new_figure((9, 7), 2, 1, height_ratios=(3, 2))
+    figure, (losses, scales) = _new_figure()
     _draw_losses(losses, reports)
     _draw_scales(scales, reports)
     _save(figure, path)
 
 
 def draw_underflow(path: Path, reports: Sequence[Report], underflow: Underflow) -> None:
-    """Draw the losses of the three trainings, and how many gradient entries are zero at which weight.
+    """Draw the losses of the three runs, and the share of zero gradient entries for each weight.
 
     Args:
-        path: where the PNG goes; it is whole or absent.
-        reports: the trainings to show.
+        path: the PNG file, which is either complete or absent.
+        reports: the runs to show.
         underflow: the shares of zeros.
     """
-    figure, (losses, zeros) = _new_figure((9, 7), 2, 1, height_ratios=(3, 2))
+    figure, (losses, zeros) = _new_figure()
     _draw_losses(losses, reports, underflow.weight)
     runs = zip(*underflow.weights.values(), strict=True)
     labels = ("float32", "float16, no scaling", "float16, loss scaled")
@@ -54,45 +54,43 @@ def draw_underflow(path: Path, reports: Sequence[Report], underflow: Underflow) 
     _save(figure, path)
 
 
-def _new_figure(size: tuple[float, float], rows: int, columns: int, **kwargs: Any) -> Any:
-    # A figure without pyplot: no global state, no window, whatever the backend.
+def _new_figure() -> Any:
+    # Without pyplot there is no global state, and no window for any backend.
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=size, layout="constrained")
-    axes = figure.subplots(rows, columns, gridspec_kw=kwargs)
-    for axis in np.ravel(axes):
+    figure = Figure(figsize=(9, 7), layout="constrained")
+    axes: Any = figure.subplots(2, 1, gridspec_kw={"height_ratios": (3, 2)})
+    for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(alpha=0.25)
     return figure, axes
 
 
 def _draw_losses(axis: Any, reports: Sequence[Report], weight: float = 1.0) -> None:
-    # Thick below, thin above: curves that agree are still all to be seen.
+    # Later curves are thinner, so that curves that coincide are all visible.
     for number, (report, (colour, line)) in enumerate(zip(reports, _STYLES, strict=False)):
         loss = np.asarray(report.history.loss) / weight
         accuracy = f"{report.label}: {100 * report.test_accuracy:.1f} % right on the test set"
         axis.plot(np.arange(1, len(loss) + 1), loss, color=colour, alpha=0.15, linewidth=0.8)
-        axis.plot(
-            *_running_mean(loss), color=colour, linestyle=line, linewidth=max(1.5, 4 - 1.2 * number), label=accuracy
-        )
+        steps, means = _running_mean(loss)
+        width = max(1.5, 4 - 1.2 * number)
+        axis.plot(steps, means, color=colour, linestyle=line, linewidth=width, label=accuracy)
     axis.set(yscale="log", xlabel="step", ylabel="loss" if weight == 1 else "loss / its weight")
     axis.set_title(f"Handwritten digits: loss, running mean over {_SMOOTHING} steps", loc="left")
     axis.legend(frameon=False)
 
 
 def _running_mean(values: Any) -> tuple[Any, Any]:
-    """Positions and means of the full windows, so that the ends are not bent towards zero."""
+    """The positions and means of full windows; partial ones would bend the ends towards zero."""
     window = min(_SMOOTHING, len(values))
     means = np.convolve(values, np.ones(window) / window, mode="valid")
     return np.arange(len(means)) + (window + 1) / 2, means
 
 
 def _draw_scales(axis: Any, reports: Sequence[Report]) -> None:
-    scaled = False
     for report, (colour, line) in zip(reports, _STYLES, strict=False):
         if report.loss_scale is None:
             continue
-        scaled = True
         scale = np.asarray(report.history.loss_scale)
         steps = np.arange(1, len(scale) + 1)
         skipped = np.asarray(report.history.skipped)
@@ -101,7 +99,7 @@ def _draw_scales(axis: Any, reports: Sequence[Report]) -> None:
         axis.plot(steps[skipped], scale[skipped], "x", color=_SKIPPED, markersize=9, markeredgewidth=2, label=label)
     axis.set(xlabel="step", ylabel="loss scale")
     axis.set_title("Loss scale", loc="left")
-    if scaled:
+    if axis.lines:
         axis.set_yscale("log", base=2)
         axis.legend(frameon=False)
     else:

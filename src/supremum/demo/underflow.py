@@ -1,4 +1,4 @@
-"""How many gradient entries flush to zero in float16, layer by layer and weight by weight."""
+"""The share of gradient entries that underflow to zero in float16, by layer and by weight of the loss."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from supremum.mixed_precision import FixedLossScale, Policy, scaled_value_and_gr
 from supremum.training import SparseCategoricalCrossentropy
 
 UNDERFLOW_WEIGHTS: tuple[float, ...] = (1.0, 1e-2, 1e-4, 1e-5, 4e-6, 2e-6, 1e-6)
-"""What the loss is multiplied by, from what float16 can learn with to what it cannot."""
+"""The weights of the loss, from those that float16 can train with to those that it cannot."""
 _BATCH = 64
 
 
@@ -28,7 +28,7 @@ class Shares(NamedTuple):
     Args:
         float32: in float32.
         float16: in mixed float16 without loss scaling.
-        float16_scaled: the same with it.
+        float16_scaled: in mixed float16 with loss scaling.
     """
 
     float32: float
@@ -38,12 +38,12 @@ class Shares(NamedTuple):
 
 @dataclass(frozen=True)
 class Underflow:
-    """What flushed to zero on the first batch, before any training.
+    """The shares of zeros on the first batch, before any training.
 
     Args:
-        weight: the weight the loss has in `layers`.
+        weight: the weight of the loss in `layers`.
         layers: the shares in each layer.
-        weights: the shares over all layers, for each weight tried.
+        weights: the shares over all layers, for each weight.
     """
 
     weight: float
@@ -65,9 +65,9 @@ def measure_underflow(
     """Differentiate the network once per weight and count the zeros.
 
     Args:
-        digits: the data; the first batch of it is used.
-        weight: the weight to report layer by layer.
-        seed: where the network's weights start from.
+        digits: the data; only the first batch is used.
+        weight: the weight to report by layer.
+        seed: the seed of the network's weights.
         weights: the weights to report over all layers.
     """
     unscaled, scaled = FixedLossScale(1.0), FixedLossScale(SCALE.initial_loss_scale)
@@ -92,7 +92,7 @@ def _shares(runs: Iterable[Iterable[tuple[int, int]]]) -> Shares:
 
 
 def _zero_counter(digits: Digits, policy: Policy, seed: int) -> Callable[[FixedLossScale, float], _Zeros]:
-    """A function of loss scale and weight that gives zeros and entries of the gradient of each layer's weights."""
+    """A function of loss scale and weight that counts the zeros and the entries of each layer's gradients."""
     model = network(policy)
     nn.initialize(model, digits.x_train[:1], seed=seed)
     trainable, other = nn.split_variables(model)
@@ -102,7 +102,7 @@ def _zero_counter(digits: Digits, policy: Policy, seed: int) -> Callable[[FixedL
     def loss_of(variables: dict[str, jax.Array], weight: float) -> jax.Array:
         return loss(y, nn.functional_call(model, variables | other, x, training=True)[0]) * weight
 
-    # Which fixed scale it is makes no difference to the compiled function: the factor comes in with the state.
+    # The compiled function works for every fixed scale, because the factor is part of the state.
     differentiate = jax.jit(scaled_value_and_grad(loss_of, FixedLossScale(1.0)))
 
     def count(settings: FixedLossScale, weight: float) -> _Zeros:

@@ -1,4 +1,4 @@
-"""One page to explore every rule set in: `explorer_page`."""
+"""`explorer_page`, an HTML page for exploring the rule sets."""
 
 from supremum.explorer.data import BINARY as BINARY
 from supremum.explorer.data import STEPS as STEPS

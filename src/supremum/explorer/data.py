@@ -1,4 +1,4 @@
-"""All that the page shows, as plain data: what every rule set decides, and the names for it."""
+"""The data of the explorer page: the decisions of every rule set, and the names of types and operations."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ OPERATORS: dict[str, str] = {
     "==": "equal",
     "<": "less",
 }
-"""What can be typed between two operands, and is answered for numbers and 0-d arrays too, which takes longer."""
+"""The operators that users can type; they are also decided for numbers and 0-d arrays, which takes longer."""
 STEPS = len(HOMES)
-"""How many steps it takes to gather the data: one for each rule set."""
+"""The number of steps that it takes to gather the data: one for each rule set."""
 
 
 def explorer_data(
     on_step: Callable[[str], None] = lambda _: None, *, operations: Sequence[str] = BINARY, processes: int = 1
 ) -> dict[str, Any]:
-    """Everything that is decided, for JSON.
+    """Gather all decisions as plain data for JSON.
 
     Args:
-        on_step: called with the name of each rule set when all of its answers are there.
-        operations: the operations to decide, all of two operands.
-        processes: in how many processes to ask; with more than one, the main module must be importable.
+        on_step: called with the name of each rule set when all of its answers are ready.
+        operations: the operations to decide; each must take two operands.
+        processes: the number of processes to use; with more than one, the main module must be importable.
 
     Raises:
-        UnknownNameError: for the name of no operation of two operands.
+        UnknownNameError: for an operation that is unknown or does not take two operands.
     """
     for name in operations:
         if name not in BINARY:
@@ -68,30 +68,37 @@ def explorer_data(
             on_step(name)
     else:
         with _workers(processes) as pool:
-            with without_interrupts():  # workers inherit it: who starts them ends them
+            with without_interrupts():  # inherited by the workers, which this process ends
                 names = {pool.submit(_ask_all, name, operations, classes): name for name in HOMES}
             for future in as_completed(names):
                 found[names[future]] = future.result()
                 on_step(names[future])
     answers, tables = Answers(), _Tables()
     rules = [_rules(name, found[name], answers, tables) for name in HOMES]
+    dtypes = [dtype for _, dtype, _ in answers.results]
+    categories = [as_format(dtype).category if dtype else "refused" for dtype in dtypes]
     return _names(operations) | {
         "rules": rules,
         "inForce": canonical_name(FOLLOWS_JAX),
-        "tables": [[_steps(row) for row in table] for table in tables.all],
-        "results": [(*shown, _category(shown[1])) for shown in answers.results],
+        "tables": [[_steps(row) for row in table] for table in tables.indices],
+        "results": [(*shown, category) for shown, category in zip(answers.results, categories, strict=True)],
         "texts": answers.texts,
         "paths": answers.paths,
         "cells": [_steps(column) for column in zip(*answers.cells, strict=True)],
-        "numbers": _cuts(classes),
+        # As text, because JSON readers round large integers.
+        "numbers": {
+            "integers": [str(cut) for cut in classes.integers.cuts],
+            "whole": list(classes.whole.cuts),
+            "fractional": list(classes.fractional.cuts),
+        },
         "differences": {name: tuple(each)[:2] for name, each in DIFFERENCES.items()},
-        "differing": _differing([shown[1] for shown in answers.results]),
+        "differing": _differing(dtypes),
     }
 
 
 @contextmanager
 def _workers(count: int) -> Generator[ProcessPoolExecutor]:
-    """Processes that work, and that end at once when the block is left by an error or by Ctrl-C."""
+    """A pool of worker processes that end at once if the block raises or Ctrl-C interrupts it."""
     others = set(active_children())
     pool = ProcessPoolExecutor(count, get_context("spawn"))
     try:
@@ -105,12 +112,12 @@ def _workers(count: int) -> Generator[ProcessPoolExecutor]:
 
 
 class _Asked(NamedTuple):
-    """What one rule set answers.
+    """The answers of one rule set.
 
     Args:
-        questions: to everything that can be typed, by the operation.
-        tables: to two types, for every operation.
-        answers: what the cells of these stand for.
+        questions: the answers for everything that users can type, by operation.
+        tables: for each operation, the table of all pairs of types.
+        answers: the meaning of the cells in both.
     """
 
     questions: dict[str, Question]
@@ -119,25 +126,21 @@ class _Asked(NamedTuple):
 
 
 class _Tables:
-    """Tables of cells, each once."""
+    """Tables of cells, without duplicates."""
 
     def __init__(self) -> None:
-        self._places: dict[tuple[tuple[int, ...], ...], int] = {}
+        self.indices: dict[tuple[tuple[int, ...], ...], int] = {}
 
-    @property
-    def all(self) -> list[tuple[tuple[int, ...], ...]]:
-        return list(self._places)
-
-    def place(self, table: list[list[int]], cells: list[int]) -> int:
-        """The place of a table, its cells being numbered anew."""
+    def index(self, table: list[list[int]], cells: list[int]) -> int:
+        """The index of a table after its cells are renumbered; adds the table if it is new."""
         renumbered = tuple(tuple(cells[cell] for cell in row) for row in table)
-        return self._places.setdefault(renumbered, len(self._places))
+        return self.indices.setdefault(renumbered, len(self.indices))
 
 
 def _ask_all(name: str, operations: Sequence[str], classes: NumberClasses) -> _Asked:
     answers = Answers()
     collects = gc.isenabled()
-    gc.disable()  # all that is made here is kept: to look through it again and again would take a third of the time
+    gc.disable()  # nothing made here becomes garbage, and collecting would take a third of the time
     try:
         asker = Asker(name, classes, answers)
         questions = {QUESTION: asker.question()}
@@ -152,7 +155,7 @@ def _rules(name: str, asked: _Asked, answers: Answers, tables: _Tables) -> dict[
     cells = answers.merge(asked.answers)
     questions = {
         operation: asdict(question)
-        | {"table": tables.place(question.table, cells), "alone": [cells[cell] for cell in question.alone]}
+        | {"table": tables.index(question.table, cells), "alone": [cells[cell] for cell in question.alone]}
         for operation, question in asked.questions.items()
     }
     rules = get_rules(name)
@@ -162,12 +165,12 @@ def _rules(name: str, asked: _Asked, answers: Answers, tables: _Tables) -> dict[
         "source": rules.source,
         "questions": questions,
         "sorts": distinct(rules, TYPES)[1],
-        "operations": [tables.place(table, cells) for table in asked.tables],
+        "operations": [tables.index(table, cells) for table in asked.tables],
     }
 
 
 def _steps(numbers: Sequence[int]) -> list[int]:
-    """Numbers as steps from each to the next, the first from 0: neighbours are alike, and steps pack to two thirds."""
+    """Differences between neighbours, starting from 0, which compress to two thirds of the size."""
     return [after - before for before, after in pairwise((0, *numbers))]
 
 
@@ -186,19 +189,16 @@ def _names(operations: Sequence[str]) -> dict[str, Any]:
 
 
 def _aliases() -> dict[str, str]:
-    """Every other name of a format: NumPy's own, and its codes with and without a byte order."""
-    codes = {f"{order}{dtype.str[1:]}" for dtype in _builtin() for order in ("", "<", ">", "=", "|")}
-    codes |= {f"{order}{dtype.char}" for dtype in _builtin() for order in ("", "<", ">", "=", "|")}
-    named = {name: _format_or_none(name) for name in {*codes, *map(str, np.sctypeDict)}}
+    """The other names of formats: NumPy's names, and its codes with and without a byte order."""
+    builtin = [np.dtype(code) for code in np.typecodes["AllInteger"] + "?" + np.typecodes["AllFloat"]]
+    codes = {code for dtype in builtin for code in (dtype.str[1:], dtype.char)}
+    names = {f"{order}{code}" for code in codes for order in ("", "<", ">", "=", "|")}
+    named = {name: _format_or_none(name) for name in {*names, *map(str, np.sctypeDict)}}
     return {name: row.name for name, row in sorted(named.items()) if row is not None and name != row.name}
 
 
-def _builtin() -> list[np.dtype[Any]]:
-    return [np.dtype(code) for code in np.typecodes["AllInteger"] + "?" + np.typecodes["AllFloat"]]
-
-
 def conversions() -> dict[str, dict[str, Any]]:
-    """All that the conversion of a number depends on, by the name of every real format."""
+    """The properties that determine how a number is converted, by the name of every real format."""
     return {row.name: _conversion(row) for row in FORMATS if row.component is row}
 
 
@@ -223,27 +223,9 @@ def _format_or_none(name: str) -> Format | None:
         return None
 
 
-def _category(dtype: str) -> str:
-    return as_format(dtype).category if dtype else "refused"
-
-
-def _cuts(classes: NumberClasses) -> dict[str, Any]:
-    """Where classes begin. Ints are written in decimal: many are no number of JSON's."""
-    return {
-        "integers": [str(cut) for cut in classes.integers.cuts],
-        "whole": list(classes.whole.cuts),
-        "fractional": list(classes.fractional.cuts),
-    }
-
-
 def _differing(dtypes: list[str]) -> list[list[int]]:
-    """How each result differs from each, as a place among the differences; -1 where it does not."""
-    names = list(DIFFERENCES)
-    decisions = [_decision(dtype) for dtype in dtypes]
-    found = [[difference(left, right) for right in decisions] for left in decisions]
-    return [[-1 if how is None else names.index(how) for how in row] for row in found]
-
-
-def _decision(dtype: str) -> Decision:
-    verdict = Verdict.accept(as_format(dtype).dtype, 1) if dtype else Verdict.refuse()
-    return Decision("", QUESTION, (), verdict, lambda _: None)
+    """How each result differs from each other, as an index into the differences; -1 if they agree."""
+    indices = {None: -1} | {name: index for index, name in enumerate(DIFFERENCES)}
+    verdicts = [Verdict.accept(as_format(dtype).dtype, 1) if dtype else Verdict.refuse() for dtype in dtypes]
+    decisions = [Decision("", QUESTION, (), verdict, lambda _: None) for verdict in verdicts]
+    return [[indices[difference(left, right)] for right in decisions] for left in decisions]

@@ -1,7 +1,7 @@
-"""The Python numbers that rule sets tell apart: classes of them, found by asking, with the places where they change.
+"""Classes of Python numbers that rule sets treat alike, with their exact boundaries.
 
-What a rule set sees of a number is `RuleSet.key_of`; which fixes it allows for depends on `interval`. Both change at
-few places between the numbers that formats hold, which bisection finds exactly: the page then only has to compare.
+The decision about a number depends on `RuleSet.key_of`, and its possible fixes on `interval`. Both change at few
+numbers, which bisection finds exactly. The page then only compares a number with the boundaries.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from supremum.rules import get_rules, interval
 
 Number = TypeVar("Number", int, float)
 SPECIAL: tuple[float, ...] = (math.nan, -math.inf, math.inf)
-"""The floats that are no numbers on the axis, in the order of their classes."""
+"""The floats outside the axes, in the order of their classes."""
 # Floats of this size and above are whole.
 _WHOLE_FROM = 2**52
 _FIRST_BEYOND_FLOAT = 2**1024 - 2**970  # it rounds to infinity
@@ -28,10 +28,10 @@ _FIRST_BEYOND_FLOAT = 2**1024 - 2**970  # it rounds to infinity
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Numbers in their order, cut into classes.
+    """Ordered numbers, divided into classes.
 
     Args:
-        cuts: the first number of each class but the lowest.
+        cuts: the first number of each class except the lowest.
         examples: one number of each class, the lowest first.
     """
 
@@ -41,12 +41,12 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class NumberClasses:
-    """All classes of real Python numbers; complex numbers are made of two floats.
+    """The classes of real Python numbers; a complex number has two floats.
 
     Args:
         integers: Python ints.
         whole: floats without a fraction.
-        fractional: those with one.
+        fractional: floats with a fraction.
     """
 
     integers: Axis
@@ -55,15 +55,15 @@ class NumberClasses:
 
     @property
     def floats(self) -> tuple[float, ...]:
-        """One float of each class: the whole ones, those with a fraction, and `SPECIAL`."""
+        """One float of each class: whole ones, those with a fraction, and `SPECIAL`."""
         return (*map(float, self.whole.examples), *map(float, self.fractional.examples), *SPECIAL)
 
 
 def number_classes(rules: Sequence[str]) -> NumberClasses:
-    """The classes of numbers that some rule sets tell apart, of which two may yet be decided alike.
+    """Find the classes of numbers for some rule sets. Different classes may still get the same decisions.
 
     Args:
-        rules: names of rule sets.
+        rules: the names of the rule sets.
 
     >>> classes = number_classes(["numpy"])
     >>> 255 in classes.integers.cuts, 256 in classes.integers.cuts
@@ -71,14 +71,14 @@ def number_classes(rules: Sequence[str]) -> NumberClasses:
     """
     sets = [get_rules(name) for name in rules]
 
-    @lru_cache(maxsize=None, typed=True)  # 1 and 1.0 are two numbers here
+    @lru_cache(maxsize=None, typed=True)  # 1 and 1.0 differ
     def seen(value: Scalar) -> Hashable:
         operand = as_operand(value)
         return tuple(each.key_of(operand) for each in sets)
 
     def of_float(value: float) -> Hashable:
         parts = (seen(complex(value, 0.0)), seen(complex(0.0, value)))
-        # A fix may cut the fraction off.
+        # A fix may drop the fraction.
         return (seen(value), parts, interval(value), interval(int(value)))
 
     ends = _landmarks()
@@ -96,12 +96,12 @@ def number_classes(rules: Sequence[str]) -> NumberClasses:
 
 
 def _with_fraction(value: float) -> float:
-    """The number itself, or the one after it where it is whole."""
+    """The number itself, or the next float if it is whole."""
     return math.nextafter(value, math.inf) if value.is_integer() else value
 
 
 def _landmarks() -> list[int]:
-    """Numbers between which at most one thing changes: whole ones near what formats hold, and powers of two."""
+    """Whole numbers between which at most one thing changes: those near the limits of formats, and powers of two."""
     near = {int(end) for row in FORMATS for end in (row.min, row.max)}
     powers = {sign * 2**power for sign in (-1, 1) for power in range(1024)}
     found = {n + step for n in near | powers | {0} for step in (-1, 0, 1)}
@@ -111,7 +111,7 @@ def _landmarks() -> list[int]:
 def _axis(
     seen: Callable[[Number], Hashable], ends: Iterable[Number], middle: Callable[[Number, Number], Number]
 ) -> Axis:
-    """The classes between the first and the last of some numbers."""
+    """The classes between the smallest and the largest of some numbers."""
     ordered = sorted(set(ends))
     cuts: list[Number] = []
     for low, high in pairwise(ordered):
@@ -141,12 +141,12 @@ def _middle(low: int, high: int) -> int:
 
 
 def _middle_float(low: float, high: float) -> float:
-    """The float with as many floats below it as above, of those between two."""
+    """The median of all floats between two floats."""
     return _float_at((_place(low) + _place(high)) // 2)
 
 
 def _place(value: float) -> int:
-    """Where a float stands among all floats."""
+    """The rank of a float among all floats."""
     (bits,) = struct.unpack("<q", struct.pack("<d", value))
     return bits if bits >= 0 else -(bits & 0x7FFF_FFFF_FFFF_FFFF)
 

@@ -1,4 +1,4 @@
-"""The page: its template, style and script, and the data packed into it."""
+"""The explorer page: its template, style, scripts and packed data."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _EXAMPLES = ("uint8, 256", "uint8 + 256", "int8 / uint8", "bfloat16[] float32", 
 def explorer_page(
     on_step: Callable[[str], None] = lambda _: None, *, operations: Sequence[str] = BINARY, processes: int = 1
 ) -> str:
-    """One self-contained page to look up what every rule set decides; it needs no network.
+    """Build a self-contained page to look up the decisions of every rule set; it needs no network.
 
     Args:
-        on_step: called with the name of each rule set when all of its answers are there, which takes a while.
-        operations: the operations to offer, all of two operands.
-        processes: in how many processes to ask; with more than one, the main module must be importable.
+        on_step: called with the name of each rule set when all of its answers are ready, which takes a while.
+        operations: the operations to offer; each must take two operands.
+        processes: the number of processes to use; with more than one, the main module must be importable.
 
     Returns:
         The page as HTML.
 
     Raises:
-        UnknownNameError: for the name of no operation of two operands.
-        ModuleNotFoundError: without Jinja2, which `supremum[cli]` brings.
+        UnknownNameError: for an operation that is unknown or does not take two operands.
+        ModuleNotFoundError: without Jinja2, which `supremum[cli]` installs.
     """
-    from jinja2 import Environment  # of the extra "cli"
+    from jinja2 import Environment  # from the extra "cli"
 
     data = explorer_data(on_step, operations=operations, processes=processes)
     folder = files("supremum.explorer")

@@ -1,4 +1,4 @@
-"""What one rule set answers to everything that can be typed, asked as seldom as possible."""
+"""The answers of one rule set to everything that users can type, with as few decisions as possible."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from supremum.rules import RuleSet, get_rules
 _ARRAYS = tuple(map(as_operand, format_names()))
 _KINDS = (*map(as_operand, WEAK_NAMES), as_operand(False), as_operand(True))
 TYPES: tuple[Operand, ...] = (*_ARRAYS, *_KINDS)
-"""What every operation is decided for: arrays of each format, the weak kinds, and Python's two bools."""
+"""The operands of every operation: arrays of each format, the weak kinds, and Python's two bools."""
 NAMED: tuple[Operand, ...] = (*TYPES, *(replace(operand, ndim=0) for operand in _ARRAYS))
-"""What has a name to type: those, and the 0-d arrays."""
+"""The operands that have a name: `TYPES` and the 0-d arrays."""
 _LARGEST = max(float(row.max) for row in FORMATS if row.is_inexact)
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """All answers under one operation, or where none is named.
+    """All answers for one operation, or for no particular one.
 
     Args:
-        named, integers, floats: the row of each operand of `NAMED`, and of each class of numbers.
+        named, integers, floats: the row in `table` of each operand of `NAMED`, and of each class of numbers.
         real, imaginary: the row and the column in `complex` of each class of floats, as parts of a complex number.
-        complex: the row of a complex number.
+        complex: the row in `table` of a complex number.
         table: the cell for each pair of rows.
-        alone: the cell of each row, for one operand; empty where an operation is named.
+        alone: the cell of each row as a single operand; empty for a particular operation.
     """
 
     named: list[int]
@@ -45,21 +45,19 @@ class Question:
 
 
 def distinct(rules: RuleSet, operands: Iterable[Operand]) -> tuple[list[Operand], list[int]]:
-    """One operand of each sort that a rule set tells apart, and of which sort each operand is."""
-    first: dict[Hashable, Operand] = {}
-    sorts = [first.setdefault(rules.key_of(operand), operand) for operand in operands]
-    found = list(first.values())
-    place = {id(operand): i for i, operand in enumerate(found)}
-    return found, [place[id(operand)] for operand in sorts]
+    """One operand of each sort that a rule set distinguishes, and the sort of each operand as an index."""
+    first: dict[Hashable, tuple[int, Operand]] = {}
+    sorts = [first.setdefault(rules.key_of(operand), (len(first), operand))[0] for operand in operands]
+    return [operand for _, operand in first.values()], sorts
 
 
 class Asker:
-    """Asks one rule set, and remembers what it was told.
+    """Asks one rule set and caches the answers.
 
     Args:
-        rules: name of the rule set.
-        classes: the numbers that can be told apart.
-        answers: where the answers are put.
+        rules: the name of the rule set.
+        classes: the classes of numbers.
+        answers: the collection to add the answers to.
     """
 
     def __init__(self, rules: str, classes: NumberClasses, answers: Answers) -> None:
@@ -73,24 +71,31 @@ class Asker:
 
     def table(self, operation: str) -> list[list[int]]:
         """The cells of every pair of sorts of `TYPES`, for an operation of two operands."""
-        asked = replace(self._rules)  # with a memory of its own, which goes when it does
+        asked = replace(self._rules)  # a copy with a separate cache, which is freed with it
         return [[self._cell(asked.decide(operation, (a, b))) for b in self._simple] for a in self._simple]
 
     def _cell(self, decision: Decision) -> int:
-        # Most operations say the same of a pair but for their own name.
-        told, name = decision.verdict, decision.operation
-        reason = tuple(sentence.replace(name, OPERATION) for sentence in told.reason)
-        key = (*map(id, decision.operands), told.result, told.compute, told.paths, told.number_steps, reason)
+        # Most operations have the same answer for a pair, except for their name.
+        verdict, name = decision.verdict, decision.operation
+        reason = tuple(sentence.replace(name, OPERATION) for sentence in verdict.reason)
+        key = (
+            *map(id, decision.operands),
+            verdict.result,
+            verdict.compute,
+            verdict.paths,
+            verdict.number_steps,
+            reason,
+        )
         if key not in self._known:
             self._known[key] = self._answers.number(decision, with_fix=False)
         return self._known[key]
 
     def question(self, operation: str | None = None) -> Question:
-        """Ask about everything that can be typed.
+        """Ask about everything that users can type.
 
         Args:
-            operation: name of an operation of two operands, whose refusals are stored without their fixes; None where
-                no particular one is meant.
+            operation: name of an operation of two operands, to store its refusals without fixes; None for no particular
+                operation.
         """
         asked = replace(self._rules)
         asked_before: dict[tuple[int, int], int] = {}
@@ -108,7 +113,7 @@ class Asker:
 
         integers, floats, partners = self._integers, self._floats, self._partners
         parts = self._classes.floats
-        # The fix of a number of which one part is out of range depends on its other part.
+        # If one part of a complex number is out of range, its fix depends on the other part.
         other_parts = (0.0, _LARGEST) if operation is None else (0.0,)
         reals = [[self._complex(x, other) for x in parts] for other in other_parts]
         imaginaries = [[self._complex(other, x) for x in parts] for other in other_parts]
@@ -117,13 +122,13 @@ class Asker:
             _Alike(integers, _runs(self._classes.integers.examples)),
             *(_Alike(x, runs) for x in (floats, *reals, *imaginaries)),
         ]
-        # What differs beside none of these may differ beside a number that was not among them: until none is new.
-        asked_about, news = set[int](), partners
-        while news:
+        # Numbers with the same answers so far may differ beside another number: repeat until there are no new classes.
+        asked_about, new = set[int](), partners
+        while new:
             for each in numbers:
-                each.ask_beside(news, answer)
-            asked_about.update(map(id, news))
-            news = [operand for each in numbers for operand in each.firsts() if id(operand) not in asked_about]
+                each.ask_beside(new, answer)
+            asked_about.update(map(id, new))
+            new = [operand for each in numbers for operand in each.firsts() if id(operand) not in asked_about]
         of_integer, of_float, *of_parts = (each.first_of_each() for each in numbers)
         half = len(other_parts)
         of_real, of_imaginary = _first_of_each(of_parts[:half]), _first_of_each(of_parts[half:])
@@ -158,14 +163,14 @@ def _complex(real: float, imaginary: float) -> Operand:
 
 
 class _Alike:
-    """Which numbers have all answers in common.
+    """Groups numbers that have all answers in common.
 
-    Rules compare numbers with bounds, so that what does not differ at two numbers on one side of zero does not differ
-    between them either.
+    Rules compare numbers with bounds. If two numbers on one side of zero have the same answer, so has every number
+    between them.
 
     Args:
-        operands: numbers.
-        runs: their places, in parts, each going away from zero.
+        operands: the numbers.
+        runs: the indices of the numbers, in runs that go away from zero.
     """
 
     def __init__(self, operands: Sequence[Operand], runs: Iterable[Sequence[int]]) -> None:
@@ -187,17 +192,17 @@ class _Alike:
                         self._rows[place].append(each)
 
     def first_of_each(self) -> list[int]:
-        """For each number the place of the first one that has the same answers."""
+        """For each number, the index of the first one with the same answers."""
         first: dict[tuple[int, ...], int] = {}
         return [first.setdefault(tuple(row), place) for place, row in enumerate(self._rows)]
 
     def firsts(self) -> list[Operand]:
-        """One number of each kind that differs."""
+        """One number of each group with different answers."""
         return [self._operands[place] for place in dict.fromkeys(self.first_of_each())]
 
 
 def _first_of_each(answers: Iterable[Sequence[int]]) -> list[int]:
-    """For each number the place of the first one that has the same answers.
+    """For each number, the index of the first one with the same answers.
 
     Args:
         answers: one sequence for each question, with an answer for each number.
@@ -207,7 +212,7 @@ def _first_of_each(answers: Iterable[Sequence[int]]) -> list[int]:
 
 
 def _along(operands: Sequence[Operand], ask_of: Callable[[Operand], int]) -> list[int]:
-    """The answers to all of a run, asked where they change."""
+    """The answers for all operands of a run, found by bisection where they change."""
     told = {place: ask_of(operands[place]) for place in (0, len(operands) - 1)}
     todo = [(0, len(operands) - 1)]
     while todo:
@@ -222,7 +227,10 @@ def _along(operands: Sequence[Operand], ask_of: Callable[[Operand], int]) -> lis
 
 
 def _merged(table: list[list[int]], alone: list[int]) -> tuple[list[int], list[int]]:
-    """For each operand its row among those that differ in row, column or alone; and the operands that these are of."""
+    """The row of each operand in the table without duplicates, and the operands that the table keeps.
+
+    Two operands are duplicates if they agree in row, in column and alone.
+    """
     signatures = [(tuple(line), tuple(line[i] for line in table), alone[i]) for i, line in enumerate(table)]
     kept = {signature: i for i, signature in reversed(list(enumerate(signatures)))}
     ordered = sorted(kept.values())
@@ -231,7 +239,7 @@ def _merged(table: list[list[int]], alone: list[int]) -> tuple[list[int], list[i
 
 
 def _runs(examples: Sequence[float], start: int = 0) -> list[list[int]]:
-    """The places of numbers below zero and of the others, each going away from it."""
+    """The indices of the numbers below zero and of the others, each run going away from zero."""
     places = range(len(examples))
     negative = [start + i for i in reversed(places) if examples[i] < 0]
     return [negative, [start + i for i in places if examples[i] >= 0]]

@@ -1,4 +1,4 @@
-"""The machinery that tracing and autocast share: walking a jaxpr, source positions, liveness, and rewriting it."""
+"""Tools for jaxprs that tracing and autocast share: walking, source positions, liveness and rewriting."""
 
 from supremum.jaxprs.equations import (
     CALLS,

@@ -1,9 +1,9 @@
-"""Rules of `jax.custom_jvp`, `jax.custom_vjp` and `custom_vmap`, rewritten together with their functions.
+"""Rewriting the rules of `jax.custom_jvp`, `jax.custom_vjp` and `custom_vmap` together with their functions.
 
-How JAX keeps those rules in its equations is promised by no document: those of derivatives as traced functions of one
-flag per operand (whether a tangent is zero, or whether a cotangent is wanted), beside the values of their constants;
-those of `custom_vmap` as functions that are called with arrays. It is the same in the versions that
-`supremum.jax_compat` names, and the tests notice when it moves.
+JAX does not document how its equations store these rules. Derivative rules are traced functions of one flag per operand
+(whether a tangent is zero, or whether a cotangent is wanted), stored beside the values of their constants. Rules of
+`custom_vmap` are functions that are called with arrays. This is the same in all versions that `supremum.jax_compat`
+names, and tests notice a change.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from supremum.jaxprs.rewrite_rules import Rewrites, Value
 def with_rewritten_rule(
     rewriter: Rewrites, equation: JaxprEqn, values: Sequence[Value], results: Sequence[Value], context: Hashable
 ) -> dict[str, Any]:
-    """The parameters of an equation that hold its rule, rewritten.
+    """Rewrite the parameters of an equation that hold its rule.
 
     Args:
-        rewriter: who rewrites.
-        equation: a call of a function with a rule of its own.
-        values: what is known of the operands that it gets.
-        results: what is known of its results.
-        context: handed to the rule.
+        rewriter: the rewriter.
+        equation: a call of a function with a custom rule.
+        values: the operands.
+        results: the results.
+        context: passed to the rewrite rule.
     """
     if equation.primitive is p.custom_jvp_call_p:
         return _forward_rule(rewriter, equation, values[parameter(equation, "num_consts") :], results, context)
@@ -48,11 +48,10 @@ def _forward_rule(
     def rewritten_rule(*zeros: bool) -> Any:
         jaxpr, consts, zero_results = rule.call_wrapped(*zeros)
         tangents = [value for value, zero in zip(values, zeros, strict=True) if not zero]
+        given = [*values, *(Value(value.dtype) for value in tangents)]
         ends = [value.dtype for value in results]
-        tangent_ends = [end for end, zero in zip(ends, zero_results, strict=True) if not zero]
-        rewritten = rewriter.rewrite(
-            with_constants(jaxpr, consts), [*values, *map(_computed, tangents)], context, [*ends, *tangent_ends]
-        )
+        ends += [end for end, zero in zip(ends, zero_results, strict=True) if not zero]
+        rewritten = rewriter.rewrite(with_constants(jaxpr, consts), given, context, ends)
         return without_constants(rewritten.function), consts, zero_results
 
     return {"jvp_jaxpr_fun": linear_util.wrap_init(rewritten_rule, debug_info=rule.debug_info)}
@@ -65,8 +64,8 @@ def _backward_rule(rewriter: Rewrites, equation: JaxprEqn, context: Hashable) ->
         jaxpr, consts = forward.call_wrapped(*wanted)
         return without_constants(_inside(with_constants(jaxpr, consts), rewriter, context)), consts
 
-    # Not everything that goes in and comes out is an array: a cotangent may be a symbol for zero. What comes out is a
-    # list of cotangents, and from JAX 0.12 on a pair of that and of what the rule logged.
+    # Inputs and outputs need not be arrays: a cotangent may be a symbolic zero. The output is a list of cotangents, or
+    # from JAX 0.12 on a pair of that list and what the rule logged.
     rewritten_backward = _of_arrays(backward.call_wrapped, rewriter, context)
     return {
         "fwd_jaxpr_thunk": linear_util.wrap_init(rewritten_forward, debug_info=forward.debug_info),
@@ -75,7 +74,7 @@ def _backward_rule(rewriter: Rewrites, equation: JaxprEqn, context: Hashable) ->
 
 
 def _inside(function: ClosedJaxpr, rewriter: Rewrites, context: Hashable) -> Any:
-    """The function with everything it takes and gives in the dtypes it declares."""
+    """Rewrite a function so that its inputs and outputs keep their declared dtypes."""
     jaxpr = open_jaxpr(function)
     declared = [rewriter.rule.value(var.aval) for var in jaxpr.invars]
     ends = [rewriter.rule.value(atom.aval).dtype for atom in jaxpr.outvars]
@@ -83,36 +82,29 @@ def _inside(function: ClosedJaxpr, rewriter: Rewrites, context: Hashable) -> Any
 
 
 def _of_arrays(rule: Callable[..., Any], rewriter: Rewrites, context: Hashable) -> Callable[..., Any]:
-    """A rule that is called with trees of arrays and other things, with the arrays in the dtypes it declares."""
+    """Rewrite a rule that is called with trees of arrays and other values; the arrays keep their declared dtypes."""
 
     def rewritten(*args: Any) -> Any:
-        given, put = _arrays_of(args)
-        out: Any = None
+        given, replace_arguments = _arrays_of(args)
+        replace_results: Any = None
 
         def of_arrays(*arrays: Any) -> Any:
-            nonlocal out
-            results, out = _arrays_of(rule(*put(arrays)))
+            nonlocal replace_results
+            results, replace_results = _arrays_of(rule(*replace_arguments(arrays)))
             return results
 
         function = _inside(jax.make_jaxpr(of_arrays)(*given), rewriter, context)
-        return out(jaxpr_as_fun(function)(*given))
+        return replace_results(jaxpr_as_fun(function)(*given))
 
     return rewritten
 
 
 def _arrays_of(tree: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
-    """The arrays in a tree, and a function that puts others in their places."""
+    """The arrays in a tree, and a function that returns the tree with other arrays in their place."""
     values, structure = jax.tree.flatten(tree)
-    is_array = [isinstance(value, jax.Array) for value in values]
 
-    def put(arrays: Sequence[Any]) -> Any:
+    def with_arrays(arrays: Sequence[Any]) -> Any:
         rest = iter(arrays)
-        return jax.tree.unflatten(
-            structure, [next(rest) if array else value for value, array in zip(values, is_array, strict=True)]
-        )
+        return structure.unflatten(next(rest) if isinstance(value, jax.Array) else value for value in values)
 
-    return [value for value, array in zip(values, is_array, strict=True) if array], put
-
-
-def _computed(value: Value) -> Value:
-    return type(value)(value.dtype)
+    return [value for value in values if isinstance(value, jax.Array)], with_arrays

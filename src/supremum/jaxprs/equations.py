@@ -1,4 +1,4 @@
-"""What the equations of a jaxpr say about themselves: where they stand, what they call, how often they run."""
+"""The properties of a jaxpr's equations: their named scopes, the functions they call, and how often those run."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from supremum.jax_compat import function_name, is_transposed, open_jaxpr, parame
 from supremum.jax_compat import primitives as p
 
 CAST_SCOPE: Final = "supremum.autocast.cast"
-"""The `jax.named_scope` of the casts that autocast has put into a program; their gradients stand in it too."""
+"""The `jax.named_scope` of the casts that autocast inserts, and of their gradients."""
 CUSTOM_VMAP = "custom_vmap_call"
-"""The primitive that calls a function with a rule of its own for `jax.vmap`; `jax.extend` does not offer it."""
+"""The primitive that calls a function with a custom rule for `jax.vmap`; `jax.extend` does not export it."""
 
-# The parameters that hold the functions which an equation calls. Those of other primitives are found by their type,
-# but nothing is known of how their operands meet the function's arguments.
+# Functions in parameters of other primitives are found by their type, but how operands map to arguments is unknown.
 CALLS: Mapping[str, str] = {
     p.jit_p.name: "jaxpr",
     p.closed_call_p.name: "call_jaxpr",
@@ -28,18 +27,18 @@ CALLS: Mapping[str, str] = {
     p.remat_p.name: "jaxpr",
     "shard_map": "jaxpr",
 }
-"""Primitives that call one function with exactly their operands, and the parameter that holds it."""
+"""Primitives that call one function with exactly their operands, and the parameter that holds the function."""
 
 WITH_RULE: Mapping[str, str] = {
     p.custom_jvp_call_p.name: "call_jaxpr",
     p.custom_vjp_call_p.name: "call_jaxpr",
     CUSTOM_VMAP: "call",
 }
-"""The same of those whose function has a rule of its own, for derivatives or for `vmap`."""
+"""The same for primitives whose function has a custom rule for derivatives or `vmap`."""
 
 
 def as_equation(equation: Any) -> JaxprEqn:
-    """An equation of a jaxpr.
+    """Check that the argument is an equation of a jaxpr.
 
     Raises:
         OperandError: for anything else; a `TypeError`.
@@ -50,8 +49,8 @@ def as_equation(equation: Any) -> JaxprEqn:
 def scopes_of(equation: JaxprEqn) -> tuple[str, ...]:
     """The names of the `jax.named_scope` blocks around an equation, outermost first.
 
-    Layers of Flax are such scopes. What transformations (`jvp`, `transpose`, `vmap`) wrap around them is left out, so
-    that the backward pass of a layer stands where its forward pass does.
+    Flax layers are named scopes. The names exclude transformations (`jvp`, `transpose`, `vmap`), so the backward pass
+    of a layer has the scopes of its forward pass.
 
     >>> import jax
     >>> def double(x):
@@ -74,12 +73,12 @@ def is_backward(equation: JaxprEqn) -> bool:
 
 
 def is_of_autocast(equation: JaxprEqn) -> bool:
-    """Whether autocast has put an equation into the program."""
+    """Whether autocast inserted an equation."""
     return CAST_SCOPE in scopes_of(equation)
 
 
 def name_of_call(equation: JaxprEqn) -> str:
-    """The name of the function that an equation calls; empty where it calls none or one without a name.
+    """The name of the function that an equation calls; empty if there is no function or it has no name.
 
     >>> import jax
     >>> name_of_call(jax.make_jaxpr(jax.nn.relu)(1.0).eqns[0])
@@ -88,15 +87,13 @@ def name_of_call(equation: JaxprEqn) -> str:
     if "name" in as_equation(equation).params and equation.primitive is p.jit_p:
         return str(equation.params["name"])
     function = equation.params.get(WITH_RULE.get(equation.primitive.name, "call_jaxpr"))
-    if function is None:
-        return ""
-    return function_name(open_jaxpr(function))
+    return "" if function is None else function_name(open_jaxpr(function))
 
 
 def aval_of(atom: Var | Literal) -> Any:
-    """The abstract value of an operand or a result; JAX's annotations do not say that it has a shape and a dtype."""
+    """The abstract value of an operand or a result. `Any`, because JAX's type lacks the shape and the dtype."""
     if not isinstance(atom, (Var, Literal)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise OperandError(f"atom is an operand or a result of an equation, not {shown(atom)}")
+        raise OperandError(f"atom must be an operand or a result of an equation, got {shown(atom)}.")
     return atom.aval
 
 
@@ -105,10 +102,10 @@ class Callee:
     """A function that an equation calls.
 
     Args:
-        parameter: the parameter of the equation that holds it.
+        parameter: the parameter of the equation that holds the function.
         jaxpr: the function.
-        trips: how often one run of the equation runs it; None where only the run can say. Of the branches of a
-            `cond` one runs, which counts as once each.
+        trips: how often one run of the equation runs the function; None if only the run can tell. Each branch of a
+            `cond` counts as one run.
     """
 
     parameter: str
@@ -117,7 +114,7 @@ class Callee:
 
 
 def callees(equation: JaxprEqn) -> tuple[Callee, ...]:
-    """The functions that an equation calls, whatever its primitive.
+    """The functions that an equation calls, for any primitive.
 
     >>> import jax, jax.numpy as jnp
     >>> total = jax.make_jaxpr(lambda x: jax.lax.fori_loop(0, 3, lambda i, c: c + x, x))(1.0).eqns[-1]
@@ -134,7 +131,7 @@ def callees(equation: JaxprEqn) -> tuple[Callee, ...]:
 
 def _trips(equation: JaxprEqn) -> int | None:
     if equation.primitive is p.scan_p:
-        return parameter(equation, "length")  # an expression where the size of the axis is one
+        return parameter(equation, "length")  # an expression if the size of the axis is symbolic
     return None if equation.primitive is p.while_p else 1
 
 
@@ -143,9 +140,9 @@ class LoopOperands:
     """How the operands of a `scan` or a `while` are divided.
 
     Args:
-        condition: how many only the condition of a `while` takes; they come first.
-        constants: how many the body takes in every round.
-        carries: how many it hands from round to round; they are the first results, too.
+        condition: the number of operands that only the condition of a `while` takes; they come first.
+        constants: the number of operands that the body takes unchanged in every iteration.
+        carries: the number of carried operands; they are also the first results.
     """
 
     condition: int
@@ -154,16 +151,15 @@ class LoopOperands:
 
     @property
     def first_carry(self) -> int:
-        """The index of the first operand that is carried."""
+        """The index of the first carried operand."""
         return self.condition + self.constants
 
 
 def loop_operands(equation: JaxprEqn) -> LoopOperands:
-    """How the operands of a `scan` or a `while` are divided, read off the functions that it calls.
+    """How the operands of a `scan` or a `while` are divided.
 
-    What a `scan` goes through, and what it stacks, has one axis more outside of the body. The body of a `while` gives
-    what is carried and nothing else. So the numbers that JAX keeps beside them, under names that change, are not
-    needed.
+    This is read from the body: the stacked inputs and outputs of a `scan` have one axis more outside of the body, and
+    the body of a `while` returns only the carries. JAX also stores the counts, but under names that change.
 
     Args:
         equation: a `scan` or a `while`.

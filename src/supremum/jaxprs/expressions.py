@@ -1,4 +1,4 @@
-"""The expressions that positions in source files stand for, read with Python's own parser."""
+"""The expressions at positions in source files, read with Python's parser."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 import linecache
 import sys
 from collections.abc import Mapping
+from functools import cache
 from types import ModuleType
 from typing import Any, TypeAlias
 
@@ -13,14 +14,14 @@ from supremum.jaxprs.positions import Position
 
 Node: TypeAlias = "ast.expr | ast.stmt"
 UNRESOLVED: Any = object()
-"""What a name stands for that only the run could say."""
+"""Stands for the value of a name that only the run can tell."""
 
 
 class Source:
-    """A source file as it is now, which is as it was imported unless somebody has edited it since.
+    """The current content of a source file, which may have been edited since its import.
 
     Args:
-        file: its name, as code objects have it; a cell of a notebook has one too.
+        file: its name, as in code objects; a notebook cell has one too.
     """
 
     def __init__(self, file: str) -> None:
@@ -31,23 +32,23 @@ class Source:
         self.names = _names_of(file)
         try:
             tree = ast.parse("".join(self._lines))
-        except (SyntaxError, ValueError):  # a cell with magics, a file that is no Python
+        except (SyntaxError, ValueError):  # a notebook cell with magics, or a file that is not Python
             return
         for node in ast.walk(tree):
             if isinstance(node, (ast.expr, ast.stmt)):
                 end = node.end_lineno or 0, node.end_col_offset or 0
                 place = (node.lineno, node.col_offset, *end)
-                # A statement that is only an expression stands where the expression does, and comes before it.
+                # An expression statement has the position of its expression and comes first: the expression wins.
                 self._nodes[place] = node
                 self._ends.setdefault(end, []).append(node)
 
     def node(self, position: Position) -> Node | None:
-        """The expression or statement at a position; None where there is none."""
+        """The expression or statement at a position; None if there is none."""
         end = position.end_line, position.end_column
         exact = self._nodes.get((position.line, position.column, *end))
         if exact is not None:
             return exact
-        # Of a chain of methods over several lines Python keeps only where the last one begins.
+        # For a method chain over several lines, Python keeps only the start of the last call.
         around = (
             node
             for node in self._ends.get(end, ())
@@ -56,7 +57,7 @@ class Source:
         return next(around, None)
 
     def text(self, node: Node) -> str:
-        """What the user wrote, on one line."""
+        """The source text of a node, on one line."""
         first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
         lines = [line.encode() for line in self._lines[first : last + 1]]
         lines[-1] = lines[-1][: node.end_col_offset]
@@ -64,13 +65,13 @@ class Source:
         return " ".join(b"".join(lines).decode(errors="replace").split())
 
     def line(self, number: int) -> str:
-        """A line of the file, without the space around it; empty where there is none."""
+        """A line of the file, stripped; empty if there is none."""
         return self._lines[number - 1].strip() if 0 < number <= len(self._lines) else ""
 
     def value(self, node: ast.AST) -> Any:
-        """What a name or a dotted name of the module stands for, or a constant; else `UNRESOLVED`.
+        """The value of a constant, a name or a dotted name of the module; else `UNRESOLVED`.
 
-        Only modules and classes are asked for attributes: those of anything else may run a program.
+        Only attributes of modules and classes are read, because those of other objects may run user code.
         """
         if isinstance(node, ast.Constant):
             return node.value
@@ -84,7 +85,7 @@ class Source:
 
 
 def _names_of(file: str) -> Mapping[str, Any]:
-    """The global names of the module that a file was imported as."""
+    """The global names of the module imported from a file."""
     for module in list(sys.modules.values()):
         if getattr(module, "__file__", None) == file:
             return vars(module)
@@ -93,28 +94,18 @@ def _names_of(file: str) -> Mapping[str, Any]:
 
 
 class Sources:
-    """The files that positions are in, each read once."""
+    """Source files, each read once."""
 
     def __init__(self) -> None:
-        self._sources: dict[str, Source] = {}
-        self._nodes: dict[Position, Node | None] = {}
-        self._texts: dict[Position, str] = {}
+        self.source = cache(Source)
+        self.node = cache(self._node)
+        self.text = cache(self._text)
 
-    def source(self, file: str) -> Source:
-        """A file."""
-        if file not in self._sources:
-            self._sources[file] = Source(file)
-        return self._sources[file]
-
-    def node(self, position: Position) -> Node | None:
+    def _node(self, position: Position) -> Node | None:
         """The expression or statement at a position."""
-        if position not in self._nodes:
-            self._nodes[position] = self.source(position.file).node(position)
-        return self._nodes[position]
+        return self.source(position.file).node(position)
 
-    def text(self, position: Position) -> str:
-        """What stands at a position, on one line; the line where it is no expression."""
-        if position not in self._texts:
-            node, source = self.node(position), self.source(position.file)
-            self._texts[position] = source.line(position.line) if node is None else source.text(node)
-        return self._texts[position]
+    def _text(self, position: Position) -> str:
+        """The source text at a position, on one line; the whole line if there is no expression."""
+        node, source = self.node(position), self.source(position.file)
+        return source.line(position.line) if node is None else source.text(node)

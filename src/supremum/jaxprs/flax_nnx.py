@@ -1,4 +1,4 @@
-"""Modules, optimizers, random streams and variables of Flax nnx as arguments that may change."""
+"""The adapter for mutable objects of Flax nnx: modules, optimizers, random streams and variables."""
 
 from __future__ import annotations
 
@@ -21,4 +21,4 @@ NNX = Adapter(
     merge=nnx.merge,
     update=lambda objects, state: nnx.update(tuple(objects), state),
 )
-"""By nnx' own `split`, `merge` and `update`."""
+"""Uses `split`, `merge` and `update` of nnx."""

@@ -1,4 +1,4 @@
-"""Whose code a file is: the user's, a library's, or nobody's who could be asked about a cast."""
+"""The owner of a source file: the user, a library, or code between the two."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pathlib import Path
 import jax
 
 USER = ""
-"""The owner of every file that is not known to belong to somebody else."""
+"""The owner of every file without another known owner."""
 BETWEEN = "jax"
-"""The owner of frames that stand between a library and what it calls: JAX's own, Python's, and this package's."""
+"""The owner of frames between a caller and the function it calls: files of JAX, Python and parts of this package."""
 
 OURS = "supremum"
-"""The owner of this package's files, but for those that stand between."""
+"""The owner of this package's other files."""
 
 _INSTALLED = ("site-packages", "dist-packages")
 _TYPED_IN = ("<stdin>", "<string>", "<ipython-input", "<doctest")
 _OURS = str(Path(__file__).parents[1])
-# What looks at programs and rewrites them, and what calls the functions of `nn.custom_vjp` and `nn.custom_jvp`, stand
-# between a layer and what it calls, as JAX's own files do.
-_LOOKING_ON = tuple(f"{_OURS}{os.sep}{folder}{os.sep}" for folder in ("jaxprs", "tracing"))
+# Like JAX's files, the files that trace and rewrite programs, and that call the functions of `nn.custom_vjp` and
+# `nn.custom_jvp`, appear between a layer and the functions it calls.
+_TRACING = tuple(f"{_OURS}{os.sep}{folder}{os.sep}" for folder in ("jaxprs", "tracing"))
 _CUSTOM_DERIVATIVES = str(Path(_OURS, "nn", "custom_derivatives.py"))
 _JAX = str(Path(jax.__file__).parent)
 _PYTHON = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
@@ -32,18 +32,18 @@ _SITES = tuple({*site.getsitepackages(), sysconfig.get_path("purelib"), sysconfi
 
 @lru_cache(maxsize=4096)
 def owner_of(file: str) -> str:
-    """Who wrote a file: `USER`, `BETWEEN`, or the name of an installed package.
+    """The owner of a file: `USER`, `BETWEEN`, or the name of an installed package.
 
-    What is installed in the folders of Python's package manager is a library; a package that is installed as editable
-    lies elsewhere, and counts as the user's.
+    A file in the folders of Python's package manager belongs to a library. An editable installation lies elsewhere and
+    belongs to the user.
 
     Args:
-        file: the name of a file, as code objects have it.
+        file: the name of a file, as in code objects.
 
     >>> owner_of("/home/me/train.py"), owner_of("/usr/lib/python3.11/site-packages/flax/linen/linear.py")
     ('', 'flax')
     """
-    if _under(file, _JAX) or file.startswith(_LOOKING_ON) or file == _CUSTOM_DERIVATIVES:
+    if _under(file, _JAX) or file.startswith(_TRACING) or file == _CUSTOM_DERIVATIVES:
         return BETWEEN
     if _under(file, _OURS):
         return OURS
@@ -56,7 +56,7 @@ def owner_of(file: str) -> str:
             return _package(inside)
     if any(_under(file, root) for root in _PYTHON):
         return BETWEEN
-    # Wrappers that libraries write at run time, and Python's frozen modules.
+    # Wrappers that libraries generate at run time, and Python's frozen modules.
     return BETWEEN if file.startswith("<") and not file.startswith(_TYPED_IN) else USER
 
 

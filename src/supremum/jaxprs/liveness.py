@@ -1,4 +1,4 @@
-"""Which equations of a program anything depends on; the others are dropped before the program runs."""
+"""The equations of a program that its results depend on; JAX drops the others before the program runs."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from supremum.jax_compat import primitives as p
 from supremum.jaxprs.equations import CALLS, callees, loop_operands
 from supremum.jaxprs.sites import Site
 
-# Calls whose functions have the results of the equation; of scans the carries come first.
+# Calls whose function has the same results as the equation.
 _SAME_RESULTS = frozenset({*CALLS, p.cond_p.name, p.custom_jvp_call_p.name, p.custom_vjp_call_p.name})
 
 
 class Liveness:
-    """Which equations of a program are used, asked in the order in which `walk` gives them.
+    """Tells which equations of a program are used; ask in the order of `walk`.
 
-    It errs to one side: what it calls unused is, but an operand of a call counts as used even where the function called
-    makes nothing of it.
+    An equation that it calls unused is unused. The converse may not hold: every operand of a used call counts as used,
+    even if the called function ignores it.
     """
 
     def __init__(self) -> None:
-        # The sites are kept so that their identities stay theirs.
+        # Keeping the sites alive keeps their ids unique.
         self._callers: dict[int, tuple[Site, bool, set[Var]]] = {}
         self._needed: dict[tuple[int, tuple[bool, ...]], set[Var]] = {}
 
     def used(self, site: Site) -> bool:
         """Whether anything depends on an equation."""
-        _, used, needed_outside = self._callers[id(site.caller)] if site.caller is not None else (None, True, None)
-        wanted = (True,) * len(site.function.outvars)
-        if site.caller is not None and needed_outside is not None:
+        used, wanted = True, (True,) * len(site.function.outvars)
+        if site.caller is not None:
+            _, used, needed_outside = self._callers[id(site.caller)]
             wanted = _wanted(site.caller.equation, needed_outside, wanted)
         key = id(site.function), wanted
         if key not in self._needed:
@@ -41,7 +41,7 @@ class Liveness:
 
 
 def _wanted(equation: JaxprEqn, needed: set[Var], every: tuple[bool, ...]) -> tuple[bool, ...]:
-    """Which results of the function that an equation calls are needed."""
+    """Which results of the called function the equation needs."""
     results = tuple(var in needed for var in equation.outvars)
     if equation.primitive.name in _SAME_RESULTS and len(results) == len(every):
         return results

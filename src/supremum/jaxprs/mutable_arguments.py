@@ -1,8 +1,7 @@
-"""Arguments that change in place, such as modules of Flax nnx: what a traced function does to its copies is kept.
+"""Support for arguments that a function changes in place, such as modules of Flax nnx.
 
-What JAX traces has to be a function of arrays. An argument that holds arrays, and changes them in a call, is taken
-apart before it, put together from what is traced inside, and told afterwards what has changed. Nothing here knows whose
-objects these are: an `Adapter` says how that is done.
+JAX traces functions of arrays. An object that holds arrays is therefore split into its arrays before the call, rebuilt
+from the traced arrays inside, and updated with the changed arrays afterwards. An `Adapter` does this for one library.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from supremum.argument_checks import instance, text
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """How objects of a library that hold arrays are taken apart and told of changes.
+    """How to split and update the objects of a library that hold arrays.
 
     Args:
         holds: whether a value is such an object.
-        split: takes several of them apart, which may hold each other; gives what they are but for the arrays, and a
-            pytree of the arrays.
-        merge: puts copies together of what `split` gave, as many.
-        update: tells the objects of the arrays that they have now; takes them and the pytree.
+        split: splits several objects, which may hold each other, into a structure without arrays and a pytree of the
+            arrays.
+        merge: builds the same number of copies from the structure and the pytree.
+        update: writes the arrays of the pytree into the objects; takes the objects and the pytree.
     """
 
     holds: Callable[[Any], bool]
@@ -37,7 +36,7 @@ class Adapter:
     update: Callable[[Sequence[Any], Any], None]
 
 
-# Those of ours, which are read when the library is there.
+# The built-in adapters, imported once the library is.
 _OURS = {"flax.nnx": ("supremum.jaxprs.flax_nnx", "NNX")}
 _adapters: dict[str, Adapter | None] = {}
 
@@ -46,8 +45,8 @@ def register_adapter(library: str, adapter: Adapter | None) -> None:
     """Let functions change objects of a library in place under `autocast` and `casts`.
 
     Args:
-        library: its name; another adapter of that name is replaced. Ours is `"flax.nnx"`.
-        adapter: how they are taken apart and told of changes; None for objects of that library as all others are.
+        library: its name; a previous adapter of that name is replaced. The built-in one is `"flax.nnx"`.
+        adapter: how to split and update the objects; None to treat them like all other values.
 
     >>> import jax.numpy as jnp
     >>> from supremum.mixed_precision import autocast
@@ -80,7 +79,7 @@ def _adapter_of(value: Any) -> Adapter | None:
     for library, (module, name) in _OURS.items():
         if library in sys.modules and library not in _adapters:
             register_adapter(library, getattr(importlib.import_module(module), name))
-    known = tuple(_adapters.values())  # another thread may register one
+    known = tuple(_adapters.values())  # a copy, because another thread may register one
     return next((adapter for adapter in known if adapter is not None and adapter.holds(value)), None)
 
 
@@ -90,14 +89,14 @@ def _is_object(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Lifted:
-    """A call whose objects were taken apart.
+    """A call whose mutable objects are replaced by arrays.
 
     Args:
-        function: takes the arrays of the objects first, then the other arguments; gives what has changed of the arrays,
-            and the result.
-        args: what it is called with instead.
-        kwargs: likewise, by name.
-        put_back: tells the objects what has changed, and gives the result with them in it.
+        function: takes the arrays of the objects first, then the other arguments; returns the changed arrays and the
+            result.
+        args: the positional arguments to call it with.
+        kwargs: the keyword arguments.
+        put_back: updates the objects with the changed arrays, and returns the result with the objects in it.
     """
 
     function: Callable[..., tuple[Any, Any]]
@@ -107,12 +106,12 @@ class Lifted:
 
 
 def lifted(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lifted | None:
-    """A call as one of arrays; None where neither an argument nor what is called is an object that may change.
+    """Turn a call into a call of arrays; None if neither the arguments nor the function are mutable objects.
 
     Args:
-        function: a function, such an object that can be called, or a method of one.
-        args: the arguments.
-        kwargs: those with names.
+        function: a function, a callable mutable object, or a method of one.
+        args: the positional arguments.
+        kwargs: the keyword arguments.
     """
     callee = function.__self__ if inspect.ismethod(function) else function
     objects = _objects((callee, args, kwargs))
@@ -125,8 +124,8 @@ def lifted(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     def call(states: Sequence[Any], callee: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
         copies = list(objects)
         for (adapter, places), (structure, _), state in zip(groups, apart, states, strict=True):
-            leaves, tree = jax.tree.flatten(state)  # put together anew, since the objects may keep the containers
-            for place, copy in zip(places, adapter.merge(structure, jax.tree.unflatten(tree, leaves)), strict=True):
+            leaves, tree = jax.tree.flatten(state)  # rebuilt, because the objects may keep the containers
+            for place, copy in zip(places, adapter.merge(structure, tree.unflatten(leaves)), strict=True):
                 copies[place] = copy
         callee, args, kwargs = _put_in((callee, args, kwargs), copies)
         result = function.__func__(callee, *args, **kwargs) if inspect.ismethod(function) else callee(*args, **kwargs)
@@ -144,7 +143,7 @@ def lifted(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
 
 
 class _Place:
-    """Stands where an object stood."""
+    """A placeholder for an object."""
 
     __slots__ = ("index",)
 
@@ -153,13 +152,13 @@ class _Place:
 
 
 def _objects(tree: Any) -> list[Any]:
-    """The objects in a tree, each once."""
+    """The mutable objects in a tree, each once."""
     leaves = jax.tree.leaves(tree, is_leaf=_is_object)
     return list({id(leaf): leaf for leaf in leaves if _is_object(leaf)}.values())
 
 
 def _with_places(tree: Any, objects: Sequence[Any]) -> Any:
-    """A tree with places instead of these objects. Of what a call gives back others are pytrees like all else."""
+    """A tree with placeholders instead of these objects; other mutable objects in it are ordinary pytrees."""
     index = {id(each): place for place, each in enumerate(objects)}
 
     def place(leaf: Any) -> Any:
@@ -169,7 +168,7 @@ def _with_places(tree: Any, objects: Sequence[Any]) -> Any:
 
 
 def _put_in(tree: Any, objects: Sequence[Any]) -> Any:
-    """A tree with the objects in their places."""
+    """A tree with the objects instead of their placeholders."""
 
     def put(leaf: Any) -> Any:
         return objects[leaf.index] if isinstance(leaf, _Place) else leaf
@@ -178,7 +177,7 @@ def _put_in(tree: Any, objects: Sequence[Any]) -> Any:
 
 
 def _groups(objects: Sequence[Any]) -> list[tuple[Adapter, list[int]]]:
-    """The places of the objects of each adapter: objects of one library may hold each other."""
+    """The indices of each adapter's objects. They are split together, because they may hold each other."""
     found: dict[int, tuple[Adapter, list[int]]] = {}
     for place, each in enumerate(objects):
         adapter = _adapter_of(each)
@@ -188,7 +187,7 @@ def _groups(objects: Sequence[Any]) -> list[tuple[Adapter, list[int]]]:
 
 
 def _changes(old: Any, new: Any) -> tuple[dict[int, Any], Any]:
-    """The arrays of a tree that are others than before, by their place; or the whole tree, if it has others."""
+    """The changed arrays of a tree, by index; or the whole tree, if its structure changed."""
     before, structure = jax.tree.flatten(old)
     after, others = jax.tree.flatten(new)
     if structure != others:
@@ -197,7 +196,7 @@ def _changes(old: Any, new: Any) -> tuple[dict[int, Any], Any]:
 
 
 def _changed(old: Any, changes: dict[int, Any], whole: Any) -> Any:
-    """The tree with the changes."""
+    """The tree with the changes applied."""
     if whole is not None:
         return whole
     leaves, structure = jax.tree.flatten(old)

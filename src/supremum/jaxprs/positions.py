@@ -1,7 +1,6 @@
-"""Where in the source an equation was written.
+"""The source positions of equations.
 
-JAX keeps code objects and offsets in them (`jax_compat.raw_frames`); Python says which line and columns an offset
-stands for.
+JAX stores code objects and offsets into them (`jax_compat.raw_frames`); Python maps an offset to a line and columns.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from supremum.jaxprs.frame_owner import BETWEEN, USER, owner_of
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in the source: a call, an operator, whatever Python was running.
+    """The source range of a call, an operator or another instruction.
 
     Args:
         file: the file.
-        function: the function, with the classes and functions it stands in.
-        line: the first line, counted from 1; 0 where Python does not say.
+        function: the qualified name of the function.
+        line: the first line, counted from 1; 0 if Python does not know it.
         end_line: the last line.
-        column: where it begins in the first line, in bytes of UTF-8, counted from 0.
-        end_column: where it ends in the last line.
+        column: the start in the first line, in bytes of UTF-8, counted from 0.
+        end_column: the end in the last line.
     """
 
     file: str
@@ -40,7 +39,7 @@ class Position:
 
     @property
     def owner(self) -> str:
-        """Who wrote the file; see `owner_of`."""
+        """The owner of the file; see `owner_of`."""
         return owner_of(self.file)
 
     def __str__(self) -> str:
@@ -49,13 +48,13 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """The calls that led to an equation, within the function that it belongs to.
+    """The calls that led to an equation, within the traced function that contains it.
 
     Args:
-        positions: of the user's calls and of libraries', innermost first; JAX's own and Python's are left out.
-        entry: the function of JAX that the innermost of them called; empty where JAX keeps no frame of it.
-        in_custom_rule: whether it belongs to a derivative rule of a function with `jax.custom_jvp` or `custom_vjp`, of
-            which JAX kept no frames: the innermost position is the call of the function whose rule it is.
+        positions: the calls in users' and libraries' code, innermost first, without those in JAX and Python.
+        entry: the JAX function that the innermost of them called; empty if JAX has no frame of it.
+        in_custom_rule: whether the equation belongs to a derivative rule of a `jax.custom_jvp` or `custom_vjp`. JAX
+            keeps no frames of the rule, so the innermost position is the call of the function.
     """
 
     positions: tuple[Position, ...]
@@ -64,12 +63,11 @@ class Frames:
 
 
 NO_FRAMES = Frames((), "", False)
-# How functions of JAX that convert on request appear in its frames: methods and functions, and calls of scalar types.
 EXPLICIT_ENTRIES = frozenset({"astype", "_astype", "convert_element_type", "_ScalarMeta.__call__"})
-"""Entries whose only purpose is a cast, for calls whose source does not say what they call."""
+"""The entries that only cast, for calls whose source does not tell which function they call."""
 _CUSTOM_RULES = frozenset({"custom_jvp.__call__", "custom_vjp.__call__"})
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
-# Wrappers of JAX around its public functions, and ours around two of them, which say nothing about what was called.
+# Wrappers around JAX's public functions, by JAX and by us, which do not tell which function was called.
 _WRAPPERS = (
     "reraise_with_filtered_traceback",
     "_forward_operator_to_aval",
@@ -92,7 +90,7 @@ def frames_of(equation: JaxprEqn) -> Frames:
     within_comprehension = False
     for code, offset in raw_frames(as_equation(equation)):
         if within_comprehension:
-            # Until Python 3.12 a comprehension is a function, which the one around it calls.
+            # Until Python 3.12 a comprehension is a function that the enclosing function calls.
             within_comprehension = False
         elif owner_of(code.co_filename) != BETWEEN:
             within_comprehension = code.co_name in _COMPREHENSIONS
@@ -103,7 +101,7 @@ def frames_of(equation: JaxprEqn) -> Frames:
 
 
 def user_place(equation: JaxprEqn) -> str:
-    """The user's innermost line that led to an equation, as `file:line`; empty where none is known.
+    """The user's innermost line that led to an equation, as `file:line`; empty if unknown.
 
     >>> import jax
     >>> user_place(jax.make_jaxpr(jax.numpy.sin)(1.0).eqns[0])
@@ -112,24 +110,17 @@ def user_place(equation: JaxprEqn) -> str:
     return next((str(position) for position in frames_of(equation).positions if position.owner == USER), "")
 
 
-# By identity: code objects of two files that read alike are equal. They are kept too, so that identities stay theirs.
+# Keyed by id, because code objects of two files with the same text are equal. The values keep them alive.
 _known: Bounded[tuple[int, int], tuple[CodeType, Position]] = Bounded(16_384)
 
 
 def position_of(code: CodeType, offset: int) -> Position:
-    """The position that an offset in a code object stands for."""
+    """The source position of an offset in a code object."""
     key = id(code), offset
     found = _known.get(key)
     if found is None:
         # Two bytes for each instruction.
         line, end_line, column, end_column = next(islice(code.co_positions(), offset // 2, None), (None,) * 4)
-        position = Position(
-            code.co_filename,
-            code.co_qualname,
-            line or 0,
-            end_line or line or 0,
-            column or 0,
-            end_column or column or 0,
-        )
-        found = _known[key] = code, position
+        ends = line or 0, end_line or line or 0, column or 0, end_column or column or 0
+        found = _known[key] = code, Position(code.co_filename, code.co_qualname, *ends)
     return found[1]

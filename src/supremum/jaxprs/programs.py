@@ -1,4 +1,4 @@
-"""The program of a function: what JAX would run, without running it."""
+"""Tracing a call to the program that JAX would run."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from supremum.jaxprs.mutable_arguments import lifted
 
 
 def program_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> ClosedJaxpr:
-    """The program that a call stands for.
+    """Trace a call.
 
-    What is no array and no number among the arguments, such as a string, a function or a layer that is no pytree, is
-    handed to the function as it is; what is none among the results is left out. A function made by `jax.jit` is traced
-    as it would be called, static arguments included.
+    Arguments other than arrays and numbers, such as strings, functions and layers that are not pytrees, are passed on
+    unchanged; results other than arrays and numbers are dropped. A function made by `jax.jit` is traced as it would be
+    called, with its static arguments.
 
     Args:
         function: any function that JAX can trace.
-        args: its arguments; `jax.ShapeDtypeStruct` will do for arrays.
-        kwargs: those with names.
+        args: the positional arguments; a `jax.ShapeDtypeStruct` can replace an array.
+        kwargs: the keyword arguments.
 
     Raises:
-        Exception: whatever the function raises, as it raises it.
+        Exception: any error that the function raises.
     """
     lift = lifted(function, args, kwargs)
     if lift is not None:
@@ -47,7 +47,6 @@ def program_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
 
 
 def is_value(leaf: Any) -> bool:
-    """Whether something is an array or a number, which a program can be given."""
-    if isinstance(leaf, (bool, int, float, complex, np.generic)):
-        return True
-    return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
+    """Whether a leaf is an array or a number."""
+    is_number = isinstance(leaf, (bool, int, float, complex, np.generic))
+    return is_number or (hasattr(leaf, "shape") and hasattr(leaf, "dtype"))

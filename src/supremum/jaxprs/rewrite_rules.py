@@ -1,4 +1,4 @@
-"""What is known of values, what becomes of equations, and who decides it: the words of rewriting."""
+"""The types of rewriting: what is known about values, the action for an equation, and the rule that chooses it."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from supremum.formats import DType
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What is known of a value while its program is rewritten.
+    """What is known about a value while its program is rewritten.
 
     Args:
-        dtype: the dtype it has now; None for a value that is never cast.
-        fits: for a number written in the program, the dtypes that hold it: it takes the dtype of the others there, as
-            Python numbers do. None for values that are computed.
-        held: whether the program cast it by hand.
-        given: whether it is an operand of the whole program, at most moved.
-        sides: of a product with operands that are given: for each of those the axes that come from it.
+        dtype: its current dtype; None for a value that is never cast.
+        fits: for a literal, the dtypes that can hold it: it takes the dtype of the other operands, like a Python
+            number. None for computed values.
+        held: whether the program cast the value explicitly.
+        given: whether it is an operand of the whole program, possibly reshaped.
+        sides: for a product with given operands, the axes that come from each of them.
     """
 
     dtype: DType | None
@@ -33,17 +33,17 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class RewriteAction:
-    """What becomes of an equation.
+    """How to rewrite an equation.
 
     Args:
-        operands: the dtype each operand is cast to first; None leaves it.
-        results: what is then known of each result.
-        note: why, for whoever reads the record.
-        params: parameters of the equation that change with the dtypes.
-        vanishes: the result is the operand, cast, and the equation goes.
-        spread: the operand that is brought to the shape of the result before it is cast, so that its gradient is summed
-            in the dtype it had; None for none.
-        inside: for an equation that calls functions: the context they are rewritten in; None leaves them alone.
+        operands: the dtype to cast each operand to; None leaves it unchanged.
+        results: what is known about each result afterwards.
+        note: the reason, for readers of the record.
+        params: the parameters of the equation that change with the dtypes.
+        vanishes: whether to remove the equation; the cast operand is then the result.
+        spread: the index of an operand to broadcast to the shape of the result before its cast, so that its gradient is
+            summed in its previous dtype; None for no operand.
+        inside: for an equation that calls functions, the context to rewrite them in; None leaves them unchanged.
     """
 
     operands: tuple[DType | None, ...]
@@ -56,22 +56,22 @@ class RewriteAction:
 
 
 class RewriteRule(Protocol):
-    """Decides what becomes of equations; pure, and hashable by what it depends on."""
+    """Chooses the action for each equation. A rule must be pure, and hashable by everything that it depends on."""
 
     def value(self, aval: Any) -> Value:
-        """What is known of an input or a constant of a function."""
+        """What is known about an input or a constant of a function."""
         ...
 
     def literal(self, literal: Literal) -> Value:
-        """What is known of a number written in the program."""
+        """What is known about a literal."""
         ...
 
     def action_for(self, equation: JaxprEqn, values: Sequence[Value], context: Any) -> RewriteAction:
-        """What becomes of an equation whose operands are known; `context` is that of the function it stands in."""
+        """The action for an equation with these operands; `context` is that of the function that contains it."""
         ...
 
     def join(self, dtypes: Sequence[DType]) -> DType:
-        """The dtype in which the results of branches meet."""
+        """The common dtype for the results of branches."""
         ...
 
 
@@ -87,18 +87,18 @@ class Rewrites(Protocol):
         context: Hashable,
         results: Sequence[DType | None] | None = None,
     ) -> Rewritten:
-        """A function with its equations in the dtypes that the rule says; see `Rewriter.rewrite`."""
+        """Rewrite the equations of a function as the rule says; see `Rewriter.rewrite`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RewriteRecord:
-    """What became of one equation.
+    """The record of one rewritten equation.
 
     Args:
-        equation: the equation as it was.
-        treatment: what the rule decided.
-        functions: what became of the functions it calls.
+        equation: the original equation.
+        action: the action that the rule chose.
+        functions: the functions that it calls, rewritten.
     """
 
     equation: JaxprEqn
@@ -111,9 +111,9 @@ class Rewritten:
     """A rewritten function.
 
     Args:
-        function: the function, with constants where it had some.
-        results: what is known of its results.
-        record: what became of each of its equations, in order.
+        function: the function, with constants if it had some.
+        results: what is known about its results.
+        record: the record of each equation, in order.
     """
 
     function: Jaxpr | ClosedJaxpr

@@ -1,7 +1,7 @@
 """Rewriting a jaxpr so that its equations run in other dtypes.
 
-Only dtypes change: shapes, shardings, effects and the order of equations stay, so an equation whose dtypes are right is
-kept as it is, and nothing is traced again. A `RewriteRule` decides which dtype each equation runs in.
+Only dtypes change. Shapes, shardings, effects and the order of equations stay, so nothing is traced again, and an
+equation with the right dtypes is kept. A `RewriteRule` chooses the dtype of each equation.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from supremum.jaxprs.rewrite_rules import RewriteAction, RewriteRecord, RewriteR
 
 
 class Rewriter:
-    """Rewrites functions as one rule says, each of them once for as long as it lives.
+    """Rewrites functions by one rule and caches the results while the functions live.
 
     Args:
-        rule: what decides.
+        rule: the rule that chooses the dtypes.
     """
 
     def __init__(self, rule: RewriteRule) -> None:
@@ -42,14 +42,13 @@ class Rewriter:
         context: Hashable,
         results: Sequence[DType | None] | None = None,
     ) -> Rewritten:
-        """A function with its equations in the dtypes that the rule says.
+        """Rewrite the equations of a function as the rule says.
 
         Args:
-            function: the function. While it lives it is rewritten once per set of arguments, so that what JAX has
-                compiled of the result serves again.
-            values: what is known of its operands.
-            context: handed to the rule.
-            results: the dtype each result must have; None leaves it as it comes.
+            function: the function. The result is cached for each set of arguments, so JAX can reuse its compiled code.
+            values: what is known about the operands.
+            context: passed to the rule.
+            results: the dtype that each result must have; None for any.
         """
         key = (tuple(values), context, None if results is None else tuple(results))
         known = self._known.setdefault(function, {})
@@ -60,44 +59,40 @@ class Rewriter:
     def rewrite_hoisting(
         self, function: Jaxpr | ClosedJaxpr, values: Sequence[Value], context: Hashable
     ) -> tuple[Rewritten, list[Value]]:
-        """As `rewrite`, with operands that the function only ever narrows narrowed by its caller instead.
+        """Like `rewrite`, but the caller narrows the operands that the function only narrows.
 
-        A weight that is handed to two functions is then cast once. Widening stays inside, where it costs no memory.
+        A weight that two functions take is then cast once. Widening stays inside, where it costs no memory.
 
         Returns:
-            The function, and what its operands must be.
+            The function, and the operands that it takes.
         """
-        hoisted = list(values)
-        rewritten = self.rewrite(function, hoisted, context)
-        for index, dtype in _narrowed_only(open_jaxpr(rewritten.function)).items():
-            hoisted[index] = replace(hoisted[index], dtype=dtype)
-        if hoisted == list(values):
-            return rewritten, hoisted
-        return self.rewrite(function, hoisted, context), hoisted
+        rewritten = self.rewrite(function, values, context)
+        narrowed = _narrowed_only(open_jaxpr(rewritten.function))
+        hoisted = _cast_values(values, [narrowed.get(index) for index in range(len(values))])
+        return (self.rewrite(function, hoisted, context) if hoisted != list(values) else rewritten), hoisted
 
 
 def _narrowed_only(jaxpr: Jaxpr) -> dict[int, DType]:
-    inputs = {var: index for index, var in enumerate(jaxpr.invars)}
-    uses: dict[int, set[DType | None]] = {}
+    """The operands that are only used in casts to one smaller dtype, by index, with that dtype."""
+    uses: dict[Any, set[DType | None]] = {var: set() for var in jaxpr.invars}
     for equation in jaxpr.eqns:
-        is_cast = equation.primitive is p.convert_element_type_p
+        dtype = parameter(equation, "new_dtype") if equation.primitive is p.convert_element_type_p else None
         for atom in equation.invars:
-            if isinstance(atom, Var) and atom in inputs:
-                uses.setdefault(inputs[atom], set()).add(parameter(equation, "new_dtype") if is_cast else None)
+            if isinstance(atom, Var) and atom in uses:
+                uses[atom].add(dtype)
     for atom in jaxpr.outvars:
-        if isinstance(atom, Var) and atom in inputs:
-            uses.setdefault(inputs[atom], set()).add(None)
+        if isinstance(atom, Var) and atom in uses:
+            uses[atom].add(None)
     narrowed: dict[int, DType] = {}
-    for index, dtypes in uses.items():
-        (dtype, *others) = dtypes
-        now = aval_of(jaxpr.invars[index]).dtype
-        if not others and dtype is not None and isinstance(now, np.dtype) and dtype.itemsize < now.itemsize:
+    for index, (var, dtypes) in enumerate(uses.items()):
+        dtype = dtypes.pop() if len(dtypes) == 1 else None
+        if dtype is not None and isinstance(now := aval_of(var).dtype, np.dtype) and dtype.itemsize < now.itemsize:
             narrowed[index] = dtype
     return narrowed
 
 
 class _Writer:
-    """Writes one function."""
+    """Writes the new program of one function."""
 
     def __init__(
         self, rewriter: Rewriter, function: Jaxpr | ClosedJaxpr, values: Sequence[Value], context: Hashable
@@ -118,7 +113,7 @@ class _Writer:
             self.define(var, value)
 
     def define(self, var: Var, value: Value, atom: Any = None) -> Any:
-        """Say what a variable of the old program is in the new one; a variable of its own unless one is given."""
+        """Set the atom of the new program that stands for a variable of the old one; by default a new variable."""
         self.atoms[var] = _with_dtype(var, value.dtype) if atom is None else atom
         self.values[var] = value
         return self.atoms[var]
@@ -127,7 +122,7 @@ class _Writer:
         return self.rule.literal(atom) if isinstance(atom, Literal) else self.values[atom]
 
     def cast(self, atom: Any, dtype: DType | None, equation: JaxprEqn | None) -> Any:
-        """An operand of an old equation in a dtype; each variable is cast to it at most once."""
+        """An operand of an old equation, cast to a dtype; each variable is cast to a dtype at most once."""
         if isinstance(atom, Literal):
             if dtype is None or aval_of(atom).dtype == dtype:
                 return atom
@@ -137,34 +132,25 @@ class _Writer:
             return new
         if (new, dtype) not in self.casts:
             self.casts[new, dtype] = Var(_in_dtype(new.aval, dtype))
-            params = {"new_dtype": dtype, "weak_type": False, "sharding": None}
-            self.equations.append(
-                new_jaxpr_eqn(
-                    [new],
-                    [self.casts[new, dtype]],
-                    p.convert_element_type_p,
-                    params,
-                    set(),
-                    _marked(source_info_util.new_source_info() if equation is None else equation.source_info),
-                    None if equation is None else equation.ctx,
-                )
-            )
+            params, result = {"new_dtype": dtype, "weak_type": False, "sharding": None}, self.casts[new, dtype]
+            place = source_info_util.new_source_info() if equation is None else equation.source_info
+            ctx = None if equation is None else equation.ctx
+            place = place.replace(name_stack=place.name_stack.extend(CAST_SCOPE))
+            self.equations.append(new_jaxpr_eqn([new], [result], p.convert_element_type_p, params, set(), place, ctx))
         return self.casts[new, dtype]
 
     def write(self, results: Sequence[DType | None] | None) -> Rewritten:
         for equation in self.jaxpr.eqns:
             values = [self.value(atom) for atom in equation.invars]
             action = self.rule.action_for(equation, values, self.context)
-            entered = action.inside is not None
-            entry = self.enter(equation, values, action) if entered else self.emit(equation, action)
-            self.record.append(entry)
+            if action.inside is None:
+                self.record.append(self.emit(equation, action))
+            else:
+                self.record.append(_ENTER[equation.primitive.name](self, equation, values, action))
         outputs = list(self.jaxpr.outvars)
         found = [self.value(atom) for atom in outputs]
         if results is not None:
-            found = [
-                value if dtype is None else replace(value, dtype=dtype)
-                for value, dtype in zip(found, results, strict=True)
-            ]
+            found = _cast_values(found, results)
         last = self.jaxpr.eqns[-1] if self.jaxpr.eqns else None
         atoms = [self.cast(atom, value.dtype, last) for atom, value in zip(outputs, found, strict=True)]
         jaxpr = self.jaxpr.replace(
@@ -177,7 +163,7 @@ class _Writer:
         return Rewritten(function, tuple(found), tuple(self.record))
 
     def emit(self, equation: JaxprEqn, action: RewriteAction) -> RewriteRecord:
-        """Write an equation as it was treated."""
+        """Write an equation that calls no functions, or whose functions stay as they are."""
         atoms = list(equation.invars)
         if action.spread is not None:
             atoms[action.spread] = self.spread(atoms[action.spread], equation)
@@ -189,22 +175,16 @@ class _Writer:
         return RewriteRecord(equation, action)
 
     def spread(self, var: Any, equation: JaxprEqn) -> Var:
-        """An operand brought to the shape of the result; known like a variable of the old program."""
+        """An operand broadcast to the shape of the result, defined like a variable of the old program."""
         old, result = aval_of(self.atoms[var]), aval_of(equation.outvars[0])
         if old.shape == result.shape:
             return var
         full = Var(result.update(dtype=old.dtype, weak_type=False))
-        sharded = any(axis is not None for axis in result.sharding.spec)
-        params = {
-            "shape": result.shape,
-            "broadcast_dimensions": tuple(range(len(result.shape))),
-            "sharding": result.sharding if sharded else None,
-        }
-        self.equations.append(
-            new_jaxpr_eqn(
-                [self.atoms[var]], [full], p.broadcast_in_dim_p, params, set(), equation.source_info, equation.ctx
-            )
-        )
+        sharding = result.sharding if any(axis is not None for axis in result.sharding.spec) else None
+        axes = tuple(range(len(result.shape)))
+        params = {"shape": result.shape, "broadcast_dimensions": axes, "sharding": sharding}
+        operands, place = [self.atoms[var]], equation.source_info
+        self.equations.append(new_jaxpr_eqn(operands, [full], p.broadcast_in_dim_p, params, set(), place, equation.ctx))
         self.define(full, self.values[var], full)
         return full
 
@@ -212,27 +192,20 @@ class _Writer:
         self, equation: JaxprEqn, operands: list[Any], results: Sequence[Value], params: dict[str, Any] | None
     ) -> None:
         outvars = [self.define(var, value) for var, value in zip(equation.outvars, results, strict=True)]
-        self.equations.append(
-            equation.replace(
-                invars=operands, outvars=outvars, params=None if params is None else {**equation.params, **params}
-            )
-        )
-
-    def enter(self, equation: JaxprEqn, values: Sequence[Value], action: RewriteAction) -> RewriteRecord:
-        """Write an equation that calls functions, and its functions."""
-        return _ENTER[equation.primitive.name](self, equation, values, action)
+        merged = None if params is None else {**equation.params, **params}
+        self.equations.append(equation.replace(invars=operands, outvars=outvars, params=merged))
 
     def enter_call(self, equation: JaxprEqn, values: Sequence[Value], action: RewriteAction) -> RewriteRecord:
         name = CALLS[equation.primitive.name]
         function = parameter(equation, name)
         wanted = _cast_values(values, action.operands)
         if any(equation.params.get("donated_invars", ())):
-            # An operand that becomes a result can only do so in the dtype of the result.
+            # A donated operand can only become a result of the same dtype.
             wanted = self.with_declared(wanted, equation.invars, range(len(wanted)))
             ends = [self.rule.value(var.aval).dtype for var in equation.outvars]
             rewritten = self.rewriter.rewrite(function, wanted, action.inside, ends)
         elif equation.primitive is p.remat_p:
-            # What is cast outside of a rematerialised function would be kept for its backward pass.
+            # A cast outside of a rematerialised function would be kept for its backward pass.
             rewritten = self.rewriter.rewrite(function, wanted, action.inside)
         else:
             rewritten, wanted = self.rewriter.rewrite_hoisting(function, wanted, action.inside)
@@ -253,9 +226,9 @@ class _Writer:
         return RewriteRecord(equation, action, tuple(functions))
 
     def enter_scan(self, equation: JaxprEqn, values: Sequence[Value], action: RewriteAction) -> RewriteRecord:
-        """The carry keeps its dtype, or it would change between the first round and the second.
+        """Write a `scan`. The carry keeps its dtype, because it must be the same in every iteration.
 
-        Constants are cast inside: what their gradient sums up over the rounds is then summed in their own dtype.
+        Constants are cast inside, so their gradient is summed over the iterations in the dtype of the constants.
         """
         body, loop = parameter(equation, "jaxpr"), loop_operands(equation)
         start = self.with_declared(values, equation.invars, range(loop.first_carry, loop.first_carry + loop.carries))
@@ -263,12 +236,12 @@ class _Writer:
         fixed = [self.rule.value(var.aval).dtype for var in results[: loop.carries]]
         ends = [*fixed, *[None] * (len(results) - loop.carries)]
         rewritten = self.rewriter.rewrite(body, start, action.inside, ends)
-        # Fills and casts by hand are known within one round only.
+        # Literals and explicit casts are known only within one iteration.
         results = [Value(value.dtype) for value in rewritten.results]
         return self.call(equation, start, results, {"jaxpr": rewritten.function}, action, [rewritten])
 
     def enter_while(self, equation: JaxprEqn, values: Sequence[Value], action: RewriteAction) -> RewriteRecord:
-        """As `enter_scan`; the condition sees the carry too."""
+        """Write a `while`, like `enter_scan`; the condition takes the carry too."""
         condition, body = parameter(equation, "cond_jaxpr"), parameter(equation, "body_jaxpr")
         loop = loop_operands(equation)
         cut, first = loop.condition, loop.first_carry
@@ -286,28 +259,25 @@ class _Writer:
         ]
 
     def enter_cond(self, equation: JaxprEqn, values: Sequence[Value], action: RewriteAction) -> RewriteRecord:
-        """The branches meet in the widest dtype that one of them gives."""
+        """Write a `cond`. The results of its branches are cast to the widest dtype among them."""
         branches = parameter(equation, "branches")
-        alone = [self.rewriter.rewrite(branch, values[1:], action.inside) for branch in branches]
-        meet = [
-            Value(
-                None if results[0].dtype is None else self.rule.join([r.dtype for r in results if r.dtype is not None])
-            )
-            for results in zip(*(rewritten.results for rewritten in alone), strict=True)
+        alone = [self.rewriter.rewrite(branch, values[1:], action.inside).results for branch in branches]
+        ends = [
+            None if results[0].dtype is None else self.rule.join([r.dtype for r in results if r.dtype is not None])
+            for results in zip(*alone, strict=True)
         ]
-        ends = [value.dtype for value in meet]
         together = [self.rewriter.rewrite(branch, values[1:], action.inside, ends) for branch in branches]
         params = {"branches": tuple(branch.function for branch in together)}
-        return self.call(equation, values, meet, params, action, together)
+        return self.call(equation, values, list(map(Value, ends)), params, action, together)
 
     def enter_custom(self, equation: JaxprEqn, values: Sequence[Value], action: RewriteAction) -> RewriteRecord:
-        """A function with a rule of its own, for derivatives or `vmap`, which is rewritten when it is asked for."""
+        """Write a call of a function with a custom rule for derivatives or `vmap`, which is rewritten when used."""
         name = WITH_RULE[equation.primitive.name]
         function = parameter(equation, name)
         start = _cast_values(values, action.operands)
         ends = None
         if equation.primitive is not p.custom_jvp_call_p:
-            # Its rule was written for the dtypes that it declares.
+            # The rule expects the declared dtypes.
             ends = [self.rule.value(var.aval).dtype for var in open_jaxpr(function).outvars]
         rewritten = self.rewriter.rewrite(function, start, action.inside, ends)
         params = {name: rewritten.function}
@@ -324,12 +294,7 @@ _ENTER: Mapping[str, Callable[[_Writer, JaxprEqn, Sequence[Value], RewriteAction
 }
 
 ENTERED: frozenset[str] = frozenset(_ENTER)
-"""Primitives that call functions which can be rewritten with them: `Treatment.inside` is for these only."""
-
-
-def _marked(place: source_info_util.SourceInfo) -> source_info_util.SourceInfo:
-    """The place of an equation, for a cast that was put before or behind it."""
-    return place.replace(name_stack=place.name_stack.extend(CAST_SCOPE))
+"""Primitives whose functions can be rewritten with them; `RewriteAction.inside` is only for these."""
 
 
 def _cast_values(values: Sequence[Value], dtypes: Sequence[DType | None]) -> list[Value]:
@@ -344,7 +309,7 @@ def _in_dtype(aval: Any, dtype: DType) -> Any:
 
 
 def _with_dtype(var: Var, dtype: DType | None) -> Var:
-    """The variable itself where its dtype stays."""
+    """A variable with a dtype; the same variable if it has that dtype already."""
     if dtype is None or aval_of(var).dtype == dtype:
         return var
     return (DropVar if isinstance(var, DropVar) else Var)(_in_dtype(var.aval, dtype))

@@ -1,4 +1,4 @@
-"""Walking a jaxpr and all the functions in it."""
+"""Walking over a jaxpr and all functions that it calls."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from supremum.jaxprs.equations import CAST_SCOPE, callees, scopes_of
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """An equation and where it stands.
+    """An equation and its place in the program.
 
     Args:
         equation: the equation.
         scopes: the `jax.named_scope` blocks around it, those of the calling equations first.
-        callers: the equations that call the function it stands in, outermost first.
-        trips: how often it runs when the whole program runs once; None where only the run can say.
-        function: the function it stands in.
-        index: which of its equations it is.
-        caller: the site of the last of the callers; None in the program itself.
+        callers: the equations that call the function that contains it, outermost first.
+        trips: how often it runs when the whole program runs once; None if only the run can tell.
+        function: the function that contains it.
+        index: its index in the equations of that function.
+        caller: the site of the innermost caller; None in the program itself.
     """
 
     equation: JaxprEqn
@@ -41,16 +41,16 @@ class Site:
 
 
 def walk(function: Jaxpr | ClosedJaxpr) -> Iterator[Site]:
-    """Every equation of a jaxpr, those of the functions it calls included, right after the equation that calls.
+    """Iterate over the equations of a jaxpr; the equations of a called function follow the one that calls it.
 
-    A function that is called twice is walked twice: its equations run twice.
+    A function that is called twice is walked twice, because its equations run twice.
 
     >>> import jax, jax.numpy as jnp
     >>> looped = jax.make_jaxpr(lambda x: jax.lax.scan(lambda c, _: (jnp.sin(c), None), x, length=5))(1.0)
     >>> [(site.equation.primitive.name, site.trips) for site in walk(looped)]
     [('scan', 1), ('sin', 5)]
     """
-    # A stack, not a recursion: programs nest deeper than Python does.
+    # Not recursive, because programs nest deeper than Python recurses.
     pending = [_sites(open_jaxpr(function), None, 1)]
     while pending:
         site = next(pending[-1], None)
@@ -58,14 +58,9 @@ def walk(function: Jaxpr | ClosedJaxpr) -> Iterator[Site]:
             pending.pop()
             continue
         yield site
-        pending.extend(
-            _sites(
-                callee.jaxpr,
-                site,
-                None if site.trips is None or callee.trips is None else site.trips * callee.trips,
-            )
-            for callee in reversed(callees(site.equation))
-        )
+        for callee in reversed(callees(site.equation)):
+            trips = None if site.trips is None or callee.trips is None else site.trips * callee.trips
+            pending.append(_sites(callee.jaxpr, site, trips))
 
 
 def _sites(jaxpr: Jaxpr, caller: Site | None, trips: int | None) -> Iterator[Site]:

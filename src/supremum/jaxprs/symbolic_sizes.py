@@ -1,4 +1,4 @@
-"""Numbers of bytes and rounds, which are expressions where a program is traced for sizes that are not known yet."""
+"""Numbers of bytes and iterations, which are expressions if a program is traced with symbolic sizes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 
 def shown(size: Any) -> str:
-    """A size as reports write it.
+    """Format a size for reports.
 
     Args:
-        size: an int, or what `jax.export.symbolic_shape` makes.
+        size: an int, or an expression of `jax.export.symbolic_shape`.
 
     >>> import jax.export
     >>> (batch,) = jax.export.symbolic_shape("batch")
@@ -25,5 +25,5 @@ def plain(size: Any) -> int | str:
 
 
 def largest_first(size: Any) -> tuple[bool, int]:
-    """What to sort by. Which of two expressions is larger is not known: they keep their order, before all numbers."""
+    """A sort key for sizes. Expressions cannot be compared: they come before all numbers, in their order."""
     return (True, -size) if isinstance(size, int) else (False, 0)

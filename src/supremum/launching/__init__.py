@@ -1,4 +1,4 @@
-"""Local processes of one training run: started, watched and ended together. Needs no JAX."""
+"""Starting, watching and ending the processes of one training run on this machine. This does not need JAX."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How a process ended, in words and as an exit code."""
+"""How a run ended: a message and an exit code."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _RESTART = "Start the same command again: a script that restores its last checkp
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ended:
-    """What ended a run.
+    """The end of a run.
 
     Args:
-        exit_code: of the run: 0, or that of the process that failed first, 128 and the signal's number where one ended
-            it (the shell's convention), 124 where the time was up (that of `timeout` in GNU coreutils).
+        exit_code: 0 for success, or the exit code of the process that failed first; 128 plus the number of the signal
+            that ended it (the shell's convention); 124 after a timeout (as `timeout` in GNU coreutils).
         message: what happened and what to do, over several lines; empty for success.
     """
 
@@ -24,13 +24,13 @@ class Ended:
 
 
 def cause(failed: Mapping[int, int]) -> int:
-    """Which of several processes that were found failed at one look failed first.
+    """The most likely cause among several processes that failed at about the same time.
 
-    JAX aborts the others when one fails, so those that aborted are hardly the cause. A process that was killed is: the
-    others raise an error when they lose the connection to it.
+    JAX aborts the others when one fails, so an aborted process is an unlikely cause. A killed process is a likely one,
+    because the others raise when they lose the connection to it.
 
     Args:
-        failed: exit code by process id, negative for a signal.
+        failed: the exit codes by process id, negative for a signal.
 
     >>> cause({0: -6, 1: 1, 2: -9})
     2
@@ -39,17 +39,12 @@ def cause(failed: Mapping[int, int]) -> int:
 
 
 def is_killed(code: int) -> bool:
-    """Whether a process was ended by a signal, but for SIGABRT, which it sends to itself.
+    """Whether a process was ended by a signal other than SIGABRT, which a process sends to itself.
 
     Args:
         code: its exit code, negative for a signal.
     """
     return code < 0 and code != -signal.SIGABRT
-
-
-def by_success() -> Ended:
-    """All processes ended with 0."""
-    return Ended(0)
 
 
 def by_failure(
@@ -58,47 +53,43 @@ def by_failure(
     """One process failed, and the others were ended.
 
     Args:
-        process_id: the one that failed first.
-        total: how many processes the run has.
-        returncode: as `subprocess` has it, negative for a signal.
-        seconds: from the start of the run.
-        last_lines: of its standard error.
-        hung: the processes that had to be killed, as they did not react to SIGTERM.
+        process_id: the process that failed first.
+        total: the number of processes in the run.
+        returncode: as in `subprocess`, negative for a signal.
+        seconds: the time since the start of the run.
+        last_lines: the last lines of its standard error.
+        hung: the processes that had to be killed because they did not react to SIGTERM.
 
     >>> print(by_failure(2, 4, -9, 12.5, ["step 11"], []).message)
-    process 2 of 4 was ended by SIGKILL 12.5 s after the start; the others were ended.
+    Process 2 of 4 was ended by SIGKILL 12.5 s after the start; the others were ended.
     Its last lines on standard error:
       step 11
     Start the same command again: a script that restores its last checkpoint loses only the steps since.
     """
-    if returncode < 0:
-        how = f"was ended by {_signal_name(-returncode)}"
-        exit_code = 128 - returncode
-    else:
-        how = f"ended with exit code {returncode}"
-        exit_code = returncode
-    lines = [f"process {process_id} of {total} {how} {seconds:.1f} s after the start; the others were ended."]
+    is_signal = returncode < 0
+    how = f"was ended by {_signal_name(-returncode)}" if is_signal else f"ended with exit code {returncode}"
+    lines = [f"Process {process_id} of {total} {how} {seconds:.1f} s after the start; the others were ended."]
     if last_lines:
         lines += ["Its last lines on standard error:", *(f"  {line}" for line in last_lines)]
-    return Ended(exit_code, "\n".join([*lines, *_about_hung(hung), _RESTART]))
+    return Ended(128 - returncode if is_signal else returncode, "\n".join([*lines, *_about_hung(hung), _RESTART]))
 
 
 def by_timeout(timeout: float, hung: list[int]) -> Ended:
-    """The time for the whole run was up.
+    """The run exceeded its timeout.
 
     Args:
-        timeout: seconds that it was given.
+        timeout: the timeout in seconds.
         hung: the processes that had to be killed.
     """
-    lines = [f"the run was not over after {timeout:g} s, its --timeout; all processes were ended.", *_about_hung(hung)]
+    lines = [f"The run exceeded its --timeout of {timeout:g} s; all processes were ended.", *_about_hung(hung)]
     return Ended(124, "\n".join([*lines, _RESTART]))
 
 
 def by_signal(number: int) -> Ended:
-    """The launcher was asked to stop.
+    """The launcher received a signal to stop.
 
     Args:
-        number: the signal it got.
+        number: the signal.
     """
     return Ended(128 + number, f"{_signal_name(number)}: all processes were ended.")
 
@@ -106,8 +97,8 @@ def by_signal(number: int) -> Ended:
 def _about_hung(hung: list[int]) -> list[str]:
     if not hung:
         return []
-    which = f"process {hung[0]}" if len(hung) == 1 else f"processes {', '.join(map(str, hung))}"
-    return [f"{which} did not react to SIGTERM and had to be killed: look there first for what hung."]
+    which = f"Process {hung[0]}" if len(hung) == 1 else f"Processes {', '.join(map(str, hung))}"
+    return [f"{which} did not react to SIGTERM and had to be killed; look there first for the cause of the hang."]
 
 
 def _signal_name(number: int) -> str:

@@ -1,4 +1,4 @@
-"""Starts the processes of a run on this machine, passes on what they write, and ends all when one fails."""
+"""The launcher, which starts the processes of a run, passes on their output, and ends all of them when one fails."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from supremum.atomic_files import is_file
 from supremum.errors import ArgumentError, shown
@@ -22,7 +21,7 @@ from supremum.launching.orphan_guard import Guard
 from supremum.launching.port import check_port, free_port
 from supremum.launching.process_place import HEARTBEATS, MOST_PROCESSES, ProcessPlace
 
-# Each is an interpreter with JAX in it, which takes hundreds of megabytes, and each device is a pool of threads.
+# Each process with JAX takes hundreds of megabytes, and each device is a pool of threads.
 _MOST_HERE = 1024
 _MOST_DEVICES = 1024
 _GRACE_SECONDS = 5.0
@@ -30,7 +29,7 @@ _LOOK_SECONDS = 0.02
 _SETTLING_SECONDS = 0.5
 
 Show = Callable[[int, int, str], None]
-"""What is called with each line: the id of its process, 1 for standard output or 2 for standard error, and the line."""
+"""Called with each line: the id of its process, 1 for standard output or 2 for standard error, and the line."""
 
 
 def launch(
@@ -46,24 +45,24 @@ def launch(
     total: int | None = None,
     timeout: float | None = None,
 ) -> Ended:
-    """Run a Python script in several processes at once, until all have ended or one has failed.
+    """Run a Python script in several processes until all have ended or one has failed.
 
-    To be called from the main thread of a program. In the script `supremum.training.initialize_processes()` joins them.
+    Call this from the main thread. In the script, `supremum.training.initialize_processes()` connects the processes.
 
     Args:
         script: the Python file; it runs under the interpreter of the caller.
-        arguments: of the script.
-        show: called with each line they write, in order of arrival.
-        processes: how many to start here.
-        devices_per_process: CPU devices of each; None leaves it to JAX, which takes one.
-        heartbeat: seconds without a heartbeat after which a process is taken for dead, 10 to 30.
-        coordinator: `"host:port"` of process 0; None is a free port of this machine, for itself alone.
-        first_id: the id of the first process here, where other machines have others.
-        total: how many processes there are on all machines; None is as many as here.
+        arguments: the arguments of the script.
+        show: called with each line of output, in order of arrival.
+        processes: the number of processes to start here.
+        devices_per_process: the number of CPU devices of each process; None for JAX's default, one.
+        heartbeat: seconds without a heartbeat until a process counts as dead, 10 to 30.
+        coordinator: `"host:port"` of process 0; None for a free port of this machine that other machines cannot reach.
+        first_id: the id of the first process here, if other machines have earlier ones.
+        total: the number of processes on all machines; None if all are here.
         timeout: seconds for the whole run; None for no limit.
 
     Returns:
-        How it ended.
+        How the run ended.
 
     Raises:
         ArgumentError: for a script that is not a file, numbers that do not fit together, or a port that is in use.
@@ -77,17 +76,15 @@ def launch(
     0 1 hello
     Ended(exit_code=0, message='')
     """
-    total = first_id + processes if total is None and first_id == 0 else total
+    total = processes if total is None and first_id == 0 else total
     _check(script, processes, devices_per_process, coordinator, first_id, total, timeout)
     assert total is not None
-    address = coordinator or f"127.0.0.1:{free_port()}"
-    places = [
-        ProcessPlace(address, total, process_id, heartbeat) for process_id in range(first_id, first_id + processes)
-    ]
+    address, ids = coordinator or f"127.0.0.1:{free_port()}", range(first_id, first_id + processes)
+    places = [ProcessPlace(address, total, process_id, heartbeat) for process_id in ids]
     if first_id == 0:
         check_port(places[0])
     command = [sys.executable, os.fspath(script), *arguments]
-    run = _Run(show, timeout)
+    run = _Run(show, total, timeout)
     with _signals_noted(run.signals):
         try:
             for place in places:
@@ -98,12 +95,12 @@ def launch(
 
 
 class _Run:
-    """The processes and what is known of them."""
+    """The processes of a run and their state."""
 
-    def __init__(self, show: Show, timeout: float | None) -> None:
+    def __init__(self, show: Show, total: int, timeout: float | None) -> None:
         self.signals: list[int] = []
         self._children: list[Child] = []
-        self._places: list[ProcessPlace] = []
+        self._total = total
         self._show = show
         self._timeout = timeout
         self._started = time.monotonic()
@@ -113,7 +110,6 @@ class _Run:
     def start(self, place: ProcessPlace, command: Sequence[str], environment: Mapping[str, str]) -> None:
         child = Child(place.process_id, command, environment, self._guard)
         self._children.append(child)
-        self._places.append(place)
         for number, stream in enumerate(child.streams):
             self._pipes.register(stream, selectors.EVENT_READ, (child, number))
 
@@ -122,42 +118,37 @@ class _Run:
             self._pass_on()
             codes = {child.process_id: child.returncode() for child in self._children}
             failed = {process_id: code for process_id, code in codes.items() if code}
+            seconds = time.monotonic() - self._started
             if failed:
-                seconds = self._seconds()
                 if None in codes.values() and not any(map(exit_report.is_killed, failed.values())):
                     failed = self._killed_meanwhile() or failed
                 first = exit_report.cause(failed)
-                return self._after_failure(self._children[first - self._children[0].process_id], failed[first], seconds)
+                child = self._children[first - self._children[0].process_id]
+                self._pass_on_the_rest(child)
+                last_lines = child.last_errors
+                return exit_report.by_failure(first, self._total, failed[first], seconds, last_lines, self._end_all())
             if self.signals:
                 self._end_all()
                 return exit_report.by_signal(self.signals[0])
             if None not in codes.values():
                 self._pass_on_the_rest()
-                return exit_report.by_success()
-            if self._timeout is not None and self._seconds() > self._timeout:
+                return Ended(0)
+            if self._timeout is not None and seconds > self._timeout:
                 return exit_report.by_timeout(self._timeout, self._end_all())
 
     def _killed_meanwhile(self) -> dict[int, int]:
-        """The exit codes of processes that are found killed within a moment after others have failed.
+        """The exit codes of processes that turn out to be killed shortly after others have failed.
 
-        The system closes the connections of a process that it kills before it says that the process has ended, so that
-        others, which fail when they lose the connection, may be seen first.
+        The system closes the connections of a killed process before it reports the end of the process. The launcher may
+        therefore first see the failure of processes that lost the connection.
         """
         until = time.monotonic() + _SETTLING_SECONDS
         while time.monotonic() < until:
             self._pass_on()
-            codes = {child.process_id: child.returncode() for child in self._children}
-            if killed := {
-                process_id: code for process_id, code in codes.items() if code and exit_report.is_killed(code)
-            }:
+            codes = {child.process_id: child.returncode() or 0 for child in self._children}
+            if killed := {process_id: code for process_id, code in codes.items() if exit_report.is_killed(code)}:
                 return killed
         return {}
-
-    def _after_failure(self, child: Child, code: int, seconds: float) -> Ended:
-        self._pass_on_the_rest(child)
-        last_lines = child.last_errors
-        hung = self._end_all()
-        return exit_report.by_failure(child.process_id, self._places[0].processes, code, seconds, last_lines, hung)
 
     def _end_all(self) -> list[int]:
         hung = end_all(self._children, self._give_time)
@@ -168,7 +159,7 @@ class _Run:
         end, signals = time.monotonic() + _GRACE_SECONDS, len(self.signals)
         while any(child.returncode() is None for child in asked):
             self._pass_on()
-            # A second signal ends the wait.
+            # A second signal to the launcher ends the wait.
             if time.monotonic() > end or len(self.signals) > max(signals, 1):
                 return
 
@@ -191,9 +182,6 @@ class _Run:
         for line in lines:
             self._show(child.process_id, number + 1, line)
 
-    def _seconds(self) -> float:
-        return time.monotonic() - self._started
-
     def close(self) -> None:
         for child in self._children:
             child.kill()
@@ -203,12 +191,10 @@ class _Run:
 
 
 def _environment(inherited: Mapping[str, str], place: ProcessPlace, devices_per_process: int | None) -> dict[str, str]:
-    # JAX's preemption service would catch SIGTERM, which is how the launcher ends processes.
-    own = {"PYTHONUNBUFFERED": "1", "JAX_ENABLE_PREEMPTION_SERVICE": "0"}
-    told = place.environment()
-    if devices_per_process is not None:
-        told["JAX_NUM_CPU_DEVICES"] = str(devices_per_process)
-    return own | dict(inherited) | told
+    # JAX's preemption service would catch SIGTERM, which the launcher uses to end processes.
+    defaults = {"PYTHONUNBUFFERED": "1", "JAX_ENABLE_PREEMPTION_SERVICE": "0"}
+    devices = {} if devices_per_process is None else {"JAX_NUM_CPU_DEVICES": str(devices_per_process)}
+    return defaults | dict(inherited) | place.environment() | devices
 
 
 def _check(
@@ -221,40 +207,37 @@ def _check(
     timeout: float | None,
 ) -> None:
     if threading.current_thread() is not threading.main_thread():
-        raise ArgumentError("processes are launched from the main thread: only it is told of signals")
+        raise ArgumentError("launch() must be called from the main thread, because only that thread receives signals.")
     if not is_file(Path(script)):
-        raise ArgumentError(f"there is no file {shown(os.fspath(script))}: give the path of a Python script")
+        raise ArgumentError(f"The script must be a Python file, but there is no file {shown(os.fspath(script))}.")
     bounds = (("processes", processes, _MOST_HERE), ("devices per process", devices_per_process, _MOST_DEVICES))
     for name, number, most in bounds:
         if number is not None and not 1 <= number <= most:
-            raise ArgumentError(f"{shown(number)} {name}: expected from 1 to {most:,}")
+            raise ArgumentError(f"The number of {name} must be from 1 to {most:,}, got {shown(number)}.")
     for name, number in (("first id", first_id), ("total", total)):
         if number is not None and number > MOST_PROCESSES:
-            raise ArgumentError(f"{name} {shown(number)}: expected at most {MOST_PROCESSES:,}")
+            raise ArgumentError(f"The {name} must be at most {MOST_PROCESSES:,}, got {shown(number)}.")
     if timeout is not None and not timeout > 0:
-        raise ArgumentError(f"timeout of {timeout:g} s: expected more than 0")
+        raise ArgumentError(f"The timeout must be greater than 0 s, got {timeout:g} s.")
     if total is None:
-        raise ArgumentError(f"first id {first_id}: say with --total how many processes all machines have together")
+        raise ArgumentError(f"A first id of {first_id} needs --total, the number of processes on all machines.")
     if first_id < 0 or first_id + processes > total:
         raise ArgumentError(
-            f"processes {first_id} to {first_id + processes - 1} of {total}: ids go from 0 to {total - 1}; "
-            "each machine's --first-id is the number of processes on those before it"
+            f"The ids of {total} processes must be from 0 to {total - 1}, got {first_id} to "
+            f"{first_id + processes - 1}; set --first-id to the number of processes on earlier machines."
         )
     if total > processes and coordinator is None:
         raise ArgumentError(
-            f"{processes} of {total} processes are here: the others need --coordinator host:port, "
-            "with the address of the machine of process 0"
+            f"Only {processes} of {total} processes are on this machine, so all machines need --coordinator host:port "
+            "with the address of process 0."
         )
 
 
 @contextmanager
 def _signals_noted(noted: list[int]) -> Generator[None]:
-    """While it is open, who asks the launcher to stop is written down instead of stopping it at once."""
-
-    def note(number: int, _: Any) -> None:
-        noted.append(number)
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    """Record the signals that ask the launcher to stop, instead of stopping at once."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, lambda received, _: noted.append(received)) for number in numbers}
     try:
         yield
     finally:

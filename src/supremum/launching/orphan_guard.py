@@ -1,8 +1,8 @@
-"""Ends what a run has started when the launcher is gone, however that came about.
+"""A guard process, which ends the processes of a run if the launcher dies for any reason.
 
-Nobody tells the processes of processes that the launcher was killed. So a small program beside it is told of every
-process of the run, and reads from a pipe whose other end only the launcher holds: when that is closed, it kills the
-process groups of those that have not ended.
+The children of a run's processes do not notice that the launcher was killed. The guard learns the id of every process
+of the run from a pipe, and only the launcher holds the other end. When the launcher dies, the pipe closes, and the
+guard kills the process groups of all processes that have not ended.
 """
 
 from __future__ import annotations
@@ -15,49 +15,49 @@ import sys
 
 
 class Guard:
-    """The small program, as the launcher sees it."""
+    """The launcher's handle of the guard process."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            # Isolated and without site-packages it starts in a few milliseconds.
+            # Isolated mode without site-packages starts in a few milliseconds.
             [sys.executable, "-I", "-S", __file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C in a terminal is for the launcher
+            start_new_session=True,  # only the launcher receives Ctrl-C in a terminal
         )
 
     @property
     def pipe(self) -> int:
-        """The file descriptor into which a process writes its id when it starts, as a line."""
+        """The file descriptor to which a process writes its id as a line when it starts."""
         assert self._process.stdin is not None
         return self._process.stdin.fileno()
 
     def forget(self, pid: int) -> None:
-        """A process has ended, and its process group with it."""
-        with contextlib.suppress(BrokenPipeError):  # the guard has been ended
+        """Tell the guard that a process and its process group have ended."""
+        with contextlib.suppress(BrokenPipeError):  # the guard was killed
             os.write(self.pipe, b"-%d\n" % pid)
 
     def close(self) -> None:
-        """The run is over."""
+        """End the guard at the end of the run."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
 
 
 def kill_group(pid: int, number: signal.Signals) -> None:
-    """Send a signal to a process group, if there is any left of it.
+    """Send a signal to a process group, if it still exists.
 
     Args:
         pid: the process id of its leader.
         number: the signal.
     """
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS says the latter of a group of dead ones
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS raises the latter for a group of zombies
         os.killpg(pid, number)
 
 
 def main() -> None:
-    """Read ids, those that have ended with a minus before them, until the launcher is gone."""
+    """Read ids of started processes, and negative ids of ended ones, until the launcher dies; then kill the rest."""
     running: set[int] = set()
     for line in sys.stdin:
         number = int(line)

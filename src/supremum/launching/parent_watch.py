@@ -1,9 +1,8 @@
-"""Becomes a program that ends when the launcher is gone, however that came about.
+"""A wrapper that replaces itself with a program that ends if the launcher dies for any reason.
 
-Run as a file with the launcher's process id, the guard's pipe, the program and its arguments. It tells the guard its
-process id before it becomes the program, so that there is no moment in which nobody watches it. On Linux the kernel
-kills it too: that wish survives `execv` (prctl(2), PR_SET_PDEATHSIG). A function between fork and exec would need no
-file, and is unsafe beside threads.
+It runs as a file with the launcher's process id, the guard's pipe, the program and its arguments. It sends its process
+id to the guard before it runs the program, so the process is always watched. On Linux it also asks the kernel to kill
+it, which survives `execv` (prctl(2), PR_SET_PDEATHSIG). `preexec_fn` would need no file, but is unsafe with threads.
 """
 
 import contextlib
@@ -16,19 +15,19 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 def main(launcher: str, pipe: str, *command: str) -> None:
-    """Ask for the signal, tell the guard, and run the command in this process.
+    """Ask the kernel for the signal, tell the guard, and run the command in this process.
 
     Args:
-        launcher: its process id.
+        launcher: the process id of the launcher.
         pipe: the file descriptor that the guard reads from.
-        command: program and arguments.
+        command: the program and its arguments.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    with contextlib.suppress(BrokenPipeError):  # the guard has been ended
+    with contextlib.suppress(BrokenPipeError):  # the guard was killed
         os.write(int(pipe), b"%d\n" % os.getpid())
     os.set_inheritable(int(pipe), False)
-    if os.getppid() == int(launcher):  # else it was gone before it could be followed
+    if os.getppid() == int(launcher):  # otherwise the launcher has died already
         os.execv(command[0], command)
 
 

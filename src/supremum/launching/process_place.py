@@ -1,4 +1,4 @@
-"""The place of a process among all of a run, and the environment that tells the process."""
+"""The place of a process in a run, and the environment variables that pass it to the process."""
 
 from __future__ import annotations
 
@@ -8,35 +8,30 @@ from collections.abc import Mapping
 from supremum.errors import ArgumentError, shown
 
 HEARTBEATS = (10, 30)
-"""Fewest and most seconds without a heartbeat; fewer take a busy machine for a dead one, and more keep the others
-waiting."""
+"""The bounds for the seconds without a heartbeat: fewer mistake a busy machine for a dead one, and more make the other
+processes wait."""
 
 MOST_PROCESSES = 65_536
-"""On all machines: more than any run has, and few enough for every part of JAX that counts them."""
+"""The limit for all machines: more than any run needs, and accepted by every part of JAX."""
 
-_COORDINATOR = "SUPREMUM_COORDINATOR"
-_PROCESSES = "SUPREMUM_PROCESSES"
-_PROCESS_ID = "SUPREMUM_PROCESS_ID"
-_HEARTBEAT = "SUPREMUM_HEARTBEAT"
+_VARIABLES = ("SUPREMUM_COORDINATOR", "SUPREMUM_PROCESSES", "SUPREMUM_PROCESS_ID", "SUPREMUM_HEARTBEAT")
+"""In the order of the fields of `ProcessPlace`."""
 
 
 def checked_heartbeat(seconds: int) -> int:
-    """The seconds as given, where they are a whole number from 10 to 30."""
-    least, most = HEARTBEATS
-    if not _is_whole(seconds) or not least <= seconds <= most:
-        raise ArgumentError(f"heartbeat={shown(seconds)}: expected a whole number of seconds from {least} to {most}")
-    return seconds
+    """Return the seconds if they are a whole number from 10 to 30; raise otherwise."""
+    return _checked("heartbeat", seconds, *HEARTBEATS)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ProcessPlace:
-    """Where one process stands in a run of several.
+    """The place of one process in a run.
 
     Args:
-        coordinator: `"host:port"` where process 0 listens and all others reach it.
-        processes: how many there are, on all machines together.
-        process_id: which one this is, from 0.
-        heartbeat: seconds without a heartbeat after which a process is taken for dead, 10 to 30.
+        coordinator: `"host:port"` where process 0 listens and the others connect.
+        processes: the number of processes on all machines.
+        process_id: the id of this process, from 0.
+        heartbeat: seconds without a heartbeat until a process counts as dead, 10 to 30.
 
     Raises:
         ArgumentError: for an address without a port, an id outside the run, or a heartbeat out of its bounds.
@@ -54,18 +49,11 @@ class ProcessPlace:
         host, _, port = self.coordinator.rpartition(":")
         if not host or not port.isdecimal() or len(port) > 5 or not 0 < int(port) < 2**16:
             raise ArgumentError(
-                f"coordinator {shown(self.coordinator)}: expected host:port with a port from 1 to 65535, "
-                "such as '10.0.0.1:1234'"
+                "The coordinator must be host:port with a port from 1 to 65535, such as '10.0.0.1:1234', got "
+                f"{shown(self.coordinator)}."
             )
-        if not _is_whole(self.processes) or not 1 <= self.processes <= MOST_PROCESSES:
-            raise ArgumentError(
-                f"processes={shown(self.processes)}: expected a whole number from 1 to {MOST_PROCESSES:,}"
-            )
-        if not _is_whole(self.process_id) or not 0 <= self.process_id < self.processes:
-            raise ArgumentError(
-                f"process_id={shown(self.process_id)}: "
-                f"{self.processes} processes have the ids 0 to {self.processes - 1}"
-            )
+        _checked("processes", self.processes, 1, MOST_PROCESSES)
+        _checked("process_id", self.process_id, 0, self.processes - 1)
         checked_heartbeat(self.heartbeat)
 
     @property
@@ -75,36 +63,34 @@ class ProcessPlace:
         return host in ("localhost", "[::1]") or host.startswith("127.")
 
     def environment(self) -> dict[str, str]:
-        """The variables that tell a process its place."""
-        return {
-            _COORDINATOR: self.coordinator,
-            _PROCESSES: str(self.processes),
-            _PROCESS_ID: str(self.process_id),
-            _HEARTBEAT: str(self.heartbeat),
-        }
+        """The environment variables that pass the place to a process."""
+        return dict(zip(_VARIABLES, map(str, dataclasses.astuple(self)), strict=True))
 
     @classmethod
     def from_environment(cls, variables: Mapping[str, str]) -> ProcessPlace | None:
-        """The place that variables tell of; None where they tell of none.
+        """Read the place from environment variables; None if none of them is set.
 
         Args:
             variables: such as `os.environ`.
 
         Raises:
-            ArgumentError: when some are missing, or are not whole numbers.
+            ArgumentError: if some are missing, or are not whole numbers.
         """
-        names = (_COORDINATOR, _PROCESSES, _PROCESS_ID, _HEARTBEAT)
-        missing = [name for name in names if name not in variables]
-        if len(missing) == len(names):
+        missing = [name for name in _VARIABLES if name not in variables]
+        if len(missing) == len(_VARIABLES):
             return None
         if missing:
-            raise ArgumentError(f"the environment lacks {', '.join(missing)}: set all of {', '.join(names)}, or none")
-        coordinator, *numbers = (variables[name] for name in names)
-        for name, number in zip(names[1:], numbers, strict=True):
+            raise ArgumentError(
+                f"The environment must have all of {', '.join(_VARIABLES)} or none, but lacks {', '.join(missing)}."
+            )
+        coordinator, *numbers = (variables[name] for name in _VARIABLES)
+        for name, number in zip(_VARIABLES[1:], numbers, strict=True):
             if not number.isdecimal() or len(number) > 9:
-                raise ArgumentError(f"{name}={shown(number)} in the environment: expected a whole number")
+                raise ArgumentError(f"The environment variable {name} must be a whole number, got {shown(number)}.")
         return cls(coordinator, *map(int, numbers))
 
 
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _checked(name: str, value: int, least: int, most: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ArgumentError(f"{name} must be a whole number from {least} to {most:,}, got {shown(value)}.")
+    return value

@@ -1,4 +1,4 @@
-"""Plain data into text, Markdown, HTML and SVG. Knows no dtype and no array library."""
+"""Rendering plain data as text, Markdown, HTML and SVG. It depends on neither dtypes nor array libraries."""
 
 from supremum.render.columns import aligned, columns_to_html
 from supremum.render.document import Document

@@ -1,4 +1,4 @@
-"""Lines of short texts in columns, as text and as HTML."""
+"""Rows of short texts in columns, as text and as HTML."""
 
 from __future__ import annotations
 
@@ -7,41 +7,36 @@ from html import escape
 
 
 def aligned(lines: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> str:
-    """Lines whose columns are as wide as their widest text.
+    """Format rows in columns that are as wide as their widest text.
 
     Args:
-        lines: texts; all lines have as many.
-        right: the columns whose texts stand at the right, such as numbers.
+        lines: rows of texts, all of the same length.
+        right: the right-aligned columns, such as numbers.
 
     >>> print(aligned([("name", "n"), ("dense", "12")], right=frozenset({1})))
     name    n
     dense  12
     """
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(
-            text.rjust(width) if place in right else text.ljust(width)
-            for place, (text, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
+    columns: list[list[str]] = []
+    for place, column in enumerate(zip(*lines, strict=True)):
+        width = max(map(len, column))
+        columns.append([text.rjust(width) if place in right else text.ljust(width) for text in column])
+    return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
 
 
 def columns_to_html(title: str, lines: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> str:
-    """Lines as an HTML fragment that needs no style sheet; the first one has the headings.
+    """Format rows as an HTML table that needs no style sheet; the first row has the headings.
 
     Args:
-        title: what stands above them.
-        lines: texts; all lines have as many.
-        right: the columns whose texts stand at the right.
+        title: the title above the table.
+        lines: rows of texts, all of the same length.
+        right: the right-aligned columns.
     """
 
     def row(line: Sequence[str], tag: str) -> str:
-        aligns = ("right" if place in right else "left" for place in range(len(line)))
-        cells = (
-            f'<{tag} style="text-align:{side};padding:0 .6em">{escape(text)}</{tag}>'
-            for side, text in zip(aligns, line, strict=True)
-        )
+        sides = ("right" if place in right else "left" for place in range(len(line)))
+        style = 'style="text-align:{};padding:0 .6em"'.format
+        cells = (f"<{tag} {style(side)}>{escape(text)}</{tag}>" for side, text in zip(sides, line, strict=True))
         return f"<tr>{''.join(cells)}</tr>"
 
     head, *rest = lines

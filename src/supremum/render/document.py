@@ -11,10 +11,10 @@ class Document:
     """A title, a subtitle and labelled lines.
 
     Args:
-        title: the first line.
-        subtitle: what stands beside it, quieter.
+        title: the title.
+        subtitle: a smaller text beside the title.
         rows: pairs of label and text; an empty label continues the one above.
-        ok: whether what it reports is good news; HTML colours it by that.
+        ok: whether the document reports success, which sets the colour of the title in HTML.
     """
 
     title: str
@@ -24,7 +24,7 @@ class Document:
 
 
 def to_text(document: Document) -> str:
-    """The document as a few plain lines."""
+    """The document as plain text."""
     width = max((len(label) for label, _ in document.rows), default=0)
     lines = [f"{document.title}   [{document.subtitle}]"]
     lines += [f"  {label:<{width}}  {text}" for label, text in document.rows]

@@ -1,9 +1,9 @@
-"""A graph without circles in layers: who stands in which, and in what order, with few crossings.
+"""Layered layout of an acyclic graph with few edge crossings.
 
-The way of Sugiyama, Tagawa and Toda, "Methods for visual understanding of hierarchical system structures" (IEEE
-Transactions on Systems, Man, and Cybernetics 11, 1981): layers by longest paths, a stand-in in every layer that an edge
-passes, barycentres and swaps of neighbours against crossings, from several orders to start with. Those are shuffled the
-same way every time, so that what comes out is always the same.
+The method is that of Sugiyama, Tagawa and Toda, "Methods for visual understanding of hierarchical system structures"
+(IEEE Transactions on Systems, Man, and Cybernetics 11, 1981): layers by longest paths, a dummy node in every layer that
+an edge passes, and barycentres and swaps of neighbours to reduce crossings, from several initial orders. Shuffling uses
+a fixed seed, so the layout is deterministic.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 Place: TypeAlias = "str | tuple[str, str, int]"
-"""A node by its name, or the stand-in of an edge in a layer that it passes."""
+"""A node by its name, or the dummy node of an edge in a layer that it passes."""
 _SWEEPS, _STARTS = 12, 24
 
 
@@ -24,8 +24,8 @@ class Layers:
     """Nodes in layers.
 
     Args:
-        order: the layers from the lowest to the highest, each in its order.
-        routes: for every edge, the places it goes through, ends included; each is one layer above the one before.
+        order: the places in each layer, from the lowest layer to the highest.
+        routes: for every edge, the places from end to end, one in each layer.
     """
 
     order: tuple[tuple[Place, ...], ...]
@@ -33,20 +33,20 @@ class Layers:
 
     @property
     def links(self) -> tuple[tuple[Place, Place], ...]:
-        """The parts of the edges, each from one layer to the next."""
+        """The segments of the edges, each from one layer to the next."""
         return tuple(link for route in self.routes.values() for link in itertools.pairwise(route))
 
     @property
     def crossings(self) -> int:
-        """How many pairs of links cross."""
+        """The number of pairs of links that cross."""
         return _crossings(self.order, self.links)
 
 
 def in_layers(above: Mapping[str, Sequence[str]]) -> Layers:
-    """Put the nodes of a graph without circles into layers, so that every edge goes up.
+    """Put the nodes of an acyclic graph into layers; every edge goes up.
 
     Args:
-        above: for each node, those that its edges lead to; all of them are keys.
+        above: for each node, the nodes that its edges lead to; every node must be a key.
 
     >>> layers = in_layers({"a": ["b", "c"], "b": ["c"], "c": []})
     >>> layers.order
@@ -81,7 +81,7 @@ def _best_order(layers: list[list[Place]], links: Sequence[tuple[Place, Place]])
 
 
 def _levels(above: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """The length of the longest way up to each node; the lowest stand just below what they lead to."""
+    """The length of the longest path up to each node; a node without lower neighbours is just below its upper ones."""
     level = dict.fromkeys(above, 0)
     for _ in above:
         for node, uppers in above.items():
@@ -97,10 +97,10 @@ def _levels(above: Mapping[str, Sequence[str]]) -> dict[str, int]:
 
 
 def _sweeps(start: list[list[Place]], links: Sequence[tuple[Place, Place]]) -> Iterator[list[list[Place]]]:
-    """Better and better orders, and some that are not."""
+    """Candidate orders, mostly with fewer and fewer crossings."""
     order = [list(layer) for layer in start]
     uppers, lowers = _neighbours(links), _neighbours([(b, a) for a, b in links])
-    yield [list(layer) for layer in order]
+    yield start
     for sweep in range(_SWEEPS):
         up = sweep % 2 == 0
         heights = range(1, len(order)) if up else range(len(order) - 2, -1, -1)

@@ -1,4 +1,4 @@
-"""The Hasse diagram of an order: what is in it, and where each part of it stands."""
+"""The Hasse diagram of an order: its content and its layout."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from supremum.render.graph_layout import Layers, Place, in_layers
 from supremum.render.svg import text_width
 
 HEIGHT = 24.0
-"""Of a box, in px."""
+"""The height of a box, in px."""
 _PADDING, _BETWEEN, _GAP = 9.0, 9.0, 52.0
 _ROUNDS = 24
 _MIN_WIDTH = 620.0
@@ -21,10 +21,10 @@ class Node:
     """One element of the order.
 
     Args:
-        text: its name, which no other has.
-        style: the class it is coloured by.
-        dashed: whether its outline is.
-        lit: whether it stands out.
+        text: its unique name.
+        style: the class that sets its colour.
+        dashed: whether its outline is dashed.
+        lit: whether it is highlighted.
     """
 
     text: str
@@ -38,13 +38,13 @@ class Diagram:
     """An order to be drawn.
 
     Args:
-        title: what it is about.
+        title: the title.
         nodes: its elements.
         edges: pairs of an element and one just above it.
-        lit: the edges that stand out.
+        lit: the highlighted edges.
         caption: sentences under the title.
-        legend: pairs of class and what it means, in the order to show them.
-        apart: what to say of the elements that no edge leads from or to.
+        legend: pairs of class and meaning, in the order to show them.
+        apart: the heading above the elements without edges.
     """
 
     title: str
@@ -58,7 +58,7 @@ class Diagram:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """Where a label stands: left and top edge, and width, in px; its height is `HEIGHT`."""
+    """The box of a label: left and top edge, and width, in px; its height is `HEIGHT`."""
 
     x: float
     y: float
@@ -66,19 +66,19 @@ class Box:
 
 
 Curve = tuple[tuple[float, float], tuple[float, float]]
-"""Two ends; it leaves the one and reaches the other level."""
+"""The two ends of a curve that is horizontal at both."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where everything stands, from the lowest elements at the left to the highest at the right.
+    """The positions in a diagram, from the lowest elements at the left to the highest at the right.
 
     Args:
         width, height: in px.
-        boxes: the labels, by name.
-        curves: the edges, each as curves with straight level lines between them.
-        apart: the top of the elements without edges, under which `Diagram.apart` stands; None without any.
-        crossings: how often edges cross.
+        boxes: the boxes of the labels, by name.
+        curves: the edges, each as curves with straight horizontal lines between them.
+        apart: the top of the area for elements without edges, where `Diagram.apart` is drawn; None if there are none.
+        crossings: the number of edge crossings.
     """
 
     width: float
@@ -90,10 +90,10 @@ class Layout:
 
 
 def laid_out(diagram: Diagram) -> Layout:
-    """Find every part of a diagram its place; no labels overlap, and no edge passes through one that is not its own.
+    """Lay out a diagram. Labels do not overlap, and edges do not pass through other labels.
 
     Args:
-        diagram: what to draw.
+        diagram: the diagram.
 
     >>> nodes = tuple(Node(name, "integer") for name in ("int8", "uint8", "int16"))
     >>> layout = laid_out(Diagram("d", nodes, (("int8", "int16"), ("uint8", "int16"))))
@@ -142,7 +142,7 @@ def _grid(names: Sequence[str], top: float, width: float) -> dict[str, Box]:
 
 
 def _columns(layers: Layers, rows: dict[Place, float]) -> list[tuple[float, float]]:
-    """Left edge and width of every layer; the space between two is wider where links are steep."""
+    """The left edge and the width of every layer; steep links make the gap between two layers wider."""
     steepest = [0.0] * len(layers.order)
     level = {place: height for height, layer in enumerate(layers.order) for place in layer}
     for a, b in layers.links:
@@ -166,7 +166,7 @@ def _curves(
 
 
 def _rows(layers: Layers) -> dict[Place, float]:
-    """The middle of every place across the layers: links as level as the order in the layers lets them be."""
+    """The vertical centre of every place, with links as horizontal as the order in the layers allows."""
     rows: dict[Place, float] = {}
     for layer in layers.order:
         y = 0.0
@@ -176,14 +176,14 @@ def _rows(layers: Layers) -> dict[Place, float]:
     lowers: dict[Place, list[tuple[Place, float]]] = {place: [] for place in rows}
     uppers: dict[Place, list[tuple[Place, float]]] = {place: [] for place in rows}
     for a, b in layers.links:
-        # Long edges are kept straight before short ones are.
+        # Straight long edges matter more than straight short ones.
         weight = (1.0, 3.0, 8.0)[(not isinstance(a, str)) + (not isinstance(b, str))]
         lowers[b].append((a, weight))
         uppers[a].append((b, weight))
     for turn in range(_ROUNDS):
         up = turn % 2 == 0
         for layer in layers.order if up else layers.order[::-1]:
-            # The last rounds look both ways, so that nobody stands askew between two neighbours.
+            # The last rounds use both sides, to centre places between their neighbours.
             sides = [lowers, uppers] if turn >= _ROUNDS - 4 else [lowers if up else uppers]
             _settle(layer, rows, {place: [near for side in sides for near in side[place]] for place in layer})
     top = min(rows.values(), default=0.0) - HEIGHT / 2
@@ -195,10 +195,9 @@ def _distance(a: Place, b: Place) -> float:
 
 
 def _settle(layer: Sequence[Place], rows: dict[Place, float], near: dict[Place, list[tuple[Place, float]]]) -> None:
-    """Move the places of a layer as near to their neighbours' means as their order and distances let them.
+    """Move the places of a layer as near to the means of their neighbours as their order and distances allow.
 
-    Without distances this is isotonic regression, and subtracting them makes it so; it is solved by pooling those that
-    are in each other's way.
+    With the distances subtracted, this is isotonic regression, solved by pooling adjacent violators.
     """
     shift, pools = 0.0, list[tuple[float, float, int]]()
     shifts: list[float] = []

@@ -1,4 +1,4 @@
-"""A Hasse diagram in the language of Graphviz (https://graphviz.org/doc/info/lang.html)."""
+"""A Hasse diagram in the DOT language of Graphviz (https://graphviz.org/doc/info/lang.html)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _LIT = "#b45309"
 
 
 def to_dot(diagram: Diagram) -> str:
-    """The diagram as a graph that `dot` lays out from the lowest at the left to the highest at the right.
+    """Write the diagram as a graph that `dot` lays out with the lowest elements at the left.
 
     Args:
-        diagram: what to draw.
+        diagram: the diagram.
 
     >>> print(to_dot(Diagram("one", (Node("int*", "integer", dashed=True),), ())))
     digraph "one" {
@@ -30,10 +30,11 @@ def to_dot(diagram: Diagram) -> str:
         '  node [shape=box, fontname="monospace", fontcolor="#111111"];',
         '  edge [dir=none, color="#8a8a8a"];',
         *map(_node, diagram.nodes),
-        *(_edge(edge, edge in diagram.lit) for edge in diagram.edges),
-        "}",
     ]
-    return "\n".join(lines) + "\n"
+    for lower, upper in diagram.edges:
+        lit = f' [color="{_LIT}", penwidth=3]' if (lower, upper) in diagram.lit else ""
+        lines.append(f"  {_quoted(lower)} -> {_quoted(upper)}{lit};")
+    return "\n".join([*lines, "}", ""])
 
 
 def _quoted(text: str) -> str:
@@ -42,12 +43,6 @@ def _quoted(text: str) -> str:
 
 
 def _node(node: Node) -> str:
-    style = ",".join(("filled", "rounded", *(("dashed",) if node.dashed else ())))
+    style = "filled,rounded,dashed" if node.dashed else "filled,rounded"
     lit = f', color="{_LIT}", penwidth=3' if node.lit else ""
     return f'  {_quoted(node.text)} [style="{style}", fillcolor="{PALETTE[node.style][0]}"{lit}];'
-
-
-def _edge(edge: tuple[str, str], is_lit: bool) -> str:
-    lower, upper = map(_quoted, edge)
-    lit = f' [color="{_LIT}", penwidth=3]' if is_lit else ""
-    return f"  {lower} -> {upper}{lit};"

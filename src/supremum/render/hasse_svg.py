@@ -1,4 +1,4 @@
-"""A Hasse diagram as a self-contained picture."""
+"""A Hasse diagram as a self-contained SVG."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _STYLE = """.supremum .edge { fill: none; stroke: var(--line); stroke-width: 1.3
 
 
 def to_svg(diagram: Diagram) -> str:
-    """The diagram as one self-contained picture, light and dark, from the lowest at the left to the highest.
+    """Draw the diagram as a self-contained SVG, light and dark, with the lowest elements at the left.
 
     Args:
-        diagram: what to draw.
+        diagram: the diagram.
 
     >>> nodes = (Node("int8", "integer"), Node("int16", "integer"))
     >>> drawn = to_svg(Diagram("two", nodes, (("int8", "int16"),)))
@@ -27,36 +27,24 @@ def to_svg(diagram: Diagram) -> str:
     (True, 1)
     """
     layout = laid_out(diagram)
-    edges = [
-        (edge in diagram.lit, _path(curves), edge) for edge, curves in sorted(layout.curves.items(), key=lambda e: e[0])
-    ]
-    # What is lit lies over what is not, and labels over all.
-    drawn = [f'<path class="edge" d="{path}"/>' for is_lit, path, _ in edges if not is_lit]
-    drawn += [f'<g class="lit"><path class="edge" d="{path}"/></g>' for is_lit, path, _ in edges if is_lit]
+    paths = {edge: f'<path class="edge" d="{_path(curves)}"/>' for edge, curves in sorted(layout.curves.items())}
+    # Highlighted edges lie above the others, and labels above all edges.
+    drawn = [path for edge, path in paths.items() if edge not in diagram.lit]
+    drawn += [f'<g class="lit">{path}</g>' for edge, path in paths.items() if edge in diagram.lit]
     drawn += [_label(node, layout) for node in diagram.nodes]
     if layout.apart is not None and diagram.apart:
         drawn.append(f'<text y="{number(layout.apart + 13)}">{escape(diagram.apart)}</text>')
-    content = Block(layout.width, layout.height, "\n".join(drawn))
-    return picture(
-        diagram.title,
-        content,
-        caption=diagram.caption,
-        entries=diagram.legend,
-        description=_description(diagram),
-        style=_STYLE,
-    )
-
-
-def _description(diagram: Diagram) -> str:
     above: dict[str, list[str]] = {}
     for lower, upper in diagram.edges:
         above.setdefault(lower, []).append(upper)
-    return " ".join((*diagram.caption, *(f"{node} is below {', '.join(uppers)}." for node, uppers in above.items())))
+    sentences = (*diagram.caption, *(f"{node} is below {', '.join(uppers)}." for node, uppers in above.items()))
+    content, told = Block(layout.width, layout.height, "\n".join(drawn)), " ".join(sentences)
+    return picture(diagram.title, content, diagram.caption, diagram.legend, description=told, style=_STYLE)
 
 
 def _label(node: Node, layout: Layout) -> str:
     box = layout.boxes[node.text]
-    style = " ".join((node.style, *(["dashed"] if node.dashed else []), *(["lit"] if node.lit else [])))
+    style = f"{node.style}{' dashed' if node.dashed else ''}{' lit' if node.lit else ''}"
     x, y = number(box.x), number(box.y)
     return (
         f'<g class="{style}"><rect class="box" x="{x}" y="{y}" width="{number(box.width)}" height="{number(HEIGHT)}" '

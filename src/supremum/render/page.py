@@ -1,4 +1,4 @@
-"""The frame that all our pages of tables share, and what stands in it; self-contained, light and dark."""
+"""Self-contained HTML pages of tables, light and dark."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _FRAME = """<!doctype html>
 
 
 def framed(title: str, *parts: str) -> str:
-    """A whole page.
+    """Build a whole page.
 
     Args:
-        title: its heading.
-        parts: what stands below it, as HTML.
+        title: the heading.
+        parts: the HTML below the heading.
     """
     return _FRAME.format(
         title=escape(title),
@@ -53,7 +53,7 @@ def framed(title: str, *parts: str) -> str:
 
 
 def to_html(table: Table) -> str:
-    """A table as one self-contained page, light and dark.
+    """Build a self-contained page of one table, light and dark.
 
     Args:
         table: the table.
@@ -62,10 +62,10 @@ def to_html(table: Table) -> str:
 
 
 def key(*tables: Table) -> str:
-    """What colours, marks and short names mean, and how to reach the explanations.
+    """The key to colours, marks and short names, and how to reach the explanations.
 
     Args:
-        tables: the tables they are in; all have the same marks.
+        tables: the tables, all with the same marks.
     """
     entries = dict.fromkeys(entry for table in tables for entry in table.legend)
     styles = "".join(f'<li class="{style}">{escape(meaning)}</li>' for style, meaning in entries)
@@ -74,25 +74,21 @@ def key(*tables: Table) -> str:
     short = ", ".join(f"<span><b>{escape(text)}</b> {escape(name)}</span>" for text, name in names.items())
     way = "Tab goes to the cells that differ, arrow keys to all." if marks else "Arrow keys go from cell to cell."
     explained = any(cell.hint for table in tables for _, cells in table.rows for cell in cells)
-    return "\n".join(
-        filter(
-            None,
-            (
-                f'<ul class="marks" aria-label="Cells that differ">{marks}</ul>' if marks else "",
-                f'<ul class="legend" aria-label="Colours">{styles}</ul>' if styles else "",
-                f'<p class="help">Point at a cell, or tap it, for its explanation. {way}</p>' if explained else "",
-                f'<p class="names">{short}</p>' if short else "",
-            ),
-        )
+    parts = (
+        f'<ul class="marks" aria-label="Cells that differ">{marks}</ul>' if marks else "",
+        f'<ul class="legend" aria-label="Colours">{styles}</ul>' if styles else "",
+        f'<p class="help">Point at a cell, or tap it, for its explanation. {way}</p>' if explained else "",
+        f'<p class="names">{short}</p>' if short else "",
     )
+    return "\n".join(filter(None, parts))
 
 
 def grid(table: Table, caption: str | None = None) -> str:
-    """A table, in an area of its own that scrolls.
+    """A table in a scrollable area.
 
     Args:
         table: the table.
-        caption: what stands above it; None where the page's heading says it, which it is then read as.
+        caption: the visible caption; None if the heading of the page is enough, for a caption for screen readers only.
     """
     names = dict(table.full_names)
     reached = _reached(table)
@@ -126,7 +122,7 @@ def _heading(scope: str, text: str, names: dict[str, str]) -> str:
 
 
 def _reached(table: Table) -> Callable[[Cell], bool]:
-    """Which cells the Tab key stops at: those that stand out, else the first one with an explanation."""
+    """Which cells the Tab key reaches: the marked ones, or else the first one with an explanation."""
     if table.marks:
         return lambda cell: cell.marked
     first = next((cell for _, cells in table.rows for cell in cells if cell.hint), None)

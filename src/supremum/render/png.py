@@ -1,4 +1,4 @@
-"""Our own pictures as PNG, in their light colours, drawn by matplotlib, which is in the extra `plot`."""
+"""Our SVG pictures as PNG in their light colours, drawn by matplotlib, which the extra `plot` installs."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from supremum.render.svg import LIGHT
 from supremum.render.table import PALETTE
 
 _POINTS = 0.75  # of a CSS pixel
-_DPI = 192  # two dots to a CSS pixel
+_DPI = 192  # two dots per CSS pixel
 _SVG = "{http://www.w3.org/2000/svg}"
-_FONTS = {True: "DejaVu Sans Mono", False: "DejaVu Sans"}  # matplotlib brings them along
+_FONTS = {True: "DejaVu Sans Mono", False: "DejaVu Sans"}  # part of matplotlib
 _SIZES, _SIZE = {"title": 17, "sign": 10, "mono": 12}, 13
 _COMMANDS = {"M": [Path.MOVETO], "L": [Path.LINETO], "C": [Path.CURVE4] * 3}
 
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """An element, the classes of it and of all around it, and where it was moved."""
+    """An element, its classes and those of the elements around it, and its offset."""
 
     element: ET.Element
     classes: frozenset[str]
@@ -38,10 +38,10 @@ class _Mark:
 
 
 def to_png(svg: str) -> bytes:
-    """A picture of `supremum.render.svg.picture` as a PNG of two dots to a pixel.
+    """Convert a picture of `supremum.render.svg.picture` to a PNG with two dots per pixel.
 
     Args:
-        svg: the picture. Of SVG, only what our own pictures have is understood.
+        svg: the picture; only the elements of our own pictures are supported.
 
     >>> from supremum.render import Table, table_svg
     >>> to_png(table_svg.to_svg(Table("none", (), ())))[1:4]
@@ -73,7 +73,7 @@ def _marks(element: ET.Element, classes: frozenset[str], x: float, y: float) -> 
 
 def _rect(axes: Any, mark: _Mark, order: int) -> None:
     if "page" in mark.classes:
-        return  # the figure's own colour
+        return  # the figure has this colour
     styles = mark.classes & set(PALETTE)
     edge, width = LIGHT["line"], 1.0
     for name, (colour, thickness) in {"dashed": ("text", 1.0), "marked": ("text", 2.5), "lit": ("lit", 3.0)}.items():

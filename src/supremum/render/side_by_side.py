@@ -1,4 +1,4 @@
-"""Two tables beside each other, with lines below them, as a page and as a picture."""
+"""Two tables beside each other, with notes below them, as a page and as a picture."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from supremum.render.table_svg import mark_sentences, names_sentence, table_bloc
 
 _GAP = 24.0
 _WIDEST = 2000.0
-"""From which width on, in px, tables stand below each other in a picture."""
+"""The width in px above which a picture puts the tables below each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Note:
 
     Args:
         heading: the heading.
-        lines: what stands below it.
+        lines: the lines below it.
     """
 
     heading: str
@@ -30,14 +30,14 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class SideBySide:
-    """Two tables of the same shape, whose marks are alike.
+    """Two tables of the same shape with the same marks.
 
     Args:
-        title: what they are about.
-        left: the one; its title is its caption.
-        right: the other.
-        notes_title: what the notes are about.
-        notes: what there is to say besides.
+        title: the common title.
+        left: the left table; its title is its caption.
+        right: the right table.
+        notes_title: the title of the notes.
+        notes: the notes below the tables.
     """
 
     title: str
@@ -48,15 +48,14 @@ class SideBySide:
 
 
 def to_html(pair: SideBySide) -> str:
-    """A self-contained page, light and dark; on narrow screens the tables stand below each other."""
+    """Build a self-contained page, light and dark; on narrow screens the tables are below each other."""
     tables = "\n".join(page.grid(table, table.title) for table in (pair.left, pair.right))
     notes = "".join(map(_note, pair.notes))
-    below = (
-        f'<section>\n<h2>{escape(pair.notes_title)}</h2>\n<div class="beside">{notes}</div>\n</section>'
-        if notes
-        else ""
-    )
-    return page.framed(pair.title, page.key(pair.left, pair.right), f'<div class="beside">\n{tables}\n</div>', below)
+    parts = [page.key(pair.left, pair.right), f'<div class="beside">\n{tables}\n</div>']
+    if notes:
+        heading = f"<h2>{escape(pair.notes_title)}</h2>"
+        parts.append(f'<section>\n{heading}\n<div class="beside">{notes}</div>\n</section>')
+    return page.framed(pair.title, *parts)
 
 
 def _note(note: Note) -> str:
@@ -65,20 +64,14 @@ def _note(note: Note) -> str:
 
 
 def to_svg(pair: SideBySide) -> str:
-    """A self-contained picture, light and dark; large tables stand below each other."""
+    """Draw a self-contained SVG, light and dark; large tables are below each other."""
     both = [_titled(table) for table in (pair.left, pair.right)]
     tables = (beside if sum(each.width for each in both) <= _WIDEST else stacked)(both, _GAP)
     notes = beside([_noted(note, (tables.width - _GAP) / 2) for note in pair.notes], _GAP)
-    content = stacked(
-        [
-            tables,
-            lines(names_sentence(pair.left), tables.width),
-            _headed(pair.notes_title if pair.notes else "", tables.width),
-            notes,
-        ]
-    )
+    names = lines(names_sentence(pair.left), tables.width)
+    heading = _headed(pair.notes_title if pair.notes else "", tables.width)
     entries = tuple(dict.fromkeys(pair.left.legend + pair.right.legend))
-    return picture(pair.title, content, caption=mark_sentences(pair.left), entries=entries)
+    return picture(pair.title, stacked([tables, names, heading, notes]), mark_sentences(pair.left), entries)
 
 
 def _headed(text: str, width: float) -> Block:

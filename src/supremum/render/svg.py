@@ -1,4 +1,4 @@
-"""What all our pictures share: their frame, their two themes, lines of text that fit, and a legend."""
+"""The common parts of our SVG pictures: the frame, the light and dark themes, wrapped text, and the legend."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from html import escape
 from supremum.render.table import PALETTE
 
 MARGIN = 20.0
-"""Free space around a picture, in px, as all lengths here."""
-# Widths of a character in em: no monospaced font of the families named below is wider, nor the mean of plain English
-# in the proportional ones.
+"""The margin of a picture. All lengths here are in px."""
+# Upper bounds for the width of a character, in em, in the font families below; for the proportional ones, of the mean
+# width in plain English.
 _MONOSPACED, _PROPORTIONAL = 0.62, 0.58
 _TITLE, _LINE = 17.0, 13.0
 _MIN_WIDTH = 600.0
 LIGHT = {"page": "#ffffff", "text": "#111111", "line": "#8a8a8a", "lit": "#b45309"}
-"""The colours of everything but the kinds of types, which are in `PALETTE`: those of the light theme."""
+"""The colours of the light theme; those of the kinds of types are in `PALETTE`."""
 _DARK = {"page": "#16181d", "text": "#eeeeee", "line": "#808080", "lit": "#fbbf24"}
 
 _FRAME = """<svg xmlns="http://www.w3.org/2000/svg" class="supremum" role="img" width="{width}" height="{height}" \
@@ -53,7 +53,7 @@ class Block:
 
     Args:
         width, height: its size in px.
-        body: its elements, drawn from (0, 0).
+        body: its elements, relative to (0, 0).
     """
 
     width: float
@@ -66,7 +66,7 @@ class Block:
 
 
 def number(value: float) -> str:
-    """A length with at most one decimal.
+    """Format a length with at most one decimal.
 
     >>> number(12.0), number(3.14)
     ('12', '3.1')
@@ -75,39 +75,37 @@ def number(value: float) -> str:
 
 
 def text_width(text: str, size: float = 12, *, monospaced: bool = True) -> float:
-    """How much room a text needs, whichever of the fonts the reader has.
+    """An upper bound for the width of a text in any of the fonts.
 
     Args:
         text: one line.
-        size: of the font, in px.
-        monospaced: whether it is set in the font of names, or in that of sentences.
+        size: the font size, in px.
+        monospaced: whether the text is in the monospaced font of names or the proportional font of sentences.
     """
     return len(text) * size * (_MONOSPACED if monospaced else _PROPORTIONAL)
 
 
 def lines(text: Iterable[str], width: float) -> Block:
-    """Sentences below each other, broken where they are longer than a width.
+    """Sentences below each other, wrapped to a width.
 
     Args:
         text: the sentences.
-        width: the room they have.
+        width: the width.
     """
     fitting = max(20, int(width / text_width("x", _LINE, monospaced=False)))
     broken = [line for sentence in text for line in textwrap.wrap(sentence, fitting)]
     height = _LINE * 1.5
-    body = "\n".join(
-        f'<text y="{number(height * place + _LINE)}">{escape(line)}</text>' for place, line in enumerate(broken)
-    )
-    return Block(width, height * len(broken), body)
+    body = (f'<text y="{number(height * place + _LINE)}">{escape(line)}</text>' for place, line in enumerate(broken))
+    return Block(width, height * len(broken), "\n".join(body))
 
 
 def stacked(blocks: Iterable[Block], gap: float = 8, *, margin: float = 0) -> Block:
-    """Blocks below each other; empty ones take no room.
+    """Blocks below each other, without the empty ones.
 
     Args:
-        blocks: from the top.
-        gap: the room between them.
-        margin: the room around all of them.
+        blocks: the blocks, from the top.
+        gap: the space between them.
+        margin: the space around all of them.
     """
     width, y, drawn = 0.0, margin, list[str]()
     for block in (each for each in blocks if each.height):
@@ -121,8 +119,8 @@ def beside(blocks: Iterable[Block], gap: float) -> Block:
     """Blocks beside each other.
 
     Args:
-        blocks: from the left.
-        gap: the room between them.
+        blocks: the blocks, from the left.
+        gap: the space between them.
     """
     x, height, drawn = 0.0, 0.0, list[str]()
     for block in blocks:
@@ -133,11 +131,11 @@ def beside(blocks: Iterable[Block], gap: float) -> Block:
 
 
 def legend(entries: Sequence[tuple[str, str]], width: float) -> Block:
-    """What the colours mean, in as many rows as they need.
+    """The meaning of the colours, in as many rows as needed.
 
     Args:
         entries: pairs of class and meaning.
-        width: the room they have.
+        width: the width.
     """
     x, y, drawn = 0.0, 0.0, list[str]()
     for style, meaning in entries:
@@ -155,21 +153,21 @@ def legend(entries: Sequence[tuple[str, str]], width: float) -> Block:
 def picture(
     title: str,
     content: Block,
-    *,
     caption: Iterable[str] = (),
     entries: Sequence[tuple[str, str]] = (),
+    *,
     description: str = "",
     style: str = "",
 ) -> str:
-    """A self-contained SVG, light and dark: a title, sentences, a legend, and what they are about.
+    """A self-contained SVG, light and dark: a title, sentences, a legend, and the content.
 
     Args:
-        title: the first line, and the picture's name for those who hear it.
-        content: what it shows.
+        title: the title, which is also the accessible name.
+        content: the content.
         caption: sentences under the title.
         entries: pairs of class and meaning, for the legend.
-        description: what those hear who see nothing; the caption where it is empty.
-        style: further rules of CSS.
+        description: the text for screen readers; by default the caption.
+        style: additional CSS rules.
     """
     sentences = tuple(caption)
     inner = max(content.width, text_width(title, _TITLE, monospaced=False), _MIN_WIDTH)

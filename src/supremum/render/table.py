@@ -1,4 +1,4 @@
-"""A table of short texts as plain data, as Markdown and as a page of HTML."""
+"""A table of short texts, as plain data and as Markdown."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Why a cell stands out among the others.
+    """The reason why a cell is marked.
 
     Args:
         name: one word, such as `"wider"`.
-        symbol: one sign for narrow cells, so that nothing depends on seeing colours.
-        meaning: what it says of a cell, such as `"wider in numpy"`.
+        symbol: one character for narrow cells, for readers who do not see the colours.
+        meaning: the description, such as `"wider in numpy"`.
     """
 
     name: str
@@ -27,10 +27,10 @@ class Cell:
     """One cell.
 
     Args:
-        text: what it says.
-        style: the class it is coloured by, a key of `PALETTE`.
-        hint: a longer text for those who point at it.
-        mark: why it stands out among the others; None if it does not.
+        text: the text.
+        style: the class that sets its colour, a key of `PALETTE`.
+        hint: a longer text, shown on pointing at the cell.
+        mark: why the cell is marked; None if it is not.
     """
 
     text: str
@@ -40,7 +40,7 @@ class Cell:
 
     @property
     def marked(self) -> bool:
-        """Whether it stands out."""
+        """Whether the cell is marked."""
         return self.mark is not None
 
 
@@ -49,12 +49,12 @@ class Table:
     """A titled table.
 
     Args:
-        title: what it is about.
+        title: the title.
         columns: the headings, which are also the row labels of a square table.
         rows: pairs of row label and one cell per column.
-        legend: pairs of class and what it means, in the order to show them.
-        full_names: what headings and texts are short for, where they are.
-        upright: whether the cells are numbers, at the right and under headings that stand upright, for want of width.
+        legend: pairs of class and meaning, in the order to show them.
+        full_names: pairs of a short name in headings or cells and its full name.
+        upright: whether to right-align the cells, which are numbers, under vertical headings, to save width.
     """
 
     title: str
@@ -66,12 +66,12 @@ class Table:
 
     @property
     def marks(self) -> dict[Mark, int]:
-        """How many cells stand out for each reason, the most frequent first."""
+        """The number of cells for each mark, the most frequent first."""
         return dict(Counter(cell.mark for _, cells in self.rows for cell in cells if cell.mark).most_common())
 
 
 STEPS = 6
-"""How many steps the ramp has that colours numbers by their size."""
+"""The number of steps in the colour ramp for numbers."""
 
 PALETTE: dict[str, tuple[str, str]] = {
     "bool": ("#eceff1", "#37474f"),
@@ -86,11 +86,11 @@ PALETTE: dict[str, tuple[str, str]] = {
     "step4": ("#ffbd66", "#6b3d00"),
     "step5": ("#fba640", "#7a4100"),
 }
-"""Pairs of light and dark background per class; text stays the page's own colour, with a contrast above 7 to 1."""
+"""The light and dark background of each class. Text keeps the page's colour, with a contrast above 7 to 1."""
 
 
 def step(value: float, largest: float) -> str:
-    """The class that colours a number by its size: the first step is for 0 alone, the last for the largest.
+    """The class that colours a number by its size: the first step is only for 0, the last for the largest.
 
     Args:
         value: from 0 to `largest`.
@@ -108,19 +108,15 @@ def to_markdown(table: Table) -> str:
     lines.append("| |" + "|".join(f" {_markdown(column)} " for column in table.columns) + "|")
     lines.append("|" + "---|" * (len(table.columns) + 1))
     for label, cells in table.rows:
-        named = f"**{_markdown(label)}**" if label else ""
-        lines.append(f"| {named} |" + "|".join(f" {_marked(cell)} " for cell in cells) + "|")
+        texts = (_markdown(cell.text, bold=cell.marked) for cell in cells)
+        lines.append(f"| {_markdown(label, bold=bool(label))} |" + "|".join(f" {text} " for text in texts) + "|")
     return "\n".join(lines) + "\n"
 
 
-# What Markdown reads as its own; an underscore is its own at the edge of a word.
-_OF_MARKDOWN = re.compile(r"[\\`*\[\]<>|&~]|(?<![^\W_])_|_(?![^\W_])")
+# Characters with a meaning in Markdown; an underscore has one at the edge of a word.
+_SPECIAL = re.compile(r"[\\`*\[\]<>|&~]|(?<![^\W_])_|_(?![^\W_])")
 
 
-def _markdown(text: str) -> str:
-    return _OF_MARKDOWN.sub(r"\\\g<0>", " ".join(text.splitlines()))
-
-
-def _marked(cell: Cell) -> str:
-    text = _markdown(cell.text)
-    return f"**{text}**" if cell.marked else text
+def _markdown(text: str, *, bold: bool = False) -> str:
+    escaped = _SPECIAL.sub(r"\\\g<0>", " ".join(text.splitlines()))
+    return f"**{escaped}**" if bold else escaped

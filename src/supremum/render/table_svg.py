@@ -1,4 +1,4 @@
-"""A table of short texts as a picture."""
+"""A table of short texts as an SVG."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from supremum.render.table import Cell, Table
 _ROW = 22.0
 _PADDING = 7.0
 _SIGN = 13.0
-"""Room for the sign of a mark, which may come from any font."""
+"""The width reserved for the symbol of a mark, which may come from any font."""
 
 
 def table_block(table: Table) -> Block:
-    """The headings and cells of a table, to be put into a picture; title and legend are the picture's.
+    """The headings and cells of a table, for use in a picture; title and legend belong to the picture.
 
     Args:
         table: the table.
@@ -36,12 +36,12 @@ def table_block(table: Table) -> Block:
         drawn.append(_heading(label, 0, top))
         for cell, left, width in zip(cells, lefts[1:], widths[1:], strict=True):
             (marked if cell.marked else drawn).append(_cell(cell, left, top, width, table.upright))
-    # Marked cells come last: their outlines lie over their neighbours'.
+    # Marked cells come last, so that their outlines cover those of their neighbours.
     return Block(sum(widths), head + _ROW * len(table.rows), "\n".join(drawn + marked))
 
 
 def mark_sentences(table: Table) -> list[str]:
-    """What the marks mean, and how many cells have each.
+    """The meaning of each mark, and the number of cells that have it.
 
     Args:
         table: the table.
@@ -50,7 +50,7 @@ def mark_sentences(table: Table) -> list[str]:
 
 
 def names_sentence(table: Table) -> list[str]:
-    """What its texts are short for, if they are, as one sentence.
+    """The full names of the table's short names as one sentence; empty if it has none.
 
     Args:
         table: the table.
@@ -59,7 +59,7 @@ def names_sentence(table: Table) -> list[str]:
 
 
 def to_svg(table: Table, caption: Iterable[str] = ()) -> str:
-    """The table as one self-contained picture, light and dark.
+    """Draw the table as a self-contained SVG, light and dark.
 
     Args:
         table: the table.
@@ -71,7 +71,7 @@ def to_svg(table: Table, caption: Iterable[str] = ()) -> str:
     """
     block = table_block(table)
     content = stacked([block, lines(names_sentence(table), block.width)])
-    return picture(table.title, content, caption=(*caption, *mark_sentences(table)), entries=table.legend)
+    return picture(table.title, content, (*caption, *mark_sentences(table)), table.legend)
 
 
 def _room(cell: Cell) -> float:

@@ -1,4 +1,4 @@
-"""Which casts are forbidden, and which of those are allowed after all."""
+"""Selection of the casts that `forbid_casts` forbids and allows."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Allowed: TypeAlias = "str | RuleSet"
 
 @dataclass(frozen=True, slots=True)
 class Forbidden:
-    """Which casts are forbidden.
+    """The casts that are forbidden; `cast in forbidden` tests one.
 
     Args:
-        kinds: their classes.
-        rules: rule sets; a promotion that one of them accepts, with the same dtype, is allowed.
-        files: patterns as of a shell; casts in files that match one are allowed.
+        kinds: the forbidden classes.
+        rules: rule sets; a promotion is allowed if one of them makes the same one.
+        files: shell patterns; casts in matching files are allowed.
     """
 
     kinds: frozenset[str]
@@ -33,15 +33,14 @@ class Forbidden:
 
     @classmethod
     def of(cls, kinds: Iterable[str], allow: Allowed | Iterable[Allowed]) -> Forbidden:
-        """Read what users write.
+        """Parse the arguments of `forbid_casts`.
 
         Args:
             kinds: classes, or `"all"`.
-            allow: what is allowed of them: rule sets, classes, and patterns of file names, which have a dot, a slash or
-                a star.
+            allow: exceptions: rule sets, classes, and file name patterns, which contain a dot, a slash or a star.
 
         Raises:
-            UnknownNameError: for a name that is none of these.
+            UnknownNameError: for any other name.
 
         >>> sorted(Forbidden.of(["all"], ["explicit", "*/layers/*.py"]).kinds)
         ['autocast', 'library', 'promotion', 'unknown']
@@ -69,11 +68,10 @@ class Forbidden:
             return False
         if any(fnmatch(cast.file, pattern) for pattern in self.files):
             return False
-        return not (cast.kind == "promotion" and any(_permits(rules, cast) for rules in self.rules))
+        return cast.kind != "promotion" or not any(_makes_promotion(rules, cast) for rules in self.rules)
 
 
-def _permits(rules: RuleSet, cast: Cast) -> bool:
-    """Whether a rule set makes the same promotion."""
+def _makes_promotion(rules: RuleSet, cast: Cast) -> bool:
     if cast.decision is None:
         return False
     decision = rules.decide(cast.decision.operation, cast.decision.operands)

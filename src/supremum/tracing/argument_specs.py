@@ -1,4 +1,4 @@
-"""Arguments of a function, described in a text."""
+"""Parser for `--args`, which describes the arguments of a function."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _SEPARATOR = re.compile(r",(?![^\[]*\])")
 
 
 def parse_arguments(text: str) -> tuple[Any, ...]:
-    """What a function is to be traced with.
+    """Parse the arguments to trace a function with.
 
     Args:
-        text: arrays as JAX prints them, `f32[8,128]` or `float32[8,128]`, and numbers, with commas between.
+        text: arrays as JAX prints them, `f32[8,128]` or `float32[8,128]`, and numbers, separated by commas.
 
     Raises:
-        ArgumentError: for what is none of these.
-        UnknownDtypeError: for a dtype nobody knows.
+        ArgumentError: for anything else.
+        UnknownDtypeError: for an unknown dtype.
 
     >>> parse_arguments("bf16[8,128], f32[], 0.5")
     (ShapeDtypeStruct(shape=(8, 128), dtype=bfloat16), ShapeDtypeStruct(shape=(), dtype=float32), 0.5)
@@ -43,11 +43,11 @@ def _parse(text: str) -> Any:
                 return number(text)
             except ValueError:
                 continue
-        raise ArgumentError(f"{shown(text)} is neither an array, as f32[8,128] is, nor a number")
+        raise ArgumentError(f"Arguments must be arrays such as f32[8,128] or numbers, got {shown(text)}.")
     name, shape = found.groups()
     short = _SHORT.fullmatch(name)
     dtype = as_format(name if short is None else _KINDS[short.group(1)] + short.group(2)).dtype
     lengths = [length.strip() for length in shape.split(",") if length.strip()]
     if any(len(length) > _DIGITS for length in lengths):
-        raise ArgumentError(f"{shown(text)} is too long: a length has at most {_DIGITS} digits")
+        raise ArgumentError(f"The lengths of an array must have at most {_DIGITS} digits, got {shown(text)}.")
     return jax.ShapeDtypeStruct(tuple(map(int, lengths)), dtype)

@@ -1,29 +1,29 @@
-"""Carries of loops that do not match: which value, what it goes in as, and the line that makes it another."""
+"""Loop carries that change type: which value, its types before and after, and the line that changes it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 
 from supremum.argument_checks import function, pytree
 from supremum.errors import OperandError, shown
-from supremum.operands import Operand, as_operand
+from supremum.operands import as_operand
 from supremum.promotion import explain
 from supremum.tracing.value_types import SourcePlace, ValueType, places_of_results, types_by_path
 
 
 @dataclass(frozen=True, slots=True)
 class CarryMismatch:
-    """A value that goes into a round of a loop as one type and comes out of it as another.
+    """A carried value whose type changes in one iteration of a loop.
 
     Args:
-        path: which value of the carry, as Python would write it; empty where the carry is one array.
-        before: its type when it goes in; None where more comes out than goes in.
-        after: its type when it comes out; None where less comes out.
-        place: where what comes out was made.
+        path: the value within the carry, as Python would write it; empty if the carry is one array.
+        before: the type of the input; None if only the output has this value.
+        after: the type of the output; None if only the input has this value.
+        place: the line that made the output.
         fix: what to write instead.
     """
 
@@ -41,16 +41,16 @@ class CarryMismatch:
 
 
 def carry_mismatches(body: Callable[..., Any], init: Any, *xs: Any) -> tuple[CarryMismatch, ...]:
-    """Why the carry of a loop does not match: each value that comes out of a round as another type than it went in.
+    """Find the values of a loop's carry whose type changes in one iteration.
 
     Args:
-        body: what `jax.lax.while_loop` is given, a function of the carry; or, with `xs`, what `scan` is given.
-        init: the carry that goes in.
-        *xs: for a `scan` what it goes through, with the leading axis; None where it goes through nothing.
+        body: the body of a `jax.lax.while_loop`, a function of the carry; or, with `xs`, the body of a `scan`.
+        init: the initial carry.
+        *xs: for a `scan`, the arrays that it iterates over, with the leading axis; None if it has none.
 
     Raises:
-        OperandError: for the body of a `scan` that gives no pair, and for `xs` without a leading axis.
-        Exception: whatever the body raises, as it raises it.
+        OperandError: if the body of a `scan` does not return a pair, or `xs` has no leading axis.
+        Exception: any error that the body raises.
 
     >>> import jax.numpy as jnp
     >>> (found,) = carry_mismatches(lambda c, x: (c + x, None), jnp.zeros(2, "bfloat16"), jnp.ones((3, 2)))
@@ -64,15 +64,13 @@ def carry_mismatches(body: Callable[..., Any], init: Any, *xs: Any) -> tuple[Car
     program, given = jax.make_jaxpr(body, return_shape=True)(init, *rows)
     if xs:
         if not isinstance(given, tuple) or len(given) != 2:
-            raise OperandError("the body of a scan has to give a pair, the carry and an output: return carry, None")
+            raise OperandError("The body of a scan must return a pair of carry and output, such as: return carry, None")
         given = given[0]
     before, after = types_by_path(init), types_by_path(given)
-    places = dict(zip(after, places_of_results(program), strict=False))
+    places = dict.fromkeys(before, SourcePlace()) | dict(zip(after, places_of_results(program), strict=False))
     return tuple(
-        CarryMismatch(
-            path, had, has, places.get(path, SourcePlace()), _fix(path, had, has, places.get(path, SourcePlace()))
-        )
-        for path in {**before, **after}
+        CarryMismatch(path, had, has, place, _fix(path, had, has, place))
+        for path, place in places.items()
         if not _match(had := before.get(path), has := after.get(path))
     )
 
@@ -81,17 +79,15 @@ def _check_arrays(name: str, tree: Any) -> None:
     for leaf in jax.tree.leaves(pytree(name, tree)):
         try:
             _ = isinstance(leaf, jax.ShapeDtypeStruct) or jax.typeof(leaf)
-        except Exception as error:  # of any kind, also what the value itself raises
-            raise OperandError(f"{name} is made of arrays and numbers, not of {shown(leaf)}") from error
+        except Exception as error:  # the value itself may raise anything
+            raise OperandError(f"{name} must consist of arrays and numbers, got {shown(leaf)}.") from error
 
 
 def _row(path: Any, leaf: Any) -> Any:
     if not getattr(leaf, "shape", ()):
-        where = f"xs{jax.tree_util.keystr(path)}"
         raise OperandError(
-            f"{where} is {shown(leaf)}, which has no leading axis to go through: JAX takes lists for containers, "
-            "so "
-            "make one array of a list of numbers, jnp.asarray([1.0, 2.0])"
+            f"xs must have a leading axis to iterate over, got {shown(leaf)} at xs{jax.tree_util.keystr(path)}. "
+            "JAX treats lists as containers; make an array of a list of numbers: jnp.asarray([1.0, 2.0])"
         )
     return jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype)
 
@@ -101,19 +97,15 @@ def _match(had: ValueType | None, has: ValueType | None) -> bool:
         return False
     if had.dtype == has.dtype:
         return True
-    # JAX starts with another dtype where what goes in has none of its own and this one holds it.
-    return had.weak and explain(_operand(had), _operand(has), rules="jax").dtype == has.dtype
-
-
-def _operand(value: ValueType) -> Operand:
-    known = as_operand(value.dtype)
-    return Operand(known.category, known.dtype, weak=value.weak, ndim=len(value.shape))
+    # JAX converts a weak input to the dtype of the output if that dtype can hold it.
+    operands = (replace(as_operand(each.dtype), weak=each.weak, ndim=len(each.shape)) for each in (had, has))
+    return had.weak and explain(*operands, rules="jax").dtype == has.dtype
 
 
 def _fix(path: str, had: ValueType | None, has: ValueType | None, place: SourcePlace) -> str:
     if had is None or has is None:
-        return "let the body give back the same containers that it is given"
+        return "return the same containers from the body that it takes"
     if had.shape != has.shape:
-        return f"let carry{path} start with the shape {has.shape}, or give back one of {had.shape}"
+        return f"start carry{path} with the shape {has.shape}, or return the shape {had.shape}"
     made = f"({place.expression}).astype('{had.dtype}')" if place.expression else f"it with .astype('{had.dtype}')"
-    return f"start with jnp.asarray(carry{path}, '{has.dtype}'), or give back {made}"
+    return f"start with jnp.asarray(carry{path}, '{has.dtype}'), or return {made}"

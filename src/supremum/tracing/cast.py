@@ -1,7 +1,8 @@
-"""One cast of a program: what it converts, how often, and who caused it."""
+"""One cast of a program: what it converts, how often it runs, and what caused it."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,22 +20,23 @@ class Cast:
     Args:
         source: the dtype before.
         target: the dtype after.
-        shape: the shape of the value; expressions for sizes that are symbolic.
-        weak: whether the value before had no dtype of its own, as numbers of Python have none.
-        times: how often it runs when the program runs once: 0 where nothing depends on it, for JAX drops it then; None
-            where only the run can say.
-        kind: `"promotion"`, where the user's expression mixed dtypes; `"explicit"`, where it asks for the cast;
-            `"library"`, inside JAX or an installed package; `"autocast"`, put there by `autocast`; `"unknown"`.
-        reason: why it is of that class.
-        file: the file of the user's expression; a library's where no line of the user's led there, or empty.
-        line: its line.
-        expression: what is written there, on one line.
-        path: the user's calls that led there, outermost first, each with its text; the expression itself is the last.
-        operands: what met in the expression, with its dtype and shape.
-        scope: the `jax.named_scope` blocks around it, such as `"encoder/norm"`.
-        operation: the primitive: a cast of its own, or a product that takes operands of two dtypes.
+        shape: the shape of the value; symbolic sizes are expressions.
+        weak: whether the value before was weak, like a Python number.
+        times: how often the cast runs when the program runs once: 0 if nothing depends on it (JAX then drops it); None
+            if only the run can tell.
+        kind: `"promotion"` if the user's expression mixes dtypes, `"explicit"` if it asks for the cast, `"library"`
+            inside JAX or an installed package, `"autocast"` if `autocast` inserted it, or `"unknown"`.
+        reason: why the cast is in that class.
+        file: the file of the user's expression. If no user code led there, a library's file, or empty.
+        line: the line in that file.
+        expression: the source text, on one line.
+        path: the user's calls that led to the cast, outermost first, each with its text. The last one is the
+            expression.
+        operands: the operands of the expression, with dtype and shape.
+        scope: the enclosing `jax.named_scope` blocks, such as `"encoder/norm"`.
+        operation: the primitive: `convert_element_type`, or one that takes operands of two dtypes and casts them.
         fix: for a promotion, what to write instead.
-        decision: for a promotion, what the rules say about those operands; None where they do not say it.
+        decision: for a promotion, what the rules decide about the operands; None if they do not explain the cast.
     """
 
     source: DType
@@ -57,29 +59,26 @@ class Cast:
     @property
     def bytes(self) -> int:
         """Bytes read and written by one run."""
-        size = 1
-        for length in self.shape:
-            size *= length
-        return size * (self.source.itemsize + self.target.itemsize)
+        return math.prod(self.shape) * (self.source.itemsize + self.target.itemsize)
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of all runs; of one where only the run can say how many there are."""
+        """Bytes of all runs; an unknown number of runs counts as one."""
         return self.bytes * (1 if self.times is None else self.times)
 
     @property
     def widening(self) -> bool:
-        """Whether the dtype after has more bits."""
+        """Whether the target dtype has more bits."""
         return as_format(self.target).bits > as_format(self.source).bits
 
     @property
     def lossy(self) -> bool:
-        """Whether some value of the dtype before is none of the dtype after."""
+        """Whether the target dtype cannot represent every value of the source dtype."""
         return decisions.OperandCast(self.source, self.target).lossy
 
     @property
     def where(self) -> str:
-        """The user's line, as `file:line`; `"-"` where there is none."""
+        """The user's line, as `file:line`; `"-"` if there is none."""
         return f"{self.file}:{self.line}" if self.file else "-"
 
     def to_dict(self) -> dict[str, Any]:

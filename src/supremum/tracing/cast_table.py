@@ -1,4 +1,4 @@
-"""The casts of a program as lines of a table, for text, HTML and rich."""
+"""The casts of a program as table rows, for text, HTML and rich."""
 
 from __future__ import annotations
 
@@ -12,67 +12,57 @@ from supremum.tracing.cast import Cast
 
 HEADINGS = ("#", "bytes", "times", "from", "to", "shape", "class", "line", "expression")
 RIGHT = frozenset({0, 1, 2})
-"""The columns of numbers."""
+"""The numeric columns of the table of casts."""
 TOTALS = frozenset({1, 2})
-"""Those of totals."""
+"""The numeric columns of the tables of totals."""
 WIDTH = 60
-"""How much of an expression plain text shows."""
+"""The longest expression that plain text shows, in characters."""
 _SHOWN = 40
-# ANSI names, which follow the reader's own theme.
+# ANSI colours follow the terminal's theme.
 _COLOURS = {"promotion": "red", "explicit": "green", "library": "dim", "autocast": "blue", "unknown": "yellow"}
 
 
 def places_of(casts: Sequence[Cast]) -> dict[str, str]:
-    """How tables write the users' lines: by the name of the file, where no other has the same."""
-    files = {cast.file for cast in casts}
-    names = Counter(Path(file).name for file in files)
-    return {
-        cast.where: f"{Path(cast.file).name}:{cast.line}"
-        if cast.file and names[Path(cast.file).name] == 1
-        else cast.where
-        for cast in casts
-    }
+    """Map each line, `file:line`, to its form in tables: only the file's name where that is unambiguous."""
+    names = Counter(Path(file).name for file in {cast.file for cast in casts})
+    short = {cast.where: f"{Path(cast.file).name}:{cast.line}" for cast in casts}
+    unique = {cast.where for cast in casts if cast.file and names[Path(cast.file).name] == 1}
+    return {where: name if where in unique else where for where, name in short.items()}
 
 
 def lines_of(casts: Sequence[Cast], width: int | None = None) -> list[tuple[str, ...]]:
-    """A line for each cast; casts that differ in nothing shown share one, with the number of the first of them."""
+    """One row for each cast. Casts that look the same share a row, which has the number of the first."""
     places = places_of(casts)
-    merged: dict[tuple[str, ...], list[tuple[int, Cast]]] = {}
+    merged: dict[tuple[str, ...], list[int]] = {}
     for index, cast in enumerate(casts):
-        shape = f"[{','.join(map(str, cast.shape))}]"
-        times = "?" if cast.times is None else str(cast.times)
-        text = (
-            cast.expression if width is None or len(cast.expression) <= width else f"{cast.expression[: width - 3]}..."
-        )
+        text = cast.expression
+        if width is not None and len(text) > width:
+            text = f"{text[: width - 3]}..."
+        times, shape = "?" if cast.times is None else str(cast.times), f"[{','.join(map(str, cast.shape))}]"
         key = (times, str(cast.source), str(cast.target), shape, cast.kind, places[cast.where], text)
-        merged.setdefault(key, []).append((index, cast))
-    return [
-        (str(found[0][0]), shown(sum(cast.total_bytes for _, cast in found)), _runs(key[0], len(found)), *key[1:])
-        for key, found in merged.items()
-    ]
-
-
-def _runs(times: str, count: int) -> str:
-    return times if count == 1 else f"{count} x {times}"
+        merged.setdefault(key, []).append(index)
+    lines: list[tuple[str, ...]] = []
+    for (times, *rest), found in merged.items():
+        runs = times if len(found) == 1 else f"{len(found)} x {times}"
+        lines.append((str(found[0]), shown(sum(casts[index].total_bytes for index in found)), runs, *rest))
+    return lines
 
 
 def cut(lines: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """The first lines, and how many more there are."""
+    """The first rows, followed by the number of the rest."""
     rest = len(lines) - _SHOWN
-    if rest <= 0:
-        return list(lines)
-    return [*lines[:_SHOWN], (f"+{rest}", *("..." for _ in lines[0][1:]))]
+    return [*lines[:_SHOWN], *([(f"+{rest}", *("..." for _ in lines[0][1:]))] if rest > 0 else [])]
 
 
 def rich_tables(title: str, casts: Sequence[Cast], totals: Sequence[Sequence[tuple[str, ...]]]) -> Any:
     """The tables of a report for rich.
 
     Args:
-        title: what stands above them.
+        title: the line above the tables.
         casts: the casts.
         totals: smaller tables, each with its headings first.
     """
-    from rich.box import SIMPLE_HEAD  # only who prints with rich needs it
+    from rich.box import SIMPLE_HEAD  # rich is needed only to print
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text

@@ -1,4 +1,4 @@
-"""Which operands met in the expression that a cast belongs to."""
+"""The operands of the expression that a cast belongs to."""
 
 from __future__ import annotations
 
@@ -9,16 +9,12 @@ from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
 from supremum.jax_compat import primitives as p
 from supremum.jaxprs import Frames, Position, Site, frames_of
 
-# What changes nothing but the shape: an operand is the same operand behind them.
-_MOVING = frozenset(
-    primitive.name
-    for primitive in (p.broadcast_in_dim_p, p.reshape_p, p.squeeze_p, p.transpose_p, p.convert_element_type_p)
-)
-_CONVERT = p.convert_element_type_p.name
+# Primitives that change only the shape or the dtype: the result is still the same operand.
+_RESHAPES = (p.broadcast_in_dim_p, p.reshape_p, p.squeeze_p, p.transpose_p, p.convert_element_type_p)
 
 
 class Function:
-    """A function of a program, with who makes and who uses each of its values.
+    """A function of a program, with the equations that make and use each value.
 
     Args:
         jaxpr: the function.
@@ -43,60 +39,56 @@ class Function:
         return self._frames[index]
 
     def maker(self, var: Var) -> int | None:
-        """Which equation makes a value; None for an argument or a constant."""
+        """The index of the equation that makes a value; None for an argument or a constant."""
         return self._maker.get(var)
 
     def operands(self, index: int) -> tuple[Any, ...]:
-        """The operands that met in the expression of an equation, as variables and literals.
+        """The operands of the expression that an equation belongs to, as variables and literals.
 
         Args:
-            index: which equation. A cast leads to the equation that uses what it gives, if the same expression made
-                that; of any other these are its own operands.
+            index: the equation. For a cast, these are the operands of the equation that uses its result, if both
+                belong to the same expression; otherwise they are the equation's own.
         """
         equation = self.jaxpr.eqns[index]
         here = self.frames(index).positions
-        user = equation
-        if equation.primitive.name == _CONVERT:
-            user = self._user(index, here) or equation
-        return tuple(self._origin(atom, here) for atom in user.invars)
+        if equation.primitive is p.convert_element_type_p:
+            equation = self._user(index, here) or equation
+        return tuple(self._origin(atom, here) for atom in equation.invars)
 
     def _user(self, index: int, here: tuple[Position, ...]) -> JaxprEqn | None:
-        """The first equation of more than one operand that a cast, at most moved, goes into."""
+        """The first equation with several operands that uses the result of a cast, possibly reshaped."""
+        equations = self.jaxpr.eqns
         while True:
-            (result,) = self.jaxpr.eqns[index].outvars
-            users = [user for user in self._users.get(result, ()) if self.frames(user).positions == here]
-            for user in users:
-                if len(self.jaxpr.eqns[user].invars) > 1:
-                    return self.jaxpr.eqns[user]
-            if not self._users.get(result):
-                # Nothing uses it: what the expression does next is what it was made for.
-                after = range(index + 1, min(index + 3, len(self.jaxpr.eqns)))
-                near = [self.jaxpr.eqns[user] for user in after if self.frames(user).positions == here]
-                return next((equation for equation in near if len(equation.invars) > 1), None)
-            moving = [user for user in users if self.jaxpr.eqns[user].primitive.name in _MOVING]
-            if not moving:
+            (result,) = equations[index].outvars
+            uses = self._users.get(result)
+            # If nothing uses the result, it was made for the next operation of the expression.
+            near = range(index + 1, min(index + 3, len(equations))) if uses is None else uses
+            users = [user for user in near if self.frames(user).positions == here]
+            if found := next((equations[user] for user in users if len(equations[user].invars) > 1), None):
+                return found
+            reshapes = [user for user in users if equations[user].primitive in _RESHAPES]
+            if uses is None or not reshapes:
                 return None
-            index = moving[0]
+            index = reshapes[0]
 
     def _origin(self, atom: Var | Literal, here: tuple[Position, ...]) -> Var | Literal:
-        """What an operand was before the same expression cast and moved it."""
-        while isinstance(atom, Var) and atom in self._maker:
-            index = self._maker[atom]
+        """An operand before the same expression cast and reshaped it."""
+        while isinstance(atom, Var) and (index := self._maker.get(atom)) is not None:
             equation = self.jaxpr.eqns[index]
-            if equation.primitive.name not in _MOVING or self.frames(index).positions != here:
+            if equation.primitive not in _RESHAPES or self.frames(index).positions != here:
                 break
             atom = equation.invars[0]
         return atom
 
 
 class Functions:
-    """The functions of a program, each looked through once; they keep the program alive, and so its identities."""
+    """The functions of a program, each analysed once. They keep the program alive, so that its `id`s stay unique."""
 
     def __init__(self) -> None:
         self._functions: dict[int, Function] = {}
 
     def of(self, site: Site) -> Function:
-        """The function that a site stands in."""
+        """The function that contains a site."""
         key = id(site.function)
         if key not in self._functions:
             self._functions[key] = Function(site.function)

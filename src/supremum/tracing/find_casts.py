@@ -1,4 +1,4 @@
-"""Every cast in a JAX program, and who caused it."""
+"""Every cast in a JAX program, and what caused it."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from supremum.tracing.report import CastReport
 
 
 def casts(function: Callable[..., Any]) -> Callable[..., CastReport]:
-    """Find every cast in what a function does to its arguments, and who caused it. Nothing is compiled or run.
+    """Find every cast that a function makes, and what caused it. Nothing is compiled or run.
 
-    Casts inside `scan`, `while_loop`, `cond`, `checkpoint`, `vmap`, `shard_map`, nested `jit` and functions with
-    derivatives of their own are found too; docs/casts.md says what can and what cannot be known of them.
+    Casts inside `scan`, `while_loop`, `cond`, `checkpoint`, `vmap`, `shard_map`, nested `jit` and functions with custom
+    derivatives are found too; docs/casts.md describes the limits.
 
     Args:
         function: any function that JAX can trace, jitted or not.
 
     Returns:
-        A function of the same arguments that gives the report. For arrays `jax.ShapeDtypeStruct` will do.
+        A function that takes the same arguments and returns the report. A `jax.ShapeDtypeStruct` can replace an array.
 
     >>> import jax.numpy as jnp
     >>> report = casts(lambda x, w: jnp.sum(x * w))(jnp.ones(4, "bfloat16"), jnp.ones(4))
@@ -46,10 +46,10 @@ def casts(function: Callable[..., Any]) -> Callable[..., CastReport]:
 
 
 def casts_of(program: ClosedJaxpr | Jaxpr) -> CastReport:
-    """Every cast in a program that is traced already.
+    """Find every cast in a traced program.
 
     Args:
-        program: what `jax.make_jaxpr` gives.
+        program: the result of `jax.make_jaxpr`.
 
     >>> import jax, jax.numpy as jnp
     >>> len(casts_of(jax.make_jaxpr(lambda x: x.astype("float16"))(1.0)))
@@ -84,22 +84,21 @@ def casts_of(program: ClosedJaxpr | Jaxpr) -> CastReport:
                     decision=classified.decision,
                 )
             )
-    # Sorting keeps the order of the program among those that move as much.
+    # The sort is stable: casts that move as many bytes stay in program order.
     return CastReport(tuple(sorted(found, key=lambda cast: largest_first(cast.total_bytes))))
 
 
 def _conversions(equation: JaxprEqn) -> Iterator[tuple[Any, DType, DType]]:
     """The operands that an equation converts, each with its dtype before and after."""
+    operands = [aval_of(atom) for atom in equation.invars]
     if equation.primitive is p.convert_element_type_p:
-        operand = aval_of(equation.invars[0])
-        wanted = [(operand, aval_of(equation.outvars[0]).dtype)]
+        wanted = [(operands[0], aval_of(equation.outvars[0]).dtype)]
     elif equation.primitive is p.pow_p:
-        # A power takes an exponent of integers and casts it itself.
-        base, exponent = (aval_of(atom) for atom in equation.invars)
-        wanted = [(exponent, base.dtype)]
+        # A power accepts an integer exponent and casts it.
+        wanted = [(operands[1], operands[0].dtype)]
     elif equation.primitive is p.dot_general_p:
-        # A product takes operands of two dtypes and casts them itself, unless it says in which format to read them.
-        left, right = (aval_of(atom) for atom in equation.invars)
+        # A product accepts two dtypes and casts the operands, unless it names the format to read them in.
+        left, right = operands
         if isinstance(parameter(equation, "precision"), (jax.lax.DotAlgorithm, jax.lax.DotAlgorithmPreset)):
             return
         met = explain(left, right, rules="jax")
@@ -115,6 +114,6 @@ def _conversions(equation: JaxprEqn) -> Iterator[tuple[Any, DType, DType]]:
 def _is_format(dtype: Any) -> bool:
     try:
         as_format(dtype)
-    except UnknownDtypeError:  # a key, or the dtype of a tangent of integers
+    except UnknownDtypeError:  # a random key, or the tangent of an integer
         return False
     return True

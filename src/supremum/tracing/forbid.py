@@ -1,4 +1,4 @@
-"""Programs that may not cast: as a decorator, for a block, and in tests."""
+"""`forbid_casts`, which refuses casts in a function or in a block."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _SHOWN = 20
 
 
 class ForbiddenCastError(SupremumError, TypeError):
-    """A program casts what it was not to cast.
+    """A program has forbidden casts.
 
     Args:
         casts: the casts.
-        message: what to say; None for a line about each cast.
+        message: the message; None for a description of each cast.
 
     Attributes:
         casts: as given.
@@ -44,19 +44,19 @@ class ForbiddenCastError(SupremumError, TypeError):
 
 
 def forbid_casts(*kinds: str, allow: Allowed | Iterable[Allowed] = ()) -> Forbidding:
-    """Let a program fail that casts, with the lines that do, and what to write instead.
+    """Raise if a program casts; the error shows the lines that cast and what to write instead.
 
-    As a decorator it looks at the program of a function before it runs it, once for each combination of shapes and
-    dtypes. As a context manager it asks JAX itself to refuse: JAX's strict promotion holds in the block, for all that
-    runs there, libraries included, so that only promotions can be forbidden and none allowed.
+    As a decorator it checks the program of a function before the function runs, once for each combination of shapes
+    and dtypes. As a context manager it turns on JAX's strict promotion in the block. That applies to everything that
+    runs there, libraries included, and can only forbid all promotions.
 
     Args:
-        kinds: the classes of casts to forbid, `"promotion"`, `"explicit"`, `"library"`, `"autocast"`, `"unknown"`, or
-            `"all"`; promotions, where none is given.
-        allow: what is allowed of them: a rule set or its name, whose promotions are; classes; patterns of file names.
+        kinds: the classes of casts to forbid: `"promotion"`, `"explicit"`, `"library"`, `"autocast"`, `"unknown"`, or
+            `"all"`. Without any, promotions are forbidden.
+        allow: exceptions: a rule set or its name, to allow its promotions; classes; file name patterns.
 
     Raises:
-        UnknownNameError: for a name that is none of these.
+        UnknownNameError: for any other name.
 
     >>> import jax.numpy as jnp
     >>> @forbid_casts()
@@ -74,10 +74,10 @@ def forbid_casts(*kinds: str, allow: Allowed | Iterable[Allowed] = ()) -> Forbid
 
 
 class Forbidding(AbstractContextManager["Forbidding"]):
-    """What `forbid_casts` gives: a decorator, and a context manager.
+    """The decorator and context manager that `forbid_casts` returns.
 
     Args:
-        forbidden: which casts are.
+        forbidden: the casts to refuse.
     """
 
     def __init__(self, forbidden: Forbidden) -> None:
@@ -85,7 +85,7 @@ class Forbidding(AbstractContextManager["Forbidding"]):
         self._strict: list[Any] = []
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """A function that fails before it runs if its program has forbidden casts."""
+        """Wrap a function to raise before it runs if its program has forbidden casts."""
         seen: Bounded[Any, None] = Bounded(4096)
 
         @functools.wraps(function)
@@ -99,10 +99,10 @@ class Forbidding(AbstractContextManager["Forbidding"]):
         return checked
 
     def check(self, report: CastReport) -> None:
-        """Fail if a report has forbidden casts.
+        """Check a report.
 
         Raises:
-            ForbiddenCastError: if it has.
+            ForbiddenCastError: if it has forbidden casts.
         """
         found = tuple(cast for cast in report if cast in self._forbidden)
         if found:
@@ -111,8 +111,8 @@ class Forbidding(AbstractContextManager["Forbidding"]):
     def __enter__(self) -> Forbidding:
         if self._forbidden != Forbidden(frozenset({"promotion"})):
             raise ArgumentError(
-                "as a context manager forbid_casts() refuses promotions, all of them: for other classes or with allow= "
-                "decorate the function, as forbid_casts(...)(function)"
+                "As a context manager, forbid_casts() takes no arguments and refuses all promotions; to use other "
+                "classes or allow=, decorate the function: forbid_casts(...)(function)"
             )
         strict = jax.numpy_dtype_promotion("strict")
         strict.__enter__()
@@ -129,16 +129,14 @@ class Forbidding(AbstractContextManager["Forbidding"]):
 
 
 def _key(args: Any, kwargs: Any) -> Any:
-    """What a program depends on; None where that cannot be told."""
+    """A hashable key of everything that the program depends on; None if an argument is not hashable."""
     leaves, tree = jax.tree.flatten((args, kwargs))
+    types = (
+        (leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False)) if hasattr(leaf, "dtype") else leaf
+        for leaf in leaves
+    )
+    key = (tree, *types)
     try:
-        key = (
-            tree,
-            tuple(
-                (leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False)) if hasattr(leaf, "dtype") else leaf
-                for leaf in leaves
-            ),
-        )
         hash(key)
     except TypeError:
         return None
@@ -146,9 +144,7 @@ def _key(args: Any, kwargs: Any) -> Any:
 
 
 def _message(casts: tuple[Cast, ...]) -> str:
-    lines = [
-        f"{len(casts)} cast{'' if len(casts) == 1 else 's'} that {'is' if len(casts) == 1 else 'are'} forbidden here:"
-    ]
+    lines = [f"{len(casts)} {'cast that is' if len(casts) == 1 else 'casts that are'} forbidden here:"]
     for cast in casts[:_SHOWN]:
         lines.append(f"  {cast.where}: {cast.expression}")
         lines.append(f"    {cast.kind}: {cast.source} -> {cast.target}, {cast.reason}")
@@ -158,5 +154,5 @@ def _message(casts: tuple[Cast, ...]) -> str:
         if cast.fix:
             lines.append(f"    fix: {cast.fix}")
     if len(casts) > _SHOWN:
-        lines.append(f"  ... and {len(casts) - _SHOWN} more, in .casts of this error")
+        lines.append(f"  ... and {len(casts) - _SHOWN} more; the .casts of this error has all of them")
     return "\n".join(lines)

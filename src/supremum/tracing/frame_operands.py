@@ -1,4 +1,4 @@
-"""What an expression's operands are in a frame that has stopped there, read without running anything of the user's."""
+"""The values of an expression's operands in the frame where it raised, read without running user code."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from types import FrameType, ModuleType
 from typing import Any, cast
 
 UNREADABLE: Any = object()
-"""What only running the expression again could say."""
+"""Stands for a value that only evaluating the expression again would give."""
 
 
 def operand_nodes(node: ast.AST | None) -> tuple[ast.expr, ...]:
-    """The operands of an operator, or the positional arguments of a call; none of anything else.
+    """The operands of an operator or the positional arguments of a call; empty for other nodes.
 
     Args:
         node: an expression or statement.
@@ -29,13 +29,13 @@ def operand_nodes(node: ast.AST | None) -> tuple[ast.expr, ...]:
 
 
 def read(node: ast.expr, frame: FrameType) -> Any:
-    """What an expression is: a number, a name, and what a name holds as an attribute or an element.
+    """The value of an expression: a number, a name, or an attribute or element of one.
 
-    Properties, calls and operators would have to be run: what needs them is `UNREADABLE`.
+    Properties, calls and operators would run user code, so an expression that needs them is `UNREADABLE`.
 
     Args:
         node: the expression.
-        frame: where it stands.
+        frame: the frame to look names up in.
 
     >>> import sys
     >>> weights, here = {"w": [1.5, 2.5]}, sys._getframe()
@@ -64,7 +64,7 @@ def read(node: ast.expr, frame: FrameType) -> Any:
 
 
 def _element(owner: Any, index: Any) -> Any:
-    """An element of one of Python's own containers."""
+    """An element of a dict, list or tuple."""
     if type(owner) is dict and isinstance(index, (str, int)):
         return cast("dict[Any, Any]", owner).get(index, UNREADABLE)
     if type(owner) in (list, tuple) and type(index) is int and -len(owner) <= index < len(owner):

@@ -1,4 +1,4 @@
-"""A fixture for pytest; `pytest_plugins = ["supremum.tracing.pytest_plugin"]` in a conftest.py brings it."""
+"""A pytest fixture; `pytest_plugins = ["supremum.tracing.pytest_plugin"]` in a conftest.py enables it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from supremum.tracing.forbid import forbid_casts
 
 @pytest.fixture(name="forbid_casts")
 def forbid_casts_fixture() -> Callable[..., Any]:
-    """A function that calls another one, whose program may not cast: `forbid_casts(step, state, batch)`.
+    """A function that calls another and raises if it casts: `forbid_casts(step, state, batch)`.
 
-    Its `kinds=` and `allow=` are those of `supremum.tracing.forbid_casts`; the other arguments go to the function.
+    `kinds=` and `allow=` work as in `supremum.tracing.forbid_casts`; the other arguments go to the function.
     """
 
     def call(

@@ -1,4 +1,4 @@
-"""The casts of every jitted function that a program calls while it runs."""
+"""The casts of every jitted function that a running program calls."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from jax.core import Tracer
 from supremum.tracing.find_casts import casts_of
 from supremum.tracing.report import CastReport
 
+_SHOWN = 6
+
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A jitted function and what it was called with.
+    """A jitted function with the types of its arguments.
 
     Args:
         name: the name of the function.
-        arguments: the types of its arrays, such as `"float32[8,128]"`.
-        report: its casts.
+        arguments: the types of the arrays, such as `"float32[8,128]"`.
+        report: the casts of the function.
     """
 
     name: str
@@ -30,21 +32,18 @@ class Recorded:
     report: CastReport
 
     def __str__(self) -> str:
-        return f"{self.name}({_shortened(self.arguments)})"
-
-
-def _shortened(arguments: tuple[str, ...], shown: int = 6) -> str:
-    rest = len(arguments) - shown
-    return ", ".join(arguments[:shown]) + (f", and {rest} more" if rest > 0 else "")
+        rest = len(self.arguments) - _SHOWN
+        more = f", and {rest} more" if rest > 0 else ""
+        return f"{self.name}({', '.join(self.arguments[:_SHOWN])}{more})"
 
 
 @contextmanager
 def record_jitted() -> Generator[list[Recorded]]:
-    """Record what is jitted in a block: `jax.jit` there gives functions that are looked at when they are called.
+    """Record the functions that are jitted and called in a block.
 
-    For the time of the block `jax.jit` is another function, which is why this is for running whole programs that have
-    not been imported before, and for nothing else. Functions that are called by other jitted functions are part of
-    those; functions that were jitted before are not seen, nor is what runs outside of any.
+    The block replaces `jax.jit`, so use it only to run a whole program that has not been imported before. A function
+    that another jitted function calls is part of that function. Functions jitted before the block and code outside
+    jitted functions are not recorded.
 
     >>> import jax.numpy as jnp
     >>> with record_jitted() as recorded:
@@ -68,23 +67,21 @@ def record_jitted() -> Generator[list[Recorded]]:
 
 
 class _Watched:
-    """A jitted function that is looked at before it runs, once for each program; else it is the function itself."""
+    """A jitted function that records the casts of each of its programs once, before it runs."""
 
     def __init__(self, function: Any, recorded: list[Recorded]) -> None:
         functools.update_wrapper(self, function)
         self._function = function
         self._recorded = recorded
-        self._seen = set[int]()
-        self._programs: list[Any] = []
+        self._seen: dict[int, Any] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves = jax.tree.leaves((args, kwargs))
         if not any(isinstance(leaf, Tracer) for leaf in leaves):
             program = self._function.trace(*args, **kwargs).jaxpr
-            # JAX gives the same program for the same types.
+            # JAX returns the same program for the same types. Keeping it alive keeps its id unique.
             if id(program) not in self._seen:
-                self._seen.add(id(program))
-                self._programs.append(program)
+                self._seen[id(program)] = program
                 name = getattr(self._function, "__name__", "function")
                 types = tuple(var.aval.str_short() for var in program.jaxpr.invars)
                 self._recorded.append(Recorded(name, types, casts_of(program)))

@@ -1,9 +1,8 @@
-"""The report on the casts of a program: as a table, as data, and one cast at a time."""
+"""The report on the casts of a program: a table, plain data, and an explanation of each cast."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,12 +17,12 @@ from supremum.tracing.classify import CLASSES
 
 @dataclass(frozen=True, slots=True)
 class CastTotal:
-    """What some casts of a program sum up to.
+    """The total of some casts of a program.
 
     Args:
-        casts: how many there are.
-        bytes: what they read and write when the program runs once; loops of unknown length count as one round. With
-            symbolic sizes an expression.
+        casts: the number of casts.
+        bytes: the bytes that they read and write when the program runs once; a loop of unknown length counts as one
+            iteration. An expression if sizes are symbolic.
     """
 
     casts: int
@@ -35,7 +34,7 @@ class CastReport:
     """The casts of a program.
 
     Args:
-        casts: each cast, those that move the most bytes first.
+        casts: the casts, those that move the most bytes first.
     """
 
     casts: tuple[Cast, ...]
@@ -51,43 +50,43 @@ class CastReport:
 
     @property
     def total(self) -> CastTotal:
-        """What all of them sum up to."""
+        """The total of all casts."""
         return _total(self.casts)
 
     @property
     def by_class(self) -> dict[str, CastTotal]:
-        """What the casts of each class sum up to, classes without any left out."""
+        """The total of each class that has casts."""
         totals = _totals(self.casts, lambda cast: cast.kind)
         return {kind: totals[kind] for kind in CLASSES if kind in totals}
 
     @property
     def by_line(self) -> dict[str, CastTotal]:
-        """What the casts of each of the user's lines, `"file:line"`, sum up to; most bytes first."""
+        """The total of each of the user's lines, `"file:line"`, most bytes first."""
         totals = _totals(self.casts, lambda cast: cast.where)
         return dict(sorted(totals.items(), key=lambda item: largest_first(item[1].bytes)))
 
     @property
     def promotion(self) -> CastReport:
-        """Only those where the user's expression mixed dtypes."""
+        """Only the casts where the user's expression mixes dtypes."""
         return self.where(lambda cast: cast.kind == "promotion")
 
     @property
     def widening(self) -> CastReport:
-        """Only those to more bits."""
+        """Only the casts to more bits."""
         return self.where(lambda cast: cast.widening)
 
     @property
     def lossy(self) -> CastReport:
-        """Only those that cannot keep every value."""
+        """Only the casts that cannot keep every value."""
         return self.where(lambda cast: cast.lossy)
 
     @property
     def weak(self) -> CastReport:
-        """Only those of values without a dtype of their own."""
+        """Only the casts of weak values."""
         return self.where(lambda cast: cast.weak)
 
     def where(self, condition: Callable[[Cast], bool]) -> CastReport:
-        """Only those for which a condition holds.
+        """Only the casts for which a condition holds.
 
         Args:
             condition: a function of one cast.
@@ -95,13 +94,13 @@ class CastReport:
         return CastReport(tuple(filter(condition, self.casts)))
 
     def explain(self, index: int) -> Explanation:
-        """Why there is a cast, with what the rules say; it prints a few plain lines and renders in notebooks.
+        """Explain a cast, with the decision of the rules. The result prints as plain text and renders in notebooks.
 
         Args:
             index: the number of the cast in this report.
 
         Raises:
-            ArgumentError: if there is none of that number.
+            ArgumentError: if the report has no cast of that number.
 
         >>> import jax.numpy as jnp
         >>> from supremum.tracing import casts
@@ -110,7 +109,7 @@ class CastReport:
         ['  reason      float32 is the least upper bound: bfloat16 -> float32']
         """
         if not 0 <= index < len(self.casts):
-            raise ArgumentError(f"there is no cast {index}: this report has {len(self.casts)}, counted from 0")
+            raise ArgumentError(f"There is no cast {index}: this report has {len(self.casts)} casts, numbered from 0.")
         return Explanation(self.casts[index])
 
     def to_dict(self) -> dict[str, Any]:
@@ -132,7 +131,7 @@ class CastReport:
 
     @property
     def title(self) -> str:
-        """How many casts there are, what they move, and of which classes they are."""
+        """The number of casts, their bytes, and their classes."""
         if not self.casts:
             return "0 casts"
         classes = ", ".join(f"{total.casts} {kind}" for kind, total in self.by_class.items())
@@ -157,15 +156,17 @@ class CastReport:
         return "\n\n".join([self.title, *tables])
 
     def __rich__(self) -> Any:
-        """What `rich.print` prints: the same in colours, as wide as the terminal."""
+        """What `rich.print` prints: the same tables in colour, as wide as the terminal."""
         return rich_tables(self.title, self.casts, self._totals())
 
     def _totals(self) -> list[list[tuple[str, ...]]]:
-        """The totals for each class and each line, with their headings."""
+        """The totals of each class and each line, with headings."""
         places = places_of(self.casts)
-        kinds = [(kind, str(total.casts), shown(total.bytes)) for kind, total in self.by_class.items()]
-        lines = [(places[at], str(total.casts), shown(total.bytes)) for at, total in self.by_line.items()]
-        return [[("class", "casts", "bytes"), *kinds], [("line", "casts", "bytes"), *lines]]
+        by_line = {places[at]: total for at, total in self.by_line.items()}
+        return [
+            [(name, "casts", "bytes"), *((key, str(total.casts), shown(total.bytes)) for key, total in totals.items())]
+            for name, totals in (("class", self.by_class), ("line", by_line))
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,22 +182,23 @@ class Explanation:
     def document(self) -> Document:
         """The explanation as plain data for `supremum.render`."""
         cast = self.cast
-        rows = [("expression", cast.expression or "-"), ("line", cast.where)]
-        rows += [
-            ("called from" if number == 0 else "", f"{at} ({at.function}): {text}")
-            for number, (at, text) in enumerate(reversed(cast.path[:-1]))
-        ]
-        rows += [("operands" if number == 0 else "", text) for number, text in enumerate(cast.operands)]
-        rows += [("scope", cast.scope)] if cast.scope else []
-        times = "?" if cast.times is None else str(cast.times)
-        rows += [("bytes", f"{shown(cast.bytes)} x {times}"), ("reason", cast.reason)]
-        rows += [("fix", cast.fix)] if cast.fix else []
-        if cast.decision is not None:
-            rows += [
-                ("rules" if number == 0 else "", line) for number, line in enumerate(str(cast.decision).split("\n"))
-            ]
-        shape = ",".join(map(str, cast.shape))
-        return Document(f"{cast.source}[{shape}] -> {cast.target}", cast.kind, tuple(rows), ok=cast.kind != "promotion")
+        shape, times = ",".join(map(str, cast.shape)), "?" if cast.times is None else str(cast.times)
+        calls = [f"{at} ({at.function}): {text}" for at, text in reversed(cast.path[:-1])]
+        sections = {
+            "expression": [cast.expression or "-"],
+            "line": [cast.where],
+            "called from": calls,
+            "operands": cast.operands,
+            "scope": [cast.scope] if cast.scope else [],
+            "bytes": [f"{shown(cast.bytes)} x {times}"],
+            "reason": [cast.reason],
+            "fix": [cast.fix] if cast.fix else [],
+            "rules": [] if cast.decision is None else str(cast.decision).split("\n"),
+        }
+        rows = tuple(
+            (label if i == 0 else "", text) for label, texts in sections.items() for i, text in enumerate(texts)
+        )
+        return Document(f"{cast.source}[{shape}] -> {cast.target}", cast.kind, rows, ok=cast.kind != "promotion")
 
     def __str__(self) -> str:
         return document_to_text(self.document())
@@ -210,12 +212,10 @@ def _total(casts: Sequence[Cast]) -> CastTotal:
 
 
 def _totals(casts: Sequence[Cast], key: Callable[[Cast], str]) -> dict[str, CastTotal]:
-    counts: Counter[str] = Counter()
-    sizes: Counter[str] = Counter()
+    groups: dict[str, list[Cast]] = {}
     for cast in casts:
-        counts[key(cast)] += 1
-        sizes[key(cast)] += cast.total_bytes
-    return {name: CastTotal(counts[name], sizes[name]) for name in counts}
+        groups.setdefault(key(cast), []).append(cast)
+    return {name: _total(group) for name, group in groups.items()}
 
 
 def _data(total: CastTotal) -> dict[str, int | str]:

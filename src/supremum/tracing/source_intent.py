@@ -1,4 +1,4 @@
-"""What a user's expression says about dtypes: an operator that mixes, a call that names one, a call that does not."""
+"""What the source of an expression says about dtypes: an operator mixes them, a call may name one."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ _OPERATORS: dict[type[ast.AST], str | None] = {
     ast.NotEq: "not_equal",
 }  # fmt: skip
 _DTYPE_KEYWORDS = ("dtype", "preferred_element_type", "new_dtype", "param_dtype", "result_type")
-# Where functions take a dtype in second place, for when what is called cannot be looked up.
+# Functions whose second argument is a dtype, for calls whose function cannot be looked up.
 _SECOND_IS_DTYPE = ("astype", "convert_element_type", "asarray", "array", "zeros_like", "ones_like", "empty_like")
 
 
 @dataclass(frozen=True, slots=True)
 class SourceIntent:
-    """What an expression says.
+    """What an expression says about dtypes.
 
     Args:
-        kind: `"operator"`; `"call"`; `"index"`; `"other"`, a statement that computes nothing by itself; or `""` where
-            there is no source.
-        operation: the name of the operation in `supremum.operations`; None where it has no row there.
-        names_dtype: whether a call says in which dtype: `astype`, `dtype=`, `jnp.float32(x)`.
-        dtype: the dtype it names, where that can be read without running it.
-        of_jax: whether a call is known to be one of JAX's own functions.
-        called: the text of what a call calls.
-        operands: the texts of the operands of an operator.
-        numbers: which of those are numbers written there, as operands.
+        kind: `"operator"`, `"call"`, `"index"`, `"other"` for a statement that computes nothing itself, or `""` without
+            source.
+        operation: the name of the operation in `supremum.operations`; None if it has no row there.
+        names_dtype: whether a call names a dtype, as `astype`, `dtype=` and `jnp.float32(x)` do.
+        dtype: that dtype, if it can be read without running the call.
+        of_jax: whether a call is known to call a function of JAX.
+        called: the source text of the called function.
+        operands: the source texts of an operator's operands.
+        numbers: for each of these, the number literal as an operand; None for other expressions.
     """
 
     kind: str
@@ -52,24 +52,24 @@ class SourceIntent:
     numbers: tuple[Operand | None, ...] = ()
 
 
-NOTHING = SourceIntent("")
+NO_SOURCE = SourceIntent("")
 
 
 def source_intent(node: Node | None, source: Source) -> SourceIntent:
     """What a node of a source file says about dtypes.
 
     Args:
-        node: an expression or statement; None where there is none.
-        source: the file it is in.
+        node: an expression or statement; None if there is none.
+        source: the file of the node.
     """
     if node is None:
-        return NOTHING
+        return NO_SOURCE
     if isinstance(node, ast.BinOp):
         return _operator(node.op, (node.left, node.right), source)
     if isinstance(node, ast.AugAssign):
         return _operator(node.op, (node.target, node.value), source)
     if isinstance(node, ast.Compare):
-        # Of a chain only the run says which comparison it was.
+        # In a chain, only the run tells which comparison it was.
         both = (node.left, *node.comparators) if len(node.ops) == 1 else ()
         return _operator(node.ops[0], both, source)
     if isinstance(node, ast.UnaryOp):
@@ -80,12 +80,8 @@ def source_intent(node: Node | None, source: Source) -> SourceIntent:
 
 
 def _operator(operator: ast.AST, operands: Sequence[ast.expr], source: Source) -> SourceIntent:
-    return SourceIntent(
-        "operator",
-        _OPERATORS.get(type(operator)),
-        operands=tuple(map(source.text, operands)),
-        numbers=tuple(map(_number, operands)),
-    )
+    texts, numbers = tuple(map(source.text, operands)), tuple(map(_number, operands))
+    return SourceIntent("operator", _OPERATORS.get(type(operator)), operands=texts, numbers=numbers)
 
 
 def _number(node: ast.expr) -> Operand | None:
@@ -102,7 +98,7 @@ def _call(node: ast.Call, source: Source) -> SourceIntent:
     of_jax = called is not UNRESOLVED and _is_of_jax(called)
     target = _dtype(called) if isinstance(called, type) else None
     if called is UNRESOLVED and isinstance(node.func, ast.Attribute):
-        target = _named(name)  # jnp.float32(x), jnp being a local name
+        target = _named(name)  # jnp.float32(x) where jnp is a local name
     if target is not None:
         return SourceIntent("call", names_dtype=True, dtype=target, of_jax=of_jax)
     for argument in _dtype_arguments(node, called, name):
@@ -134,12 +130,12 @@ def _operation(called: Any, name: str) -> str | None:
         row = as_operation(known) if known else None
     except UnknownNameError:
         return None
-    # What a reduction or a product casts is for its accumulation, and no promotion of operands.
+    # Reductions and products cast in order to accumulate, which is not a promotion of operands.
     return row.name if row is not None and row.family in (Family.QUESTION, Family.ELEMENTWISE) else None
 
 
 def _dtype_arguments(node: ast.Call, called: Any, name: str) -> list[ast.expr]:
-    """The arguments of a call that are there to say a dtype."""
+    """The arguments of a call that stand for a dtype."""
     found = [keyword.value for keyword in node.keywords if keyword.arg in _DTYPE_KEYWORDS]
     if name == "astype" and isinstance(node.func, ast.Attribute) and len(node.args) == 1:
         found += node.args
@@ -152,7 +148,7 @@ def _dtype_arguments(node: ast.Call, called: Any, name: str) -> list[ast.expr]:
 
 
 def _dtype_places(called: Any) -> tuple[int, ...] | None:
-    """Where a function takes a dtype; None where that cannot be known."""
+    """The positions of a function's dtype parameters; None if the function is unknown."""
     if called is UNRESOLVED:
         return None
     try:
@@ -163,15 +159,13 @@ def _dtype_places(called: Any) -> tuple[int, ...] | None:
 
 
 def _static(node: ast.expr, source: Source) -> Any:
-    """What an argument is, where reading it is enough: a dtype, its name, or an attribute that is called like one."""
+    """The value of an argument as far as the source shows it: a dtype, its name, or the name of an attribute."""
     found = source.value(node)
-    if found is UNRESOLVED and isinstance(node, ast.Attribute):
-        return node.attr
-    return found
+    return node.attr if found is UNRESOLVED and isinstance(node, ast.Attribute) else found
 
 
 def _named(value: Any) -> DType | None:
-    """The dtype of a value where one is not expected: what is called `"f"` need not be one."""
+    """The dtype that an argument stands for if no dtype is expected there; `"f"` does not count."""
     return None if isinstance(value, str) and value not in format_names() else _dtype(value)
 
 

@@ -1,4 +1,4 @@
-"""What JAX itself refuses under strict promotion, in our words."""
+"""Messages for the promotions that JAX refuses under strict promotion."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from supremum.tracing.source_intent import source_intent
 
 
 def promotion_in(error: BaseException) -> str | None:
-    """The message about a promotion that JAX refused; None for any other error.
+    """The message for a promotion that JAX refused; None for any other error.
 
     Args:
-        error: what was raised, with its traceback.
+        error: the error, with its traceback.
     """
     if not isinstance(error, jax.dtypes.TypePromotionError):
         return None
@@ -30,11 +30,11 @@ def promotion_in(error: BaseException) -> str | None:
     lines = ["a promotion that is forbidden here:"]
     if not positions:
         return f"{lines[0]} {error}"
-    mine = [position for position in positions if position.owner == USER] or positions
-    lines.append(f"  {mine[-1]}: {sources.text(mine[-1])}")
-    if positions[-1] not in mine:
+    of_user = [position for position in positions if position.owner == USER] or positions
+    lines.append(f"  {of_user[-1]}: {sources.text(of_user[-1])}")
+    if positions[-1] not in of_user:
         lines.append(f"    in {positions[-1].owner}, at {positions[-1]}: {sources.text(positions[-1])}")
-    lines += [f"    called from {at} ({at.function}): {sources.text(at)}" for at in reversed(mine[:-1])]
+    lines += [f"    called from {at} ({at.function}): {sources.text(at)}" for at in reversed(of_user[:-1])]
     texts, decision = _decision(sources, *frames[-1])
     if decision is None:
         return "\n".join([*lines, f"    {error}"])
@@ -51,19 +51,19 @@ def promotion_in(error: BaseException) -> str | None:
 
 
 def _decision(sources: Sources, position: Position, frame: FrameType) -> tuple[tuple[str, ...], Decision | None]:
-    """What is written for the operands that met, and what JAX would have made of them.
+    """The source texts of the operands, and what JAX decides about them without strict promotion.
 
     Args:
-        sources: the files.
-        position: of the expression.
-        frame: that stopped there.
+        sources: the source files.
+        position: the position of the expression.
+        frame: the frame that raised there.
 
     Returns:
-        The texts and the decision; no decision where the operands cannot be read, or are not what was refused.
+        The texts and the decision. There is no decision if the operands cannot be read or were not what JAX refused.
     """
     node, source = sources.node(position), sources.source(position.file)
     operation = source_intent(node, source).operation
-    nodes = operand_nodes(node)[1 if operation == "where" else 0 :]  # the condition promotes nothing
+    nodes = operand_nodes(node)[1 if operation == "where" else 0 :]  # the condition is not promoted
     values = [read(each, frame) for each in nodes]
     if not nodes or any(value is UNREADABLE for value in values):
         return (), None
@@ -77,7 +77,7 @@ def _decision(sources: Sources, position: Position, frame: FrameType) -> tuple[t
 
 
 def _frames(traceback: TracebackType | None) -> list[tuple[Position, FrameType]]:
-    """The calls of users and libraries that led to an error, outermost first."""
+    """The calls in users' and libraries' code that led to an error, outermost first."""
     found: list[tuple[Position, FrameType]] = []
     while traceback is not None:
         position = position_of(traceback.tb_frame.f_code, traceback.tb_lasti)

@@ -1,4 +1,4 @@
-"""The types of values that go into and come out of a program, and the lines that made them."""
+"""The types of a program's inputs and outputs, and the lines that made them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ValueType:
     Args:
         dtype: its dtype.
         shape: its shape.
-        weak: whether it has no dtype of its own, as what is made of Python's numbers.
+        weak: whether it is weak, like an array made of Python numbers.
     """
 
     dtype: DType
@@ -31,7 +31,7 @@ class ValueType:
 
     @classmethod
     def of(cls, value: Any) -> ValueType:
-        """The type of an array, a number or what stands for one."""
+        """The type of an array, a number or a `jax.ShapeDtypeStruct`."""
         aval = jax.typeof(value) if not isinstance(value, jax.ShapeDtypeStruct) else value
         return cls(aval.dtype, aval.shape, bool(getattr(aval, "weak_type", False)))
 
@@ -44,8 +44,8 @@ class SourcePlace:
     """Where a value was made.
 
     Args:
-        where: the line, as `file:line`; empty where that is not known.
-        expression: what is written there.
+        where: the line, as `file:line`; empty if unknown.
+        expression: the source text there.
     """
 
     where: str = ""
@@ -62,7 +62,7 @@ def types_by_path(tree: Any) -> dict[str, ValueType]:
 
 
 def places_of_results(program: ClosedJaxpr) -> list[SourcePlace]:
-    """Where each result of a program was made."""
+    """The lines that made the results of a program."""
     functions, sources = Functions(), Sources()
     origins, function = Origins(functions), Function(program.jaxpr)
     places: list[SourcePlace] = []

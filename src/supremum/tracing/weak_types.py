@@ -1,4 +1,4 @@
-"""Weak values at the edges of a program, and the programs that are traced again because of them."""
+"""Weak inputs and outputs of a program, and those that cause the program to be traced again."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from supremum.tracing.value_types import SourcePlace, ValueType, places_of_resul
 
 @dataclass(frozen=True, slots=True)
 class WeakValue:
-    """An argument or a result of a function that has no dtype of its own, or comes back as another type.
+    """An argument or a result that is weak, or an argument that comes back with a different type.
 
     Args:
         role: `"argument"` or `"result"`.
-        path: which one, as Python would write it: `"[0]['step']"` is `args[0]['step']`.
+        path: its path, as Python would write it: `"[0]['step']"` is `args[0]['step']`.
         type: its type.
-        returns: for an argument, the type in which it comes back, where that is another: with what comes back the
-            function is traced and compiled again.
-        place: for a result, where it was made; for an argument that comes back, where what comes back was made.
+        returns: for an argument that comes back with a different type, that type. Passing the result in again makes JAX
+            trace and compile the function again.
+        place: for a result, the line that made it; for an argument that comes back, the line that made the new value.
         fix: what to write instead.
     """
 
@@ -34,7 +34,7 @@ class WeakValue:
 
     @property
     def retraces(self) -> bool:
-        """Whether passing the result in again has the function traced again."""
+        """Whether JAX traces the function again when the result is passed in."""
         return self.returns is not None
 
     def __str__(self) -> str:
@@ -45,17 +45,17 @@ class WeakValue:
 
 @dataclass(frozen=True, slots=True)
 class WeakReport:
-    """The weak values at the edges of a program.
+    """The weak inputs and outputs of a program.
 
     Args:
-        values: arguments first.
+        values: the values, arguments first.
     """
 
     values: tuple[WeakValue, ...]
 
     @property
     def retraces(self) -> tuple[WeakValue, ...]:
-        """Those because of which the function is traced again."""
+        """The values that cause the function to be traced again."""
         return tuple(value for value in self.values if value.retraces)
 
     def __len__(self) -> int:
@@ -68,31 +68,28 @@ class WeakReport:
         return self.values[index]
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as plain data for JSON; types as text."""
-        kinds = ("type", "returns")
-        return {
-            "values": [
-                asdict(value)
-                | {name: None if getattr(value, name) is None else str(getattr(value, name)) for name in kinds}
-                for value in self.values
-            ]
-        }
+        """The report as plain data for JSON; types are text."""
+        types = [
+            {"type": str(each.type), "returns": None if each.returns is None else str(each.returns)}
+            for each in self.values
+        ]
+        return {"values": [asdict(each) | text for each, text in zip(self.values, types, strict=True)]}
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.values)) or "no weak arguments or results"
 
 
 def weak_types(function: Callable[..., Any]) -> Callable[..., WeakReport]:
-    """Find what goes into a function or comes out of it without a dtype of its own.
+    """Find the weak arguments and results of a function.
 
-    Arguments and results of the same containers and shapes, such as the state of an optimizer, are taken to be passed
-    in again.
+    A result with the same containers and shapes as an argument, such as the state of an optimizer, is assumed to be
+    passed in again.
 
     Args:
-        function: a function of trees of arrays and numbers, by position.
+        function: a function with positional arguments: trees of arrays and numbers.
 
     Returns:
-        A function of the same arguments that gives the report.
+        A function that takes the same arguments and returns the report.
 
     >>> import jax.numpy as jnp
     >>> step = lambda state, x: ({"mean": 0.9 * state["mean"] + x.sum()}, x)
@@ -109,20 +106,15 @@ def weak_types(function: Callable[..., Any]) -> Callable[..., WeakReport]:
         values: list[WeakValue] = []
         fed = _fed_back(args, given)
         for path, kind in types_by_path(args).items():
-            back = fed.get(path)
-            returned = None if back is None or results[back] == kind else results[back]
+            back = fed.get(path, "")
+            returned = results[back] if path in fed and results[back] != kind else None
             if kind.weak or returned is not None:
-                place = SourcePlace() if back is None or returned is None else places[back]
-                target = (returned or kind).dtype
-                values.append(
-                    WeakValue(
-                        "argument", path, kind, returned, place, f"start with jnp.asarray(args{path}, '{target}')"
-                    )
-                )
+                place = SourcePlace() if returned is None else places[back]
+                fix = f"start with jnp.asarray(args{path}, '{(returned or kind).dtype}')"
+                values.append(WeakValue("argument", path, kind, returned, place, fix))
         for path, kind in results.items():
             if kind.weak:
-                text = places[path].expression or "it"
-                fix = f"give back jnp.asarray({text}, '{kind.dtype}')"
+                fix = f"return jnp.asarray({places[path].expression or 'it'}, '{kind.dtype}')"
                 values.append(WeakValue("result", path, kind, None, places[path], fix))
         return WeakReport(tuple(values))
 
@@ -130,8 +122,8 @@ def weak_types(function: Callable[..., Any]) -> Callable[..., WeakReport]:
 
 
 def _fed_back(args: tuple[Any, ...], given: Any) -> dict[str, str]:
-    """For leaves of arguments, the leaves of the results that look like them, both by path."""
-    parts = {"": given}
+    """The paths of arguments' leaves, each with the path of the result that looks the same."""
+    parts: dict[str, Any] = {"": given}
     if isinstance(given, (tuple, list)):
         parts = {f"[{index}]": part for index, part in enumerate(given)}
     fed: dict[str, str] = {}
