@@ -40,7 +40,7 @@ class Lattice:
 
     def _upper_bounds(self, node: str, below: tuple[str, ...]) -> frozenset[str]:
         if node in below:
-            raise ValueError("the order goes round in a circle: " + " -> ".join((*below[below.index(node) :], node)))
+            raise ValueError("the edges form a cycle: " + " -> ".join((*below[below.index(node) :], node)))
         if node not in self._bounds:
             above = (self._upper_bounds(upper, (*below, node)) for upper in self.edges[node])
             self._bounds[node] = frozenset({node}).union(*above)

@@ -71,7 +71,7 @@ def test_several_types_and_those_outside_the_ones_chosen():
 def test_where_there_is_no_join_the_picture_says_why_and_lights_no_way():
     svg = lattice_svg("jax-x64", path=("float8_e5m2", "float16"))
     assert _caption(svg).startswith(
-        "float8_e5m2 and float16 do not meet: nothing in the lattice is above both float8_e5m2 and float16."
+        "float8_e5m2 and float16 do not meet: the lattice has no upper bound of float8_e5m2 and float16."
     )
     assert _lit(svg) == {"float8_e5m2", "float16"}
     assert '<g class="lit"><path' not in svg
@@ -119,7 +119,7 @@ def test_the_reason_is_a_counterexample_in_words_and_a_path_marks_its_cells():
     assert "int8 and uint8 meet in int16." in _caption(svg)
     assert svg.count('class="integer marked"') == 2
     refused = _caption(lattice_svg("paddle", path=("int8", "float16")))
-    assert "int8 and float16 do not meet: Paddle promotes tensors if both are floats or one is complex" in refused
+    assert "int8 and float16 do not meet: Paddle promotes tensors only if both are floats or one is complex" in refused
 
 
 def test_refusals_are_spoken_of_where_there_are_some():

@@ -127,7 +127,7 @@ def test_values_of_0d_arrays_count_and_are_never_guessed():
     assert result_type(np.ones(1, "int16"), np.ones(1, "int8"), rules="numpy-legacy") == "int16"
     unknown = explain("int8", as_operand("int64").__class__("integer", np.dtype("int64"), ndim=0), rules="numpy-legacy")
     assert not unknown
-    assert "looks at the value of int64[]" in unknown.reason[0]
+    assert "promotes by the value of int64[]" in unknown.reason[0]
     assert result_type("int64", as_operand(np.int8(3)), rules="numpy-legacy") == "int64"
 
 

@@ -30,11 +30,11 @@ NAMES = [*DTYPES, *WEAK_NAMES]
 EVERYTHING = [*(row.name for row in FORMATS), *WEAK_NAMES]
 # The oracle's error classes, each with the words by which our reasons say the same.
 ERRORS = {
-    "no promotion between Tensors": "no promotion between tensors, and these are {a} and {b}",
+    "no promotion between Tensors": "this mode does not promote between tensors, got {a} and {b}",
     "would be wider than all inputs": "would be wider than all tensors: {a} and {b}",
     "cannot preserve the precision of the inputs": "would not preserve the precision of {a} and {b}",
-    "scalar of this kind cannot fit the Tensor dtype": "a Python number has to fit the tensor, and ",
-    "bool / bool: not covered by the text": "divide takes no bool operands",
+    "scalar of this kind cannot fit the Tensor dtype": "a Python number must fit the tensor, but ",
+    "bool / bool: not covered by the text": "divide does not accept bool operands",
 }
 every_mode = pytest.mark.parametrize("mode", RULES)
 
@@ -457,7 +457,7 @@ def test_the_message_of_an_overflow():
     [
         (("int8", "uint8"), "int16 is the lowest width integer dtype that holds int8 and uint8"),
         (("int64", "float64"), "no dtype holds int64 and float64 exactly: the width is capped at float64"),
-        (("int8", "int8"), "a dtype meets itself in itself"),
+        (("int8", "int8"), "the operands already have this dtype"),
         (("int8", 1.5), "float* comes after int8 in the direction of promotion, and makes it float64"),
         (("int8", 1), "Python numbers take the dtype of the tensors, int8"),
         ((1, 1.5), "no tensor gives float* a dtype: TensorFlow's own is float32"),

@@ -270,7 +270,7 @@ class TestMasks:
     @pytest.mark.parametrize(
         ("make", "wrong", "message"),
         [
-            (lambda: make_causal_mask(-1), ArgumentError, "queries is from 0 to"),
+            (lambda: make_causal_mask(-1), ArgumentError, "queries must be from 0 to"),
             (lambda: make_attention_mask(jnp.ones(2), jnp.ones(2)), OperandError, "compare first, as in tokens"),
             (lambda: make_attention_mask(jnp.ones((), bool), jnp.ones(2, bool)), ArgumentError, "batch..., length"),
             (lambda: combine_masks(jnp.ones(2)), OperandError, "boolean, not float32"),

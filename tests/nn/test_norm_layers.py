@@ -180,7 +180,7 @@ class TestBatchNorm:
         (lambda: BatchNorm(), (4,), "has 1 axes, and at least 2 are expected"),
         (lambda: BatchNorm(axis=3), (2, 4), "axis=3 names axis 3 of an array of 2"),
         (lambda: BatchNorm(axis=(1, 2)), (2, 4), r"one number, not \(1, 2\): give axis=-1"),
-        (lambda: BatchNorm(momentum=1.5), (2, 4), "momentum is from 0 to 1, not 1.5"),
+        (lambda: BatchNorm(momentum=1.5), (2, 4), "momentum must be from 0 to 1, got 1.5"),
         (lambda: LayerNorm(axes=(1, -1)), (2, 4), "twice"),
         (lambda: LayerNorm(axes=5), (2, 4), "names axis 5"),
         (lambda: GroupNorm(3), (2, 4), "3 groups do not divide 4 channels: give groups= a divisor of 4"),

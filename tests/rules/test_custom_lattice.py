@@ -53,9 +53,9 @@ def test_the_laws_hold():
     ("edges", "message"),
     [
         ({"int8": ["float16", "bfloat16"], "uint8": ["float16", "bfloat16"]},
-         "int8 and uint8 have float16 and bfloat16 above them, none least"),
-        ({"int8": ["int16"], "int16": ["int8"]}, "goes round in a circle: int8 -> int16 -> int8"),
-        ({"int8": "int16"}, r"above int8 stands the text 'int16': give a list of names, \['int16'\]"),
+         "int8 and uint8 have two smallest upper bounds, float16 and bfloat16"),
+        ({"int8": ["int16"], "int16": ["int8"]}, "form a cycle: int8 -> int16 -> int8"),
+        ({"int8": "int16"}, r"the nodes above int8 must be a list of names, got 'int16'; use \['int16'\]"),
         ({}, "has no edges"),
     ],
 )  # fmt: skip
@@ -67,7 +67,7 @@ def test_an_order_that_is_no_lattice_is_refused_with_a_counterexample(edges, mes
 def test_names():
     with pytest.raises(UnknownDtypeError, match="unknown dtype 'flaot16': did you mean 'float16'"):
         RuleSet.from_lattice("bad", {"int8": ["flaot16"]})
-    with pytest.raises(ArgumentError, match="'jax' is the name of another rule set"):
+    with pytest.raises(ArgumentError, match="'jax' is already the name of a rule set"):
         RuleSet.from_lattice("jax", EDGES)
 
 

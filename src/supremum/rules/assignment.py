@@ -15,9 +15,9 @@ from supremum.rules.fixes import Runtime, find_fix, gives_what_is_meant, is_comp
 class Storing(enum.Enum):
     """What a framework stores in an array that has a dtype already."""
 
-    KEPT = "only what the rules bring to that dtype is stored in it"
-    SAME_KIND = "a result is cast within its kind, and to higher kinds"
-    CAST = "the framework casts whatever is stored"
+    KEPT = "these rules store only results of that dtype"
+    SAME_KIND = "the framework casts results within their kind and to higher kinds"
+    CAST = "the framework casts every stored value"
 
 
 _LOST = {"integer": "all but whether it is zero", "float": "the fraction", "complex": "the imaginary part"}
@@ -47,13 +47,13 @@ def objection(how: Storing, source: Format, target: Format, is_same_kind: Callab
     >>> objection(Storing.SAME_KIND, float64, float32, is_no_higher)
     ''
     >>> objection(Storing.KEPT, float64, float32, is_no_higher)
-    'float64 is not stored in float32: only what the rules bring to that dtype is stored in it'
+    'float64 cannot be stored in float32: these rules store only results of that dtype'
     >>> objection(Storing.CAST, float64, int8, is_no_higher)
-    'float64 is not stored in int8: the framework would cast it, and lose the fraction without a word'
+    'float64 cannot be stored in int8: the framework would silently drop the fraction'
     """
     refuses = {Storing.KEPT: source is not target, Storing.SAME_KIND: not is_same_kind(source, target)}
     if refuses.get(how):
-        return f"{source} is not stored in {target}: {how.value}"
+        return f"{source} cannot be stored in {target}: {how.value}"
     return objection_to_loss(str(source), source.category, target)
 
 
@@ -68,14 +68,14 @@ def objection_to_loss(source: str, category: str, target: Format) -> str:
     if CATEGORIES.index(category) <= CATEGORIES.index(target.category):
         return ""
     lost = _LOST["integer"] if target.category == CATEGORIES[0] else _LOST[category]
-    return f"{source} is not stored in {target}: the framework would cast it, and lose {lost} without a word"
+    return f"{source} cannot be stored in {target}: the framework would silently drop {lost}"
 
 
 def account(how: Storing, source: Format, target: Format) -> tuple[str, ...]:
     """Why a result is stored in an array, one sentence each; none where both have one format."""
     if source is target:
         return ()
-    checked = () if target.holds(source) else (f"a value that is out of range of {target} is refused",)
+    checked = () if target.holds(source) else (f"a value outside the range of {target} is an error",)
     return (f"{source} is stored in {target}: {how.value}", *checked)
 
 

@@ -1,6 +1,6 @@
 """JAX's rules: one lattice with x64 on, one edge different with x64 off, and next to no edges when strict.
 
-Source: spec/jax-type-promotion.rst for the first eighteen types, and JAX 0.12 itself for the small formats
+Source: JAX type promotion (JEP 9407) for the first eighteen types, and JAX 0.12 itself for the small formats
 (`jax/_src/dtypes.py`, `_type_promotion_lattice`) and for what `jax.numpy`'s functions do afterwards; the conformance
 tests hold every pair and every function against the installed JAX.
 """
@@ -145,7 +145,7 @@ class JaxRuleSet(LatticeRuleSet):
         converted = () if asks_for_types else operands[:1] if to_known_power else operands
         beyond = [letter(i) for i, operand in enumerate(converted) if not _int_fits(operand, default)]
         if beyond:
-            why = f"{' and '.join(beyond)} does not fit {default}, the array that JAX makes of a Python int first"
+            why = f"{' and '.join(beyond)} does not fit {default}, to which JAX first converts a Python int"
             return Verdict.refuse(why, overflow=True)
         if to_known_power:
             return self._to_known_power(operation, operands[0], operands[1])
@@ -154,7 +154,7 @@ class JaxRuleSet(LatticeRuleSet):
             return verdict
         verdict = self._after(operation, operands, verdict, verdict.result)
         wrapping = [
-            f"{letter(i)} is out of range of {target}: JAX converts it all the same, and it wraps around"
+            f"{letter(i)} is out of range for {target}, and JAX wraps it around silently"
             for i, (operand, target) in enumerate(zip(operands, verdict.compute, strict=False))
             if as_format(target).category == "integer" and not _int_fits(operand, as_format(target))
         ]
@@ -187,10 +187,10 @@ class JaxRuleSet(LatticeRuleSet):
             return met
         row = as_format(met.result.dtype)
         if not row.is_inexact and isinstance(exponent.value, int) and exponent.value < 0:
-            return Verdict.refuse(*met.reason, f"JAX raises no {row} to a negative power")
-        reason = "a power with a Python int for exponent is a product of the base with itself"
+            return Verdict.refuse(*met.reason, f"JAX does not raise {row} to a negative power")
+        reason = "JAX computes a power with a Python int exponent by repeated multiplication"
         if row.kind is Kind.BOOL:
-            return Verdict.accept(_INT32, 2, reason, f"pow makes {_INT32} of bool")
+            return Verdict.accept(_INT32, 2, reason, f"pow converts bool to {_INT32}")
         return Verdict.accept(met.result.dtype, 2, *met.reason, reason, weak=met.result.weak)
 
     def _after(
@@ -201,14 +201,14 @@ class JaxRuleSet(LatticeRuleSet):
         if computed.name in _LACKS.get(name, ()):
             return Verdict.refuse(*verdict.reason, f"{self.library} has no {name} for {computed}")
         if name in _BOOL_COMPUTES_IN_INT32 and row.kind is Kind.BOOL:
-            return Verdict.accept(_INT32, len(operands), *verdict.reason, f"{name} makes {_INT32} of bool")
+            return Verdict.accept(_INT32, len(operands), *verdict.reason, f"{name} converts bool to {_INT32}")
         strengthening = _STRENGTHENS.get(name, ())
         if not all(operand.weak for operand in operands):
             strengthening = (*strengthening, *_STRENGTHENS_MIXED.get(name, ()))
         # An exponent that is an integer array leaves a weak base's dtype as it is, and strong.
         to_integer_power = name == "pow" and operands[0].weak and operands[1].category == "integer"
         if result.weak and (row.category in strengthening or (to_integer_power and not operands[1].weak)):
-            return verdict.resulting_in(result.dtype, f"{name} forgets that its operands are weak")
+            return verdict.resulting_in(result.dtype, f"{name} returns a strong dtype even for weak operands")
         return verdict
 
     def _float_for(self, operation: Operation, dtype: DType) -> DType | None:  # noqa: ARG002 (one for all)
@@ -239,7 +239,7 @@ _LIBRARY = "jax.numpy"
 JAX_X64 = JaxRuleSet(
     name="jax-x64",
     summary="JAX with jax_enable_x64 on",
-    source="spec/jax-type-promotion.rst; JAX 0.10",
+    source="JAX type promotion (JEP 9407); JAX 0.10",
     lattice=_with_small_formats(_X64_EDGES),
     defaults=_DEFAULTS,
     accepts=_ACCEPTS,

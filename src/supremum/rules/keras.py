@@ -77,9 +77,9 @@ class KerasRules(RuleSet):
         if operation.name == "clip" and names[0] == str(_BOOL):
             names[0] = str(_INT32)  # Keras casts such an array before it looks at the bounds
         if operation.name in _TAKES_FLOAT8 and names[0] in _FLOAT8:
-            return Verdict.accept(as_format(names[0]).dtype, 1, f"{operation.name} takes a float8 as it is")
+            return Verdict.accept(as_format(names[0]).dtype, 1, f"{operation.name} accepts float8 without conversion")
         if narrow := [name for name in dict.fromkeys(names) if name in _FLOAT8]:
-            return Verdict.refuse(f"Keras converts no float8 implicitly, and here is {' and '.join(narrow)}")
+            return Verdict.refuse(f"Keras does not convert float8 implicitly, got {' and '.join(narrow)}")
         if unknown := [name for name in dict.fromkeys(names) if name not in _ORDER.edges and name not in _NUMBERS]:
             return Verdict.refuse(f"Keras has no {' and '.join(unknown)}")
         only_numbers = all(operand.dtype is None for operand in operands)
@@ -92,15 +92,15 @@ class KerasRules(RuleSet):
         paths = tuple(_ORDER.path(node, met) for node in nodes)
         climbs = dict.fromkeys(" -> ".join(path) for path in paths if len(path) > 1)
         reason = [
-            f"{met} is the least upper bound: {', '.join(climbs)}" if climbs else "a dtype meets itself in itself"
+            f"{met} is the least upper bound: {', '.join(climbs)}" if climbs else "the operands already have this dtype"
         ]
         if complex_number in names:
             reason.insert(0, f"a Python complex counts as {_NUMBERS[complex_number]}")
         dtype = _NUMBERS.get(met, met)
         if dtype != met:
-            reason.append(f"{met} has no dtype of its own: Keras' floatx has 32 bits, {dtype}")
+            reason.append(f"{met} is a weak kind, and Keras' floatx has 32 bits: {dtype}")
         if dtype in _HELD_AS:
-            reason.append(f"Keras makes {_HELD_AS[dtype]} of {dtype}, to be aligned with JAX's default")
+            reason.append(f"Keras converts {dtype} to {_HELD_AS[dtype]}, as JAX does by default")
             dtype = _HELD_AS[dtype]
         verdict = Verdict.accept(as_format(dtype).dtype, len(operands), *reason)
         return Verdict(verdict.result, verdict.compute, verdict.reason, paths)
@@ -118,7 +118,7 @@ class KerasRules(RuleSet):
             target = _FLOAT
         if target == dtype:
             return verdict
-        return Verdict.accept(target, len(operands), *verdict.reason, f"{name} makes {target} of {dtype}")
+        return Verdict.accept(target, len(operands), *verdict.reason, f"{name} converts {dtype} to {target}")
 
     def _objection_to_cast(self, value: Operand, target: Format) -> str:
         # A float8 is no operand of sums, and is cast like any other.

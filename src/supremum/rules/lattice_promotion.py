@@ -48,7 +48,7 @@ def lattice_verdict(
     ]
     unknown = sorted({node for node in nodes if node not in lattice.edges})
     if unknown:
-        return Verdict(None, (), (f"{', '.join(unknown)} is not in the lattice of these rules",))
+        return Verdict(None, (), (f"the lattice of these rules does not contain {', '.join(unknown)}",))
     met = lattice.join(*nodes)
     if met is None:
         return Verdict(None, (), (*narrowed, _no_join(lattice, nodes)))
@@ -75,14 +75,14 @@ def _account(
     nodes: list[str], met: str, dtype: DType, paths: tuple[tuple[str, ...], ...], all_weak: bool
 ) -> tuple[str, ...]:
     if len(set(nodes)) == 1:
-        sentences = ["a dtype meets itself in itself"]
+        sentences = [f"the operands already have this {'kind' if met in WEAK_NAMES else 'dtype'}"]
     elif all_weak:
         sentences = [f"all operands are weak: their default dtypes meet in {met}, and the result stays weak"]
     else:
         climbs = dict.fromkeys(" -> ".join(path) for path in paths if len(path) > 1)
         sentences = [f"{met} is the least upper bound: " + ", ".join(climbs)]
     if met in WEAK_NAMES:
-        sentences.append(f"{met} has no dtype of its own and is held as {dtype} until a stronger operand comes")
+        sentences.append(f"{met} is a weak kind and is held as {dtype} until it meets a stronger operand")
     return tuple(sentences)
 
 
@@ -90,9 +90,9 @@ def _no_join(lattice: Lattice, nodes: list[str]) -> str:
     distinct = " and ".join(dict.fromkeys(nodes))
     common = lattice.upper_bounds(*nodes)
     if not common:
-        return f"nothing in the lattice is above both {distinct}"
+        return f"the lattice has no upper bound of {distinct}"
     candidates = ", ".join(lattice.minimal(common))
-    return f"{distinct} have no least upper bound: {candidates} are above both and not comparable"
+    return f"{distinct} have no least upper bound: {candidates} are all smallest upper bounds"
 
 
 def weak_defaults(*formats: str) -> dict[str, str]:

@@ -65,7 +65,7 @@ class NumpyRules(RuleSet):
         weak = [node for node in nodes if node in WEAK_NAMES]
         if found in WEAK_NAMES:
             return Verdict.accept(dtype, len(operands), f"Python numbers alone take the default dtype, here {dtype}")
-        beside = (f"{listed(weak)} has no dtype of its own (NEP 50)",) if weak else ()
+        beside = (f"{listed(weak)} is weak (NEP 50)",) if weak else ()
         return Verdict.accept(dtype, len(operands), f"the common type of {listed(nodes)} is {dtype}", *beside)
 
     def _run(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
@@ -112,7 +112,7 @@ class NumpyRules(RuleSet):
         verdict = self._run(operation, kept) if len(kept) > 1 else _alone(array)
         if verdict.result is None or not ignored:
             return verdict
-        without = f"no element is beyond {' and '.join(map(letter, ignored))}, which NumPy leaves out"
+        without = f"NumPy skips {' and '.join(map(letter, ignored))}, because no element is out of that bound"
         return Verdict.accept(verdict.result.dtype, len(operands), *verdict.reason, without)
 
     def _is_same_kind(self, source: Format, target: Format) -> bool:
@@ -134,7 +134,7 @@ def _alone(operand: Operand) -> Verdict:
     for name in candidates:
         if _is_taken(operand, name):
             return Verdict.accept(as_format(name).dtype, 1, f"a Python number alone takes a default dtype, {name}")
-    return Verdict.refuse("the Python int is beyond 64 bits, and NumPy would make an object of it", overflow=True)
+    return Verdict.refuse("the Python int does not fit 64 bits, and NumPy would convert it to an object", overflow=True)
 
 
 def _is_taken(operand: Operand, target: str) -> bool:

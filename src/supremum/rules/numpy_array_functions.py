@@ -53,7 +53,7 @@ def solved(operands: tuple[Operand, ...]) -> Verdict:
     if refused := [
         str(row) for row in rows if row.name in _NOT_SOLVED or (row.name in _FOREIGN_COMPLEX and not takes_foreign)
     ]:
-        return Verdict.refuse(f"NumPy's linalg takes no {' and '.join(dict.fromkeys(refused))}")
+        return Verdict.refuse(f"NumPy's linalg does not accept {' and '.join(dict.fromkeys(refused))}")
     precise = any(row.name not in _SINGLE for row in rows)
     highest = max((row.category for row in rows), key=CATEGORIES.index)
     single, double = ("complex64", "complex128") if highest == "complex" else ("float32", "float64")

@@ -109,7 +109,7 @@ class NumpyLegacyRules(RuleSet):
         ways = [_ways_to_see(operand) for operand in operands]
         if beyond := [letter(i) for i, way in enumerate(ways) if not way]:
             return Verdict.refuse(
-                f"{' and '.join(beyond)} is beyond 64 bits: NumPy makes an object of it", overflow=True
+                f"{' and '.join(beyond)} does not fit 64 bits: NumPy converts it to an object", overflow=True
             )
         verdicts = [_decide(operation, seen) for seen in product(*ways)]
         if len({verdict.compute for verdict in verdicts}) == 1:
@@ -117,7 +117,7 @@ class NumpyLegacyRules(RuleSet):
         unknown = listed([f"{way[0].name}[]" for way in ways if len(way) > 1])
         results = listed([str(v.result.dtype) if v.result else "refused" for v in verdicts])
         return Verdict.refuse(
-            f"NumPy 1.26 looks at the value of {unknown}, which is not known here: it gives {results}"
+            f"NumPy 1.26 promotes by the value of {unknown}, which is not known here: the result could be {results}"
         )
 
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
@@ -194,14 +194,14 @@ def _decide(operation: Operation, seen: tuple[_Seen, ...]) -> Verdict:
         if met is None:
             names = listed([each.name for each in seen])
             return Verdict.refuse(*shrunk, f"{operation.name} needs a common type, and NumPy has none for {names}")
-        return Verdict.accept(as_format(met).dtype, len(seen), *shrunk, f"they meet in {met}")
+        return Verdict.accept(as_format(met).dtype, len(seen), *shrunk, f"the common type is {met}")
     function, names = _FUNCTIONS[operation.name], tuple(each.name for each in seen)
     is_own = all(as_format(name).is_builtin for name in names)
     if is_own and function.search in (Search.PROMOTED, Search.COMPARED):
         met = _meet(seen, by_value)
         assert met is not None  # NumPy's own dtypes all promote
-        found, why = ((met,) * len(seen), f"they meet in {met}") if function.has_loop(met) else (None, "")
-        why = why or f"they meet in {met}, and {operation.name} has no loop for it"
+        found, why = ((met,) * len(seen), f"the common type is {met}") if function.has_loop(met) else (None, "")
+        why = why or f"the common type is {met}, and {operation.name} has no loop for it"
     elif (not by_value and operation.name not in _ROUNDING) or function.search is Search.TRUTH:
         found, why = find_loop(operation.name, names)
     elif function.search is Search.FLOAT64 and is_own and all(_height(name) < HEIGHT["float"] for name in names):
@@ -213,8 +213,8 @@ def _decide(operation: Operation, seen: tuple[_Seen, ...]) -> Verdict:
             if all(_casts(each, target) for each, target in zip(seen, loop, strict=True))
         )
         found = next(loops, None)
-        why = f"{found[0]} is the first loop of {operation.name} that they cast to safely" if found else ""
-        why = why or f"{operation.name} has no loop that they cast to safely"
+        why = f"{found[0]} is the first loop of {operation.name} with a safe cast from the operands" if found else ""
+        why = why or f"{operation.name} has no loop with a safe cast from the operands"
     if found is None:
         return Verdict.refuse(*shrunk, why)
     compute = tuple(as_format(name).dtype for name in found)

@@ -118,9 +118,9 @@ def find_loop(operation: str, nodes: tuple[str, ...]) -> tuple[Loop | None, str]
     if len(strong) == count and len(set(nodes)) == 1 and function.has_loop(nodes[0]):
         return (nodes[0],) * count, f"{operation} has a loop for {nodes[0]}"
     if function.search is Search.OWN:
-        return None, f"{operation} does not know {nodes[0]}"
+        return None, f"{operation} has no loop for {nodes[0]}"
     if function.search is Search.TRUTH:
-        return ("bool",) * count, f"{operation} looks at operands of other or different types as bools"
+        return ("bool",) * count, f"{operation} converts operands of other or different types to bool"
     if compares_by_value(operation, nodes):
         dtype = strong[0] if strong else default_of(nodes[0])
         return (dtype,) * count, f"{operation} compares a Python int with integers by value, however large it is"
@@ -175,7 +175,7 @@ def _promoted_loop(operation: str, function: Function, nodes: Sequence[str]) -> 
     if function.search is Search.COMPARED and all(map(_is_own_integer, nodes)) and not _is_own_integer(dtype):
         signed_first = as_format(nodes[0]).kind is Kind.SIGNED
         loop = _COMPARED_AS_THEY_ARE[0 if signed_first else 1]
-        return loop, f"{operation} compares integers of either sign as they are, without a common type"
+        return loop, f"{operation} compares signed and unsigned integers directly, without a common type"
     if function.has_loop(dtype):
         return (dtype,) * len(nodes), f"the common type of {listed(nodes)} is {dtype}"
     return None, f"the common type of {listed(nodes)} is {dtype}, and {operation} has no loop for it"

@@ -2,7 +2,7 @@
 
 Source: Paddle 3.3.1 itself. The table and the exceptions for 0-d tensors are in `paddle/phi/common/type_promotion.h`,
 which the wheel ships; what happens to Python scalars is in its Python operators. The conformance tests hold every cell
-against what the real one was measured to do. spec/paddle-type-promotion.md describes the same with a few misprints.
+against what the real one was measured to do. Paddle type promotion describes the same with a few misprints.
 
 Operators and functions of Paddle treat Python scalars differently, and so do its eager and its static mode. These rules
 are those of the operator where there is one, in eager mode; tests/conformance/departures.py lists what that leaves out.
@@ -167,7 +167,7 @@ class PaddleRuleSet(RuleSet):
     """Rules that are a table of types with exceptions for 0-d tensors and Python scalars.
 
     A Python bool, unlike a bool tensor, is a scalar. Paddle promotes two operands at a time; with more, a call is
-    refused if any two are, and otherwise all meet at once.
+    refused if any two are, and otherwise all are promoted at once.
 
     Args:
         name, summary, source: as for every rule set.
@@ -179,7 +179,7 @@ class PaddleRuleSet(RuleSet):
     def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         row = _TABLE.get(operation.name)
         if row is None:
-            return Verdict.refuse(f"Paddle's {operation.name} has not been measured")
+            return Verdict.refuse(f"these rules have no measurement of Paddle's {operation.name}")
         if operation.family is Family.REDUCTION:
             return self._reduce(operation, operands)
         met = self._meet(operation, operands)
@@ -190,7 +190,7 @@ class PaddleRuleSet(RuleSet):
             return refusal
         if str(dtype) in row.computes:
             target = as_format(row.computes[str(dtype)]).dtype
-            met = Verdict.accept(target, len(operands), *met.reason, f"{operation.name} makes {target} of {dtype}")
+            met = Verdict.accept(target, len(operands), *met.reason, f"{operation.name} converts {dtype} to {target}")
         if str(dtype) in row.gives:
             gives = row.gives[str(dtype)]
             return met.resulting_in(as_format(gives).dtype, f"{operation.name} of {dtype} is {gives}")
@@ -207,7 +207,7 @@ class PaddleRuleSet(RuleSet):
         if absent := _names(tensor for tensor in tensors if str(tensor.dtype) not in (*_ORDER.nodes, *_UNORDERED)):
             return Verdict.refuse(f"Paddle has no {absent} tensors")
         if refused := [TYPE_OF_CATEGORY[category].__name__ for category in scalars if category not in row.scalars]:
-            return Verdict.refuse(f"Paddle's {operation.name} takes no Python {' and no Python '.join(refused)}")
+            return Verdict.refuse(f"Paddle's {operation.name} does not accept Python {' and '.join(refused)}")
         if scalars and (row.scalar is _Scalar.TENSOR or not tensors):
             tensors = tuple(o.with_dtype(_DEFAULTS[o.category]) if o.is_python_scalar else o for o in operands)
             made = [
@@ -229,21 +229,21 @@ def _names(operands: Iterable[Operand]) -> str:
 def _refusal(name: str, row: _Row, a: Operand, b: Operand) -> str:
     """Why two tensors of different types do not meet; empty where they do."""
     if not row.promotes:
-        return f"Paddle's {name} promotes nothing: its tensors must have one type, not {_names((a, b))}"
+        return f"Paddle's {name} does not promote: its tensors must have one type, got {_names((a, b))}"
     if unordered := _names(tensor for tensor in (a, b) if str(tensor.dtype) in _UNORDERED):
-        return f"{unordered} has no row in Paddle's table and meets only itself"
+        return f"Paddle's table has no row for {unordered}, which works only with itself"
     if row.zero_d is not _ZeroD.TENSOR and 0 in (a.ndim, b.ndim):
         return ""
     categories = {a.category, b.category}
     if "complex" in categories or categories == {"float"}:
         return ""
-    return f"Paddle promotes tensors if both are floats or one is complex, and {_names((a, b))} are not"
+    return f"Paddle promotes tensors only if both are floats or one is complex, got {_names((a, b))}"
 
 
 def _meet_tensors(name: str, row: _Row, tensors: tuple[Operand, ...]) -> Verdict:
     own = tensors[0].format.dtype
     if all(tensor.dtype == own for tensor in tensors):
-        return Verdict.accept(own, len(tensors), "a dtype meets itself in itself")
+        return Verdict.accept(own, len(tensors), "the operands already have this dtype")
     for a, b in combinations(tensors, 2):
         if a.dtype != b.dtype and (why := _refusal(name, row, a, b)):
             return Verdict.refuse(why)
@@ -251,13 +251,13 @@ def _meet_tensors(name: str, row: _Row, tensors: tuple[Operand, ...]) -> Verdict
     staying = [tensor for tensor in tensors if tensor.ndim != 0 or tensor.category not in with_dimensions]
     reason: list[str] = []
     if yielding := _names(tensor for tensor in tensors if tensor not in staying):
-        reason.append(f"0-d {yielding} gives way to tensors with dimensions of its category")
+        reason.append(f"tensors with dimensions outrank 0-d {yielding} of the same category")
     met = _ORDER.join(*(str(tensor.dtype) for tensor in staying))
     assert met is not None  # complex128 is above everything, and none of the joins is ambiguous
     if len(staying) > 1:
-        reason.append(f"{_names(staying)} meet in {met} in Paddle's table")
+        reason.append(f"Paddle's table promotes {_names(staying)} to {met}")
     if len(tensors) > 2:
-        reason.append("Paddle promotes two operands at a time; here all meet at once")
+        reason.append("Paddle promotes two operands at a time; here all are promoted at once")
     return Verdict.accept(as_format(met).dtype, len(tensors), *reason)
 
 
@@ -268,9 +268,9 @@ def _meet_scalar(
     python, default = f"a Python {TYPE_OF_CATEGORY[category].__name__}", _DEFAULTS[category]
     is_higher = CATEGORIES.index(category) > CATEGORIES.index(as_format(own).category)
     if is_higher and str(own) in _UNORDERED:
-        return Verdict.refuse(*reason, f"{own} has no row in Paddle's table, which {python} needs")
+        return Verdict.refuse(*reason, f"Paddle's table has no row for {own}, which {python} needs")
     if row.narrows and category == "complex" and all(operand.ndim == 0 for operand in operands):
-        together, why = default, f"{python} makes {default} of 0-d tensors here, of wider ones too"
+        together, why = default, f"{python} converts 0-d tensors to {default} here, even wider ones"
     elif is_higher and row.scalar is _Scalar.CATEGORY:
         together = _ORDER.join(str(own), default)
         why = f"{python} counts as {default} next to {own}, which is of a lower category: {together}"
@@ -283,14 +283,14 @@ def _clipped(operands: tuple[Operand, ...]) -> Verdict:
     """Where an array meets its bounds, which Paddle reads as numbers, whatever their type."""
     own, *bounds = operands
     if own.is_python_scalar:
-        return Verdict.refuse("Paddle's clip takes a tensor first")
+        return Verdict.refuse("Paddle's clip needs a tensor as first operand")
     if refused := [str(each) for each in operands if str(each.dtype) not in (*_ORDER.nodes, *_UNORDERED, "None")]:
-        return Verdict.refuse(f"Paddle's clip takes no {' and '.join(refused)}")
+        return Verdict.refuse(f"Paddle's clip does not accept {' and '.join(refused)}")
     if any(bound.category == "complex" for bound in bounds):
-        return Verdict.refuse("Paddle's clip takes no complex bounds")
+        return Verdict.refuse("Paddle's clip does not accept complex bounds")
     to_float = own.category == "integer" and any(bound.category == "float" for bound in bounds)
     target = as_format(_DEFAULTS["float"]).dtype if to_float else own.format.dtype
-    why = f"a float bound makes {target} of {own.dtype}" if to_float else f"the bounds are read as {target}"
+    why = f"a float bound converts {own.dtype} to {target}" if to_float else f"the bounds are read as {target}"
     return Verdict.accept(target, len(operands), why)
 
 
@@ -300,18 +300,18 @@ def _multiplied(operands: tuple[Operand, ...]) -> Verdict:
         return Verdict.refuse(f"Paddle has no {absent} tensors")
     names = dict.fromkeys(str(operand.dtype) for operand in operands)
     if len(names) == 1:
-        return Verdict.accept(operands[0].format.dtype, len(operands), "a dtype meets itself in itself")
+        return Verdict.accept(operands[0].format.dtype, len(operands), "the operands already have this dtype")
     for name in names:
         if all(other in _MULTIPLIED.get(name, ()) for other in names if other != name):
             why = f"the kernel for {name} takes {_names(operands)}"
             return Verdict.accept(as_format(name).dtype, len(operands), why)
-    return Verdict.refuse(f"Paddle has no product of {_names(operands)}: tensors must have one type")
+    return Verdict.refuse(f"Paddle's product needs tensors of one type, got {_names(operands)}")
 
 
 PADDLE = PaddleRuleSet(
     name="paddle",
     summary="PaddlePaddle 3: tensors with dimensions are promoted only between floats and with complex",
-    source="PaddlePaddle 3.3.1, paddle/phi/common/type_promotion.h; spec/paddle-type-promotion.md",
+    source="PaddlePaddle 3.3.1, paddle/phi/common/type_promotion.h; Paddle type promotion",
     accepts=_ACCEPTS,
     item=Storing.CAST,  # in place, `a.add_(b)` changes the dtype of `a`, and `a += b` makes a new tensor
     agreeing=frozenset(("concat", "stack", "diff", "solve")),

@@ -57,7 +57,7 @@ class Reduction:
         elif computes is not gives and not falls:
             how = (f"it is accumulated in {computes} and rounded once{self.source and f': {self.source}'}",)
             if not computes.is_inexact or not gives.is_inexact:
-                how = (f"it is accumulated in {computes}, and what is left of that in {gives} is the result",)
+                how = (f"it is accumulated in {computes}, and the result is converted to {gives}",)
         elif gives.category == "integer" and name != "mean":
             how = (f"it is accumulated in {computes}, and wraps around beyond {computes.max}",)
         else:

@@ -110,13 +110,13 @@ class RuleSet(ABC):
         >>> RuleSet.from_lattice("bad", {"int8": ["int16", "int32"], "uint8": ["int16", "int32"]})
         Traceback (most recent call last):
             ...
-        supremum.errors.ArgumentError: 'bad' is no lattice: int8 and uint8 have int16 and int32 above them, none least
+        supremum.errors.ArgumentError: 'bad' is not a lattice: int8 and uint8 have two smallest upper bounds, int16 and int32
         """
         order, held = checked_order(name, edges), checked_defaults(defaults or {})
         integer = as_format(held[weak_name("integer")])
         return LatticeRuleSet(
             name=name,
-            summary=summary or "a lattice of one's own",
+            summary=summary or "a user-defined lattice",
             source="RuleSet.from_lattice",
             lattice=order,
             defaults=held,
@@ -153,10 +153,10 @@ class RuleSet(ABC):
             ArgumentError: for a number of operands that the operation does not take.
         """
         if not operands:
-            raise ArgumentError("there is nothing to decide without operands: give at least one")
+            raise ArgumentError("a decision needs operands, got none; give at least one")
         row = as_operation(operation)
         if row.arity is not None and len(operands) != row.arity:
-            raise ArgumentError(f"{row.name} takes {row.arity} operands, not {len(operands)}")
+            raise ArgumentError(f"{row.name} takes {row.arity} operands, got {len(operands)}")
         seen = tuple(operands)
         if not self.weak_arrays:
             seen = tuple(replace(o, weak=False) if o.weak and o.dtype is not None else o for o in seen)
@@ -193,7 +193,7 @@ class RuleSet(ABC):
         runtime: Runtime,
     ) -> Decision:
         if into is None or into.dtype is None:
-            raise ArgumentError(f"{operation.name} needs an array that it writes into: give into=")
+            raise ArgumentError(f"{operation.name} needs an array to write into; use into=")
         # Its dtype stays, weak or not.
         target = replace(into, weak=False, value=None, held=None)
         how = storing or (self.item if operation is ASSIGN else self.in_place)
@@ -326,7 +326,7 @@ class RuleSet(ABC):
 
     def _float_for(self, operation: Operation, dtype: DType) -> DType | None:
         """The float that an operation like division makes of an integer or bool dtype; None refuses."""
-        raise NotImplementedError(f"{self.name} does not say which float {operation.name} makes of {dtype}")
+        raise NotImplementedError(f"{self.name} does not define the float dtype of {operation.name} for {dtype}")
 
     def _accepts(self, operation: Operation) -> tuple[str, ...]:
         """The categories the operation takes, by these rules."""
@@ -355,7 +355,7 @@ class RuleSet(ABC):
             highest = max(map(CATEGORIES.index, operation.accepts))
             if CATEGORIES.index(as_format(computed).category) > highest:
                 verdict = takes_no(operation, verdict, computed)
-        why = f"{self.library} has no {operation.name}: decided as {stand_in} is"
+        why = f"{self.library} has no {operation.name}, so it is decided like {stand_in}"
         return replace(verdict, reason=(why, *verdict.reason))
 
     def _follow(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict | None:
@@ -366,7 +366,7 @@ class RuleSet(ABC):
         verdict = self._settle_operation(as_operation(followed), operands)
         if verdict.result is None:
             return verdict
-        why = f"{operation.name} promotes as {followed} does"
+        why = f"{operation.name} promotes like {followed}"
         verdict = replace(verdict, reason=(*verdict.reason, why) if followed != "result_type" else verdict.reason)
         refusal = None
         if operation.name in self.accepts:
@@ -381,7 +381,7 @@ class RuleSet(ABC):
             return Verdict.refuse(f"{framework} has no {operation.name}")
         if operands[0].is_python_scalar and not row.numbers:
             return Verdict.refuse(
-                f"{operation.name} takes an array, and no Python {TYPE_OF_CATEGORY[operands[0].category].__name__}"
+                f"{operation.name} needs an array, got Python {TYPE_OF_CATEGORY[operands[0].category].__name__}"
             )
         met = self._meet(operation, operands)
         return met if met.result is None else row.verdict(operation.name, framework, met)
@@ -399,8 +399,8 @@ class RuleSet(ABC):
         if operation.result is Result.FLOAT and not as_format(dtype).is_inexact:
             target = self._float_for(operation, dtype)
             if target is None:
-                return Verdict.refuse(*met.reason, f"{operation.name} makes no float of {dtype}")
-            reason = (*met.reason, f"{operation.name} makes {target} of {dtype}")
+                return Verdict.refuse(*met.reason, f"{operation.name} does not convert {dtype} to a float")
+            reason = (*met.reason, f"{operation.name} converts {dtype} to {target}")
             return Verdict.accept(target, len(operands), *reason, weak=met.result.weak)
         return given(operation, met)
 

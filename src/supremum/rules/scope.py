@@ -54,7 +54,7 @@ class Scope(Block):
 
 def _fix(scope: Scope) -> str:
     rules = repr(scope.rules if isinstance(scope.rules, str) else scope.rules.name)
-    return f"the rules {rules} are in force in this task: decorate its coroutine function with @use_rules({rules})"
+    return f"the rules {rules} are in force in this task; decorate its coroutine function with @use_rules({rules})"
 
 
 _PROCESS = Scope(FOLLOWS_JAX, None)

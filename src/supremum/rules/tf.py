@@ -133,20 +133,20 @@ class TensorFlowRules(RuleSet):
     def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         verdict = super()._settle_operation(operation, operands)
         if verdict.result is not None and verdict.result.weak and operation.name in _STRENGTHENS:
-            verdict = verdict.resulting_in(verdict.result.dtype, f"{operation.name} forgets that its operands are weak")
+            verdict = verdict.resulting_in(verdict.result.dtype, f"{operation.name} returns a strong dtype even for weak operands")
         return verdict
 
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         names = dict.fromkeys(operand.format.name for operand in operands if operand.dtype is not None)
         if unknown := [name for name in names if name not in _STRONG]:
-            return Verdict.refuse(f"these rules know no {' and '.join(unknown)} tensors")
+            return Verdict.refuse(f"these rules have no {' and '.join(unknown)} tensors")
         promotes = operation.name in _PROMOTES and self.mode is not Mode.OFF
         verdict = self._promote(operands) if promotes else _agree(operation, operands)
         if verdict.result is None or (promotes and operation.name in _QUESTIONS):
             return verdict
         target, is_bool = str(verdict.result.dtype), CATEGORIES[0]
         if target not in _TAKES_BOOL and any(o.is_python_scalar and o.category == is_bool for o in operands):
-            return Verdict.refuse(*verdict.reason, f"TensorFlow converts no Python bool to {target}")
+            return Verdict.refuse(*verdict.reason, f"TensorFlow does not convert a Python bool to {target}")
         is_alone = len(operands) == 1 and operands[0].weak and self.mode is not Mode.OFF
         return replace(verdict, result=ResultType(verdict.compute[0], weak=True)) if is_alone else verdict
 
@@ -170,7 +170,7 @@ class TensorFlowRules(RuleSet):
         beyond = [letter(i) for i, o in enumerate(operands) if type(o.value) is int and not fits(o.value, _INT32)]
         if beyond:
             return Verdict.refuse(
-                f"{' and '.join(beyond)} does not fit int32, as which TensorFlow reads ints", overflow=True
+                f"{' and '.join(beyond)} does not fit int32, to which TensorFlow converts ints", overflow=True
             )
         nodes = [_node(operand) for operand in operands]
         met = _ORDER.join(*nodes)
@@ -178,7 +178,7 @@ class TensorFlowRules(RuleSet):
         row = as_format(met.removeprefix(_WEAK))
         paths = tuple(_ORDER.path(node, met) for node in nodes)
         climbs = dict.fromkeys(" -> ".join(path) for path in paths if len(path) > 1)
-        reason = f"{met} is the least upper bound: {', '.join(climbs)}" if climbs else "a dtype meets itself in itself"
+        reason = f"{met} is the least upper bound: {', '.join(climbs)}" if climbs else "the operands already have this dtype"
         if self.mode is Mode.SAFE and (objection := _objection(nodes, met, row)):
             return Verdict.refuse(reason, objection)
         return Verdict(ResultType(row.dtype, met.startswith(_WEAK)), (row.dtype,) * len(operands), (reason,), paths)
@@ -209,9 +209,9 @@ def _node(operand: Operand) -> str:
 def _objection(nodes: list[str], met: str, row: Format) -> str | None:
     strong = [as_format(node) for node in nodes if not node.startswith(_WEAK)]
     if row.name not in [node.removeprefix(_WEAK) for node in nodes]:
-        return f"mode SAFE makes no dtype that none of the operands has, and {met} is none of theirs"
+        return f"mode SAFE needs a result with the dtype of an operand, got {met}"
     if lost := [str(each) for each in strong if not row.holds(each)]:
-        return f"mode SAFE keeps precision, and {row} does not hold {' and '.join(dict.fromkeys(lost))}"
+        return f"mode SAFE must keep precision, but {row} does not hold {' and '.join(dict.fromkeys(lost))}"
     return None
 
 
@@ -221,28 +221,28 @@ def _agree(operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
     highest = max((operand.category for operand in operands), key=CATEGORIES.index)
     if not tensors:
         row = as_format(_NUMBERS[highest])
-        return Verdict.accept(row.dtype, len(operands), f"no tensor gives a Python number a dtype: it is {row}")
+        return Verdict.accept(row.dtype, len(operands), f"Python numbers without a tensor have the default dtype, {row}")
     row = tensors[0]
     if others := [str(each) for each in dict.fromkeys(tensors) if each is not row]:
         return Verdict.refuse(
-            f"{operation.name} needs tensors of one dtype, and these are {row} and {' and '.join(others)}"
+            f"{operation.name} needs tensors of one dtype, got {row} and {' and '.join(others)}"
         )
     has_bool = any(operand.is_python_scalar and operand.category == CATEGORIES[0] for operand in operands)
     is_bool = row.category == CATEGORIES[0]
     if CATEGORIES.index(highest) > CATEGORIES.index(row.category):
-        return Verdict.refuse(f"a Python number has to fit the tensor, and a Python {highest} does not fit {row}")
+        return Verdict.refuse(f"a Python number must fit the tensor, but a Python {highest} does not fit {row}")
     beyond = [letter(i) for i, o in enumerate(operands) if type(o.value) is int and not fits(o.value, _read_as(row))]
     if beyond:
         return Verdict.refuse(
-            f"{' and '.join(beyond)} does not fit {_read_as(row)}, as which TensorFlow reads it", overflow=True
+            f"{' and '.join(beyond)} does not fit {_read_as(row)}, to which TensorFlow converts it", overflow=True
         )
     reason = (
-        "a dtype meets itself in itself"
+        "the operands already have this dtype"
         if len(tensors) == len(operands)
         else f"Python numbers take the tensors' dtype, {row}"
     )
     if has_bool and not is_bool:
-        reason = f"a Python bool becomes {row}"
+        reason = f"a Python bool is converted to {row}"
     return Verdict.accept(row.dtype, len(operands), reason)
 
 

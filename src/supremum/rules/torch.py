@@ -119,7 +119,7 @@ class TorchRules(RuleSet):
         """
         default = as_format(dtype).name
         if default not in COMPLEX_OF:
-            raise ArgumentError(f"torch's default dtype is one of {', '.join(COMPLEX_OF)}, not {default}")
+            raise ArgumentError(f"torch's default dtype must be one of {', '.join(COMPLEX_OF)}, got {default}")
         if default == TORCH.default_dtype:
             return TORCH
         summary = f"PyTorch after torch.set_default_dtype(torch.{default})"
@@ -153,7 +153,7 @@ class TorchRules(RuleSet):
         if shell is not None and not _takes_shell(operation, operands, names, met.name):
             return Verdict.refuse(_no_shell(shell))
         return Verdict.accept(
-            as_format(met.name).dtype, len(operands), *(met.reason or ("a dtype meets itself in itself",))
+            as_format(met.name).dtype, len(operands), *(met.reason or ("the operands already have this dtype",))
         )
 
     def _float_for(self, operation: Operation, dtype: DType) -> DType | None:  # noqa: ARG002
@@ -168,7 +168,7 @@ class TorchRules(RuleSet):
             return composed(operands)
         if operation.name in _SUBTRACTS and any(operand.category == "bool" for operand in operands):
             return Verdict.refuse(
-                "torch subtracts no bool, whatever from: bitwise_xor and logical_not are what it offers"
+                "torch does not subtract bool; use bitwise_xor or logical_not"
             )
         if operation.name == "pow" and operands[1].is_python_scalar and {o.category for o in operands} == {"bool"}:
             # It has no kernel for bools, but the powers 0 and 1 need none: they fill and copy.
@@ -208,12 +208,12 @@ class TorchRules(RuleSet):
         elif operation.name in _NUMBERS_BESIDE_TENSOR:
             asked = None if len(numbers) < len(operands) else "at least one tensor"
         elif operation.name in _NUMBERS_SECOND:
-            asked = None if 0 not in numbers else "a tensor first"
+            asked = None if 0 not in numbers else "a tensor as first operand"
         else:
-            asked = "tensors only"
+            asked = "tensors, not Python numbers"
         if not numbers or asked is None:
             return _refusal_of_values(operation, operands)
-        return Verdict.refuse(f"torch's {operation.name} takes {asked}")
+        return Verdict.refuse(f"torch's {operation.name} needs {asked}")
 
     def _find_fix(self, operation: Operation, runtime: Runtime, operands: tuple[Operand, ...]) -> Fix | None:
         if any(self._name_of(operand) in SHELL and not runtime.holds(operand) for operand in operands):
@@ -264,7 +264,7 @@ def _takes_shell(operation: Operation, operands: tuple[Operand, ...], names: lis
 
 
 def _no_shell(name: str) -> str:
-    return f"{name} is a shell dtype in torch: it is neither converted nor computed with"
+    return f"{name} is a shell dtype in torch, which has no conversions and no kernels for it"
 
 
 def _computed(verdict: Verdict, ndim: int | None) -> Operand:
@@ -288,7 +288,7 @@ def _stays_in_float32(operation: Operation, operands: tuple[Operand, ...], posit
 
 
 def _rounded_once(operation: Operation, common: Format, verdict: Verdict) -> Verdict:
-    why = f"torch computes {operation.name} of {common} with a number in float32, and rounds the result alone"
+    why = f"torch computes {operation.name} of {common} with a number in float32, and rounds only the result"
     compute = (_FLOAT32.dtype,) * len(verdict.compute)
     return replace(verdict, compute=compute, reason=(*verdict.reason, why))
 
@@ -296,7 +296,7 @@ def _rounded_once(operation: Operation, common: Format, verdict: Verdict) -> Ver
 def _as_its_input(operand: Operand, verdict: Verdict) -> Verdict:
     # The loss is written into a tensor like the input (huber_loss in Loss.cpp).
     if operand.dtype is None or operand.category != "float":
-        return Verdict.refuse(*verdict.reason, f"which does not go back into the input's dtype, {operand}")
+        return Verdict.refuse(*verdict.reason, f"torch cannot cast the loss back to the dtype of the input, {operand}")
     return verdict.resulting_in(operand.dtype, "the loss has the dtype of the input")
 
 
@@ -309,10 +309,10 @@ def _refusal_of_values(operation: Operation, operands: tuple[Operand, ...]) -> V
     """The refusal of Python numbers too large to be read, before anything is promoted."""
     values = _values(operands)
     if any(isinstance(value, int) and not _INT64.min <= value <= _UINT64.max for value in values.values()):
-        return Verdict.refuse("torch reads Python ints from -2**63 to 2**64 - 1 only", overflow=True)
+        return Verdict.refuse("torch needs Python ints from -2**63 to 2**64 - 1", overflow=True)
     to_integer = operation.name == "pow" and operands[0].category in ("bool", "integer")
     if to_integer and isinstance(exponent := values.get(1), int) and exponent > _INT64.max:
-        return Verdict.refuse("a Python number does not fit int64, which pow reads it as", overflow=True)
+        return Verdict.refuse("the exponent does not fit int64, to which pow converts it", overflow=True)
     return None
 
 
@@ -320,13 +320,13 @@ def _within_range(operation: Operation, operands: tuple[Operand, ...], common: F
     """The verdict after a look at whether Python numbers fit the dtype they are converted to."""
     values = _values(operands)
     if operation.name == "pow" and common.category == "integer" and 1 in values and values[1].real < 0:
-        return Verdict.refuse("torch raises no integer to a negative integer power")
+        return Verdict.refuse("torch does not raise integers to negative integer powers")
     formats, positions = _CHECKED.get(operation.name, (frozenset[str](), ()))
     if common.name in formats and any(_overflows(common, values[i]) for i in positions if i in values):
-        return Verdict.refuse(f"a Python number does not fit {common}, and {operation.name} checks", overflow=True)
+        return Verdict.refuse(f"a Python number does not fit {common}, and {operation.name} checks its range", overflow=True)
     wraps = common.category == "integer" and any(not common.min <= v.real <= common.max for v in values.values())
     if wraps:
-        return replace(verdict, reason=(*verdict.reason, f"a Python number does not fit {common}: torch wraps it"))
+        return replace(verdict, reason=(*verdict.reason, f"a Python number does not fit {common}, and torch wraps it around"))
     return verdict
 
 

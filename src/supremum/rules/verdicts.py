@@ -35,7 +35,7 @@ def given(operation: Operation, verdict: Verdict) -> Verdict:
 def disagreement(operation: Operation, operands: tuple[Operand, ...]) -> str:
     """Why arrays of several dtypes are refused where they must have one; empty if they do."""
     names = list(dict.fromkeys(str(operand.dtype) for operand in operands if not operand.is_python_scalar))
-    return "" if len(names) < 2 else f"{operation.name} needs arrays of one dtype, and these are {' and '.join(names)}"
+    return "" if len(names) < 2 else f"{operation.name} needs arrays of one dtype, got {' and '.join(names)}"
 
 
 def takes_no(operation: Operation, met: Verdict, dtype: DType) -> Verdict:
@@ -47,4 +47,4 @@ def takes_no(operation: Operation, met: Verdict, dtype: DType) -> Verdict:
         dtype: the dtype of that.
     """
     category = as_format(dtype).category
-    return Verdict.refuse(*met.reason, f"{operation.name} takes no {category} operands, and these are {dtype}")
+    return Verdict.refuse(*met.reason, f"{operation.name} does not accept {category} operands, got {dtype}")
