@@ -1,4 +1,4 @@
-"""Checks of arguments at the door: each gives the argument back, or says its name, what it is and what is accepted."""
+"""Checks of arguments: each returns the argument, or raises with its name, the accepted values and the given one."""
 
 from __future__ import annotations
 
@@ -271,7 +271,7 @@ def pytree(name: str, tree: Any) -> Any:
     >>> pytree("x", {"a": 1, 2: 3})
     Traceback (most recent call last):
         ...
-    supremum.errors.ArgumentError: x contains a dict with keys that cannot be sorted, 'a', 2; use strings for all of them
+    supremum.errors.ArgumentError: x contains a dict with unsortable keys, 'a', 2; use strings for all of them
     """
     _check_tree(name, tree, ())
     return tree
@@ -292,7 +292,7 @@ def _check_tree(name: str, tree: Any, above: tuple[int, ...]) -> None:
         except TypeError as error:
             keys = ", ".join(map(shown, [*tree][:4]))
             raise ArgumentError(
-                f"{name} contains a dict with keys that cannot be sorted, {keys}; use strings for all of them"
+                f"{name} contains a dict with unsortable keys, {keys}; use strings for all of them"
             ) from error
         tree = [*tree.values()]
     for each in tree:

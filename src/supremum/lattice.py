@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 Join = Callable[[str, str], "str | None"]
 """A binary operation on names; None is a refusal."""
@@ -91,8 +91,7 @@ class Lattice:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Counterexample:
+class Counterexample(NamedTuple):
     """A place where a law fails.
 
     Args:

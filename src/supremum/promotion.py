@@ -1,11 +1,10 @@
-"""The questions people ask, each a thin view of `RuleSet.decide`."""
+"""The public functions for promotion, each a thin view of `RuleSet.decide`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, cast
 
-import array_api_compat
 from numpy import ndarray
 
 from supremum.decisions import Decision
@@ -78,8 +77,12 @@ def explain(
 def _is_in_jax(operands: Sequence[OperandLike]) -> bool:
     """Whether JAX would hold what is computed of operands: unless all arrays among them are of other libraries."""
     arrays = [array for operand in operands if (array := _array(operand)) is not None]
+    if not arrays:
+        return True
+    import array_api_compat  # only arrays load it
+
     compat: Any = array_api_compat  # most of its annotations are unknown where a library is not installed
-    return not arrays or not all(compat.is_array_api_obj(each) and not compat.is_jax_array(each) for each in arrays)
+    return not all(compat.is_array_api_obj(each) and not compat.is_jax_array(each) for each in arrays)
 
 
 def _array(operand: OperandLike) -> Any:

@@ -214,7 +214,12 @@ def test_every_rule_set_answers_with_a_reason_and_a_fix(rules, operation):
         ("paddle", "sum", ("bool",), "sum of bool is int64"),
         ("paddle", "mean", ("int32",), "it is accumulated in float32"),
         ("paddle", "concat", ("float16", "float32"), "concat needs arrays of one dtype"),
-        ("paddle", "matmul", ("float32", "float64"), "Paddle's product needs tensors of one type, got float32 and float64"),
+        (
+            "paddle",
+            "matmul",
+            ("float32", "float64"),
+            "Paddle's product needs tensors of one type, got float32 and float64",
+        ),
         ("torch", "sum", ("int8",), "sum of int8 is int64"),
         ("torch", "mean", ("int32",), "torch has no mean of int32"),
         ("torch", "matmul", ("int32", "float32"), "matmul needs arrays of one dtype, got int32 and float32"),

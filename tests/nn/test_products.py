@@ -184,7 +184,7 @@ def test_complex_values_are_never_truncated():
         (lambda: dense(jnp.ones(()), jnp.ones((4, 2))), ArgumentError, r"not \(\) and \(4, 2\)"),
         (lambda: dense(jnp.ones(4), jnp.ones(4)), ArgumentError, r"not \(4,\) and \(4,\)"),
         (lambda: dense(jnp.ones(4), jnp.ones((4, 2)), jnp.ones(1)), ArgumentError, r"bias has shape \(1,\).*\(2,\)"),
-        (lambda: dense([1.0], jnp.ones((1, 2))), OperandError, "argument 0 is a list"),
+        (lambda: dense([1.0], jnp.ones((1, 2))), OperandError, "argument 0 must be a numeric array, .*, got list"),
         (lambda: dense(jnp.ones(4), jnp.ones((4, 2)), dtype="int32"), ArgumentError, "give dtype='float32'"),
         (lambda: dense_general(jnp.ones((2, 3)), jnp.ones((2, 4))), ArgumentError, r"kernel of shape \(3, \.\.\.\)"),
         (lambda: dense_general(jnp.ones((2, 3)), jnp.ones((3, 4)), axes=2), ArgumentError, "names axis 2 of an array"),

@@ -54,7 +54,9 @@ class ArrayApiRules(LatticeRuleSet):
         met = super()._meet(operation, operands)
         for position, (operand, target) in enumerate(zip(operands, met.compute, strict=False)):
             if isinstance(operand.value, int) and not converts(operand.value, as_format(target)):
-                undefined = f"the Python int {letter(position)} is out of range for {target}; the standard does not define the result"
+                undefined = (
+                    f"the Python int {letter(position)} is out of range for {target}; the standard defines no result"
+                )
                 return Verdict.refuse(*met.reason, undefined, overflow=True)
         return met
 

@@ -1,4 +1,4 @@
-"""The edges of a rule set of one's own, checked when it is made."""
+"""Checks of the edges and defaults of user-defined rule sets."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def checked_order(name: str, edges: Mapping[str, Iterable[str]]) -> Lattice:
     """The order that edges describe.
 
     Args:
-        name: what the rule set is to be called.
-        edges: for each format or weak kind those directly above it.
+        name: the name of the rule set.
+        edges: for each format or weak kind, the nodes directly above it.
 
     Raises:
-        ArgumentError: for an order that is no lattice, and for a name that another rule set has.
-        UnknownDtypeError: for the name of no format.
+        ArgumentError: for an order that is not a lattice, and for a name that is taken.
+        UnknownDtypeError: for a name that is not a format.
     """
     if not name or name in rule_names():
         raise ArgumentError(f"{shown(name)} is already the name of a rule set; use another name")
@@ -36,7 +36,7 @@ def checked_order(name: str, edges: Mapping[str, Iterable[str]]) -> Lattice:
         raise ArgumentError(f"{shown(name)} is not an order: {error}") from error
     if not order.nodes:
         raise ArgumentError(f"{shown(name)} has no edges; give at least one format")
-    # Where pairs that have upper bounds have a least one, joins commute and associate, refusals included.
+    # If all pairs with upper bounds have a least one, joins commute and associate, refusals included.
     for a, b in combinations(order.nodes, 2):
         common = order.upper_bounds(a, b)
         if common and order.join(a, b) is None:
@@ -48,14 +48,14 @@ def checked_order(name: str, edges: Mapping[str, Iterable[str]]) -> Lattice:
 
 
 def checked_defaults(defaults: Mapping[str, str]) -> dict[str, str]:
-    """The formats that weak kinds are held in where nothing stronger is around.
+    """The formats that hold weak kinds if no operand is stronger.
 
     Args:
-        defaults: those that are others than int32, float32 and complex64.
+        defaults: formats that differ from int32, float32 and complex64.
 
     Raises:
-        ArgumentError: for a format of another category than its weak kind.
-        UnknownDtypeError: for the name of no format.
+        ArgumentError: for a format of a different category than its weak kind.
+        UnknownDtypeError: for a name that is not a format.
     """
     return _DEFAULTS | {weak: _default(weak, format_name) for weak, format_name in defaults.items()}
 

@@ -19,24 +19,20 @@ from supremum.operands import WEAK_NAMES, Operand
 from supremum.operations import Family, Operation
 from supremum.rules.assignment import Storing
 from supremum.rules.number_ranges import converts, interval
-from supremum.rules.numpy_array_functions import FOLLOWS, LACKING_BOOL, REDUCTIONS, as_arrays, solved
-from supremum.rules.numpy_casts import casts_same_kind, common_of_all, default_of, has_cast, objection_to_cast
+from supremum.rules.numpy_array_functions import FOLLOWS, LACKING_BOOL, REDUCTIONS, NumpyFunctions, solved
+from supremum.rules.numpy_casts import common_of_all, default_of, objection_to_cast
 from supremum.rules.numpy_loops import FUNCTIONS, compares_by_value, find_loop, listed
-from supremum.rules.rule_set import RuleSet
 from supremum.rules.verdicts import LOSSES_AS_DIVISION, given
 
 
 @dataclass(frozen=True, eq=False)
-class NumpyRules(RuleSet):
+class NumpyRules(NumpyFunctions):
     """NumPy's rules: promotion where no function is named, else a search for the function's loop."""
 
     def _key(self, operand: Operand) -> Hashable:
         # np.result_type takes dtypes before arrays; the value of a float or complex never matters.
         value = interval(operand.value) if isinstance(operand.value, int) else None
         return (operand.category, operand.dtype, operand.ndim is None, value)
-
-    def _follow(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict | None:
-        return super()._follow(operation, as_arrays(operands))
 
     def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         if operation.family is Family.REDUCTION:
@@ -115,14 +111,8 @@ class NumpyRules(RuleSet):
         without = f"NumPy skips {' and '.join(map(letter, ignored))}, because no element is out of that bound"
         return Verdict.accept(verdict.result.dtype, len(operands), *verdict.reason, without)
 
-    def _is_same_kind(self, source: Format, target: Format) -> bool:
-        return casts_same_kind(source.name, target.name)
-
     def _objection_to_cast(self, value: Operand, target: Format) -> str:
         return objection_to_cast(value, target)
-
-    def _is_castable(self, operand: Operand, target: Format, *, may_cut: bool) -> bool:
-        return has_cast(operand, target) and super()._is_castable(operand, target, may_cut=may_cut)
 
 
 def _alone(operand: Operand) -> Verdict:

@@ -53,14 +53,9 @@ class Function:
         return row.category in (self.own if row.is_builtin else self.extension)
 
 
-_ANY = CATEGORIES
-_NUMERIC = ("integer", "float", "complex")
-_REAL = ("integer", "float")
-_UP_TO_FLOAT = ("bool", "integer", "float")
-_BITS = ("bool", "integer")
-_INTEGER = ("integer",)
-_INEXACT = ("float", "complex")
-_FLOAT = ("float",)
+_ANY, _NUMERIC, _INEXACT = CATEGORIES, CATEGORIES[1:], CATEGORIES[2:]
+_BITS, _UP_TO_FLOAT = CATEGORIES[:2], CATEGORIES[:3]
+_INTEGER, _REAL, _FLOAT = CATEGORIES[1:2], CATEGORIES[1:3], CATEGORIES[2:3]
 
 
 def _rows(names: str, own: tuple[str, ...], extension: tuple[str, ...], search: Search) -> dict[str, Function]:
@@ -201,10 +196,8 @@ HEIGHT_OF_EXTENSIONS = 3
 
 
 def _height(node: str) -> int:
-    if node in WEAK_NAMES:
-        return HEIGHT[WEAK_NAMES[node]]
-    row = as_format(node)
-    return HEIGHT[row.category] if row.is_builtin else HEIGHT_OF_EXTENSIONS
+    is_extension = node not in WEAK_NAMES and not as_format(node).is_builtin
+    return HEIGHT_OF_EXTENSIONS if is_extension else HEIGHT[WEAK_NAMES.get(node) or as_format(node).category]
 
 
 def _numbers_give_way(nodes: Sequence[str]) -> bool:

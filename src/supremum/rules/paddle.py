@@ -24,7 +24,7 @@ from supremum.rules.assignment import Storing
 from supremum.rules.lattice_edges import SIGNED
 from supremum.rules.reductions import BITS, NARROW_FLOATS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
-from supremum.rules.verdicts import given
+from supremum.rules.verdicts import ALREADY, given
 
 _ORDER = Lattice(
     {
@@ -86,10 +86,6 @@ class _Row:
     narrows: bool = False
 
 
-def _rows(names: str, row: _Row) -> dict[str, _Row]:
-    return dict.fromkeys(names.split(), row)
-
-
 _TENSORS = _Row()
 _COMPOSED = _Row(zero_d=_ZeroD.YIELDS)  # made of arithmetic on tensors, and promoting as that does
 _OPERATOR = _Row(zero_d=_ZeroD.YIELDS, scalars=CATEGORIES)
@@ -97,48 +93,42 @@ _BITS = _Row(promotes=False, scalars=("bool", "integer"), scalar=_Scalar.NOTHING
 _FLOAT32 = dict.fromkeys(_INTEGERS, "float32")
 _FLOAT64 = dict.fromkeys(_INTEGERS, "float64")
 _REAL = {name: as_format(name).component.name for name in ("complex64", "complex128")}
+_BITWISE = "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift"
 _OF_FLOATS = (
     "exp expm1 log log1p log2 log10 sqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh"
 )
 # What no kernel was found for is left as the standard has it: the sign bit of a bool, the real part of a float.
 _AS_THE_STANDARD = "ceil floor round trunc sign signbit isfinite isinf isnan conj real imag"
 _TABLE: dict[str, _Row] = (
-    _rows("result_type promote_types add subtract multiply", _OPERATOR)
-    | _rows("equal not_equal less less_equal greater greater_equal", _OPERATOR)
-    | _rows("remainder pow", replace(_OPERATOR, narrows=True))
-    | _rows("divide", replace(_OPERATOR, narrows=True, computes=_FLOAT32))
-    | _rows("floor_divide", replace(_OPERATOR, zero_d=_ZeroD.TABLE))
-    | _rows("bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift", _BITS)
-    | _rows("where", _Row(scalars=CATEGORIES, scalar=_Scalar.TENSOR))
-    | _rows("copysign", replace(_OPERATOR, scalars=CATEGORIES[:-1], scalar=_Scalar.NOTHING))
-    | _rows("hypot", replace(_COMPOSED, computes=_FLOAT32))
-    | _rows("l1_loss", replace(_COMPOSED, gives=_REAL))
-    | _rows("mse_loss poisson_nll_loss", _COMPOSED)
-    | _rows("logical_and logical_or logical_xor", _TENSORS)
-    | _rows("maximum minimum fmax fmin nextafter huber_loss", _TENSORS)
-    | _rows("logaddexp", replace(_TENSORS, computes=_FLOAT32))
-    | _rows("atan2", replace(_TENSORS, computes=_FLOAT64))
-    | _rows("positive negative square bitwise_invert logical_not abs", _TENSORS)
-    | _rows(_AS_THE_STANDARD, _TENSORS)
-    | _rows(" ".join(REDUCTIONS), _TENSORS)
-    | _rows("concat stack diff solve cross", _TENSORS)
-    | _rows("outer", _COMPOSED)
-    | _rows("vecdot", replace(_COMPOSED, computes={"int32": "int64"}))  # a sum of products
-    | _rows("matmul tensordot clip", _TENSORS)
-    | _rows(_OF_FLOATS, replace(_TENSORS, computes=_FLOAT32))
+    to(_OPERATOR, "result_type promote_types add subtract multiply")
+    | to(_OPERATOR, "equal not_equal less less_equal greater greater_equal")
+    | to(replace(_OPERATOR, narrows=True), "remainder pow")
+    | to(replace(_OPERATOR, narrows=True, computes=_FLOAT32), "divide")
+    | to(replace(_OPERATOR, zero_d=_ZeroD.TABLE), "floor_divide")
+    | to(_BITS, _BITWISE)
+    | to(_Row(scalars=CATEGORIES, scalar=_Scalar.TENSOR), "where")
+    | to(replace(_OPERATOR, scalars=CATEGORIES[:-1], scalar=_Scalar.NOTHING), "copysign")
+    | to(replace(_COMPOSED, computes=_FLOAT32), "hypot")
+    | to(replace(_COMPOSED, gives=_REAL), "l1_loss")
+    | to(_COMPOSED, "mse_loss poisson_nll_loss")
+    | to(_TENSORS, "logical_and logical_or logical_xor maximum minimum fmax fmin nextafter huber_loss")
+    | to(replace(_TENSORS, computes=_FLOAT32), "logaddexp")
+    | to(replace(_TENSORS, computes=_FLOAT64), "atan2")
+    | to(_TENSORS, "positive negative square bitwise_invert logical_not abs")
+    | to(_TENSORS, "concat stack diff solve cross matmul tensordot clip")
+    | to(_TENSORS, _AS_THE_STANDARD)
+    | to(_TENSORS, REDUCTIONS)
+    | to(_COMPOSED, "outer")
+    | to(replace(_COMPOSED, computes={"int32": "int64"}), "vecdot")  # a sum of products
+    | to(replace(_TENSORS, computes=_FLOAT32), _OF_FLOATS)
 )
 # What Paddle has kernels for is another question than what it promotes; only where an operation means nothing for a
 # category, or Paddle refuses it before it looks for a kernel, is it refused here.
 _ACCEPTS: dict[str, tuple[str, ...]] = (
-    {
-        name: CATEGORIES
-        for name in OPERATIONS
-        if not name.startswith("bitwise_") and name not in _AS_THE_STANDARD.split()
-    }
-    | dict.fromkeys(("positive", "hypot", "logaddexp", *_OF_FLOATS.split()), CATEGORIES[1:])
-    | {"poisson_nll_loss": CATEGORIES[2:], "signbit": ("integer", "float")}
-    | {"solve": ("float",), "clip": ("integer", "float")}
-    | dict.fromkeys(("matmul", "tensordot", "vecdot", "cross"), CATEGORIES[1:])
+    to(CATEGORIES, (name for name in OPERATIONS if name not in f"{_BITWISE} {_AS_THE_STANDARD} bitwise_invert".split()))
+    | to(CATEGORIES[1:], f"positive hypot logaddexp matmul tensordot vecdot cross {_OF_FLOATS}")
+    | to(CATEGORIES[1:3], "signbit clip")
+    | {"poisson_nll_loss": CATEGORIES[2:], "solve": CATEGORIES[2:3]}
 )
 _IN_FLOAT32 = to("float32", "float16 bfloat16")
 _NUMERIC = Reduction(CATEGORIES[1:], numbers=False)
@@ -149,9 +139,9 @@ _REDUCTIONS = {
     "cumulative_prod": _NUMERIC,
     "mean": Reduction(accumulates=to("float32", BITS), numbers=False),
     # Of integers it subtracts a mean that has lost its fraction: the variance of 1 and 2 is 1 there.
-    **dict.fromkeys(("var", "std"), Reduction(("float",), numbers=False)),
-    **dict.fromkeys(("any", "all"), Reduction(gives=TRUTH, numbers=False)),
-    **dict.fromkeys(("min", "max"), Reduction(("integer", "float"), numbers=False)),
+    **to(Reduction(("float",), numbers=False), "var std"),
+    **to(Reduction(gives=TRUTH, numbers=False), "any all"),
+    **to(Reduction(("integer", "float"), numbers=False), "min max"),
 }
 # Of tensors of two types a product takes these: the other one is brought to the type of the kernel. Paddle finds some
 # of them in one order only.
@@ -210,10 +200,7 @@ class PaddleRuleSet(RuleSet):
             return Verdict.refuse(f"Paddle's {operation.name} does not accept Python {' and '.join(refused)}")
         if scalars and (row.scalar is _Scalar.TENSOR or not tensors):
             tensors = tuple(o.with_dtype(_DEFAULTS[o.category]) if o.is_python_scalar else o for o in operands)
-            made = [
-                f"a Python {TYPE_OF_CATEGORY[category].__name__} counts as {_DEFAULTS[category]}"
-                for category in scalars
-            ]
+            made = [f"a Python {TYPE_OF_CATEGORY[each].__name__} counts as {_DEFAULTS[each]}" for each in scalars]
             met = _meet_tensors(operation.name, row, tensors)
             return replace(met, reason=(*made, *met.reason))
         met = _meet_tensors(operation.name, row, tensors)
@@ -243,7 +230,7 @@ def _refusal(name: str, row: _Row, a: Operand, b: Operand) -> str:
 def _meet_tensors(name: str, row: _Row, tensors: tuple[Operand, ...]) -> Verdict:
     own = tensors[0].format.dtype
     if all(tensor.dtype == own for tensor in tensors):
-        return Verdict.accept(own, len(tensors), "the operands already have this dtype")
+        return Verdict.accept(own, len(tensors), ALREADY)
     for a, b in combinations(tensors, 2):
         if a.dtype != b.dtype and (why := _refusal(name, row, a, b)):
             return Verdict.refuse(why)
@@ -300,7 +287,7 @@ def _multiplied(operands: tuple[Operand, ...]) -> Verdict:
         return Verdict.refuse(f"Paddle has no {absent} tensors")
     names = dict.fromkeys(str(operand.dtype) for operand in operands)
     if len(names) == 1:
-        return Verdict.accept(operands[0].format.dtype, len(operands), "the operands already have this dtype")
+        return Verdict.accept(operands[0].format.dtype, len(operands), ALREADY)
     for name in names:
         if all(other in _MULTIPLIED.get(name, ()) for other in names if other != name):
             why = f"the kernel for {name} takes {_names(operands)}"

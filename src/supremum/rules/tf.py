@@ -26,7 +26,7 @@ from supremum.rules.lattice_edges import FLOATS, SIGNED, UNSIGNED
 from supremum.rules.number_ranges import fits, interval
 from supremum.rules.reductions import NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
-from supremum.rules.verdicts import LOSSES_AS_DIVISION
+from supremum.rules.verdicts import ALREADY, LOSSES_AS_DIVISION, climb
 
 _ORDER = Lattice(
     {
@@ -53,45 +53,20 @@ _INT32, _INT64, _UINT64, _FLOAT64 = (as_format(name) for name in ("int32", "int6
 _TAKES_BOOL = ("bool", "uint64", "int32", "int64", "float16", "float32", "float64", "complex128")
 _FLOAT32, _HALVES = as_format("float32"), (as_format("bfloat16"), as_format("float16"))
 _SHORT_FLOAT, _LONG_FLOAT = (as_format(name).dtype for name in ("float32", "float64"))
-_PROMOTES = frozenset(
-    [
-        "result_type",
-        "promote_types",
-        "assign",
-        "add",
-        "subtract",
-        "multiply",
-        "divide",
-        "floor_divide",
-        "remainder",
-        "pow",
-        "equal",
-        "maximum",
-        "minimum",
-        "matmul",
-        "tensordot",
-        "clip",
-    ]
-)
 _QUESTIONS = ("result_type", "promote_types")
+_PROMOTES = frozenset(
+    (*_QUESTIONS, "assign", "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "pow", "equal",
+     "maximum", "minimum", "matmul", "tensordot", "clip")
+)  # fmt: skip
 _STRENGTHENS = ("maximum", "minimum", "clip")
 _NUMERIC, _REAL, _BITS = CATEGORIES[1:], CATEGORIES[1:3], CATEGORIES[:2]
-_FLOAT: tuple[str, ...] = ("float",)
-
-
-# What TensorFlow has kernels for is another question than what it promotes: categories, not single dtypes.
-def _rows(names: str, categories: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    return dict.fromkeys(names.split(), categories)
-
-
+# What TensorFlow has kernels for, by category; it may promote other dtypes.
 _ACCEPTS: dict[str, tuple[str, ...]] = (
-    _rows("add subtract pow divide negative square sign abs conj real reciprocal", _NUMERIC)
-    | _rows("multiply equal not_equal where positive imag", CATEGORIES)
-    | _rows("floor_divide remainder maximum minimum round", _REAL)
-    | _rows("less less_equal greater greater_equal", _REAL)
-    | _rows("atan2 nextafter ceil floor isfinite isinf isnan", _FLOAT)
-    | _rows("bitwise_and bitwise_or bitwise_xor bitwise_invert", _BITS)
-    | _rows("cross", _REAL)
+    to(_NUMERIC, "add subtract pow divide negative square sign abs conj real reciprocal")
+    | to(CATEGORIES, "multiply equal not_equal where positive imag")
+    | to(_REAL, "floor_divide remainder maximum minimum round less less_equal greater greater_equal cross")
+    | to(CATEGORIES[2:3], "atan2 nextafter ceil floor isfinite isinf isnan")
+    | to(_BITS, "bitwise_and bitwise_or bitwise_xor bitwise_invert")
 )
 _SIGNED, _UNSIGNED = "int8 int16 int32 int64", "uint8 uint16 uint32 uint64"
 _CASTING = "`CASTING_SPECIALIZATION` in tensorflow/core/kernels/reduction_ops.h"
@@ -99,7 +74,7 @@ _KEPT = Reduction(_NUMERIC, keeps_weak=True)
 _SUMMED = replace(_KEPT, accumulates={"bfloat16": "float32"}, source=_CASTING)
 REDUCTIONS: dict[str, Reduction] = (
     {"sum": _SUMMED}
-    | dict.fromkeys(("prod", "cumulative_sum", "cumulative_prod"), _KEPT)
+    | to(_KEPT, "prod cumulative_sum cumulative_prod")
     | {"mean": replace(_SUMMED, accumulates={**_SUMMED.accumulates, **to("int64", _SIGNED), **to("uint64", _UNSIGNED)})}
     | dict.fromkeys(("var", "std"), Reduction(("float", "complex"), gives=REAL_PARTS, keeps_weak=True))
     | dict.fromkeys(("any", "all"), Reduction(("bool",), gives=TRUTH))
@@ -133,7 +108,9 @@ class TensorFlowRules(RuleSet):
     def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         verdict = super()._settle_operation(operation, operands)
         if verdict.result is not None and verdict.result.weak and operation.name in _STRENGTHENS:
-            verdict = verdict.resulting_in(verdict.result.dtype, f"{operation.name} returns a strong dtype even for weak operands")
+            verdict = verdict.resulting_in(
+                verdict.result.dtype, f"{operation.name} returns a strong dtype even for weak operands"
+            )
         return verdict
 
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
@@ -169,16 +146,14 @@ class TensorFlowRules(RuleSet):
     def _promote(self, operands: tuple[Operand, ...]) -> Verdict:
         beyond = [letter(i) for i, o in enumerate(operands) if type(o.value) is int and not fits(o.value, _INT32)]
         if beyond:
-            return Verdict.refuse(
-                f"{' and '.join(beyond)} does not fit int32, to which TensorFlow converts ints", overflow=True
-            )
+            why = f"{' and '.join(beyond)} does not fit int32, to which TensorFlow converts ints"
+            return Verdict.refuse(why, overflow=True)
         nodes = [_node(operand) for operand in operands]
         met = _ORDER.join(*nodes)
         assert met is not None  # complex128 is above everything, and none of the joins is ambiguous
         row = as_format(met.removeprefix(_WEAK))
         paths = tuple(_ORDER.path(node, met) for node in nodes)
-        climbs = dict.fromkeys(" -> ".join(path) for path in paths if len(path) > 1)
-        reason = f"{met} is the least upper bound: {', '.join(climbs)}" if climbs else "the operands already have this dtype"
+        reason = climb(met, paths)
         if self.mode is Mode.SAFE and (objection := _objection(nodes, met, row)):
             return Verdict.refuse(reason, objection)
         return Verdict(ResultType(row.dtype, met.startswith(_WEAK)), (row.dtype,) * len(operands), (reason,), paths)
@@ -221,27 +196,21 @@ def _agree(operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
     highest = max((operand.category for operand in operands), key=CATEGORIES.index)
     if not tensors:
         row = as_format(_NUMBERS[highest])
-        return Verdict.accept(row.dtype, len(operands), f"Python numbers without a tensor have the default dtype, {row}")
+        return Verdict.accept(
+            row.dtype, len(operands), f"Python numbers without a tensor have the default dtype, {row}"
+        )
     row = tensors[0]
     if others := [str(each) for each in dict.fromkeys(tensors) if each is not row]:
-        return Verdict.refuse(
-            f"{operation.name} needs tensors of one dtype, got {row} and {' and '.join(others)}"
-        )
-    has_bool = any(operand.is_python_scalar and operand.category == CATEGORIES[0] for operand in operands)
-    is_bool = row.category == CATEGORIES[0]
+        return Verdict.refuse(f"{operation.name} needs tensors of one dtype, got {' and '.join((str(row), *others))}")
     if CATEGORIES.index(highest) > CATEGORIES.index(row.category):
         return Verdict.refuse(f"a Python number must fit the tensor, but a Python {highest} does not fit {row}")
     beyond = [letter(i) for i, o in enumerate(operands) if type(o.value) is int and not fits(o.value, _read_as(row))]
     if beyond:
-        return Verdict.refuse(
-            f"{' and '.join(beyond)} does not fit {_read_as(row)}, to which TensorFlow converts it", overflow=True
-        )
-    reason = (
-        "the operands already have this dtype"
-        if len(tensors) == len(operands)
-        else f"Python numbers take the tensors' dtype, {row}"
-    )
-    if has_bool and not is_bool:
+        why = f"{' and '.join(beyond)} does not fit {_read_as(row)}, to which TensorFlow converts it"
+        return Verdict.refuse(why, overflow=True)
+    numbers = [operand for operand in operands if operand.is_python_scalar]
+    reason = f"Python numbers take the tensors' dtype, {row}" if numbers else ALREADY
+    if row.category != CATEGORIES[0] and any(number.category == CATEGORIES[0] for number in numbers):
         reason = f"a Python bool is converted to {row}"
     return Verdict.accept(row.dtype, len(operands), reason)
 
@@ -255,51 +224,34 @@ def _read_as(row: Format) -> Format:
 
 _SOURCE = "TensorFlow 2.21.0"
 # TensorFlow's NumPy API has some of these, as compositions that promote as NumPy does, or by a constant of float64.
-_STANDS_IN = {
-    "fmax": "maximum",
-    "fmin": "minimum",
-    "hypot": "atan2",
-    "logaddexp": "atan2",
-    "copysign": "atan2",
-    "trunc": "floor",
-    "signbit": "isnan",
-    "log2": "log",
-    "log10": "log",
-    "vecdot": "matmul",
-    "outer": "multiply",
-    "diff": "concat",
-    **LOSSES_AS_DIVISION,
-}
-TF_OFF = TensorFlowRules(
-    name="tf-off",
-    summary="TensorFlow's own operators, which promote nothing: tensors must agree, Python numbers take their dtype",
-    source=_SOURCE,
-    mode=Mode.OFF,
-    accepts=_ACCEPTS,
-    stands_in=_STANDS_IN,
-    lacks={"solve": NARROW_FLOATS},
-    reductions=REDUCTIONS,
-    library="tf.math",
+_STANDS_IN = (
+    to("atan2", "hypot logaddexp copysign")
+    | to("log", "log2 log10")
+    | {"fmax": "maximum", "fmin": "minimum", "trunc": "floor", "signbit": "isnan"}
+    | {"vecdot": "matmul", "outer": "multiply", "diff": "concat"}
+    | LOSSES_AS_DIVISION
 )
-TF_ALL = WeakTensorFlowRules(
-    name="tf-all",
-    summary="TensorFlow as shipped with dtype_conversion_mode='all': a lattice, weak tensors included",
-    source=_SOURCE,
-    mode=Mode.ALL,
-    accepts=_ACCEPTS,
-    stands_in=_STANDS_IN,
-    lacks={"solve": NARROW_FLOATS},
-    reductions=REDUCTIONS,
-    library="tf.math",
+
+
+def _in_mode(kind: type[TensorFlowRules], mode: Mode, summary: str) -> TensorFlowRules:
+    return kind(
+        name=f"tf-{mode.name.lower()}",
+        summary=summary,
+        source=_SOURCE,
+        mode=mode,
+        accepts=_ACCEPTS,
+        stands_in=_STANDS_IN,
+        lacks={"solve": NARROW_FLOATS},
+        reductions=REDUCTIONS,
+        library="tf.math",
+    )
+
+
+_AS_SHIPPED = "TensorFlow as shipped with dtype_conversion_mode="
+TF_OFF = _in_mode(
+    TensorFlowRules,
+    Mode.OFF,
+    "TensorFlow's own operators, which promote nothing: tensors must agree, Python numbers take their dtype",
 )
-TF_SAFE = WeakTensorFlowRules(
-    name="tf-safe",
-    summary="TensorFlow as shipped with dtype_conversion_mode='safe': that lattice where nothing widens or is lost",
-    source=_SOURCE,
-    mode=Mode.SAFE,
-    accepts=_ACCEPTS,
-    stands_in=_STANDS_IN,
-    lacks={"solve": NARROW_FLOATS},
-    reductions=REDUCTIONS,
-    library="tf.math",
-)
+TF_ALL = _in_mode(WeakTensorFlowRules, Mode.ALL, f"{_AS_SHIPPED}'all': a lattice, weak tensors included")
+TF_SAFE = _in_mode(WeakTensorFlowRules, Mode.SAFE, f"{_AS_SHIPPED}'safe': that lattice where nothing widens or is lost")

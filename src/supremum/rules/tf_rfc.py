@@ -14,7 +14,7 @@ from __future__ import annotations
 import enum
 import itertools
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from supremum.decisions import Verdict, letter
 from supremum.formats import CATEGORIES, DType, Format, Kind, as_format
@@ -23,6 +23,7 @@ from supremum.operations import Operation, Result
 from supremum.rules.number_ranges import fits, interval
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.tf import REDUCTIONS
+from supremum.rules.verdicts import ALREADY
 
 
 def _rank(row: Format) -> int:
@@ -174,7 +175,7 @@ def _fix_targets(operands: Sequence[Operand]) -> Iterator[Format]:
 def _account(tensors: Sequence[Format], met: Format) -> str:
     names = " and ".join(map(str, tensors))
     if len(tensors) == 1:
-        return "the operands already have this dtype"
+        return ALREADY
     if all(map(met.holds, tensors)):
         return f"{met} is the lowest width {met.category} dtype that holds {names}"
     return f"no dtype holds {names} exactly: the width is capped at {met}"
@@ -205,19 +206,7 @@ TF_RFC_ALL = TensorFlowRfcRuleSet(
     accepts=_ACCEPTS,
     reductions=REDUCTIONS,
 )
-TF_RFC_SAFE = TensorFlowRfcRuleSet(
-    name="tf-rfc-safe",
-    summary="TensorFlow RFC 431, ImplicitPromotion.SAFE: no result wider than all tensors, no precision lost",
-    source=_SOURCE,
-    mode=Mode.SAFE,
-    accepts=_ACCEPTS,
-    reductions=REDUCTIONS,
-)
-TF_RFC_NONE = TensorFlowRfcRuleSet(
-    name="tf-rfc-none",
-    summary="TensorFlow RFC 431, ImplicitPromotion.NONE: tensors must agree, Python numbers must fit",
-    source=_SOURCE,
-    mode=Mode.NONE,
-    accepts=_ACCEPTS,
-    reductions=REDUCTIONS,
-)
+_SAFE = "TensorFlow RFC 431, ImplicitPromotion.SAFE: no result wider than all tensors, no precision lost"
+_NONE = "TensorFlow RFC 431, ImplicitPromotion.NONE: tensors must agree, Python numbers must fit"
+TF_RFC_SAFE = replace(TF_RFC_ALL, name="tf-rfc-safe", summary=_SAFE, mode=Mode.SAFE)
+TF_RFC_NONE = replace(TF_RFC_ALL, name="tf-rfc-none", summary=_NONE, mode=Mode.NONE)

@@ -18,48 +18,38 @@ from supremum.decisions import Fix, Verdict
 from supremum.errors import ArgumentError
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
 from supremum.number_conversion import Steps, usual_steps
-from supremum.operands import Operand, Scalar
+from supremum.operands import Operand, Scalar, as_operand
 from supremum.operations import OPERATIONS, Operation, Result, as_operation
 from supremum.rules.assignment import Storing
-from supremum.rules.fixes import Runtime
 from supremum.rules.number_ranges import fits
 from supremum.rules.reductions import BITS, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
+from supremum.rules.runtimes import Runtime
 from supremum.rules.torch_promotion import COMPLEX_OF, FLOAT8, KNOWN, SHELL, Rank, meet
+from supremum.rules.verdicts import ALREADY
 
-_UP_TO_FLOAT = ("bool", "integer", "float")
+_UP_TO_FLOAT, _INEXACT = CATEGORIES[:3], CATEGORIES[2:]
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 _ACCEPTS: dict[str, tuple[str, ...]] = (
-    dict.fromkeys(
-        (row.name for row in OPERATIONS.values() if row.arity == 1 and row.result is Result.FLOAT), CATEGORIES
-    )
-    | dict.fromkeys(
-        ("add", "multiply", "divide", "logical_and", "logical_or", "logical_xor", "logical_not"), CATEGORIES
-    )
-    | dict.fromkeys(("isfinite", "isinf", "isnan", "conj", "real"), CATEGORIES)
-    | dict.fromkeys(("sign", "signbit"), _UP_TO_FLOAT)
+    to(CATEGORIES, (row.name for row in OPERATIONS.values() if row.arity == 1 and row.result is Result.FLOAT))
+    | to(CATEGORIES, "add multiply divide logical_and logical_or logical_xor logical_not outer diff")
+    | to(CATEGORIES, "isfinite isinf isnan conj real")
+    | to(_UP_TO_FLOAT, ("sign", "signbit", *_COMPARISONS[2:]))
+    | to(_UP_TO_FLOAT, "maximum minimum fmax fmin atan2 copysign")
+    | to(_INEXACT, "logaddexp l1_loss vecdot")
     | {"round": ("integer", "float")}
-    | dict.fromkeys(("maximum", "minimum", "fmax", "fmin", "atan2", "copysign"), _UP_TO_FLOAT)
-    | dict.fromkeys(_COMPARISONS[2:], _UP_TO_FLOAT)
-    | dict.fromkeys(("logaddexp", "l1_loss"), ("float", "complex"))
-    | dict.fromkeys(("outer", "diff"), CATEGORIES)
-    | {"vecdot": ("float", "complex")}
 )
 # `at::opmath_type` of the two is float32 (aten/src/ATen/OpMathType.h).
 _IN_FLOAT32 = to("float32", "float16 bfloat16")
 _OPMATH = "`at::opmath_type`"
 _SUMMED = Reduction(gives=to("int64", BITS), accumulates=_IN_FLOAT32, source=_OPMATH)
-_INEXACT = ("float", "complex")
 _REDUCTIONS = (
-    dict.fromkeys(("sum", "cumulative_sum", "cumulative_prod"), _SUMMED)
+    to(_SUMMED, "sum cumulative_sum cumulative_prod")
     | {"prod": replace(_SUMMED, accumulates={})}
     | {"mean": Reduction(_INEXACT, accumulates=_IN_FLOAT32, source=_OPMATH)}
-    | dict.fromkeys(
-        ("var", "std"),
-        Reduction(_INEXACT, gives=REAL_PARTS, accumulates=_IN_FLOAT32, lacks=FLOAT8, source=_OPMATH),
-    )
-    | dict.fromkeys(("any", "all"), Reduction(gives=dict(TRUTH) | {"uint8": "uint8"}))
-    | dict.fromkeys(("min", "max"), Reduction(_UP_TO_FLOAT))
+    | to(Reduction(_INEXACT, gives=REAL_PARTS, accumulates=_IN_FLOAT32, lacks=FLOAT8, source=_OPMATH), "var std")
+    | to(Reduction(gives=dict(TRUTH) | {"uint8": "uint8"}), "any all")
+    | to(Reduction(_UP_TO_FLOAT), "min max")
 )
 _TYPES_ONLY = ("result_type", "promote_types")
 _MOVES = ("where", "positive", "conj", "real")  # what they take they only move
@@ -142,34 +132,28 @@ class TorchRules(RuleSet):
         unknown = sorted(set(names) - KNOWN)
         if unknown:
             return Verdict.refuse(f"torch has no {', '.join(unknown)}")
-        if operation.name in _BROADCASTS_FIRST:
-            ranks = [Rank.DIMENSIONED] * len(operands)
-        else:
-            ranks = [_rank(operand) for operand in operands]
+        broadcasts = operation.name in _BROADCASTS_FIRST
+        ranks = [Rank.DIMENSIONED if broadcasts else _rank(operand) for operand in operands]
         met = meet(list(zip(ranks, names, strict=True)))
         if met.name is None:
             return Verdict.refuse(*met.reason)
         shell = next((name for name in SHELL if name in (met.name, *names)), None)
         if shell is not None and not _takes_shell(operation, operands, names, met.name):
             return Verdict.refuse(_no_shell(shell))
-        return Verdict.accept(
-            as_format(met.name).dtype, len(operands), *(met.reason or ("the operands already have this dtype",))
-        )
+        return Verdict.accept(as_format(met.name).dtype, len(operands), *(met.reason or (ALREADY,)))
 
     def _float_for(self, operation: Operation, dtype: DType) -> DType | None:  # noqa: ARG002
         return as_format(self.default_dtype).dtype
 
     def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
-        refusal = self._refusal_of_numbers(operation, operands)
-        if refusal is not None:
+        if refusal := self._refusal_of_numbers(operation, operands):
             return refusal
-        composed = {"square": self._square, "poisson_nll_loss": self._poisson_nll_loss}.get(operation.name)
-        if composed is not None:
-            return composed(operands)
+        if operation.name == "square":
+            return self._square(operands)
+        if operation.name == "poisson_nll_loss":
+            return self._poisson_nll_loss(operands)
         if operation.name in _SUBTRACTS and any(operand.category == "bool" for operand in operands):
-            return Verdict.refuse(
-                "torch does not subtract bool; use bitwise_xor or logical_not"
-            )
+            return Verdict.refuse("torch does not subtract bool; use bitwise_xor or logical_not")
         if operation.name == "pow" and operands[1].is_python_scalar and {o.category for o in operands} == {"bool"}:
             # It has no kernel for bools, but the powers 0 and 1 need none: they fill and copy.
             return self._meet(operation, operands)
@@ -233,9 +217,7 @@ class TorchRules(RuleSet):
 
     def _square(self, operands: tuple[Operand, ...]) -> Verdict:
         # pow(x, 2): the square of a bool is an int64.
-        verdict = self._settle_operation(
-            as_operation("pow"), (*operands, Operand("integer", None, weak=True, ndim=0, value=2))
-        )
+        verdict = self._settle_operation(as_operation("pow"), (*operands, as_operand(2)))
         return replace(verdict, compute=verdict.compute[:1])
 
     def _poisson_nll_loss(self, operands: tuple[Operand, ...]) -> Verdict:
@@ -323,10 +305,14 @@ def _within_range(operation: Operation, operands: tuple[Operand, ...], common: F
         return Verdict.refuse("torch does not raise integers to negative integer powers")
     formats, positions = _CHECKED.get(operation.name, (frozenset[str](), ()))
     if common.name in formats and any(_overflows(common, values[i]) for i in positions if i in values):
-        return Verdict.refuse(f"a Python number does not fit {common}, and {operation.name} checks its range", overflow=True)
+        return Verdict.refuse(
+            f"a Python number does not fit {common}, and {operation.name} checks its range", overflow=True
+        )
     wraps = common.category == "integer" and any(not common.min <= v.real <= common.max for v in values.values())
     if wraps:
-        return replace(verdict, reason=(*verdict.reason, f"a Python number does not fit {common}, and torch wraps it around"))
+        return replace(
+            verdict, reason=(*verdict.reason, f"a Python number does not fit {common}, and torch wraps it around")
+        )
     return verdict
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from supremum.decisions import Verdict
 from supremum.formats import DType, as_format
 from supremum.operands import Operand
@@ -10,6 +12,19 @@ from supremum.operations import Operation, Result
 _BOOL = as_format("bool").dtype
 LOSSES_AS_DIVISION: dict[str, str] = dict.fromkeys(("huber_loss", "poisson_nll_loss", "l1_loss", "mse_loss"), "divide")
 """What stands in for the losses where a framework has none: like division, they make floats of integers."""
+
+ALREADY = "the operands already have this dtype"
+
+
+def climb(met: str, paths: Iterable[Sequence[str]]) -> str:
+    """Explain a join of a lattice.
+
+    Args:
+        met: the join.
+        paths: the way from each operand up to the join.
+    """
+    climbs = dict.fromkeys(" -> ".join(path) for path in paths if len(path) > 1)
+    return f"{met} is the least upper bound: {', '.join(climbs)}" if climbs else ALREADY
 
 
 def given(operation: Operation, verdict: Verdict) -> Verdict:
