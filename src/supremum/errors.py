@@ -103,7 +103,7 @@ class ScopeError(SupremumError, RuntimeError):
     def __init__(self, fix: str) -> None:
         self.fix = fix
         super().__init__(
-            f"JAX would trace this function for the scope of another task, which waits in this thread; {fix}, or "
+            f"JAX traces this function for another scope, which a task entered in this thread; {fix}, or "
             "enter the scope where the function is called, without an `await` in between"
         )
 

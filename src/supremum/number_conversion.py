@@ -154,11 +154,7 @@ def _exponent(magnitude: Fraction) -> int:
     if not magnitude:
         return -(10**6)
     found = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
-    is_reached = (
-        magnitude.numerator >= magnitude.denominator << found
-        if found >= 0
-        else magnitude.numerator << -found >= magnitude.denominator
-    )
+    is_reached = magnitude.numerator << max(-found, 0) >= magnitude.denominator << max(found, 0)
     return found if is_reached else found - 1
 
 

@@ -22,6 +22,7 @@ _LOST = {"integer": "all but whether it is zero", "float": "the fraction", "comp
 def is_no_higher(source: Format, target: Format) -> bool:
     """Whether one format has the same category as another or a lower one, as in PyTorch's `can_cast`.
 
+    >>> from supremum.formats import as_format
     >>> is_no_higher(as_format("float64"), as_format("float16")), is_no_higher(as_format("int8"), as_format("bool"))
     (True, False)
     """
@@ -39,6 +40,7 @@ def objection(how: Storing, source: Format, target: Format, is_same_kind: Callab
         target: the format of the array.
         is_same_kind: whether the framework casts the one to the other in place, where kinds matter to it.
 
+    >>> from supremum.formats import as_format
     >>> float64, float32, int8 = map(as_format, ("float64", "float32", "int8"))
     >>> objection(Storing.SAME_KIND, float64, float32, is_no_higher)
     ''
