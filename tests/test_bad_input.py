@@ -143,7 +143,7 @@ def test_junk_is_a_type_error_that_names_the_argument(junk):
     for position, function in ((0, result_type), (1, result_type), (2, explain), (1, promote_types), (3, can_promote)):
         arguments = ["int8", "float32", 1, 2.5][: position + 1]
         arguments[position] = junk
-        with pytest.raises(OperandError, match=f"^argument {position} is ") as caught:
+        with pytest.raises(OperandError, match=f"^argument {position} must be ") as caught:
             function(*arguments)
         assert isinstance(caught.value, TypeError)
 

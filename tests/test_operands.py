@@ -67,7 +67,7 @@ def test_jax_arrays_bring_their_weakness_also_while_traced():
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
 def test_what_is_no_operand_is_refused_with_its_position(value):
-    with pytest.raises(OperandError, match="argument 1 is") as caught:
+    with pytest.raises(OperandError, match="argument 1 must be") as caught:
         as_operand(value, position=1)
     assert isinstance(caught.value, TypeError)
     assert isinstance(caught.value, SupremumError)

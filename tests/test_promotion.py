@@ -1,3 +1,4 @@
+import dataclasses
 import pickle
 
 import jax
@@ -101,12 +102,12 @@ def test_many_operands_are_decided_at_once():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: result_type([1]), OperandError, "argument 0 is a list"),
-        (lambda: result_type("int8", None), OperandError, "argument 1 is a NoneType"),
+        (lambda: result_type([1]), OperandError, "argument 0 must be a numeric array, .*, got list"),
+        (lambda: result_type("int8", None), OperandError, "argument 1 must be a numeric array, .*, got NoneType"),
         (lambda: promote_types("int8", "int9"), UnknownDtypeError, "did you mean 'int8'"),
         (lambda: explain("int8", rules="jx"), UnknownNameError, "unknown rule set 'jx': did you mean 'jax'"),
         (lambda: explain("int8", operation="ad"), UnknownNameError, "unknown operation 'ad': did you mean 'add'"),
-        (lambda: explain("int8", operation="add"), ValueError, "add takes 2 operands, not 1"),
+        (lambda: explain("int8", operation="add"), ValueError, "add takes 2 operands, got 1"),
         (lambda: result_type(), ValueError, "give at least one"),
     ],
 )  # fmt: skip
@@ -118,5 +119,5 @@ def test_bad_input_gets_a_clear_error(call, error, message):
 def test_rule_sets_may_be_given_as_values_and_decisions_are_cached():
     first, second = (explain("int8", "uint8", rules=JAX_X32) for _ in range(2))
     assert first.verdict is second.verdict
-    assert JAX_X32 == JAX_X32
+    assert dataclasses.replace(JAX_X32) == JAX_X32
     assert len({JAX_X32, supremum.get_rules("jax-x64")}) == 2

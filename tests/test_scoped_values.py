@@ -322,7 +322,8 @@ def test_generator_functions_cannot_be_decorated(kind):
         yield 1
 
     with pytest.raises(
-        TypeError, match=r"cannot decorate the generator .*numbers: write `with use_\w+\(...\):` inside"
+        TypeError,
+        match=r"must decorate a function that is not a generator, got .*numbers; use `with use_\w+\(...\):` inside",
     ):
         kind.scope(kind.values[0])(numbers)
 

@@ -1,4 +1,4 @@
-"""Checks of arguments at the door: each gives the argument back, or says its name, what it is and what is accepted."""
+"""Checks of arguments: each returns the argument, or raises with its name, the accepted values and the given one."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def flag(name: str, value: Any) -> bool:
     >>> flag("nesterov", "no")
     Traceback (most recent call last):
         ...
-    supremum.errors.OperandError: nesterov is True or False, not 'no'
+    supremum.errors.OperandError: nesterov must be True or False, got 'no'
     """
     number = _item(name, value)
     if not isinstance(number, bool):
-        raise OperandError(f"{name} is True or False, not {shown(value)}")
+        raise OperandError(f"{name} must be True or False, got {shown(value)}")
     return number
 
 
@@ -55,7 +55,7 @@ def text(name: str, value: Any) -> str:
         OperandError: for anything else; a `TypeError`.
     """
     if not isinstance(value, str):
-        raise OperandError(f"{name} is a text, not {shown(value)}")
+        raise OperandError(f"{name} must be a str, got {shown(value)}")
     return value
 
 
@@ -73,10 +73,10 @@ def mapping(name: str, value: Any, example: str) -> Any:
     >>> mapping("arrays", 2, "{'kernel': kernel}")
     Traceback (most recent call last):
         ...
-    supremum.errors.OperandError: arrays is a mapping, not 2: give arrays={'kernel': kernel}
+    supremum.errors.OperandError: arrays must be a mapping, got 2; use arrays={'kernel': kernel}
     """
     if not isinstance(value, Mapping):
-        raise OperandError(f"{name} is a mapping, not {shown(value)}: give {name}={example}")
+        raise OperandError(f"{name} must be a mapping, got {shown(value)}; use {name}={example}")
     return cast("Any", value)
 
 
@@ -94,10 +94,10 @@ def iterable(name: str, value: Any, what: str) -> Any:
     >>> iterable("layers", None, "layers")
     Traceback (most recent call last):
         ...
-    supremum.errors.OperandError: layers is a list of layers, not None
+    supremum.errors.OperandError: layers must be a list of layers, got None
     """
     if not is_iterable(value):
-        raise OperandError(f"{name} is a list of {what}, not {shown(value)}")
+        raise OperandError(f"{name} must be a list of {what}, got {shown(value)}")
     return value
 
 
@@ -120,10 +120,10 @@ def function(name: str, value: Any, example: str) -> Callable[..., Any]:
     >>> function("activation", None, "jnp.tanh")
     Traceback (most recent call last):
         ...
-    supremum.errors.OperandError: activation is a function, not None: give activation=jnp.tanh
+    supremum.errors.OperandError: activation must be a function, got None; use activation=jnp.tanh
     """
     if not callable(value):
-        raise OperandError(f"{name} is a function, not {shown(value)}: give {name}={example}")
+        raise OperandError(f"{name} must be a function, got {shown(value)}; use {name}={example}")
     return value
 
 
@@ -142,10 +142,10 @@ def instance(name: str, value: Any, kind: type[T], what: str) -> T:
     >>> instance("layer", None, int, "a layer, such as nn.Dense(10)")
     Traceback (most recent call last):
         ...
-    supremum.errors.OperandError: layer is a layer, such as nn.Dense(10), not None
+    supremum.errors.OperandError: layer must be a layer, such as nn.Dense(10), got None
     """
     if not isinstance(value, kind):
-        raise OperandError(f"{name} is {what}, not {shown(value)}")
+        raise OperandError(f"{name} must be {what}, got {shown(value)}")
     return value
 
 
@@ -161,7 +161,7 @@ def real_number(name: str, value: Any) -> float:
     """
     number = _item(name, value)
     if isinstance(number, bool) or not isinstance(number, numbers.Real):
-        raise OperandError(f"{name} is a number, not {shown(value)}")
+        raise OperandError(f"{name} must be a number, got {shown(value)}")
     try:
         return float(number)
     except OverflowError:
@@ -185,11 +185,11 @@ def real_within(name: str, value: Any, smallest: float, largest: float, bounds: 
     >>> real_within("momentum", 2, 0, 1)
     Traceback (most recent call last):
         ...
-    supremum.errors.ArgumentError: momentum is from 0 to 1, not 2
+    supremum.errors.ArgumentError: momentum must be from 0 to 1, got 2
     """
     number = real_number(name, value)
     if not smallest <= number <= largest:
-        raise ArgumentError(f"{name} is {bounds or f'from {smallest} to {largest}'}, not {shown(value)}")
+        raise ArgumentError(f"{name} must be {bounds or f'from {smallest} to {largest}'}, got {shown(value)}")
     return number
 
 
@@ -206,11 +206,11 @@ def whole_number(name: str, value: Any, smallest: int, largest: int) -> int:
     """
     number = _item(name, value)
     if isinstance(number, bool) or not isinstance(number, numbers.Integral):
-        raise OperandError(f"{name} is a whole number, not {shown(value)}")
+        raise OperandError(f"{name} must be a whole number, got {shown(value)}")
     number = int(number)
     if not smallest <= number <= largest:
         # Python refuses to print integers of more than 4300 digits, and nobody wants to read 400.
-        raise ArgumentError(f"{name} is from {smallest} to {largest}, not {shown(number)}")
+        raise ArgumentError(f"{name} must be from {smallest} to {largest}, got {shown(number)}")
     return number
 
 
@@ -221,7 +221,7 @@ def _item(name: str, value: Any) -> Any:
     try:
         return value.item()
     except TypeError as error:  # what JAX raises of a value that it traces
-        raise OperandError(f"{name} has to be known before tracing, not {value}: give a Python number") from error
+        raise OperandError(f"{name} must be known before tracing, got {value}; use a Python number") from error
 
 
 def known_keys(what: str, given: Any, known: Iterable[str], required: Iterable[str]) -> dict[str, Any]:
@@ -239,7 +239,7 @@ def known_keys(what: str, given: Any, known: Iterable[str], required: Iterable[s
         ArgumentError: for missing keys; like the last a `ValueError`.
     """
     if not isinstance(given, Mapping):
-        raise OperandError(f"a {what} is a mapping, not {shown(given)}")
+        raise OperandError(f"a {what} must be a mapping, got {shown(given)}")
     entries = dict(cast("Mapping[Any, Any]", given))
     known = tuple(known)
     for key in entries:
@@ -247,7 +247,7 @@ def known_keys(what: str, given: Any, known: Iterable[str], required: Iterable[s
             raise UnknownNameError(f"key of a {what}", key, known)
     missing = [key for key in required if key not in entries]
     if missing:
-        raise ArgumentError(f"a {what} needs {' and '.join(map(repr, missing))}: this one has {shown(list(entries))}")
+        raise ArgumentError(f"a {what} must have {' and '.join(map(repr, missing))}, got {shown(list(entries))}")
     return entries
 
 
@@ -267,11 +267,11 @@ def pytree(name: str, tree: Any) -> Any:
     >>> pytree("x", {"a": loop})
     Traceback (most recent call last):
         ...
-    supremum.errors.ArgumentError: x holds a list that holds itself
+    supremum.errors.ArgumentError: x contains a list that contains itself
     >>> pytree("x", {"a": 1, 2: 3})
     Traceback (most recent call last):
         ...
-    supremum.errors.ArgumentError: x holds a dict whose keys have no order, 'a', 2: give all of them names
+    supremum.errors.ArgumentError: x contains a dict with unsortable keys, 'a', 2; use strings for all of them
     """
     _check_tree(name, tree, ())
     return tree
@@ -282,9 +282,9 @@ def _check_tree(name: str, tree: Any, above: tuple[int, ...]) -> None:
     if not issubclass(kind, (list, tuple, dict)):
         return
     if id(tree) in above:
-        raise ArgumentError(f"{name} holds a {kind.__name__} that holds itself")
+        raise ArgumentError(f"{name} contains a {kind.__name__} that contains itself")
     if len(above) == DEEPEST:
-        raise ArgumentError(f"{name} has containers in more than {DEEPEST} levels")
+        raise ArgumentError(f"{name} must be nested at most {DEEPEST} levels deep")
     above = (*above, id(tree))
     if issubclass(kind, dict):
         try:
@@ -292,7 +292,7 @@ def _check_tree(name: str, tree: Any, above: tuple[int, ...]) -> None:
         except TypeError as error:
             keys = ", ".join(map(shown, [*tree][:4]))
             raise ArgumentError(
-                f"{name} holds a dict whose keys have no order, {keys}: give all of them names"
+                f"{name} contains a dict with unsortable keys, {keys}; use strings for all of them"
             ) from error
         tree = [*tree.values()]
     for each in tree:

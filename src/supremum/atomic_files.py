@@ -1,4 +1,4 @@
-"""Files that are whole or absent: written beside their place and moved into it; and what takes bytes, such as FIFOs."""
+"""Atomic writes: a temporary file beside the target replaces it; FIFOs and devices get the bytes directly."""
 
 from __future__ import annotations
 

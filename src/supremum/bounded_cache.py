@@ -1,4 +1,4 @@
-"""A dict that does not grow for ever."""
+"""A dict with a maximum size."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ V = TypeVar("V")
 
 
 class Bounded(dict[K, V]):
-    """What was found out once, for keys of which there may be any number: when it is full it starts anew.
+    """A cache that is cleared when it is full.
 
-    Reading is that of a dict, which matters more here than which entries are kept.
+    Reads are as fast as those of a dict, which matters more here than which entries survive.
 
     Args:
-        most: how many entries it holds at most.
+        most: the maximum number of entries.
 
     >>> squares = Bounded(2)
     >>> squares[2], squares[3], squares[4] = 4, 9, 16

@@ -103,8 +103,8 @@ class ScopeError(SupremumError, RuntimeError):
     def __init__(self, fix: str) -> None:
         self.fix = fix
         super().__init__(
-            f"JAX traces this function for another scope, which a task entered in this thread and waits in; {fix}, or "
-            "enter it where the function is called, with no `await` in between"
+            f"JAX traces this function for another scope, which a task entered in this thread; {fix}, or "
+            "enter the scope where the function is called, without an `await` in between"
         )
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -226,7 +226,7 @@ def _finite(name: str, bits: int, exponent: int, mantissa: int, nan: Nan, bias: 
     return Format(name, Kind.FLOAT, bits, exponent, mantissa, nan, bias=bias, code=name.removeprefix(f"float{bits}_"))
 
 
-# The codes of the first eighteen are those of spec/jax-type-promotion.rst: a letter and the size in bytes.
+# The codes of the first eighteen are those of "JAX type promotion (JEP 9407)": a letter and the size in bytes.
 _ROWS: tuple[Format, ...] = (
     Format("bool", Kind.BOOL, 1, signed=False, code="b1"),
     _integer("uint1", Kind.UNSIGNED, 1),
@@ -324,7 +324,7 @@ def as_format(dtype: Any) -> Format:
 def at_least_float32(dtype: Any) -> DType:
     """The dtype in which sums and statistics of a dtype are computed: at least float32, and complex if it is complex.
 
-    spec/flax-flip-default-dtypes.md, "Half-precision dtypes" and "Batch statistics".
+    Source: Flax FLIP, default dtypes, "Half-precision dtypes" and "Batch statistics".
 
     >>> at_least_float32("bfloat16"), at_least_float32("float64"), at_least_float32("complex64")
     (dtype('float32'), dtype('float64'), dtype('complex64'))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 Join = Callable[[str, str], "str | None"]
 """A binary operation on names; None is a refusal."""
@@ -40,7 +40,7 @@ class Lattice:
 
     def _upper_bounds(self, node: str, below: tuple[str, ...]) -> frozenset[str]:
         if node in below:
-            raise ValueError("the order goes round in a circle: " + " -> ".join((*below[below.index(node) :], node)))
+            raise ValueError("the edges form a cycle: " + " -> ".join((*below[below.index(node) :], node)))
         if node not in self._bounds:
             above = (self._upper_bounds(upper, (*below, node)) for upper in self.edges[node])
             self._bounds[node] = frozenset({node}).union(*above)
@@ -91,8 +91,7 @@ class Lattice:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Counterexample:
+class Counterexample(NamedTuple):
     """A place where a law fails.
 
     Args:

@@ -1,4 +1,4 @@
-"""What a Python number becomes on its way into a format, and whether that is still the number that was meant.
+"""The conversion of Python numbers to formats, and the changes of their values.
 
 Frameworks take a number through one or more formats, and round it in each of them: JAX makes an int64 or a float64 of
 it first, PyTorch reaches 16 bits by way of float32. `converted` does the same, exactly, for any format; the rule sets
@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from supremum.formats import Format, Nan, as_format
 from supremum.operands import Scalar
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 Steps = tuple[Format, ...]
 """The formats that a number is converted to, one after the other; real ones, for each component of a complex number."""
@@ -98,6 +100,8 @@ def change(value: Scalar, becomes: Scalar, target: Format) -> str | None:
 
 
 def _change(value: int | float, becomes: int | float, target: Format) -> str | None:
+    from fractions import Fraction  # only the numbers of a call load it
+
     if value == becomes or (isinstance(value, float) and math.isnan(value)):
         return None
     if not target.is_inexact:
@@ -134,6 +138,8 @@ def _rounded(value: int | float, row: Format) -> float:
         return value if math.isnan(value) else _beyond(row, value)
     if value == 0 and row.zero:
         return float(value)
+    from fractions import Fraction
+
     exact = Fraction(value)
     # The power of two below it, or the last one that has digits; a format without zero rounds to its smallest number.
     exponent = max(_exponent(abs(exact)), row.min_exponent)
@@ -148,7 +154,8 @@ def _exponent(magnitude: Fraction) -> int:
     if not magnitude:
         return -(10**6)
     found = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
-    return found if magnitude >= Fraction(2) ** found else found - 1
+    is_reached = magnitude.numerator << max(-found, 0) >= magnitude.denominator << max(found, 0)
+    return found if is_reached else found - 1
 
 
 def _beyond(row: Format, value: int | float) -> float:

@@ -191,8 +191,8 @@ def _of_format(target: Format) -> Operand:
 
 
 def _not_an_operand(value: object, dtype: object, which: str) -> str:
-    what = f"a {type(value).__name__}" if dtype is None else f"of dtype {dtype}"
+    what = type(value).__name__ if dtype is None else f"dtype {dtype}"
     return (
-        f"{which or 'an operand'} is {what}, which no rule promotes: give a numeric array, a dtype or its name, a "
-        "Python number, or one of the types int, float, complex"
+        f"{which or 'an operand'} must be a numeric array, a dtype or its name, a Python number, or one of the types "
+        f"int, float, complex, got {what}"
     )

@@ -8,7 +8,8 @@ own rule set.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from supremum.errors import UnknownNameError
@@ -34,15 +35,9 @@ class Family(enum.Enum):
     WHOLE = "of several arrays as a whole"
 
 
-_ANY = CATEGORIES
-_NUMERIC = CATEGORIES[1:]
-_REAL = ("integer", "float")
-_BITS = ("bool", "integer")
-_INTEGER = ("integer",)
-_INEXACT = ("float", "complex")
-_FLOAT = ("float",)
-_COMPLEX = ("complex",)
-_BOOL = ("bool",)
+_ANY, _NUMERIC, _INEXACT = CATEGORIES, CATEGORIES[1:], CATEGORIES[2:]
+_BITS, _REAL = CATEGORIES[:2], CATEGORIES[1:3]
+_BOOL, _INTEGER, _FLOAT, _COMPLEX = ((category,) for category in CATEGORIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,71 +73,62 @@ _GIVING_NEGATIVE = ("subtract", "negative", "bitwise_invert")
 
 
 def _rows(
-    names: str, arity: int | None, result: Result, accepts: tuple[str, ...], **aliases: tuple[str, ...]
-) -> tuple[Operation, ...]:
-    return tuple(Operation(name, arity, result, accepts, aliases.get(name, ())) for name in names.split())
+    family: Family, names: str, arity: int | None, result: Result, accepts: tuple[str, ...], **aliases: tuple[str, ...]
+) -> list[Operation]:
+    return [Operation(name, arity, result, accepts, aliases.get(name, ()), family=family) for name in names.split()]
 
 
-def _reductions(
-    names: str, result: Result, accepts: tuple[str, ...], **aliases: tuple[str, ...]
-) -> tuple[Operation, ...]:
-    return tuple(replace(row, family=Family.REDUCTION) for row in _rows(names, 1, result, accepts, **aliases))
-
-
-def _whole(
-    names: str, arity: int | None, result: Result, accepts: tuple[str, ...], **aliases: tuple[str, ...]
-) -> tuple[Operation, ...]:
-    return tuple(replace(row, family=Family.WHOLE) for row in _rows(names, arity, result, accepts, **aliases))
-
-
+_elementwise = partial(_rows, Family.ELEMENTWISE)
+_reductions = partial(_rows, Family.REDUCTION)
+_whole = partial(_rows, Family.WHOLE)
 _ROWS: tuple[Operation, ...] = (
     Operation("result_type", None, Result.COMMON, _ANY, family=Family.QUESTION),
     Operation("promote_types", 2, Result.COMMON, _ANY, types_only=True, family=Family.QUESTION),
-    *_rows("add subtract multiply", 2, Result.COMMON, _NUMERIC, subtract=("sub",), multiply=("mul",)),
-    *_rows("divide", 2, Result.FLOAT, _INEXACT, divide=("div", "truediv", "true_divide")),
-    *_rows("floor_divide", 2, Result.COMMON, _REAL, floor_divide=("floordiv",)),
-    *_rows("remainder", 2, Result.COMMON, _REAL, remainder=("mod",)),
-    *_rows("pow", 2, Result.COMMON, _NUMERIC, pow=("power",)),
-    *_rows("maximum minimum", 2, Result.COMMON, _REAL),
-    *_rows("fmax fmin", 2, Result.COMMON, _REAL),
-    *_rows("where", 2, Result.COMMON, _ANY),
-    *_rows("atan2 hypot copysign nextafter logaddexp", 2, Result.FLOAT, _FLOAT, atan2=("arctan2",)),
-    *_rows("huber_loss poisson_nll_loss l1_loss mse_loss", 2, Result.FLOAT, _FLOAT),
-    *_rows("equal not_equal", 2, Result.BOOL, _ANY, equal=("eq",), not_equal=("ne",)),
-    *_rows(
+    *_elementwise("add subtract multiply", 2, Result.COMMON, _NUMERIC, subtract=("sub",), multiply=("mul",)),
+    *_elementwise("divide", 2, Result.FLOAT, _INEXACT, divide=("div", "truediv", "true_divide")),
+    *_elementwise("floor_divide", 2, Result.COMMON, _REAL, floor_divide=("floordiv",)),
+    *_elementwise("remainder", 2, Result.COMMON, _REAL, remainder=("mod",)),
+    *_elementwise("pow", 2, Result.COMMON, _NUMERIC, pow=("power",)),
+    *_elementwise("maximum minimum", 2, Result.COMMON, _REAL),
+    *_elementwise("fmax fmin", 2, Result.COMMON, _REAL),
+    *_elementwise("where", 2, Result.COMMON, _ANY),
+    *_elementwise("atan2 hypot copysign nextafter logaddexp", 2, Result.FLOAT, _FLOAT, atan2=("arctan2",)),
+    *_elementwise("huber_loss poisson_nll_loss l1_loss mse_loss", 2, Result.FLOAT, _FLOAT),
+    *_elementwise("equal not_equal", 2, Result.BOOL, _ANY, equal=("eq",), not_equal=("ne",)),
+    *_elementwise(
         "less less_equal greater greater_equal", 2, Result.BOOL, _REAL,
         less=("less_than", "lt"), less_equal=("le",), greater=("greater_than", "gt"), greater_equal=("ge",),
     ),
-    *_rows("logical_and logical_or logical_xor", 2, Result.BOOL, _BOOL),
-    *_rows("bitwise_and bitwise_or bitwise_xor", 2, Result.COMMON, _BITS),
-    *_rows(
+    *_elementwise("logical_and logical_or logical_xor", 2, Result.BOOL, _BOOL),
+    *_elementwise("bitwise_and bitwise_or bitwise_xor", 2, Result.COMMON, _BITS),
+    *_elementwise(
         "bitwise_left_shift bitwise_right_shift", 2, Result.COMMON, _INTEGER,
         bitwise_left_shift=("left_shift",), bitwise_right_shift=("right_shift",),
     ),
-    *_rows("positive negative square", 1, Result.COMMON, _NUMERIC),
-    *_rows("round sign conj", 1, Result.COMMON, _NUMERIC, round=("around",), conj=("conjugate",)),
-    *_rows("ceil floor trunc", 1, Result.COMMON, _REAL, trunc=("fix",)),
-    *_rows("abs real", 1, Result.REAL, _NUMERIC, abs=("absolute",)),
-    *_rows("imag", 1, Result.REAL, _COMPLEX),
-    *_rows("isfinite isinf isnan", 1, Result.BOOL, _NUMERIC),
-    *_rows("signbit", 1, Result.BOOL, _FLOAT),
-    *_rows("bitwise_invert", 1, Result.COMMON, _BITS, bitwise_invert=("bitwise_not", "invert")),
-    *_rows("logical_not", 1, Result.BOOL, _BOOL),
-    *_rows(
+    *_elementwise("positive negative square", 1, Result.COMMON, _NUMERIC),
+    *_elementwise("round sign conj", 1, Result.COMMON, _NUMERIC, round=("around",), conj=("conjugate",)),
+    *_elementwise("ceil floor trunc", 1, Result.COMMON, _REAL, trunc=("fix",)),
+    *_elementwise("abs real", 1, Result.REAL, _NUMERIC, abs=("absolute",)),
+    *_elementwise("imag", 1, Result.REAL, _COMPLEX),
+    *_elementwise("isfinite isinf isnan", 1, Result.BOOL, _NUMERIC),
+    *_elementwise("signbit", 1, Result.BOOL, _FLOAT),
+    *_elementwise("bitwise_invert", 1, Result.COMMON, _BITS, bitwise_invert=("bitwise_not", "invert")),
+    *_elementwise("logical_not", 1, Result.BOOL, _BOOL),
+    *_elementwise(
         "exp expm1 log log1p log2 log10 sqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh",
         1, Result.FLOAT, _INEXACT,
         asin=("arcsin",), acos=("arccos",), atan=("arctan",), asinh=("arcsinh",), acosh=("arccosh",),
         atanh=("arctanh",),
     ),
-    *_reductions("sum prod", Result.ACCUMULATED, _NUMERIC),
+    *_reductions("sum prod", 1, Result.ACCUMULATED, _NUMERIC),
     *_reductions(
-        "cumulative_sum cumulative_prod", Result.ACCUMULATED, _NUMERIC,
+        "cumulative_sum cumulative_prod", 1, Result.ACCUMULATED, _NUMERIC,
         cumulative_sum=("cumsum",), cumulative_prod=("cumprod",),
     ),
-    *_reductions("mean", Result.FLOAT, _INEXACT),
-    *_reductions("var std", Result.REAL, _FLOAT),
-    *_reductions("any all", Result.BOOL, _ANY),
-    *_reductions("min max", Result.COMMON, _REAL, min=("amin",), max=("amax",)),
+    *_reductions("mean", 1, Result.FLOAT, _INEXACT),
+    *_reductions("var std", 1, Result.REAL, _FLOAT),
+    *_reductions("any all", 1, Result.BOOL, _ANY),
+    *_reductions("min max", 1, Result.COMMON, _REAL, min=("amin",), max=("amax",)),
     *_whole("concat stack", None, Result.COMMON, _ANY, concat=("concatenate", "cat")),
     *_whole("clip", None, Result.COMMON, _REAL, clip=("clamp",)),
     *_whole("diff", None, Result.COMMON, _NUMERIC),

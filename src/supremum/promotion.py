@@ -1,11 +1,10 @@
-"""The questions people ask, each a thin view of `RuleSet.decide`."""
+"""The public functions for promotion, each a thin view of `RuleSet.decide`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, cast
 
-import array_api_compat
 from numpy import ndarray
 
 from supremum.decisions import Decision
@@ -57,7 +56,7 @@ def explain(
     result_type(float8_e4m3fn, float16) -> refused   [rules jax-x64]
       a    float8_e4m3fn
       b    float16
-      why  nothing in the lattice is above both float8_e4m3fn and float16
+      why  the lattice has no upper bound of float8_e4m3fn and float16
       fix  a.astype('float16')
     >>> print(explain("float32", "float64", operation="add", into="float32", rules="numpy"))
     add(float32, float64, into=float32) -> float32   [rules numpy]
@@ -65,8 +64,8 @@ def explain(
       b     float64, kept
       into  float64 -> float32, not every value survives
       why   the common type of float32 and float64 is float64
-            float64 is stored in float32: a result is cast within its kind, and to higher kinds
-            a value that is out of range of float32 is refused
+            float64 is stored in float32: the framework casts results within their kind and to higher kinds
+            a value outside the range of float32 is an error
     """
     seen = tuple(as_operand(operand, position) for position, operand in enumerate(operands))
     target = None if into is None else as_operand(into)
@@ -78,8 +77,12 @@ def explain(
 def _is_in_jax(operands: Sequence[OperandLike]) -> bool:
     """Whether JAX would hold what is computed of operands: unless all arrays among them are of other libraries."""
     arrays = [array for operand in operands if (array := _array(operand)) is not None]
+    if not arrays:
+        return True
+    import array_api_compat  # only arrays load it
+
     compat: Any = array_api_compat  # most of its annotations are unknown where a library is not installed
-    return not arrays or not all(compat.is_array_api_obj(each) and not compat.is_jax_array(each) for each in arrays)
+    return not all(compat.is_array_api_obj(each) and not compat.is_jax_array(each) for each in arrays)
 
 
 def _array(operand: OperandLike) -> Any:

@@ -224,7 +224,9 @@ def calls_within(
 
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         name = function.__qualname__
-        raise OperandError(f"{scope} cannot decorate the generator {name}: write `with {scope}(...):` inside it")
+        raise OperandError(
+            f"{scope} must decorate a function that is not a generator, got {name}; use `with {scope}(...):` inside it"
+        )
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -1,4 +1,4 @@
-"""Signals, kept off for a moment."""
+"""Blocking of signals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_interrupts() -> Generator[None]:
-    """While it is open, Ctrl-C waits; processes that are started in it never hear of it.
+    """Delay Ctrl-C until the block ends; processes started in the block ignore it.
 
     >>> try:
     ...     with without_interrupts():

@@ -73,7 +73,7 @@ def test_a_path_may_have_several_types_outside_the_chosen_ones():
 def test_without_a_join_the_picture_gives_the_reason_and_highlights_no_line():
     svg = lattice_svg("jax-x64", path=("float8_e5m2", "float16"))
     assert _caption(svg).startswith(
-        "float8_e5m2 and float16 do not promote: nothing in the lattice is above both float8_e5m2 and float16."
+        "float8_e5m2 and float16 do not promote: the lattice has no upper bound of float8_e5m2 and float16."
     )
     assert _lit(svg) == {"float8_e5m2", "float16"}
     assert '<g class="lit"><path' not in svg
@@ -121,7 +121,7 @@ def test_the_caption_has_a_counterexample_and_a_path_marks_its_cells():
     assert "int8 and uint8 promote to int16." in _caption(svg)
     assert svg.count('class="integer marked"') == 2
     refused = _caption(lattice_svg("paddle", path=("int8", "float16")))
-    assert "int8 and float16 do not promote: Paddle promotes tensors if both are floats or one is complex" in refused
+    assert "int8 and float16 do not promote: Paddle promotes tensors only if both are floats or one is complex" in refused
 
 
 def test_the_caption_mentions_refusals_only_if_there_are_some():

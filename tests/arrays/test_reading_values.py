@@ -57,7 +57,7 @@ def test_scalars_alone_count_by_their_dtypes():
 def test_arrays_of_other_libraries_are_not_waited_for():
     array = Array(jnp.ones(2, "int8"))
     for call in (lambda x: array + Array(x), jax.jit(lambda x: (array + Array(x)).unwrap())):
-        with pytest.raises(PromotionError, match=r"looks at the value of int32\[\], which is not known here"):
+        with pytest.raises(PromotionError, match=r"promotes by the value of int32\[\], which is not known here"):
             call(jnp.asarray(5, "int32"))
     # Where no value could change the answer there is nothing to look at.
     assert (Array(jnp.ones(2, "float32")) + Array(jnp.asarray(5, "int8"))).dtype == "float32"

@@ -100,7 +100,7 @@ def test_drawings_contain_the_explanation_of_each_cell():
         (["diff", "jax-x64", "nunpy"], "supremum: unknown rule set 'nunpy': did you mean 'numpy'?"),
         (["diff", "jax-x64", "numpy", "--operation", "sin"], "supremum: unknown operation of two operands 'sin'"),
         (["explain", "int8", "uint9"], "supremum: unknown dtype 'uint9': did you mean"),
-        (["explain", "int8", "--operation", "add"], "supremum: add takes 2 operands, not 1"),
+        (["explain", "int8", "--operation", "add"], "supremum: add takes 2 operands, got 1"),
         (["rules", "--format", "yaml"], "supremum: unknown format 'yaml'"),
         (["demo", "--weight", "0.1"], "supremum: --weight must be above 0, at most 1, and used with --case underflow"),
     ],

@@ -99,11 +99,11 @@ DEPARTURES: tuple[Departure, ...] = (
         "tf.tensor_scatter_nd_update promotes nothing in any mode; these rules are those of variables",
     ),
     Departure(
-        "jax-x64 jax-x32", "at", "stored", "a dtype meets itself", {"add": 2, "multiply": 2},
+        "jax-x64 jax-x32", "at", "stored", "the operands already have this dtype", {"add": 2, "multiply": 2},
         "JAX has no kernel for adding bools to elements; it is decided as `a + b` is, which gives bool",
     ),
     Departure(
-        "jax-x64 jax-x32", "eager at", "stored", "a dtype meets itself", {"add": 2},
+        "jax-x64 jax-x32", "eager at", "stored", "the operands already have this dtype", {"add": 2},
         "JAX has no kernel for adding bools to elements; it is decided as `a + b` is, which gives bool",
     ),
 )  # fmt: skip

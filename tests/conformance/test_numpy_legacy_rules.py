@@ -14,10 +14,14 @@ from slowly import slow
 from supremum import explain, result_type
 from supremum.formats import FORMATS
 from supremum.operands import as_operand
+from supremum.operations import ELEMENTWISE
 from supremum.rules import NUMPY_LEGACY
+from supremum.rules.numpy_loops import FUNCTIONS
 
 MEASURED = document("numpy-legacy")
 CODES = MEASURED["codes"]
+FUNCTIONS_OF_TWO = [name for name in ELEMENTWISE if name in FUNCTIONS and ELEMENTWISE[name].arity == 2]
+ACCEPTED = 26821
 
 
 @functools.cache
@@ -119,6 +123,21 @@ def test_triples(step):
     assert {key: cell for key, cell in asked.items() if ours(None, *key) != CODES.get(cell, "refused")} == {}
 
 
+def test_accepted_decisions_name_the_dtype_that_they_compute_in():
+    types = [as_operand(name) for name in (*CODES.values(), "int*", "float*", "complex*")]
+    accepted = 0
+    for operation, *operands in itertools.product(FUNCTIONS_OF_TWO, types, types):
+        decision = NUMPY_LEGACY.decide(operation, operands)
+        if decision:
+            accepted += 1
+            reason = " ".join(decision.reason)
+            assert not re.search("has no loop|needs a common type|NumPy has n|refused", reason), (operation, reason)
+            assert re.search(rf"\b{decision.casts[0].target}\b", reason), (operation, reason)
+        else:
+            assert re.search("no loop|needs a common type", decision.reason[-1]), (operation, decision.reason)
+    assert accepted == ACCEPTED
+
+
 def test_values_of_0d_arrays_count_and_are_never_guessed():
     array = np.ones(1, "int8")
     assert [result_type(array, np.int64(value), rules="numpy-legacy") for value in (5, 300, 2**40)] == [
@@ -127,7 +146,7 @@ def test_values_of_0d_arrays_count_and_are_never_guessed():
     assert result_type(np.ones(1, "int16"), np.ones(1, "int8"), rules="numpy-legacy") == "int16"
     unknown = explain("int8", as_operand("int64").__class__("integer", np.dtype("int64"), ndim=0), rules="numpy-legacy")
     assert not unknown
-    assert "looks at the value of int64[]" in unknown.reason[0]
+    assert "promotes by the value of int64[]" in unknown.reason[0]
     assert result_type("int64", as_operand(np.int8(3)), rules="numpy-legacy") == "int64"
 
 

@@ -30,11 +30,11 @@ NAMES = [*DTYPES, *WEAK_NAMES]
 EVERYTHING = [*(row.name for row in FORMATS), *WEAK_NAMES]
 # The oracle's error classes, each with the words by which our reasons say the same.
 ERRORS = {
-    "no promotion between Tensors": "no promotion between tensors, and these are {a} and {b}",
+    "no promotion between Tensors": "this mode does not promote between tensors, got {a} and {b}",
     "would be wider than all inputs": "would be wider than all tensors: {a} and {b}",
     "cannot preserve the precision of the inputs": "would not preserve the precision of {a} and {b}",
-    "scalar of this kind cannot fit the Tensor dtype": "a Python number has to fit the tensor, and ",
-    "bool / bool: not covered by the text": "divide takes no bool operands",
+    "scalar of this kind cannot fit the Tensor dtype": "a Python number must fit the tensor, but ",
+    "bool / bool: not covered by the text": "divide does not accept bool operands",
 }
 every_mode = pytest.mark.parametrize("mode", RULES)
 
@@ -106,7 +106,7 @@ def test_a_python_bool_is_a_bool_tensor_and_a_weak_array_a_tensor_too(mode):
 def test_formats_the_rfc_does_not_speak_of_are_refused_with_that_reason(mode, name):
     for operands in [(name,), (name, name), (name, "float32"), (1, name), (True, name)]:
         decision = explain(*operands, rules=RULES[mode])
-        assert decision.reason == (f"the RFC does not speak of {name}",)
+        assert decision.reason == (f"the RFC does not define promotion of {name}",)
         assert isinstance(decision.error(), PromotionError)
 
 
@@ -180,7 +180,7 @@ def test_many_tensors_at_once_meet_where_numpy_says():
 
 @every_mode
 def test_decisions_on_more_than_two_operands_say_that_they_are_ours(mode):
-    ours = "the RFC speaks of two operands: deciding more of them at once is Supremum's own reading"
+    ours = "the RFC defines promotion of two operands only; Supremum promotes more of them at once"
     assert ours not in explain("int8", 1, rules=RULES[mode]).reason
     for operands in [("int8", "int8", 1), ("uint8", "int8", "float16"), ("int8", 1, 1.5), (1, 2, 3)]:
         assert ours in explain(*operands, rules=RULES[mode]).reason
@@ -457,10 +457,10 @@ def test_the_message_of_an_overflow():
     [
         (("int8", "uint8"), "int16 is the lowest width integer dtype that holds int8 and uint8"),
         (("int64", "float64"), "no dtype holds int64 and float64 exactly: the width is capped at float64"),
-        (("int8", "int8"), "a dtype meets itself in itself"),
-        (("int8", 1.5), "float* comes after int8 in the direction of promotion, and makes it float64"),
+        (("int8", "int8"), "the operands already have this dtype"),
+        (("int8", 1.5), "float* is above int8 in the order of promotion, so the result is float64"),
         (("int8", 1), "Python numbers take the dtype of the tensors, int8"),
-        ((1, 1.5), "no tensor gives float* a dtype: TensorFlow's own is float32"),
+        ((1, 1.5), "float* without a tensor has TensorFlow's default dtype, float32"),
     ],
 )
 def test_the_reasons_of_decisions(operands, reason):

@@ -236,7 +236,7 @@ def test_default_dtypes_are_those_that_torch_takes():
         if taken:
             assert TORCH.with_default(name).default_dtype == name
         else:
-            with pytest.raises(ValueError, match="default dtype is one of"):
+            with pytest.raises(ValueError, match="default dtype must be one of"):
                 TORCH.with_default(name)
 
 

@@ -90,7 +90,7 @@ def test_an_answer_has_its_reason_and_its_fix(open_page):
     assert not first.locator("dl").is_visible()
     first.locator("summary").click()
     told = first.locator("dl").inner_text()
-    assert "nothing in the lattice is above both float8_e4m3fn and float16" in told
+    assert "the lattice has no upper bound of float8_e4m3fn and float16" in told
     assert "a.astype('float16')" in told
 
 

@@ -321,7 +321,7 @@ def test_other_bad_arguments_are_refused():
         run(scaled=True)
     with pytest.raises(TypeError, match="must be a LossScaleState"):
         run(None, 2.0**15)
-    with pytest.raises(ArgumentError, match="bucket_bytes is from 1"):
+    with pytest.raises(ArgumentError, match="bucket_bytes must be from 1"):
         run(bucket_bytes=0)
 
 

@@ -186,7 +186,7 @@ def test_configs_go_through_json(name, scale):
         ({"nmae": "float32"}, ValueError, "unknown key of a policy's config 'nmae': did you mean 'name'"),
         ({"name": "flaot32"}, ValueError, "did you mean 'float32'"),
         ({"loss_scale": {"class_name": "Fixed", "config": {}}}, ValueError, "unknown class of loss scale"),
-        ({"loss_scale": "dynamic"}, TypeError, "is a mapping, not 'dynamic'"),
+        ({"loss_scale": "dynamic"}, TypeError, "must be a mapping, got 'dynamic'"),
     ],
 )
 def test_bad_configs_are_refused(change, error, message):

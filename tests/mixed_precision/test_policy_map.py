@@ -75,7 +75,7 @@ GOOD = BY_PATH.get_config()
         ({**GOOD, "patterns": [[["a"], {}]]}, TypeError, "pairs of pattern and policy"),
         ({**GOOD, "patterns": [["a", "float32"]]}, TypeError, "pairs of pattern and policy"),
         ({**GOOD, "patterns": [["a", {}]]}, ValueError, "needs 'name' and 'loss_scale'"),
-        (3, TypeError, "is a mapping, not 3"),
+        (3, TypeError, "must be a mapping, got 3"),
     ],
 )
 def test_bad_configs_are_refused(config, error, message):

@@ -124,7 +124,7 @@ def test_bad_choices_are_refused():
         scaled_value_and_grad(loss, "dynamic", on_overflow="retyr")
     with pytest.raises(ValueError, match="choose from skip, retry"):
         scaled_value_and_grad(loss, "dynamic", on_overflow=None)
-    with pytest.raises(ValueError, match=r"^max_retries is from 0"):
+    with pytest.raises(ValueError, match=r"^max_retries must be from 0"):
         scaled_value_and_grad(loss, "dynamic", on_overflow="retry", max_retries=-1)
 
 

@@ -270,7 +270,7 @@ class TestMasks:
     @pytest.mark.parametrize(
         ("make", "wrong", "message"),
         [
-            (lambda: make_causal_mask(-1), ArgumentError, "queries is from 0 to"),
+            (lambda: make_causal_mask(-1), ArgumentError, "queries must be from 0 to"),
             (
                 lambda: make_attention_mask(jnp.ones(2), jnp.ones(2)),
                 OperandError,

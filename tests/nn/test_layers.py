@@ -317,7 +317,7 @@ class TestFunctionalCall:
         (
             lambda: built(nn.Dense(2), jnp.ones((1, 2))).bias.assign(jnp.ones(2, "complex64")),
             ValueError,
-            "complex64 is not stored in float32",
+            "complex64 cannot be stored in float32",
         ),
         (
             lambda: built(nn.Dense(2), jnp.ones((1, 2))).bias.assign(jnp.ones(3)),

@@ -187,7 +187,7 @@ class TestBatchNorm:
             (2, 4),
             r"axis must be one number, the axis of the channels, got \(1, 2\); use axis=-1",
         ),
-        (lambda: BatchNorm(momentum=1.5), (2, 4), "momentum is from 0 to 1, not 1.5"),
+        (lambda: BatchNorm(momentum=1.5), (2, 4), "momentum must be from 0 to 1, got 1.5"),
         (
             lambda: LayerNorm(axes=(1, -1)),
             (2, 4),

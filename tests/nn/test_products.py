@@ -202,7 +202,7 @@ def test_complex_values_are_never_truncated():
             ArgumentError,
             r"bias must have shape \(2,\) to match the other arguments, got \(1,\)",
         ),
-        (lambda: dense([1.0], jnp.ones((1, 2))), OperandError, "argument 0 is a list"),
+        (lambda: dense([1.0], jnp.ones((1, 2))), OperandError, "argument 0 must be a numeric array, .*, got list"),
         (
             lambda: dense(jnp.ones(4), jnp.ones((4, 2)), dtype="int32"),
             ArgumentError,

@@ -147,7 +147,7 @@ def test_others_than_the_learning_rate_may_be_scheduled():
     [
         (lambda: SGD("0.1"), TypeError, "learning_rate must be a number or a function of the step, got '0.1'"),
         (lambda: SGD(None), TypeError, "learning_rate must be a number"),
-        (lambda: SGD([0.1]), TypeError, "learning_rate is a number"),
+        (lambda: SGD([0.1]), TypeError, "learning_rate must be a number"),
         (lambda: SGD(float("nan")), ValueError, "learning_rate must be from 0 up to"),
         (lambda: SGD(-0.1), ValueError, "learning_rate must be from 0 up to"),
         (lambda: SGD(1e39), ValueError, "learning_rate"),
@@ -168,7 +168,7 @@ def test_others_than_the_learning_rate_may_be_scheduled():
         (lambda: Optimizer(None), TypeError, r"optax transformation, got None: such as optax\.adam"),
         (lambda: Optimizer(SGD()), TypeError, "optimizer as it is"),
         (lambda: Optimizer(optax.sgd(1.0), learning_rate=1), ValueError, "unknown hyperparameter"),
-        (lambda: setattr(SGD(), "learning_rate", np.ones(2)), TypeError, "learning_rate is a number"),
+        (lambda: setattr(SGD(), "learning_rate", np.ones(2)), TypeError, "learning_rate must be a number"),
         (lambda: jax.jit(lambda x: setattr(SGD(), "learning_rate", x))(1.0), TypeError, "before tracing"),
     ],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Rule sets of one's own: what they decide, and what is refused when they are made."""
+"""User-defined rule sets: what they decide, and which edges raise."""
 
 import pickle
 
@@ -33,12 +33,12 @@ def test_operands_meet_in_the_join():
 
 
 @pytest.mark.parametrize("operands", [("int4", "int8"), ("float16", "int8"), ("complex*", "int8")])
-def test_what_has_no_join_or_is_not_mentioned_is_refused(operands):
+def test_operands_without_a_join_or_without_edges_are_refused(operands):
     with pytest.raises(PromotionError, match=r"rules mine"):
         result_type(*operands, rules=MINE)
 
 
-def test_the_laws_hold():
+def test_joins_obey_the_laws_and_equal_those_of_jax():
     order = MINE.lattice
     assert [*counterexamples(order.join, order.nodes)] == []
     jax = RuleSet.from_lattice("jax again", JAX_X64.lattice.edges)
@@ -53,24 +53,24 @@ def test_the_laws_hold():
     ("edges", "message"),
     [
         ({"int8": ["float16", "bfloat16"], "uint8": ["float16", "bfloat16"]},
-         "int8 and uint8 have float16 and bfloat16 above them, none least"),
-        ({"int8": ["int16"], "int16": ["int8"]}, "goes round in a circle: int8 -> int16 -> int8"),
-        ({"int8": "int16"}, r"above int8 stands the text 'int16': give a list of names, \['int16'\]"),
+         "int8 and uint8 have two smallest upper bounds, float16 and bfloat16"),
+        ({"int8": ["int16"], "int16": ["int8"]}, "form a cycle: int8 -> int16 -> int8"),
+        ({"int8": "int16"}, r"the nodes above int8 must be a list of names, got 'int16'; use \['int16'\]"),
         ({}, "has no edges"),
     ],
 )  # fmt: skip
-def test_an_order_that_is_no_lattice_is_refused_with_a_counterexample(edges, message):
+def test_edges_that_are_not_a_lattice_raise_with_a_counterexample(edges, message):
     with pytest.raises(ArgumentError, match=message):
         RuleSet.from_lattice("bad", edges)
 
 
-def test_names():
+def test_unknown_dtypes_and_taken_names_raise():
     with pytest.raises(UnknownDtypeError, match="unknown dtype 'flaot16': did you mean 'float16'"):
         RuleSet.from_lattice("bad", {"int8": ["flaot16"]})
-    with pytest.raises(ArgumentError, match="'jax' is the name of another rule set"):
+    with pytest.raises(ArgumentError, match="'jax' is already the name of a rule set"):
         RuleSet.from_lattice("jax", EDGES)
 
 
-def test_it_travels():
+def test_a_pickled_rule_set_decides_the_same():
     copy = pickle.loads(pickle.dumps(MINE))
     assert result_type("int8", "uint8", rules=copy) == "int16"

@@ -267,7 +267,7 @@ def test_functions_of_jax_with_custom_rules_belong_to_jax():
 def test_a_number_in_the_source_is_an_operand():
     cast = only(lambda i: i / 2, jnp.arange(3))
     assert cast.operands == ("i: int32[3]", "2")
-    assert "divide makes float32 of int32" in cast.reason
+    assert "divide converts int32 to float32" in cast.reason
 
 
 def test_equal_code_in_two_files_has_different_positions(tmp_path):

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from supremum.errors import shown
 from supremum.rules.assignment import Storing
-from supremum.rules.fixes import EVERYTHING as EVERYTHING
-from supremum.rules.fixes import Runtime
 from supremum.rules.jax_flags import holds_64_bits as holds_64_bits
 from supremum.rules.jax_flags import is_explicit_x64 as is_explicit_x64
 from supremum.rules.jax_flags import is_x64 as is_x64
@@ -26,6 +24,8 @@ from supremum.rules.reductions import Reduction
 from supremum.rules.registry import find_rules as find_rules
 from supremum.rules.registry import memory_of as memory_of
 from supremum.rules.rule_set import LatticeRuleSet, RuleSet
+from supremum.rules.runtimes import EVERYTHING as EVERYTHING
+from supremum.rules.runtimes import Runtime
 from supremum.rules.scope import SCOPE as SCOPE
 from supremum.rules.scope import Watcher as Watcher
 from supremum.rules.scope import get_rules, set_default_rules, use_rules

@@ -50,11 +50,13 @@ class ArrayApiRules(LatticeRuleSet):
 
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         if all(operand.is_python_scalar for operand in operands):
-            return Verdict.refuse("the standard defines nothing for Python numbers alone: one operand must be an array")
+            return Verdict.refuse("the standard needs at least one array among the operands, got only Python numbers")
         met = super()._meet(operation, operands)
         for position, (operand, target) in enumerate(zip(operands, met.compute, strict=False)):
             if isinstance(operand.value, int) and not converts(operand.value, as_format(target)):
-                undefined = f"the Python int {letter(position)} is out of range for {target}, which is undefined"
+                undefined = (
+                    f"the Python int {letter(position)} is out of range for {target}; the standard defines no result"
+                )
                 return Verdict.refuse(*met.reason, undefined, overflow=True)
         return met
 

@@ -1,4 +1,4 @@
-"""The edges of a rule set of one's own, checked when it is made."""
+"""Checks of the edges and defaults of user-defined rule sets."""
 
 from __future__ import annotations
 
@@ -20,40 +20,42 @@ def checked_order(name: str, edges: Mapping[str, Iterable[str]]) -> Lattice:
     """The order that edges describe.
 
     Args:
-        name: what the rule set is to be called.
-        edges: for each format or weak kind those directly above it.
+        name: the name of the rule set.
+        edges: for each format or weak kind, the nodes directly above it.
 
     Raises:
-        ArgumentError: for an order that is no lattice, and for a name that another rule set has.
-        UnknownDtypeError: for the name of no format.
+        ArgumentError: for an order that is not a lattice, and for a name that is taken.
+        UnknownDtypeError: for a name that is not a format.
     """
     if not name or name in rule_names():
-        raise ArgumentError(f"{shown(name)} is the name of another rule set: choose one of your own")
+        raise ArgumentError(f"{shown(name)} is already the name of a rule set; use another name")
     above = {_node(node): [_node(upper) for upper in _listed(node, uppers)] for node, uppers in edges.items()}
     try:
         order = Lattice(above)
     except ValueError as error:
-        raise ArgumentError(f"{shown(name)} is no order: {error}") from error
+        raise ArgumentError(f"{shown(name)} is not an order: {error}") from error
     if not order.nodes:
-        raise ArgumentError(f"{shown(name)} has no edges: give at least one format")
-    # Where pairs that have upper bounds have a least one, joins commute and associate, refusals included.
+        raise ArgumentError(f"{shown(name)} has no edges; give at least one format")
+    # If all pairs with upper bounds have a least one, joins commute and associate, refusals included.
     for a, b in combinations(order.nodes, 2):
         common = order.upper_bounds(a, b)
         if common and order.join(a, b) is None:
-            minimal = " and ".join(order.minimal(common))
-            raise ArgumentError(f"{shown(name)} is no lattice: {a} and {b} have {minimal} above them, none least")
+            minimal = order.minimal(common)
+            count = "two" if len(minimal) == 2 else len(minimal)
+            bounds = f"{a} and {b} have {count} smallest upper bounds, {' and '.join(minimal)}"
+            raise ArgumentError(f"{shown(name)} is not a lattice: {bounds}")
     return order
 
 
 def checked_defaults(defaults: Mapping[str, str]) -> dict[str, str]:
-    """The formats that weak kinds are held in where nothing stronger is around.
+    """The formats that hold weak kinds if no operand is stronger.
 
     Args:
-        defaults: those that are others than int32, float32 and complex64.
+        defaults: formats that differ from int32, float32 and complex64.
 
     Raises:
-        ArgumentError: for a format of another category than its weak kind.
-        UnknownDtypeError: for the name of no format.
+        ArgumentError: for a format of a different category than its weak kind.
+        UnknownDtypeError: for a name that is not a format.
     """
     return _DEFAULTS | {weak: _default(weak, format_name) for weak, format_name in defaults.items()}
 
@@ -69,18 +71,17 @@ def _node(name: object) -> str:
 
 def _default(weak: str, name: str) -> str:
     if weak not in WEAK_NAMES:
-        raise ArgumentError(f"{shown(weak)} is no weak kind: defaults are of {', '.join(WEAK_NAMES)}")
+        raise ArgumentError(f"defaults must be for {', '.join(WEAK_NAMES)}, got {shown(weak)}")
     try:
         row = as_format(name)
     except UnknownDtypeError:
         raise UnknownDtypeError("dtype", str(name), format_names()) from None
     if row.category != WEAK_NAMES[weak]:
-        article = "an" if WEAK_NAMES[weak] == "integer" else "a"
-        raise ArgumentError(f"{weak} cannot be held in {row}: give {article} {WEAK_NAMES[weak]} format")
+        raise ArgumentError(f"the default of {weak} must be of category {WEAK_NAMES[weak]}, got {row}")
     return row.name
 
 
 def _listed(node: object, above: Iterable[str]) -> Iterable[str]:
     if isinstance(above, str):
-        raise ArgumentError(f"above {node} stands the text {shown(above)}: give a list of names, [{shown(above)}]")
+        raise ArgumentError(f"the nodes above {node} must be a list of names, got {shown(above)}; use [{shown(above)}]")
     return above

@@ -7,47 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import tee
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from supremum.decisions import Fix, FixCast, Verdict
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
 from supremum.operands import Operand, Scalar
-from supremum.operations import Family, Operation, Result
+from supremum.operations import ASSIGN, Family, Operation, Result
 from supremum.rules.number_ranges import fits
-
-
-class Runtime(Protocol):
-    """The library that would carry out a fixed call, tried on arrays of its own and never on those of the user."""
-
-    def holds(self, operand: Operand) -> bool:
-        """Whether this runtime is known to have the array, so that a cast of it can be tried."""
-        ...
-
-    def tried(self, operation: Operation, operands: Sequence[Operand], fix: Fix, verdict: Verdict) -> Fix | None:
-        """The fix as it has to be typed, if the casts, and then the operation, work; else None.
-
-        Args:
-            operation: its row.
-            operands: as they are before the casts.
-            fix: the casts.
-            verdict: what the rules say of the operands after the casts.
-        """
-        ...
-
-
-class Everything:
-    """The runtime that is taken for granted where only dtypes are known: it has every dtype and every function."""
-
-    def holds(self, operand: Operand) -> bool:  # noqa: ARG002 (a `Runtime`)
-        """Nothing is known of arrays."""
-        return False
-
-    def tried(self, operation: Operation, operands: Sequence[Operand], fix: Fix, verdict: Verdict) -> Fix:  # noqa: ARG002
-        """It works."""
-        return fix
-
-
-EVERYTHING = Everything()
+from supremum.rules.runtimes import Runtime
 
 
 class Care(NamedTuple):
@@ -102,7 +69,7 @@ def find_fix(
 
     def in_order() -> Iterator[_Attempt]:
         for row in map(as_format, targets):
-            if not row.zero or not gives_what_is_meant(operation, operands, row):
+            if not row.zero or not _gives_what_is_meant(operation, operands, row):
                 continue  # what has no zero is for scales, and holds few results
             is_truth = _is_truth(operation, row)
             needed = [i for i, o in enumerate(operands) if o.is_python_scalar or o.name not in (row.name, kept)]
@@ -118,6 +85,46 @@ def find_fix(
             if attempt.takes(care) and (tried := attempt.tried(runtime)) is not None:
                 return tried
     return None
+
+
+def find_fix_into(
+    operation: Operation,
+    operands: tuple[Operand, ...],
+    into: Operand,
+    may_cast: Callable[[Operand, Format, bool], bool],
+    settle: Callable[[tuple[Operand, ...]], Verdict],
+    runtime: Runtime,
+) -> Fix | None:
+    """Casts of operands, but not of what is written into, after which the result can be stored.
+
+    Args:
+        operation: its row.
+        operands: of the operation.
+        into: what its result is written into.
+        may_cast: whether a fix may cast an operand to a format; the last argument is whether values may be cut.
+        settle: the verdict on other operands.
+        runtime: what has to carry it out.
+    """
+    row = as_format(into.dtype)
+    if operation is ASSIGN or _gives_what_is_meant(operation, (*operands, into), row):
+        others = [i for i, each in enumerate(operands) if each.is_python_scalar or each.dtype != row.dtype]
+        arrays = [i for i in others if not operands[i].is_python_scalar]
+        for positions in (arrays, others):
+            # Of arrays the real part is taken, which a fix spells out; nothing is cut off from a number.
+            if positions and all(
+                may_cast(operands[i], row, False) or (i in arrays and may_cast(operands[i], row, True))
+                for i in positions
+            ):
+                fix = Fix(tuple(FixCast.of(i, operands[i], row.dtype) for i in positions))
+                verdict = settle(fix.apply(operands))
+                is_right = verdict.result is not None and _is_computed_as_meant(operation, verdict)
+                tried = runtime.tried(operation, operands, fix, verdict) if is_right else None
+                if tried is not None:
+                    return tried
+    if operation is ASSIGN:
+        return None
+    # What is computed in another format may be stored in this one, as truth values of numbers are.
+    return find_fix(operation, operands, targets_for(operands), may_cast, settle, runtime, into=into)
 
 
 @dataclass(eq=False)
@@ -153,7 +160,7 @@ class _Attempt:
     @property
     def is_right(self) -> bool:
         """Whether the rules accept it, and compute what is meant."""
-        if self.verdict.result is None or not is_computed_as_meant(self.operation, self.verdict):
+        if self.verdict.result is None or not _is_computed_as_meant(self.operation, self.verdict):
             return False
         if self.is_truth:
             return True
@@ -185,7 +192,7 @@ class _Attempt:
         return self.settle(self.fixed)
 
 
-def gives_what_is_meant(operation: Operation, operands: Sequence[Operand], row: Format) -> bool:
+def _gives_what_is_meant(operation: Operation, operands: Sequence[Operand], row: Format) -> bool:
     """Whether an operation computed in a format means what it means for numbers.
 
     Differences of what is never negative can be, unless an array is of those integers itself, which wrap around; a
@@ -218,9 +225,7 @@ def _covers(row: Format, operand: Operand) -> bool:
 def _computes_cast_numbers(verdict: Verdict, operands: Sequence[Operand], cast: Sequence[int]) -> bool:
     """Whether Python numbers that are cast are in the range of what they are then computed in."""
     numbers = [(operands[i].value, as_format(verdict.compute[i])) for i in cast]
-    return all(
-        fits(part, row) for value, row in numbers if value is not None for part in _parts_in(value, row)
-    )  # fmt: skip
+    return all(fits(part, row) for value, row in numbers if value is not None for part in _parts_in(value, row))
 
 
 def _parts_in(value: Scalar, row: Format) -> tuple[Scalar, ...]:
@@ -231,7 +236,7 @@ def _parts_in(value: Scalar, row: Format) -> tuple[Scalar, ...]:
     return (real, value.imag) if row.category == "complex" else (real,)
 
 
-def is_computed_as_meant(operation: Operation, verdict: Verdict) -> bool:
+def _is_computed_as_meant(operation: Operation, verdict: Verdict) -> bool:
     """Whether the rules compute in floats what has fractions; some compute even angles of integers in integers."""
     return operation.result is not Result.FLOAT or all(as_format(dtype).is_inexact for dtype in verdict.compute)
 

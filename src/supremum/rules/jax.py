@@ -1,6 +1,6 @@
 """JAX's rules: one lattice with x64 on, one edge different with x64 off, and next to no edges when strict.
 
-Source: spec/jax-type-promotion.rst for the first eighteen types, and JAX 0.12 itself for the small formats
+Source: JAX type promotion (JEP 9407) for the first eighteen types, and JAX 0.12 itself for the small formats
 (`jax/_src/dtypes.py`, `_type_promotion_lattice`) and for what `jax.numpy`'s functions do afterwards; the conformance
 tests hold every pair and every function against the installed JAX.
 """
@@ -20,7 +20,7 @@ from supremum.rules.jax_flags import holds_64_bits
 from supremum.rules.lattice_edges import FLOATS, SIGNED, UNSIGNED
 from supremum.rules.lattice_promotion import held_format, weak_defaults
 from supremum.rules.number_ranges import fits, interval
-from supremum.rules.reductions import REAL_PARTS, TRUTH, Reduction, to, to_default
+from supremum.rules.reductions import BITS, REAL_PARTS, TRUTH, Reduction, to, to_default
 from supremum.rules.rule_set import LatticeRuleSet
 from supremum.rules.verdicts import LOSSES_AS_DIVISION
 
@@ -44,40 +44,30 @@ _SMALL_INTEGERS = tuple(row.name for row in FORMATS if row.category == "integer"
 
 
 def _with_small_formats(edges: dict[str, tuple[str, ...]]) -> Lattice:
-    return Lattice(
-        edges
-        | {"int*": edges["int*"] + _SMALL_INTEGERS, "float*": edges["float*"] + _SMALL_FLOATS}
-        | dict.fromkeys(_SMALL_FLOATS + _SMALL_INTEGERS, ())
-    )
+    weak = {"int*": edges["int*"] + _SMALL_INTEGERS, "float*": edges["float*"] + _SMALL_FLOATS}
+    return Lattice(edges | weak | dict.fromkeys(_SMALL_FLOATS + _SMALL_INTEGERS, ()))
 
 
 def _strict_lattice() -> Lattice:
-    formats = [as_format(name) for name in (*_X64_EDGES, *_SMALL_FLOATS, *_SMALL_INTEGERS) if name not in WEAK_NAMES]
-    of_category = {category: tuple(row.name for row in formats if row.category == category) for category in CATEGORIES}
+    names = [name for name in (*_X64_EDGES, *_SMALL_FLOATS, *_SMALL_INTEGERS) if name not in WEAK_NAMES]
+    edges = {weak: [name for name in names if as_format(name).category == WEAK_NAMES[weak]] for weak in WEAK_NAMES}
     return Lattice(
-        {row.name: () for row in formats}
-        | {
-            "int*": ("float*", *of_category["integer"]),
-            "float*": ("complex*", *of_category["float"]),
-            "complex*": of_category["complex"],
-        }
+        dict.fromkeys(names, ())
+        | edges
+        | {"int*": ["float*", *edges["int*"]], "float*": ["complex*", *edges["float*"]]}
     )
 
 
 # What `jax.numpy` has and how it differs from the common pattern, all read off `jax.eval_shape` over every dtype.
-_NO_BOOL = ("integer", "float", "complex")
-_REAL = ("bool", "integer", "float")
 _ACCEPTS: dict[str, tuple[str, ...]] = (
-    dict.fromkeys(OPERATIONS, CATEGORIES)
-    | dict.fromkeys(("subtract", "negative", "round", "sign"), _NO_BOOL)
-    | dict.fromkeys(("floor_divide", "remainder", "hypot", "copysign", "nextafter"), _REAL)
-    | dict.fromkeys(("ceil", "floor", "trunc", "signbit", "clip"), _REAL)
-    | {"cross": _NO_BOOL}
-    | {name: ("bool", "integer") for name in OPERATIONS if name.startswith("bitwise_")}
+    to(CATEGORIES, OPERATIONS)
+    | to(CATEGORIES[1:], "subtract negative round sign cross")
+    | to(CATEGORIES[:3], "floor_divide remainder hypot copysign nextafter ceil floor trunc signbit clip")
+    | to(CATEGORIES[:2], (name for name in OPERATIONS if name.startswith("bitwise_")))
 )
-_BOOL_COMPUTES_IN_INT32 = (
-    "floor_divide", "remainder", "pow", "square", "bitwise_left_shift", "bitwise_right_shift",
-)  # fmt: skip
+_INT32_ROW, _FLOAT32_ROW, _FLOAT64_ROW = as_format("int32"), as_format("float32"), as_format("float64")
+_INT32 = _INT32_ROW.dtype
+_OF_BOOL = to(_INT32, "floor_divide remainder pow square bitwise_left_shift bitwise_right_shift")
 # Formats some functions have no kernel for (int1 has one for abs, which gives int8: a departure).
 _LACKS: dict[str, tuple[str, ...]] = {
     "pow": _SMALL_INTEGERS,
@@ -86,11 +76,7 @@ _LACKS: dict[str, tuple[str, ...]] = {
     "signbit": _SMALL_FLOATS,
 }
 # Functions that forget weakness, and the categories of result for which they do.
-_STRENGTHENS: dict[str, tuple[str, ...]] = {
-    "pow": ("integer",),
-    "log10": CATEGORIES,
-    "cross": CATEGORIES,
-}
+_STRENGTHENS: dict[str, tuple[str, ...]] = {"pow": ("integer",), "log10": CATEGORIES, "cross": CATEGORIES}
 # The same unless all operands are weak.
 _STRENGTHENS_MIXED: dict[str, tuple[str, ...]] = {"logaddexp": ("complex",)}
 _WIDE_INTEGER_BITS, _NARROWEST_BITS = 64, 4
@@ -104,26 +90,20 @@ def _reductions(signed: str, unsigned: str, wide: str) -> dict[str, Reduction]:
     summed = Reduction(
         gives=to_default(signed, unsigned, least_bits=8), accumulates=_IN_FLOAT32, lacks=_SMALL_INTEGERS, source=_UPCAST
     )
-    floats = {
-        row.name: wide if row.bits >= _WIDE_INTEGER_BITS else "float32"
-        for row in FORMATS
-        if row.category in ("bool", "integer")
-    }
+    floats = {name: wide if as_format(name).bits >= _WIDE_INTEGER_BITS else "float32" for name in BITS}
     averaged = Reduction(gives=floats, accumulates=_IN_FLOAT32, lacks=_BELOW_4_BITS, source=_UPCAST)
     return (
-        dict.fromkeys(("sum", "prod"), summed)
+        to(summed, "sum prod")
         # The function of that name; `jax.numpy.cumsum` keeps integers, as `cumulative_prod` and `cumprod` do.
         | {"cumulative_sum": replace(summed, accumulates={}, source="")}
         | {"cumulative_prod": Reduction(gives={"bool": signed})}
         | {"mean": averaged}
-        | dict.fromkeys(("var", "std"), replace(averaged, gives=floats | dict(REAL_PARTS)))
-        | dict.fromkeys(("any", "all"), Reduction(gives=TRUTH))
-        | dict.fromkeys(("min", "max"), Reduction())
+        | to(replace(averaged, gives=floats | dict(REAL_PARTS)), "var std")
+        | to(Reduction(gives=TRUTH), "any all")
+        | to(Reduction(), "min max")
     )
 
 
-_FLOAT_OF_NARROW, _FLOAT_OF_WIDE, _INT32 = (as_format(name).dtype for name in ("float32", "float64", "int32"))
-_INT32_ROW, _FLOAT32_ROW, _FLOAT64_ROW = as_format("int32"), as_format("float32"), as_format("float64")
 _HALVES = (as_format("bfloat16"), as_format("float16"))
 
 
@@ -145,7 +125,7 @@ class JaxRuleSet(LatticeRuleSet):
         converted = () if asks_for_types else operands[:1] if to_known_power else operands
         beyond = [letter(i) for i, operand in enumerate(converted) if not _int_fits(operand, default)]
         if beyond:
-            why = f"{' and '.join(beyond)} does not fit {default}, the array that JAX makes of a Python int first"
+            why = f"{' and '.join(beyond)} does not fit {default}, to which JAX first converts a Python int"
             return Verdict.refuse(why, overflow=True)
         if to_known_power:
             return self._to_known_power(operation, operands[0], operands[1])
@@ -154,7 +134,7 @@ class JaxRuleSet(LatticeRuleSet):
             return verdict
         verdict = self._after(operation, operands, verdict, verdict.result)
         wrapping = [
-            f"{letter(i)} is out of range of {target}: JAX converts it all the same, and it wraps around"
+            f"{letter(i)} is out of range for {target}, and JAX wraps it around silently"
             for i, (operand, target) in enumerate(zip(operands, verdict.compute, strict=False))
             if as_format(target).category == "integer" and not _int_fits(operand, as_format(target))
         ]
@@ -187,10 +167,10 @@ class JaxRuleSet(LatticeRuleSet):
             return met
         row = as_format(met.result.dtype)
         if not row.is_inexact and isinstance(exponent.value, int) and exponent.value < 0:
-            return Verdict.refuse(*met.reason, f"JAX raises no {row} to a negative power")
-        reason = "a power with a Python int for exponent is a product of the base with itself"
+            return Verdict.refuse(*met.reason, f"JAX does not raise {row} to a negative power")
+        reason = "JAX computes a power with a Python int exponent by repeated multiplication"
         if row.kind is Kind.BOOL:
-            return Verdict.accept(_INT32, 2, reason, f"pow makes {_INT32} of bool")
+            return Verdict.accept(_INT32, 2, reason, f"pow converts bool to {_INT32}")
         return Verdict.accept(met.result.dtype, 2, *met.reason, reason, weak=met.result.weak)
 
     def _after(
@@ -200,25 +180,23 @@ class JaxRuleSet(LatticeRuleSet):
         computed = as_format(verdict.compute[0])
         if computed.name in _LACKS.get(name, ()):
             return Verdict.refuse(*verdict.reason, f"{self.library} has no {name} for {computed}")
-        if name in _BOOL_COMPUTES_IN_INT32 and row.kind is Kind.BOOL:
-            return Verdict.accept(_INT32, len(operands), *verdict.reason, f"{name} makes {_INT32} of bool")
+        if name in _OF_BOOL and row.kind is Kind.BOOL:
+            return Verdict.accept(_INT32, len(operands), *verdict.reason, f"{name} converts bool to {_INT32}")
         strengthening = _STRENGTHENS.get(name, ())
         if not all(operand.weak for operand in operands):
             strengthening = (*strengthening, *_STRENGTHENS_MIXED.get(name, ()))
         # An exponent that is an integer array leaves a weak base's dtype as it is, and strong.
         to_integer_power = name == "pow" and operands[0].weak and operands[1].category == "integer"
         if result.weak and (row.category in strengthening or (to_integer_power and not operands[1].weak)):
-            return verdict.resulting_in(result.dtype, f"{name} forgets that its operands are weak")
+            return verdict.resulting_in(result.dtype, f"{name} returns a strong dtype even for weak operands")
         return verdict
 
     def _float_for(self, operation: Operation, dtype: DType) -> DType | None:  # noqa: ARG002 (one for all)
         row = as_format(dtype)
         if row.category == "integer" and row.bits < _NARROWEST_BITS:
             return None
-        wide = row.bits >= _WIDE_INTEGER_BITS
-        return as_format(
-            held_format(str(_FLOAT_OF_WIDE if wide else _FLOAT_OF_NARROW), self.defaults, self.held_as)
-        ).dtype
+        name = "float64" if row.bits >= _WIDE_INTEGER_BITS else "float32"
+        return as_format(held_format(name, self.defaults, self.held_as)).dtype
 
 
 def _from_wide(target: Format) -> Steps:
@@ -239,7 +217,7 @@ _LIBRARY = "jax.numpy"
 JAX_X64 = JaxRuleSet(
     name="jax-x64",
     summary="JAX with jax_enable_x64 on",
-    source="spec/jax-type-promotion.rst; JAX 0.10",
+    source="JAX type promotion (JEP 9407); JAX 0.10",
     lattice=_with_small_formats(_X64_EDGES),
     defaults=_DEFAULTS,
     accepts=_ACCEPTS,

@@ -9,7 +9,7 @@ the functions are followed. What JAX merely has no kernel for is not refused, an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from supremum.decisions import Verdict
 from supremum.formats import CATEGORIES, DType, Format, as_format
@@ -20,7 +20,7 @@ from supremum.rules.assignment import Storing
 from supremum.rules.lattice_edges import FLOATS, SIGNED, UNSIGNED
 from supremum.rules.reductions import BITS, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to, to_default
 from supremum.rules.rule_set import RuleSet
-from supremum.rules.verdicts import LOSSES_AS_DIVISION
+from supremum.rules.verdicts import LOSSES_AS_DIVISION, climb
 
 _ORDER = Lattice(
     {
@@ -44,23 +44,21 @@ _FLOAT_OF_INTEGERS = ("ceil", "floor")
 _FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
 # Functions of one operand that do not ask where it meets anything: these take a float8.
 _TAKES_FLOAT8 = (
-    *("abs", "negative", "square", "round", "sign", "conj", "trunc", "real", "imag", "exp", "expm1", "reciprocal"),
-    *("isfinite", "isinf", "isnan", "logical_not"),
-    *("sum", "prod", "cumulative_sum", "cumulative_prod", "any", "all", "min", "max", "std"),
-)
+    "abs", "negative", "square", "round", "sign", "conj", "trunc", "real", "imag", "exp", "expm1", "reciprocal",
+    "isfinite", "isinf", "isnan", "logical_not",
+    "sum", "prod", "cumulative_sum", "cumulative_prod", "any", "all", "min", "max", "std",
+)  # fmt: skip
 _IN_FLOAT32 = to("float32", "float16 bfloat16")
 _UPCAST = "keras/src/backend/jax/numpy.py and what it calls of jax.numpy"
 _FLOATS = to("float32", BITS)
 _AVERAGED = Reduction(gives=_FLOATS, accumulates=_IN_FLOAT32, source=_UPCAST)
 _REDUCTIONS = (
-    dict.fromkeys(
-        ("sum", "prod"), Reduction(gives=to_default("int32", "uint32"), accumulates=_IN_FLOAT32, source=_UPCAST)
-    )
-    | dict.fromkeys(("cumulative_sum", "cumulative_prod"), Reduction(gives={"bool": "int32"}))
-    | dict.fromkeys(("mean", "var"), _AVERAGED)
-    | {"std": Reduction(gives=_FLOATS | dict(REAL_PARTS), accumulates=_IN_FLOAT32, source=_UPCAST)}
-    | dict.fromkeys(("any", "all"), Reduction(gives=TRUTH))
-    | dict.fromkeys(("min", "max"), Reduction())
+    to(replace(_AVERAGED, gives=to_default("int32", "uint32")), "sum prod")
+    | to(Reduction(gives={"bool": "int32"}), "cumulative_sum cumulative_prod")
+    | to(_AVERAGED, "mean var")
+    | {"std": replace(_AVERAGED, gives=_FLOATS | dict(REAL_PARTS))}
+    | to(Reduction(gives=TRUTH), "any all")
+    | to(Reduction(), "min max")
 )
 
 
@@ -77,33 +75,28 @@ class KerasRules(RuleSet):
         if operation.name == "clip" and names[0] == str(_BOOL):
             names[0] = str(_INT32)  # Keras casts such an array before it looks at the bounds
         if operation.name in _TAKES_FLOAT8 and names[0] in _FLOAT8:
-            return Verdict.accept(as_format(names[0]).dtype, 1, f"{operation.name} takes a float8 as it is")
+            return Verdict.accept(as_format(names[0]).dtype, 1, f"{operation.name} accepts float8 without conversion")
         if narrow := [name for name in dict.fromkeys(names) if name in _FLOAT8]:
-            return Verdict.refuse(f"Keras converts no float8 implicitly, and here is {' and '.join(narrow)}")
+            return Verdict.refuse(f"Keras does not convert float8 implicitly, got {' and '.join(narrow)}")
         if unknown := [name for name in dict.fromkeys(names) if name not in _ORDER.edges and name not in _NUMBERS]:
             return Verdict.refuse(f"Keras has no {' and '.join(unknown)}")
         only_numbers = all(operand.dtype is None for operand in operands)
         complex_number = weak_name("complex")
-        nodes = [
-            _NUMBERS[name] if name == complex_number or (only_numbers and name in _NUMBERS) else name for name in names
-        ]
+        strong = _NUMBERS if only_numbers else {complex_number: _NUMBERS[complex_number]}
+        nodes = [strong.get(name, name) for name in names]
         met = _ORDER.join(*nodes)
         assert met is not None  # complex128 is above everything, and none of the joins is ambiguous
         paths = tuple(_ORDER.path(node, met) for node in nodes)
-        climbs = dict.fromkeys(" -> ".join(path) for path in paths if len(path) > 1)
-        reason = [
-            f"{met} is the least upper bound: {', '.join(climbs)}" if climbs else "a dtype meets itself in itself"
-        ]
+        reason = [climb(met, paths)]
         if complex_number in names:
             reason.insert(0, f"a Python complex counts as {_NUMBERS[complex_number]}")
         dtype = _NUMBERS.get(met, met)
         if dtype != met:
-            reason.append(f"{met} has no dtype of its own: Keras' floatx has 32 bits, {dtype}")
+            reason.append(f"{met} is a weak kind, and Keras' floatx has 32 bits: {dtype}")
         if dtype in _HELD_AS:
-            reason.append(f"Keras makes {_HELD_AS[dtype]} of {dtype}, to be aligned with JAX's default")
+            reason.append(f"Keras converts {dtype} to {_HELD_AS[dtype]}, as JAX does by default")
             dtype = _HELD_AS[dtype]
-        verdict = Verdict.accept(as_format(dtype).dtype, len(operands), *reason)
-        return Verdict(verdict.result, verdict.compute, verdict.reason, paths)
+        return replace(Verdict.accept(as_format(dtype).dtype, len(operands), *reason), paths=paths)
 
     def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         verdict = super()._settle_operation(operation, operands)
@@ -118,7 +111,7 @@ class KerasRules(RuleSet):
             target = _FLOAT
         if target == dtype:
             return verdict
-        return Verdict.accept(target, len(operands), *verdict.reason, f"{name} makes {target} of {dtype}")
+        return Verdict.accept(target, len(operands), *verdict.reason, f"{name} converts {dtype} to {target}")
 
     def _objection_to_cast(self, value: Operand, target: Format) -> str:
         # A float8 is no operand of sums, and is cast like any other.

@@ -19,24 +19,20 @@ from supremum.operands import WEAK_NAMES, Operand
 from supremum.operations import Family, Operation
 from supremum.rules.assignment import Storing
 from supremum.rules.number_ranges import converts, interval
-from supremum.rules.numpy_array_functions import FOLLOWS, LACKING_BOOL, REDUCTIONS, as_arrays, solved
-from supremum.rules.numpy_casts import casts_same_kind, common_of_all, default_of, has_cast, objection_to_cast
+from supremum.rules.numpy_array_functions import FOLLOWS, LACKING_BOOL, REDUCTIONS, NumpyFunctions, solved
+from supremum.rules.numpy_casts import common_of_all, default_of, objection_to_cast
 from supremum.rules.numpy_loops import FUNCTIONS, compares_by_value, find_loop, listed
-from supremum.rules.rule_set import RuleSet
 from supremum.rules.verdicts import LOSSES_AS_DIVISION, given
 
 
 @dataclass(frozen=True, eq=False)
-class NumpyRules(RuleSet):
+class NumpyRules(NumpyFunctions):
     """NumPy's rules: promotion where no function is named, else a search for the function's loop."""
 
     def _key(self, operand: Operand) -> Hashable:
         # np.result_type takes dtypes before arrays; the value of a float or complex never matters.
         value = interval(operand.value) if isinstance(operand.value, int) else None
         return (operand.category, operand.dtype, operand.ndim is None, value)
-
-    def _follow(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict | None:
-        return super()._follow(operation, as_arrays(operands))
 
     def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         if operation.family is Family.REDUCTION:
@@ -65,7 +61,7 @@ class NumpyRules(RuleSet):
         weak = [node for node in nodes if node in WEAK_NAMES]
         if found in WEAK_NAMES:
             return Verdict.accept(dtype, len(operands), f"Python numbers alone take the default dtype, here {dtype}")
-        beside = (f"{listed(weak)} has no dtype of its own (NEP 50)",) if weak else ()
+        beside = (f"{listed(weak)} is weak (NEP 50)",) if weak else ()
         return Verdict.accept(dtype, len(operands), f"the common type of {listed(nodes)} is {dtype}", *beside)
 
     def _run(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
@@ -112,17 +108,11 @@ class NumpyRules(RuleSet):
         verdict = self._run(operation, kept) if len(kept) > 1 else _alone(array)
         if verdict.result is None or not ignored:
             return verdict
-        without = f"no element is beyond {' and '.join(map(letter, ignored))}, which NumPy leaves out"
+        without = f"NumPy skips {' and '.join(map(letter, ignored))}, because no element is out of that bound"
         return Verdict.accept(verdict.result.dtype, len(operands), *verdict.reason, without)
-
-    def _is_same_kind(self, source: Format, target: Format) -> bool:
-        return casts_same_kind(source.name, target.name)
 
     def _objection_to_cast(self, value: Operand, target: Format) -> str:
         return objection_to_cast(value, target)
-
-    def _is_castable(self, operand: Operand, target: Format, *, may_cut: bool) -> bool:
-        return has_cast(operand, target) and super()._is_castable(operand, target, may_cut=may_cut)
 
 
 def _alone(operand: Operand) -> Verdict:
@@ -134,7 +124,7 @@ def _alone(operand: Operand) -> Verdict:
     for name in candidates:
         if _is_taken(operand, name):
             return Verdict.accept(as_format(name).dtype, 1, f"a Python number alone takes a default dtype, {name}")
-    return Verdict.refuse("the Python int is beyond 64 bits, and NumPy would make an object of it", overflow=True)
+    return Verdict.refuse("the Python int does not fit 64 bits, and NumPy would convert it to an object", overflow=True)
 
 
 def _is_taken(operand: Operand, target: str) -> bool:

@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from supremum.decisions import Verdict
-from supremum.formats import CATEGORIES, FORMATS, as_format
+from supremum.formats import CATEGORIES, FORMATS, Format, as_format
 from supremum.operands import Operand
-from supremum.rules.numpy_casts import default_of
+from supremum.operations import Operation
+from supremum.rules.numpy_casts import casts_same_kind, default_of, has_cast
 from supremum.rules.reductions import REAL_PARTS, TRUTH, Reduction, to, to_default
+from supremum.rules.rule_set import RuleSet
 
 _OWN = [row.name for row in FORMATS if row.is_builtin]
 _FOREIGN_INTEGERS = [row.name for row in FORMATS if row.category == "integer" and not row.is_builtin]
@@ -27,17 +29,28 @@ _FLOAT64 = to("float64", (name for name in _OWN if as_format(name).category in (
 _VARIANCE = Reduction(gives=_FLOAT64 | {name: REAL_PARTS[name] for name in _OWN if name in REAL_PARTS})
 REDUCTIONS: Mapping[str, Reduction] = (
     {"sum": _SUMMED, "prod": replace(_SUMMED, source="`HALF_multiply` along contiguous elements")}
-    | dict.fromkeys(("cumulative_sum", "cumulative_prod"), replace(_SUMMED, accumulates={}))
+    | to(replace(_SUMMED, accumulates={}), "cumulative_sum cumulative_prod")
     | {"mean": Reduction(gives=_FLOAT64, accumulates={"float16": "float32"}, source="`_mean` in _methods.py")}
-    | dict.fromkeys(("var", "std"), _VARIANCE)
-    | dict.fromkeys(("any", "all"), Reduction(gives=TRUTH))
+    | to(_VARIANCE, "var std")
+    | to(Reduction(gives=TRUTH), "any all")
     # There are no loops of `maximum` for them, but for the first type that they cast to.
-    | dict.fromkeys(("min", "max"), Reduction(gives=to("int8", _FOREIGN_INTEGERS)))
+    | to(Reduction(gives=to("int8", _FOREIGN_INTEGERS)), "min max")
 )
-FOLLOWS: Mapping[str, str] = dict.fromkeys(("concat", "stack", "diff", "cross", "tensordot"), "result_type") | {
-    "outer": "multiply"
-}
+FOLLOWS: Mapping[str, str] = to("result_type", "concat stack diff cross tensordot") | {"outer": "multiply"}
 LACKING_BOOL: Mapping[str, tuple[str, ...]] = {"cross": CATEGORIES[1:]}
+
+
+class NumpyFunctions(RuleSet):
+    """The rules that NumPy 2 and NumPy 1.26 share."""
+
+    def _follow(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict | None:
+        return super()._follow(operation, as_arrays(operands))
+
+    def _is_same_kind(self, source: Format, target: Format) -> bool:
+        return casts_same_kind(source.name, target.name)
+
+    def _is_castable(self, operand: Operand, target: Format, *, may_cut: bool) -> bool:
+        return has_cast(operand, target) and super()._is_castable(operand, target, may_cut=may_cut)
 
 
 def as_arrays(operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
@@ -49,11 +62,11 @@ def as_arrays(operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
 def solved(operands: tuple[Operand, ...]) -> Verdict:
     """Where the arrays of `linalg.solve` meet: in single precision if all are in it, in double if any is not."""
     rows = [operand.format for operand in as_arrays(operands)]
-    takes_foreign = any(row.category == "complex" and row.is_builtin for row in rows)
-    if refused := [
-        str(row) for row in rows if row.name in _NOT_SOLVED or (row.name in _FOREIGN_COMPLEX and not takes_foreign)
-    ]:
-        return Verdict.refuse(f"NumPy's linalg takes no {' and '.join(dict.fromkeys(refused))}")
+    absent = {"float16"}
+    if not any(row.category == "complex" and row.is_builtin for row in rows):
+        absent |= {row.name for row in FORMATS if row.category == "complex" and not row.is_builtin}
+    if refused := [row.name for row in rows if row.name in absent]:
+        return Verdict.refuse(f"NumPy's linalg does not accept {' and '.join(dict.fromkeys(refused))}")
     precise = any(row.name not in _SINGLE for row in rows)
     highest = max((row.category for row in rows), key=CATEGORIES.index)
     single, double = ("complex64", "complex128") if highest == "complex" else ("float32", "float64")
@@ -64,5 +77,3 @@ def solved(operands: tuple[Operand, ...]) -> Verdict:
 
 
 _SINGLE = ("float32", "complex64")
-_NOT_SOLVED = ("float16",)
-_FOREIGN_COMPLEX = [row.name for row in FORMATS if row.category == "complex" and not row.is_builtin]

@@ -26,19 +26,9 @@ from supremum.operands import WEAK_NAMES, Operand, Scalar
 from supremum.operations import Family, Operation, as_operation
 from supremum.rules.assignment import Storing
 from supremum.rules.number_ranges import fits
-from supremum.rules.numpy_array_functions import FOLLOWS, LACKING_BOOL, REDUCTIONS, as_arrays, solved
-from supremum.rules.numpy_casts import (
-    asked,
-    casts_safely,
-    casts_same_kind,
-    common,
-    common_of_all,
-    default_of,
-    has_cast,
-    objection_to_cast,
-)
+from supremum.rules.numpy_array_functions import FOLLOWS, LACKING_BOOL, REDUCTIONS, NumpyFunctions, as_arrays, solved
+from supremum.rules.numpy_casts import asked, casts_safely, common, common_of_all, default_of, objection_to_cast
 from supremum.rules.numpy_loops import FUNCTIONS, HEIGHT, HEIGHT_OF_EXTENSIONS, Search, candidates, find_loop, listed
-from supremum.rules.rule_set import RuleSet
 from supremum.rules.verdicts import LOSSES_AS_DIVISION, given
 
 _ROUNDING = ("ceil", "floor", "trunc")
@@ -81,16 +71,13 @@ class _Seen(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class NumpyLegacyRules(RuleSet):
+class NumpyLegacyRules(NumpyFunctions):
     """Value-based promotion."""
 
     reads_values = True
 
     def _key(self, operand: Operand) -> Hashable:
         return (operand.is_python_scalar, operand.category, *_ways_to_see(operand))
-
-    def _follow(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict | None:
-        return super()._follow(operation, as_arrays(operands))
 
     def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         if operation.family is Family.REDUCTION:
@@ -108,31 +95,23 @@ class NumpyLegacyRules(RuleSet):
             return Verdict.refuse(f"ml_dtypes 0.5.4, the last for NumPy 1.26, has no {listed(absent)}")
         ways = [_ways_to_see(operand) for operand in operands]
         if beyond := [letter(i) for i, way in enumerate(ways) if not way]:
-            return Verdict.refuse(
-                f"{' and '.join(beyond)} is beyond 64 bits: NumPy makes an object of it", overflow=True
-            )
+            why = f"{' and '.join(beyond)} does not fit 64 bits: NumPy converts it to an object"
+            return Verdict.refuse(why, overflow=True)
         verdicts = [_decide(operation, seen) for seen in product(*ways)]
         if len({verdict.compute for verdict in verdicts}) == 1:
             return verdicts[0]
         unknown = listed([f"{way[0].name}[]" for way in ways if len(way) > 1])
         results = listed([str(v.result.dtype) if v.result else "refused" for v in verdicts])
-        return Verdict.refuse(
-            f"NumPy 1.26 looks at the value of {unknown}, which is not known here: it gives {results}"
-        )
+        why = f"NumPy 1.26 promotes by the value of {unknown}, which is not known here"
+        return Verdict.refuse(f"{why}: the result could be {results}")
 
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         # A reduction is of an array by itself.
         is_reduction = operation.family is Family.REDUCTION
         return self._settle_operation(as_operation("result_type") if is_reduction else operation, operands)
 
-    def _is_same_kind(self, source: Format, target: Format) -> bool:
-        return casts_same_kind(source.name, target.name)
-
     def _objection_to_cast(self, value: Operand, target: Format) -> str:
         return super()._objection_to_cast(value, target) or objection_to_cast(value, target)
-
-    def _is_castable(self, operand: Operand, target: Format, *, may_cut: bool) -> bool:
-        return has_cast(operand, target) and super()._is_castable(operand, target, may_cut=may_cut)
 
 
 def _ways_to_see(operand: Operand) -> tuple[_Seen, ...]:
@@ -194,14 +173,14 @@ def _decide(operation: Operation, seen: tuple[_Seen, ...]) -> Verdict:
         if met is None:
             names = listed([each.name for each in seen])
             return Verdict.refuse(*shrunk, f"{operation.name} needs a common type, and NumPy has none for {names}")
-        return Verdict.accept(as_format(met).dtype, len(seen), *shrunk, f"they meet in {met}")
+        return Verdict.accept(as_format(met).dtype, len(seen), *shrunk, f"the common type is {met}")
     function, names = _FUNCTIONS[operation.name], tuple(each.name for each in seen)
     is_own = all(as_format(name).is_builtin for name in names)
     if is_own and function.search in (Search.PROMOTED, Search.COMPARED):
         met = _meet(seen, by_value)
         assert met is not None  # NumPy's own dtypes all promote
-        found, why = ((met,) * len(seen), f"they meet in {met}") if function.has_loop(met) else (None, "")
-        why = why or f"they meet in {met}, and {operation.name} has no loop for it"
+        found, why = ((met,) * len(seen), f"the common type is {met}") if function.has_loop(met) else (None, "")
+        why = why or f"the common type is {met}, and {operation.name} has no loop for it"
     elif (not by_value and operation.name not in _ROUNDING) or function.search is Search.TRUTH:
         found, why = find_loop(operation.name, names)
     elif function.search is Search.FLOAT64 and is_own and all(_height(name) < HEIGHT["float"] for name in names):
@@ -213,8 +192,8 @@ def _decide(operation: Operation, seen: tuple[_Seen, ...]) -> Verdict:
             if all(_casts(each, target) for each, target in zip(seen, loop, strict=True))
         )
         found = next(loops, None)
-        why = f"{found[0]} is the first loop of {operation.name} that they cast to safely" if found else ""
-        why = why or f"{operation.name} has no loop that they cast to safely"
+        why = f"{found[0]} is the first loop of {operation.name} with a safe cast from the operands" if found else ""
+        why = why or f"{operation.name} has no loop with a safe cast from the operands"
     if found is None:
         return Verdict.refuse(*shrunk, why)
     compute = tuple(as_format(name).dtype for name in found)

@@ -53,14 +53,9 @@ class Function:
         return row.category in (self.own if row.is_builtin else self.extension)
 
 
-_ANY = CATEGORIES
-_NUMERIC = ("integer", "float", "complex")
-_REAL = ("integer", "float")
-_UP_TO_FLOAT = ("bool", "integer", "float")
-_BITS = ("bool", "integer")
-_INTEGER = ("integer",)
-_INEXACT = ("float", "complex")
-_FLOAT = ("float",)
+_ANY, _NUMERIC, _INEXACT = CATEGORIES, CATEGORIES[1:], CATEGORIES[2:]
+_BITS, _UP_TO_FLOAT = CATEGORIES[:2], CATEGORIES[:3]
+_INTEGER, _REAL, _FLOAT = CATEGORIES[1:2], CATEGORIES[1:3], CATEGORIES[2:3]
 
 
 def _rows(names: str, own: tuple[str, ...], extension: tuple[str, ...], search: Search) -> dict[str, Function]:
@@ -118,9 +113,9 @@ def find_loop(operation: str, nodes: tuple[str, ...]) -> tuple[Loop | None, str]
     if len(strong) == count and len(set(nodes)) == 1 and function.has_loop(nodes[0]):
         return (nodes[0],) * count, f"{operation} has a loop for {nodes[0]}"
     if function.search is Search.OWN:
-        return None, f"{operation} does not know {nodes[0]}"
+        return None, f"{operation} has no loop for {nodes[0]}"
     if function.search is Search.TRUTH:
-        return ("bool",) * count, f"{operation} looks at operands of other or different types as bools"
+        return ("bool",) * count, f"{operation} converts operands of other or different types to bool"
     if compares_by_value(operation, nodes):
         dtype = strong[0] if strong else default_of(nodes[0])
         return (dtype,) * count, f"{operation} compares a Python int with integers by value, however large it is"
@@ -175,7 +170,7 @@ def _promoted_loop(operation: str, function: Function, nodes: Sequence[str]) -> 
     if function.search is Search.COMPARED and all(map(_is_own_integer, nodes)) and not _is_own_integer(dtype):
         signed_first = as_format(nodes[0]).kind is Kind.SIGNED
         loop = _COMPARED_AS_THEY_ARE[0 if signed_first else 1]
-        return loop, f"{operation} compares integers of either sign as they are, without a common type"
+        return loop, f"{operation} compares signed and unsigned integers directly, without a common type"
     if function.has_loop(dtype):
         return (dtype,) * len(nodes), f"the common type of {listed(nodes)} is {dtype}"
     return None, f"the common type of {listed(nodes)} is {dtype}, and {operation} has no loop for it"
@@ -201,10 +196,8 @@ HEIGHT_OF_EXTENSIONS = 3
 
 
 def _height(node: str) -> int:
-    if node in WEAK_NAMES:
-        return HEIGHT[WEAK_NAMES[node]]
-    row = as_format(node)
-    return HEIGHT[row.category] if row.is_builtin else HEIGHT_OF_EXTENSIONS
+    is_extension = node not in WEAK_NAMES and not as_format(node).is_builtin
+    return HEIGHT_OF_EXTENSIONS if is_extension else HEIGHT[WEAK_NAMES.get(node) or as_format(node).category]
 
 
 def _numbers_give_way(nodes: Sequence[str]) -> bool:

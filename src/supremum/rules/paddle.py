@@ -2,7 +2,7 @@
 
 Source: Paddle 3.3.1 itself. The table and the exceptions for 0-d tensors are in `paddle/phi/common/type_promotion.h`,
 which the wheel ships; what happens to Python scalars is in its Python operators. The conformance tests hold every cell
-against what the real one was measured to do. spec/paddle-type-promotion.md describes the same with a few misprints.
+against what the real one was measured to do. Paddle type promotion describes the same with a few misprints.
 
 Operators and functions of Paddle treat Python scalars differently, and so do its eager and its static mode. These rules
 are those of the operator where there is one, in eager mode; tests/conformance/departures.py lists what that leaves out.
@@ -24,7 +24,7 @@ from supremum.rules.assignment import Storing
 from supremum.rules.lattice_edges import SIGNED
 from supremum.rules.reductions import BITS, NARROW_FLOATS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
-from supremum.rules.verdicts import given
+from supremum.rules.verdicts import ALREADY, given
 
 _ORDER = Lattice(
     {
@@ -86,10 +86,6 @@ class _Row:
     narrows: bool = False
 
 
-def _rows(names: str, row: _Row) -> dict[str, _Row]:
-    return dict.fromkeys(names.split(), row)
-
-
 _TENSORS = _Row()
 _COMPOSED = _Row(zero_d=_ZeroD.YIELDS)  # made of arithmetic on tensors, and promoting as that does
 _OPERATOR = _Row(zero_d=_ZeroD.YIELDS, scalars=CATEGORIES)
@@ -97,48 +93,42 @@ _BITS = _Row(promotes=False, scalars=("bool", "integer"), scalar=_Scalar.NOTHING
 _FLOAT32 = dict.fromkeys(_INTEGERS, "float32")
 _FLOAT64 = dict.fromkeys(_INTEGERS, "float64")
 _REAL = {name: as_format(name).component.name for name in ("complex64", "complex128")}
+_BITWISE = "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift"
 _OF_FLOATS = (
     "exp expm1 log log1p log2 log10 sqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh"
 )
 # What no kernel was found for is left as the standard has it: the sign bit of a bool, the real part of a float.
 _AS_THE_STANDARD = "ceil floor round trunc sign signbit isfinite isinf isnan conj real imag"
 _TABLE: dict[str, _Row] = (
-    _rows("result_type promote_types add subtract multiply", _OPERATOR)
-    | _rows("equal not_equal less less_equal greater greater_equal", _OPERATOR)
-    | _rows("remainder pow", replace(_OPERATOR, narrows=True))
-    | _rows("divide", replace(_OPERATOR, narrows=True, computes=_FLOAT32))
-    | _rows("floor_divide", replace(_OPERATOR, zero_d=_ZeroD.TABLE))
-    | _rows("bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift", _BITS)
-    | _rows("where", _Row(scalars=CATEGORIES, scalar=_Scalar.TENSOR))
-    | _rows("copysign", replace(_OPERATOR, scalars=CATEGORIES[:-1], scalar=_Scalar.NOTHING))
-    | _rows("hypot", replace(_COMPOSED, computes=_FLOAT32))
-    | _rows("l1_loss", replace(_COMPOSED, gives=_REAL))
-    | _rows("mse_loss poisson_nll_loss", _COMPOSED)
-    | _rows("logical_and logical_or logical_xor", _TENSORS)
-    | _rows("maximum minimum fmax fmin nextafter huber_loss", _TENSORS)
-    | _rows("logaddexp", replace(_TENSORS, computes=_FLOAT32))
-    | _rows("atan2", replace(_TENSORS, computes=_FLOAT64))
-    | _rows("positive negative square bitwise_invert logical_not abs", _TENSORS)
-    | _rows(_AS_THE_STANDARD, _TENSORS)
-    | _rows(" ".join(REDUCTIONS), _TENSORS)
-    | _rows("concat stack diff solve cross", _TENSORS)
-    | _rows("outer", _COMPOSED)
-    | _rows("vecdot", replace(_COMPOSED, computes={"int32": "int64"}))  # a sum of products
-    | _rows("matmul tensordot clip", _TENSORS)
-    | _rows(_OF_FLOATS, replace(_TENSORS, computes=_FLOAT32))
+    to(_OPERATOR, "result_type promote_types add subtract multiply")
+    | to(_OPERATOR, "equal not_equal less less_equal greater greater_equal")
+    | to(replace(_OPERATOR, narrows=True), "remainder pow")
+    | to(replace(_OPERATOR, narrows=True, computes=_FLOAT32), "divide")
+    | to(replace(_OPERATOR, zero_d=_ZeroD.TABLE), "floor_divide")
+    | to(_BITS, _BITWISE)
+    | to(_Row(scalars=CATEGORIES, scalar=_Scalar.TENSOR), "where")
+    | to(replace(_OPERATOR, scalars=CATEGORIES[:-1], scalar=_Scalar.NOTHING), "copysign")
+    | to(replace(_COMPOSED, computes=_FLOAT32), "hypot")
+    | to(replace(_COMPOSED, gives=_REAL), "l1_loss")
+    | to(_COMPOSED, "mse_loss poisson_nll_loss")
+    | to(_TENSORS, "logical_and logical_or logical_xor maximum minimum fmax fmin nextafter huber_loss")
+    | to(replace(_TENSORS, computes=_FLOAT32), "logaddexp")
+    | to(replace(_TENSORS, computes=_FLOAT64), "atan2")
+    | to(_TENSORS, "positive negative square bitwise_invert logical_not abs")
+    | to(_TENSORS, "concat stack diff solve cross matmul tensordot clip")
+    | to(_TENSORS, _AS_THE_STANDARD)
+    | to(_TENSORS, REDUCTIONS)
+    | to(_COMPOSED, "outer")
+    | to(replace(_COMPOSED, computes={"int32": "int64"}), "vecdot")  # a sum of products
+    | to(replace(_TENSORS, computes=_FLOAT32), _OF_FLOATS)
 )
 # What Paddle has kernels for is another question than what it promotes; only where an operation means nothing for a
 # category, or Paddle refuses it before it looks for a kernel, is it refused here.
 _ACCEPTS: dict[str, tuple[str, ...]] = (
-    {
-        name: CATEGORIES
-        for name in OPERATIONS
-        if not name.startswith("bitwise_") and name not in _AS_THE_STANDARD.split()
-    }
-    | dict.fromkeys(("positive", "hypot", "logaddexp", *_OF_FLOATS.split()), CATEGORIES[1:])
-    | {"poisson_nll_loss": CATEGORIES[2:], "signbit": ("integer", "float")}
-    | {"solve": ("float",), "clip": ("integer", "float")}
-    | dict.fromkeys(("matmul", "tensordot", "vecdot", "cross"), CATEGORIES[1:])
+    to(CATEGORIES, (name for name in OPERATIONS if name not in f"{_BITWISE} {_AS_THE_STANDARD} bitwise_invert".split()))
+    | to(CATEGORIES[1:], f"positive hypot logaddexp matmul tensordot vecdot cross {_OF_FLOATS}")
+    | to(CATEGORIES[1:3], "signbit clip")
+    | {"poisson_nll_loss": CATEGORIES[2:], "solve": CATEGORIES[2:3]}
 )
 _IN_FLOAT32 = to("float32", "float16 bfloat16")
 _NUMERIC = Reduction(CATEGORIES[1:], numbers=False)
@@ -149,9 +139,9 @@ _REDUCTIONS = {
     "cumulative_prod": _NUMERIC,
     "mean": Reduction(accumulates=to("float32", BITS), numbers=False),
     # Of integers it subtracts a mean that has lost its fraction: the variance of 1 and 2 is 1 there.
-    **dict.fromkeys(("var", "std"), Reduction(("float",), numbers=False)),
-    **dict.fromkeys(("any", "all"), Reduction(gives=TRUTH, numbers=False)),
-    **dict.fromkeys(("min", "max"), Reduction(("integer", "float"), numbers=False)),
+    **to(Reduction(("float",), numbers=False), "var std"),
+    **to(Reduction(gives=TRUTH, numbers=False), "any all"),
+    **to(Reduction(("integer", "float"), numbers=False), "min max"),
 }
 # Of tensors of two types a product takes these: the other one is brought to the type of the kernel. Paddle finds some
 # of them in one order only.
@@ -167,7 +157,7 @@ class PaddleRuleSet(RuleSet):
     """Rules that are a table of types with exceptions for 0-d tensors and Python scalars.
 
     A Python bool, unlike a bool tensor, is a scalar. Paddle promotes two operands at a time; with more, a call is
-    refused if any two are, and otherwise all meet at once.
+    refused if any two are, and otherwise all are promoted at once.
 
     Args:
         name, summary, source: as for every rule set.
@@ -179,7 +169,7 @@ class PaddleRuleSet(RuleSet):
     def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         row = _TABLE.get(operation.name)
         if row is None:
-            return Verdict.refuse(f"Paddle's {operation.name} has not been measured")
+            return Verdict.refuse(f"these rules have no measurement of Paddle's {operation.name}")
         if operation.family is Family.REDUCTION:
             return self._reduce(operation, operands)
         met = self._meet(operation, operands)
@@ -190,7 +180,7 @@ class PaddleRuleSet(RuleSet):
             return refusal
         if str(dtype) in row.computes:
             target = as_format(row.computes[str(dtype)]).dtype
-            met = Verdict.accept(target, len(operands), *met.reason, f"{operation.name} makes {target} of {dtype}")
+            met = Verdict.accept(target, len(operands), *met.reason, f"{operation.name} converts {dtype} to {target}")
         if str(dtype) in row.gives:
             gives = row.gives[str(dtype)]
             return met.resulting_in(as_format(gives).dtype, f"{operation.name} of {dtype} is {gives}")
@@ -207,13 +197,10 @@ class PaddleRuleSet(RuleSet):
         if absent := _names(tensor for tensor in tensors if str(tensor.dtype) not in (*_ORDER.nodes, *_UNORDERED)):
             return Verdict.refuse(f"Paddle has no {absent} tensors")
         if refused := [TYPE_OF_CATEGORY[category].__name__ for category in scalars if category not in row.scalars]:
-            return Verdict.refuse(f"Paddle's {operation.name} takes no Python {' and no Python '.join(refused)}")
+            return Verdict.refuse(f"Paddle's {operation.name} does not accept Python {' and '.join(refused)}")
         if scalars and (row.scalar is _Scalar.TENSOR or not tensors):
             tensors = tuple(o.with_dtype(_DEFAULTS[o.category]) if o.is_python_scalar else o for o in operands)
-            made = [
-                f"a Python {TYPE_OF_CATEGORY[category].__name__} counts as {_DEFAULTS[category]}"
-                for category in scalars
-            ]
+            made = [f"a Python {TYPE_OF_CATEGORY[each].__name__} counts as {_DEFAULTS[each]}" for each in scalars]
             met = _meet_tensors(operation.name, row, tensors)
             return replace(met, reason=(*made, *met.reason))
         met = _meet_tensors(operation.name, row, tensors)
@@ -229,21 +216,21 @@ def _names(operands: Iterable[Operand]) -> str:
 def _refusal(name: str, row: _Row, a: Operand, b: Operand) -> str:
     """Why two tensors of different types do not meet; empty where they do."""
     if not row.promotes:
-        return f"Paddle's {name} promotes nothing: its tensors must have one type, not {_names((a, b))}"
+        return f"Paddle's {name} does not promote: its tensors must have one type, got {_names((a, b))}"
     if unordered := _names(tensor for tensor in (a, b) if str(tensor.dtype) in _UNORDERED):
-        return f"{unordered} has no row in Paddle's table and meets only itself"
+        return f"Paddle's table has no row for {unordered}, which works only with itself"
     if row.zero_d is not _ZeroD.TENSOR and 0 in (a.ndim, b.ndim):
         return ""
     categories = {a.category, b.category}
     if "complex" in categories or categories == {"float"}:
         return ""
-    return f"Paddle promotes tensors if both are floats or one is complex, and {_names((a, b))} are not"
+    return f"Paddle promotes tensors only if both are floats or one is complex, got {_names((a, b))}"
 
 
 def _meet_tensors(name: str, row: _Row, tensors: tuple[Operand, ...]) -> Verdict:
     own = tensors[0].format.dtype
     if all(tensor.dtype == own for tensor in tensors):
-        return Verdict.accept(own, len(tensors), "a dtype meets itself in itself")
+        return Verdict.accept(own, len(tensors), ALREADY)
     for a, b in combinations(tensors, 2):
         if a.dtype != b.dtype and (why := _refusal(name, row, a, b)):
             return Verdict.refuse(why)
@@ -251,13 +238,13 @@ def _meet_tensors(name: str, row: _Row, tensors: tuple[Operand, ...]) -> Verdict
     staying = [tensor for tensor in tensors if tensor.ndim != 0 or tensor.category not in with_dimensions]
     reason: list[str] = []
     if yielding := _names(tensor for tensor in tensors if tensor not in staying):
-        reason.append(f"0-d {yielding} gives way to tensors with dimensions of its category")
+        reason.append(f"tensors with dimensions outrank 0-d {yielding} of the same category")
     met = _ORDER.join(*(str(tensor.dtype) for tensor in staying))
     assert met is not None  # complex128 is above everything, and none of the joins is ambiguous
     if len(staying) > 1:
-        reason.append(f"{_names(staying)} meet in {met} in Paddle's table")
+        reason.append(f"Paddle's table promotes {_names(staying)} to {met}")
     if len(tensors) > 2:
-        reason.append("Paddle promotes two operands at a time; here all meet at once")
+        reason.append("Paddle promotes two operands at a time; here all are promoted at once")
     return Verdict.accept(as_format(met).dtype, len(tensors), *reason)
 
 
@@ -268,9 +255,9 @@ def _meet_scalar(
     python, default = f"a Python {TYPE_OF_CATEGORY[category].__name__}", _DEFAULTS[category]
     is_higher = CATEGORIES.index(category) > CATEGORIES.index(as_format(own).category)
     if is_higher and str(own) in _UNORDERED:
-        return Verdict.refuse(*reason, f"{own} has no row in Paddle's table, which {python} needs")
+        return Verdict.refuse(*reason, f"Paddle's table has no row for {own}, which {python} needs")
     if row.narrows and category == "complex" and all(operand.ndim == 0 for operand in operands):
-        together, why = default, f"{python} makes {default} of 0-d tensors here, of wider ones too"
+        together, why = default, f"{python} converts 0-d tensors to {default} here, even wider ones"
     elif is_higher and row.scalar is _Scalar.CATEGORY:
         together = _ORDER.join(str(own), default)
         why = f"{python} counts as {default} next to {own}, which is of a lower category: {together}"
@@ -283,14 +270,14 @@ def _clipped(operands: tuple[Operand, ...]) -> Verdict:
     """Where an array meets its bounds, which Paddle reads as numbers, whatever their type."""
     own, *bounds = operands
     if own.is_python_scalar:
-        return Verdict.refuse("Paddle's clip takes a tensor first")
+        return Verdict.refuse("Paddle's clip needs a tensor as first operand")
     if refused := [str(each) for each in operands if str(each.dtype) not in (*_ORDER.nodes, *_UNORDERED, "None")]:
-        return Verdict.refuse(f"Paddle's clip takes no {' and '.join(refused)}")
+        return Verdict.refuse(f"Paddle's clip does not accept {' and '.join(refused)}")
     if any(bound.category == "complex" for bound in bounds):
-        return Verdict.refuse("Paddle's clip takes no complex bounds")
+        return Verdict.refuse("Paddle's clip does not accept complex bounds")
     to_float = own.category == "integer" and any(bound.category == "float" for bound in bounds)
     target = as_format(_DEFAULTS["float"]).dtype if to_float else own.format.dtype
-    why = f"a float bound makes {target} of {own.dtype}" if to_float else f"the bounds are read as {target}"
+    why = f"a float bound converts {own.dtype} to {target}" if to_float else f"the bounds are read as {target}"
     return Verdict.accept(target, len(operands), why)
 
 
@@ -300,18 +287,18 @@ def _multiplied(operands: tuple[Operand, ...]) -> Verdict:
         return Verdict.refuse(f"Paddle has no {absent} tensors")
     names = dict.fromkeys(str(operand.dtype) for operand in operands)
     if len(names) == 1:
-        return Verdict.accept(operands[0].format.dtype, len(operands), "a dtype meets itself in itself")
+        return Verdict.accept(operands[0].format.dtype, len(operands), ALREADY)
     for name in names:
         if all(other in _MULTIPLIED.get(name, ()) for other in names if other != name):
             why = f"the kernel for {name} takes {_names(operands)}"
             return Verdict.accept(as_format(name).dtype, len(operands), why)
-    return Verdict.refuse(f"Paddle has no product of {_names(operands)}: tensors must have one type")
+    return Verdict.refuse(f"Paddle's product needs tensors of one type, got {_names(operands)}")
 
 
 PADDLE = PaddleRuleSet(
     name="paddle",
     summary="PaddlePaddle 3: tensors with dimensions are promoted only between floats and with complex",
-    source="PaddlePaddle 3.3.1, paddle/phi/common/type_promotion.h; spec/paddle-type-promotion.md",
+    source="PaddlePaddle 3.3.1, paddle/phi/common/type_promotion.h; Paddle type promotion",
     accepts=_ACCEPTS,
     item=Storing.CAST,  # in place, `a.add_(b)` changes the dtype of `a`, and `a += b` makes a new tensor
     agreeing=frozenset(("concat", "stack", "diff", "solve")),

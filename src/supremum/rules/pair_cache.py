@@ -1,7 +1,7 @@
-"""Answers for two arrays, remembered by as little as they depend on: dtypes and weakness.
+"""A cache of result dtypes for two arrays, by dtypes and weakness.
 
-Answers that depend on more, such as PyTorch's for arrays of which one may be 0-d, are not kept here; the verdicts that
-every rule set keeps for itself are the next best thing.
+Answers that depend on more, such as PyTorch's if one of the arrays may be 0-d, are not stored here; every rule set
+caches its own verdicts.
 """
 
 from __future__ import annotations

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import TypeVar
 
 from supremum.decisions import ResultType, Verdict
 from supremum.formats import CATEGORIES, FORMATS, as_format
 
+T = TypeVar("T")
 INTEGERS: tuple[str, ...] = tuple(row.name for row in FORMATS if row.category == "integer")
 BITS: tuple[str, ...] = ("bool", *INTEGERS)
 _COMPONENTS: dict[str, str] = {row.name: row.component.name for row in FORMATS if row.category == "complex"}
@@ -57,7 +59,7 @@ class Reduction:
         elif computes is not gives and not falls:
             how = (f"it is accumulated in {computes} and rounded once{self.source and f': {self.source}'}",)
             if not computes.is_inexact or not gives.is_inexact:
-                how = (f"it is accumulated in {computes}, and what is left of that in {gives} is the result",)
+                how = (f"it is accumulated in {computes}, and the result is converted to {gives}",)
         elif gives.category == "integer" and name != "mean":
             how = (f"it is accumulated in {computes}, and wraps around beyond {computes.max}",)
         else:
@@ -71,8 +73,12 @@ NARROW_FLOATS: tuple[str, ...] = tuple(row.name for row in FORMATS if row.catego
 _ACCUMULATING = ("sum", "prod", "cumulative_sum", "cumulative_prod", "mean", "var", "std")
 
 
-def to(target: str, names: Iterable[str] | str) -> dict[str, str]:
-    """Each of some dtypes with the same target.
+def to(target: T, names: Iterable[str] | str) -> dict[str, T]:
+    """Map every one of some names to the same target.
+
+    Args:
+        target: the target.
+        names: the names, or one text with spaces between them.
 
     >>> to("int64", "bool int8")
     {'bool': 'int64', 'int8': 'int64'}
@@ -92,9 +98,8 @@ def to_default(signed: str, unsigned: str, *, least_bits: int = 1) -> dict[str, 
     ('uint32', False)
     """
     limit = as_format(signed).bits
-    rows = [as_format(name) for name in INTEGERS]
-    found = {row.name: signed if row.signed else unsigned for row in rows if least_bits <= row.bits < limit}
-    return {"bool": signed} | found
+    rows = [row for row in map(as_format, INTEGERS) if least_bits <= row.bits < limit]
+    return {"bool": signed} | {row.name: signed if row.signed else unsigned for row in rows}
 
 
 REAL_PARTS: Mapping[str, str] = _COMPONENTS
@@ -118,11 +123,11 @@ def standard(signed: str, unsigned: str, known: tuple[str, ...] | None = None) -
     summed = Reduction(CATEGORIES[1:], gives=targets)
     inexact, real = Reduction(CATEGORIES[2:]), Reduction(("integer", "float"))
     return (
-        dict.fromkeys(("sum", "prod", "cumulative_sum", "cumulative_prod"), summed)
+        to(summed, "sum prod cumulative_sum cumulative_prod")
         | {"mean": inexact}
-        | dict.fromkeys(("var", "std"), Reduction(("float",)))
-        | dict.fromkeys(("any", "all"), Reduction(gives=TRUTH))
-        | dict.fromkeys(("min", "max"), real)
+        | to(Reduction(("float",)), "var std")
+        | to(Reduction(gives=TRUTH), "any all")
+        | to(real, "min max")
     )
 
 

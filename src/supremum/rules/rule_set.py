@@ -1,4 +1,4 @@
-"""What every rule set is: a frozen, named value that turns operands into a decision."""
+"""`RuleSet`, the base of all rule sets: a frozen, named value that turns operands into a decision."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ from supremum.errors import ArgumentError
 from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, usual_steps
-from supremum.operands import TYPE_OF_CATEGORY, Operand, weak_name
+from supremum.operands import TYPE_OF_CATEGORY, WEAK_NAMES, Operand, weak_name
 from supremum.operations import ASSIGN, Family, Operation, Result, as_operation
-from supremum.rules.assignment import Storing, account, find_fix_into, is_no_higher, objection, objection_to_loss
+from supremum.rules.assignment import Storing, account, is_no_higher, objection, objection_to_loss
 from supremum.rules.custom_lattice import checked_defaults, checked_order
-from supremum.rules.fixes import EVERYTHING, Runtime, find_fix, targets_for
-from supremum.rules.lattice_promotion import lattice_verdict
+from supremum.rules.lattice_promotion import held_format, no_join
 from supremum.rules.number_ranges import fits, interval, stores
 from supremum.rules.reductions import Reduction, standard
+from supremum.rules.runtimes import EVERYTHING, Runtime
 from supremum.rules.shared_cache import Memory, memory_of_values
-from supremum.rules.verdicts import LOSSES_AS_DIVISION, disagreement, given, takes_no
+from supremum.rules.verdicts import LOSSES_AS_DIVISION, climb, disagreement, given, takes_no
 
 _REAL = as_operation("real")
 
 
 @dataclass(frozen=True, eq=False)
 class RuleSet(ABC):
-    """A framework's promotion rules, as a value: two of one class that hold the same are equal.
+    """A framework's promotion rules, as a value: two of one class with equal fields are equal.
 
-    A subclass of one's own sets what it holds when it is made.
+    A user-defined subclass must set its attributes in `__init__`.
 
     Args:
-        name: what users call it.
-        summary: one line on whose rules these are.
-        source: the document or software that has the last word.
-        accepts: the categories an operation takes, where they are not those of its row.
-        stands_in: for functions that the framework does not have, the one each is decided as. It takes what that one
-            takes, but nothing above the categories of its own row.
-        follows: for functions of several arrays that promote as another operation does, that one.
-        agreeing: functions whose arrays must have one dtype.
-        lacks: formats that an operation has no kernel for on any device, so that no fix leads there.
-        reductions: what reductions accumulate in and give.
-        library: where the framework does not have them, for explanations.
-        in_place: what in-place operators and `out=` store in an array.
-        item: what assignment to elements stores in it.
+        name: the name that users pass.
+        summary: one line that says whose rules these are.
+        source: the document or software that these rules reproduce.
+        accepts: the categories that an operation accepts, where they differ from those of its row in `operations`.
+        stands_in: for each function that the framework lacks, the function whose rules apply instead. The function
+            accepts the same categories, but none above those of its own row.
+        follows: for functions of several arrays, the operation whose promotion they share.
+        agreeing: functions that need arrays of one dtype.
+        lacks: for each operation, the formats without a kernel on any device. No fix casts to them.
+        reductions: the dtypes in which reductions accumulate and the dtypes of their results.
+        library: the name of the library in explanations.
+        in_place: what in-place operators and `out=` may store in an array.
+        item: what assignment to elements may store in an array.
     """
 
     weak_arrays: ClassVar[bool] = False
-    """Whether there are arrays without a dtype of their own, as JAX has them; elsewhere their dtype counts."""
+    """Whether the rules know weak arrays, as JAX does; other rules treat a weak array like any other."""
 
     reads_values: ClassVar[bool] = False
-    """Whether what a 0-d array holds matters, as it did to NumPy 1."""
+    """Whether the result depends on the values of 0-d arrays, as in NumPy 1."""
 
     name: str
     summary: str
@@ -70,11 +70,11 @@ class RuleSet(ABC):
 
     @cached_property
     def memory(self) -> Memory:
-        """What was found out under these rules, which equal rule sets share."""
+        """The caches of these rules, which equal rule sets share."""
         return memory_of_values(type(self), self._values())
 
     def __eq__(self, other: object) -> bool:
-        """Whether it is of the same class, and the same in all that it holds."""
+        """Whether the other rule set has the same class and equal attributes."""
         return self.memory is other.memory if isinstance(other, RuleSet) else NotImplemented
 
     def __hash__(self) -> int:
@@ -84,24 +84,25 @@ class RuleSet(ABC):
     def from_lattice(
         name: str, edges: Mapping[str, Iterable[str]], *, defaults: Mapping[str, str] | None = None, summary: str = ""
     ) -> RuleSet:
-        """Rules of one's own: the joins of an order.
+        """Make a rule set from an order: operands promote to their join.
 
         Args:
-            name: what explanations call them; not that of a rule set of Supremum's.
-            edges: for each format or weak kind (`"int*"`, `"float*"`, `"complex*"`), those directly above it; none for
-                what meets only itself. What is not mentioned is refused.
-            defaults: the format that a weak kind is held in where nothing stronger is around, such as
-                `{"float*": "bfloat16"}`; int32, float32 and complex64 for those that are not mentioned.
-            summary: one line on them.
+            name: the name in explanations; it must not be the name of a built-in rule set.
+            edges: for each format or weak kind (`"int*"`, `"float*"`, `"complex*"`), the nodes directly above it;
+                an empty list for a format that works only with itself. Formats without an entry are refused.
+            defaults: the format that holds a weak kind if no operand is stronger, such as `{"float*": "bfloat16"}`; int32,
+                float32 and complex64 by default.
+            summary: one line that describes them.
 
         Returns:
-            The rule set, which equals any other of that name, those edges and defaults. It takes what the operations'
-            rows take; division and sines, for two, take no integers.
+            The rule set, which equals any other with the same name, edges and defaults. Operations accept the
+            categories of their rows in `operations`: division and `sin`, for example, do not accept integers.
 
         Raises:
-            ArgumentError: for a circle, for an order that is no lattice, in which two have common upper bounds and no
-                least one (the message has all of them), and for a default of another category than its weak kind.
-            UnknownDtypeError: for the name of no format.
+            ArgumentError: for a cycle; for an order that is not a lattice, because two nodes have common upper bounds but
+                no least one (the message lists the smallest); and for a default of a different category than its weak
+                kind.
+            UnknownDtypeError: for a name that is not a format.
 
         >>> mine = RuleSet.from_lattice("mine", {"int*": ["int8"], "int8": ["int16"], "int16": ["float32"]})
         >>> import supremum
@@ -110,13 +111,13 @@ class RuleSet(ABC):
         >>> RuleSet.from_lattice("bad", {"int8": ["int16", "int32"], "uint8": ["int16", "int32"]})
         Traceback (most recent call last):
             ...
-        supremum.errors.ArgumentError: 'bad' is no lattice: int8 and uint8 have int16 and int32 above them, none least
-        """
+        supremum.errors.ArgumentError: 'bad' is not a lattice: int8 and uint8 have two smallest upper bounds, int16 and int32
+        """  # noqa: E501
         order, held = checked_order(name, edges), checked_defaults(defaults or {})
         integer = as_format(held[weak_name("integer")])
         return LatticeRuleSet(
             name=name,
-            summary=summary or "a lattice of one's own",
+            summary=summary or "a user-defined lattice",
             source="RuleSet.from_lattice",
             lattice=order,
             defaults=held,
@@ -135,28 +136,28 @@ class RuleSet(ABC):
         *,
         runtime: Runtime = EVERYTHING,
     ) -> Decision:
-        """Decide one call: the one place where dtypes come from.
+        """Decide one call; every dtype of Supremum comes from here.
 
         Args:
-            operation: a name from `supremum.operations`, or None where no particular operation is meant.
+            operation: a name from `supremum.operations`, or None for plain promotion without an operation.
             operands: at least one.
-            into: what the result is written into, as `a += b`, `out=` and `a[0] = b` do: an array, which keeps its
-                dtype; None for a new array. Of the operation "assign" the operand is the value.
-            storing: what may be stored in it; None for what the framework stores in an array. A `Variable` takes less.
-            runtime: what has to carry out the fix of a refusal; it has no part in the decision.
+            into: the array that the result is written into (`a += b`, `out=`, `a[0] = b`), which keeps its dtype;
+                None for a new array. For the operation "assign" the operand is the value.
+            storing: what may be stored in it; None for what the framework stores in an array. A `Variable` stores less.
+            runtime: the library that must carry out the fix of a refusal; it does not affect the decision.
 
         Returns:
-            The decision, or the refusal, with its account.
+            The decision or the refusal, with its reason.
 
         Raises:
-            UnknownNameError: for an operation that has no row.
-            ArgumentError: for a number of operands that the operation does not take.
+            UnknownNameError: for an unknown operation.
+            ArgumentError: for a wrong number of operands.
         """
         if not operands:
-            raise ArgumentError("there is nothing to decide without operands: give at least one")
+            raise ArgumentError("a decision needs operands, got none; give at least one")
         row = as_operation(operation)
         if row.arity is not None and len(operands) != row.arity:
-            raise ArgumentError(f"{row.name} takes {row.arity} operands, not {len(operands)}")
+            raise ArgumentError(f"{row.name} takes {row.arity} operands, got {len(operands)}")
         seen = tuple(operands)
         if not self.weak_arrays:
             seen = tuple(replace(o, weak=False) if o.weak and o.dtype is not None else o for o in seen)
@@ -166,16 +167,13 @@ class RuleSet(ABC):
         return Decision(self.name, row.name, seen, verdict, partial(self._find_fix, row, runtime))
 
     def _verdict(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
-        """The verdict on a call, settled once for all that it depends on."""
+        """The cached verdict on a call."""
         key = (operation.name, *map(self._key, operands))
         verdict = self.memory.verdicts.get(key)
-        if verdict is None:
-            settled = self._settle(operation, operands)
-            verdict = self.memory.verdicts[key] = self._with_number_steps(operation, operands, settled)
-        return verdict
+        return verdict or self._remember(key, operation, operands, self._settle(operation, operands))
 
     def ignores_bound(self, array: Operand, bound: Operand, *, is_lower: bool) -> bool:  # noqa: ARG002
-        """Whether `clip` leaves a bound out because no element is beyond it.
+        """Whether `clip` skips a bound because no element can be beyond it.
 
         Args:
             array: what is clipped.
@@ -193,7 +191,7 @@ class RuleSet(ABC):
         runtime: Runtime,
     ) -> Decision:
         if into is None or into.dtype is None:
-            raise ArgumentError(f"{operation.name} needs an array that it writes into: give into=")
+            raise ArgumentError(f"{operation.name} needs an array to write into; use into=")
         # Its dtype stays, weak or not.
         target = replace(into, weak=False, value=None, held=None)
         how = storing or (self.item if operation is ASSIGN else self.in_place)
@@ -204,27 +202,23 @@ class RuleSet(ABC):
     def _verdict_into(
         self, operation: Operation, operands: tuple[Operand, ...], into: Operand, how: Storing
     ) -> Verdict:
-        """The verdict on a call whose result is written into something, settled once for all that it depends on."""
+        """The cached verdict on a call whose result is written into an array."""
         values = (None if each.value is None else interval(each.value) for each in operands)
         key = ("into", operation.name, how, self._key(into), *zip(map(self._key, operands), values, strict=True))
         verdict = self.memory.verdicts.get(key)
-        if verdict is None:
-            settled = self._settle_into(operation, operands, into, how)
-            verdict = self.memory.verdicts[key] = self._with_number_steps(operation, operands, settled)
-        return verdict
+        return verdict or self._remember(key, operation, operands, self._settle_into(operation, operands, into, how))
 
     def _find_fix_into(
         self, operation: Operation, into: Operand, how: Storing, runtime: Runtime, operands: tuple[Operand, ...]
     ) -> Fix | None:
-        """Casts after which the result can be stored; nothing is cut off from a number."""
+        """Find casts after which the result can be stored; Python numbers keep their fractions."""
+        from supremum.rules.fixes import find_fix_into  # only a refusal loads it
 
-        def settle(fixed: tuple[Operand, ...]) -> Verdict:
-            return self._verdict_into(operation, fixed, into, how)
-
+        settle = partial(self._verdict_into, operation, into=into, how=how)
         return find_fix_into(operation, operands, into, self._may_cast, settle, runtime)
 
     def _settle_into(self, operation: Operation, operands: tuple[Operand, ...], into: Operand, how: Storing) -> Verdict:
-        """The verdict on a call whose result is written into something."""
+        """The verdict on a call whose result is written into an array."""
         if operation is ASSIGN:
             return self._assigned(operands[0], into, how)
         met = self._settle(operation, operands)
@@ -259,18 +253,18 @@ class RuleSet(ABC):
         return Verdict.accept(target.dtype, 1, *reason)
 
     def _is_same_kind(self, source: Format, target: Format) -> bool:
-        """Whether in-place operators cast a format to another, in a framework to which kinds matter."""
+        """Whether in-place operators cast one format to another, in frameworks that look at kinds."""
         return is_no_higher(source, target)
 
     def _brought(self, into: Operand, value: Operand) -> Verdict:
-        """Where a value meets what it is assigned to, by the types, else as the runtime holds them."""
+        """The common type of a value and its target: by type, else by the formats that the runtime holds."""
         by_type = self._settle_operation(as_operation("promote_types"), (into, value))
         if by_type.result is not None and by_type.result.dtype == into.dtype:
             return by_type
         return self._settle_operation(as_operation("result_type"), (into, value))
 
     def _objection_to_cast(self, value: Operand, target: Format) -> str:
-        """Why the framework has no cast of a value to a format at all; empty where it has one."""
+        """Why the framework lacks a cast of a value to a format; empty if it has one."""
         for operand in (value, Operand(target.category, target.dtype)):
             met = self._settle_operation(as_operation("result_type"), (operand,))
             if met.result is None and not operand.is_python_scalar:
@@ -281,27 +275,31 @@ class RuleSet(ABC):
         return self._values()
 
     def _values(self) -> dict[str, Any]:
-        """All that it holds, by name: its fields, and what a subclass has set besides."""
+        """The attributes by name: the fields, and those that a subclass sets."""
         return {name: value for name, value in vars(self).items() if name != "memory"}
 
     def key_of(self, operand: Operand) -> Hashable:
-        """All of an operand that verdicts depend on: what else is prepared for it can be kept by this."""
+        """The part of an operand that verdicts depend on, as a cache key."""
         return self._key(operand)
 
     def _key(self, operand: Operand) -> Hashable:
-        """All that this rule set's verdict depends on; rule sets that look at more say so by overriding it."""
+        """The part of an operand that verdicts depend on; rule sets that look at more override this."""
         return (operand.category, operand.dtype, operand.weak, operand.is_python_scalar)
 
-    def _with_number_steps(self, operation: Operation, operands: tuple[Operand, ...], verdict: Verdict) -> Verdict:
-        if verdict.result is None or not any(operand.is_python_scalar for operand in operands):
-            return verdict
-        steps = tuple(
-            self._number_steps(operation, operands, position, as_format(dtype).component)
-            if operands[position].is_python_scalar
-            else ()
-            for position, dtype in enumerate(verdict.compute)
-        )
-        return replace(verdict, number_steps=steps)
+    def _remember(
+        self, key: Hashable, operation: Operation, operands: tuple[Operand, ...], verdict: Verdict
+    ) -> Verdict:
+        """Store a verdict by all that it depends on, with the way that its Python numbers are converted."""
+        if verdict.result is not None and any(operand.is_python_scalar for operand in operands):
+            steps = (
+                self._number_steps(operation, operands, i, as_format(dtype).component)
+                if operands[i].is_python_scalar
+                else ()
+                for i, dtype in enumerate(verdict.compute)
+            )
+            verdict = replace(verdict, number_steps=tuple(steps))
+        self.memory.verdicts[key] = verdict
+        return verdict
 
     def _number_steps(
         self,
@@ -322,22 +320,22 @@ class RuleSet(ABC):
 
     @abstractmethod
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
-        """Where the operands meet, before the operation has its say."""
+        """The common type of the operands, before the operation changes it."""
 
     def _float_for(self, operation: Operation, dtype: DType) -> DType | None:
-        """The float that an operation like division makes of an integer or bool dtype; None refuses."""
-        raise NotImplementedError(f"{self.name} does not say which float {operation.name} makes of {dtype}")
+        """The float dtype of operations such as division for an integer or bool dtype; None refuses."""
+        raise NotImplementedError(f"{self.name} does not define the float dtype of {operation.name} for {dtype}")
 
     def _accepts(self, operation: Operation) -> tuple[str, ...]:
-        """The categories the operation takes, by these rules."""
+        """The categories that the operation accepts under these rules."""
         return self.accepts.get(operation.name, operation.accepts)
 
     def _refusal_of_category(self, operation: Operation, met: Verdict, dtype: DType) -> Verdict | None:
-        """The refusal of an operation that is not defined for what its operands met in; None where it is."""
+        """The refusal of an operation that does not accept the common type of its operands; None if it does."""
         return None if as_format(dtype).category in self._accepts(operation) else takes_no(operation, met, dtype)
 
     def _settle(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
-        """The verdict on a call; where the framework lacks the function, that on the one that stands in for it."""
+        """The verdict on a call; if the framework lacks the function, the verdict on its stand-in."""
         if operation.name in self.agreeing and (why := disagreement(operation, operands)):
             return Verdict.refuse(why)
         stand_in = self.stands_in.get(operation.name)
@@ -345,9 +343,8 @@ class RuleSet(ABC):
             verdict = self._follow(operation, operands) or self._settle_operation(operation, operands)
             absent = self.lacks.get(operation.name, ()) if verdict.result is not None else ()
             if absent and (found := str(verdict.compute[0])) in absent:
-                return Verdict.refuse(
-                    *verdict.reason, f"{self.library or self.name} has no {operation.name} of {found}"
-                )
+                why = f"{self.library or self.name} has no {operation.name} of {found}"
+                return Verdict.refuse(*verdict.reason, why)
             return verdict
         verdict = self._settle_operation(as_operation(stand_in), operands)
         if verdict.result is not None:
@@ -355,23 +352,22 @@ class RuleSet(ABC):
             highest = max(map(CATEGORIES.index, operation.accepts))
             if CATEGORIES.index(as_format(computed).category) > highest:
                 verdict = takes_no(operation, verdict, computed)
-        why = f"{self.library} has no {operation.name}: decided as {stand_in} is"
+        why = f"{self.library} has no {operation.name}, so it is decided like {stand_in}"
         return replace(verdict, reason=(why, *verdict.reason))
 
     def _follow(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict | None:
-        """The verdict on a function that promotes as another operation does; None for any other."""
+        """The verdict on a function that promotes like another operation; None for all others."""
         followed = self.follows.get(operation.name)
         if followed is None:
             return None
         verdict = self._settle_operation(as_operation(followed), operands)
         if verdict.result is None:
             return verdict
-        why = f"{operation.name} promotes as {followed} does"
-        verdict = replace(verdict, reason=(*verdict.reason, why) if followed != "result_type" else verdict.reason)
-        refusal = None
-        if operation.name in self.accepts:
-            refusal = self._refusal_of_category(operation, verdict, verdict.compute[0])
-        return refusal or verdict
+        why = f"{operation.name} promotes like {followed}"
+        if followed != "result_type":
+            verdict = replace(verdict, reason=(*verdict.reason, why))
+        is_limited = operation.name in self.accepts
+        return (is_limited and self._refusal_of_category(operation, verdict, verdict.compute[0])) or verdict
 
     def _reduce(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         """The verdict on a reduction."""
@@ -380,14 +376,13 @@ class RuleSet(ABC):
         if row is None:
             return Verdict.refuse(f"{framework} has no {operation.name}")
         if operands[0].is_python_scalar and not row.numbers:
-            return Verdict.refuse(
-                f"{operation.name} takes an array, and no Python {TYPE_OF_CATEGORY[operands[0].category].__name__}"
-            )
+            number = TYPE_OF_CATEGORY[operands[0].category].__name__
+            return Verdict.refuse(f"{operation.name} needs an array, got Python {number}")
         met = self._meet(operation, operands)
         return met if met.result is None else row.verdict(operation.name, framework, met)
 
     def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
-        """The verdict on a call. Rule sets whose operations follow no common pattern override it."""
+        """The verdict on a call; rule sets with irregular operations override this."""
         if operation.family is Family.REDUCTION:
             return self._reduce(operation, operands)
         met = self._meet(operation, operands)
@@ -399,25 +394,26 @@ class RuleSet(ABC):
         if operation.result is Result.FLOAT and not as_format(dtype).is_inexact:
             target = self._float_for(operation, dtype)
             if target is None:
-                return Verdict.refuse(*met.reason, f"{operation.name} makes no float of {dtype}")
-            reason = (*met.reason, f"{operation.name} makes {target} of {dtype}")
+                return Verdict.refuse(*met.reason, f"{operation.name} does not convert {dtype} to a float")
+            reason = (*met.reason, f"{operation.name} converts {dtype} to {target}")
             return Verdict.accept(target, len(operands), *reason, weak=met.result.weak)
         return given(operation, met)
 
     def _find_fix(self, operation: Operation, runtime: Runtime, operands: tuple[Operand, ...]) -> Fix | None:
-        """Casts that these rules accept and the runtime carries out; None where there are none."""
+        """Find casts that these rules accept and the runtime carries out; None if there are none."""
+        from supremum.rules.fixes import find_fix  # only a refusal loads it
 
-        def settle(fixed: tuple[Operand, ...]) -> Verdict:
-            return self._verdict(operation, fixed)
-
+        settle = partial(self._verdict, operation)
         return find_fix(operation, operands, self._targets(operands), self._may_cast, settle, runtime)
 
     def _targets(self, operands: tuple[Operand, ...]) -> Iterable[DType]:
         """Formats that a fix may cast operands to, best first."""
+        from supremum.rules.fixes import targets_for
+
         return targets_for(operands)
 
     def _may_cast(self, operand: Operand, target: Format, may_cut: bool) -> bool:
-        """Whether a fix may cast an operand, and the rules give it a real part if that is what is kept."""
+        """Whether a fix may cast an operand; a cast that keeps only the real part needs rules with a real part."""
         if not self._is_castable(operand, target, may_cut=may_cut):
             return False
         cast = FixCast.of(0, operand, target.dtype)
@@ -445,7 +441,7 @@ class RuleSet(ABC):
 
 @dataclass(frozen=True, eq=False)
 class LatticeRuleSet(RuleSet):
-    """Rules that are the joins of an order on formats and weak kinds.
+    """Rules in which operands promote to their join in an order of formats and weak kinds.
 
     Args:
         name, summary, source: as for every rule set.
@@ -467,11 +463,34 @@ class LatticeRuleSet(RuleSet):
     joins_defaults: bool = True
 
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
-        return lattice_verdict(
-            self.lattice,
-            operands,
-            defaults=self.defaults,
-            held_as={} if operation.types_only else self.held_as,
-            held_because=self.held_because,
-            joins_defaults=self.joins_defaults,
-        )
+        held_as: Mapping[str, str] = {} if operation.types_only else self.held_as
+        names = [operand.name if operand.dtype is None else str(operand.dtype) for operand in operands]
+        held = [held_format(name, self.defaults, held_as) for name in names]
+        reason = [
+            f"{operand.name} is held as {name}: {self.held_because}"
+            for operand, name in zip(operands, held, strict=True)
+            if operand.dtype is not None and name != str(operand.dtype)
+        ]
+        all_weak = all(operand.weak for operand in operands)
+        # Weak operands alone meet as the formats that hold them and stay weak, as in JAX unless it is strict
+        # (jax/_src/dtypes.py, _lattice_result_type).
+        by_format = all_weak and (self.joins_defaults or len(operands) == 1)
+        nodes = [
+            weak_name(operand.category) if operand.weak and not by_format else name
+            for operand, name in zip(operands, held, strict=True)
+        ]
+        if unknown := sorted({node for node in nodes if node not in self.lattice.edges}):
+            return Verdict.refuse(f"the lattice of these rules does not contain {', '.join(unknown)}")
+        met = self.lattice.join(*nodes)
+        if met is None:
+            return Verdict.refuse(*reason, no_join(self.lattice, nodes))
+        dtype = as_format(held_format(met, self.defaults, held_as)).dtype
+        paths = tuple(self.lattice.path(node, met) for node in nodes)
+        if all_weak and len(set(nodes)) > 1:
+            reason.append(f"all operands are weak: their default dtypes meet in {met}, and the result stays weak")
+        else:
+            reason.append(climb(met, paths))
+        if met in WEAK_NAMES:
+            reason.append(f"{met} is a weak kind and is held as {dtype} until it meets a stronger operand")
+        result = ResultType(dtype, all_weak or met in WEAK_NAMES)
+        return Verdict(result, (dtype,) * len(operands), tuple(reason), paths)

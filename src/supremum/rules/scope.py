@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 class Watcher(Protocol):
-    """Who wants to know of every decision that is carried out, such as a counter of conversions."""
+    """An observer of every decision that is carried out, such as a counter of conversions."""
 
     def note(self, plan: Any, raws: Sequence[Any]) -> None:
         """A plan is about to be carried out on these operands."""
@@ -54,7 +54,7 @@ class Scope(Block):
 
 def _fix(scope: Scope) -> str:
     rules = repr(scope.rules if isinstance(scope.rules, str) else scope.rules.name)
-    return f"the rules {rules} are in force in this task: decorate its coroutine function with @use_rules({rules})"
+    return f"the rules {rules} are in force in this task; decorate its coroutine function with @use_rules({rules})"
 
 
 _PROCESS = Scope(FOLLOWS_JAX, None)
@@ -88,7 +88,7 @@ def get_rules(rules: str | RuleSet | None = None, *, in_jax: bool = True) -> Rul
 
 
 def set_default_rules(rules: str | RuleSet) -> None:
-    """Set the rules of the whole process, for wherever no scope and no argument says otherwise.
+    """Set the default rules of the process, which apply without a scope or an argument.
 
     Args:
         rules: a rule set or its name.
@@ -104,7 +104,7 @@ def set_default_rules(rules: str | RuleSet) -> None:
 
 
 class use_rules:  # noqa: N801 (a context manager, named like the verb it is)
-    """Put rules in force for the time of a block, or of every call of a function.
+    """Apply rules inside a `with` block, or in every call of a decorated function.
 
     Args:
         rules: a rule set or its name.
@@ -138,12 +138,12 @@ class use_rules:  # noqa: N801 (a context manager, named like the verb it is)
         self.rules = rules
 
     def __enter__(self) -> RuleSet:
-        """Put the rules in force, and return them."""
+        """Apply the rules, and return them."""
         _scopes.enter(Scope(self.rules, SCOPE.get(), owner=self))
         return get_rules(self.rules)
 
     def __exit__(self, *exception: object) -> None:
-        """Put the rules in force that are without these."""
+        """Restore the rules that apply without these."""
         _scopes.leave(self)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
@@ -158,12 +158,12 @@ class use_rules:  # noqa: N801 (a context manager, named like the verb it is)
 
 @contextmanager
 def watching(watcher: Watcher) -> Generator[None]:
-    """Let somebody know of every decision that is carried out in a block, under the rules that are in force around it.
+    """Notify a watcher of every decision in a block, under the rules in force around it.
 
     Functions that JAX has compiled before are traced again in it.
 
     Args:
-        watcher: who.
+        watcher: the object to notify.
     """
     outer, owner = SCOPE.get(), object()
     _scopes.enter(Scope(outer.rules, outer, watcher, owner))

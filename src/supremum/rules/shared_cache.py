@@ -1,7 +1,7 @@
-"""What was found out under rules: all equal rule sets share it, and it lives as long as one of them.
+"""Caches of rule sets: equal rule sets share one, which lives as long as any of them.
 
-JAX keeps what it has traced for longer, and by what was in force. It is told a `RulesKey`, which is the same for equal
-rule sets and holds none of them.
+JAX caches traced functions for longer, by the rules in force. It gets a `RulesKey`, which is the same object for equal
+rule sets and does not reference them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST = 16_384
 
 
 class RulesKey:
-    """Stands for all equal rule sets, wherever something is kept longer than they are."""
+    """A key for all equal rule sets, for caches that outlive them."""
 
     __slots__ = ("__weakref__", "memory")
 
@@ -30,7 +30,7 @@ class RulesKey:
 
 
 class Memory:
-    """What was found out under rules, by all that it depends on.
+    """The caches of a rule set.
 
     Args:
         key: what JAX keeps traced functions by.

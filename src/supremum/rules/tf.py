@@ -26,7 +26,7 @@ from supremum.rules.lattice_edges import FLOATS, SIGNED, UNSIGNED
 from supremum.rules.number_ranges import fits, interval
 from supremum.rules.reductions import NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
-from supremum.rules.verdicts import LOSSES_AS_DIVISION
+from supremum.rules.verdicts import ALREADY, LOSSES_AS_DIVISION, climb
 
 _ORDER = Lattice(
     {
@@ -53,45 +53,20 @@ _INT32, _INT64, _UINT64, _FLOAT64 = (as_format(name) for name in ("int32", "int6
 _TAKES_BOOL = ("bool", "uint64", "int32", "int64", "float16", "float32", "float64", "complex128")
 _FLOAT32, _HALVES = as_format("float32"), (as_format("bfloat16"), as_format("float16"))
 _SHORT_FLOAT, _LONG_FLOAT = (as_format(name).dtype for name in ("float32", "float64"))
-_PROMOTES = frozenset(
-    [
-        "result_type",
-        "promote_types",
-        "assign",
-        "add",
-        "subtract",
-        "multiply",
-        "divide",
-        "floor_divide",
-        "remainder",
-        "pow",
-        "equal",
-        "maximum",
-        "minimum",
-        "matmul",
-        "tensordot",
-        "clip",
-    ]
-)
 _QUESTIONS = ("result_type", "promote_types")
+_PROMOTES = frozenset(
+    (*_QUESTIONS, "assign", "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "pow", "equal",
+     "maximum", "minimum", "matmul", "tensordot", "clip")
+)  # fmt: skip
 _STRENGTHENS = ("maximum", "minimum", "clip")
 _NUMERIC, _REAL, _BITS = CATEGORIES[1:], CATEGORIES[1:3], CATEGORIES[:2]
-_FLOAT: tuple[str, ...] = ("float",)
-
-
-# What TensorFlow has kernels for is another question than what it promotes: categories, not single dtypes.
-def _rows(names: str, categories: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    return dict.fromkeys(names.split(), categories)
-
-
+# What TensorFlow has kernels for, by category; it may promote other dtypes.
 _ACCEPTS: dict[str, tuple[str, ...]] = (
-    _rows("add subtract pow divide negative square sign abs conj real reciprocal", _NUMERIC)
-    | _rows("multiply equal not_equal where positive imag", CATEGORIES)
-    | _rows("floor_divide remainder maximum minimum round", _REAL)
-    | _rows("less less_equal greater greater_equal", _REAL)
-    | _rows("atan2 nextafter ceil floor isfinite isinf isnan", _FLOAT)
-    | _rows("bitwise_and bitwise_or bitwise_xor bitwise_invert", _BITS)
-    | _rows("cross", _REAL)
+    to(_NUMERIC, "add subtract pow divide negative square sign abs conj real reciprocal")
+    | to(CATEGORIES, "multiply equal not_equal where positive imag")
+    | to(_REAL, "floor_divide remainder maximum minimum round less less_equal greater greater_equal cross")
+    | to(CATEGORIES[2:3], "atan2 nextafter ceil floor isfinite isinf isnan")
+    | to(_BITS, "bitwise_and bitwise_or bitwise_xor bitwise_invert")
 )
 _SIGNED, _UNSIGNED = "int8 int16 int32 int64", "uint8 uint16 uint32 uint64"
 _CASTING = "`CASTING_SPECIALIZATION` in tensorflow/core/kernels/reduction_ops.h"
@@ -99,7 +74,7 @@ _KEPT = Reduction(_NUMERIC, keeps_weak=True)
 _SUMMED = replace(_KEPT, accumulates={"bfloat16": "float32"}, source=_CASTING)
 REDUCTIONS: dict[str, Reduction] = (
     {"sum": _SUMMED}
-    | dict.fromkeys(("prod", "cumulative_sum", "cumulative_prod"), _KEPT)
+    | to(_KEPT, "prod cumulative_sum cumulative_prod")
     | {"mean": replace(_SUMMED, accumulates={**_SUMMED.accumulates, **to("int64", _SIGNED), **to("uint64", _UNSIGNED)})}
     | dict.fromkeys(("var", "std"), Reduction(("float", "complex"), gives=REAL_PARTS, keeps_weak=True))
     | dict.fromkeys(("any", "all"), Reduction(("bool",), gives=TRUTH))
@@ -133,20 +108,22 @@ class TensorFlowRules(RuleSet):
     def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         verdict = super()._settle_operation(operation, operands)
         if verdict.result is not None and verdict.result.weak and operation.name in _STRENGTHENS:
-            verdict = verdict.resulting_in(verdict.result.dtype, f"{operation.name} forgets that its operands are weak")
+            verdict = verdict.resulting_in(
+                verdict.result.dtype, f"{operation.name} returns a strong dtype even for weak operands"
+            )
         return verdict
 
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         names = dict.fromkeys(operand.format.name for operand in operands if operand.dtype is not None)
         if unknown := [name for name in names if name not in _STRONG]:
-            return Verdict.refuse(f"these rules know no {' and '.join(unknown)} tensors")
+            return Verdict.refuse(f"these rules have no {' and '.join(unknown)} tensors")
         promotes = operation.name in _PROMOTES and self.mode is not Mode.OFF
         verdict = self._promote(operands) if promotes else _agree(operation, operands)
         if verdict.result is None or (promotes and operation.name in _QUESTIONS):
             return verdict
         target, is_bool = str(verdict.result.dtype), CATEGORIES[0]
         if target not in _TAKES_BOOL and any(o.is_python_scalar and o.category == is_bool for o in operands):
-            return Verdict.refuse(*verdict.reason, f"TensorFlow converts no Python bool to {target}")
+            return Verdict.refuse(*verdict.reason, f"TensorFlow does not convert a Python bool to {target}")
         is_alone = len(operands) == 1 and operands[0].weak and self.mode is not Mode.OFF
         return replace(verdict, result=ResultType(verdict.compute[0], weak=True)) if is_alone else verdict
 
@@ -169,16 +146,14 @@ class TensorFlowRules(RuleSet):
     def _promote(self, operands: tuple[Operand, ...]) -> Verdict:
         beyond = [letter(i) for i, o in enumerate(operands) if type(o.value) is int and not fits(o.value, _INT32)]
         if beyond:
-            return Verdict.refuse(
-                f"{' and '.join(beyond)} does not fit int32, as which TensorFlow reads ints", overflow=True
-            )
+            why = f"{' and '.join(beyond)} does not fit int32, to which TensorFlow converts ints"
+            return Verdict.refuse(why, overflow=True)
         nodes = [_node(operand) for operand in operands]
         met = _ORDER.join(*nodes)
         assert met is not None  # complex128 is above everything, and none of the joins is ambiguous
         row = as_format(met.removeprefix(_WEAK))
         paths = tuple(_ORDER.path(node, met) for node in nodes)
-        climbs = dict.fromkeys(" -> ".join(path) for path in paths if len(path) > 1)
-        reason = f"{met} is the least upper bound: {', '.join(climbs)}" if climbs else "a dtype meets itself in itself"
+        reason = climb(met, paths)
         if self.mode is Mode.SAFE and (objection := _objection(nodes, met, row)):
             return Verdict.refuse(reason, objection)
         return Verdict(ResultType(row.dtype, met.startswith(_WEAK)), (row.dtype,) * len(operands), (reason,), paths)
@@ -209,9 +184,9 @@ def _node(operand: Operand) -> str:
 def _objection(nodes: list[str], met: str, row: Format) -> str | None:
     strong = [as_format(node) for node in nodes if not node.startswith(_WEAK)]
     if row.name not in [node.removeprefix(_WEAK) for node in nodes]:
-        return f"mode SAFE makes no dtype that none of the operands has, and {met} is none of theirs"
+        return f"mode SAFE needs a result with the dtype of an operand, got {met}"
     if lost := [str(each) for each in strong if not row.holds(each)]:
-        return f"mode SAFE keeps precision, and {row} does not hold {' and '.join(dict.fromkeys(lost))}"
+        return f"mode SAFE must keep precision, but {row} does not hold {' and '.join(dict.fromkeys(lost))}"
     return None
 
 
@@ -221,28 +196,22 @@ def _agree(operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
     highest = max((operand.category for operand in operands), key=CATEGORIES.index)
     if not tensors:
         row = as_format(_NUMBERS[highest])
-        return Verdict.accept(row.dtype, len(operands), f"no tensor gives a Python number a dtype: it is {row}")
+        return Verdict.accept(
+            row.dtype, len(operands), f"Python numbers without a tensor have the default dtype, {row}"
+        )
     row = tensors[0]
     if others := [str(each) for each in dict.fromkeys(tensors) if each is not row]:
-        return Verdict.refuse(
-            f"{operation.name} needs tensors of one dtype, and these are {row} and {' and '.join(others)}"
-        )
-    has_bool = any(operand.is_python_scalar and operand.category == CATEGORIES[0] for operand in operands)
-    is_bool = row.category == CATEGORIES[0]
+        return Verdict.refuse(f"{operation.name} needs tensors of one dtype, got {' and '.join((str(row), *others))}")
     if CATEGORIES.index(highest) > CATEGORIES.index(row.category):
-        return Verdict.refuse(f"a Python number has to fit the tensor, and a Python {highest} does not fit {row}")
+        return Verdict.refuse(f"a Python number must fit the tensor, but a Python {highest} does not fit {row}")
     beyond = [letter(i) for i, o in enumerate(operands) if type(o.value) is int and not fits(o.value, _read_as(row))]
     if beyond:
-        return Verdict.refuse(
-            f"{' and '.join(beyond)} does not fit {_read_as(row)}, as which TensorFlow reads it", overflow=True
-        )
-    reason = (
-        "a dtype meets itself in itself"
-        if len(tensors) == len(operands)
-        else f"Python numbers take the tensors' dtype, {row}"
-    )
-    if has_bool and not is_bool:
-        reason = f"a Python bool becomes {row}"
+        why = f"{' and '.join(beyond)} does not fit {_read_as(row)}, to which TensorFlow converts it"
+        return Verdict.refuse(why, overflow=True)
+    numbers = [operand for operand in operands if operand.is_python_scalar]
+    reason = f"Python numbers take the tensors' dtype, {row}" if numbers else ALREADY
+    if row.category != CATEGORIES[0] and any(number.category == CATEGORIES[0] for number in numbers):
+        reason = f"a Python bool is converted to {row}"
     return Verdict.accept(row.dtype, len(operands), reason)
 
 
@@ -255,51 +224,34 @@ def _read_as(row: Format) -> Format:
 
 _SOURCE = "TensorFlow 2.21.0"
 # TensorFlow's NumPy API has some of these, as compositions that promote as NumPy does, or by a constant of float64.
-_STANDS_IN = {
-    "fmax": "maximum",
-    "fmin": "minimum",
-    "hypot": "atan2",
-    "logaddexp": "atan2",
-    "copysign": "atan2",
-    "trunc": "floor",
-    "signbit": "isnan",
-    "log2": "log",
-    "log10": "log",
-    "vecdot": "matmul",
-    "outer": "multiply",
-    "diff": "concat",
-    **LOSSES_AS_DIVISION,
-}
-TF_OFF = TensorFlowRules(
-    name="tf-off",
-    summary="TensorFlow's own operators, which promote nothing: tensors must agree, Python numbers take their dtype",
-    source=_SOURCE,
-    mode=Mode.OFF,
-    accepts=_ACCEPTS,
-    stands_in=_STANDS_IN,
-    lacks={"solve": NARROW_FLOATS},
-    reductions=REDUCTIONS,
-    library="tf.math",
+_STANDS_IN = (
+    to("atan2", "hypot logaddexp copysign")
+    | to("log", "log2 log10")
+    | {"fmax": "maximum", "fmin": "minimum", "trunc": "floor", "signbit": "isnan"}
+    | {"vecdot": "matmul", "outer": "multiply", "diff": "concat"}
+    | LOSSES_AS_DIVISION
 )
-TF_ALL = WeakTensorFlowRules(
-    name="tf-all",
-    summary="TensorFlow as shipped with dtype_conversion_mode='all': a lattice, weak tensors included",
-    source=_SOURCE,
-    mode=Mode.ALL,
-    accepts=_ACCEPTS,
-    stands_in=_STANDS_IN,
-    lacks={"solve": NARROW_FLOATS},
-    reductions=REDUCTIONS,
-    library="tf.math",
+
+
+def _in_mode(kind: type[TensorFlowRules], mode: Mode, summary: str) -> TensorFlowRules:
+    return kind(
+        name=f"tf-{mode.name.lower()}",
+        summary=summary,
+        source=_SOURCE,
+        mode=mode,
+        accepts=_ACCEPTS,
+        stands_in=_STANDS_IN,
+        lacks={"solve": NARROW_FLOATS},
+        reductions=REDUCTIONS,
+        library="tf.math",
+    )
+
+
+_AS_SHIPPED = "TensorFlow as shipped with dtype_conversion_mode="
+TF_OFF = _in_mode(
+    TensorFlowRules,
+    Mode.OFF,
+    "TensorFlow's own operators, which promote nothing: tensors must agree, Python numbers take their dtype",
 )
-TF_SAFE = WeakTensorFlowRules(
-    name="tf-safe",
-    summary="TensorFlow as shipped with dtype_conversion_mode='safe': that lattice where nothing widens or is lost",
-    source=_SOURCE,
-    mode=Mode.SAFE,
-    accepts=_ACCEPTS,
-    stands_in=_STANDS_IN,
-    lacks={"solve": NARROW_FLOATS},
-    reductions=REDUCTIONS,
-    library="tf.math",
-)
+TF_ALL = _in_mode(WeakTensorFlowRules, Mode.ALL, f"{_AS_SHIPPED}'all': a lattice, weak tensors included")
+TF_SAFE = _in_mode(WeakTensorFlowRules, Mode.SAFE, f"{_AS_SHIPPED}'safe': that lattice where nothing widens or is lost")

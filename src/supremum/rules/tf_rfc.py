@@ -1,6 +1,6 @@
 """The three modes of TensorFlow's RFC 431, as its text says; TensorFlow shipped something else.
 
-Source: spec/tensorflow-rfc-431-promotion-modes.md. Its tables were pictures and are lost; where the text leaves a cell
+Source: TensorFlow RFC 431, promotion modes. Its tables were pictures and are lost; where the text leaves a cell
 open, the reading is that of oracles/tensorflow-rfc-431.json, and the comments cite its doubts by number (D1 to D14).
 
 The RFC names add, sub, mul, div, pow and mod, which share one table (div makes a float of an integer afterwards); all
@@ -14,7 +14,7 @@ from __future__ import annotations
 import enum
 import itertools
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from supremum.decisions import Verdict, letter
 from supremum.formats import CATEGORIES, DType, Format, Kind, as_format
@@ -23,6 +23,7 @@ from supremum.operations import Operation, Result
 from supremum.rules.number_ranges import fits, interval
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.tf import REDUCTIONS
+from supremum.rules.verdicts import ALREADY
 
 
 def _rank(row: Format) -> int:
@@ -42,7 +43,7 @@ _CAPS = {row.category: row for row in map(as_format, ("float64", "complex128"))}
 _PYTHON = {"integer": as_format("int32"), "float": as_format("float32"), "complex": as_format("complex128")}
 _NARROWEST_COMPLEX = as_format("complex64")
 _SHORT_FLOAT, _LONG_FLOAT = as_format("float32"), as_format("float64")
-_BEYOND_THE_RFC = "the RFC speaks of two operands: deciding more of them at once is Supremum's own reading"
+_BEYOND_THE_RFC = "the RFC defines promotion of two operands only; Supremum promotes more of them at once"
 
 
 def meet_of_tensors(rows: Sequence[Format]) -> Format:
@@ -111,7 +112,7 @@ class TensorFlowRfcRuleSet(RuleSet):
         scalars = {i: operand for i, operand in enumerate(operands) if operand.dtype is None}
         unknown = [str(row) for row in tensors if row not in _FORMATS]
         if unknown:
-            return Verdict.refuse(f"the RFC does not speak of {' and '.join(unknown)}")
+            return Verdict.refuse(f"the RFC does not define promotion of {' and '.join(unknown)}")
         reason = [_BEYOND_THE_RFC] if len(operands) > 2 else []
         met, result = _meet_of_all(operands)
         if met is not None:
@@ -123,7 +124,7 @@ class TensorFlowRfcRuleSet(RuleSet):
         if scalars:
             kind = weak_name(max((scalar.category for scalar in scalars.values()), key=CATEGORIES.index))
             if met is not None and result is not met and self.mode is not Mode.ALL:
-                return Verdict.refuse(*reason, f"a Python number has to fit the tensor, and {kind} does not fit {met}")
+                return Verdict.refuse(*reason, f"a Python number must fit the tensor, but {kind} does not fit {met}")
             reason.append(_account_of_scalars(kind, met, result))
         # D13: what counts is the range, not whether the number is exact.
         outside = [letter(i) for i, s in scalars.items() if s.value is not None and not fits(s.value, result)]
@@ -134,7 +135,7 @@ class TensorFlowRfcRuleSet(RuleSet):
     def _objection(self, tensors: Sequence[Format], met: Format) -> str | None:
         names = " and ".join(map(str, tensors))
         if self.mode is Mode.NONE and len(tensors) > 1:
-            return f"no promotion between tensors, and these are {names}"
+            return f"this mode does not promote between tensors, got {names}"
         # Width counts all bits, those of both components of a complex number (D12).
         if self.mode is Mode.SAFE and met.bits > max(row.bits for row in tensors):
             return f"the result {met} would be wider than all tensors: {names}"
@@ -174,7 +175,7 @@ def _fix_targets(operands: Sequence[Operand]) -> Iterator[Format]:
 def _account(tensors: Sequence[Format], met: Format) -> str:
     names = " and ".join(map(str, tensors))
     if len(tensors) == 1:
-        return "a dtype meets itself in itself"
+        return ALREADY
     if all(map(met.holds, tensors)):
         return f"{met} is the lowest width {met.category} dtype that holds {names}"
     return f"no dtype holds {names} exactly: the width is capped at {met}"
@@ -182,10 +183,10 @@ def _account(tensors: Sequence[Format], met: Format) -> str:
 
 def _account_of_scalars(kind: str, met: Format | None, result: Format) -> str:
     if met is None:
-        return f"no tensor gives {kind} a dtype: TensorFlow's own is {result}"
+        return f"{kind} without a tensor has TensorFlow's default dtype, {result}"
     if met is result:
         return f"Python numbers take the dtype of the tensors, {met}"
-    return f"{kind} comes after {met} in the direction of promotion, and makes it {result}"
+    return f"{kind} is above {met} in the order of promotion, so the result is {result}"
 
 
 def _limits(row: Format) -> str:
@@ -193,7 +194,7 @@ def _limits(row: Format) -> str:
     return f"{row} goes from {low} to {high}"
 
 
-_SOURCE = "spec/tensorflow-rfc-431-promotion-modes.md"
+_SOURCE = "TensorFlow RFC 431, promotion modes"
 # One table for all the operations that the RFC names.
 _ACCEPTS: dict[str, tuple[str, ...]] = dict.fromkeys(("add", "subtract", "multiply", "pow", "remainder"), CATEGORIES)
 
@@ -205,19 +206,7 @@ TF_RFC_ALL = TensorFlowRfcRuleSet(
     accepts=_ACCEPTS,
     reductions=REDUCTIONS,
 )
-TF_RFC_SAFE = TensorFlowRfcRuleSet(
-    name="tf-rfc-safe",
-    summary="TensorFlow RFC 431, ImplicitPromotion.SAFE: no result wider than all tensors, no precision lost",
-    source=_SOURCE,
-    mode=Mode.SAFE,
-    accepts=_ACCEPTS,
-    reductions=REDUCTIONS,
-)
-TF_RFC_NONE = TensorFlowRfcRuleSet(
-    name="tf-rfc-none",
-    summary="TensorFlow RFC 431, ImplicitPromotion.NONE: tensors must agree, Python numbers must fit",
-    source=_SOURCE,
-    mode=Mode.NONE,
-    accepts=_ACCEPTS,
-    reductions=REDUCTIONS,
-)
+_SAFE = "TensorFlow RFC 431, ImplicitPromotion.SAFE: no result wider than all tensors, no precision lost"
+_NONE = "TensorFlow RFC 431, ImplicitPromotion.NONE: tensors must agree, Python numbers must fit"
+TF_RFC_SAFE = replace(TF_RFC_ALL, name="tf-rfc-safe", summary=_SAFE, mode=Mode.SAFE)
+TF_RFC_NONE = replace(TF_RFC_ALL, name="tf-rfc-none", summary=_NONE, mode=Mode.NONE)

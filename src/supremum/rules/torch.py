@@ -18,48 +18,38 @@ from supremum.decisions import Fix, Verdict
 from supremum.errors import ArgumentError
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
 from supremum.number_conversion import Steps, usual_steps
-from supremum.operands import Operand, Scalar
+from supremum.operands import Operand, Scalar, as_operand
 from supremum.operations import OPERATIONS, Operation, Result, as_operation
 from supremum.rules.assignment import Storing
-from supremum.rules.fixes import Runtime
 from supremum.rules.number_ranges import fits
 from supremum.rules.reductions import BITS, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
+from supremum.rules.runtimes import Runtime
 from supremum.rules.torch_promotion import COMPLEX_OF, FLOAT8, KNOWN, SHELL, Rank, meet
+from supremum.rules.verdicts import ALREADY
 
-_UP_TO_FLOAT = ("bool", "integer", "float")
+_UP_TO_FLOAT, _INEXACT = CATEGORIES[:3], CATEGORIES[2:]
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 _ACCEPTS: dict[str, tuple[str, ...]] = (
-    dict.fromkeys(
-        (row.name for row in OPERATIONS.values() if row.arity == 1 and row.result is Result.FLOAT), CATEGORIES
-    )
-    | dict.fromkeys(
-        ("add", "multiply", "divide", "logical_and", "logical_or", "logical_xor", "logical_not"), CATEGORIES
-    )
-    | dict.fromkeys(("isfinite", "isinf", "isnan", "conj", "real"), CATEGORIES)
-    | dict.fromkeys(("sign", "signbit"), _UP_TO_FLOAT)
+    to(CATEGORIES, (row.name for row in OPERATIONS.values() if row.arity == 1 and row.result is Result.FLOAT))
+    | to(CATEGORIES, "add multiply divide logical_and logical_or logical_xor logical_not outer diff")
+    | to(CATEGORIES, "isfinite isinf isnan conj real")
+    | to(_UP_TO_FLOAT, ("sign", "signbit", *_COMPARISONS[2:]))
+    | to(_UP_TO_FLOAT, "maximum minimum fmax fmin atan2 copysign")
+    | to(_INEXACT, "logaddexp l1_loss vecdot")
     | {"round": ("integer", "float")}
-    | dict.fromkeys(("maximum", "minimum", "fmax", "fmin", "atan2", "copysign"), _UP_TO_FLOAT)
-    | dict.fromkeys(_COMPARISONS[2:], _UP_TO_FLOAT)
-    | dict.fromkeys(("logaddexp", "l1_loss"), ("float", "complex"))
-    | dict.fromkeys(("outer", "diff"), CATEGORIES)
-    | {"vecdot": ("float", "complex")}
 )
 # `at::opmath_type` of the two is float32 (aten/src/ATen/OpMathType.h).
 _IN_FLOAT32 = to("float32", "float16 bfloat16")
 _OPMATH = "`at::opmath_type`"
 _SUMMED = Reduction(gives=to("int64", BITS), accumulates=_IN_FLOAT32, source=_OPMATH)
-_INEXACT = ("float", "complex")
 _REDUCTIONS = (
-    dict.fromkeys(("sum", "cumulative_sum", "cumulative_prod"), _SUMMED)
+    to(_SUMMED, "sum cumulative_sum cumulative_prod")
     | {"prod": replace(_SUMMED, accumulates={})}
     | {"mean": Reduction(_INEXACT, accumulates=_IN_FLOAT32, source=_OPMATH)}
-    | dict.fromkeys(
-        ("var", "std"),
-        Reduction(_INEXACT, gives=REAL_PARTS, accumulates=_IN_FLOAT32, lacks=FLOAT8, source=_OPMATH),
-    )
-    | dict.fromkeys(("any", "all"), Reduction(gives=dict(TRUTH) | {"uint8": "uint8"}))
-    | dict.fromkeys(("min", "max"), Reduction(_UP_TO_FLOAT))
+    | to(Reduction(_INEXACT, gives=REAL_PARTS, accumulates=_IN_FLOAT32, lacks=FLOAT8, source=_OPMATH), "var std")
+    | to(Reduction(gives=dict(TRUTH) | {"uint8": "uint8"}), "any all")
+    | to(Reduction(_UP_TO_FLOAT), "min max")
 )
 _TYPES_ONLY = ("result_type", "promote_types")
 _MOVES = ("where", "positive", "conj", "real")  # what they take they only move
@@ -119,7 +109,7 @@ class TorchRules(RuleSet):
         """
         default = as_format(dtype).name
         if default not in COMPLEX_OF:
-            raise ArgumentError(f"torch's default dtype is one of {', '.join(COMPLEX_OF)}, not {default}")
+            raise ArgumentError(f"torch's default dtype must be one of {', '.join(COMPLEX_OF)}, got {default}")
         if default == TORCH.default_dtype:
             return TORCH
         summary = f"PyTorch after torch.set_default_dtype(torch.{default})"
@@ -142,34 +132,28 @@ class TorchRules(RuleSet):
         unknown = sorted(set(names) - KNOWN)
         if unknown:
             return Verdict.refuse(f"torch has no {', '.join(unknown)}")
-        if operation.name in _BROADCASTS_FIRST:
-            ranks = [Rank.DIMENSIONED] * len(operands)
-        else:
-            ranks = [_rank(operand) for operand in operands]
+        broadcasts = operation.name in _BROADCASTS_FIRST
+        ranks = [Rank.DIMENSIONED if broadcasts else _rank(operand) for operand in operands]
         met = meet(list(zip(ranks, names, strict=True)))
         if met.name is None:
             return Verdict.refuse(*met.reason)
         shell = next((name for name in SHELL if name in (met.name, *names)), None)
         if shell is not None and not _takes_shell(operation, operands, names, met.name):
             return Verdict.refuse(_no_shell(shell))
-        return Verdict.accept(
-            as_format(met.name).dtype, len(operands), *(met.reason or ("a dtype meets itself in itself",))
-        )
+        return Verdict.accept(as_format(met.name).dtype, len(operands), *(met.reason or (ALREADY,)))
 
     def _float_for(self, operation: Operation, dtype: DType) -> DType | None:  # noqa: ARG002
         return as_format(self.default_dtype).dtype
 
     def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
-        refusal = self._refusal_of_numbers(operation, operands)
-        if refusal is not None:
+        if refusal := self._refusal_of_numbers(operation, operands):
             return refusal
-        composed = {"square": self._square, "poisson_nll_loss": self._poisson_nll_loss}.get(operation.name)
-        if composed is not None:
-            return composed(operands)
+        if operation.name == "square":
+            return self._square(operands)
+        if operation.name == "poisson_nll_loss":
+            return self._poisson_nll_loss(operands)
         if operation.name in _SUBTRACTS and any(operand.category == "bool" for operand in operands):
-            return Verdict.refuse(
-                "torch subtracts no bool, whatever from: bitwise_xor and logical_not are what it offers"
-            )
+            return Verdict.refuse("torch does not subtract bool; use bitwise_xor or logical_not")
         if operation.name == "pow" and operands[1].is_python_scalar and {o.category for o in operands} == {"bool"}:
             # It has no kernel for bools, but the powers 0 and 1 need none: they fill and copy.
             return self._meet(operation, operands)
@@ -208,12 +192,12 @@ class TorchRules(RuleSet):
         elif operation.name in _NUMBERS_BESIDE_TENSOR:
             asked = None if len(numbers) < len(operands) else "at least one tensor"
         elif operation.name in _NUMBERS_SECOND:
-            asked = None if 0 not in numbers else "a tensor first"
+            asked = None if 0 not in numbers else "a tensor as first operand"
         else:
-            asked = "tensors only"
+            asked = "tensors, not Python numbers"
         if not numbers or asked is None:
             return _refusal_of_values(operation, operands)
-        return Verdict.refuse(f"torch's {operation.name} takes {asked}")
+        return Verdict.refuse(f"torch's {operation.name} needs {asked}")
 
     def _find_fix(self, operation: Operation, runtime: Runtime, operands: tuple[Operand, ...]) -> Fix | None:
         if any(self._name_of(operand) in SHELL and not runtime.holds(operand) for operand in operands):
@@ -233,9 +217,7 @@ class TorchRules(RuleSet):
 
     def _square(self, operands: tuple[Operand, ...]) -> Verdict:
         # pow(x, 2): the square of a bool is an int64.
-        verdict = self._settle_operation(
-            as_operation("pow"), (*operands, Operand("integer", None, weak=True, ndim=0, value=2))
-        )
+        verdict = self._settle_operation(as_operation("pow"), (*operands, as_operand(2)))
         return replace(verdict, compute=verdict.compute[:1])
 
     def _poisson_nll_loss(self, operands: tuple[Operand, ...]) -> Verdict:
@@ -264,7 +246,7 @@ def _takes_shell(operation: Operation, operands: tuple[Operand, ...], names: lis
 
 
 def _no_shell(name: str) -> str:
-    return f"{name} is a shell dtype in torch: it is neither converted nor computed with"
+    return f"{name} is a shell dtype in torch, which has no conversions and no kernels for it"
 
 
 def _computed(verdict: Verdict, ndim: int | None) -> Operand:
@@ -288,7 +270,7 @@ def _stays_in_float32(operation: Operation, operands: tuple[Operand, ...], posit
 
 
 def _rounded_once(operation: Operation, common: Format, verdict: Verdict) -> Verdict:
-    why = f"torch computes {operation.name} of {common} with a number in float32, and rounds the result alone"
+    why = f"torch computes {operation.name} of {common} with a number in float32, and rounds only the result"
     compute = (_FLOAT32.dtype,) * len(verdict.compute)
     return replace(verdict, compute=compute, reason=(*verdict.reason, why))
 
@@ -296,7 +278,7 @@ def _rounded_once(operation: Operation, common: Format, verdict: Verdict) -> Ver
 def _as_its_input(operand: Operand, verdict: Verdict) -> Verdict:
     # The loss is written into a tensor like the input (huber_loss in Loss.cpp).
     if operand.dtype is None or operand.category != "float":
-        return Verdict.refuse(*verdict.reason, f"which does not go back into the input's dtype, {operand}")
+        return Verdict.refuse(*verdict.reason, f"torch cannot cast the loss back to the dtype of the input, {operand}")
     return verdict.resulting_in(operand.dtype, "the loss has the dtype of the input")
 
 
@@ -309,10 +291,10 @@ def _refusal_of_values(operation: Operation, operands: tuple[Operand, ...]) -> V
     """The refusal of Python numbers too large to be read, before anything is promoted."""
     values = _values(operands)
     if any(isinstance(value, int) and not _INT64.min <= value <= _UINT64.max for value in values.values()):
-        return Verdict.refuse("torch reads Python ints from -2**63 to 2**64 - 1 only", overflow=True)
+        return Verdict.refuse("torch needs Python ints from -2**63 to 2**64 - 1", overflow=True)
     to_integer = operation.name == "pow" and operands[0].category in ("bool", "integer")
     if to_integer and isinstance(exponent := values.get(1), int) and exponent > _INT64.max:
-        return Verdict.refuse("a Python number does not fit int64, which pow reads it as", overflow=True)
+        return Verdict.refuse("the exponent does not fit int64, to which pow converts it", overflow=True)
     return None
 
 
@@ -320,13 +302,17 @@ def _within_range(operation: Operation, operands: tuple[Operand, ...], common: F
     """The verdict after a look at whether Python numbers fit the dtype they are converted to."""
     values = _values(operands)
     if operation.name == "pow" and common.category == "integer" and 1 in values and values[1].real < 0:
-        return Verdict.refuse("torch raises no integer to a negative integer power")
+        return Verdict.refuse("torch does not raise integers to negative integer powers")
     formats, positions = _CHECKED.get(operation.name, (frozenset[str](), ()))
     if common.name in formats and any(_overflows(common, values[i]) for i in positions if i in values):
-        return Verdict.refuse(f"a Python number does not fit {common}, and {operation.name} checks", overflow=True)
+        return Verdict.refuse(
+            f"a Python number does not fit {common}, and {operation.name} checks its range", overflow=True
+        )
     wraps = common.category == "integer" and any(not common.min <= v.real <= common.max for v in values.values())
     if wraps:
-        return replace(verdict, reason=(*verdict.reason, f"a Python number does not fit {common}: torch wraps it"))
+        return replace(
+            verdict, reason=(*verdict.reason, f"a Python number does not fit {common}, and torch wraps it around")
+        )
     return verdict
 
 

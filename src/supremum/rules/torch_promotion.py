@@ -68,13 +68,13 @@ def promote(a: str, b: str) -> Met:
         joined = LATTICE.join(a, b)
         return Met(joined, (f"{a} and {b} promote to {joined}",))
     if a in FLOAT8 or b in FLOAT8:
-        return Met(None, (f"torch promotes no float8 dtype with another dtype, and these are {a} and {b}",))
+        return Met(None, (f"torch does not promote float8 with another dtype, got {a} and {b}",))
     unsigned, other = (a, b) if a in BARE_UNSIGNED else (b, a)
     if unsigned not in BARE_UNSIGNED:
-        return Met(None, (f"torch promotes no int1, int2 or int4 with another dtype, and these are {a} and {b}",))
+        return Met(None, (f"torch does not promote int1, int2 or int4 with another dtype, got {a} and {b}",))
     if as_format(other).kind is not Kind.FLOAT:
-        return Met(None, (f"torch promotes {unsigned} with floats from 16 bits only, not with {other}",))
-    return Met(other, (f"{unsigned} gives way to {other}",))
+        return Met(None, (f"torch promotes {unsigned} only with floats of at least 16 bits, got {other}",))
+    return Met(other, (f"{other} outranks {unsigned}",))
 
 
 def meet(operands: Sequence[tuple[Rank, str]]) -> Met:

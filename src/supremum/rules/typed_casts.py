@@ -35,7 +35,7 @@ def _tried(source: DType, conversion: FixCast, wide: bool) -> bool:
     try:
         if conversion.library == "jax":
             # JAX narrows 64 bits with no more than a warning.
-            if not wide and as_format(conversion.dtype).component.bits > _HELD_BITS:
+            if not wide and as_format(conversion.dtype).component.bits > as_format("float32").bits:
                 return False
             found = _converted_by_jax(conversion, source)
         elif conversion.library == "torch":
@@ -46,9 +46,6 @@ def _tried(source: DType, conversion: FixCast, wide: bool) -> bool:
         return as_format(found.dtype).dtype == conversion.dtype
     except (TypeError, ValueError, AttributeError, RuntimeError, UnknownDtypeError):
         return False
-
-
-_HELD_BITS = as_format("float32").bits
 
 
 def _converted_by_jax(conversion: FixCast, source: DType) -> Any:

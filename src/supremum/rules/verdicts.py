@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from supremum.decisions import Verdict
 from supremum.formats import DType, as_format
 from supremum.operands import Operand
@@ -10,6 +12,19 @@ from supremum.operations import Operation, Result
 _BOOL = as_format("bool").dtype
 LOSSES_AS_DIVISION: dict[str, str] = dict.fromkeys(("huber_loss", "poisson_nll_loss", "l1_loss", "mse_loss"), "divide")
 """What stands in for the losses where a framework has none: like division, they make floats of integers."""
+
+ALREADY = "the operands already have this dtype"
+
+
+def climb(met: str, paths: Iterable[Sequence[str]]) -> str:
+    """Explain a join of a lattice.
+
+    Args:
+        met: the join.
+        paths: the way from each operand up to the join.
+    """
+    climbs = dict.fromkeys(" -> ".join(path) for path in paths if len(path) > 1)
+    return f"{met} is the least upper bound: {', '.join(climbs)}" if climbs else ALREADY
 
 
 def given(operation: Operation, verdict: Verdict) -> Verdict:
@@ -35,7 +50,7 @@ def given(operation: Operation, verdict: Verdict) -> Verdict:
 def disagreement(operation: Operation, operands: tuple[Operand, ...]) -> str:
     """Why arrays of several dtypes are refused where they must have one; empty if they do."""
     names = list(dict.fromkeys(str(operand.dtype) for operand in operands if not operand.is_python_scalar))
-    return "" if len(names) < 2 else f"{operation.name} needs arrays of one dtype, and these are {' and '.join(names)}"
+    return "" if len(names) < 2 else f"{operation.name} needs arrays of one dtype, got {' and '.join(names)}"
 
 
 def takes_no(operation: Operation, met: Verdict, dtype: DType) -> Verdict:
@@ -47,4 +62,4 @@ def takes_no(operation: Operation, met: Verdict, dtype: DType) -> Verdict:
         dtype: the dtype of that.
     """
     category = as_format(dtype).category
-    return Verdict.refuse(*met.reason, f"{operation.name} takes no {category} operands, and these are {dtype}")
+    return Verdict.refuse(*met.reason, f"{operation.name} does not accept {category} operands, got {dtype}")

@@ -32,6 +32,6 @@ def as_key(seed: Any) -> jax.Array:
     >>> as_key("today")
     Traceback (most recent call last):
         ...
-    supremum.errors.OperandError: seed is a whole number, not 'today'
+    supremum.errors.OperandError: seed must be a whole number, got 'today'
     """
     return seed if is_key(seed) else jax.random.key(whole_number("seed", seed, -(2**63), 2**63 - 1))
