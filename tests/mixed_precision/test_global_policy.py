@@ -41,7 +41,7 @@ class TestTracking:
         set_global_policy(None)
         assert global_policy() == Policy("float32")
 
-    def test_a_policy_or_what_makes_one_is_taken(self):
+    def test_a_policy_or_its_name_can_be_set(self):
         set_global_policy("mixed_float16")
         named = global_policy()
         set_global_policy(Policy("mixed_float16"))
@@ -55,11 +55,11 @@ class TestTracking:
         ("value", "code", "said"),
         [
             ("bfloat16", 0, "bfloat16"),
-            ("float17", 1, "the environment variable SUPREMUM_FLOATX is 'float17': unknown dtype"),
-            ("int8", 1, "floatx is a real floating dtype that layers learn in, not int8"),
+            ("float17", 1, "the environment variable SUPREMUM_FLOATX='float17' is invalid: unknown dtype"),
+            ("int8", 1, "floatx must be bfloat16, float16, float32 or float64, got int8"),
         ],
     )
-    def test_the_environment_says_what_it_starts_as(self, value, code, said):
+    def test_the_environment_variable_sets_floatx(self, value, code, said):
         program = "from supremum.mixed_precision import global_policy; print(global_policy())"
         environment = {"SUPREMUM_FLOATX": value, "JAX_PLATFORMS": "cpu", "PATH": ""}
         run = subprocess.run(
@@ -69,7 +69,7 @@ class TestTracking:
         assert said in run.stdout + run.stderr
 
     @pytest.mark.parametrize("dtype", ["int32", "complex64", "bool", "float33", None])
-    def test_floatx_is_a_real_floating_dtype(self, dtype):
+    def test_a_floatx_that_is_not_real_floating_raises(self, dtype):
         with pytest.raises((ValueError, TypeError)):
             set_floatx(dtype)
         assert floatx() == "float32"
@@ -78,13 +78,13 @@ class TestTracking:
 class TestWhatItMayBe:
     @pytest.mark.parametrize("policy", ["int32", "bool", "complex64", "variable=float32,compute=int8"])
     @pytest.mark.parametrize("put", [set_global_policy, use_policy])
-    def test_only_floating_ones(self, policy, put):
-        with pytest.raises(ValueError, match="computes in a real floating dtype"):
+    def test_a_policy_that_does_not_compute_in_floats_raises(self, policy, put):
+        with pytest.raises(ValueError, match="must compute in bfloat16, float16, float32 or float64"):
             put(policy)
         assert global_policy() == Policy("float32")
         assert nn.Flatten(dtype=policy).dtype_policy == Policy(policy)
 
-    def test_infer_is_one_and_its_older_name_is_explained(self):
+    def test_infer_can_be_set_and_its_old_name_raises(self):
         set_global_policy("infer")
         assert nn.Dense(2).compute_dtype is None
         with pytest.raises(ValueError, match="use 'infer'"):
@@ -93,17 +93,17 @@ class TestWhatItMayBe:
             Policy("_infer")
 
     @pytest.mark.parametrize("policy", ["float16", "bfloat16"])
-    def test_one_that_stores_little_is_warned_of_where_it_is_set(self, policy):
+    def test_16_bit_variables_warn_at_the_line_that_sets_the_policy(self, policy):
         for put in (set_global_policy, use_policy):
             with pytest.warns(PolicyWarning, match=f"'mixed_{policy}' computes in the same") as caught:
                 put(policy)
             assert caught[0].filename == __file__
 
     @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16", "float32", "float64", "infer"])
-    def test_others_are_not(self, policy):
+    def test_other_policies_do_not_warn(self, policy):
         set_global_policy(policy)
 
-    def test_a_policy_map_is_for_models(self):
+    def test_a_policy_map_raises(self):
         with pytest.raises((ValueError, TypeError)):
             set_global_policy(PolicyMap({}))
         with pytest.raises(ValueError, match="must be one policy, got PolicyMap; give it to a model"):
@@ -111,7 +111,7 @@ class TestWhatItMayBe:
 
 
 class TestReach:
-    def test_threads_that_start_later_see_it(self):
+    def test_later_threads_use_the_global_policy(self):
         set_global_policy("mixed_bfloat16")
         seen = []
         thread = threading.Thread(target=lambda: seen.append(nn.Dense(1).dtype_policy))
@@ -119,7 +119,7 @@ class TestReach:
         thread.join()
         assert seen == [Policy("mixed_bfloat16")]
 
-    def test_a_layer_reads_it_once(self):
+    def test_a_layer_reads_the_global_policy_once(self):
         layer = nn.Dense(10)
         set_global_policy("mixed_float16")
         assert (layer.dtype_policy.name, nn.Dense(10).dtype_policy.name) == ("float32", "mixed_float16")
@@ -127,7 +127,7 @@ class TestReach:
         with pytest.raises(AttributeError):
             layer.dtype_policy = Policy("float16")
 
-    def test_a_scope_overrules_it_and_ends_with_an_error(self):
+    def test_use_policy_overrides_the_global_policy_until_it_exits(self):
         set_global_policy("mixed_float16")
         with use_policy("float32") as outer, use_policy("mixed_bfloat16"):
             assert (outer, global_policy()) == (Policy("float32"), Policy("mixed_bfloat16"))
@@ -138,7 +138,7 @@ class TestReach:
             raise RuntimeError
         assert global_policy() == Policy("mixed_float16")
 
-    def test_a_scope_is_of_its_thread_and_of_its_tasks(self):
+    def test_use_policy_applies_to_tasks_but_not_to_threads(self):
         seen = {}
 
         async def task():
@@ -151,7 +151,7 @@ class TestReach:
             asyncio.run(task())
         assert seen == {"thread": "float32", "task": "mixed_bfloat16"}
 
-    def test_it_decorates(self):
+    def test_use_policy_decorates_functions(self):
         @use_policy("mixed_bfloat16")
         def make(units, *, name):
             """Made."""
@@ -183,17 +183,17 @@ class TestHardware:
             ("bfloat16", Device("tpu"), True),
         ],
     )
-    def test_who_gains(self, dtype, device, gains):
+    def test_gains_by_dtype_and_device(self, dtype, device, gains):
         assert hardware.gains(dtype, device) is gains
 
     @pytest.mark.parametrize(
         ("flags", "gains"), [({"avx512_bf16"}, True), ({"sse"}, False), ({"bf16"}, True), (None, None)]
     )
-    def test_a_cpu_says_it_in_its_flags(self, monkeypatch, flags, gains):
+    def test_gains_reads_cpu_flags(self, monkeypatch, flags, gains):
         monkeypatch.setattr(hardware, "_cpu_flags", lambda: flags)
         assert hardware.gains("bfloat16", Device("cpu")) is gains
 
-    def test_it_is_said_once_when_a_mixed_layer_first_runs(self, monkeypatch):
+    def test_the_warning_comes_once_when_a_mixed_layer_first_runs(self, monkeypatch):
         monkeypatch.setattr(hardware, "_warned", set())
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

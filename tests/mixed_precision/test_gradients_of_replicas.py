@@ -223,10 +223,10 @@ def test_the_aggregate_is_given_scaled_gradients_and_is_asked_before_the_check()
     assert ([float(each) for each in seen], bool(made.finite)) == ([24], False)
 
 
-def test_bad_choices_are_refused():
-    with pytest.raises(ArgumentError, match="nothing to reduce in float16 without an axis: give axis_name='data'"):
+def test_invalid_on_overflow_and_max_retries_raise():
+    with pytest.raises(ArgumentError, match="reduce_dtype='float16' needs an axis: pass axis_name, such as 'data'"):
         scaled_value_and_grad(loss, "dynamic", reduce_dtype="float16")
-    with pytest.raises(ArgumentError, match=r"gradients are reduced in .*, not in int8"):
+    with pytest.raises(ArgumentError, match=r"gradients must be reduced in .*, got int8"):
         scaled_value_and_grad(loss, "dynamic", axis_name="data", reduce_dtype="int8")
     with pytest.raises(UnknownDtypeError, match="did you mean 'float16'"):
         scaled_value_and_grad(loss, "dynamic", axis_name="data", reduce_dtype="flaot16")

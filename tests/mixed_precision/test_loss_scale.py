@@ -48,7 +48,7 @@ MODES = {"eager": _all_settings, "jitted": jax.jit(_all_settings), "scanned": _s
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("mode", MODES)
-def test_every_transition_is_the_reference(mode):
+def test_every_transition_matches_the_reference(mode):
     columns = [np.transpose(states_of(each)) for each in SETTINGS]
     states = [
         LossScaleState(jnp.asarray(c[0], jnp.float32), *(jnp.asarray(n, jnp.int32) for n in c[1:])) for c in columns
@@ -59,7 +59,7 @@ def test_every_transition_is_the_reference(mode):
         assert got == [reference.update(state, finite, **each) for state, finite in pairs], each
 
 
-def test_the_defaults_are_the_rfcs():
+def test_defaults_match_the_rfc():
     scale = DynamicLossScale()
     assert (scale.initial_loss_scale, scale.increment_period, scale.multiplier) == (2**15, 2000, 2)
     assert (scale.minimum, scale.maximum, scale.hysteresis) == (1, 2**127, 1)
@@ -143,14 +143,14 @@ def test_a_scale_out_of_bounds_comes_back_into_them():
         assert float(scale.update(state, jnp.asarray(False)).loss_scale) == inside
 
 
-def test_what_is_no_state_is_refused():
+def test_a_value_that_is_not_a_state_raises():
     for scale in (DynamicLossScale(), FixedLossScale(8.0)):
         for step in (lambda s, scale=scale: scale.update(s, jnp.asarray(True)), scale.back_off, scale.state_dict):
-            with pytest.raises(TypeError, match=r"must be a LossScaleState, as its init\(\) makes it, got 3"):
+            with pytest.raises(TypeError, match=r"must be a LossScaleState, got 3: use loss_scale\.init\(\)"):
                 step(3)
 
 
-def test_no_buffer_is_shared_so_that_the_state_can_be_donated():
+def test_the_state_shares_no_buffers_and_can_be_donated():
     step = jax.jit(lambda s: DynamicLossScale().update(s, jnp.asarray(True)), donate_argnums=0)
     assert int(step(DynamicLossScale().init()).num_good_steps) == 1
     state = step(DynamicLossScale().load_state_dict(DynamicLossScale().state_dict(DynamicLossScale().init())))
@@ -168,7 +168,7 @@ OUT_OF_BOUNDS = [
 
 
 @pytest.mark.parametrize(("name", "value"), OUT_OF_BOUNDS, ids=[name for name, _ in OUT_OF_BOUNDS])
-def test_senseless_settings_are_refused_by_name(name, value):
+def test_settings_out_of_bounds_raise(name, value):
     with pytest.raises(ValueError, match=f"^{name} is"):
         DynamicLossScale(**{name: value})
 
@@ -181,19 +181,19 @@ def test_numbers_too_large_for_a_float_are_infinite():
 
 @pytest.mark.parametrize("name", ["initial_loss_scale", "multiplier", "minimum", "maximum"])
 @pytest.mark.parametrize("value", [True, "8", None, 8j, [8.0], np.ones(2), np.True_], ids=repr)
-def test_settings_that_are_no_numbers_are_refused_by_name(name, value):
+def test_settings_that_are_not_numbers_raise(name, value):
     with pytest.raises(TypeError, match=f"^{name} must be a number, got"):
         DynamicLossScale(**{name: value})
 
 
 @pytest.mark.parametrize("name", ["increment_period", "hysteresis"])
 @pytest.mark.parametrize("value", [True, 2.0, "2", None, np.float32(2), np.True_], ids=repr)
-def test_counts_that_are_no_integers_are_refused_by_name(name, value):
+def test_counts_that_are_not_integers_raise(name, value):
     with pytest.raises(TypeError, match=f"^{name} must be a whole number, got"):
         DynamicLossScale(**{name: value})
 
 
-def test_settings_under_a_trace_are_refused_by_name():
+def test_traced_settings_raise():
     with pytest.raises(TypeError, match=r"^loss_scale_value must be known before tracing"):
         jax.jit(lambda scale: FixedLossScale(scale).init())(8.0)
 
@@ -201,7 +201,7 @@ def test_settings_under_a_trace_are_refused_by_name():
 @pytest.mark.parametrize(
     "value", [8, np.int64(8), np.float16(8), jnp.float16(8), jnp.asarray(8), jnp.bfloat16(8)], ids=repr
 )
-def test_settings_are_python_numbers_whatever_they_were(value):
+def test_settings_become_python_numbers(value):
     scale = DynamicLossScale(value, minimum=value, maximum=value, multiplier=value)
     assert scale == DynamicLossScale(8.0, minimum=8.0, maximum=8.0, multiplier=8.0)
     assert {
@@ -213,12 +213,12 @@ def test_settings_are_python_numbers_whatever_they_were(value):
 
 
 @pytest.mark.parametrize("value", [0.5, 0, -1, float("inf"), float("nan"), 1e39])
-def test_a_fixed_scale_below_one_or_not_finite_is_refused(value):
+def test_a_fixed_scale_below_one_or_not_finite_raises(value):
     with pytest.raises(ValueError, match="finite and at least 1"):
         FixedLossScale(value)
 
 
-def test_short_forms():
+def test_as_loss_scale_converts_short_forms():
     assert as_loss_scale(None) is None
     assert as_loss_scale("dynamic") == DynamicLossScale()
     assert as_loss_scale(8) == as_loss_scale(8.0) == FixedLossScale(8.0)
@@ -234,7 +234,7 @@ ODD = DynamicLossScale(6.0, 3, 1.5, 2.0, 96.0, 5)
 
 
 @pytest.mark.parametrize("scale", [None, FixedLossScale(3.0), ODD], ids=repr)
-def test_configs_go_through_json(scale):
+def test_configs_survive_json(scale):
     assert deserialize_loss_scale(json.loads(json.dumps(serialize_loss_scale(scale)))) == scale
     if scale is not None:
         assert type(scale).from_config(scale.get_config()) == scale
@@ -259,13 +259,13 @@ def test_settings_are_read_only():
         ({}, "needs 'class_name' and 'config'"),
     ],
 )
-def test_bad_configs_are_value_errors(data, message):
+def test_invalid_configs_raise_value_errors(data, message):
     with pytest.raises(ValueError, match=message):
         deserialize_loss_scale(data)
 
 
 @pytest.mark.parametrize("data", ["dynamic", 3, {"class_name": "FixedLossScale", "config": 3}])
-def test_configs_that_are_no_mappings_are_type_errors(data):
+def test_configs_that_are_not_mappings_raise_type_errors(data):
     with pytest.raises(TypeError, match="must be a mapping, got"):
         deserialize_loss_scale(data)
 
@@ -274,7 +274,7 @@ SAVED = {"loss_scale": 6.0, "num_good_steps": 1, "num_skipped_steps": 2, "num_ov
 
 
 @pytest.mark.parametrize("x64", [False, True], ids=["x32", "x64"])
-def test_a_state_goes_through_json(x64):
+def test_a_state_survives_json(x64):
     with jax.enable_x64(x64):
         state = ODD.load_state_dict(SAVED)
         assert (state.num_retries.dtype, state.loss_scale.dtype) == (jnp.asarray(0, int).dtype, jnp.float32)
@@ -301,7 +301,7 @@ def test_restored_numbers_may_be_arrays_of_any_width():
     [
         ({"loss_scal": 2.0}, ValueError, "did you mean 'loss_scale'"),
         *(
-            ({"loss_scale": bad}, ValueError, "^loss_scale must be above 0 and finite")
+            ({"loss_scale": bad}, ValueError, "^loss_scale must be positive and finite")
             for bad in (0, -2.0, np.inf, np.nan)
         ),
         ({"loss_scale": "8"}, TypeError, "^loss_scale must be a number"),
@@ -310,12 +310,12 @@ def test_restored_numbers_may_be_arrays_of_any_width():
         ({"num_good_steps": True}, TypeError, "^num_good_steps must be a whole number"),
     ],
 )
-def test_bad_states_are_refused_by_name(change, error, message):
+def test_invalid_saved_states_raise(change, error, message):
     with pytest.raises(error, match=message):
         ODD.load_state_dict(SAVED | change)
 
 
 @pytest.mark.parametrize("name", SAVED)
-def test_a_state_with_a_field_missing_is_refused_by_name(name):
+def test_a_saved_state_without_a_field_raises(name):
     with pytest.raises(ValueError, match=f"needs '{name}'"):
         ODD.load_state_dict({key: value for key, value in SAVED.items() if key != name})

@@ -187,7 +187,7 @@ def test_the_state_is_found_at_any_depth():
         assert float(scale_loss(jnp.float32(3), state)) == 24
     assert float(optax.tree.get(wrapped.init(params), "loss_scale")) == 8
     for number, state in ((0, optax.adam(1e-3).init(params)), (2, [wrapped.init(params)] * 2)):
-        with pytest.raises(ValueError, match=f"holds {number} states of a loss scale instead of one: wrap"):
+        with pytest.raises(ValueError, match=f"must contain one LossScaleState, got {number}: wrap"):
             scale_loss(jnp.float32(3), state)
 
 
@@ -220,11 +220,11 @@ def test_a_scale_that_was_restored_in_another_dtype_becomes_float32(scale):
 
 def test_what_cannot_be_wrapped_is_refused():
     for bad in (1e-3, None, optax.adam, "adam"):
-        with pytest.raises(TypeError, match="loss_scaled wraps an optax transformation"):
+        with pytest.raises(TypeError, match="loss_scaled needs an optax transformation"):
             loss_scaled(bad)
-    with pytest.raises(TypeError, match="use the optimizer as it is"):
+    with pytest.raises(TypeError, match="use the optimizer without loss_scaled"):
         loss_scaled(optax.adam(1e-3), None)
-    with pytest.raises(TypeError, match="must be a ScaledOptimizerState, as its init makes it"):
+    with pytest.raises(TypeError, match="must be a ScaledOptimizerState, got"):
         loss_scaled(optax.adam(1e-3)).update(jnp.ones(2), optax.adam(1e-3).init(jnp.ones(2)))
     assert isinstance(loss_scaled(optax.adam(1e-3)).init(jnp.ones(2)), ScaledOptimizerState)
 

@@ -26,7 +26,7 @@ HIGHEST = [1024, 4, 4, 0, 64, 64, 1, 1024, 0, 0, 0, 32, 8, 8, 8, 2, 1, 512]
 
 @pytest.mark.one_in(10)
 @pytest.mark.parametrize(("settings", "max_retries"), SETTINGS, ids=str)
-def test_every_trajectory_is_the_reference(settings, max_retries):
+def test_retries_match_the_reference(settings, max_retries):
     names = {"period": "increment_period"}
     scale = DynamicLossScale(256.0, **{names.get(name, name): value for name, value in settings.items()})
     step = scaled_value_and_grad(loss, scale, on_overflow="retry", max_retries=max_retries)
@@ -56,7 +56,7 @@ def test_no_step_is_lost_to_a_scale_that_is_too_high(jitted):
 
 @either_mode
 @pytest.mark.parametrize("max_retries", [0, 3, 16])
-def test_a_step_that_no_scale_saves_lowers_the_scale_once(jitted, max_retries):
+def test_a_step_that_fails_at_every_scale_lowers_the_scale_once(jitted, max_retries):
     scale = DynamicLossScale(1024.0)
     step = scaled_value_and_grad(lambda w: w * jnp.nan, scale, on_overflow="retry", max_retries=max_retries)
     made = (jax.jit(step) if jitted else step)(scale.init(), jnp.float32(3))
@@ -64,7 +64,7 @@ def test_a_step_that_no_scale_saves_lowers_the_scale_once(jitted, max_retries):
     assert [float(leaf) for leaf in made.state] == [512, 0, 1, 1, min(max_retries, 10)]
 
 
-def test_without_retries_it_is_a_skip():
+def test_zero_retries_skip_the_step():
     scale = DynamicLossScale(1024.0, hysteresis=2)
     args = (scale.init(), jnp.float16(3), jnp.float32(32))
     retried = scaled_value_and_grad(loss, scale, on_overflow="retry", max_retries=0)(*args)
@@ -72,7 +72,7 @@ def test_without_retries_it_is_a_skip():
 
 
 @either_mode
-def test_at_the_floor_there_is_nothing_to_retry(jitted):
+def test_a_scale_at_the_floor_is_not_retried(jitted):
     scale = DynamicLossScale(2.0, minimum=2.0)
     step = scaled_value_and_grad(loss, scale, on_overflow="retry")
     made = (jax.jit(step) if jitted else step)(scale.init(), jnp.float16(3), jnp.float32(1))
@@ -80,7 +80,7 @@ def test_at_the_floor_there_is_nothing_to_retry(jitted):
 
 
 @either_mode
-def test_a_count_of_retries_that_is_full_does_not_hold_the_loop_up(jitted):
+def test_a_saturated_retry_count_does_not_stop_retries(jitted):
     scale = DynamicLossScale(8.0)
     step = scaled_value_and_grad(loss, scale, on_overflow="retry", max_retries=2)
     full = LossScaleState(jnp.float32(8), *(jnp.asarray(n) for n in (0, 0, 0, 2**31 - 1)))
@@ -90,7 +90,7 @@ def test_a_count_of_retries_that_is_full_does_not_hold_the_loop_up(jitted):
 
 
 @either_mode
-def test_a_float16_loss_is_retried_from_the_scale_that_it_can_carry(jitted):
+def test_a_float16_loss_is_retried_from_its_largest_scale(jitted):
     scale = DynamicLossScale(2.0**40)
     step = scaled_value_and_grad(lambda w: w * jnp.float16(256), scale, on_overflow="retry")
     made = (jax.jit(step) if jitted else step)(scale.init(), jnp.float16(3))
@@ -98,7 +98,7 @@ def test_a_float16_loss_is_retried_from_the_scale_that_it_can_carry(jitted):
 
 
 @either_mode
-def test_value_and_auxiliary_data_come_back_as_arrays(jitted):
+def test_retry_returns_value_and_auxiliary_data_as_arrays(jitted):
     def with_aux(w, highest):
         return loss(w, highest), {"w": w, "n": 3, "key": jax.random.key(0), "half": np.float16(2)}
 
@@ -109,15 +109,15 @@ def test_value_and_auxiliary_data_come_back_as_arrays(jitted):
     assert (float(aux["w"]), int(aux["n"]), aux["half"].dtype) == (2, 3, "float16")
 
 
-def test_auxiliary_data_that_are_no_arrays_are_refused():
+def test_retry_raises_on_auxiliary_data_that_are_not_arrays():
     scale = DynamicLossScale()
     step = scaled_value_and_grad(lambda w: (w, {"name": "w"}), scale, has_aux=True, on_overflow="retry")
-    with pytest.raises(TypeError, match=r"got a str \(at '1/name'\): leave it out"):
+    with pytest.raises(TypeError, match=r"got str \(at '1/name'\): do not return it"):
         step(scale.init(), jnp.float32(1))
     assert scaled_value_and_grad(lambda w: (w, "w"), scale, has_aux=True)(scale.init(), jnp.float32(1)).value[1] == "w"
 
 
-def test_bad_choices_are_refused():
+def test_invalid_on_overflow_and_max_retries_raise():
     with pytest.raises(ValueError, match="cannot retry: use on_overflow='skip'"):
         scaled_value_and_grad(loss, FixedLossScale(8.0), on_overflow="retry")
     with pytest.raises(UnknownNameError, match="did you mean 'retry'"):

@@ -69,7 +69,7 @@ def by_hand(transformation, values, gradients):
 
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
-def test_every_optimizer_is_that_of_optax(dtype):
+def test_every_optimizer_matches_optax(dtype):
     tolerance = {"float32": 2e-5, "bfloat16": 1e-2, "float64": 1e-11}[dtype]
     with jax.enable_x64(True) if dtype == "float64" else nullcontext():
         values = {key: jnp.asarray(value, dtype) for key, value in START.items()}
@@ -94,7 +94,7 @@ def test_every_optimizer_is_that_of_optax(dtype):
             assert {leaf.dtype for leaf in slots} <= {at_least}, name
 
 
-def test_the_numbers_are_those_of_keras():
+def test_steps_match_keras():
     """Where optax and Keras define a step alike: Keras' update_step in NumPy, float64."""
     gradients = np.random.default_rng(1).normal(size=(10, 4))
     start, given = {"w": jnp.ones(4, jnp.float32)}, {"w": jnp.asarray(gradients, jnp.float32)}

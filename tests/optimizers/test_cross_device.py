@@ -25,7 +25,7 @@ def loss_of(model):
 class TestOptimizersAcrossDevices:
     @pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
     @pytest.mark.parametrize("way", ["minimize", "get_gradients"])
-    def test_loops_of_ones_own_train_as_on_one_device(self, way, policy):
+    def test_custom_loops_match_training_on_one_device(self, way, policy):
         made = []
         for count in (None, 8):
             model = network(policy, lambda: nn.BatchNorm(axis_name="data"))
@@ -58,7 +58,7 @@ class TestOptimizersAcrossDevices:
             with pytest.raises(ArgumentError, match="aggregate_gradients=False"):
                 optimizer.apply_gradients([(jnp.ones(1), w)])
 
-    def test_unscaled_gradients_too_small_for_float16_survive_the_journey(self):
+    def test_unscaled_gradients_too_small_for_float16_survive_the_sum(self):
         w = nn.Variable([1.0], "w")
         tiny = np.full((4, 1), 2.0**-26, "float32")
         optimizer = LossScaleOptimizer(SGD(1.0), 2.0**14)
@@ -70,7 +70,7 @@ class TestOptimizersAcrossDevices:
             optimizer.apply_gradients([(jnp.asarray(tiny), w)])
         assert w.value == -(2.0**-26)
 
-    def test_the_loss_is_given_the_batch(self):
+    def test_a_loss_without_arguments_raises(self):
         w = nn.Variable([1.0], "w")
         for method in ("minimize", "get_gradients"):
             with DataParallel(devices(2)).scope(), pytest.raises(ArgumentError, match="loss_fn"):

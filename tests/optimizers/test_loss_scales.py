@@ -17,19 +17,19 @@ def test_calling_gives_a_float32_scalar():
         assert (found.dtype, found.shape, float(found), found.weak_type) == (jnp.float32, (), value, False)
 
 
-def test_settings_are_read_and_never_set():
+def test_setting_a_setting_raises():
     scale = StatefulLossScale(NARROW)
     assert scale.settings is NARROW
     for name, value in NARROW.get_config().items():
         assert getattr(scale, name) == value
         assert name in dir(scale)
-        with pytest.raises(AttributeError, match=r"setting and never changes: make another loss scale, Stateful.*Dyn"):
+        with pytest.raises(AttributeError, match=r"setting, which cannot change: make a new loss scale, Stateful.*Dyn"):
             setattr(scale, name, value)
     assert StatefulLossScale(3.0).loss_scale_value == 3.0
     assert not hasattr(StatefulLossScale(3.0), "multiplier")
 
 
-def test_variables_are_assigned_and_never_rebound():
+def test_replacing_a_variable_raises():
     scale = StatefulLossScale(NARROW)
     scale.loss_scale.assign(16)
     scale.num_good_steps.assign(np.int8(1))
@@ -41,7 +41,7 @@ def test_variables_are_assigned_and_never_rebound():
     for name in ("loss_scale", "num_good_steps"):
         with pytest.raises(AttributeError, match=rf"use scale\.{name}\.assign\(value\)"):
             setattr(scale, name, 4)
-        with pytest.raises(AttributeError, match="stays the one it is"):
+        with pytest.raises(AttributeError, match="cannot be replaced"):
             delattr(scale, name)
     for name in ("num_skipped_steps", "anything"):
         with pytest.raises(AttributeError):
@@ -51,9 +51,9 @@ def test_variables_are_assigned_and_never_rebound():
 @pytest.mark.parametrize(
     ("name", "value", "error", "message"),
     [
-        ("loss_scale", np.inf, ValueError, "above 0 and finite, got inf"),
-        ("loss_scale", float("nan"), ValueError, "above 0 and finite"),
-        ("loss_scale", 0, ValueError, "above 0 and finite"),
+        ("loss_scale", np.inf, ValueError, "positive and finite, got inf"),
+        ("loss_scale", float("nan"), ValueError, "positive and finite"),
+        ("loss_scale", 0, ValueError, "positive and finite"),
         ("loss_scale", 1.0, ValueError, "from 2.0 to 64.0.*assign 2.0"),
         ("loss_scale", 65, ValueError, "from 2.0 to 64.0.*assign 64.0"),
         ("loss_scale", "8", TypeError, "must be a number"),
@@ -62,14 +62,14 @@ def test_variables_are_assigned_and_never_rebound():
         ("num_good_steps", 1.0, TypeError, "whole number"),
     ],
 )
-def test_what_is_assigned_is_checked(name, value, error, message):
+def test_invalid_assigned_values_raise(name, value, error, message):
     scale = StatefulLossScale(NARROW)
     with pytest.raises(error, match=message):
         getattr(scale, name).assign(value)
     assert (float(scale()), int(scale.num_good_steps)) == (8, 0)
 
 
-def test_a_copy_stands_where_the_original_does_and_goes_on_alone():
+def test_a_copy_has_the_same_state_and_changes_separately():
     scale = StatefulLossScale(NARROW)
     scale.loss_scale.assign(32)
     copy = scale.copy()
@@ -96,12 +96,12 @@ def test_a_scale_is_shared_and_settings_are_not():
 @pytest.mark.parametrize(
     ("given", "error"), [(None, TypeError), ([], TypeError), ("dynamc", ValueError), (0.5, ValueError)]
 )
-def test_what_is_no_loss_scale(given, error):
+def test_invalid_loss_scales_raise(given, error):
     with pytest.raises(error):
         StatefulLossScale(given)
 
 
-def test_a_state_of_something_else_is_refused_and_counts_are_read():
+def test_invalid_states_raise_and_counts_can_be_read():
     scale = StatefulLossScale("dynamic")
     with pytest.raises(TypeError, match="LossScaleState"):
         scale.state = (1.0, 2)

@@ -21,7 +21,7 @@ def average_of(optimizer):
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("wrap", WRAPS.values(), ids=WRAPS)
-def test_the_average_follows_and_a_skipped_step_leaves_it(wrap):
+def test_the_average_follows_applied_steps_only(wrap):
     optimizer, variables = wrap(0.75), variables_of()
     optimizer.build(variables)
     averages = {key: value.astype(np.float64) for key, value in START.items()}
@@ -59,7 +59,7 @@ def test_averages_of_16_bit_variables_are_float32_and_rounded_when_they_are_used
     assert float(w.value[0]) == 256
 
 
-def test_its_decay_is_a_number_of_the_state():
+def test_the_decay_is_part_of_the_state():
     w = nn.Variable([0.0], "w")
     optimizer = MovingAverage(SGD(1.0), 0.5)
     optimizer.build(w)
@@ -73,13 +73,13 @@ def test_its_decay_is_a_number_of_the_state():
     optimizer.decay.assign(0.75)
     assert optimizer.get_config()["decay"] == 0.75
     for bad in (1.0, -0.1, float("nan")):
-        with pytest.raises(ValueError, match="decay must be from 0 below 1"):
+        with pytest.raises(ValueError, match="decay must be at least 0 and below 1"):
             optimizer.decay = bad
-    with pytest.raises(ValueError, match="decay must be from 0 below 1"):
+    with pytest.raises(ValueError, match="decay must be at least 0 and below 1"):
         MovingAverage(SGD(), 2)
 
 
-def test_minimize_moves_the_average_too():
+def test_minimize_updates_the_average():
     w = nn.Variable([0.0], "w")
     optimizer = MovingAverage(LossScaleOptimizer(SGD(1.0)), 0.5)
     optimizer.build(w)
@@ -109,14 +109,14 @@ def test_averages_are_saved_and_go_with_their_variables():
     assert "dense/bias" not in source.average_variables
 
 
-def test_averages_have_buffers_of_their_own():
+def test_averages_have_separate_buffers():
     w = nn.Variable([1.0], "w")
     optimizer = MovingAverage(SGD(0.1))
     optimizer.build(w)
     assert optimizer.average_variables["w"].unsafe_buffer_pointer() != w.value.unsafe_buffer_pointer()
 
 
-def test_a_subset_leaves_the_other_averages():
+def test_a_step_on_some_variables_keeps_the_other_averages():
     optimizer, variables = MovingAverage(SGD(0.1), 0.5), variables_of()
     optimizer.build(variables)
     optimizer.apply_gradients(pairs_of(variables, GRADIENTS[0]))

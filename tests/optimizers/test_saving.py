@@ -44,7 +44,7 @@ def scaled(optimizer):
     return LossScaleOptimizer(optimizer, SCALE)
 
 
-def test_names_are_readable_and_those_of_the_inner_optimizer():
+def test_wrappers_save_names_of_the_inner_optimizer():
     assert set(adam(variables_of()).variables) == ADAM
     assert set(adam(variables_of(), wrap=scaled).variables) == ADAM | SCALING
     assert list(adam(variables_of()).variables)[:2] == ["iterations", "learning_rate"]
@@ -52,7 +52,7 @@ def test_names_are_readable_and_those_of_the_inner_optimizer():
 
 @pytest.mark.parametrize("to", [None, scaled], ids=["plain", "scaled"])
 @pytest.mark.parametrize("of", [None, scaled], ids=["plain", "scaled"])
-def test_each_loads_into_the_other_and_goes_on_alike(of, to):
+def test_checkpoints_load_with_and_without_a_loss_scale(of, to):
     variables = variables_of()
     source = adam(variables, 4, of)
     saved = source.variables
@@ -94,18 +94,23 @@ def test_hyperparameters_are_loaded_as_numbers():
 BAD = {
     "unknown": ({"mu/dense/kernl": np.zeros(2)}, (), ValueError, "unknown variable of the optimizer 'mu/dense/kernl'"),
     "missing": ({}, ("nu/dense/bias", "count"), ValueError, "no value for count, nu/dense/bias"),
-    "shape": ({"mu/dense/bias": np.zeros(3, np.float32)}, (), ValueError, r"float32\[2\].*float32\[3\] was given"),
-    "dtype": ({"mu/dense/bias": np.zeros(2, np.float16)}, (), ValueError, r"float16\[2\] was given"),
+    "shape": ({"mu/dense/bias": np.zeros(3, np.float32)}, (), ValueError, r"must be float32\[2\].*, got float32\[3\]"),
+    "dtype": ({"mu/dense/bias": np.zeros(2, np.float16)}, (), ValueError, r"got float16\[2\]"),
     "integers": ({"iterations": np.float32(3)}, (), ValueError, "int32"),
-    "too many": ({"iterations": np.int64(2**40)}, (), ValueError, "holds up to"),
-    "a list": ({"iterations": [3]}, (), ValueError, "must be an array of"),
-    "a number out of bounds": ({"beta_1": np.float32(2)}, (), ValueError, "beta_1 must be from 0 below 1"),
+    "too many": (
+        {"iterations": np.int64(2**40)},
+        (),
+        ValueError,
+        r"from -\d+ to 2147483647 \(int32\), got 1099511627776",
+    ),
+    "a list": ({"iterations": [3]}, (), ValueError, r"must be an array \(int32\[\]\), got"),
+    "a number out of bounds": ({"beta_1": np.float32(2)}, (), ValueError, "beta_1 must be at least 0 and below 1"),
 }
 
 
 @pytest.mark.parametrize("wrap", [None, scaled, MovingAverage], ids=["plain", "scaled", "averaged"])
 @pytest.mark.parametrize("case", BAD)
-def test_what_does_not_fit_is_refused_and_changes_nothing(case, wrap):
+def test_arrays_that_do_not_fit_raise_and_change_nothing(case, wrap):
     change, without, error, message = BAD[case]
     optimizer = adam(variables_of(), 0, wrap)
     saved = {
@@ -119,7 +124,7 @@ def test_what_does_not_fit_is_refused_and_changes_nothing(case, wrap):
     assert_equal(leaves_of(optimizer), before)
 
 
-def test_a_part_of_a_loss_scale_is_refused():
+def test_an_incomplete_loss_scale_raises():
     optimizer = adam(variables_of(), 0, scaled)
     saved = optimizer.variables
     for change, error in (
@@ -131,11 +136,11 @@ def test_a_part_of_a_loss_scale_is_refused():
     with pytest.raises(ValueError, match="needs 'num_good_steps'"):
         optimizer.load_variables({n: each for n, each in saved.items() if n != "loss_scale/num_good_steps"})
     assert int(optimizer.iterations) == 0
-    with pytest.raises(TypeError, match="arrays by name, got list"):
+    with pytest.raises(TypeError, match="dict of arrays by name, got list"):
         optimizer.load_variables([1])
 
 
-def test_counts_of_another_integer_dtype_are_taken():
+def test_counts_may_have_another_integer_dtype():
     optimizer = adam(variables_of())
     optimizer.load_variables({**optimizer.variables, "iterations": np.int64(7)})
     assert (int(optimizer.iterations), optimizer.iterations.dtype) == (7, jnp.int32)
@@ -156,7 +161,7 @@ def test_weights_are_a_list(wrap):
         target.set_weights(source.variables)
 
 
-def test_a_copy_is_an_optimizer_of_its_own():
+def test_a_copied_optimizer_is_separate():
     variables = variables_of()
     optimizer = SGD(0.5, momentum=0.5)
     optimizer.build(variables)
@@ -217,7 +222,7 @@ def test_a_config_has_the_numbers_as_they_are_and_plain_ones_are_fit_for_json():
     assert (float(made.loss_scale()), float(made.momentum)) == (16, float(np.float32(0.9)))
 
 
-def test_a_class_of_ones_own_needs_no_registration():
+def test_a_user_class_needs_no_registration():
     class Own(SGD):
         pass
 
@@ -225,7 +230,7 @@ def test_a_class_of_ones_own_needs_no_registration():
     assert type(deserialize_optimizer(data).inner_optimizer) is Own
     with pytest.raises(ValueError, match="unknown class of optimizer 'Adamm': did you mean 'Adam'"):
         deserialize_optimizer({"class_name": "Adamm", "config": {}})
-    with pytest.raises(TypeError, match="a class of optimizers or its name"):
+    with pytest.raises(TypeError, match="an optimizer class or its name"):
         deserialize_optimizer({"class_name": int, "config": {}})
     with pytest.raises(ValueError, match="needs 'config'"):
         deserialize_optimizer({"class_name": "SGD"})

@@ -239,7 +239,7 @@ def test_what_does_not_fit_is_refused_by_name(trained, path, kind):
     arrays, metadata = load_arrays(at / kind)
     written = {"format": "orbax" if kind == "folder" else None}
     save_arrays(path, {name: each for name, each in arrays.items() if name != "optimizer/count"}, metadata, **written)
-    refused(put_on(compiled(), 4), path, ArgumentError, "no value for count, variables of the optimizer")
+    refused(put_on(compiled(), 4), path, ArgumentError, "no value for count: the optimizer must be built")
     wrong = arrays["optimizer/mu/dense/kernel"].astype(np.float16)
     save_arrays(path, {**arrays, "optimizer/mu/dense/kernel": wrong}, metadata, **written)
     refused(put_on(compiled(), 4), path, ArgumentError, r"'mu/dense/kernel' is float32\[8, 16\] .*float16\[8, 16\]")

@@ -1,20 +1,13 @@
-"""Mixed precision for any JAX library: pure functions on pytrees."""
+"""Mixed precision for any JAX library: pure functions of pytrees."""
 
 from typing import Any
 
 from supremum.mixed_precision.all_reduce import all_reduce_gradients
 from supremum.mixed_precision.all_reduce import replica_sum as replica_sum
-from supremum.mixed_precision.autocasting import (
-    AUTOCAST_OPERATIONS,
-    AutocastFunction,
-    AutocastReport,
-    AutocastRow,
-    ProductCounts,
-    UncastFunction,
-    UncastProductsWarning,
-    autocast,
-    register_operation,
-)
+from supremum.mixed_precision.autocasting.operations import AUTOCAST_OPERATIONS, register_operation
+from supremum.mixed_precision.autocasting.report import AutocastReport, AutocastRow
+from supremum.mixed_precision.autocasting.skipped_products import ProductCounts, UncastFunction, UncastProductsWarning
+from supremum.mixed_precision.autocasting.transform import AutocastFunction, autocast
 from supremum.mixed_precision.hardware import HardwareWarning
 from supremum.mixed_precision.hardware import warn_if_it_gains_nothing as warn_if_it_gains_nothing
 from supremum.mixed_precision.loss_scale.finite import all_finite

@@ -1,4 +1,4 @@
-"""The named axes that replicas lie along, and which values differ from replica to replica."""
+"""Named replica axes, and the axes along which a value varies."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Axes(NamedTuple):
     """Named axes of a `jax.shard_map` or `jax.vmap` that is being traced.
 
     Args:
-        names: their names.
-        size: how many replicas there are along them in all.
-        tracked: those along which JAX keeps track of what varies: mesh axes under `check_vma`, which is the default.
+        names: the names of the axes.
+        size: the number of replicas along all of them.
+        tracked: the axes along which JAX tracks varying values: mesh axes under `check_vma`, which is the default.
     """
 
     names: tuple[Hashable, ...]
@@ -30,21 +30,20 @@ class Axes(NamedTuple):
 
 
 def bound_axes(axis_name: Any) -> Axes:
-    """The axes of one name or a tuple of names.
+    """Look up the axes of one name or a tuple of names.
 
     Raises:
-        ArgumentError: for a name that no surrounding `jax.shard_map` or `jax.vmap` has, given twice, or none at all.
+        ArgumentError: for a name that no surrounding `jax.shard_map` or `jax.vmap` has, a repeated name, or an empty
+            tuple.
 
     >>> jax.vmap(lambda x: x / bound_axes("data").size, axis_name="data")(jax.numpy.ones(2))
     Array([0.5, 0.5], dtype=float32)
     """
     names = cast("tuple[Any, ...]", tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,))
     if not names or any(name in names[:place] for place, name in enumerate(names)):
-        raise ArgumentError(
-            f"axis_name must be the name of an axis, or a tuple of different names, got {shown(axis_name)}"
-        )
+        raise ArgumentError(f"axis_name must be an axis name or a tuple of different names, got {shown(axis_name)}")
     size = math.prod(_size(name) for name in names)
-    # The place along an axis differs from place to place if anything does.
+    # The index along an axis varies along the axis wherever JAX tracks varying values.
     tracked = frozenset(name for name in names if name in varying_axes(jax.lax.axis_index(name)))
     return Axes(names, size, tracked)
 
@@ -54,29 +53,28 @@ def _size(name: Any) -> int:
         return jax.lax.axis_size(name)
     except (NameError, TypeError, ValueError):
         raise ArgumentError(
-            f"there is no axis {shown(name)} here: gradients are reduced inside of the function given to "
-            "jax.shard_map, "
-            f"over an axis of its mesh, or to jax.vmap(..., axis_name={shown(name)})"
+            f"there is no axis {shown(name)} here: reduce gradients inside the function given to jax.shard_map, over "
+            f"an axis of its mesh, or to jax.vmap(..., axis_name={shown(name)})"
         ) from None
 
 
 def varying_axes(leaf: Any) -> frozenset[Hashable]:
-    """The tracked axes along which a leaf varies."""
+    """Return the tracked axes along which a leaf varies."""
     return jax.typeof(leaf).manual_axis_type.varying
 
 
 def varying(tree: Any, axis_name: Any) -> Any:
-    """A pytree whose arrays and numbers count as different on every replica, though they are the same so far.
+    """Mark the arrays and numbers of a pytree as varying between replicas.
 
-    What is differentiated with respect to such values is the gradient of each replica. Of values that are known to be
-    the same everywhere JAX gives the sum over all replicas, in the dtype of the computation.
+    The gradient with respect to a varying value is the gradient of each replica. For a value that is the same on all
+    replicas, JAX returns the sum over the replicas, in the dtype of the computation.
 
     Args:
         tree: any pytree; leaves that are not arrays or numbers stay as they are.
-        axis_name: the name of an axis, or a tuple of names. Where JAX does not track what varies nothing changes.
+        axis_name: the name of an axis, or a tuple of names. Nothing changes where JAX does not track varying values.
 
     Raises:
-        ArgumentError: as `bound_axes`.
+        ArgumentError: as for `bound_axes`.
     """
     axes = bound_axes(axis_name)
 
@@ -90,11 +88,10 @@ def varying(tree: Any, axis_name: Any) -> Any:
 
 
 def in_order(axes: Axes, names: Iterable[Hashable]) -> tuple[Hashable, ...]:
-    """Some of the axes, in the order that they were given in."""
-    chosen = frozenset(names)
-    return tuple(name for name in axes.names if name in chosen)
+    """Sort axis names in the order of `axes`."""
+    return tuple(sorted(names, key=axes.names.index))
 
 
 def as_typed(names: tuple[Hashable, ...]) -> str:
-    """One name, or a tuple of several, as they are typed."""
+    """Show axis names as a user types them: one name, or a tuple."""
     return repr(names[0] if len(names) == 1 else names)

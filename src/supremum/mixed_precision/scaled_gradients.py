@@ -1,10 +1,10 @@
-"""Gradients of a scaled loss, unscaled again, with the state of the scale carried along."""
+"""Unscaled gradients of a scaled loss, together with the next state of the loss scale."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -22,9 +22,8 @@ from supremum.mixed_precision.replicas import varying
 from supremum.mixed_precision.select import select_tree
 from supremum.mixed_precision.tree_casting import described, widen
 
-# Halvings from the RFC's initial scale, 2**15, to its floor, and one more.
 MAX_RETRIES = 16
-"""The default limit on how often one step is computed again."""
+"""The default limit on how often one step is computed again: 15 halvings from 2**15 to 1, and one more."""
 
 
 class ScaledGradients(NamedTuple):
@@ -33,7 +32,7 @@ class ScaledGradients(NamedTuple):
     Args:
         value: the loss, unscaled; with `has_aux` the pair of loss and auxiliary data, as `jax.value_and_grad` has it.
         grads: the gradients, unscaled, at least float32.
-        finite: bool scalar, whether all gradients are finite; always true where the scale never skips.
+        finite: bool scalar, whether all gradients are finite; always true if the loss scale never skips.
         state: the state of the loss scale for the next step.
     """
 
@@ -44,12 +43,16 @@ class ScaledGradients(NamedTuple):
 
 
 class _Attempt(NamedTuple):
-    scaled: Any  # the gradients of the scaled loss, of all replicas
+    scaled: Any  # the gradients of the scaled loss, averaged over replicas
     value: Any
-    scale: jax.Array  # the factor that scaled it
+    scale: jax.Array  # the factor of the scaled loss
 
     def unscaled(self) -> Any:
         return unscale(self.scaled, self.scale)
+
+
+_Carry: TypeAlias = tuple[_Attempt, jax.Array, LossScaleState, jax.Array]
+"""The last attempt, whether its gradients are finite, the state with its scale, and the number of retries."""
 
 
 def scaled_value_and_grad(
@@ -63,44 +66,44 @@ def scaled_value_and_grad(
     axis_name: Any = None,
     reduce_dtype: Any = None,
 ) -> Callable[..., ScaledGradients]:
-    """`jax.value_and_grad` through a scaled loss.
+    """Transform a loss function as `jax.value_and_grad` does, with the loss scaled and the gradients unscaled.
 
-    The loss is scaled in float32, so that a float16 loss does not overflow in the scaling itself, and the gradients
-    are unscaled by the very scale that scaled them, not by the one for the next step. The gradient that enters a
-    float16 loss is float16 too, so for such a loss the scale is held to `2.0**15`, the largest power of two there is
-    in float16; return a float32 loss where more is wanted.
+    The loss is scaled in float32; a float16 loss cannot overflow in the scaling itself. The gradients are divided by
+    the scale of the same step. The gradient that enters a float16 loss is float16 too, which limits the scale of a
+    float16 loss to `2.0**15`, the largest power of two in float16. Return a float32 loss for larger scales.
 
-    With `on_overflow="retry"` no step is lost to a scale that is too high: the loss is computed again at a lower one
-    until the gradients are finite, in a `lax.while_loop` outside the common path. Where that does not help down to
-    the floor or within `max_retries`, the scale is not to blame (a NaN in the data, say): the step is to be skipped,
-    and the scale is lowered from where it stood as if there had been no retry. Jit the step: outside of `jax.jit` the
-    loop is compiled anew in every call. It cannot be differentiated again in reverse.
+    With `on_overflow="retry"` no step is lost to a scale that is too high. The loss is computed again at a lower scale
+    until the gradients are finite, in a `lax.while_loop` outside the common path. If the gradients are still not finite
+    at the floor or after `max_retries`, the scale is not the cause (the data may hold a NaN). Then skip the step; the
+    scale is lowered once, as if there had been no retry. Jit the step: outside `jax.jit` every call compiles the loop
+    again. The result cannot be differentiated again in reverse mode.
 
     With an `axis_name` the gradients are the mean over the replicas along that axis. They are summed while they still
-    carry the scale, and looked at after that: all replicas skip a step or none, or all compute it again, and the state
-    stays the same everywhere. Value and auxiliary data stay those of each replica; `jax.lax.pmean(value, axis_name)`
-    is the mean. The arguments to differentiate may be the same on all replicas, no `pcast` is needed.
+    carry the scale, and checked after the sum: all replicas take the step, skip it or compute it again together, and
+    the state stays the same on all of them. Each replica keeps its own value and auxiliary data;
+    `jax.lax.pmean(value, axis_name)` is the mean. The differentiated arguments may be the same on all replicas; no
+    `pcast` is needed.
 
     Args:
         loss_fn: a function that returns a scalar loss, or with `has_aux` a pair of it and auxiliary data.
         loss_scale: the settings: a `LossScale`, `"dynamic"` or a number.
         argnums: which positional arguments of `loss_fn` to differentiate, as in `jax.value_and_grad`.
-        has_aux: whether `loss_fn` returns auxiliary data; with `"retry"` they have to be arrays.
-        on_overflow: `"skip"`, for the caller not to apply gradients that are not finite, or `"retry"`.
-        max_retries: how often one step is computed again at most.
-        axis_name: the axis of a `jax.shard_map` or `jax.vmap` that replicas lie along, or a tuple of several.
-        reduce_dtype: what gradients are summed over replicas in, as in `all_reduce_gradients`; None for their own
-            dtype, at least float32.
+        has_aux: whether `loss_fn` returns auxiliary data; with `"retry"` they must be arrays.
+        on_overflow: `"skip"`, if the caller skips steps whose gradients are not finite, or `"retry"`.
+        max_retries: the largest number of times that one step is computed again.
+        axis_name: the replica axis of a `jax.shard_map` or `jax.vmap`, or a tuple of several axes.
+        reduce_dtype: the dtype in which gradients are summed over replicas, as in `all_reduce_gradients`; None for the
+            dtype of each gradient, at least float32.
 
     Returns:
         A function of the loss scale's state and `loss_fn`'s arguments, which returns `ScaledGradients`. Value and
-        auxiliary data are those of the last attempt. It raises a `TypeError` for a loss that is not a real floating
-        scalar, and a `ValueError` where there is no such axis.
+        auxiliary data come from the last attempt. It raises a `TypeError` for a loss that is not a real floating
+        scalar, and a `ValueError` for an unknown axis.
 
     Raises:
-        OperandError: where there is no loss scale.
-        ValueError: for an unknown `on_overflow`, `"retry"` with a loss scale that never checks, or a `reduce_dtype`
-            without an `axis_name` or that gradients are not reduced in.
+        OperandError: if `loss_scale` is None.
+        ValueError: for an unknown `on_overflow`, `"retry"` with a fixed loss scale, or a `reduce_dtype` that has no
+            `axis_name` or that gradients cannot be reduced in.
 
     >>> import jax.numpy as jnp
     >>> from supremum.mixed_precision import DynamicLossScale
@@ -116,22 +119,20 @@ def scaled_value_and_grad(
     """
     settings = as_loss_scale(loss_scale)
     if settings is None:
-        raise OperandError("there is nothing to scale without a loss scale: use jax.value_and_grad")
+        raise OperandError("scaled_value_and_grad needs a loss scale, got None: use jax.value_and_grad")
     chosen("on_overflow", on_overflow, ("skip", "retry"))
     if on_overflow == "retry" and not settings.skips:
-        raise ArgumentError(f"{settings} never looks for overflows, so it cannot retry: use on_overflow='skip'")
+        raise ArgumentError(f"{settings} does not check for overflows and cannot retry: use on_overflow='skip'")
     max_retries = whole_number("max_retries", max_retries, 0, int(as_format("int32").max))
     reduced = checked_reduce_dtype(reduce_dtype)
     choices: dict[str, Any] = {"has_aux": has_aux, "on_overflow": on_overflow, "max_retries": max_retries}
     if axis_name is None:
         if reduced is not None:
-            raise ArgumentError(f"there is nothing to reduce in {reduced} without an axis: give axis_name='data', say")
+            raise ArgumentError(f"reduce_dtype={str(reduced)!r} needs an axis: pass axis_name, such as 'data'")
         return differentiate_scaled(loss_fn, settings, argnums, **choices)
-
-    def mean(grads: Any) -> Any:
-        return replica_mean(grads, axis_name, reduced)
-
-    differentiate = differentiate_scaled(loss_fn, settings, argnums, **choices, aggregate=mean)
+    differentiate = differentiate_scaled(
+        loss_fn, settings, argnums, **choices, aggregate=lambda grads: replica_mean(grads, axis_name, reduced)
+    )
 
     def of_replicas(state: LossScaleState, /, *args: Any, **kwargs: Any) -> ScaledGradients:
         count = len(args)
@@ -152,17 +153,17 @@ def differentiate_scaled(
     on_overflow: str = "skip",
     max_retries: int = MAX_RETRIES,
 ) -> Callable[..., ScaledGradients]:
-    """`scaled_value_and_grad` for settings that are already checked.
+    """Implement `scaled_value_and_grad`, for arguments that are already checked.
 
     Args:
-        loss_fn: as there.
-        settings: those of the loss scale; `"retry"` is for those that check.
-        argnums: as there.
-        has_aux: as there.
-        aggregate: makes of still scaled gradients of one replica still scaled gradients of all, in at least float32;
-            whether they are finite is asked of those. None where there is one replica.
-        on_overflow: as there.
-        max_retries: as there.
+        loss_fn: as for `scaled_value_and_grad`, like `argnums`, `has_aux`, `on_overflow` and `max_retries`.
+        settings: the loss scale; it must be dynamic for `"retry"`.
+        argnums: the arguments to differentiate.
+        has_aux: whether `loss_fn` returns auxiliary data.
+        aggregate: a function that turns the scaled gradients of one replica into the scaled gradients of all replicas,
+            in at least float32; its result is checked for overflows. None for one replica.
+        on_overflow: `"skip"` or `"retry"`.
+        max_retries: the largest number of retries.
     """
 
     def attempt(scale: jax.Array, args: Any, kwargs: Any) -> _Attempt:
@@ -175,6 +176,7 @@ def differentiate_scaled(
             return loss * held.astype(loss.dtype), (out, held)
 
         scaled, (value, held) = jax.grad(scaled_loss, argnums, has_aux=True)(*args, **kwargs)
+        value = _as_arrays(value) if on_overflow == "retry" else value
         return _Attempt(scaled if aggregate is None else aggregate(scaled), value, held)
 
     def value_and_grad(state: LossScaleState, /, *args: Any, **kwargs: Any) -> ScaledGradients:
@@ -183,28 +185,26 @@ def differentiate_scaled(
         if not settings.skips:
             finite = jnp.asarray(True)
             return ScaledGradients(made.value, made.unscaled(), finite, settings.update(state, finite))
-        # The scaled gradients are the ones asked: dividing can turn no infinity into a number, but would cost a pass.
+        # Check the scaled gradients: division cannot make an infinity finite, and would cost another pass.
         finite = all_finite(made.scaled)
         state = state._replace(loss_scale=made.scale)
         if on_overflow == "skip":
             return ScaledGradients(made.value, made.unscaled(), finite, settings.update(state, finite))
-        made = made._replace(value=_as_arrays(made.value))
 
-        def again(carry: tuple[_Attempt, jax.Array, LossScaleState, jax.Array]) -> Any:
+        def retry(carry: _Carry) -> _Carry:
             *_, tried, retries = carry
             tried = settings.back_off(tried)
             made = attempt(tried.loss_scale, args, kwargs)
-            made = made._replace(value=_as_arrays(made.value))
             return made, all_finite(made.scaled), tried, retries + 1
 
-        def worthwhile(carry: tuple[_Attempt, jax.Array, LossScaleState, jax.Array]) -> jax.Array:
+        def can_retry(carry: _Carry) -> jax.Array:
             _, finite, tried, retries = carry
             lower = settings.back_off(tried).loss_scale < tried.loss_scale
             return ~finite & lower & (retries < max_retries)
 
         start = (made, finite, state, jnp.zeros((), jnp.int32))
-        made, finite, tried, _ = jax.lax.while_loop(worthwhile, again, start)
-        # A step that no scale could save lowers the scale once, from where it stood: each retry lowered its own copy.
+        made, finite, tried, _ = jax.lax.while_loop(can_retry, retry, start)
+        # A step that failed at every scale lowers the original scale once: the retries lowered a copy of it.
         skipped = settings.update(state, jnp.asarray(False))._replace(num_retries=tried.num_retries)
         good = settings.update(tried, jnp.asarray(True))
         return ScaledGradients(made.value, made.unscaled(), finite, select_tree(finite, good, skipped))
@@ -213,7 +213,7 @@ def differentiate_scaled(
 
 
 def _held(scale: jax.Array, loss: jax.Array) -> jax.Array:
-    # The cotangent of a narrow loss is the scale in the loss's own dtype.
+    # The cotangent of a narrow loss is the scale in the dtype of the loss.
     row = as_format(loss.dtype)
     return jnp.minimum(scale, 2.0**row.max_exponent) if row.bits < as_format(scale.dtype).bits else scale
 
@@ -225,8 +225,8 @@ def _as_arrays(tree: Any) -> Any:
         except TypeError:
             where = jax.tree_util.keystr(path, simple=True, separator="/")
             raise OperandError(
-                f"on_overflow='retry' carries loss and auxiliary data through a loop, so they must be arrays, "
-                f"got {described(leaf)} (at {shown(where)}): leave it out of what the function returns"
+                f"with on_overflow='retry' the loss and auxiliary data must be arrays, got {described(leaf)} "
+                f"(at {shown(where)}): do not return it from the loss function"
             ) from None
 
     return jax.tree_util.tree_map_with_path(as_array, tree)

@@ -1,4 +1,4 @@
-"""Choosing between two pytrees."""
+"""The choice between two pytrees."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ import numpy as np
 
 from supremum.argument_checks import pytree
 from supremum.errors import ArgumentError, OperandError, shortened, shown
-from supremum.mixed_precision.tree_casting import is_array, is_bool_scalar
+from supremum.mixed_precision.tree_casting import described, is_array, is_bool_scalar
 
 
 def select_tree(pred: Any, on_true: Any, on_false: Any) -> Any:
-    """One of two pytrees of the same structure, leaf by leaf with `jnp.where`.
+    """Choose one of two pytrees of the same structure, leaf by leaf with `jnp.where`.
 
-    Both are computed and every leaf is read and written. `jax.lax.cond` computes one of them and is the better choice
-    wherever a step over all parameters is skipped (a where costs a third of a step there, at width 1024), except under
-    `jax.vmap`, where a cond becomes this anyway, and for a few scalars.
+    Both are computed, and every leaf is read and written. `jax.lax.cond` computes only one of them. Prefer it for
+    skipping a step over all parameters (a `where` costs a third of a step there, at width 1024), except under
+    `jax.vmap`, which turns a `cond` into a `where` anyway, and for a few scalars.
 
     Args:
         pred: a bool scalar.
-        on_true: any pytree of arrays, PRNG keys included. Other leaves, such as names or functions, have to be the
-            same in both.
-        on_false: one with the same structure, dtypes and shapes.
+        on_true: any pytree of arrays, PRNG keys included. Other leaves, such as names or functions, must be the same in
+            both trees.
+        on_false: a pytree with the same structure, dtypes and shapes.
 
     Raises:
         ArgumentError: for a predicate that is not a bool scalar, or trees of different structures; a `ValueError`.
-        OperandError: for leaves that cannot be chosen between; the message has the path.
+        OperandError: for leaves that `jnp.where` cannot choose between; the message has the path.
 
     >>> import jax.numpy as jnp
     >>> select_tree(jnp.asarray(False), {"w": jnp.ones(2)}, {"w": jnp.zeros(2)})
@@ -39,19 +39,21 @@ def select_tree(pred: Any, on_true: Any, on_false: Any) -> Any:
     structures = jax.tree.structure(pytree("on_true", on_true)), jax.tree.structure(pytree("on_false", on_false))
     if structures[0] != structures[1]:
         both = " and ".join(shortened(str(each)) for each in structures)
-        raise ArgumentError(f"select_tree chooses between trees of one structure, not {both}")
+        raise ArgumentError(f"select_tree needs two trees of the same structure, got {both}")
 
     def select(path: Any, a: Any, b: Any) -> Any:
         where = jax.tree_util.keystr(path, simple=True, separator="/") or "the root"
         if is_array(a) and is_array(b):
             if (a.dtype, a.shape) != (b.dtype, b.shape):
-                kinds = f"{a.dtype}{list(a.shape)} and {b.dtype}{list(b.shape)}"
-                raise OperandError(f"select_tree at {where}: {kinds}: cast one with .astype or give both one shape")
+                raise OperandError(
+                    f"select_tree needs arrays of one dtype and shape, got {described(a)} and {described(b)} "
+                    f"(at {where}): cast one with .astype, or reshape it"
+                )
             return jnp.where(pred, a, b)
         if a is b or (type(a) is type(b) and not is_array(a) and np.array_equal(a, b)):
             return a
         raise OperandError(
-            f"select_tree at {where}: {shown(a)} and {shown(b)} differ and are no arrays: use jnp.asarray"
+            f"select_tree needs arrays or two equal values, got {shown(a)} and {shown(b)} (at {where}): use jnp.asarray"
         )
 
     return jax.tree_util.tree_map_with_path(select, on_true, on_false)

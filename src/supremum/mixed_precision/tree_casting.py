@@ -1,4 +1,4 @@
-"""Casting the floating leaves of a pytree."""
+"""Casts of the floating leaves of a pytree."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _INEXACT = frozenset(row.dtype for row in FORMATS if row.is_inexact)
 
 
 def is_bool_scalar(value: Any) -> bool:
-    """Whether something is a bool, of Python or in an array without dimensions, traced or not."""
+    """Whether a value is a Python bool or a 0-d bool array, traced or not."""
     return isinstance(value, bool) or (is_array(value) and value.dtype == np.bool_ and value.shape == ())
 
 
 def is_array(leaf: Any) -> bool:
-    """Whether a leaf is an array of JAX, PRNG keys included, or an array or scalar of NumPy that can become one.
+    """Whether a leaf is a JAX array, or a NumPy array or scalar that JAX can hold.
 
-    Those of NumPy can where their dtype is a number format, in the byte order of the machine: not strings, times or
-    objects.
+    PRNG keys are JAX arrays. A NumPy array counts if its dtype is a number format in the byte order of the machine:
+    strings, times and objects do not.
     """
     return isinstance(leaf, jax.Array) or (isinstance(leaf, (np.ndarray, np.generic)) and leaf.dtype in _DTYPES)
 
@@ -35,8 +35,8 @@ def is_array(leaf: Any) -> bool:
 def is_floating(leaf: Any) -> bool:
     """Whether a leaf is an array or NumPy scalar of a real floating dtype.
 
-    Python floats are not: they are weak and follow the array they meet, so a small constant such as `eps=1e-8` does
-    not vanish in a narrow format. PRNG keys, integers, bools and complex numbers are not either.
+    Python floats do not count: they are weak and follow the array they are combined with, so a small constant such as
+    `eps=1e-8` does not vanish in a narrow format. PRNG keys, integers, bools and complex numbers do not count either.
     """
     return isinstance(leaf, (jax.Array, np.ndarray, np.generic)) and is_floating_dtype(leaf.dtype)
 
@@ -47,25 +47,27 @@ def is_inexact(leaf: Any) -> bool:
 
 
 def is_floating_dtype(dtype: Any) -> bool:
-    """Whether something is a real floating dtype, of either byte order."""
-    # The dtypes of PRNG keys are not NumPy dtypes; those of strings and times are, but they are not number formats.
+    """Whether a value is a real floating dtype, of either byte order."""
+    # The dtypes of PRNG keys are not NumPy dtypes. The dtypes of strings and times are, but are not number formats.
     return isinstance(dtype, np.dtype) and dtype.newbyteorder("=") in _FLOATING
 
 
 def described(value: Any) -> str:
-    """The dtype and shape of an array, or the type of anything else, for error messages.
+    """Describe a value in an error message: the dtype and shape of an array, the type of anything else.
 
     >>> described(jnp.ones(2)), described("loss")
-    ('float32[2]', 'a str')
+    ('float32[2]', 'str')
     """
-    return f"{value.dtype}{list(value.shape)}" if hasattr(value, "dtype") else f"a {type(value).__name__}"
+    return f"{value.dtype}{list(value.shape)}" if hasattr(value, "dtype") else type(value).__name__
 
 
 def as_real_floating(name: str, value: Any) -> str:
-    """What to type to make a value real floating, for errors: of a complex array its real part, which `astype` drops.
+    """Write the code that makes a value real floating, for error messages.
+
+    The code takes the real part of a complex array, because `astype` drops the imaginary part.
 
     Args:
-        name: what the user calls the value.
+        name: the user's name for the value.
         value: an array that is not real floating, or a Python number.
 
     >>> as_real_floating("loss", jnp.ones((), "complex64")), as_real_floating("loss", 3)
@@ -77,14 +79,14 @@ def as_real_floating(name: str, value: Any) -> str:
 
 
 def cast_floating(tree: Any, dtype: Any) -> Any:
-    """A pytree with its real floating leaves cast to one dtype and everything else as it was.
+    """Cast the real floating leaves of a pytree to one dtype, and keep all other leaves.
 
     Args:
-        tree: any pytree; it is not changed, and neither are the containers in it.
-        dtype: a real floating dtype, given as `as_format` takes it.
+        tree: any pytree; neither it nor the containers in it are changed.
+        dtype: a real floating dtype, in any form that `as_format` takes.
 
     Raises:
-        OperandError: for a dtype that is not real floating, which would truncate every leaf.
+        OperandError: for a dtype that is not real floating; it would truncate every leaf.
         UnknownDtypeError: for anything that is not a dtype.
 
     >>> import numpy as np
@@ -95,8 +97,8 @@ def cast_floating(tree: Any, dtype: Any) -> Any:
     target = as_format(dtype)
     if target.kind is not Kind.FLOAT:
         raise OperandError(
-            f"floating leaves must be cast to a real floating dtype, got {target}: "
-            f"for integers write jax.tree.map(lambda leaf: leaf.astype('{target}'), tree)"
+            f"cast_floating needs a real floating dtype, got {target}: "
+            f"for other dtypes write jax.tree.map(lambda leaf: leaf.astype('{target}'), tree)"
         )
 
     def cast(leaf: Any) -> Any:
@@ -108,13 +110,13 @@ def cast_floating(tree: Any, dtype: Any) -> Any:
 
 
 def keep_64_bits(tree: Any) -> Any:
-    """A pytree whose arrays of 64 bits JAX does not narrow.
+    """Convert the 64-bit NumPy arrays of a pytree to JAX arrays of 64 bits.
 
-    With x64 off JAX narrows the arrays of NumPy that it is given, also where `jax_explicit_x64_dtypes` allows 64 bits:
-    only what becomes an array of JAX in a dtype given by name keeps them.
+    With x64 off JAX narrows NumPy arrays, even if `jax_explicit_x64_dtypes` allows 64 bits; an array keeps its 64 bits
+    only if it is converted with an explicit dtype.
 
     Args:
-        tree: any pytree; what JAX keeps anyway, or does not hold at all, is left as it is.
+        tree: any pytree; leaves that JAX does not narrow stay as they are.
     """
     if is_x64() or not is_explicit_x64():
         return tree
@@ -127,10 +129,10 @@ def keep_64_bits(tree: Any) -> Any:
 
 
 def native(leaf: Any) -> Any:
-    """A leaf, with a NumPy array brought to the machine's byte order: JAX takes no other.
+    """Convert a NumPy array to the machine's byte order, the only one that JAX takes.
 
     Args:
-        leaf: anything.
+        leaf: anything; other values are returned as they are.
 
     >>> native(np.ones(2, ">f4")).dtype
     dtype('float32')
@@ -141,7 +143,7 @@ def native(leaf: Any) -> Any:
 
 
 def widen(leaf: Any) -> Any:
-    """Cast a floating leaf that is narrower than float32 to float32, and leave anything else as it is."""
+    """Cast a floating leaf that is narrower than float32 to float32, and return anything else as it is."""
     if not is_floating(leaf) or as_format(leaf.dtype).dtype == at_least_float32(leaf.dtype):
         return leaf
     return jnp.asarray(leaf).astype(jnp.float32)

@@ -17,7 +17,7 @@ class GradientDescent(Optimizer):
 
     Args:
         learning_rate: a number or a schedule: a function of the number of steps taken.
-        weight_decay: the share of each variable, times the learning rate, that every step takes away; None for none.
+        weight_decay: the fraction of each variable, times the learning rate, that every step subtracts; None for none.
         options: as for `Optimizer`.
     """
 
@@ -27,7 +27,7 @@ class GradientDescent(Optimizer):
         self.add_hyperparameter("weight_decay", weight_decay, WEIGHT_DECAY)
 
     def direction(self, **hyperparameters: Any) -> Any:
-        """The transformation of gradients into steps, before weight decay and the learning rate.
+        """Return the transformation of gradients into steps, before weight decay and the learning rate.
 
         Args:
             hyperparameters: as for `make_transformation`.
@@ -42,7 +42,7 @@ class GradientDescent(Optimizer):
 
 
 def decay_weights(share: Any) -> Any:
-    """The transformation that adds a share of the variables to the gradients; None for no share."""
+    """Return the transformation that adds a fraction of the variables to the gradients; None adds nothing."""
     return optax.identity() if share is None else optax.add_decayed_weights(share)
 
 
@@ -51,9 +51,9 @@ class SGD(GradientDescent):
 
     Args:
         learning_rate: a number or a schedule.
-        momentum: the share of the last step that is repeated, from 0 to 1. At 0 no slot is kept for it.
-        nesterov: whether to look ahead by that step.
-        mu_dtype: the dtype in which the momentum is kept; None for the one it is computed in, at least float32.
+        momentum: the fraction of the last step that is repeated, from 0 to 1. At 0 there is no slot for it.
+        nesterov: whether to use Nesterov momentum, which looks one step ahead.
+        mu_dtype: the dtype in which the momentum is stored; None for the dtype of its computation, at least float32.
         options: `weight_decay` as for `AdamW`, and as for `Optimizer`.
 
     >>> optimizer = SGD(0.1, momentum=0.9)
@@ -91,11 +91,11 @@ class Adam(GradientDescent):
         learning_rate: a number or a schedule.
         beta_1: the decay of the mean of gradients.
         beta_2: the decay of the mean of their squares.
-        epsilon: added to the root of the latter. In Keras it is the paper's "epsilon hat": there it acts more strongly
-            in the first steps.
-        mu_dtype: the dtype in which the mean is kept; None for the one it is computed in, at least float32.
-        nu_dtype: the dtype in which the mean of squares is kept. With a `beta_2` near 1 a narrow one hardly changes:
-            bfloat16 rounds away what is less than a 256th of the mean.
+        epsilon: a number added to the root of the mean of squares. In Keras it is the paper's "epsilon hat", which acts
+            more strongly in the first steps.
+        mu_dtype: the dtype in which the mean is stored; None for the dtype of its computation, at least float32.
+        nu_dtype: the dtype in which the mean of squares is stored. With a `beta_2` near 1 a narrow mean hardly changes:
+            bfloat16 rounds away changes below a 256th of the mean.
         options: `weight_decay` as for `AdamW`, and as for `Optimizer`.
 
     >>> Adam(1e-3, mu_dtype="bfloat16").mu_dtype
@@ -132,7 +132,7 @@ class AdamW(Adam):
 
     Args:
         learning_rate: a number or a schedule.
-        weight_decay: the share of each variable, times the learning rate, that every step takes away.
+        weight_decay: the fraction of each variable, times the learning rate, that every step subtracts.
         options: as for `Adam`.
 
     >>> float(AdamW().weight_decay) == float(AdamW(weight_decay=0.004).weight_decay)
@@ -149,12 +149,12 @@ class RMSprop(GradientDescent):
     Args:
         learning_rate: a number or a schedule.
         rho: the decay of the mean of squares.
-        momentum: the share of the last step that is repeated, from 0 to 1. At 0 no slot is kept for it.
-        epsilon: added to the mean of squares, under the root.
-        centered: whether to divide by the standard deviation instead.
-        mu_dtype: the dtype in which momentum and, if centered, the mean are kept; None for the one they are computed
-            in, at least float32.
-        nu_dtype: the dtype in which the mean of squares is kept.
+        momentum: the fraction of the last step that is repeated, from 0 to 1. At 0 there is no slot for it.
+        epsilon: a number added to the mean of squares, under the root.
+        centered: whether to divide by the standard deviation instead of the root mean square.
+        mu_dtype: the dtype in which momentum and, if centered, the mean are stored; None for the dtype of their
+            computation, at least float32.
+        nu_dtype: the dtype in which the mean of squares is stored.
         options: `weight_decay` as for `AdamW`, and as for `Optimizer`.
 
     >>> RMSprop(centered=True).centered
@@ -192,7 +192,7 @@ class RMSprop(GradientDescent):
         return optax.chain(
             scale(rho, epsilon),
             optax.scale_by_learning_rate(learning_rate),
-            # Momentum repeats steps, learning rate and all; the weight decay is not part of them.
+            # Momentum repeats steps including the learning rate, but without the weight decay.
             optax.identity() if momentum is None else optax.trace(momentum),
             decay_weights(None if weight_decay is None else jnp.negative(weight_decay * learning_rate)),
         )
@@ -203,10 +203,10 @@ class Adagrad(GradientDescent):
 
     Args:
         learning_rate: a number or a schedule.
-        initial_accumulator_value: what the sums of squares start from.
-        epsilon: added to the sum of squares, under the root.
-        nu_dtype: the dtype in which the sums are kept; None for the one they are computed in, at least float32. A
-            narrow one stops growing early.
+        initial_accumulator_value: the initial value of the sums of squares.
+        epsilon: a number added to the sum of squares, under the root.
+        nu_dtype: the dtype in which the sums are stored; None for the dtype of their computation, at least float32. A
+            narrow sum stops growing early.
         options: `weight_decay` as for `AdamW`, and as for `Optimizer`.
 
     >>> Adagrad(0.1).initial_accumulator_value
@@ -239,10 +239,10 @@ class Lion(GradientDescent):
     """Lion (Chen et al., 2023, Algorithm 2), as `optax.lion`.
 
     Args:
-        learning_rate: a number or a schedule; a third to a tenth of what Adam takes.
-        beta_1: the share of the momentum in a step.
+        learning_rate: a number or a schedule; a third to a tenth of a learning rate for Adam.
+        beta_1: the weight of the momentum in a step.
         beta_2: the decay of the momentum.
-        mu_dtype: the dtype in which the momentum is kept; None for the one it is computed in, at least float32.
+        mu_dtype: the dtype in which the momentum is stored; None for the dtype of its computation, at least float32.
         options: `weight_decay` as for `AdamW`, and as for `Optimizer`.
 
     >>> float(Lion(weight_decay=0.5).weight_decay)

@@ -1,4 +1,4 @@
-"""Checks of the arrays that are loaded into an optimizer, made before anything changes."""
+"""Checks of saved arrays, before an optimizer loads any of them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SCALE_PREFIX = "loss_scale/"
 
 
 def named_arrays(state: OptimizerState, hyperparameters: Iterable[str]) -> dict[str, jax.Array]:
-    """Copies of the arrays of a state by name.
+    """Copy the arrays of a state, by name.
 
     Args:
         state: the state.
         hyperparameters: the names of the hyperparameters, in order.
     """
-    # jit gives dicts back with their keys sorted; the order of names does not depend on that.
+    # jit returns dicts with their keys sorted; the names here keep their order.
     numbers = {name: state.hyperparameters[name] for name in hyperparameters if name in state.hyperparameters}
     found = {"iterations": state.iterations, **numbers, **slot_trees.by_name(state.slots)}
     copies = copied(found)
@@ -36,13 +36,15 @@ def named_arrays(state: OptimizerState, hyperparameters: Iterable[str]) -> dict[
 
 
 def without_scale(saved: Any) -> dict[str, Any]:
-    """The saved arrays without those of a loss scale.
+    """Return saved arrays without the arrays of a loss scale.
 
     Raises:
         OperandError: for anything that is not a mapping.
     """
     if not isinstance(saved, Mapping):
-        raise OperandError(f"load_variables takes arrays by name, got {type(saved).__name__}: set_weights takes a list")
+        raise OperandError(
+            f"load_variables needs a dict of arrays by name, got {type(saved).__name__}: for a list use set_weights"
+        )
     return {name: each for name, each in saved.items() if not str(name).startswith(SCALE_PREFIX)}
 
 
@@ -50,41 +52,45 @@ def checked_arrays(saved: Mapping[str, Any], current: Mapping[str, jax.Array]) -
     """Check saved arrays against the current ones, and return them as JAX arrays; counts may have any integer dtype.
 
     Raises:
-        UnknownNameError: for a name that is not there.
-        ArgumentError: for a name that is missing, or a value of another shape or dtype, or a count out of range.
+        UnknownNameError: for an unknown name.
+        ArgumentError: for a missing name, a value of a different shape or dtype, or a count out of range.
     """
     for name in saved:
         if name not in current:
             raise UnknownNameError("variable of the optimizer", name, current)
     missing = [name for name in current if name not in saved]
     if missing:
-        raise ArgumentError(f"no value for {listed(missing)}, variables of the optimizer: build it for the same ones")
+        raise ArgumentError(
+            f"no value for {listed(missing)}: the optimizer must be built for the variables that were saved"
+        )
     return {name: _checked(name, saved[name], like) for name, like in current.items()}
 
 
 def _checked(name: str, value: Any, like: jax.Array) -> jax.Array:
     if not is_array(value):
-        raise ArgumentError(f"{shown(name)} must be an array of {described(like)}, got {shown(value)}")
+        raise ArgumentError(f"{shown(name)} must be an array ({described(like)}), got {shown(value)}")
     row, wanted = as_format(value.dtype), as_format(like.dtype)
     is_count = wanted.category == "integer" == row.category and value.shape == like.shape == ()
     if value.shape != like.shape or (row != wanted and not is_count):
-        raise ArgumentError(f"{shown(name)} is {described(like)} in this optimizer, and {described(value)} was given")
+        raise ArgumentError(f"{shown(name)} must be {described(like)} in this optimizer, got {described(value)}")
     if is_count and not wanted.min <= int(value) <= wanted.max:
-        raise ArgumentError(f"{shown(name)} is {int(value)}, and {wanted} holds up to {wanted.max}")
-    # A copy: the step donates what it replaces.
+        raise ArgumentError(f"{shown(name)} must be from {wanted.min} to {wanted.max} ({wanted}), got {int(value)}")
+    # Steps donate the arrays of a state, hence the copy.
     return jnp.array(np.asarray(value) if is_count else value, wanted.dtype)
 
 
 def checked_weights(weights: Any, current: Mapping[str, jax.Array]) -> dict[str, Any]:
-    """The arrays of a list by name, in the order of the current arrays.
+    """Name the arrays of a list, which is in the order of the current arrays.
 
     Raises:
         OperandError: for anything that is not a list of arrays.
-        ArgumentError: for another number of them.
+        ArgumentError: for a wrong number of arrays.
     """
     if isinstance(weights, Mapping) or not is_iterable(weights):
-        raise OperandError(f"set_weights takes a list of arrays, got {type(weights).__name__}: use load_variables")
+        raise OperandError(
+            f"set_weights needs a list of arrays, got {type(weights).__name__}: for a dict use load_variables"
+        )
     found = list(weights)
     if len(found) != len(current):
-        raise ArgumentError(f"the optimizer has {len(current)} variables, {listed(current)}, got {len(found)} arrays")
+        raise ArgumentError(f"set_weights needs {len(current)} arrays, for {listed(current)}, got {len(found)} arrays")
     return dict(zip(current, found, strict=True))

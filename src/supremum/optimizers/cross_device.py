@@ -9,34 +9,32 @@ from typing import Any, Protocol
 
 
 class Devices(Protocol):
-    """Several devices, each with a part of a batch; `training.DataParallel` is some."""
+    """Several devices, each with a part of a batch; `training.DataParallel` implements it."""
 
     @property
     def replicas(self) -> int:
-        """How many there are."""
+        """The number of devices."""
         ...
 
     @property
     def axis_name(self) -> str:
-        """The axis they lie along."""
+        """The name of the device axis."""
         ...
 
     def placed(self, tree: Any) -> Any:
-        """Arrays that all devices have."""
-        ...
+        """Put arrays on all devices."""
 
     def batch(self, batch: Any) -> Any:
-        """Arrays cut along their first axis."""
-        ...
+        """Split arrays along their first axis, one part for each device."""
 
     def on_each_device(
         self, backward: Callable[..., Any], *, keeps_gradients_apart: bool = False
     ) -> Callable[..., Any]:
-        """A function of a whole batch that runs one of a part of it on each device."""
+        """Turn a function of a part of the batch into a function of the whole batch, which runs on each device."""
         ...
 
     def mean_of_apart(self, mean: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-        """A function of what `keeps_gradients_apart` gave that runs one of the gradients of each device."""
+        """Turn a function of one device's gradients into a function of the gradients that were kept apart."""
         ...
 
 
@@ -44,16 +42,16 @@ _devices: ContextVar[Devices | None] = ContextVar("devices", default=None)
 
 
 def current_devices() -> Devices | None:
-    """The devices of the innermost `across` block; None for one device."""
+    """Return the devices of the innermost `across` block; None for one device."""
     return _devices.get()
 
 
 @contextmanager
 def across(devices: Devices) -> Generator[None]:
-    """Have optimizers work on several devices inside a block.
+    """Make optimizers use several devices inside a block.
 
     Args:
-        devices: them.
+        devices: the devices.
     """
     token = _devices.set(devices)
     try:

@@ -1,4 +1,4 @@
-"""The stateful methods of optimizers: shells around the pure functions `value_and_grad` and `update`."""
+"""The stateful methods of optimizers, around the pure functions `value_and_grad` and `update`."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _PROGRAMS = 32
 
 
 class RetraceWarning(UserWarning):
-    """Something is compiled over and over that could be compiled once."""
+    """A function is compiled repeatedly although compiling it once would do."""
 
 
 class PureOptimizer(Protocol):
-    """What a step needs of an optimizer; `Optimizer` documents the members."""
+    """The part of `Optimizer` that a step uses; `Optimizer` documents the members."""
 
     state: Any
     value_and_grad: Callable[..., Callable[..., Any]]
@@ -41,8 +41,7 @@ class PureOptimizer(Protocol):
 
     @property
     def trace_key(self) -> Any:
-        """What is compiled into a step."""
-        ...
+        """The key of the compiled step."""
 
     @property
     def built_for(self) -> dict[str, Variable]:
@@ -51,7 +50,10 @@ class PureOptimizer(Protocol):
 
 
 class RecordedValues(dict[Variable, jax.Array]):
-    """Values laid over variables; records the variables that are written, and those read that have no value here."""
+    """Values that replace the values of variables; records written variables, and read variables without a value here.
+
+    It is given to `nn.overlay`.
+    """
 
     def __init__(self, values: dict[Variable, jax.Array]) -> None:
         super().__init__(values)
@@ -75,23 +77,23 @@ class RecordedValues(dict[Variable, jax.Array]):
         for variable in trained:
             if variable in self.written:
                 raise ArgumentError(
-                    f"the loss function assigns to {shown(variable)}, which the step changes itself: assign to it "
+                    f"the loss function must not assign to {shown(variable)}, which the optimizer trains: assign to it "
                     "after the step"
                 )
 
 
 class _MissingVariablesError(Exception):
-    """The loss that is being traced reads variables that are not yet inputs of the step."""
+    """The traced loss reads variables that are not inputs of the step yet."""
 
 
 class LossProgram:
-    """The compiled step of one loss function; every variable that it reads is an input of it.
+    """The compiled step of one loss function; every variable that the loss function reads is an input of the step.
 
     Args:
-        optimizer: the optimizer that takes the step.
+        optimizer: the optimizer.
         loss_fn: the loss function.
         applies: whether gradients are applied, or only computed.
-        devices: the devices that each compute a part; None for one device.
+        devices: the devices, which compute a part of the batch each; None for one device.
     """
 
     def __init__(
@@ -105,11 +107,10 @@ class LossProgram:
         self._jitted = jax.jit(self._step, static_argnames="trace_key")
 
     def __call__(self, values: dict[str, Any], args: tuple[Any, ...]) -> Any:
-        """Run the step; it is traced again as long as the loss function turns out to read more variables.
+        """Run the step; trace it again until all variables that the loss function reads are inputs.
 
         Returns:
-            The loss, and the `Update`; or, where gradients are only computed, the loss, the gradients and what was
-            assigned.
+            The loss and the `Update`; if gradients are only computed, the loss, the gradients and the assigned values.
         """
         key = _drawn_key()
         if self._devices is not None:
@@ -125,13 +126,13 @@ class LossProgram:
                 continue
 
     def assign(self, alongside: dict[int, jax.Array]) -> None:
-        """Carry out what the loss function assigned."""
+        """Assign the values that the loss function assigned while it was traced."""
         variables = list(self._others)
         for place, value in alongside.items():
             variables[place].assign(value)
 
     def _step(self, state: Any, values: Any, others: list[Any], key: Any, args: Any, *, trace_key: Any) -> Any:
-        del trace_key  # it is only there to trace again when it changes
+        del trace_key  # a static argument: the step is traced again when it changes
         backward: Callable[..., Any] = self._backward
         if self._devices is not None:
             backward = self._devices.on_each_device(backward, keeps_gradients_apart=not self._applies)
@@ -156,12 +157,12 @@ class LossProgram:
             self._others.update({variable: None for variable in recorded.missing if variable not in trained})
             raise _MissingVariablesError
         recorded.check_not_written(trained)
-        # Divided here, gradients of several devices only have to be added up.
+        # The division turns the sum of the devices' gradients into their mean.
         part = loss / self._devices.replicas if self._devices is not None and self._applies else loss
         return part, (loss, {places[variable]: recorded[variable] for variable in recorded.written})
 
     def _aggregate(self) -> Aggregate | None:
-        """What adds up the gradients of several devices, still scaled; None where they are to stay apart."""
+        """Return the function that sums the devices' scaled gradients; None for one device, or to keep them apart."""
         if self._devices is None or self._devices.replicas == 1 or not self._applies:
             return None
         axis_name, dtype = self._devices.axis_name, self._optimizer.reduce_dtype(None)
@@ -169,7 +170,7 @@ class LossProgram:
 
 
 def _drawn_key() -> Any:
-    """A key for this step inside `nn.random_key`: one drawn while tracing would be the same in every step."""
+    """Draw a key for this step inside `nn.random_key`; a key drawn while tracing would be the same in every step."""
     try:
         return next_random_key()
     except ArgumentError:
@@ -191,7 +192,7 @@ class Stepper:
         self._kept = jax.jit(self._pure_kept, static_argnames="trace_key")
 
     def __reduce__(self) -> Any:
-        # Compiled programs belong to one optimizer: a copy of it, or one that was pickled, has none yet.
+        # Compiled programs belong to one optimizer; a copied or unpickled optimizer has none yet.
         return Stepper, (self._optimizer,)
 
     def minimize(self, loss_fn: Any, variables: Variables, args: tuple[Any, ...]) -> jax.Array:
@@ -234,7 +235,7 @@ class Stepper:
     def _updated(
         self, gradients: Any, trained: dict[str, Variable], alongside: Any, aggregates: bool, devices: Devices | None
     ) -> Update:
-        """Take a step and store what it gives; `alongside` is what else it changes, and what that was before."""
+        """Take a step and store the result; `alongside` is a pair of other values, after and before the step."""
         state, values, trace_key = self._optimizer.state, _values(trained), self._optimizer.trace_key
         if devices is not None:
             state, values = devices.placed((state, values))
@@ -253,7 +254,7 @@ class Stepper:
         *,
         trace_key: Any,
     ) -> Update:
-        del trace_key  # it is only there to trace again when it changes
+        del trace_key  # a static argument: the update is traced again when it changes
         if devices is not None:
             axis_name = devices.axis_name
             mean = devices.mean_of_apart(lambda grads, state: self._optimizer.all_reduce(grads, state, axis_name))
@@ -279,8 +280,8 @@ class Stepper:
         for leaf in jax.tree.leaves(args):
             if not is_array(leaf) and not isinstance(leaf, (int, float, complex)):
                 raise OperandError(
-                    f"the arguments of a compiled loss function must be arrays, got {shown(leaf)}: close over it, or "
-                    "use functools.partial, once and not in every step"
+                    f"the arguments of a compiled loss function must be arrays, got {shown(leaf)}: use "
+                    "functools.partial or a closure, made once before the loop"
                 )
         devices = current_devices()
         key = (applies, hashable(loss_fn), devices)
@@ -295,16 +296,16 @@ class Stepper:
         if not self._has_warned:
             self._has_warned = True
             warn_user(
-                f"{_PROGRAMS} loss functions were compiled for one optimizer: a lambda or functools.partial made in "
-                "the training loop is a new function in every step; make it once, before the loop",
+                f"{_PROGRAMS} loss functions were compiled for one optimizer; a lambda or functools.partial in the "
+                "training loop is a new function in every step: make it once, before the loop",
                 RetraceWarning,
             )
 
     def _differentiated(self, loss_fn: Any, trained: dict[str, Variable]) -> Any:
-        """Loss, gradients, the variables assigned to, and their values after and before, operation by operation."""
+        """Differentiate without compiling: loss, gradients, assigned variables, and their values after and before."""
         if current_devices() is not None:
             raise ArgumentError(
-                "across devices the loss function is given the batch, which is cut for them: "
+                "on several devices the loss function must take the batch as arguments, to split it: use "
                 "optimizer.minimize(loss_fn, variables, x, y), with loss_fn(x, y)"
             )
         written: list[Variable] = []
@@ -341,6 +342,6 @@ def _values(trained: dict[str, Variable]) -> dict[str, jax.Array]:
 def _check_concrete(leaf: Any) -> None:
     if isinstance(leaf, Tracer):
         raise ArgumentError(
-            "an optimizer's own state cannot change while JAX is tracing: inside jax.jit take "
-            "optimizer.value_and_grad and optimizer.update, which take a state and give the next one"
+            "an optimizer cannot change its state while JAX is tracing: inside jax.jit use optimizer.value_and_grad "
+            "and optimizer.update, which take a state and return the next state"
         )

@@ -1,4 +1,4 @@
-"""Checks, clipping and transformation of gradients before the update."""
+"""Checks, clipping and transformations of gradients before the update."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from supremum.optimizers.variable_registry import check_variable
 
 Pairs: TypeAlias = list[tuple[Any, Variable]]
 Transformer: TypeAlias = Callable[[Pairs], Iterable[tuple[Any, Variable]]]
-"""A function of (gradient, variable) pairs that gives such pairs."""
+"""A function from (gradient, variable) pairs to (gradient, variable) pairs."""
 Aggregate: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
-"""A function of gradients by key, still scaled, that gives such gradients."""
+"""A function from scaled gradients by key to scaled gradients by key."""
 
-_NOT_COMPUTED = """minimize takes a function that computes the loss, got {what}: JAX has no tape that would know how a \
-loss already computed came about. Give it the function, as in
+_NOT_A_FUNCTION = """minimize needs a function that computes the loss, got {what}: JAX has no tape, and cannot \
+differentiate a loss that is already computed. Pass the function:
     optimizer.minimize(loss_fn, variables)
-or differentiate yourself:
+or compute the gradients with jax.grad:
     def scaled_loss(values):
         return optimizer.get_scaled_loss(loss_of(values))  # with a LossScaleOptimizer
     gradients = jax.grad(scaled_loss)([variable.value for variable in variables])
@@ -36,11 +36,11 @@ or differentiate yourself:
 def check_function(loss_fn: Any) -> None:
     """Raise if a loss is not a function."""
     if not callable(loss_fn):
-        raise OperandError(_NOT_COMPUTED.format(what=described(loss_fn)))
+        raise OperandError(_NOT_A_FUNCTION.format(what=described(loss_fn)))
 
 
 def checked_loss(loss_fn: Callable[..., Any], has_aux: bool) -> Callable[..., Any]:
-    """A loss function that gives a real floating scalar, or raises an `OperandError`."""
+    """Wrap a loss function: raise an `OperandError` unless it returns a real floating scalar."""
 
     @wraps(loss_fn)
     def checked(*args: Any, **kwargs: Any) -> Any:
@@ -53,32 +53,28 @@ def checked_loss(loss_fn: Callable[..., Any], has_aux: bool) -> Callable[..., An
 def checked_pairs(
     pairs: Any, dtypes_of: Callable[[Variable], tuple[Any, ...]], devices: tuple[int, ...] = ()
 ) -> dict[Variable, Any]:
-    """The gradient of each variable; those whose gradient is None are left out.
+    """Check (gradient, variable) pairs, and return the gradients by variable, without gradients that are None.
 
     Args:
         pairs: (gradient, variable) pairs.
-        dtypes_of: the dtypes that the gradient of a variable may have, the usual one first.
-        devices: the length of a first axis that gradients have for those of each device; () for none.
+        dtypes_of: a function from a variable to the allowed dtypes of its gradient, the usual dtype first.
+        devices: the length of the first axis, one gradient for each device; () if gradients have no such axis.
 
     Raises:
-        OperandError: for anything but such pairs, or a gradient of another dtype than its variable.
-        ArgumentError: for another shape, a variable that is there twice, or no gradient at all.
+        OperandError: for anything but pairs, or a gradient with a wrong dtype.
+        ArgumentError: for a gradient with a wrong shape, a variable that occurs twice, or no gradient at all.
     """
     found: dict[Variable, Any] = {}
     for gradient, variable in _as_pairs(pairs):
         check_variable(variable)
         if variable in found:
-            raise ArgumentError(
-                f"{shown(variable)} has two gradients: add them up, an optimizer changes it once in a step"
-            )
+            raise ArgumentError(f"{shown(variable)} must have one gradient, got two: add them up")
         found[variable] = gradient
         if gradient is not None:
             _check_gradient(gradient, variable, dtypes_of(variable), devices)
     found = {variable: gradient for variable, gradient in found.items() if gradient is not None}
     if not found:
-        raise ArgumentError(
-            "no variable has a gradient: give (gradient, variable) pairs of which at least one gradient is not None"
-        )
+        raise ArgumentError("at least one gradient must not be None, got None for every variable")
     return found
 
 
@@ -89,15 +85,14 @@ def _check_gradient(gradient: Any, variable: Variable, dtypes: tuple[Any, ...], 
         found, wanted = as_format(gradient.dtype), as_format(dtypes[0])
         part = ".real" if found.category == "complex" != wanted.category else ""
         raise OperandError(
-            f"the gradient of {shown(variable)} is {found}, but must be {wanted} like the variable: use "
-            f"gradient{part}.astype('{wanted}')"
+            f"the gradient of {shown(variable)} must be {wanted}, got {found}: use gradient{part}.astype('{wanted}')"
         )
     shape = (*devices, *variable.shape)
     if gradient.shape != shape:
-        averaged = ", or, if they are averaged already, aggregate_gradients=False" if devices else ""
+        averaged = ", or aggregate_gradients=False for gradients that are averaged already" if devices else ""
         raise ArgumentError(
-            f"the gradient of {shown(variable)} has shape {gradient.shape}, but must have {shape}: give what "
-            f"get_gradients gave{averaged}"
+            f"the gradient of {shown(variable)} must have shape {shape}, got {gradient.shape}: pass the result of "
+            f"get_gradients{averaged}"
         )
 
 
@@ -105,7 +100,7 @@ def _as_pairs(pairs: Any) -> list[tuple[Any, Any]]:
     found = list(pairs) if is_iterable(pairs) and not isinstance(pairs, Mapping) else None
     if found is None or not all(isinstance(pair, (tuple, list)) and len(cast("Any", pair)) == 2 for pair in found):
         raise OperandError(
-            f"gradients are applied as (gradient, variable) pairs, not {type(pairs).__name__}: use "
+            f"gradients must be (gradient, variable) pairs, got {type(pairs).__name__}: use "
             "apply_gradients(zip(gradients, variables))"
         )
     return cast("list[tuple[Any, Any]]", found)
@@ -119,18 +114,18 @@ def process(
     aggregator: Transformer | None,
     transformers: Sequence[Transformer],
 ) -> dict[str, Any]:
-    """Gradients as an optax transformation gets them: aggregated, clipped and transformed.
+    """Aggregate, clip and transform gradients, for an optax transformation.
 
     Args:
-        gradients: by key, at least float32.
+        gradients: the gradients by key, at least float32.
         values: the values of the variables, by key.
-        variables: the variables by key; functions of (gradient, variable) pairs need them.
+        variables: the variables by key, for functions of (gradient, variable) pairs.
         numbers: the hyperparameters of the step, by name.
-        aggregator: a function that aggregates gradients; None for no such function.
-        transformers: the functions that change gradients after clipping.
+        aggregator: a function that aggregates gradients; None for no aggregation.
+        transformers: functions that change gradients after clipping.
     """
     if not variables and (transformers or aggregator is not None):
-        raise ArgumentError("gradient transformers are given variables: call optimizer.build(variables) first")
+        raise ArgumentError("gradient transformers need variables: call optimizer.build(variables) first")
     if aggregator is not None:
         gradients = transform(gradients, values, variables, [aggregator])
     gradients = clip(gradients, *(numbers[name] for name in ("clipvalue", "clipnorm", "global_clipnorm")))
@@ -143,17 +138,17 @@ def transform(
     variables: Mapping[str, Variable],
     functions: Iterable[Transformer],
 ) -> dict[str, Any]:
-    """Gradients by key after functions of (gradient, variable) pairs, in which variables read as `values`.
+    """Apply functions of (gradient, variable) pairs to gradients; the variables have the values `values` meanwhile.
 
     Args:
-        gradients: by key.
-        values: the values of the variables, likewise.
-        variables: the variables, likewise.
-        functions: what changes the gradients, in order.
+        gradients: the gradients by key.
+        values: the values of the variables, by key.
+        variables: the variables by key.
+        functions: the functions, in order.
 
     Raises:
-        OperandError: for a function that gives no pairs, or a gradient that is not floating.
-        ArgumentError: for a variable that was not among them, or another shape.
+        OperandError: for a function that does not return pairs, or returns a gradient that is not floating.
+        ArgumentError: for an unknown variable, or a gradient with a wrong shape.
     """
     key_of = {variables[key]: key for key in gradients}
     pairs: Pairs = [(gradient, variables[key]) for key, gradient in gradients.items()]
@@ -168,14 +163,18 @@ def transform(
 def _check_transformed(function: Any, gradient: Any, variable: Any, key_of: Mapping[Variable, str]) -> None:
     check_variable(variable)
     if variable not in key_of:
-        raise ArgumentError(f"{shown(function)} gave a gradient for {shown(variable)}, for which it was given none")
-    if gradient is not None and not is_floating(gradient):
+        raise ArgumentError(f"{shown(function)} returned a gradient for {shown(variable)}, but did not get one")
+    if gradient is None:
+        return
+    if not is_floating(gradient):
         raise OperandError(
-            f"{shown(function)} gave {described(gradient)} as the gradient of {shown(variable)}: give a floating array"
+            f"{shown(function)} must return a floating-point array as the gradient of {shown(variable)}, got "
+            f"{described(gradient)}"
         )
-    if gradient is not None and gradient.shape != variable.shape:
+    if gradient.shape != variable.shape:
         raise ArgumentError(
-            f"{shown(function)} gave {shown(variable)} a gradient of shape {gradient.shape}: {variable.shape}"
+            f"{shown(function)} must return a gradient of shape {variable.shape} for {shown(variable)}, got "
+            f"{gradient.shape}"
         )
 
 
@@ -185,13 +184,13 @@ def clip(
     clipnorm: jax.Array | None,
     global_clipnorm: jax.Array | None,
 ) -> dict[str, jax.Array]:
-    """Gradients by key, clipped as Keras' arguments of these names have it; norms do not overflow.
+    """Clip gradients by key, as Keras' arguments of the same names do; the norms do not overflow.
 
     Args:
         gradients: floating arrays, at least float32.
-        clipvalue: the largest magnitude of an element; None for any.
-        clipnorm: the largest norm of a gradient; None for any.
-        global_clipnorm: the largest norm of all together; None for any.
+        clipvalue: the largest magnitude of an element; None for no limit.
+        clipnorm: the largest norm of a gradient; None for no limit.
+        global_clipnorm: the largest norm of all gradients together; None for no limit.
     """
     if clipvalue is not None:
         gradients = {key: jnp.clip(each, -clipvalue, clipvalue).astype(each.dtype) for key, each in gradients.items()}
@@ -204,8 +203,8 @@ def clip(
 
 
 def _shrinking(arrays: list[jax.Array], largest: jax.Array) -> jax.Array:
-    """The factor that brings arrays to a norm, at most 1."""
-    # Squares are taken of quotients by the largest element: those of finite gradients would overflow themselves.
+    """Return the factor, at most 1, that limits the norm of arrays."""
+    # Divide by the largest element before squaring: the squares of finite gradients may overflow.
     peak = jnp.max(jnp.stack([jnp.max(jnp.abs(array), initial=0.0) for array in arrays]))
     unit = jnp.where(peak > 0, peak, 1)
     norm = unit * jnp.sqrt(sum(jnp.sum(jnp.square(array / unit)) for array in arrays))

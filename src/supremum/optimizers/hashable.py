@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Identity:
-    """An object that is equal only to itself, and kept alive for as long as it is compared with."""
+    """A hashable reference to an object; it compares by identity and keeps the object alive."""
 
     __slots__ = ("held",)
 
@@ -24,7 +24,7 @@ class Identity:
 
 
 def hashable(value: Any) -> Hashable:
-    """A hashable stand-in: by value for plain data, by identity for what has no hash.
+    """Return a hashable stand-in, compared by value for plain data and by identity for unhashable objects.
 
     >>> hashable([1, {"a": 2.0}]) == hashable([1, {"a": 2.0}]), hashable(1) == hashable(True)
     (True, False)

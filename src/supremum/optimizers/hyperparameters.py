@@ -1,4 +1,4 @@
-"""Hyperparameters: numbers that are inputs of the compiled step, or schedules of the step that are compiled in."""
+"""Hyperparameters: numbers that are inputs of the compiled step, or schedules that are compiled into it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from supremum.mixed_precision import is_array, is_floating
 from supremum.optimizers.scalar_variable import Scalar, value_of
 
 Schedule: TypeAlias = Callable[[Any], Any]
-"""A function of the number of steps taken so far, a traced integer scalar, that gives a number."""
+"""A function from the number of steps taken, a traced integer scalar, to a number."""
 
 Hyper: TypeAlias = float | jax.Array | Schedule
 """A value of a hyperparameter: a number, or a schedule."""
@@ -30,10 +30,10 @@ class Rule(NamedTuple):
 
     Args:
         low: the smallest number.
-        high: the largest one, finite in float32.
+        high: the largest number, finite in float32.
         below: whether `high` itself is excluded.
-        optional: whether None, for not at all, is allowed.
-        absent_at_zero: whether 0 means not at all: nothing is compiled for it and no slot kept.
+        optional: whether None, which turns it off, is allowed.
+        absent_at_zero: whether 0 turns it off: nothing is compiled for it, and it has no slot.
     """
 
     low: float = 0.0
@@ -43,16 +43,16 @@ class Rule(NamedTuple):
     absent_at_zero: bool = False
 
     def check(self, name: str, value: Any) -> float:
-        """A number of this range, as a float.
+        """Convert a number of this range to a float.
 
         Raises:
             TypeError: for anything that is not a number.
-            ArgumentError: for one outside of the range.
+            ArgumentError: for a number outside the range.
         """
         number = real_number(name, value_of(value))
         if not self.low <= number <= self.high or (self.below and number == self.high):
-            upper = "below" if self.below else "up to"
-            raise ArgumentError(f"{name} must be from {self.low:g} {upper} {self.high:g}, got {number}")
+            bounds = f"at least {self.low:g} and below" if self.below else f"from {self.low:g} to"
+            raise ArgumentError(f"{name} must be {bounds} {self.high:g}, got {number}")
         return number
 
 
@@ -64,13 +64,13 @@ WEIGHT_DECAY = Rule(optional=True, absent_at_zero=True)
 
 
 class Hyperparameter(Scalar):
-    """A hyperparameter of an optimizer, float32: `float(optimizer.learning_rate)`.
+    """A float32 hyperparameter of an optimizer; `float(optimizer.learning_rate)` reads it.
 
     Args:
-        name: its name.
-        read: gives the number as an array.
-        write: takes a new one.
-        schedule: the schedule that gives the number; None where it was set to one.
+        name: the name.
+        read: a function that returns the number as an array.
+        write: a function that sets a new number.
+        schedule: the schedule that gives the number; None if there is no schedule.
     """
 
     def __init__(
@@ -86,26 +86,25 @@ class Hyperparameter(Scalar):
             value: a real number.
 
         Raises:
-            ArgumentError: where a schedule gives the number, or for one out of bounds.
+            ArgumentError: if a schedule gives the number, or for a number out of bounds.
             TypeError: for anything that is not a number.
         """
         if self.schedule is not None:
             raise ArgumentError(
-                f"{self.name} follows the schedule {shown(self.schedule)}: write optimizer.{self.name} = "
-                f"{shown(value)} to put "
-                "the number in its place"
+                f"{self.name} follows the schedule {shown(self.schedule)}: to replace the schedule, write "
+                f"optimizer.{self.name} = {shown(value)}"
             )
         self._write(value)
         return self
 
 
 def as_number(number: float) -> jax.Array:
-    """A float32 scalar on the device."""
+    """Convert a number to a float32 scalar on the device."""
     return jnp.asarray(np.float32(number))
 
 
 def shortest(number: Any) -> float:
-    """The Python number with the fewest digits that is this one in float32.
+    """Return the Python number with the fewest digits that is equal to a number in float32.
 
     >>> shortest(np.float32(0.1))
     0.1
@@ -114,7 +113,7 @@ def shortest(number: Any) -> float:
 
 
 class Hyperparameters:
-    """The hyperparameters of an optimizer and their schedules; their numbers are in the optimizer's state."""
+    """The rules and schedules of an optimizer's hyperparameters; the numbers are in the optimizer's state."""
 
     def __init__(self) -> None:
         self.rules: dict[str, Rule] = {}
@@ -122,19 +121,19 @@ class Hyperparameters:
         self._absent: set[str] = set()
 
     def set(self, name: str, value: Any, numbers: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
-        """Set one.
+        """Set a hyperparameter.
 
         Args:
-            name: which; its rule is known.
-            value: a number, a schedule, or None where the rule allows it.
+            name: its name, which must have a rule.
+            value: a number, a schedule, or None if the rule allows it.
             numbers: the numbers in the optimizer's state.
 
         Returns:
-            The numbers with this one changed.
+            The numbers with the new one.
 
         Raises:
-            TypeError: for what is neither.
-            ArgumentError: for a number out of bounds, or a function that takes no step.
+            TypeError: for a value of another type.
+            ArgumentError: for a number out of bounds, or a function that cannot be called with the step.
         """
         rule, others = self.rules[name], {key: held for key, held in numbers.items() if key != name}
         if isinstance(value, Hyperparameter) and value.schedule is not None:
@@ -149,48 +148,49 @@ class Hyperparameters:
             self._absent.discard(name)
             return others
         if isinstance(value_of(value), (str, bytes, type(None))):
-            nothing = ", or None for none" if rule.optional else ""
-            raise OperandError(f"{name} must be a number or a function of the step{nothing}, got {shown(value)}")
+            choices = (
+                "a number, a function of the step or None" if rule.optional else "a number or a function of the step"
+            )
+            raise OperandError(f"{name} must be {choices}, got {shown(value)}")
         number = rule.check(name, value)
         self.schedules.pop(name, None)
         (self._absent.add if rule.absent_at_zero and number == 0 else self._absent.discard)(name)
         return {**others, name: as_number(number)}
 
     def read(self, name: str, numbers: Mapping[str, jax.Array], step: jax.Array) -> jax.Array:
-        """The value of one at a step."""
+        """Return the value of a hyperparameter at a step."""
         schedule = self.schedules.get(name)
         return numbers[name] if schedule is None else _scheduled(name, schedule, step)
 
     def at(self, numbers: Mapping[str, jax.Array], step: jax.Array) -> dict[str, jax.Array | None]:
-        """The value of each at a step; None for those that are absent."""
+        """Return the values of all hyperparameters at a step; None for absent ones."""
         return {name: None if name in self._absent else self.read(name, numbers, step) for name in self.rules}
 
     def variable(self, name: str, read: Callable[[], jax.Array], write: Callable[[Any], None]) -> Hyperparameter:
-        """One as a variable; `read` and `write` are those of a `Scalar`."""
+        """Make the variable of a hyperparameter; `read` and `write` are as for `Scalar`."""
         return Hyperparameter(name, read, write, self.schedules.get(name))
 
     def config(self, numbers: Mapping[str, jax.Array]) -> dict[str, Any]:
-        """The arguments that set all of them: numbers, schedules, or None."""
+        """Return the constructor arguments for all hyperparameters: numbers, schedules or None."""
         values = {name: shortest(number) for name, number in numbers.items()}
         return {name: self.schedules.get(name, values.get(name)) for name in self.rules}
 
     def key(self) -> tuple[Any, ...]:
-        """The part that is compiled into a step."""
+        """Return the part that is compiled into a step."""
         return tuple((name, self.schedules.get(name), name in self._absent) for name in self.rules)
 
 
 def _check_schedule(name: str, schedule: Schedule) -> None:
     try:
         signature = inspect.signature(schedule)
-    except (TypeError, ValueError):  # some callables of C have none
+    except (TypeError, ValueError):  # some C functions have no signature
         return
     try:
         signature.bind(0)
     except TypeError as error:
         raise ArgumentError(
-            f"a schedule of {name} is a function of the step, and {shown(schedule)} cannot be called with it "
-            f"({error}): "
-            f"write lambda step: ..."
+            f"the schedule of {name} must be a function of the step, got {shown(schedule)} ({error}): write "
+            "lambda step: ..."
         ) from None
 
 
@@ -200,7 +200,7 @@ def _scheduled(name: str, schedule: Schedule, step: jax.Array) -> jax.Array:
         value = np.float32(value)
     if not is_floating(value) and not (is_array(value) and as_format(value.dtype).category == "integer"):
         given = value.dtype if hasattr(value, "dtype") else shown(value)
-        raise OperandError(f"the schedule of {name} must give a real number, got {given}")
+        raise OperandError(f"the schedule of {name} must return a real number, got {given}")
     if np.shape(value) != ():
-        raise ArgumentError(f"the schedule of {name} must give a scalar, got shape {np.shape(value)}")
+        raise ArgumentError(f"the schedule of {name} must return a scalar, got shape {np.shape(value)}")
     return jnp.asarray(value, jnp.float32)

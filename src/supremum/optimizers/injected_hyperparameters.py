@@ -1,4 +1,4 @@
-"""The hyperparameters that `optax.inject_hyperparams` keeps in a state."""
+"""Hyperparameters that `optax.inject_hyperparams` stores in a state."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def _settable(node: Any, names: Container[str] | None) -> dict[str, Any]:
 
 
 def extract(slots: Any, names: Container[str] | None = None) -> tuple[Any, dict[str, Any]]:
-    """Split a state into the state without the numbers that can be set, and those numbers by name.
+    """Split a state into its settable numbers, by name, and the state without them.
 
-    Those that a schedule of optax's gives stay where they are.
+    Numbers from an optax schedule stay in the state.
 
     Args:
         slots: a state.
-        names: the numbers to take; None for all.
+        names: the numbers to extract; None for all.
 
     Raises:
-        ArgumentError: where two parts of a chain have numbers of one name.
+        ArgumentError: if two parts of a chain have a number of the same name.
     """
     numbers: dict[str, Any] = {}
 
@@ -48,17 +48,17 @@ def extract(slots: Any, names: Container[str] | None = None) -> tuple[Any, dict[
         twice = sorted(found.keys() & numbers.keys())
         if twice:
             raise ArgumentError(
-                f"two parts of the transformation have a hyperparameter {shown(twice[0])}: inject it in one of them"
+                f"two parts of the transformation have a hyperparameter {shown(twice[0])}: inject it in only one part"
             )
         numbers.update(found)
-        # None is not a leaf; it marks the place of the number.
+        # None marks the place of the number; it is not a leaf.
         return node._replace(hyperparams={name: None if name in found else v for name, v in node.hyperparams.items()})
 
     return jax.tree.map(take, slots, is_leaf=_is_node), numbers
 
 
 def insert(slots: Any, numbers: Mapping[str, Any]) -> Any:
-    """A state with its numbers put back; the inverse of `extract`."""
+    """Put the numbers back into a state; the inverse of `extract`."""
 
     def give(node: Any) -> Any:
         if not _is_node(node):
@@ -70,7 +70,7 @@ def insert(slots: Any, numbers: Mapping[str, Any]) -> Any:
 
 
 def checked_transformation(transformation: Any) -> Any:
-    """An optax transformation; `optax.MultiSteps` gives one too.
+    """Check an optax transformation, and return it; convert `optax.MultiSteps`.
 
     Raises:
         OperandError: for anything else.
@@ -79,16 +79,16 @@ def checked_transformation(transformation: Any) -> Any:
         transformation = transformation.gradient_transformation()
     if not isinstance(transformation, optax.GradientTransformation):
         raise OperandError(
-            f"an Optimizer needs an optax transformation, got {shown(transformation)}: such as optax.adam(1e-3)"
+            f"an Optimizer needs an optax transformation, got {shown(transformation)}: use optax.adam(1e-3)"
         )
     return transformation
 
 
 def numbers_of(transformation: Any) -> dict[str, Any]:
-    """The numbers that were injected into a transformation, by name.
+    """Return the injected numbers of a transformation, by name.
 
-    Only a state shows them. Where none can be made before there are variables, such as with a mask by their names,
-    there are none that can be set.
+    They are only visible in a state. The result is empty if no state can be made without the variables, as with a mask
+    by their names.
     """
     try:
         with jax.ensure_compile_time_eval():

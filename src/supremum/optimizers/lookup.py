@@ -17,13 +17,13 @@ _NAMED: dict[str, Callable[[], Optimizer]] = {
 
 
 def as_optimizer(optimizer: Any) -> Optimizer:
-    """An optimizer as it is, that of a name with its usual settings, or one made of an optax transformation.
+    """Make an optimizer from a name or an optax transformation; return an optimizer as it is.
 
     Args:
         optimizer: an `Optimizer`, an `optax.GradientTransformation`, or a name in any case, such as `"adam"`.
 
     Raises:
-        UnknownNameError: for a name that no optimizer has, with the near ones; a `ValueError`.
+        UnknownNameError: for an unknown name, with similar names; a `ValueError`.
         OperandError: for anything else; a `TypeError`.
 
     >>> as_optimizer("AdamW")
@@ -42,5 +42,6 @@ def as_optimizer(optimizer: Any) -> Optimizer:
     if isinstance(optimizer, (optax.GradientTransformation, optax.MultiSteps)):
         return Optimizer(optimizer)
     if isinstance(optimizer, type):
-        raise OperandError(f"an optimizer is an object, and {optimizer.__name__} a class: give {optimizer.__name__}()")
+        name = optimizer.__name__
+        raise OperandError(f"an optimizer must be an instance, got the class {name}: use {name}()")
     raise OperandError(f"an optimizer must be a name, an Optimizer or an optax transformation, got {shown(optimizer)}")

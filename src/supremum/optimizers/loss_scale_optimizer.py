@@ -1,6 +1,6 @@
-"""An optimizer that scales the loss of another one.
+"""A wrapper that adds loss scaling to an optimizer.
 
-spec/keras-rfc-293-mixed-precision.md, "LossScaleOptimizer Overview" and "LossScaleOptimizer API".
+Keras RFC 293, mixed precision, "LossScaleOptimizer Overview" and "LossScaleOptimizer API".
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from supremum.optimizers.stateful_loss_scale import StatefulLossScale, as_statef
 from supremum.optimizers.traced_state import copied, use_state
 from supremum.optimizers.wrapper import OptimizerWrapper, optimizers_within
 
-# The factor comes in with the state; whether gradients are finite is asked in the update.
+# The scale comes from the state, and `update` checks whether gradients are finite.
 _UNCHECKED = FixedLossScale(1.0)
 _FLOAT16 = as_format("float16").dtype
 
 
 def is_float16(asked: DType | None) -> bool:
-    """Whether a policy that asks for this has `aggregate_in_float16`.
+    """Whether a policy with this reduction dtype needs `aggregate_in_float16`.
 
     Args:
-        asked: what gradients are to travel in; None for at least float32.
+        asked: the dtype in which gradients are summed across devices; None for at least float32.
     """
     return asked == _FLOAT16
 
@@ -54,8 +54,8 @@ def is_float16(asked: DType | None) -> bool:
 class LossScaleOptimizer(OptimizerWrapper):
     """An optimizer that multiplies losses by a scale, divides gradients by it, and skips steps that overflow.
 
-    There are four steps: 1. the loss is scaled, 2. gradients are unscaled, 3. the scale is updated, 4. the step is
-    skipped if gradients are not finite. A fixed scale is never updated and skips nothing.
+    Loss scaling has four steps: 1. scale the loss, 2. unscale the gradients, 3. update the scale, 4. skip the update of
+    the variables if gradients are not finite. A fixed scale is never updated and skips nothing.
 
     | method | steps |
     |---|---|
@@ -67,11 +67,11 @@ class LossScaleOptimizer(OptimizerWrapper):
 
     Args:
         optimizer: the optimizer to wrap, or an optax transformation.
-        loss_scale: a `LossScale`, `"dynamic"` or a number, for a fresh one, or a `StatefulLossScale` to share.
-        aggregate_in_float16: whether gradients are summed across devices in float16, scaled; can be set.
+        loss_scale: a `LossScale`, `"dynamic"` or a number, for a new loss scale, or a `StatefulLossScale` to share.
+        aggregate_in_float16: whether gradients are summed across devices in float16, scaled; it can be set later.
 
     Raises:
-        OperandError: for None as optimizer or scale, and for an optimizer that has a loss scale already; a `TypeError`.
+        OperandError: for None as optimizer or scale, and for an optimizer that already scales its loss; a `TypeError`.
 
     >>> from supremum import nn
     >>> from supremum.optimizers import SGD
@@ -90,7 +90,7 @@ class LossScaleOptimizer(OptimizerWrapper):
         super().__init__(optimizer)
         if any(isinstance(each, LossScaleOptimizer) for each in optimizers_within(self.inner_optimizer)):
             raise OperandError(
-                f"{shown(self.inner_optimizer)} scales its loss already: use it as it is, or wrap what is inside, "
+                f"{shown(self.inner_optimizer)} already scales its loss: use it as it is, or wrap its inner optimizer, "
                 "LossScaleOptimizer(optimizer.inner_optimizer)"
             )
         self._loss_scale = as_stateful(loss_scale)
@@ -98,7 +98,7 @@ class LossScaleOptimizer(OptimizerWrapper):
 
     @property
     def loss_scale(self) -> StatefulLossScale:
-        """The loss scale; call it for the factor, assign to its `loss_scale` to change that."""
+        """The loss scale; a call of it returns the factor, and `loss_scale.loss_scale.assign` sets it."""
         return self._loss_scale
 
     @property
@@ -111,7 +111,7 @@ class LossScaleOptimizer(OptimizerWrapper):
         self._aggregate_in_float16 = flag("aggregate_in_float16", aggregate)
 
     def own_key(self) -> Any:
-        """The settings of the wrapper itself that are compiled into a step."""
+        """Return the settings of the wrapper itself that are compiled into a step."""
         return (self._aggregate_in_float16, self._loss_scale.settings)
 
     @property
@@ -125,7 +125,7 @@ class LossScaleOptimizer(OptimizerWrapper):
         self._loss_scale.state = state.scaling
 
     def inner_state(self, state: ScaledOptimizerState) -> Any:
-        """The inner optimizer's part of a state."""
+        """Return the inner optimizer's part of a state."""
         return state.inner
 
     @property
@@ -134,13 +134,13 @@ class LossScaleOptimizer(OptimizerWrapper):
         return self._loss_scale.settings.skips or self.inner_optimizer.skips
 
     def init(self, values: Mapping[str, jax.Array]) -> ScaledOptimizerState:
-        """A state for a step on these values, as `Optimizer.init`."""
+        """Make a state for a step on these values, as `Optimizer.init` does."""
         return ScaledOptimizerState(self.inner_optimizer.init(values), self._loss_scale.copy().state)
 
     def reduce_dtype(self, asked: DType | None) -> DType | None:
-        """Float16 if `aggregate_in_float16` says so, and only then; otherwise as the inner optimizer's.
+        """Return float16 with `aggregate_in_float16`, else the inner optimizer's dtype, but never float16.
 
-        spec/keras-rfc-293-mixed-precision.md, "All-reducing in float16".
+        Keras RFC 293, mixed precision, "All-reducing in float16".
         """
         if self._aggregate_in_float16:
             return _FLOAT16
@@ -148,13 +148,13 @@ class LossScaleOptimizer(OptimizerWrapper):
         return None if is_float16(inner) else inner
 
     def all_reduce(self, gradients: Mapping[str, Any], state: ScaledOptimizerState, axis_name: str) -> dict[str, Any]:
-        """The mean of unscaled gradients over devices, scaled for the journey, as `Optimizer.all_reduce`."""
+        """Average unscaled gradients over devices, as `Optimizer.all_reduce` does; the sum is scaled."""
         return all_reduce_gradients(dict(gradients), axis_name, self.reduce_dtype(None), state.scaling)
 
     def value_and_grad(
         self, loss_fn: Callable[..., Any], *, has_aux: bool = False, aggregate: Aggregate | None = None
     ) -> Callable[..., Any]:
-        """Value and unscaled gradients, at least float32, of a scaled loss, as `Optimizer.value_and_grad`."""
+        """Differentiate a scaled loss, as `Optimizer.value_and_grad` does; gradients are unscaled, at least float32."""
         differentiate = differentiate_scaled(loss_fn, _UNCHECKED, has_aux=has_aux, aggregate=aggregate)
 
         def value_and_grad(state: ScaledOptimizerState, values: Any, *args: Any) -> Any:
@@ -174,7 +174,7 @@ class LossScaleOptimizer(OptimizerWrapper):
         before: Any = None,
         aggregate_gradients: bool = True,
     ) -> Update:
-        """A step, or, where gradients are not finite, none but that of the scale, as `Optimizer.update`."""
+        """Take a step, as `Optimizer.update` does; if gradients are not finite, only the scale changes."""
 
         def apply() -> Update:
             with use_state(self._loss_scale, state.scaling):
@@ -189,24 +189,24 @@ class LossScaleOptimizer(OptimizerWrapper):
         return made._replace(state=ScaledOptimizerState(made.state, scaling))
 
     def kept_alongside(self, gradients: Any, after: Any, before: Any) -> Any:
-        """`after`, or `before` where gradients are not finite."""
+        """Return `after`, or `before` if gradients are not finite."""
         if self._loss_scale.settings.skips:
             after = jax.lax.cond(all_finite(gradients), lambda: after, lambda: before)
         return self.inner_optimizer.kept_alongside(gradients, after, before)
 
     def get_scaled_loss(self, loss: Any) -> Any:
-        """A loss times the scale.
+        """Multiply a loss by the scale.
 
         Args:
             loss: a real floating array or scalar, or a function that returns one.
 
         Returns:
-            The scaled loss in float32 whatever it was, or a function that returns it. Gradients are not rounded by
-            that: they start from the scale.
+            The scaled loss in float32, whatever the dtype of the loss, or a function that returns it. That does not
+            round gradients, because they start from the scale.
 
         Raises:
             OperandError: for anything else; a `TypeError`.
-            ArgumentError: inside `jax.jit`, where a scale that changes would be a constant.
+            ArgumentError: inside `jax.jit`, where a dynamic scale would become a constant.
         """
         loss = value_of(loss)
         if not callable(loss):
@@ -219,7 +219,7 @@ class LossScaleOptimizer(OptimizerWrapper):
         return scaled
 
     def get_unscaled_gradients(self, gradients: Any) -> Any:
-        """Gradients of a scaled loss divided by the scale.
+        """Divide the gradients of a scaled loss by the scale.
 
         Args:
             gradients: a list, or any tree, of real floating arrays; None stays None.
@@ -229,7 +229,7 @@ class LossScaleOptimizer(OptimizerWrapper):
 
         Raises:
             OperandError: for anything that is not a real floating array; a `TypeError`.
-            ArgumentError: inside `jax.jit`, where a scale that changes would be a constant.
+            ArgumentError: inside `jax.jit`, where a dynamic scale would become a constant.
         """
         for leaf in jax.tree.leaves(gradients):
             if not is_floating(leaf):
@@ -238,28 +238,28 @@ class LossScaleOptimizer(OptimizerWrapper):
 
     def _scale_here(self) -> jax.Array:
         scale = self._loss_scale()
-        # Whatever is computed under jit is traced, constants too, and a constant is what the scale would be there.
+        # Under jit even the product of two constants is traced, which shows that the scale would be a constant.
         if self._loss_scale.settings.skips and not isinstance(scale, Tracer) and isinstance(scale * 1, Tracer):
             raise ArgumentError(
-                "inside jax.jit the scale would be a constant from the time of tracing: call jax.grad without jit "
-                "around it, or jit optimizer.value_and_grad and optimizer.update, which take optimizer.state"
+                "inside jax.jit the loss scale would be a constant from the time of tracing: call jax.grad outside "
+                "jax.jit, or jit optimizer.value_and_grad and optimizer.update, which take optimizer.state"
             )
         return scale
 
     def gradient_dtypes(self, variable: Variable) -> tuple[DType, ...]:
-        """Those of the inner optimizer, and at least float32: rounded to float16, unscaled gradients underflow."""
+        """Return the dtypes of the inner optimizer and at least float32: unscaled gradients underflow in float16."""
         taken = self.inner_optimizer.gradient_dtypes(variable)
         wide = at_least_float32(variable.true_dtype)
         return taken if wide in taken else (*taken, wide)
 
     @property
     def variables(self) -> dict[str, jax.Array]:
-        """Those of the inner optimizer, and `"loss_scale/..."`."""
+        """The variables of the inner optimizer, and `"loss_scale/..."`."""
         scaling = {SCALE_PREFIX + name: leaf for name, leaf in copied(self._loss_scale.state)._asdict().items()}
         return {**self.inner_optimizer.variables, **scaling}
 
     def load_variables(self, saved: Mapping[str, Any]) -> None:
-        """Take over what `variables` gave, or what an optimizer without a scale gave, which leaves this one's alone."""
+        """Load saved `variables`; the loss scale stays as it is if an optimizer without a scale saved them."""
         own = without_scale(saved)
         prefix = len(SCALE_PREFIX)
         scaling = {name[prefix:]: each for name, each in saved.items() if name not in own}
@@ -268,7 +268,7 @@ class LossScaleOptimizer(OptimizerWrapper):
         self._loss_scale.state = state
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments that make an optimizer like this one, the settings of the scale among them."""
+        """Return the constructor arguments, including the settings of the scale."""
         return {
             **super().get_config(),
             "loss_scale": self._loss_scale.get_config(),
@@ -277,7 +277,7 @@ class LossScaleOptimizer(OptimizerWrapper):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """A fresh optimizer, with a fresh scale, of the arguments that `get_config` gave."""
+        """Make a new optimizer with a new scale from the result of `get_config`."""
         return super().from_config({**config, "loss_scale": StatefulLossScale.from_config(config["loss_scale"])})
 
     def __repr__(self) -> str:

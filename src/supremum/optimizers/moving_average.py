@@ -27,8 +27,8 @@ class AveragedState(NamedTuple):
     """The state of a `MovingAverage`.
 
     Args:
-        inner: that of the optimizer inside.
-        averages: by key, at least float32.
+        inner: the state of the inner optimizer.
+        averages: the averages by key, at least float32.
         decay: float32 scalar.
     """
 
@@ -38,14 +38,15 @@ class AveragedState(NamedTuple):
 
 
 class MovingAverage(OptimizerWrapper):
-    """An optimizer that keeps an exponential moving average of what it trains (Polyak and Juditsky, 1992).
+    """An optimizer that keeps an exponential moving average of the trained variables (Polyak and Juditsky, 1992).
 
-    After every step that was applied, `average = decay * average + (1 - decay) * variable`, from the values that the
-    variables had when the optimizer was built for them. Around a `LossScaleOptimizer`, a skipped step leaves it.
+    The average starts from the values of the variables when the optimizer is built for them. After every applied step,
+    `average = decay * average + (1 - decay) * variable`. A step that a `LossScaleOptimizer` inside skips does not
+    change the average.
 
     Args:
         optimizer: an optimizer, or an optax transformation.
-        decay: the share of the average that stays, from 0 to below 1; a number of the state, read and set in training.
+        decay: the weight of the old average, at least 0 and below 1; part of the state, and can be set in training.
 
     Raises:
         OperandError: for anything that is not an optimizer; a `TypeError`.
@@ -72,7 +73,7 @@ class MovingAverage(OptimizerWrapper):
 
     @property
     def decay(self) -> Scalar:
-        """The share of the average that stays, to read and to set."""
+        """The weight of the old average; it can be assigned."""
         return Scalar("decay", lambda: self._decay, self._assign_decay)
 
     @decay.setter
@@ -95,7 +96,7 @@ class MovingAverage(OptimizerWrapper):
 
     @contextmanager
     def averaged(self) -> Generator[None]:
-        """Put the averages into the variables for the time of a block; their own values are restored after it."""
+        """Assign the averages to the variables within a block, and restore the values of the variables after it."""
         trained = {variable: variable.read_stored() for variable in self.built_for.values()}
         self.assign_average_variables()
         try:
@@ -115,11 +116,11 @@ class MovingAverage(OptimizerWrapper):
         self._averages, self._decay = state.averages, state.decay
 
     def inner_state(self, state: AveragedState) -> Any:
-        """The inner optimizer's part of a state."""
+        """Return the inner optimizer's part of a state."""
         return state.inner
 
     def build(self, variables: Variables) -> None:
-        """Make slots and averages for variables; those that have some keep them."""
+        """Make slots and averages for variables; existing ones are kept."""
         self.inner_optimizer.build(variables)
         averages: dict[str, jax.Array] = {}
         for key, variable in self.built_for.items():
@@ -129,14 +130,14 @@ class MovingAverage(OptimizerWrapper):
         self._averages = averages
 
     def init(self, values: Mapping[str, jax.Array]) -> AveragedState:
-        """A state for a step on these values, as `Optimizer.init`; averages start from them."""
+        """Make a state for a step on these values, as `Optimizer.init` does; the averages start from the values."""
         averages = {key: _copy(value) for key, value in values.items()}
         return AveragedState(self.inner_optimizer.init(values), averages, jnp.copy(self._decay))
 
     def update(
         self, gradients: Mapping[str, Any], state: AveragedState, values: Mapping[str, jax.Array], **options: Any
     ) -> Update:
-        """A step of the inner optimizer and of the averages, as `Optimizer.update`."""
+        """Take a step with the inner optimizer and update the averages, as `Optimizer.update` does."""
         made = self.inner_optimizer.update(gradients, state.inner, values, **options)
 
         def move(average: jax.Array, value: jax.Array) -> jax.Array:
@@ -150,28 +151,28 @@ class MovingAverage(OptimizerWrapper):
 
     @property
     def variables(self) -> dict[str, jax.Array]:
-        """Those of the inner optimizer, and `"average/..."`."""
+        """The variables of the inner optimizer, and `"average/..."`."""
         return {**self.inner_optimizer.variables, **self._named_averages()}
 
     def _named_averages(self) -> dict[str, jax.Array]:
         return {_PREFIX + key: average for key, average in sorted(self.average_variables.items())}
 
     def load_variables(self, saved: Mapping[str, Any]) -> None:
-        """Take over what `variables` gave, all of it or nothing."""
+        """Load saved `variables`, all or none."""
         own = {name: each for name, each in saved.items() if name.startswith(_PREFIX)}
         averages = checked_arrays(own, self._named_averages())
         self.inner_optimizer.load_variables({name: each for name, each in saved.items() if name not in own})
         self._averages = {name.removeprefix(_PREFIX): each for name, each in averages.items()}
 
-    # The averages are weights too, so these are not those of the inner optimizer.
+    # The averages are weights too; the inner optimizer's methods would omit them.
     get_weights = Optimizer.get_weights
     set_weights = Optimizer.set_weights
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments that make a wrapper like this one."""
+        """Return the constructor arguments."""
         return {**super().get_config(), "decay": shortest(self._decay)}
 
 
 def _copy(value: jax.Array) -> jax.Array:
-    # A buffer of its own: steps donate those of the variables.
+    # Steps donate the buffers of the variables, hence the copy.
     return jnp.array(widen(value), copy=True)

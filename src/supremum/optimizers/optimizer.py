@@ -31,28 +31,29 @@ from supremum.optimizers.variable_registry import Variables, register
 
 
 class Optimizer:
-    """An optax transformation as an optimizer of `nn.Variable` objects; the base of all optimizers.
+    """An optax transformation as an optimizer of `nn.Variable` objects; the base class of all optimizers.
 
-    Hyperparameters are attributes: `optimizer.learning_rate` is read with `float`, and set to a number, which acts on
-    the next step without a new trace, or to a schedule. Setting any other attribute acts on the next step too, which is
-    then traced again; change it by setting it, not in place.
+    Hyperparameters are attributes. `float(optimizer.learning_rate)` reads one. Set it to a number, which takes effect
+    in the next step without a new trace, or to a schedule. Any other attribute takes effect in the next step too, which
+    is then traced again; assign a new value, do not change the old one in place.
 
-    What is computed is computed in at least float32, whatever the dtype of the variables, and rounded to it once. What
-    the transformation keeps is at least float32 too, unless it or an argument such as `mu_dtype` says otherwise.
+    Steps compute in at least float32, whatever the dtype of the variables, and round to that dtype once. The slots are
+    at least float32 too, unless the transformation or an argument such as `mu_dtype` sets another dtype.
 
-    A subclass adds its hyperparameters with `add_hyperparameter` and makes the transformation of them in
+    A subclass adds its hyperparameters with `add_hyperparameter` and returns the transformation from
     `make_transformation`, which runs while a step is traced.
 
     Args:
-        transformation: any `optax.GradientTransformation`; it does the learning rate and the sign too. Parameters are
-            a flat dict by path to it. The numbers of `optax.inject_hyperparams` are hyperparameters.
-        clipnorm: the largest norm of a gradient, of those unscaled; None for any.
-        clipvalue: the largest magnitude of an element of one; None for any.
-        global_clipnorm: the largest norm of all gradients together; None for any. One of these three may be given.
-        gradient_transformers: functions, each of a list of (gradient, variable) pairs, that give such lists. They see
-            unscaled gradients, aggregated and clipped, inside the compiled step.
-        gradient_aggregator: a function of such a list too, before all others, that aggregates across devices.
-        injected_hyperparameters: numbers in place of those that were injected, by name.
+        transformation: any `optax.GradientTransformation`, including the learning rate and the sign. It gets the
+            parameters as a flat dict by path. The numbers of `optax.inject_hyperparams` are hyperparameters.
+        clipnorm: the largest norm of an unscaled gradient; None for no limit.
+        clipvalue: the largest magnitude of an element of a gradient; None for no limit.
+        global_clipnorm: the largest norm of all gradients together; None for no limit. Only one of these three limits
+            may be set.
+        gradient_transformers: functions from a list of (gradient, variable) pairs to such a list. They get unscaled
+            gradients, aggregated and clipped, inside the compiled step.
+        gradient_aggregator: a function of the same kind, which runs first and aggregates across devices.
+        injected_hyperparameters: numbers that replace injected ones, by name.
 
     Raises:
         OperandError: for anything that is not an optax transformation; a `TypeError`.
@@ -72,7 +73,7 @@ class Optimizer:
     __signature__ = KeywordSignature()
     # Attributes that are not compiled into a step.
     _INTERNAL: ClassVar = frozenset({"_hyper", "_state", "_key_of", "_stepper", "_key", "_is_stale"})
-    # The constructor's arguments besides hyperparameters, and, by field of the slots, the argument with its dtype.
+    # The constructor's arguments that are not hyperparameters; the arguments for the dtypes of slots, by field.
     _settings: ClassVar[tuple[str, ...]] = ("gradient_transformers", "gradient_aggregator")
     _slot_dtypes: ClassVar[Mapping[str, str]] = {}
 
@@ -94,7 +95,7 @@ class Optimizer:
         self._is_stale = False
         self._state = OptimizerState(jnp.asarray(np.zeros((), jax.dtypes.canonicalize_dtype(int))), {}, None)
         if sum(each is not None for each in (clipnorm, clipvalue, global_clipnorm)) > 1:
-            raise ArgumentError("clipnorm, clipvalue and global_clipnorm exclude each other: give one of them")
+            raise ArgumentError("only one of clipnorm, clipvalue and global_clipnorm may be set: remove the others")
         for name, limit in (("clipnorm", clipnorm), ("clipvalue", clipvalue), ("global_clipnorm", global_clipnorm)):
             self.add_hyperparameter(name, limit, POSITIVE_OR_NONE)
         self.gradient_transformers = gradient_transformers
@@ -108,7 +109,9 @@ class Optimizer:
 
     def _adopt(self, transformation: Any, numbers: Mapping[str, Hyper]) -> None:
         if isinstance(transformation, Optimizer):
-            raise OperandError(f"{shown(transformation)} is an optimizer already: use the optimizer as it is")
+            raise OperandError(
+                f"Optimizer needs an optax transformation, got {shown(transformation)}: use that optimizer as it is"
+            )
         self.transformation = checked_transformation(transformation)
         found = numbers_of(self.transformation)
         for name in numbers:
@@ -118,10 +121,10 @@ class Optimizer:
             self.add_hyperparameter(name, number, Rule(low=-NON_NEGATIVE.high))
 
     def make_transformation(self, **hyperparameters: Any) -> Any:
-        """The optax transformation of a step; called while it is traced, and by `build`.
+        """Return the optax transformation of a step; called while a step is traced, and by `build`.
 
         Args:
-            hyperparameters: every one by name, a traced float32 scalar, or None where there is none.
+            hyperparameters: all hyperparameters by name, each a traced scalar of at least float32, or None if absent.
         """
         del hyperparameters
         return self.transformation
@@ -132,9 +135,9 @@ class Optimizer:
         """Make an attribute a hyperparameter; for the constructors of subclasses.
 
         Args:
-            name: the attribute.
-            value: a number, a schedule, or None where the rule allows it.
-            rule: what it may be.
+            name: the name of the attribute.
+            value: a number, a schedule, or None if the rule allows it.
+            rule: the range of the number.
         """
         self._hyper.rules[name] = rule
         self._set_hyperparameter(name, value)
@@ -197,9 +200,9 @@ class Optimizer:
 
     @property
     def state(self) -> Any:
-        """All that a step changes, a pytree of arrays; a jitted step takes it and gives the next one."""
+        """A pytree of all arrays that a step changes; a jitted step takes it and returns the next one."""
         if self._is_stale and self._key_of and self._state.slots is not None:
-            # Settings have changed: slots that have no place any more are dropped, and new ones are made.
+            # Settings have changed: drop the slots that are not needed any more, and make the new ones.
             slots = slot_trees.carry_over(self._state.slots, self._fresh_slots(self._key_of))
             self._state = self._state._replace(slots=slots)
         self._is_stale = False
@@ -211,7 +214,7 @@ class Optimizer:
 
     @property
     def iterations(self) -> jax.Array:
-        """How many steps were applied; skipped ones were not."""
+        """The number of applied steps, without skipped ones."""
         return copied(current_state(self, self._state).iterations)
 
     @property
@@ -221,19 +224,20 @@ class Optimizer:
 
     @property
     def built_for(self) -> dict[str, Variable]:
-        """The variables that there are slots for, by key."""
+        """The variables that have slots, by key."""
         return {key: variable for variable, key in self._key_of.items()}
 
     def build(self, variables: Variables) -> None:
-        """Make the slots for variables; those that have some keep them.
+        """Make the slots for variables; existing slots are kept.
 
         Args:
-            variables: those of a model by path, as `model.trainable_variables`, or only variables, or one. A path
-                becomes the key of its variable.
+            variables: the variables of a model by path, such as `model.trainable_variables`, several variables, or one.
+                A path becomes the key of its variable.
 
         Raises:
             OperandError: for anything that is not a variable.
-            ArgumentError: for a variable that is not real floating, or is given twice, or a path that another has.
+            ArgumentError: for a variable that is not real floating or occurs twice, and for a path that another
+                variable already has.
             UninitializedError: for a variable without a value.
         """
         key_of = register(self._key_of, variables)
@@ -244,10 +248,9 @@ class Optimizer:
         held = None if old.slots is None else slot_trees.rename(old.slots, new_keys)
         if len(new_keys) < len(key_of):
             fresh = self._fresh_slots(key_of)
-            # What there is already stays, also what belongs to no variable.
-            held = (
-                fresh if held is None else slot_trees.merge(fresh, set(key_of.values()), held, set(new_keys.values()))
-            )
+            # Existing leaves are kept, including leaves that belong to no variable.
+            old_keys = set(new_keys.values())
+            held = fresh if held is None else slot_trees.merge(fresh, set(key_of.values()), held, old_keys)
         self._key_of = key_of
         self._state = old._replace(slots=held)
 
@@ -261,7 +264,7 @@ class Optimizer:
         return initial_slots(transformation, values, self._hyper.rules, dtypes, type(self).__name__)
 
     def _numbers(self, state: OptimizerState, values: Mapping[str, jax.Array]) -> dict[str, Any]:
-        """The hyperparameters of a step, in the widest dtype of what is computed with them."""
+        """Return the hyperparameters of a step, in the widest dtype of its computation."""
         dtypes = (at_least_float32(each.dtype) for each in values.values())
         dtype = max(dtypes, key=lambda dtype: dtype.itemsize, default=jnp.float32)
         numbers = self._hyper.at(state.hyperparameters, state.iterations)
@@ -270,30 +273,30 @@ class Optimizer:
     # Pure functions, for use inside jit
 
     def init(self, values: Mapping[str, jax.Array]) -> Any:
-        """A state for a step on these values, with the numbers there are now; the optimizer itself keeps its own.
+        """Make a state for a step on these values, with the current numbers; the optimizer's own state does not change.
 
         Args:
             values: the variables' values, by key.
         """
         own = current_state(self, self._state)
-        # Buffers of its own: steps may donate them.
+        # Steps may donate the buffers of the state, hence the copies.
         iterations, numbers = jax.tree.map(jnp.copy, (own.iterations, own.hyperparameters))
         return OptimizerState(iterations, numbers, self._initial_slots(own, values))
 
     def value_and_grad(
         self, loss_fn: Callable[..., Any], *, has_aux: bool = False, aggregate: Aggregate | None = None
     ) -> Callable[..., Any]:
-        """`jax.value_and_grad`, with the loss scaled and the gradients unscaled where there is a loss scale.
+        """Differentiate as `jax.value_and_grad` does; with a loss scale, scale the loss and unscale the gradients.
 
         Args:
-            loss_fn: a function of the variables' values, a dict by key, and more, that returns a real floating scalar;
-                with `has_aux` a pair of it and auxiliary data.
+            loss_fn: a function of the variables' values, a dict by key, and other arguments. It returns a real floating
+                scalar; with `has_aux`, a pair of the scalar and auxiliary data.
             has_aux: whether it returns auxiliary data.
-            aggregate: a function of the gradients, by key, as they come out of the backward pass, scaled where there is
-                a loss scale, that gives such gradients: their means over devices, say. None for no such function.
+            aggregate: a function from the gradients of the backward pass, by key, to such gradients, for example their
+                means over devices. With a loss scale they are scaled. None for no such function.
 
         Returns:
-            A pure function of the optimizer's state and the arguments of `loss_fn`, which gives the value, unscaled,
+            A pure function of the optimizer's state and the arguments of `loss_fn`, which returns the unscaled value
             and the gradients. It raises an `OperandError` for a loss that is not a real floating scalar.
         """
         differentiate = jax.value_and_grad(checked_loss(loss_fn, has_aux), has_aux=has_aux)
@@ -306,24 +309,23 @@ class Optimizer:
         return value_and_grad
 
     def reduce_dtype(self, asked: DType | None) -> DType | None:
-        """The dtype that gradients travel between devices in; None for their own, at least float32.
+        """Return the dtype in which gradients are summed across devices; None for their own, at least float32.
 
         Args:
-            asked: what the policy asks for, likewise.
+            asked: the dtype of the policy; None for the gradients' own.
         """
         return asked
 
     def all_reduce(self, gradients: Mapping[str, Any], state: Any, axis_name: str) -> dict[str, Any]:
-        """The mean of unscaled gradients over devices, for `update`; runs in `jax.shard_map`.
+        """Average unscaled gradients over devices, for `update`; call it in `jax.shard_map`.
 
-        If there is a loss scale, they are scaled before the sum, in the dtype of `reduce_dtype`, and unscaled after it.
+        With a loss scale, gradients are scaled before the sum, in the dtype of `reduce_dtype`, and unscaled after it
+        (Keras RFC 293, mixed precision, "All-reducing in float16").
 
         Args:
-            gradients: by key, of a part of a batch.
-            state: the optimizer's.
-            axis_name: the axis that the devices lie along.
-
-        spec/keras-rfc-293-mixed-precision.md, "All-reducing in float16".
+            gradients: the gradients of a part of the batch, by key.
+            state: the optimizer's state.
+            axis_name: the name of the device axis.
         """
         del state
         return all_reduce_gradients(dict(gradients), axis_name, self.reduce_dtype(None))
@@ -338,17 +340,18 @@ class Optimizer:
         before: Any = None,
         aggregate_gradients: bool = True,
     ) -> Update:
-        """A step as a pure function: new values and a new state, or, where it is skipped, the old ones.
+        """Take a step as a pure function: return new values and a new state, or the old ones if it is skipped.
 
         Args:
-            gradients: by key, unscaled; variables whose gradient is None or missing keep their values and slots.
-            state: the state before.
-            values: the variables' values before, by key.
-            after: what else the step would change, such as running statistics: any tree of arrays.
-            before: what that was before; the same structure and dtypes.
-            aggregate_gradients: whether the gradients go through `gradient_aggregator`.
+            gradients: the unscaled gradients by key; a variable whose gradient is None or missing keeps its value and
+                slots.
+            state: the state before the step.
+            values: the variables' values before the step, by key.
+            after: other values that belong to the step, such as running statistics: any tree of arrays.
+            before: the old values, with the same structure and dtypes as `after`.
+            aggregate_gradients: whether the gradients are passed to `gradient_aggregator`.
         """
-        del before  # nothing is skipped here
+        del before  # only for optimizers that skip steps
         given = {key: widen(each) for key, each in gradients.items() if each is not None}
         keys = frozenset(self._key_of.values() or values)
         for key in given:
@@ -361,7 +364,7 @@ class Optimizer:
             processed = process(given, values, self.built_for, numbers, aggregator, transformers)
             transformation = self.make_transformation(**numbers)
         if not processed:
-            raise ArgumentError("no variable has a gradient in this step: give at least one that is not None")
+            raise ArgumentError("at least one gradient must not be None, got None for every variable of this step")
         new_values, slots = apply_transformation(
             transformation, processed, state.slots, values, keys, numbers, type(self).__name__
         )
@@ -369,59 +372,59 @@ class Optimizer:
         return Update(new_values, new_state, after, jnp.asarray(False))
 
     def kept_alongside(self, gradients: Any, after: Any, before: Any) -> Any:
-        """What a loss function assigned, or what was there before where these gradients would be skipped.
+        """Return the values that a loss function assigned, or the old values if a step would be skipped.
 
         Args:
-            gradients: unscaled.
-            after: the values that were assigned.
-            before: those there were.
+            gradients: the unscaled gradients.
+            after: the assigned values.
+            before: the old values.
         """
         del gradients, before
         return after
 
     def gradient_dtypes(self, variable: Variable) -> tuple[DType, ...]:
-        """The dtypes that `apply_gradients` takes for a variable, the usual one first."""
+        """Return the dtypes that `apply_gradients` takes for the gradient of a variable, the usual dtype first."""
         return (variable.true_dtype,)
 
     def minimize(self, loss_fn: Callable[..., Any], variables: Variables, *args: Any) -> jax.Array:
-        """Take a step: compute the loss, its gradients, and change the variables.
+        """Take a step: compute the loss and its gradients, and change the variables.
 
-        With `args` the whole step is compiled, once for each loss function: pass the same function again, not a new
-        lambda, and whatever changes from step to step in `args`; of what it closes over only `nn.Variable` objects
-        may change. Without `args` the gradients are computed as they are, operation by operation, because anything
-        might have changed, and only the update is compiled.
+        With `args` the whole step is compiled, once for each loss function. Pass the same function again, not a new
+        lambda, and pass everything that changes from step to step in `args`; of the values that the function closes
+        over only `nn.Variable` objects may change. Without `args` any value might change, therefore the gradients are
+        computed operation by operation, and only the update is compiled.
 
-        In `with training.DataParallel().scope():` `args` are cut along their first axis, and each device computes the
-        loss of a part. Gradients are averaged as they come out of the backward pass, still scaled.
+        In `with training.DataParallel().scope():` `args` are split along their first axis, and each device computes the
+        loss of a part. Gradients are averaged directly after the backward pass, still scaled.
 
-        What `loss_fn` assigns to other variables, such as running statistics, is carried out, unless the step is
-        skipped. Random numbers come from `with nn.random_key(key):`, a key of its own for each step.
+        Assignments of `loss_fn` to other variables, such as running statistics, take effect unless the step is skipped.
+        Random numbers come from `with nn.random_key(key):`, with a separate key for each step.
 
         Args:
             loss_fn: a function of `args` that reads variables and returns a real floating scalar.
-            variables: those to change: `model.trainable_variables`, or variables.
-            args: arrays, and trees of them.
+            variables: the variables to change: `model.trainable_variables`, several variables, or one.
+            args: arrays, and trees of arrays.
 
         Returns:
             The loss, before the step and unscaled.
 
         Raises:
-            OperandError: for a loss that is not a function, or gives no real floating scalar; a `TypeError`.
-            ArgumentError: for a loss function that assigns to the variables that are being trained, or where JAX is
-                tracing: there are `value_and_grad` and `update`.
+            OperandError: for a loss that is not a function, or does not return a real floating scalar; a `TypeError`.
+            ArgumentError: for a loss function that assigns to the trained variables, and while JAX is tracing; use
+                `value_and_grad` and `update` there.
         """
         return self._stepper.minimize(loss_fn, variables, args)
 
     def get_gradients(self, loss_fn: Callable[..., Any], variables: Variables, *args: Any) -> list[jax.Array]:
-        """The gradients of a loss, unscaled, for `apply_gradients`.
+        """Compute the unscaled gradients of a loss, for `apply_gradients`.
 
         Args:
-            loss_fn: as for `minimize`; compiled likewise.
+            loss_fn: as for `minimize`, including when it is compiled.
             variables: as for `minimize`.
             args: as for `minimize`.
 
         Returns:
-            A gradient for each variable, in order; across devices with a first axis for the gradients of each device.
+            A gradient for each variable, in order. On several devices each gradient has a first axis of the devices.
         """
         return self._stepper.get_gradients(loss_fn, variables, args)
 
@@ -429,15 +432,15 @@ class Optimizer:
         """Change variables by gradients.
 
         Args:
-            pairs: (gradient, variable) pairs; those whose gradient is None, and variables that are not there, keep
-                their values and slots. Gradients are in their variables' own dtypes, and unscaled. Across devices each
-                has a first axis with one for each of them, as `get_gradients` gives them, which are averaged.
-            aggregate_gradients: whether they are averaged across devices, and go through `gradient_aggregator`; False
-                for gradients that were.
+            pairs: (gradient, variable) pairs. A variable whose gradient is None or missing keeps its value and slots.
+                Gradients are unscaled, in the dtypes of their variables. On several devices each gradient has a first
+                axis of the devices, as `get_gradients` returns it, over which it is averaged.
+            aggregate_gradients: whether gradients are averaged across devices, and passed to `gradient_aggregator`;
+                False for gradients that are averaged already.
 
         Raises:
-            OperandError: for anything but such pairs, or a gradient of another dtype; a `TypeError`.
-            ArgumentError: for another shape, a variable that is there twice, or no gradient at all.
+            OperandError: for anything but pairs, or a gradient with a wrong dtype; a `TypeError`.
+            ArgumentError: for a gradient with a wrong shape, a variable that occurs twice, or no gradient at all.
         """
         self._stepper.apply_gradients(pairs, flag("aggregate_gradients", aggregate_gradients))
 
@@ -449,14 +452,14 @@ class Optimizer:
         return named_arrays(self.state, self.hyperparameters)
 
     def load_variables(self, saved: Mapping[str, Any]) -> None:
-        """Take over what `variables` gave, all of it or nothing.
+        """Load saved `variables`, all or none.
 
         Args:
-            saved: arrays by name. Those of a loss scale, `"loss_scale/..."`, are passed over.
+            saved: arrays by name. The arrays of a loss scale, `"loss_scale/..."`, are ignored.
 
         Raises:
-            UnknownNameError: for a name that is not known.
-            ArgumentError: for one that is missing, or a value of another shape or dtype.
+            UnknownNameError: for an unknown name.
+            ArgumentError: for a missing name, or a value with a wrong shape or dtype.
         """
         arrays = checked_arrays(without_scale(saved), self.variables)
         numbers = {name: arrays.pop(name) for name in self._state.hyperparameters}
@@ -468,26 +471,26 @@ class Optimizer:
             self._set_hyperparameter(name, number)
 
     def get_weights(self) -> list[np.ndarray[Any, Any]]:
-        """The values of `variables`, on the host, in their order."""
+        """Return the values of `variables` on the host, in order."""
         return [np.asarray(each) for each in self.variables.values()]
 
     def set_weights(self, weights: Iterable[Any]) -> None:
-        """Take over what `get_weights` gave, all of it or nothing.
+        """Load the result of `get_weights`, all or nothing.
 
         Raises:
-            ArgumentError: for another number of arrays, or one of another shape or dtype.
+            ArgumentError: for a wrong number of arrays, or an array with a wrong shape or dtype.
         """
         self.load_variables(checked_weights(weights, self.variables))
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments that make an optimizer like this one; schedules and functions are there as they are."""
+        """Return the constructor arguments; schedules and functions stay as they are."""
         config = self._hyper.config(self._state.hyperparameters)
         config |= {name: getattr(self, name) for name in (*self._settings, *self._slot_dtypes.values())}
         return config if self.transformation is None else {**config, "transformation": self.transformation}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """A fresh optimizer of the arguments that `get_config` gave."""
+        """Make a new optimizer from the result of `get_config`."""
         for name in mapping("config", config, "optimizer.get_config()"):
             text("each name in config", name)
         return cls(**config)

@@ -1,4 +1,4 @@
-"""A scalar of an optimizer or of a loss scale that is read and assigned like a variable."""
+"""A scalar of an optimizer or a loss scale, which is read and assigned like a variable."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from supremum.optimizers.traced_state import copied
 
 
 class Scalar(VariableOperators):
-    """A scalar in the state of something else, read and assigned there.
+    """A scalar in the state of another object, which is read and assigned there.
 
-    In an operation it is the array that it holds; `float(scalar)` reads it.
+    In operations it acts as its array; `float(scalar)` reads it.
 
     Args:
-        name: its name.
-        read: gives the array.
-        write: takes a new value, which it checks.
+        name: the name.
+        read: a function that returns the array.
+        write: a function that checks and sets a new value.
 
     >>> import jax.numpy as jnp
     >>> rate = Scalar("rate", lambda: jnp.float32(0.5), lambda value: None)
@@ -40,12 +40,12 @@ class Scalar(VariableOperators):
         return copied(self._read())
 
     def read_value(self) -> jax.Array:
-        """The current array, as `value`."""
+        """Return the current array, as `value` does."""
         return self.value
 
     @property
     def dtype(self) -> DType:
-        """Its dtype, which never changes."""
+        """The dtype, which never changes."""
         return self.value.dtype
 
     @property
@@ -63,7 +63,7 @@ class Scalar(VariableOperators):
             The scalar.
 
         Raises:
-            TypeError: for anything that is not a number, or is being traced.
+            TypeError: for anything that is not a number, and for a traced number.
             ArgumentError: for a number out of bounds.
         """
         self._write(value)
@@ -76,5 +76,5 @@ class Scalar(VariableOperators):
 
 
 def value_of(value: Any) -> Any:
-    """The array in a scalar or variable; anything else as it is."""
+    """Return the array of a scalar or variable, and anything else as it is."""
     return value.value if isinstance(value, VariableOperators) else value

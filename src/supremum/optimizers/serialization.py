@@ -1,4 +1,4 @@
-"""Optimizers as plain data, and back."""
+"""Conversion of optimizers to plain data, and back."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _KEYS = ("class_name", "config")
 
 
 def serialize_optimizer(optimizer: Optimizer) -> dict[str, Any]:
-    """An optimizer as its class and the arguments that make one like it.
+    """Convert an optimizer to its class and its constructor arguments.
 
-    The class is its name where it is one of `supremum.optimizers`, and itself where it is not, so that nothing has to
-    be registered.
+    A class of `supremum.optimizers` is stored as its name, and any other class as the class object; no class has to be
+    registered.
 
     >>> from supremum.optimizers import SGD
     >>> serialize_optimizer(SGD(0.5))["class_name"]
@@ -30,10 +30,10 @@ def serialize_optimizer(optimizer: Optimizer) -> dict[str, Any]:
 
 
 def deserialize_optimizer(data: Mapping[str, Any]) -> Optimizer:
-    """The optimizer that `serialize_optimizer` wrote.
+    """Make the optimizer that `serialize_optimizer` wrote.
 
     Raises:
-        UnknownNameError: for a class that is not known, with the choices.
+        UnknownNameError: for an unknown class, with the choices.
         ArgumentError: for a missing key.
         OperandError: for a class that is not an optimizer.
     """
@@ -45,7 +45,7 @@ def deserialize_optimizer(data: Mapping[str, Any]) -> Optimizer:
             raise UnknownNameError("class of optimizer", kind, classes)
         kind = classes[kind]
     if not (isinstance(kind, type) and issubclass(kind, Optimizer)):
-        raise OperandError(f"class_name must be a class of optimizers or its name, got {shown(kind)}")
+        raise OperandError(f"class_name must be an optimizer class or its name, got {shown(kind)}")
     return kind.from_config(entries["config"])
 
 

@@ -1,4 +1,4 @@
-"""The settings of optimizers, apart from hyperparameters."""
+"""The settings of optimizers other than hyperparameters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from supremum.optimizers.hyperparameters import Hyper
 
 
 class OptimizerOptions(TypedDict, total=False):
-    """What every optimizer takes by name; `Optimizer` documents it."""
+    """The keyword arguments of every optimizer; `Optimizer` documents them."""
 
     clipnorm: Hyper | None
     clipvalue: Hyper | None
@@ -24,17 +24,17 @@ class OptimizerOptions(TypedDict, total=False):
 
 
 class GradientDescentOptions(OptimizerOptions, total=False):
-    """What every optimizer with a learning rate takes by name besides."""
+    """The keyword arguments of every optimizer with a learning rate."""
 
     weight_decay: Hyper | None
 
 
 def _checked_transformers(functions: Any) -> tuple[Any, ...]:
-    # A tuple: changing the list that it was made of changes nothing later.
+    # Later changes of the given list have no effect on the tuple.
     found = tuple(functions) if is_iterable(functions) else (None,)
     if not all(map(callable, found)):
         raise OperandError(
-            f"gradient_transformers must be functions of (gradient, variable) pairs in a list, got {shown(functions)}"
+            f"gradient_transformers must be a list of functions of (gradient, variable) pairs, got {shown(functions)}"
         )
     return found
 
@@ -52,7 +52,7 @@ def _checked_dtype(dtype: Any) -> str | None:
         return None
     row = as_format(dtype)
     if row.kind is not Kind.FLOAT or not row.zero:
-        raise ArgumentError(f"slots need a real floating dtype that has a zero, got {row}: use 'bfloat16'")
+        raise ArgumentError(f"slots need a real floating dtype with a zero, got {row}: use 'bfloat16'")
     return str(row)
 
 
@@ -64,4 +64,4 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
     "mu_dtype": _checked_dtype,
     "nu_dtype": _checked_dtype,
 }
-"""The check of each attribute that has one: a function that gives the value to store, or raises."""
+"""Checks of attributes: each function returns the value to store, or raises."""

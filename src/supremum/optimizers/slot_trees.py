@@ -1,7 +1,7 @@
-"""The state of an optax transformation: what in it belongs to which variable, and what it is called.
+"""The state of an optax transformation: the slots of each variable, and their names.
 
-Parameters are given to optax as a flat dict by key, so every tree like the parameters in its state is a dict with those
-very keys. Everything here goes by that.
+Optax gets the parameters as a flat dict by key. The functions here rely on it: every tree in the state that has the
+structure of the parameters is a dict with the same keys.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ def _map_by_key(function: Callable[[dict[str, Any]], Any], slots: Any, keys: Key
 
 
 def select(slots: Any, keys: Keys, kept: Keys) -> Any:
-    """The slots of some variables only.
+    """Return the slots of some of the variables.
 
     Args:
         slots: a state.
         keys: the keys of all variables.
-        kept: the keys of those to keep.
+        kept: the keys of the variables to keep.
     """
     return _map_by_key(lambda node: {key: node[key] for key in node if key in kept}, slots, keys)
 
 
 def rename(slots: Any, names: Mapping[str, str]) -> Any:
-    """The slots with other keys.
+    """Rename the keys of the slots.
 
     Args:
         slots: a state.
-        names: the new key of each old one.
+        names: the new key for each old key.
     """
     return _map_by_key(lambda node: {names[key]: leaf for key, leaf in node.items()}, slots, names.keys())
 
 
 def merge(slots: Any, keys: Keys, part: Any, part_keys: Keys) -> Any:
-    """The slots of all variables, with those of some, and what belongs to none, replaced.
+    """Replace the slots of some variables, and the leaves that belong to no variable.
 
     Args:
         slots: a state.
         keys: the keys of its variables.
-        part: a state of some of the variables, in a tree of the same shape.
-        part_keys: the keys of those.
+        part: a state of some of the variables, with the same structure.
+        part_keys: the keys of the variables in `part`.
     """
     is_by_key = _is_by_key(keys)
     before = jax.tree.leaves(slots, is_leaf=is_by_key)
@@ -67,15 +67,15 @@ def merge(slots: Any, keys: Keys, part: Any, part_keys: Keys) -> Any:
 
 
 def names_of(slots: Any) -> list[str]:
-    """The names of the leaves of a state, in their order, such as `"mu/dense/kernel"` or `"count"`.
+    """Name the leaves of a state in order, such as `"mu/dense/kernel"` or `"count"`.
 
-    They are the names of fields and keys; places in a chain do not count, so that clipping put before an optimizer
-    leaves them as they are. Where two parts of a chain have fields of one name, the second is `"trace_1/..."`.
+    A name consists of the names of fields and keys. It does not contain the place in a chain: names stay the same if
+    clipping is put before an optimizer. If two parts of a chain have a field of the same name, the second is
+    `"trace_1/..."`.
     """
-    paths = [path for path, _ in jax.tree_util.tree_flatten_with_path(slots)[0]]
     places: dict[str, dict[Any, int]] = defaultdict(dict)
     found: list[str] = []
-    for path in paths:
+    for path, _ in jax.tree_util.tree_leaves_with_path(slots):
         words = [_word(entry) for entry in path if not _is_place(entry)]
         field, *rest = words or ["state"]
         place = tuple(entry.idx for entry in path if _is_place(entry))
@@ -93,18 +93,18 @@ def _word(entry: Any) -> str:
 
 
 def by_name(slots: Any) -> dict[str, jax.Array]:
-    """The leaves of a state by name."""
+    """Return the leaves of a state by name."""
     return dict(zip(names_of(slots), jax.tree.leaves(slots), strict=True))
 
 
 def with_leaves(slots: Any, leaves: Mapping[str, Any]) -> Any:
-    """A state with the leaves of some names replaced."""
+    """Replace the leaves of a state that have a value in `leaves`, by name."""
     named = by_name(slots)
     return jax.tree.unflatten(jax.tree.structure(slots), [leaves.get(name, leaf) for name, leaf in named.items()])
 
 
 def carry_over(slots: Any, fresh: Any) -> Any:
-    """A fresh state that takes over every leaf that an old one has under the same name and shape, in its own dtype."""
+    """Copy into a fresh state every leaf of an old state with the same name and shape, in the fresh leaf's dtype."""
     old = by_name(slots)
     kept = {
         name: old[name].astype(leaf.dtype)
@@ -115,11 +115,11 @@ def carry_over(slots: Any, fresh: Any) -> Any:
 
 
 def cast_slots(slots: Any, dtypes: Mapping[str, Any]) -> Any:
-    """A state in the dtypes that it is kept in, its leaves strong arrays.
+    """Cast a state to the dtypes in which it is stored, as strong arrays.
 
     Args:
-        slots: a state in the dtypes that it is computed in.
-        dtypes: the dtype by field, such as `"mu"`; the fields that are not named keep theirs.
+        slots: a state in the dtypes of its computation.
+        dtypes: the dtype by field, such as `"mu"`; other fields keep their dtype.
     """
 
     def keep(path: Any, leaf: Any) -> jax.Array:
@@ -132,7 +132,7 @@ def cast_slots(slots: Any, dtypes: Mapping[str, Any]) -> Any:
 
 
 def cast_like(slots: Any, like: Any) -> Any:
-    """A state in the dtypes that another one has: no dtype changes from step to step."""
+    """Cast a state to the dtypes of another state; dtypes must not change from step to step."""
 
     def cast(leaf: Any, model: Any) -> jax.Array:
         return jnp.asarray(leaf, model.dtype)

@@ -1,4 +1,4 @@
-"""The state of an optimizer, and what a step returns."""
+"""The state of an optimizer, and the result of a step."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import jax
 
 
 class OptimizerState(NamedTuple):
-    """All that an optimizer changes, as strong arrays.
+    """The arrays that an optimizer changes, all strong.
 
     Args:
-        iterations: how many steps were applied, an integer scalar.
-        hyperparameters: the numbers, float32 scalars by name; schedules are none.
-        slots: what the optax transformation keeps; None before there are variables.
+        iterations: the number of applied steps, an integer scalar.
+        hyperparameters: the numbers by name, float32 scalars; without schedules.
+        slots: the state of the optax transformation; None before the optimizer has variables.
     """
 
     iterations: jax.Array
@@ -22,12 +22,12 @@ class OptimizerState(NamedTuple):
 
 
 class Update(NamedTuple):
-    """What a step returns.
+    """The result of a step.
 
     Args:
         values: the new values of the variables, by key.
         state: the new state of the optimizer.
-        alongside: what was to change with them, or, in a skipped step, what it was before.
+        alongside: the new values that belong to the step, such as running statistics; the old values in a skipped step.
         skipped: bool scalar, whether the step was skipped.
     """
 

@@ -1,7 +1,4 @@
-"""Loss scales with a state: a thin shell around the pure transition of `supremum.mixed_precision`.
-
-spec/keras-rfc-293-mixed-precision.md, "The new LossScale class".
-"""
+"""Loss scales with a state, around the pure functions of `supremum.mixed_precision`."""
 
 from __future__ import annotations
 
@@ -29,18 +26,18 @@ from supremum.optimizers.traced_state import copied, current_state
 
 
 class StatefulLossScale:
-    """A loss scale with its state; optimizers that are given the same one share it.
+    """A loss scale with its state; several optimizers can share it.
 
-    The settings of the `LossScale` are attributes that are only read: `initial_loss_scale`, `increment_period`,
-    `multiplier`, `minimum`, `maximum` and `hysteresis`, or `loss_scale_value` of a fixed one.
+    The settings of the `LossScale` are read-only attributes: `initial_loss_scale`, `increment_period`, `multiplier`,
+    `minimum`, `maximum` and `hysteresis`, or `loss_scale_value` of a fixed scale.
 
     Args:
         settings: a `LossScale`, `"dynamic"` or a number.
 
     Raises:
-        OperandError: for None or what is no loss scale; a `TypeError`.
+        OperandError: for None and for anything that is not a loss scale; a `TypeError`.
 
-    spec/keras-rfc-293-mixed-precision.md, "The new LossScale class": the variables can be assigned, not replaced.
+    The variables can be assigned, not replaced (Keras RFC 293, mixed precision, "The new LossScale class").
 
     >>> scale = StatefulLossScale("dynamic")
     >>> scale()
@@ -52,10 +49,12 @@ class StatefulLossScale:
 
     def __init__(self, settings: LossScale | str | float = "dynamic") -> None:
         if isinstance(settings, StatefulLossScale):
-            raise OperandError("this loss scale has a state already: pass it as it is to share it, or its copy()")
+            raise OperandError(
+                "settings must not be a StatefulLossScale: pass it as it is to share it, or pass its copy()"
+            )
         made = as_loss_scale(settings)
         if made is None:
-            raise OperandError("a loss scale has settings and was given None: give 'dynamic', or 1 to scale by nothing")
+            raise OperandError("a loss scale needs settings, got None: pass 'dynamic', or 1 for no scaling")
         self._settings: LossScale = made
         self._state: LossScaleState = made.init()
 
@@ -70,7 +69,7 @@ class StatefulLossScale:
 
     @property
     def state(self) -> LossScaleState:
-        """All that changes, as arrays; what a jitted step takes and gives back."""
+        """The arrays that change; a jitted step takes and returns them."""
         return current_state(self, self._state)
 
     @state.setter
@@ -81,34 +80,33 @@ class StatefulLossScale:
 
     @property
     def loss_scale(self) -> Scalar:
-        """The factor for the next loss, float32, to read and to assign."""
+        """The factor for the next loss, float32; it can be assigned."""
         return Scalar("loss_scale", lambda: self.state.loss_scale, self._assign_scale)
 
     @property
     def num_good_steps(self) -> Scalar:
-        """Steps in a row with finite gradients since the scale last changed, to read and to assign."""
+        """The steps in a row with finite gradients since the scale last changed; it can be assigned."""
         return Scalar("num_good_steps", lambda: self.state.num_good_steps, self._assign_good_steps)
 
     @property
     def num_skipped_steps(self) -> jax.Array:
-        """How many steps were skipped in all."""
+        """The total number of skipped steps."""
         return copied(self.state.num_skipped_steps)
 
     @property
     def num_retries(self) -> jax.Array:
-        """How many times a step was computed again at a lower scale, in all."""
+        """The total number of times that a step was computed again at a lower scale."""
         return copied(self.state.num_retries)
 
     def _assign_scale(self, value: Any) -> None:
         number = real_number("loss_scale", value_of(value))
         floor, ceiling = self._settings.bounds
         if not 0 < number < math.inf:
-            raise ArgumentError(f"loss_scale must be above 0 and finite, got {number}: assign 2.0**15, say")
+            raise ArgumentError(f"loss_scale must be positive and finite, got {number}: assign 2.0**15, for example")
         if not floor <= number <= ceiling:
-            near = min(max(number, floor), ceiling)
             raise ArgumentError(
                 f"loss_scale must be from {floor} to {ceiling}, the bounds of {self._settings}, got {number}: "
-                f"assign {near}, or make the scale with other bounds"
+                f"assign {min(max(number, floor), ceiling)}, or make a loss scale with other bounds"
             )
         self.state = self._state._replace(loss_scale=jnp.asarray(np.float32(number)))
 
@@ -118,23 +116,22 @@ class StatefulLossScale:
         self.state = self._state._replace(num_good_steps=jnp.asarray(np.asarray(number, dtype)))
 
     def load(self, saved: Mapping[str, Any]) -> None:
-        """Take over a state that was saved by name.
+        """Load a state that was saved by name.
 
         Args:
-            saved: every field of `LossScaleState`; what is refused and what is brought into bounds `load_state_dict`
-                of the settings says.
+            saved: every field of `LossScaleState`, checked and limited as in `LossScale.load_state_dict`.
         """
         self.state = self._settings.load_state_dict(saved)
 
     def copy(self) -> StatefulLossScale:
-        """Another loss scale with the same settings and a copy of the state."""
+        """Make a separate loss scale with the same settings and a copy of the state."""
         made = StatefulLossScale(self._settings)
-        # Buffers of its own: one that two states share cannot be donated.
+        # A buffer that two states share cannot be donated.
         made.state = LossScaleState(*(jnp.array(leaf, copy=True) for leaf in as_state(self._state)))
         return made
 
     def get_config(self) -> dict[str, Any]:
-        """The settings as data fit for JSON; the state is in checkpoints.
+        """Return the settings as data for JSON, without the state, which belongs in checkpoints.
 
         >>> StatefulLossScale(8).get_config()
         {'class_name': 'FixedLossScale', 'config': {'loss_scale_value': 8.0}}
@@ -145,7 +142,7 @@ class StatefulLossScale:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> StatefulLossScale:
-        """A fresh loss scale with the settings that `get_config` gave."""
+        """Make a loss scale with a new state from the result of `get_config`."""
         settings = deserialize_loss_scale(config)
         assert settings is not None
         return cls(settings)
@@ -166,12 +163,12 @@ class StatefulLossScale:
 
     def _refuse(self, name: str) -> NoReturn:
         if name in ("loss_scale", "num_good_steps"):
-            raise AttributeError(f"{name} is a variable and stays the one it is: use scale.{name}.assign(value)")
+            raise AttributeError(f"{name} is a variable, which cannot be replaced: use scale.{name}.assign(value)")
         if name in self._settings.get_config():
             made = f"StatefulLossScale({type(self._settings).__name__}({name}=...))"
-            raise AttributeError(f"{name} is a setting and never changes: make another loss scale, {made}")
+            raise AttributeError(f"{name} is a setting, which cannot change: make a new loss scale, {made}")
         raise AttributeError(
-            f"a loss scale has no attribute {shown(name)} to set: loss_scale.assign and state change it"
+            f"a loss scale has no settable attribute {shown(name)}: use loss_scale.assign, or set state"
         )
 
     def __dir__(self) -> list[str]:
@@ -183,12 +180,12 @@ class StatefulLossScale:
 
 
 def as_stateful(scale: StatefulLossScale | LossScale | str | float | None) -> StatefulLossScale:
-    """The given loss scale if it has a state, to share it; otherwise a fresh one with these settings."""
+    """Return a loss scale that has a state as it is, to share it; else make one with these settings."""
     if isinstance(scale, StatefulLossScale):
         return scale
     if scale is None:
         raise OperandError(
-            "a LossScaleOptimizer needs a loss scale and was given None: give 'dynamic' or a number, or use the "
-            "optimizer as it is"
+            "a LossScaleOptimizer needs a loss scale, got None: pass 'dynamic' or a number, or use the optimizer "
+            "without the wrapper"
         )
     return StatefulLossScale(scale)

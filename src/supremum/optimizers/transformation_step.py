@@ -1,4 +1,4 @@
-"""The pure core of an optimizer: the slots of an optax transformation, and one step of it, on flat dicts of arrays."""
+"""The pure core of an optimizer: the slots and one step of an optax transformation, on flat dicts of arrays."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def initial_slots(
     dtypes: Mapping[str, Any],
     optimizer: str,
 ) -> Any:
-    """The slots that a transformation starts with.
+    """Make the initial slots of a transformation.
 
     Args:
         transformation: the optax transformation.
         values: the values of the variables, by key.
-        names: the names of the hyperparameters, whose numbers are kept elsewhere.
-        dtypes: the dtype that each field of the slots is kept in, as `slot_trees.cast_slots` takes it.
-        optimizer: what error messages call the optimizer.
+        names: the names of the hyperparameters, which are not stored in the slots.
+        dtypes: the dtype in which each field of the slots is stored, as for `slot_trees.cast_slots`.
+        optimizer: the name of the optimizer in error messages.
 
     Raises:
         ArgumentError: if the transformation cannot be used with these variables.
@@ -37,8 +37,8 @@ def initial_slots(
         slots = optax.with_extra_args_support(transformation).init(wide)
     except (KeyError, TypeError, ValueError) as error:
         raise ArgumentError(
-            f"the transformation of {optimizer} makes no state for the variables {listed(wide)}, "
-            f"which it is given as a flat dict by these keys: {error}"
+            f"the transformation of {optimizer} cannot make a state for the variables {listed(wide)}, "
+            f"a flat dict with these keys: {error}"
         ) from error
     return slot_trees.cast_slots(injected_hyperparameters.extract(slots, names)[0], dtypes)
 
@@ -52,22 +52,22 @@ def apply_transformation(
     numbers: Mapping[str, Any],
     optimizer: str,
 ) -> tuple[dict[str, jax.Array], Any]:
-    """One step of a transformation, computed in at least float32.
+    """Take one step of a transformation, computed in at least float32.
 
     Args:
         transformation: the optax transformation.
-        gradients: by key, at least float32; the other variables and their slots stay as they are.
+        gradients: the gradients by key, at least float32; variables without a gradient keep their values and slots.
         slots: the slots of all variables.
         values: the values of the variables, by key.
-        keys: the keys of the variables that the slots are for.
+        keys: the keys of the variables in the slots.
         numbers: the hyperparameters of the step, by name.
-        optimizer: what error messages call the optimizer.
+        optimizer: the name of the optimizer in error messages.
 
     Returns:
         The new values and the new slots, in the dtypes of the old ones.
 
     Raises:
-        ArgumentError: if the transformation cannot take a step on these variables alone.
+        ArgumentError: if the transformation cannot take a step on only these variables.
     """
     wide = {key: widen(values[key]) for key in gradients}
     slots = injected_hyperparameters.insert(slots, numbers)
@@ -78,8 +78,8 @@ def apply_transformation(
     except (KeyError, TypeError, ValueError) as error:
         raise ArgumentError(
             f"the transformation of {optimizer} cannot take a step on the variables {listed(wide)}. "
-            "It is given gradients and values as flat dicts by these keys, and nothing else, such as the loss; "
-            f"where not all variables have a gradient, a mask must be a function of the dict: {error}"
+            "It must work on gradients and values as flat dicts with these keys, without other arguments such as the "
+            f"loss; if a variable has no gradient, a mask must be a function of the dict: {error}"
         ) from error
     slots = slot_trees.merge(slots, keys, slot_trees.cast_like(after, part), gradients.keys())
     changed = {key: (wide[key] + updates[key]).astype(values[key].dtype) for key in gradients}

@@ -1,4 +1,4 @@
-"""The variables of an optimizer, and the key of each."""
+"""The variables of an optimizer, and their keys."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from supremum.formats import Kind, as_format
 from supremum.nn import Variable
 
 Variables: TypeAlias = "Mapping[str, Variable] | Sequence[Variable] | Variable"
-"""What optimizers take: one variable, several, or the variables of a model by path."""
+"""The argument of optimizers: one variable, several variables, or the variables of a model by path."""
 
 
 def register(key_of: Mapping[Variable, str], variables: Variables) -> dict[Variable, str]:
-    """Give variables a key each: their path in a model, or, if only variables are given, a free name.
+    """Give each variable a key: its path in a model, or an unused name if there is no path.
 
     Args:
-        key_of: the keys of the variables so far; paths replace the names that variables had before.
+        key_of: the keys of the known variables; paths replace earlier names.
         variables: the variables to add.
 
     Raises:
-        OperandError: for what is not a variable.
-        ArgumentError: for a variable that is given twice, one that is not real floating, or a path that another
-            variable has.
+        OperandError: for anything that is not a variable.
+        ArgumentError: for a variable that occurs twice or is not real floating, and for a path that another variable
+            already has.
     """
     made = dict(key_of)
     if isinstance(variables, Mapping):
@@ -40,48 +40,48 @@ def register(key_of: Mapping[Variable, str], variables: Variables) -> dict[Varia
     for key, times in Counter(made.values()).items():
         if times > 1:
             raise ArgumentError(
-                f"two variables are called {shown(key)}, so this optimizer has trained another model: make one for "
-                "each model, with type(optimizer).from_config(optimizer.get_config())"
+                f"two variables are called {shown(key)}, because this optimizer has trained another model: make one "
+                "optimizer for each model, with type(optimizer).from_config(optimizer.get_config())"
             )
     return made
 
 
 def checked_variables(variables: Variable | Iterable[Any]) -> list[Variable]:
-    """Variables as a list.
+    """Check variables, and return them as a list.
 
     Raises:
         OperandError: for anything that is not a variable.
-        ArgumentError: for one that is given twice, or whose dtype is not real floating.
+        ArgumentError: for a variable that occurs twice, or is not real floating.
     """
     if isinstance(variables, Variable):
         return [variables]
     if not is_iterable(variables):
-        raise _no_variable(variables)
+        raise _not_a_variable(variables)
     found: dict[Variable, None] = {}
     for variable in variables:
         check_variable(variable)
         if variable in found:
-            raise ArgumentError(f"{shown(variable)} is given twice: an optimizer changes each variable once in a step")
+            raise ArgumentError(f"{shown(variable)} must occur only once: an optimizer changes it once in a step")
         found[variable] = None
     if not found:
-        raise ArgumentError("there are no variables to train: give model.trainable_variables")
+        raise ArgumentError("an optimizer needs at least one variable, got none: pass model.trainable_variables")
     return list(found)
 
 
 def check_variable(variable: Any) -> None:
     """Raise if a value is not a real floating variable."""
     if not isinstance(variable, Variable):
-        raise _no_variable(variable)
+        raise _not_a_variable(variable)
     if as_format(variable.true_dtype).kind is not Kind.FLOAT:
         raise ArgumentError(
-            f"optimizers change real floating variables, and {shown(variable)} is not: leave it out, or make it with "
+            f"trained variables must be real floating, got {shown(variable)}: leave it out, or make it with "
             "trainable=False"
         )
 
 
-def _no_variable(given: Any) -> OperandError:
+def _not_a_variable(given: Any) -> OperandError:
     return OperandError(
-        f"an optimizer changes supremum.nn.Variable objects, not {type(given).__name__}: give "
+        f"an optimizer needs supremum.nn.Variable objects, got {type(given).__name__}: pass "
         "model.trainable_variables, or nn.Variable(array)"
     )
 

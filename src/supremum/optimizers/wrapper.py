@@ -1,6 +1,6 @@
-"""Optimizers around optimizers.
+"""Optimizers that wrap an optimizer.
 
-spec/keras-rfc-293-mixed-precision.md, "OptimizerWrapper" and "LossScaleOptimizer __getattribute__ and __setattr__
+Keras RFC 293, mixed precision, "OptimizerWrapper" and "LossScaleOptimizer `__getattribute__` and `__setattr__`
 delegation".
 """
 
@@ -24,7 +24,7 @@ M = TypeVar("M", bound=Callable[..., Any])
 
 
 def _forwarded(method: M) -> M:
-    """A method of `Optimizer` that is forwarded to the inner optimizer."""
+    """Forward a method of `Optimizer` to the inner optimizer."""
 
     @wraps(method)
     def forward(self: OptimizerWrapper, *args: Any, **kwargs: Any) -> Any:
@@ -34,20 +34,20 @@ def _forwarded(method: M) -> M:
 
 
 class OptimizerWrapper(Optimizer):
-    """An optimizer that hands everything on to another one; subclasses change what they are about.
+    """An optimizer that forwards everything to an inner optimizer; subclasses override some of it.
 
-    The hyperparameters of the inner optimizer are read, set and listed on the wrapper. Its other attributes are not:
-    a method that only the inner optimizer has would go past the wrapper, so reading one is an `AttributeError`, and so
-    is setting an attribute that the wrapper does not have; `wrapper.inner_optimizer` has them.
+    The hyperparameters of the inner optimizer can be read, set and listed on the wrapper. Its other attributes are only
+    on `wrapper.inner_optimizer`, because a method of the inner optimizer would bypass the wrapper: reading such an
+    attribute raises an `AttributeError`, and so does setting an attribute that the wrapper does not have.
 
     `minimize`, `get_gradients`, `apply_gradients` and `Model.fit` call `value_and_grad` and `update`: a subclass that
-    changes these two changes them all.
+    overrides these two changes all of them.
 
     Args:
         optimizer: an optimizer, or an optax transformation.
 
     Raises:
-        OperandError: for what is neither; a `TypeError`.
+        OperandError: for anything else; a `TypeError`.
 
     >>> from supremum.optimizers import SGD
     >>> wrapper = OptimizerWrapper(SGD(0.5))
@@ -57,23 +57,23 @@ class OptimizerWrapper(Optimizer):
     """
 
     def __init__(self, optimizer: Any) -> None:
-        # Optimizer.__init__ is not called: all that it would make belongs to the inner optimizer.
+        # Optimizer.__init__ is not called: its attributes belong to the inner optimizer.
         if optimizer is None:
-            raise OperandError(f"{type(self).__name__} wraps an optimizer and was given None: give it SGD(0.01), say")
+            raise OperandError(f"{type(self).__name__} needs an optimizer, got None: pass SGD(0.01), for example")
         self._inner = optimizer if isinstance(optimizer, Optimizer) else Optimizer(optimizer)
         self._stepper = Stepper(self)
 
     @property
     def inner_optimizer(self) -> Optimizer:
-        """The optimizer inside, with all of its own attributes."""
+        """The inner optimizer, with all of its attributes."""
         return self._inner
 
     def inner_state(self, state: Any) -> Any:
-        """The inner optimizer's part of a state; for subclasses whose state is more than that."""
+        """Return the inner optimizer's part of a state; subclasses with a larger state override it."""
         return state
 
     def own_key(self) -> Any:
-        """The settings of the wrapper itself that are compiled into a step; for subclasses."""
+        """Return the settings of the wrapper itself that are compiled into a step; subclasses override it."""
         return ()
 
     @property
@@ -97,7 +97,7 @@ class OptimizerWrapper(Optimizer):
 
     @property
     def iterations(self) -> jax.Array:
-        """How many steps were applied."""
+        """The number of applied steps."""
         return self._inner.iterations
 
     @property
@@ -107,12 +107,12 @@ class OptimizerWrapper(Optimizer):
 
     @property
     def built_for(self) -> dict[str, Variable]:
-        """The variables that there are slots for, by key."""
+        """The variables that have slots, by key."""
         return self._inner.built_for
 
     @property
     def variables(self) -> dict[str, jax.Array]:
-        """All that a checkpoint needs, by the inner optimizer's names."""
+        """The arrays of a checkpoint, by the inner optimizer's names."""
         return self._inner.variables
 
     add_hyperparameter = _forwarded(Optimizer.add_hyperparameter)
@@ -130,7 +130,7 @@ class OptimizerWrapper(Optimizer):
     def value_and_grad(
         self, loss_fn: Callable[..., Any], *, has_aux: bool = False, aggregate: Aggregate | None = None
     ) -> Callable[..., Any]:
-        """As the inner optimizer's."""
+        """Differentiate a loss with the inner optimizer's `value_and_grad`."""
         differentiate = self._inner.value_and_grad(loss_fn, has_aux=has_aux, aggregate=aggregate)
 
         def value_and_grad(state: Any, values: Any, *args: Any) -> Any:
@@ -139,16 +139,16 @@ class OptimizerWrapper(Optimizer):
         return value_and_grad
 
     def all_reduce(self, gradients: Mapping[str, Any], state: Any, axis_name: str) -> dict[str, Any]:
-        """As the inner optimizer's."""
+        """Average gradients over devices with the inner optimizer's `all_reduce`."""
         return self._inner.all_reduce(gradients, self.inner_state(state), axis_name)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments that make a wrapper like this one, the inner optimizer as `serialize_optimizer` has it."""
+        """Return the constructor arguments, with the inner optimizer as `serialize_optimizer` returns it."""
         return {"optimizer": serialize_optimizer(self._inner)}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """A fresh wrapper, around a fresh optimizer, of the arguments that `get_config` gave."""
+        """Make a new wrapper around a new optimizer from the result of `get_config`."""
         entries = known_keys(f"{cls.__name__}'s config", config, tuple(config), ("optimizer",))
         return cls(**{**entries, "optimizer": deserialize_optimizer(entries["optimizer"])})
 
@@ -166,12 +166,12 @@ class OptimizerWrapper(Optimizer):
             self._refuse(name)
 
     def _refuse(self, name: str) -> NoReturn:
-        kind, inner = type(self).__name__, type(self._inner).__name__
-        where = f"set and read it on inner_optimizer, as in optimizer.inner_optimizer.{name}"
-        has = "has it" if hasattr(self._inner, name) else "has none either"
+        inner = type(self._inner).__name__
+        has = "has the attribute" if hasattr(self._inner, name) else "does not have it either"
         raise AttributeError(
-            f"{kind} has no attribute {shown(name)}, and forwards only hyperparameters "
-            f"({', '.join(self.hyperparameters)}); its inner optimizer, {inner}, {has}: {where}"
+            f"{type(self).__name__} has no attribute {shown(name)}, and forwards only hyperparameters "
+            f"({', '.join(self.hyperparameters)}); its inner optimizer, {inner}, {has}: use "
+            f"optimizer.inner_optimizer.{name}"
         )
 
     def __repr__(self) -> str:
@@ -182,7 +182,7 @@ class OptimizerWrapper(Optimizer):
 
 
 def optimizers_within(optimizer: Optimizer) -> Iterator[Optimizer]:
-    """An optimizer, the one inside it where it is a wrapper, and so on.
+    """Iterate over an optimizer and the optimizers that it wraps, from the outside in.
 
     >>> from supremum.optimizers import SGD, LossScaleOptimizer
     >>> [type(each).__name__ for each in optimizers_within(LossScaleOptimizer(SGD()))]

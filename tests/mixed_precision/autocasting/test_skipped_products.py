@@ -247,7 +247,7 @@ def test_solvers_that_are_given_a_function():
     assert re.match(
         rf"autocast left \d+ of \d+ products in float32, inside 'custom_linear_solve of .*\({HERE}:\d+", text
     )
-    assert "put autocast around the function that it is given" in text
+    assert "apply autocast to that function" in text
     assert described(solved(symmetric), X, ops=typed(text, "declared")) == ""
     cast = solved(autocast(symmetric))
     assert described(cast, X) == ""

@@ -1,4 +1,4 @@
-"""Deciding, for every equation of a program, the dtype that autocast runs it in, and why."""
+"""The decision in which dtype autocast runs each equation of a program, and why."""
 
 from __future__ import annotations
 
@@ -45,28 +45,26 @@ from supremum.mixed_precision.autocasting.settings import Settings
 
 _FLOAT32 = as_format("float32").dtype
 
-# Names of scopes and of a jitted function, by which a program tells autocast something, and autocast the reader of a
-# profile. Users have scopes and functions of their own, a layer called "autocast" among them: so these begin with ours.
+# Names of scopes, and of a jitted function, that mark parts of a program for autocast, and in profiles. The prefix
+# keeps them apart from names that users choose, such as a layer called "autocast".
 DISABLED_SCOPE: Final = "supremum.autocast.disabled"
 DECIDED_SCOPE: Final = "supremum.autocast"
 KEEP_CALL: Final = "supremum_autocast_astype"
 
-
 WRITTEN_FOR_DTYPES: Mapping[str, str] = MappingProxyType(
     {p.custom_vjp_call_p.name: "backward function", CUSTOM_VMAP: "rule for vmap"}
 )
-"""Primitives that call a function with a rule of the user's for given dtypes, so that they are only entered where that
-was asked for."""
+"""Primitives that call a function with a user's rule for fixed dtypes; autocast enters them only on request."""
 
 
 class Note(NamedTuple):
-    """What an equation runs in, and why.
+    """The dtype in which an equation runs, and the reason.
 
     Args:
-        dtype: the dtype it runs in; None where no castable float takes part.
-        reason: why.
-        scopes: the named scopes it stands in, within its function.
-        unasked: whether it is left alone though nobody asked for it.
+        dtype: the dtype; None if the equation has no castable floats.
+        reason: the reason.
+        scopes: the named scopes around the equation, within its function.
+        unasked: whether the equation is left alone without a request by the user.
     """
 
     dtype: DType | None
@@ -77,11 +75,11 @@ class Note(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Where a function stands.
+    """The surroundings of a function.
 
     Args:
-        scopes: the named scopes around its call; only kept where a policy is chosen by path.
-        rule: the rule for everything inside, where one was asked for by the function's name.
+        scopes: the named scopes around its call; only kept if the policy depends on the path.
+        rule: the rule for all operations inside, if `ops` has one for the function's name.
     """
 
     scopes: tuple[str, ...] = ()
@@ -89,11 +87,11 @@ class Context:
 
 
 class AutocastRule:
-    """The rewrite rule of one setting of autocast.
+    """The rewrite rule for one set of autocast settings.
 
     Args:
-        settings: the policy and what else was asked for.
-        rows: how each primitive is treated where nothing else was asked for.
+        settings: the policy and the other settings.
+        rows: the row of each primitive.
     """
 
     def __init__(self, settings: Settings, rows: Iterable[Row]) -> None:
@@ -101,47 +99,40 @@ class AutocastRule:
         self.rows = MappingProxyType({row.name: row for row in rows})
 
     def value(self, aval: Any) -> Value:
-        """An input: castable floats are; a weak one follows the others as Python numbers do."""
+        """Describe an input; a weak one follows the other operands as Python numbers do."""
         dtype = castable(aval)
         return Value(dtype, fits=CASTABLE if dtype is not None and aval.weak_type else None)
 
     def literal(self, literal: Literal) -> Value:
-        """A number written in the program, which follows the others where they can hold it."""
+        """Describe a number in the program, which follows the other operands if their dtype can hold it."""
         dtype = castable(literal.aval)
         return Value(dtype) if dtype is None else Value(dtype, fits=fitting(float(literal.val)))
 
     def join(self, dtypes: Sequence[DType]) -> DType:
-        """The least dtype that holds all of these."""
+        """Return the smallest dtype that holds all of these dtypes."""
         return join(frozenset(dtypes))
 
     def action_for(self, equation: JaxprEqn, values: Sequence[Value], context: Context) -> RewriteAction:
-        """The one place where it is decided what an equation runs in."""
-        return _Case(self.settings, self.rows, equation, values, context).action()
+        """Decide in which dtype an equation runs."""
+        return _Case(self, equation, values, context).action()
 
 
 class _Case:
-    """One equation that the rule decides about."""
+    """The decision about one equation."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        rows: Mapping[str, Row],
-        equation: JaxprEqn,
-        values: Sequence[Value],
-        context: Context,
-    ) -> None:
-        self.settings = settings
+    def __init__(self, rule: AutocastRule, equation: JaxprEqn, values: Sequence[Value], context: Context) -> None:
+        self.settings = rule.settings
         self.equation = equation
         self.values = values
         self.context = context
         self.name = equation.primitive.name
-        self.row = rows.get(self.name)
+        self.row = rule.rows.get(self.name)
         self.floats = [i for i, value in enumerate(values) if value.dtype is not None]
         self.scopes = scopes_of(equation)
 
     @property
     def unasked(self) -> bool:
-        """Whether nobody asked for this equation, or for what it stands in, to be left as it is."""
+        """Whether the user did not ask to leave this equation, or its function, as it is."""
         return self.settings.ops.get(self.name) != DECLARED and self.context.rule != FLOAT32
 
     @property
@@ -153,41 +144,40 @@ class _Case:
 
     def action(self) -> RewriteAction:
         if DISABLED_SCOPE in self.scopes:
-            return self.left_alone("stands in autocast.disabled()")
+            return self.left_alone("inside autocast.disabled()")
         if DECIDED_SCOPE in self.scopes:
-            return self.left_alone("decided by an autocast inside")
+            return self.left_alone("decided by an inner autocast")
         if self.name == p.convert_element_type_p.name:
             return self.conversion()
         if self.name in ENTERED:
             return self.call()
         if not self.floats:
-            return self.left_alone("takes no float that is cast")
+            return self.left_alone("has no float operands that autocast casts")
         for atom in (*self.equation.invars, *self.equation.outvars):
-            dtype = foreign(atom.aval)
-            if dtype is not None:
-                return self.left_alone(f"takes or gives {dtype}, which is never cast")
+            if (dtype := foreign(atom.aval)) is not None:
+                return self.left_alone(f"takes or returns {dtype}, which is never cast")
         return self.by_rule()
 
     def left_alone(self, reason: str, *, unasked: bool = False) -> RewriteAction:
-        declared = [castable(atom.aval) for atom in self.equation.invars]
-        dtype = next((d for d in declared if d is not None), None)
+        declared = tuple(castable(atom.aval) for atom in self.equation.invars)
+        dtype = next((each for each in declared if each is not None), None)
         results = tuple(Value(castable(var.aval)) for var in self.equation.outvars)
-        return RewriteAction(tuple(declared), results, Note(dtype, reason, self.scopes, unasked))
+        return RewriteAction(declared, results, Note(dtype, reason, self.scopes, unasked))
 
     # Conversions
 
     def conversion(self) -> RewriteAction:
-        """A cast written in the program: a dtype given by hand, or a number taking the dtype of an array."""
+        """Decide about a cast in the program: a cast by hand, or a number that takes the dtype of an array."""
         (value,), (source,), (result,) = self.values, self.equation.invars, self.equation.outvars
         old, new = castable(source.aval), castable(result.aval)
         if old is None or new is None:
             return RewriteAction((None,), (Value(new),), self.note(new, "converts from or to another kind of number"))
         if aval_of(source).weak_type and aval_of(source).ndim == 0:
-            return self.converted(Value(new, value.fits), "a number takes the dtype of the others")
+            return self.converted(Value(new, value.fits), "a number takes the dtype of the other operands")
         if old == new:
-            return self.converted(value, "changes no dtype")
+            return self.converted(value, "does not change the dtype")
         held = self.settings.respect_explicit_casts
-        return self.converted(Value(new, held=held), "cast by hand" if held else "cast by hand, not honoured")
+        return self.converted(Value(new, held=held), "cast by hand" if held else "cast by hand, ignored")
 
     def converted(self, result: Value, reason: str) -> RewriteAction:
         return RewriteAction((result.dtype,), (result,), self.note(result.dtype, reason), vanishes=True)
@@ -210,32 +200,31 @@ class _Case:
         rule = self.context.rule or ("" if asked == INSIDE else asked) or ("" if row is None else row.rule)
         scopes = (*self.context.scopes, *self.scopes) if self.settings.by_path else ()
         operands = tuple(castable(atom.aval) if written_for else None for atom in self.equation.invars)
-        why = f"ops runs {function!r} in {asked}" if asked else "runs what is inside" if row is None else row.reason
+        why = f"ops runs {function!r} in {asked}" if asked else "a function" if row is None else row.reason
         return RewriteAction(operands, (), self.note(None, why), inside=Context(scopes, rule))
 
     def function_row(self, name: str) -> Row | None:
-        """The row of a function that JAX has jitted; None for one of that name that is the user's."""
-        row = FUNCTIONS.get(name)
-        if row is None:
+        """Return the row of a function that JAX jits; None for a user's function of the same name."""
+        if name not in FUNCTIONS:
             return None
         file = function_place(callees(self.equation)[0].jaxpr).rpartition(":")[0]
-        return row if owner_of(file) == BETWEEN else None
+        return FUNCTIONS[name] if owner_of(file) == BETWEEN else None
 
     # Everything else
 
     @property
     def asked(self) -> str:
-        """The rule that was asked for instead of that of the row; empty for none."""
+        """The rule that `ops` sets in place of the row's rule; empty for none."""
         return self.context.rule or self.settings.ops.get(self.name, "")
 
     @property
     def rule(self) -> tuple[str, str]:
-        """The rule it is treated by, and why."""
+        """The rule of the equation, and the reason for it."""
         row, asked = self.row, self.asked
-        # What is asked of a whole function is not asked of what stands in it and cannot be cast.
+        # A rule for a whole function does not apply to operations in it that cannot be cast.
         if row is not None and (not asked or (row.rule == DECLARED and self.context.rule)):
             return row.rule, row.reason
-        return (asked, "asked for by ops") if asked else (DECLARED, "autocast has no row for it")
+        return (asked, "set by ops") if asked else (DECLARED, "autocast has no row for it")
 
     def by_rule(self) -> RewriteAction:
         rule, reason = self.rule
@@ -249,11 +238,11 @@ class _Case:
         held = frozenset(_dtype(value) for value in self.strong if value.held)
         if held and not self.asked:
             wide = self.compute if rule == COMPUTE else _FLOAT32
-            # Of a value cast by hand and one that was not, the second follows, unless its own dtype is the wider one.
+            # An operand that was not cast by hand follows one that was, unless its dtype is wider.
             follows = all(value.held for value in self.strong) or wide.itemsize <= join(held).itemsize
             return self.cast_to(join(held if follows else held | {wide}), "takes a value that was cast by hand")
         if isinstance(self.equation.params.get("precision"), (lax.DotAlgorithm, lax.DotAlgorithmPreset)):
-            return self.left_alone("asks for an algorithm of its own, which says the dtypes")
+            return self.left_alone("sets an algorithm, which determines the dtypes")
         if rule == COMPUTE:
             return self.cast_to(self.compute, reason, Value(self.compute, sides=self.sides))
         return self.cast_to(_FLOAT32 if rule == FLOAT32 else as_format(rule).dtype, reason)
@@ -263,19 +252,21 @@ class _Case:
         if row is not None and row.moves:
             return self.cast_to(widest, reason, self.moved(widest, row))
         exception = "" if row is None or self.asked else row.exception
-        if (exception == RECIPROCAL and self.is_reciprocal) or (exception == SQUARE and self.is_square):
+        is_reciprocal = exception == RECIPROCAL and len(self.floats) == 2 and self.values[0].fits is not None
+        is_square = exception == SQUARE and self.equation.invars[0] is self.equation.invars[1]
+        if is_reciprocal or is_square:
             return self.cast_to(_FLOAT32, EXCEPTIONS[exception])
         bias = self.bias if exception == BIAS else None
         if bias is not None:
-            # Spread out first and cast then: the gradient of a bias that is cast first is summed in 16 bits, which is a
-            # fifth off after some thousand examples.
+            # Broadcast first, then cast: otherwise the gradient of the bias is summed in 16 bits, with an error of a
+            # fifth after some thousand examples.
             narrow = _dtype(self.values[1 - bias])
             return replace(self.cast_to(narrow, EXCEPTIONS[exception]), spread=bias)
         return self.cast_to(widest, reason)
 
     @property
     def sides(self) -> tuple[frozenset[int], ...]:
-        """Of a product: the axes of the result that come from each operand that is given, and from no other."""
+        """For a product: the axes of the result that come from one operand only, for each operand that is an input."""
         if self.name == p.dot_general_p.name:
             (left, right), (batch, _) = parameter(self.equation, "dimension_numbers")
             ranks = [aval_of(atom).ndim for atom in self.equation.invars[:2]]
@@ -290,7 +281,7 @@ class _Case:
 
     @property
     def bias(self) -> int | None:
-        """Which operand is the bias of a layer: a wider vector, added to a product along axes of one given operand."""
+        """The index of a layer's bias: a wider vector that is added to a product along the axes of one operand."""
         if len(self.strong) != 2:
             return None
         for product, other in ((0, 1), (1, 0)):
@@ -302,19 +293,8 @@ class _Case:
 
     @property
     def strong(self) -> list[Value]:
-        """The float operands that are computed; numbers only follow them."""
+        """The float operands that determine the dtype; numbers follow them."""
         return [self.values[i] for i in self.floats if self.values[i].fits is None]
-
-    @property
-    def is_reciprocal(self) -> bool:
-        """Whether a number is divided by an array."""
-        return len(self.floats) == 2 and self.values[0].fits is not None
-
-    @property
-    def is_square(self) -> bool:
-        """Whether an array is multiplied with itself."""
-        left, right = self.equation.invars
-        return left is right
 
     @property
     def widest(self) -> DType:
@@ -322,12 +302,12 @@ class _Case:
         if not strong:
             return join(frozenset(_dtype(self.values[i]) for i in self.floats))
         dtype = join(frozenset([_dtype(value) for value in strong]))
-        # A number that the dtype cannot hold, such as an epsilon or a mask of -1e9 in float16, is no follower.
+        # A number that the dtype cannot hold, such as an epsilon or a mask of -1e9 in float16, does not follow.
         beyond = [_dtype(v) for v in self.values if v.fits is not None and v.dtype is not None and dtype not in v.fits]
         return join(frozenset([dtype, *beyond]))
 
     def moved(self, dtype: DType, row: Row) -> Value:
-        """What is known of a value that was only moved."""
+        """Describe a value that was only moved."""
         strong = self.strong
         if strong:
             alone = strong[0] if len(strong) == len(self.floats) == 1 else Value(dtype)
@@ -336,7 +316,7 @@ class _Case:
         return Value(dtype, self.values[self.floats[0]].fits if row.fills and len(self.floats) == 1 else None)
 
     def transposed(self, sides: tuple[frozenset[int], ...]) -> tuple[frozenset[int], ...]:
-        """Axes of a product after it was moved; forgotten where they are not just put in another order."""
+        """Return the axes of a product after a transpose; empty after any other move."""
         if not sides or self.name != p.transpose_p.name:
             return ()
         order = list(parameter(self.equation, "permutation"))
@@ -351,22 +331,15 @@ class _Case:
         return RewriteAction((None,) * len(self.values), results, self.note(results[0].dtype, reason))
 
     def cast_to(self, dtype: DType, reason: str, result: Value | None = None) -> RewriteAction:
-        """The equation with all its float operands in one dtype."""
+        """Run the equation with all its float operands in one dtype."""
         operands = tuple(None if value.dtype is None else dtype for value in self.values)
         declared = join(frozenset([aval_of(self.equation.invars[i]).dtype for i in self.floats]))
-        results: list[Value] = []
-        params = None
-        for var in self.equation.outvars:
-            own = castable(var.aval)
-            if own is None:
-                results.append(Value(None))
-            elif own == declared:
-                results.append(result or Value(dtype))
-            else:  # a product that was asked to leave in another dtype than its operands have
-                results.append(Value(own))
-        if self.equation.params.get("preferred_element_type") is not None and results[0].dtype is not None:
-            params = {"preferred_element_type": results[0].dtype}
-        return RewriteAction(operands, tuple(results), self.note(dtype, reason), params)
+        # A result keeps a dtype that differs from its operands': the program set it, as a preferred element type.
+        own = [castable(var.aval) for var in self.equation.outvars]
+        results = tuple(Value(d) if d is None or d != declared else (result or Value(dtype)) for d in own)
+        has_type = self.equation.params.get("preferred_element_type") is not None and results[0].dtype is not None
+        params = {"preferred_element_type": results[0].dtype} if has_type else None
+        return RewriteAction(operands, results, self.note(dtype, reason), params)
 
 
 def _dtype(value: Value) -> DType:

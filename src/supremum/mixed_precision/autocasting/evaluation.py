@@ -1,4 +1,4 @@
-"""Running a program that was rewritten, with JAX's search for NaNs where it is switched on."""
+"""The evaluation of a rewritten program, with JAX's search for NaNs if it is on."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from supremum.jaxprs import WITH_RULE, line_of
 
 
 def evaluated(program: ClosedJaxpr, arrays: Sequence[Any]) -> list[Any]:
-    """The results of a program.
+    """Evaluate a program.
 
-    JAX does not look for NaNs in what it evaluates from a program, because functions such as `jnp.var` switch the
-    search off where they write one, and a program does not tell that. Here the search passes over what such a NaN is
-    moved into, and finds what it finds without autocast.
+    JAX does not search for NaNs when it evaluates a jaxpr: functions such as `jnp.var` switch the search off where they
+    write a NaN on purpose, and a jaxpr does not record that. This search skips values that contain such a NaN, and
+    finds the same NaNs as JAX does without autocast.
 
     Args:
         program: the program.
-        arrays: what it is given.
+        arrays: the arguments.
 
     Raises:
-        FloatingPointError: with `jax_debug_nans` on, for the operation that gives a NaN, with its line.
+        FloatingPointError: with `jax_debug_nans` on, for the operation that returns a NaN, with its line.
     """
     config: Any = jax.config
     if not config.jax_debug_nans:
         return jaxpr_as_fun(program)(*arrays)
-    return [value for value, _ in _looked_at(program, [(value, False) for value in arrays])]
+    return [value for value, _ in _searched(program, [(value, False) for value in arrays])]
 
 
 _Known = tuple[Any, bool]
-"""A value, and whether it has NaNs that the program itself wrote as numbers."""
+"""A value, and whether it contains NaNs that are constants of the program."""
 
 
-def _looked_at(program: ClosedJaxpr, given: Sequence[_Known]) -> list[_Known]:
+def _searched(program: ClosedJaxpr, given: Sequence[_Known]) -> list[_Known]:
     jaxpr = program.jaxpr
     known: dict[Any, _Known] = dict(zip(jaxpr.invars, given, strict=True))
     known.update((var, (value, _has_nan(value))) for var, value in zip(jaxpr.constvars, program.consts, strict=True))
@@ -50,17 +50,17 @@ def _looked_at(program: ClosedJaxpr, given: Sequence[_Known]) -> list[_Known]:
     for equation in jaxpr.eqns:
         operands = [read(atom) for atom in equation.invars]
         if (function := _entered(equation, operands)) is not None:
-            results = _looked_at(function, operands)
+            results = _searched(function, operands)
         else:
-            results = _of_one(program, equation, operands)
+            results = _results(program, equation, operands)
         known.update(zip(equation.outvars, results, strict=True))
     return [read(atom) for atom in jaxpr.outvars]
 
 
 def _entered(equation: JaxprEqn, operands: Sequence[_Known]) -> ClosedJaxpr | None:
-    """The function that an equation calls, where its operations are looked at one by one.
+    """Return the function that an equation calls, if the search enters it; None for all other equations.
 
-    A function with a rule of its own is one where something is traced, so that the rule is asked.
+    A function with a custom rule is not entered if an operand is traced, because JAX must apply the rule.
     """
     if equation.primitive is p.jit_p:
         return parameter(equation, "jaxpr")
@@ -69,8 +69,8 @@ def _entered(equation: JaxprEqn, operands: Sequence[_Known]) -> ClosedJaxpr | No
     return equation.params.get(WITH_RULE.get(equation.primitive.name, ""))
 
 
-def _of_one(program: ClosedJaxpr, equation: JaxprEqn, operands: Sequence[_Known]) -> list[_Known]:
-    """What one equation gives."""
+def _results(program: ClosedJaxpr, equation: JaxprEqn, operands: Sequence[_Known]) -> list[_Known]:
+    """Evaluate one equation."""
     values = {
         atom: value for atom, (value, _) in zip(equation.invars, operands, strict=True) if not isinstance(atom, Literal)
     }
@@ -85,7 +85,7 @@ def _of_one(program: ClosedJaxpr, equation: JaxprEqn, operands: Sequence[_Known]
 
 
 def _has_nan(value: Any) -> bool:
-    """Whether a value has a NaN; of one that is traced it is not known."""
+    """Whether a value contains a NaN; False for traced values."""
     if isinstance(value, Tracer) or not jax.numpy.issubdtype(getattr(value, "dtype", type(value)), np.inexact):
         return False
     array = np.asarray(value)

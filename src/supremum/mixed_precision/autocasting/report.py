@@ -1,4 +1,4 @@
-"""What autocast did to a program: what runs in which dtype, and why."""
+"""The report of autocast: which operations run in which dtype, and why."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from supremum.render import aligned
 
 @dataclass(frozen=True, slots=True)
 class AutocastRow:
-    """Operations of one kind that stand on one line and are treated alike.
+    """Operations of one primitive, on one line, that run in the same dtype for the same reason.
 
     Args:
-        operation: the primitive.
-        dtype: the name of the dtype it runs in.
-        declared: the name of the dtype it would have run in.
+        operation: the name of the primitive.
+        dtype: the name of the dtype in which it runs.
+        declared: the name of the dtype in which it would run without autocast.
         why: the reason.
-        path: the named scopes it stands in, such as `"encoder/norm"`.
-        line: the line of the program it comes from.
-        count: how many there are.
-        runs: how often they run when the program runs once; None where only the run can say.
+        path: the named scopes around it, such as `"encoder/norm"`.
+        line: its line in the program.
+        count: the number of operations.
+        runs: how often they run in one run of the program; None if that depends on values.
     """
 
     operation: str
@@ -40,18 +40,18 @@ class AutocastRow:
 
 @dataclass(frozen=True, slots=True)
 class AutocastReport:
-    """What autocast did to a program.
+    """The report of autocast about a program.
 
     Args:
-        rows: what stands in it, in order, operations without castable floats left out.
-        products: how many products it has, and those that were left as they are though nobody asked for it.
+        rows: the operations of the program in order, without operations that have no castable floats.
+        products: the number of products, and the products that autocast left alone without a request.
     """
 
     rows: tuple[AutocastRow, ...]
     products: ProductCounts
 
     def summary(self) -> str:
-        """One line per dtype, with the operations that run in it, and a last one of products that were left alone."""
+        """List the operations of each dtype on one line, then the products that were left alone."""
         counts: dict[str, Counter[str]] = {}
         for row in self.rows:
             counts.setdefault(row.dtype, Counter())[row.operation] += row.count
@@ -63,7 +63,7 @@ class AutocastReport:
         return "\n".join([*lines, *filter(None, [self.products.describe()])])
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as plain data for JSON."""
+        """Convert the report to plain data for JSON."""
         left = [asdict(left) | {"count": count} for left, count in self.products.left]
         return {"rows": [asdict(row) for row in self.rows], "products": {"count": self.products.count, "left": left}}
 
@@ -85,8 +85,8 @@ class AutocastReport:
 
 
 def report_of(rewritten: Rewritten, products: ProductCounts) -> AutocastReport:
-    """The report about a rewritten program."""
-    merged: dict[tuple[str, ...], list[tuple[int, int | None]]] = {}
+    """Make the report about a rewritten program."""
+    merged: dict[tuple[str, ...], list[int | None]] = {}
     for entry, scopes, line, trips in _entries(rewritten, (), "", 1):
         note = entry.action.note
         declared = next((d for atom in entry.equation.invars if (d := castable(atom.aval)) is not None), note.dtype)
@@ -94,16 +94,12 @@ def report_of(rewritten: Rewritten, products: ProductCounts) -> AutocastReport:
             continue
         name, path = entry.equation.primitive.name, "/".join(scopes)
         key = (name, str(note.dtype), str(declared), note.reason, path, line)
-        merged.setdefault(key, []).append((1, trips))
+        merged.setdefault(key, []).append(trips)
     rows = (
-        AutocastRow(*key, count=len(found), runs=_total([trips for _, trips in found])) for key, found in merged.items()
+        AutocastRow(*key, count=len(trips), runs=None if None in trips else sum(filter(None, trips)))
+        for key, trips in merged.items()
     )
     return AutocastReport(tuple(rows), products)
-
-
-def _total(trips: list[int | None]) -> int | None:
-    known = [number for number in trips if number is not None]
-    return sum(known) if len(known) == len(trips) else None
 
 
 def _entries(
@@ -111,7 +107,7 @@ def _entries(
 ) -> Iterator[tuple[RewriteRecord, tuple[str, ...], str, int | None]]:
     for entry in rewritten.record:
         inner = (*scopes, *entry.action.note.scopes)
-        # What JAX traced once for many callers, such as the inside of jnp.where, has no line of the user's.
+        # A function that JAX traces once for many callers, such as the body of jnp.where, has no line in user code.
         line = line_of(entry.equation) or caller
         yield entry, inner, line, trips
         for callee, function in zip(callees(entry.equation), entry.functions, strict=False):

@@ -1,11 +1,11 @@
-"""What a call of autocast asks for, checked and hashable."""
+"""The settings of autocast, checked and hashable."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -23,12 +23,12 @@ _COMPUTE_NAMES = tuple(row.name for row in CASTABLE_FORMATS)
 
 @dataclass(frozen=True)
 class Settings:
-    """How autocast casts.
+    """The settings of autocast.
 
     Args:
-        policy: the policy whose compute dtype it uses, or policies by path.
-        given_ops: pairs of a primitive or a function and the rule it is treated by instead of its own.
-        respect_explicit_casts: whether a value keeps the dtype it was cast to by hand.
+        policy: the policy that gives the compute dtype, or policies by path.
+        given_ops: pairs of a primitive or function and the rule that replaces its own.
+        respect_explicit_casts: whether a value keeps the dtype to which it was cast by hand.
     """
 
     policy: Policy | PolicyMap
@@ -37,20 +37,20 @@ class Settings:
 
     @property
     def by_path(self) -> bool:
-        """Whether the compute dtype depends on the named scopes that an operation stands in."""
+        """Whether the compute dtype of an operation depends on its named scopes."""
         return isinstance(self.policy, PolicyMap)
 
-    @property
+    @cached_property
     def ops(self) -> Mapping[str, str]:
         """The rules by name."""
-        return _mapping(self.given_ops)
+        return MappingProxyType(dict(self.given_ops))
 
     def compute_dtype(self, scopes: tuple[str, ...]) -> DType:
-        """The compute dtype of an operation in these named scopes."""
+        """Return the compute dtype of an operation in these named scopes."""
         return _compute_dtype(self.policy, scopes if self.by_path else ())
 
     def check(self, rewritten: Rewritten) -> None:
-        """Warn of what was asked for and concerns nothing in the program: most likely it is misspelt."""
+        """Warn about names in `ops` and patterns that match nothing in the program, which are probably misspelt."""
         unknown = self.ops.keys() - AUTOCAST_OPERATIONS.keys()
         if not unknown and not self.by_path:
             return
@@ -61,7 +61,7 @@ class Settings:
         for name in sorted(unknown - found):
             near = near_names(name, {*AUTOCAST_OPERATIONS, *found} - {""})
             hint = f": did you mean {' or '.join(map(repr, near))}?" if near else ""
-            message = f"ops names {name!r}, which is no primitive that autocast knows and not called here{hint}"
+            message = f"ops has {name!r}, which is not a known primitive and not a function called here{hint}"
             warnings.warn(message, UnmatchedPatternWarning, stacklevel=4)
 
 
@@ -80,21 +80,16 @@ def _compute_dtype(policy: Policy | PolicyMap, scopes: tuple[str, ...]) -> DType
     return chosen.compute_dtype
 
 
-@lru_cache(maxsize=128)
-def _mapping(pairs: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
-    return MappingProxyType(dict(pairs))
-
-
 def as_settings(policy: Any, ops: Mapping[str, Any] | None, respect_explicit_casts: bool) -> Settings:
-    """The settings that arguments stand for."""
+    """Make the settings from the arguments of `autocast`."""
     chosen = policy if isinstance(policy, PolicyMap) else as_policy(policy)
     used = [chosen] if isinstance(chosen, Policy) else [chosen.default, *(each for _, each in chosen.patterns)]
     for each in used:
         compute = each.compute_dtype
         if compute is None or as_format(compute) not in CASTABLE_FORMATS:
             raise ArgumentError(
-                f"autocast computes in one of {', '.join(_COMPUTE_NAMES)}; policy {shown(str(each))} computes in "
-                f"{'no dtype of its own' if compute is None else compute}"
+                f"autocast needs a policy that computes in one of {', '.join(_COMPUTE_NAMES)}, got {shown(str(each))}, "
+                f"which computes in {'the dtype of its inputs' if compute is None else compute}"
             )
     given = {} if ops is None else mapping("ops", ops, "{'softmax': 'float32'}")
     rules = tuple(sorted((name, _rule(name, rule)) for name, rule in given.items()))
@@ -104,8 +99,8 @@ def as_settings(policy: Any, ops: Mapping[str, Any] | None, respect_explicit_cas
 def _rule(name: str, rule: Any) -> str:
     row = AUTOCAST_OPERATIONS.get(name)
     if row is not None and row.rule == DECLARED and rule != DECLARED:
-        raise ArgumentError(f"ops[{shown(name)}] is {shown(DECLARED)}, not {shown(rule)}: {row.reason}")
-    # A primitive has no inside; what is no primitive is taken for a function of the program.
+        raise ArgumentError(f"ops[{shown(name)}] must be {shown(DECLARED)}, got {shown(rule)}: {row.reason}")
+    # `INSIDE` is for functions: names that are not primitives are names of functions in the program.
     rules = RULES if name in AUTOCAST_OPERATIONS else (*RULES, INSIDE)
     choices = (*rules, *(dtype for dtype in _COMPUTE_NAMES if dtype not in rules))  # float32 is both
     if isinstance(rule, str) and rule in choices:
@@ -115,5 +110,5 @@ def _rule(name: str, rule: Any) -> str:
     except UnknownDtypeError:
         raise UnknownNameError("rule", rule, choices, f"ops[{shown(name)}]") from None
     if found not in _COMPUTE_NAMES:
-        raise ArgumentError(f"ops[{shown(name)}] is one of {', '.join(choices)}, not {found}")
+        raise ArgumentError(f"ops[{shown(name)}] must be one of {', '.join(choices)}, got {found}")
     return found

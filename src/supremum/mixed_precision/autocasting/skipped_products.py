@@ -1,4 +1,4 @@
-"""The products that autocast left as they were though nobody asked for that, and what would cast them."""
+"""The products that autocast left alone without a request, and how to have them cast."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from jax.extend.core import Jaxpr, JaxprEqn
 
 from supremum.bounded_cache import Bounded
-from supremum.formats import DType, Kind, as_format
+from supremum.formats import FORMATS, DType, Kind, as_format
 from supremum.jax_compat import function_name, function_place, open_jaxpr
 from supremum.jaxprs import ENTERED, Rewritten, callees, frames_of, name_of_call, scopes_of, user_place
 from supremum.mixed_precision.autocasting.castable_dtypes import castable, foreign
@@ -26,25 +26,25 @@ from supremum.mixed_precision.policy.global_policy import PolicyWarning
 from supremum.user_frame import warn_user
 
 _SHOWN = 3
-_FLOAT32 = as_format("float32")
+_WIDE = frozenset(row.dtype for row in FORMATS if row.kind is Kind.FLOAT and row.bits > as_format("float32").bits)
 
 
 class UncastProductsWarning(PolicyWarning):
-    """Autocast left products as they were, inside a function that it does not rewrite without being asked to."""
+    """Autocast left products alone, inside a function that it rewrites only on request."""
 
 
 @dataclass(frozen=True, slots=True)
 class UncastFunction:
-    """A function in which autocast left products.
+    """A function in which autocast left products alone.
 
     Args:
-        function: its name; that of the primitive where it has none, and empty for products of the program itself.
-        defined: where it is written, as `file:line`; empty where JAX does not know.
-        called: the user's line that calls it, likewise.
-        dtype: the name of the dtype that its products were left in.
-        enter: the names that `ops={name: "inside"}` needs for these products to be cast; empty where nothing does it.
-        leave: the name that `ops={name: "declared"}` needs for them to be left on purpose.
-        primitive: the primitive that is in the way.
+        function: its name, or the name of the primitive if it has none; empty for products of the program itself.
+        defined: the place of its definition, as `file:line`; empty if JAX does not know.
+        called: the user's line that calls it; empty if JAX does not know.
+        dtype: the name of the dtype of its products.
+        enter: the names to put into `ops={name: "inside"}` to have the products cast; empty if `ops` cannot do it.
+        leave: the name to put into `ops={name: "declared"}` to leave the products alone on purpose.
+        primitive: the primitive that autocast does not enter.
     """
 
     function: str
@@ -63,12 +63,12 @@ class UncastFunction:
 
 @dataclass(frozen=True, slots=True)
 class ProductCounts:
-    """How many products a program has, and how many autocast left in which functions.
+    """The number of products in a program, and the products that autocast left alone, by function.
 
     Args:
-        count: how many there are, on floats that autocast casts.
-        left: the functions in which some were left though nobody asked for it, each with their number.
-        compute_dtype: the dtype they would run in.
+        count: the number of products of floats that autocast casts.
+        left: the functions with products that were left alone without a request, each with the number of products.
+        compute_dtype: the name of the dtype in which the products would run.
     """
 
     count: int
@@ -76,9 +76,9 @@ class ProductCounts:
     compute_dtype: str
 
     def describe(self) -> str:
-        """What was left, and what to type; empty if nothing was.
+        """Describe the products that were left alone, with a fix; empty if there are none.
 
-        A float64 program has no products that are cast at all, which is said as well.
+        The products of a float64 program are reported too: autocast never casts them.
         """
         if not self.left:
             return ""
@@ -86,7 +86,7 @@ class ProductCounts:
         dtypes = " and ".join(sorted({left.dtype for left, _ in self.left}))
         start = f"autocast left {number} of {self.count} products in {dtypes}"
         if not self.left[0][0].function:
-            return f"{start}, which is never cast: give it arguments in float32, as in x.astype('float32')"
+            return f"{start}, which is never cast: pass float32 arguments, as in x.astype('float32')"
         shown = [f"{left}" if len(self.left) == 1 else f"{left}: {count}" for left, count in self.left[:_SHOWN]]
         more = f" and {len(self.left) - _SHOWN} more" if len(self.left) > _SHOWN else ""
         return f"{start}, inside {'; '.join(shown)}{more}. {' '.join(self._fixes())}"
@@ -103,8 +103,8 @@ class ProductCounts:
         if closed:
             primitives = " and ".join(map(repr, dict.fromkeys(left.primitive for left in closed)))
             yield (
-                f"autocast does not rewrite what {primitives} runs: put autocast around the function that it is given, "
-                f"or cast its operands with x.astype({self.compute_dtype!r}); ops={_leaving(closed)!r} leaves them "
+                f"autocast does not rewrite the function that {primitives} runs: apply autocast to that function, or "
+                f"cast its operands with x.astype({self.compute_dtype!r}); ops={_leaving(closed)!r} leaves them "
                 "without this warning."
             )
 
@@ -114,16 +114,16 @@ def _leaving(left: Iterable[UncastFunction]) -> dict[str, str]:
 
 
 def count_products(rewritten: Rewritten, rule: AutocastRule) -> ProductCounts:
-    """The products of a rewritten program.
+    """Count the products of a rewritten program.
 
     Args:
         rewritten: the program.
-        rule: what decided the dtypes.
+        rule: the rule by which it was rewritten.
     """
     found = _Search(rule).rewritten(rewritten, ())
     compute = str(rule.settings.compute_dtype(()))
-    given = open_jaxpr(rewritten.function).invars
-    if not found.count and found.wide and any(_is_wide(foreign(var.aval)) for var in given):
+    inputs = open_jaxpr(rewritten.function).invars
+    if not found.count and found.wide and any(foreign(var.aval) in _WIDE for var in inputs):
         left = [(UncastFunction("", "", "", dtype, (), "", ""), count) for dtype, count in found.wide.items()]
         return ProductCounts(found.wide.total(), tuple(left), compute)
     return ProductCounts(found.count, tuple(found.left.items()), compute)
@@ -133,25 +133,23 @@ _said: Bounded[tuple[object, str], None] = Bounded(1024)
 
 
 def warn_of_left(function: Callable[..., Any], products: ProductCounts) -> None:
-    """Warn of products that were left, once for each function that is written somewhere and what is said about it.
+    """Warn about products that were left alone, once for each function definition and message.
 
     Args:
         function: the function that was traced.
         products: its products.
     """
     message = products.describe()
-    if not message:
-        return
-    # By code, of which there is one for all the functions and methods that are made of it in a loop.
+    # The code object is the same for all functions and methods that a loop makes of one definition.
     code = getattr(inspect.unwrap(function), "__code__", type(function))
-    if (code, message) not in _said:
+    if message and (code, message) not in _said:
         _said[code, message] = None
         warn_user(message, UncastProductsWarning)
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """How many products there are, how many of them were left in which functions, and those of wider floats."""
+    """The number of products, the products left alone by function, and the products of wider floats by dtype."""
 
     count: int
     left: Counter[UncastFunction]
@@ -159,31 +157,31 @@ class _Found:
 
 
 class _Search:
-    """Counts products; a function that is called often is looked through once."""
+    """Counts products; a function that is called often is searched once."""
 
     def __init__(self, rule: AutocastRule) -> None:
         self.rule = rule
         self._known: dict[Any, _Found] = {}
 
     def rewritten(self, function: Rewritten, scopes: tuple[str, ...]) -> _Found:
-        """The products of a function that autocast went through."""
+        """Count the products of a function that autocast rewrote."""
         key = id(function), scopes
         if key not in self._known:
-            self._known[key] = self._sum([self._entry(entry, scopes) for entry in function.record])
+            self._known[key] = _sum([self._entry(entry, scopes) for entry in function.record])
         return self._known[key]
 
     def _entry(self, entry: Any, scopes: tuple[str, ...]) -> _Found:
         equation, note = entry.equation, entry.action.note
         inner = self._within(scopes, note.scopes)
         if entry.functions:
-            found = self._sum([self.rewritten(function, inner) for function in entry.functions])
+            found = _sum([self.rewritten(function, inner) for function in entry.functions])
         elif self._is_product(equation):
             found = _product(equation)
         else:
-            found = self._sum([self._left(callee.jaxpr, inner, equation, ()) for callee in callees(equation)])
+            found = _sum([self._left(callee.jaxpr, inner, equation, ()) for callee in callees(equation)])
             if not note.unasked:
                 found = replace(found, left=Counter())
-        # What JAX traced once for many callers has no line of the user's.
+        # A function that JAX traces once for many callers has no line in user code.
         if any(not left.called for left in found.left):
             place = user_place(equation)
             left = Counter({replace(each, called=each.called or place): n for each, n in found.left.items()})
@@ -198,14 +196,14 @@ class _Search:
         callers: tuple[JaxprEqn, ...],
         of_jax: bool = True,
     ) -> _Found:
-        """The products of a function that autocast did not go through.
+        """Count the products of a function that autocast did not rewrite.
 
         Args:
             function: the function.
             scopes: the named scopes around it.
             outermost: the call that autocast left alone.
-            callers: the calls in it that led to the function.
-            of_jax: whether JAX wrote what was called there.
+            callers: the calls within `outermost` that lead to the function.
+            of_jax: whether the called function is JAX's own code.
         """
         path = (outermost, *callers)
         enter = tuple(dict.fromkeys(name_of_call(each) for each in path if each.primitive.name in WRITTEN_FOR_DTYPES))
@@ -217,7 +215,7 @@ class _Search:
         for equation in function.eqns:
             inner = self._within(scopes, scopes_of(equation))
             positions = frames_of(equation).positions[:1]
-            # Solvers of JAX have products of their own, which run in float32 like all linear algebra.
+            # Products inside JAX's solvers run in float32, like all linear algebra.
             made_by_jax = positions == frames_of(closed or outermost).positions[:1] or (not positions and of_jax)
             if self._is_product(equation):
                 product = _product(equation)
@@ -235,7 +233,7 @@ class _Search:
                     self._left(each.jaxpr, inner, outermost, called, is_closing or made_by_jax)
                     for each in callees(equation)
                 ]
-        self._known[key] = self._sum(found)
+        self._known[key] = _sum(found)
         return self._known[key]
 
     def _is_product(self, equation: JaxprEqn) -> bool:
@@ -255,16 +253,14 @@ class _Search:
     def _within(self, outer: tuple[str, ...], scopes: tuple[str, ...]) -> tuple[str, ...]:
         if self.rule.settings.by_path:
             return (*outer, *scopes)
-        # Only what the scopes say to autocast matters, so that a function is looked through once for all of them.
+        # Other scopes do not matter; without them a function is searched once for all of its callers.
         marks = {DISABLED_SCOPE, DECIDED_SCOPE}
         return tuple(dict.fromkeys(each for each in (*outer, *scopes) if each in marks))
 
-    def _sum(self, found: Sequence[_Found]) -> _Found:
-        left, wide = Counter[UncastFunction](), Counter[str]()
-        for each in found:
-            left.update(each.left)
-            wide.update(each.wide)
-        return _Found(sum(each.count for each in found), left, wide)
+
+def _sum(found: Sequence[_Found]) -> _Found:
+    left = sum((each.left for each in found), Counter[UncastFunction]())
+    return _Found(sum(each.count for each in found), left, sum((each.wide for each in found), Counter[str]()))
 
 
 def _castable(equation: JaxprEqn) -> DType | None:
@@ -273,13 +269,8 @@ def _castable(equation: JaxprEqn) -> DType | None:
 
 def _product(equation: JaxprEqn) -> _Found:
     dtypes = [dtype for atom in equation.invars if (dtype := foreign(atom.aval)) is not None]
-    wide = [str(dtype) for dtype in dtypes if _is_wide(dtype)]
+    wide = [str(dtype) for dtype in dtypes if dtype in _WIDE]
     return _Found(int(not dtypes and _castable(equation) is not None), Counter(), Counter(wide[:1]))
-
-
-def _is_wide(dtype: DType | None) -> bool:
-    row = None if dtype is None else as_format(dtype)
-    return row is not None and row.kind is Kind.FLOAT and row.bits > _FLOAT32.bits
 
 
 def _uncast_function(

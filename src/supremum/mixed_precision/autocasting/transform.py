@@ -1,4 +1,4 @@
-"""`autocast`: a function like another one, with its operations in the dtypes that a policy asks for."""
+"""`autocast`, which runs the operations of a function in the dtypes of a policy."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-# By the rows too: a primitive registered later is treated as it then says.
+# The rows are part of the key: a primitive that is registered later takes effect.
 @functools.lru_cache(maxsize=64)
 def _rewriter(settings: Settings, rows: tuple[Row, ...]) -> tuple[Rewriter, AutocastRule]:
     rule = AutocastRule(settings, rows)
@@ -44,10 +44,10 @@ def _rewriter(settings: Settings, rows: tuple[Row, ...]) -> tuple[Rewriter, Auto
 
 
 class AutocastFunction(Generic[P, R]):
-    """A function with its operations in the dtypes of a policy; what `autocast` returns.
+    """The result of `autocast`: a function with its operations in the dtypes of a policy.
 
-    It takes and returns what the function itself does, in the same dtypes. Leaves of its arguments that are no arrays,
-    Python numbers among them, are handed on as they are.
+    Arguments and results are the same as of the function itself, in the same dtypes. Leaves of arguments that are not
+    arrays, such as Python numbers, are passed on as they are.
     """
 
     def __init__(self, function: Callable[P, R], settings: Settings) -> None:
@@ -58,22 +58,22 @@ class AutocastFunction(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function."""
         closed, arrays, put, *_ = self._rewritten(args, kwargs)
-        # The scope tells an autocast around this one that what is in it has been decided.
+        # The scope tells an outer autocast that these operations are decided.
         with jax.named_scope(DECIDED_SCOPE):
             return put(evaluated(closed, arrays))
 
     def report(self, *args: P.args, **kwargs: P.kwargs) -> AutocastReport:
-        """What runs in which dtype, and why; nothing is computed.
+        """Report which operations run in which dtype, and why, without computing anything.
 
         Args:
-            args: arguments as of a call; `jax.ShapeDtypeStruct` will do for arrays.
-            kwargs: likewise.
+            args: the arguments of a call; a `jax.ShapeDtypeStruct` can stand for an array.
+            kwargs: the keyword arguments of a call.
         """
         *_, rewritten, products = self._rewritten(args, kwargs)
         return report_of(rewritten, products)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        """The method of an instance, where a method was decorated."""
+        """Bind a decorated method to an instance."""
         if instance is None:
             return self
         bound: Callable[..., Any] = self._function.__get__(instance, owner)
@@ -93,7 +93,12 @@ class AutocastFunction(Generic[P, R]):
     def _rewritten(
         self, args: Any, kwargs: Any
     ) -> tuple[Any, list[Any], Callable[[Sequence[Any]], Any], Rewritten, ProductCounts]:
-        """The function traced and rewritten, its array arguments, what puts its results together, and its products."""
+        """Trace and rewrite the function.
+
+        Returns:
+            The rewritten function, its array arguments, a function that rebuilds the result from arrays, the record of
+            the rewrite, and the products.
+        """
         function: Callable[..., Any] = self._function
         lift = lifted(function, args, kwargs)
         if lift is not None:
@@ -135,16 +140,15 @@ def _check_unchanged(call: Any, leaves: Sequence[Any], tree: Any) -> None:
     after, structure = jax.tree.flatten(call)
     if structure != tree or any(new is not old for new, old in zip(after, leaves, strict=True)):
         raise ArgumentError(
-            "the function changes its arguments; under autocast it gets copies, so the change would be lost: return "
-            "what changes, or let supremum.tracing.register_adapter say how it is put back"
+            "the function changes its arguments; under autocast it gets copies, and the change would be lost: return "
+            "the changed values, or register an adapter with supremum.tracing.register_adapter"
         )
 
 
 def _split(leaves: Sequence[Any]) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
-    """The arrays among leaves, and a function that puts others in their places."""
-    # Shapes without values stand for arrays where nothing is computed.
+    """Separate the arrays among leaves, and return them with a function that puts other arrays in their places."""
+    # A report takes shapes without values.
     given = [is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves]
-
     others = [None if array else leaf for leaf, array in zip(leaves, given, strict=True)]  # keeps no tracer alive
 
     def put(arrays: Sequence[Any]) -> list[Any]:
@@ -161,44 +165,44 @@ def _canonical(leaf: Any) -> Any:
 class _Autocast:
     """Run a JAX function in mixed precision, without editing it.
 
-    Matrix products, convolutions and einsums run in the compute dtype of a policy and accumulate in float32; what
-    leaves the range of narrow dtypes or multiplies their errors (exp, log, powers, sums, means, softmax, statistics,
-    ...) runs in float32; everything else takes the widest of its operands. float64, complex and integer values are
-    never cast.
-    `supremum.mixed_precision.AUTOCAST_OPERATIONS` has a row with a reason for every primitive.
+    Matrix products, convolutions and einsums run in the compute dtype of a policy and accumulate in float32.
+    Operations that leave the range of narrow dtypes or multiply their errors (exp, log, powers, sums, means, softmax,
+    statistics, ...) run in float32. All other operations run in the widest dtype of their operands. float64, complex
+    and integer values are never cast. `supremum.mixed_precision.AUTOCAST_OPERATIONS` has a row with a reason for every
+    primitive.
 
-    The result takes and returns what the function does, in the same dtypes, and works under `jit`, `grad`, `vmap`,
-    `scan` and all other transformations, in either order. It is traced at every call, as with `jax.checkpoint`: put
-    `jax.jit` around it. Functions with a `custom_vjp` or a `custom_vmap`, Pallas kernels and callbacks get the
-    dtypes they declare.
+    Arguments and results are the same as of the function itself, in the same dtypes. The result works under `jit`,
+    `grad`, `vmap`, `scan` and all other transformations, inside and outside. It is traced at every call, as with
+    `jax.checkpoint`: put `jax.jit` around it. Functions with a `custom_vjp` or a `custom_vmap`, Pallas kernels and
+    callbacks get the dtypes that they declare.
 
-    A dtype given by hand (`astype`, `dtype=`) is respected: a value keeps it in the operation that takes it, wherever
-    it is moved in between. A cast to the dtype that a value already has leaves no trace in a JAX program; there is
-    `autocast.astype` for it, and `autocast.disabled` for a whole region.
+    Autocast respects casts by hand (`astype`, `dtype=`): a value keeps the dtype up to the operation that uses it, even
+    if it is moved in between. A cast to the dtype that a value already has leaves no trace in a JAX program; use
+    `autocast.astype` for it, or `autocast.disabled` for a whole region.
 
     Args:
-        function: a function of pytrees; left out, a decorator is returned.
-        policy: a policy or its name, whose compute dtype is used: a real float of 16 or 32 bits. A `PolicyMap` chooses
-            by the `jax.named_scope` blocks that an operation stands in, such as the layers of Flax.
-        ops: how to treat a primitive, or everything inside of a jitted or custom function of that name, instead of by
-            its row: `"compute"`, `"float32"` or another dtype, `"widest"`, `"each"` or `"declared"`. For a `custom_vjp`
-            or `custom_vmap` function also `"inside"`: operation by operation, with what it takes and gives in the
-            dtypes it declares.
-        respect_explicit_casts: whether casts written in the function decide what follows them. False treats them like
-            any other operation.
+        function: a function of pytrees; without it, a decorator is returned.
+        policy: a policy or its name, with a compute dtype that is a real float of 16 or 32 bits. A `PolicyMap` chooses
+            by the `jax.named_scope` blocks around an operation, such as the layers of Flax.
+        ops: rules that replace the rows, by the name of a primitive or of a jitted or custom function, for all
+            operations inside: `"compute"`, `"float32"` or another dtype, `"widest"`, `"each"` or `"declared"`. For a
+            `custom_vjp` or `custom_vmap` function also `"inside"`: its operations are treated one by one, while its
+            arguments and results keep the dtypes that it declares.
+        respect_explicit_casts: whether casts in the function decide the dtype of later operations. False treats them
+            like any other operation.
 
     Returns:
-        An `AutocastFunction`; `report(*args)` of it lists what runs in which dtype and why.
+        An `AutocastFunction`; its `report(*args)` lists which operations run in which dtype, and why.
 
     Raises:
-        ValueError: for policies without such a compute dtype, and unknown rules.
+        ValueError: for a policy with another compute dtype, and for an unknown rule.
 
     Warns:
-        UncastProductsWarning: once for each function, of products that stay in float32 because they are inside of what
-            autocast does not rewrite unasked; it says what to ask for.
-        UnmatchedPatternWarning: when called, of names in `ops` and patterns of a `PolicyMap` that match nothing.
+        UncastProductsWarning: once for each function with products that stay in float32, because autocast rewrites them
+            only on request; the warning has the argument to pass.
+        UnmatchedPatternWarning: in a call, for names in `ops` and patterns of a `PolicyMap` that match nothing.
 
-    The rules are those of PyTorch's `torch.autocast` on CUDA; rows that depart from it say why.
+    The rules follow PyTorch's `torch.autocast` on CUDA; rows that depart from it say why.
 
     >>> import jax, jax.numpy as jnp
     >>> def layer(w, x):
@@ -208,7 +212,7 @@ class _Autocast:
     dtype('float32')
     >>> for row in autocast(layer, "mixed_bfloat16").report(w, x).rows[1:3]:
     ...     print(f"{row.operation} in {row.dtype}: {row.why}")
-    reduce_max in float32: softmax and logsumexp subtract it, and the difference shall not be rounded first
+    reduce_max in float32: softmax and logsumexp subtract it, and the difference must not be rounded first
     max in float32: as accurate as its operands in any dtype
     >>> @autocast(policy="mixed_float16")
     ... def loss(w, x):
@@ -252,14 +256,14 @@ class _Autocast:
             return functools.partial(AutocastFunction, settings=settings)
         if isinstance(function, (str, Policy, PolicyMap)) or not callable(function):
             raise OperandError(
-                f"autocast takes a function first, not {shown(function)}: autocast(function, {shown(policy)})"
+                f"autocast needs a function first, got {shown(function)}: use autocast(function, {shown(policy)})"
             )
         return AutocastFunction(function, settings)
 
     @staticmethod
     @contextmanager
     def disabled() -> Generator[None]:
-        """Mark a region, or a decorated function, that autocast leaves alone: it runs in the dtypes it declares.
+        """Mark a region or a decorated function that autocast leaves alone, in the dtypes that it declares.
 
         >>> import jax, jax.numpy as jnp
         >>> def router(w, x):
@@ -273,11 +277,11 @@ class _Autocast:
 
     @staticmethod
     def astype(x: Any, dtype: Any) -> jax.Array:
-        """`x.astype(dtype)`, which autocast sees even where `x` has that dtype in the program as it is written.
+        """Cast an array as `x.astype(dtype)` does; autocast respects the cast even if `x` already has that dtype.
 
         Args:
             x: an array.
-            dtype: the dtype it keeps in the operation that takes it.
+            dtype: the dtype that the array keeps in the operation that uses it.
 
         >>> import jax.numpy as jnp
         >>> def router(w, x):
@@ -292,7 +296,7 @@ def _kept(x: jax.Array, dtype: str) -> jax.Array:
     return x.astype(dtype)
 
 
-# Autocast knows the call by its name, which stays in the program and costs nothing when compiled.
+# Autocast recognizes the call by its name, which stays in the program and costs nothing when compiled.
 _kept.__name__ = KEEP_CALL
 _keep = jax.jit(_kept, static_argnums=1)
 

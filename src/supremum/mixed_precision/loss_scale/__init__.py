@@ -1,1 +1,1 @@
-"""Loss scales: settings, state, the pure step from one state to the next, and gradients of a scaled loss."""
+"""Loss scales: settings, state, the pure step from one state to the next, and an optax wrapper."""

@@ -1,4 +1,4 @@
-"""Whether gradients are finite."""
+"""The check for finite gradients."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from supremum.mixed_precision.tree_casting import is_inexact
 
 
 def all_finite(tree: Any) -> jax.Array:
-    """Whether every floating leaf of a pytree, real or complex, is free of inf and NaN.
+    """Whether no floating leaf of a pytree, real or complex, has an inf or a NaN.
 
-    Leaf by leaf: a global norm is cheaper to write and wrong, because it overflows on finite gradients.
+    Each leaf is checked separately: a global norm would overflow on finite gradients.
 
     Args:
         tree: any pytree of arrays; leaves that are not floating count as finite.

@@ -1,8 +1,8 @@
 """Loss scales: frozen settings, a small state, and one pure step from a state to the next.
 
-The algorithm is that of spec/keras-rfc-293-mixed-precision.md, "The new LossScale class". Beyond it there is a finite
-ceiling, so that a long run of good steps cannot carry the scale to infinity, where no step would ever be finite again,
-and hysteresis: overflows that are tolerated before the scale falls, as in Megatron-LM's `DynamicGradScaler`.
+The algorithm follows Keras RFC 293, mixed precision, "The new LossScale class". Two things are added. A finite ceiling
+keeps a long run of good steps from raising the scale to infinity, where no step would ever be finite again. Hysteresis
+tolerates some overflows before the scale falls, as in Megatron-LM's `DynamicGradScaler`.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ _LARGEST_COUNT = as_format("int32").max  # counts are int32 with JAX's x64 off
 class LossScale(ABC):
     """A factor for the loss that keeps small gradients from flushing to zero.
 
-    A subclass is a frozen dataclass of its settings with the methods below; what changes is in a `LossScaleState`.
+    A subclass is a frozen dataclass of its settings with the methods below. A `LossScaleState` holds what changes from
+    step to step.
     """
 
     @property
     @abstractmethod
     def skips(self) -> bool:
-        """Whether steps whose gradients are not finite are skipped; if not, no check is compiled."""
+        """Whether steps with non-finite gradients are skipped; if not, no check is compiled."""
 
     @property
     @abstractmethod
@@ -50,23 +51,23 @@ class LossScale(ABC):
 
     @abstractmethod
     def update(self, state: LossScaleState, finite: jax.Array) -> LossScaleState:
-        """The state after a step.
+        """Return the state after a step.
 
         Args:
-            state: the state with which the step's loss was scaled.
-            finite: bool scalar, whether the step's gradients were all finite.
+            state: the state before the step, whose scale was applied to the loss.
+            finite: bool scalar, whether all gradients of the step were finite.
         """
 
     @abstractmethod
     def back_off(self, state: LossScaleState) -> LossScaleState:
-        """The state with which to compute a step again whose gradients were not finite.
+        """Return the state for computing a step again after an overflow.
 
         Args:
-            state: the state with which the step's loss was scaled.
+            state: the state of the attempt that overflowed.
         """
 
     def state_dict(self, state: LossScaleState) -> dict[str, float | int]:
-        """A state as Python numbers by name, fit for JSON; `load_state_dict` reads it back.
+        """Convert a state to Python numbers by name, for JSON; `load_state_dict` reads it back.
 
         >>> DynamicLossScale().state_dict(DynamicLossScale().init())["loss_scale"]
         32768.0
@@ -74,39 +75,38 @@ class LossScale(ABC):
         return {name: np.asarray(leaf).item() for name, leaf in as_state(state)._asdict().items()}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> LossScaleState:
-        """The state that `state_dict` saved.
+        """Make the state that `state_dict` saved.
 
-        A scale outside this loss scale's floor and ceiling is moved to the nearer of them: the settings may have
-        changed since. Counts that JAX's integers cannot hold become the largest that they can.
+        A scale outside the floor and ceiling moves to the nearer bound, because the settings may have changed. A count
+        too large for JAX's integers becomes the largest integer.
 
         Args:
             saved: every field of the state by name.
 
         Raises:
             UnknownNameError: for an unknown field.
-            ArgumentError: for a missing field, a scale that is not finite and above 0, or a negative count.
+            ArgumentError: for a missing field, a scale that is not positive and finite, or a negative count.
             OperandError: for anything that is not a number.
         """
         fields = known_keys("loss scale's state", saved, LossScaleState._fields, LossScaleState._fields)
         scale = real_number("loss_scale", fields.pop("loss_scale"))
         if not 0 < scale < math.inf:
-            raise ArgumentError(f"loss_scale must be above 0 and finite, got {scale}")
+            raise ArgumentError(f"loss_scale must be positive and finite, got {scale}")
         floor, ceiling = self.bounds
         largest = jnp.iinfo(jnp.array(0, int).dtype).max
         counts = {name: min(whole_number(name, fields[name], 0, 2**63 - 1), largest) for name in COUNTS}
         return initial_state(min(max(scale, floor), ceiling), **counts)
 
     def get_config(self) -> dict[str, float | int]:
-        """The settings by name, fit for JSON; `from_config` reads them back."""
-        settings = cast("Any", self)
-        return {field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)}
+        """Return the settings by name, for JSON; `from_config` reads them back."""
+        return dataclasses.asdict(cast("Any", self))
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """The loss scale of these settings; those not given have their defaults.
+        """Make a loss scale from settings; missing settings take their defaults.
 
         Raises:
-            ValueError: for an unknown setting, a missing one without default, or a value that makes no sense.
+            ValueError: for an unknown setting, a missing setting without a default, or a value out of bounds.
 
         >>> DynamicLossScale.from_config({"increment_period": 1000}).increment_period
         1000
@@ -118,13 +118,14 @@ class LossScale(ABC):
 
 @dataclass(frozen=True)
 class FixedLossScale(LossScale):
-    """A loss scale that never changes; it applies every step and checks nothing.
+    """A loss scale that never changes, applies every step and checks nothing.
 
     Args:
         loss_scale_value: the factor, at least 1 and finite in float32.
 
     Raises:
-        ArgumentError: for a factor below 1 or not finite: scaling exists to avoid underflow. A `ValueError`.
+        ArgumentError: for a factor below 1, which makes underflow worse, or a factor that is not finite; a
+            `ValueError`.
         OperandError: for anything that is not a number.
 
     >>> FixedLossScale(1024).init().loss_scale
@@ -136,12 +137,12 @@ class FixedLossScale(LossScale):
     def __post_init__(self) -> None:
         value = real_number("loss_scale_value", self.loss_scale_value)
         if not 1 <= value <= _FLOAT32.max:
-            raise ArgumentError(f"a loss scale must be finite and at least 1, got {value}")
+            raise ArgumentError(f"loss_scale_value must be finite and at least 1, got {value}")
         object.__setattr__(self, "loss_scale_value", value)
 
     @property
     def skips(self) -> bool:
-        """False, for every step is applied."""
+        """False: every step is applied."""
         return False
 
     @property
@@ -158,27 +159,27 @@ class FixedLossScale(LossScale):
         return as_state(state)
 
     def back_off(self, state: LossScaleState) -> LossScaleState:
-        """The same state: there is no lower scale to try."""
+        """The same state: a fixed scale has no lower value to try."""
         return as_state(state)
 
 
 @dataclass(frozen=True)
 class DynamicLossScale(LossScale):
-    """A loss scale that halves when gradients overflow and doubles after a long run of steps that do not.
+    """A loss scale that halves when gradients overflow and doubles after a long run of steps without overflow.
 
     Args:
-        initial_loss_scale: the first scale. The RFC's `2**15` is about half the float16 maximum: too high is mended
-            in a few steps, too low takes thousands.
-        increment_period: good steps in a row after which the scale rises, at least 1.
+        initial_loss_scale: the first scale. The RFC's `2**15` is about half the float16 maximum. A scale that is too
+            high falls within a few steps; one that is too low needs thousands of steps to rise.
+        increment_period: the number of good steps in a row after which the scale rises, at least 1.
         multiplier: the factor of every rise and fall, above 1; a power of two loses no precision.
-        minimum: the floor. The RFC's is 1: below it scaling makes underflow worse.
+        minimum: the floor, 1 as in the RFC by default: a smaller scale makes underflow worse.
         maximum: the ceiling, finite.
-        hysteresis: the overflow, counted since the scale last rose, from which on every overflow lowers the scale.
-            The ones before are tolerated: their steps are skipped and the scale stays. The RFC's is 1.
+        hysteresis: how many overflows since the last rise it takes to lower the scale. Earlier overflows only skip
+            their steps; later ones lower the scale each. The RFC's value is 1.
 
     Raises:
         ArgumentError: for settings outside these bounds; a `ValueError` that names the argument.
-        OperandError: for anything that is not a number, or no whole number.
+        OperandError: for anything that is not a number, or not a whole number where one is needed.
 
     >>> import jax.numpy as jnp
     >>> scale = DynamicLossScale(initial_loss_scale=8.0, increment_period=2)
@@ -203,7 +204,7 @@ class DynamicLossScale(LossScale):
             object.__setattr__(self, name, whole_number(name, getattr(self, name), 1, int(_LARGEST_COUNT)))
         smallest, largest = _FLOAT32.smallest_normal, float(_FLOAT32.max)
         self._check("multiplier", 1 + _FLOAT32.eps, largest, "above 1 and finite, in float32")
-        # The bounds first: the initial scale is checked against them.
+        # The initial scale is checked against the bounds, which must be valid before.
         self._check("minimum", smallest, largest, f"a normal float32, from {smallest:.4g} to {largest:.4g}")
         self._check("maximum", self.minimum, largest, f"from minimum, {self.minimum}, up to {largest:.4g}")
         bounds = f"from minimum, {self.minimum}, up to maximum, {self.maximum}"
@@ -214,7 +215,7 @@ class DynamicLossScale(LossScale):
 
     @property
     def skips(self) -> bool:
-        """True, for a step whose gradients are not finite is skipped."""
+        """True: steps with non-finite gradients are skipped."""
         return True
 
     @property
@@ -227,10 +228,10 @@ class DynamicLossScale(LossScale):
         return initial_state(self.initial_loss_scale)
 
     def update(self, state: LossScaleState, finite: jax.Array) -> LossScaleState:
-        """The state after a step with finite, or not finite, gradients."""
+        """Return the state after a step: raise or keep the scale if `finite`, else lower it."""
         scale, good, skipped, overflows, retries = as_state(state)
         if not (isinstance(cast("Any", finite), bool) or (is_array(finite) and finite.dtype == np.bool_)):
-            raise OperandError(f"finite must be a bool, got {shown(finite)}: give all_finite(gradients)")
+            raise OperandError(f"finite must be a bool, got {shown(finite)}: pass all_finite(gradients)")
         due = good >= self.increment_period - 1
         counted = jnp.minimum(one_more(overflows), self.hysteresis)
         raised = jnp.where(due, scale * self.multiplier, scale)
@@ -244,10 +245,9 @@ class DynamicLossScale(LossScale):
         )
 
     def back_off(self, state: LossScaleState) -> LossScaleState:
-        """The state with the scale lowered at once, down to the floor, the good steps forgotten and one retry counted.
+        """Return the state with the scale lowered, but not below the floor, no good steps, and one more retry.
 
-        Hysteresis neither holds a retry up nor counts it: it is about skipped steps, and at the same scale the same
-        step would only overflow again.
+        Hysteresis does not apply: it counts skipped steps, and the step would overflow again at the same scale.
         """
         state = as_state(state)
         return state._replace(
@@ -258,19 +258,19 @@ class DynamicLossScale(LossScale):
 
     @property
     def _divisor(self) -> jax.Array:
-        # Of a constant XLA multiplies with the reciprocal, which for 3 is an ulp off.
+        # XLA replaces division by a constant with multiplication by the reciprocal, which is an ulp off for 3.
         return jax.lax.optimization_barrier(jnp.float32(self.multiplier))
 
     def _clipped(self, scale: jax.Array) -> jax.Array:
-        # The product may be inf in float32 before it is clipped; it is finite after.
+        # The product may be inf in float32; clipping makes it finite.
         return jnp.clip(scale, self.minimum, self.maximum)
 
 
 def as_loss_scale(scale: LossScale | str | float | None) -> LossScale | None:
-    """The loss scale that a short form stands for.
+    """Convert a short form to a loss scale.
 
     Args:
-        scale: a loss scale, `"dynamic"` for `DynamicLossScale()`, a number for `FixedLossScale`, or None for none.
+        scale: a loss scale, `"dynamic"` for `DynamicLossScale()`, a number for `FixedLossScale`, or None for no scale.
 
     Raises:
         UnknownNameError: for any other string.
@@ -288,12 +288,13 @@ def as_loss_scale(scale: LossScale | str | float | None) -> LossScale | None:
     try:
         return FixedLossScale(real_number("loss scale", scale))
     except TypeError:
-        choices = "a LossScale, 'dynamic', a number or None"
-        raise OperandError(f"a loss scale must be {choices}, got {shown(scale)}") from None
+        raise OperandError(
+            f"a loss scale must be a LossScale, 'dynamic', a number or None, got {shown(scale)}"
+        ) from None
 
 
 def serialize_loss_scale(scale: LossScale | None) -> dict[str, Any] | None:
-    """A loss scale as data fit for JSON: the name of its class and its settings.
+    """Convert a loss scale to data for JSON: the name of its class and its settings.
 
     >>> serialize_loss_scale(FixedLossScale(8.0))
     {'class_name': 'FixedLossScale', 'config': {'loss_scale_value': 8.0}}
@@ -305,11 +306,11 @@ def serialize_loss_scale(scale: LossScale | None) -> dict[str, Any] | None:
 
 
 def deserialize_loss_scale(data: Mapping[str, Any] | None) -> LossScale | None:
-    """The loss scale that `serialize_loss_scale` wrote.
+    """Make the loss scale that `serialize_loss_scale` wrote.
 
     Raises:
-        UnknownNameError: for a class or setting that is not known, with the choices; a `ValueError`.
-        ArgumentError: for a missing key, or a setting that makes no sense; another `ValueError`.
+        UnknownNameError: for an unknown class or setting, with the choices; a `ValueError`.
+        ArgumentError: for a missing key or a setting out of bounds; a `ValueError`.
 
     >>> deserialize_loss_scale({"class_name": "DynamicLossScale", "config": {}}) == DynamicLossScale()
     True

@@ -1,4 +1,4 @@
-"""An optax optimizer that takes gradients of a scaled loss."""
+"""An optax wrapper that takes the gradients of a scaled loss."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ScaledOptimizerState(NamedTuple):
     """The state of `loss_scaled`.
 
     Args:
-        inner: the state of the optimizer inside.
+        inner: the state of the wrapped optimizer.
         scaling: the state of the loss scale.
     """
 
@@ -37,14 +37,14 @@ class ScaledOptimizerState(NamedTuple):
 def apply_or_skip(
     settings: LossScale, state: LossScaleState, gradients: Any, apply: Callable[[], T], skip: Callable[[], T]
 ) -> tuple[T, LossScaleState]:
-    """Apply a step or skip it, and take the loss scale to its next state.
+    """Apply or skip a step, and update the state of the loss scale.
 
     Args:
-        settings: the settings of the loss scale; if they never skip, no check is compiled.
+        settings: the loss scale; no check is compiled if it never skips.
         state: the state of the loss scale.
         gradients: the gradients of the step, scaled or not.
-        apply: gives the result of the step.
-        skip: gives a result of the same structure for a step whose gradients are not finite.
+        apply: a function that returns the result of the step.
+        skip: a function that returns a result of the same structure, for a step with non-finite gradients.
 
     Returns:
         The result and the state for the next step.
@@ -52,38 +52,39 @@ def apply_or_skip(
     if not settings.skips:
         return apply(), settings.update(state, jnp.asarray(True))
     finite = all_finite(gradients)
-    # cond, not where: a where over all variables costs a third of a step (width 1024).
+    # A `where` over all variables would cost a third of a step (width 1024).
     return jax.lax.cond(finite, apply, skip), settings.update(state, finite)
 
 
 def loss_scaled(
     optimizer: optax.GradientTransformation | optax.MultiSteps, loss_scale: LossScale | str | float = "dynamic"
 ) -> optax.GradientTransformationExtraArgs:
-    """An optimizer that unscales its gradients, skips those that are not finite, and adjusts the scale.
+    """Wrap an optax optimizer: unscale its gradients, skip steps with non-finite gradients, and adjust the scale.
 
-    Two lines in any program that uses optax: this one, and `scale_loss(loss, opt_state)` on the loss before it is
-    differentiated. The state of the scale is part of the optimizer's, and is saved and restored with it. On a skipped
-    step the updates are zero and nothing inside changes, neither moments nor counts; `num_skipped_steps` says how many
-    there were. Jit the step: outside of `jax.jit` the `lax.cond` that skips is compiled anew in every call.
+    A program that uses optax needs two lines: this call, and `scale_loss(loss, opt_state)` on the loss before it is
+    differentiated. The state of the scale is part of the optimizer's state, and is saved and restored with it. On a
+    skipped step the updates are zero, and the moments and counts of the wrapped optimizer stay as they are;
+    `num_skipped_steps` counts the skipped steps. Jit the step: outside `jax.jit` every call compiles the `lax.cond`
+    again.
 
-    Everything that looks at gradients belongs inside, where they are unscaled and finite: clipping outside would clip
-    them scaled, and accumulating outside would add up gradients of different scales and keep an infinite one for ever.
+    Put clipping and accumulation inside the wrapper, where gradients are unscaled and finite. Outside, clipping would
+    see scaled gradients, and accumulation would add gradients of different scales and keep an infinity forever.
 
         loss_scaled(optax.chain(optax.clip_by_global_norm(1.0), optax.adam(1e-3)))
         loss_scaled(optax.MultiSteps(optax.adam(1e-3), every_k_schedule=4))
 
-    With `supremum.training` this is not needed: its step does the same with the loss scale of the policy.
+    `supremum.training` does not need it: its training step applies the loss scale of the policy.
 
     Args:
         optimizer: any optax transformation.
-        loss_scale: the settings: a `LossScale`, `"dynamic"` or a number. A fixed one applies every step unchecked.
+        loss_scale: a `LossScale`, `"dynamic"` or a number. A fixed scale applies every step without a check.
 
     Returns:
-        A transformation whose `update` takes gradients of the scaled loss. They are unscaled in float32; updates have
-        the dtypes that the optimizer itself would give, and its state keeps those it began with.
+        A transformation. Its `update` takes the gradients of the scaled loss and unscales them in float32. The updates
+        have the dtypes that the wrapped optimizer returns, and the dtypes of its state do not change.
 
     Raises:
-        OperandError: for anything that is not an optax transformation, and for no loss scale.
+        OperandError: for anything that is not an optax transformation, and for None as loss scale.
 
     >>> import jax, jax.numpy as jnp, optax
     >>> from supremum.mixed_precision import scale_loss
@@ -99,32 +100,29 @@ def loss_scaled(
 
     settings = as_loss_scale(loss_scale)
     if settings is None:
-        raise OperandError("there is nothing to scale without a loss scale: use the optimizer as it is")
+        raise OperandError("loss_scaled needs a loss scale, got None: use the optimizer without loss_scaled")
     given: Any = optimizer.gradient_transformation() if isinstance(optimizer, optax.MultiSteps) else optimizer
     if not isinstance(given, optax.GradientTransformation):
-        raise OperandError(
-            f"loss_scaled wraps an optax transformation such as optax.adam(1e-3), got {shown(optimizer)}"
-        )
-    inside = optax.with_extra_args_support(given)
+        raise OperandError(f"loss_scaled needs an optax transformation, got {shown(optimizer)}: use optax.adam(1e-3)")
+    wrapped = optax.with_extra_args_support(given)
 
     def init(params: Any) -> ScaledOptimizerState:
-        return ScaledOptimizerState(inside.init(params), settings.init())
+        return ScaledOptimizerState(wrapped.init(params), settings.init())
 
     def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, ScaledOptimizerState]:
         if not isinstance(state, ScaledOptimizerState):
             raise OperandError(
-                f"the state of loss_scaled must be a ScaledOptimizerState, as its init makes it, got {shown(state)}"
+                f"the state of loss_scaled must be a ScaledOptimizerState, got {shown(state)}: use init(params)"
             )
         scaling = as_state(state.scaling)
 
-        def native() -> Any:
-            return inside.update(updates, state.inner, params, **extra)[0]
+        def step(grads: Any) -> Any:
+            return wrapped.update(grads, state.inner, params, **extra)
 
-        like = jax.eval_shape(native)  # the updates as the optimizer gives them for gradients in these dtypes
+        like = jax.eval_shape(lambda: step(updates)[0])  # the updates in the dtypes that the optimizer itself returns
 
         def apply() -> tuple[Any, Any]:
-            grads = unscale(updates, scaling.loss_scale)
-            applied, inner = inside.update(grads, state.inner, params, **extra)
+            applied, inner = step(unscale(updates, scaling.loss_scale))
             return _cast_like(applied, like), _cast_like(inner, state.inner)
 
         def skip() -> tuple[Any, Any]:
@@ -145,19 +143,19 @@ def _cast_like(tree: Any, like: Any) -> Any:
 
 
 def scale_loss(loss: Any, opt_state: Any) -> jax.Array:
-    """A loss times the scale in the state of an optimizer, in at least float32.
+    """Multiply a loss by the scale in the state of an optimizer, in at least float32.
 
-    The gradient that enters a float16 loss is the scale in float16, which holds no more than 65504: the RFC's initial
-    scale, but not twice that. Return a float32 loss, as `supremum.training`'s losses do.
+    The gradient that enters a float16 loss is the scale in float16, which holds at most 65504: enough for the RFC's
+    initial scale, but not for twice that. Return a float32 loss, as `supremum.training`'s losses do.
 
     Args:
         loss: a real floating scalar.
-        opt_state: a state that holds the state of one `loss_scaled`, at any depth: of an `optax.chain`, a
-            `TrainState`, ...
+        opt_state: a state that contains the state of one `loss_scaled` at any depth, such as the state of an
+            `optax.chain` or a `TrainState`.
 
     Raises:
         OperandError: for a loss that is not real floating.
-        ArgumentError: where there is no state of a loss scale, or more than one; a `ValueError`.
+        ArgumentError: if `opt_state` contains no state of a loss scale, or more than one; a `ValueError`.
 
     >>> import jax.numpy as jnp, optax
     >>> from supremum.mixed_precision import loss_scaled
@@ -169,13 +167,13 @@ def scale_loss(loss: Any, opt_state: Any) -> jax.Array:
 
 
 def find_loss_scale_state(opt_state: Any) -> LossScaleState:
-    """The one state of a loss scale in the state of an optimizer, to look at its scale and counts.
+    """Find the state of the loss scale in the state of an optimizer, with its scale and counts.
 
     Args:
         opt_state: as for `scale_loss`.
 
     Raises:
-        ArgumentError: where there is none, or more than one; a `ValueError`.
+        ArgumentError: if `opt_state` contains no state of a loss scale, or more than one; a `ValueError`.
 
     >>> import jax.numpy as jnp, optax
     >>> from supremum.mixed_precision import loss_scaled
@@ -190,7 +188,7 @@ def find_loss_scale_state(opt_state: Any) -> LossScaleState:
     found = [node for node in nodes if is_state(node)]
     if len(found) != 1:
         raise ArgumentError(
-            f"the optimizer state holds {len(found)} states of a loss scale instead of one: "
-            "wrap the whole optimizer once, as in loss_scaled(optax.adam(1e-3))"
+            f"the optimizer state must contain one LossScaleState, got {len(found)}: wrap the whole optimizer once, as "
+            "in loss_scaled(optax.adam(1e-3))"
         )
     return as_state(found[0])

@@ -1,4 +1,4 @@
-"""Losses and gradients times a loss scale, and back."""
+"""Checks of losses, and scaling and unscaling of gradients."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from supremum.mixed_precision.tree_casting import as_real_floating, described, i
 
 
 def split_loss(out: Any, has_aux: bool) -> tuple[jax.Array, Any]:
-    """Split what a loss function returned into the loss, checked, and its auxiliary data.
+    """Split the result of a loss function into the loss and the auxiliary data, and check the loss.
 
     Args:
-        out: the loss, or with `has_aux` a pair of loss and auxiliary data, which are otherwise None.
-        has_aux: whether the function returns auxiliary data.
+        out: the loss; with `has_aux`, a pair of the loss and auxiliary data.
+        has_aux: whether the function returns auxiliary data; without it they are None.
 
     Raises:
-        OperandError: if the loss is not a real floating scalar, or `out` is not a pair although it must be one.
+        OperandError: if the loss is not a real floating scalar, or `out` is not a pair with `has_aux`.
     """
     if not has_aux:
         return _scalar(out), None
     if not (isinstance(out, (tuple, list)) and len(out) == 2):
         raise OperandError(
-            f"with has_aux=True the function must return a pair of loss and auxiliary data, got {described(out)}"
+            f"with has_aux=True the loss function must return a pair of loss and auxiliary data, got {described(out)}"
         )
     return _scalar(out[0]), out[1]
 
@@ -36,8 +36,8 @@ def split_loss(out: Any, has_aux: bool) -> tuple[jax.Array, Any]:
 def _scalar(loss: Any) -> jax.Array:
     if isinstance(loss, (tuple, list)):
         raise OperandError(
-            f"the loss must be a real floating scalar, got {described(loss)}: write has_aux=True if it comes with "
-            "auxiliary data"
+            f"the loss must be a real floating scalar, got {described(loss)}: pass has_aux=True if the function "
+            "returns auxiliary data too"
         )
     loss = as_loss(loss)
     if np.shape(loss) != ():
@@ -46,7 +46,7 @@ def _scalar(loss: Any) -> jax.Array:
 
 
 def as_loss(loss: Any) -> jax.Array:
-    """A loss as an array of JAX; a Python float is a constant, whose gradients are zero.
+    """Convert a loss to a JAX array; a Python float is a constant with zero gradients.
 
     Raises:
         OperandError: if the loss is not real floating.
@@ -61,12 +61,12 @@ def as_loss(loss: Any) -> jax.Array:
 
 
 def rescale(tree: Any, scale: jax.Array) -> Any:
-    """Gradients times the scale, in at least float32: what the backward pass of the scaled loss would have given."""
+    """Multiply gradients by the scale in at least float32, as the backward pass of the scaled loss would."""
     return _with_scale(operator.mul, tree, scale)
 
 
 def unscale(tree: Any, scale: jax.Array) -> Any:
-    """Gradients of a scaled loss divided by the scale, in at least float32."""
+    """Divide the gradients of a scaled loss by the scale, in at least float32."""
     return _with_scale(operator.truediv, tree, scale)
 
 

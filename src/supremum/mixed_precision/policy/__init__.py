@@ -1,1 +1,1 @@
-"""Dtype policies: of one layer, by path, and the global one."""
+"""Dtype policies: one policy, policies by path, and the global policy."""

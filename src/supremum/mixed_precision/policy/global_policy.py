@@ -1,7 +1,4 @@
-"""The policy of layers that were given none: of the process, or of the innermost `with use_policy(...)`.
-
-spec/keras-rfc-293-mixed-precision.md, "The global policy".
-"""
+"""The global policy: the policy of layers that are made without one (Keras RFC 293, "The global policy")."""
 
 from __future__ import annotations
 
@@ -10,51 +7,50 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 from supremum.errors import ArgumentError, shown
-from supremum.formats import DType, Format, Kind, as_format, format_names
+from supremum.formats import Kind, as_format
 from supremum.mixed_precision.policy.policy import Policy, as_policy
+from supremum.mixed_precision.policy.roles import reducible_formats, reducible_names
 from supremum.scoped_values import BlockValue, calls_within
 from supremum.user_frame import warn_user
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_LEAST_BITS = 16
 VARIABLE = "SUPREMUM_FLOATX"
-"""The environment variable that says what `floatx` starts as."""
+"""The environment variable with the initial value of `floatx`."""
 
 
 class PolicyWarning(UserWarning):
-    """A policy that is valid and most likely not what is wanted."""
+    """A policy is valid, but probably not what the user wants."""
 
 
 class _Process:
-    """What the process has set, for all of its threads."""
+    """The settings of the process, for all of its threads."""
 
-    def __init__(self) -> None:
-        self.floatx: str | None = None
-        self.explicit: Policy | None = None
-        self.tracked = Policy("float32")
+    floatx: str | None = None
+    explicit: Policy | None = None
+    tracked = Policy("float32")
 
 
 _process = _Process()
 
 
 def _fix(policy: Policy | None) -> str:
-    asked = None if policy is None else policy.name
-    return f"another policy is the global one in this task: decorate its coroutine function with @use_policy({asked!r})"
+    name = None if policy is None else policy.name
+    return f"this task has a different global policy: decorate its coroutine function with @use_policy({name!r})"
 
 
-# JAX is told: a layer that is made while a function is traced makes the trace one for its policy.
+# JAX's cache key contains the policy: a function that makes layers is traced again under another policy.
 _scope: BlockValue[Policy | None] = BlockValue("policy", None, _fix)
 
 
 def floatx() -> str:
-    """The name of the dtype that the global policy tracks until one is set.
+    """Return the name of the dtype that the global policy tracks unless a policy is set.
 
-    It is float32, or what the environment variable SUPREMUM_FLOATX says, until `set_floatx`.
+    Before `set_floatx` it is the value of the environment variable SUPREMUM_FLOATX, or float32.
 
     Raises:
-        ArgumentError: if the variable names no real floating dtype.
+        ArgumentError: if the environment variable does not name a real floating dtype.
 
     >>> floatx()
     'float32'
@@ -64,7 +60,7 @@ def floatx() -> str:
         try:
             _process.floatx = _floating(found)
         except ValueError as error:
-            raise ArgumentError(f"the environment variable {VARIABLE} is {shown(found)}: {error}") from None
+            raise ArgumentError(f"the environment variable {VARIABLE}={shown(found)} is invalid: {error}") from None
     return _process.floatx
 
 
@@ -75,8 +71,8 @@ def set_floatx(dtype: Any) -> None:
         dtype: a real floating dtype or its name.
 
     Raises:
-        ArgumentError: for a dtype that is not real floating.
-        UnknownDtypeError: for what is no dtype.
+        ArgumentError: for a dtype that is not real floating, or has less than 16 bits.
+        UnknownDtypeError: for anything that is not a dtype.
     """
     _process.floatx = _floating(dtype)
     _tell_jax()
@@ -84,22 +80,15 @@ def set_floatx(dtype: Any) -> None:
 
 def _floating(dtype: Any) -> str:
     row = as_format(dtype)
-    if not _is_usual(row):
-        names = [name for name in format_names() if _is_usual(as_format(name))]
-        raise ArgumentError(
-            f"floatx is a real floating dtype that layers learn in, not {row}: one of {', '.join(names)}"
-        )
+    if row not in reducible_formats():
+        raise ArgumentError(f"floatx must be {reducible_names()}, got {row}")
     return str(row)
 
 
-def _is_usual(row: Format) -> bool:
-    return row.kind is Kind.FLOAT and row.bits >= _LEAST_BITS
-
-
 def global_policy() -> Policy:
-    """The policy that a layer made here gets when it is given none.
+    """Return the policy of layers that are made here without a policy.
 
-    It is that of the innermost `use_policy`, else the one that was set, else `Policy(floatx())`.
+    It is the policy of the innermost `use_policy`, else the policy that was set, else `Policy(floatx())`.
 
     >>> global_policy()
     Policy('float32')
@@ -110,24 +99,24 @@ def global_policy() -> Policy:
     if _process.explicit is not None:
         return _process.explicit
     name = floatx()
-    # One object for as long as it tracks the same, so that what was given it can be told from what was given another.
+    # One object for each `floatx`: layers tell the global policy from a given policy by identity.
     if _process.tracked.name != name:
         _process.tracked = Policy(name)
     return _process.tracked
 
 
 def set_global_policy(policy: Any) -> None:
-    """Set the policy of the whole process, threads that are started later included.
+    """Set the policy of the whole process, including threads that start later.
 
-    Layers read it once, when they are made; those that exist keep theirs.
+    A layer reads it once, when it is made; existing layers keep their policy.
 
     Args:
-        policy: a `Policy`, or what makes one; None to track `floatx` again. It has to compute in a real floating dtype,
-            of at least 16 bits, or to be `"infer"`; a layer's own may be any.
+        policy: a `Policy` or an argument of `Policy`; None to track `floatx` again. It must be `"infer"` or compute in
+            a real floating dtype of at least 16 bits; the policy of one layer may compute in any dtype.
 
     Raises:
-        ArgumentError: for a policy that computes in anything else.
-        UnknownNameError: for an unknown one.
+        ArgumentError: for a policy that computes in another dtype.
+        UnknownNameError: for an unknown policy.
 
     >>> set_global_policy("mixed_bfloat16")
     >>> global_policy().compute_dtype
@@ -143,13 +132,13 @@ def _tell_jax() -> None:
 
 
 class use_policy:  # noqa: N801 (a context manager, named like the verb it is)
-    """Make another policy the global one for the time of a block, or of every call of a function.
+    """Set the global policy within a block, or during every call of a function.
 
-    Tasks of asyncio and threads have it as they have the rules of `supremum.use_rules`. Layers that are made in it keep
-    the policy; a jitted function that makes some is traced again under another policy.
+    It applies to asyncio tasks and threads as `supremum.use_rules` does. Layers made in the block keep the policy. A
+    jitted function that makes layers is traced again under another policy.
 
     Args:
-        policy: as for `set_global_policy`; None for what the process has set, or `floatx`.
+        policy: as for `set_global_policy`; None for the policy of the process, or `floatx`.
 
     Raises:
         ArgumentError, UnknownNameError: as `set_global_policy` does.
@@ -163,16 +152,16 @@ class use_policy:  # noqa: N801 (a context manager, named like the verb it is)
         self.policy = None if policy is None else _usable(policy)
 
     def __enter__(self) -> Policy:
-        """Put the policy in force, and return it."""
+        """Set the policy, and return it."""
         _scope.enter(self, self.policy, self.policy)
         return global_policy()
 
     def __exit__(self, *exception: object) -> None:
-        """Put the policy in force that is without this one."""
+        """Restore the previous policy."""
         _scope.leave(self)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """A function that runs under this policy; of a coroutine function, one whose awaited body does."""
+        """Return a function that runs under this policy; for a coroutine function, its body does when awaited."""
         return calls_within(
             function,
             "use_policy",
@@ -183,31 +172,18 @@ class use_policy:  # noqa: N801 (a context manager, named like the verb it is)
 
 def _usable(policy: Any) -> Policy:
     given = as_policy(policy)
-    # An object of its own: a layer that is given the user's policy is told from one that is given none.
+    # A separate object: layers tell the global policy from a given policy by identity.
     made = Policy(given.name, given.loss_scale)
-    if made.compute_dtype is not None and as_format(made.compute_dtype).kind is not Kind.FLOAT:
+    if made.compute_dtype is not None and as_format(made.compute_dtype) not in reducible_formats():
         raise ArgumentError(
-            f"the global policy computes in a real floating dtype, and {shown(made.name)} does not: most layers have "
-            "no "
-            f"meaning in it. Give it to a layer, as in Layer(dtype={shown(made.name)}), or set 'float32' or 'infer'"
+            f"the global policy must compute in {reducible_names()}, got {shown(made.name)}: set 'mixed_bfloat16', "
+            f"or pass the policy to a single layer, as in Layer(dtype={shown(made.name)})"
         )
-    if made.compute_dtype is not None and as_format(made.compute_dtype).bits < _LEAST_BITS:
-        raise ArgumentError(
-            f"the global policy computes in at least {_LEAST_BITS} bits, and {shown(made.name)} does not: most layers "
-            "learn "
-            f"nothing in it. Give it to a layer, as in Layer(dtype={shown(made.name)}), or set 'mixed_bfloat16'"
-        )
-    if _trains_badly(made.variable_dtype) and made.variable_dtype == made.compute_dtype:
-        # "mixed_float16", for instance: the same computation, variables that small updates do not get lost in.
+    row = as_format(made.variable_dtype)
+    if row.kind is Kind.FLOAT and row.bits < as_format("float32").bits and row.dtype == made.compute_dtype:
         warn_user(
-            f"under the policy {made.name!r} variables are {made.name} too, which small updates vanish in, and "
-            f"checkpoints of float32 do not load into: 'mixed_{made.name}' computes in the same dtype and trains as "
-            "well as float32",
+            f"the policy {made.name!r} stores variables in {made.name}: small updates vanish, and float32 checkpoints "
+            f"do not load; 'mixed_{made.name}' computes in the same dtype and trains as well as float32",
             PolicyWarning,
         )
     return made
-
-
-def _trains_badly(dtype: DType) -> bool:
-    row = as_format(dtype)
-    return row.kind is Kind.FLOAT and row.bits < as_format("float32").bits

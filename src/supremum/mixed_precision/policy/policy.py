@@ -1,6 +1,6 @@
-"""Dtype policies: which dtype a layer computes in and which one its variables are stored in.
+"""Dtype policies: the dtypes of a layer's computation and of its variables.
 
-spec/keras-rfc-293-mixed-precision.md, "Dtype policies overview" and "A policy's loss scale".
+Keras RFC 293, mixed precision, "Dtype policies overview" and "A policy's loss scale".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from supremum.mixed_precision.loss_scale.loss_scales import (
     deserialize_loss_scale,
     serialize_loss_scale,
 )
-from supremum.mixed_precision.policy.roles import Roles, canonical_name, parse_policy
+from supremum.mixed_precision.policy.roles import canonical_name, parse_policy
 from supremum.mixed_precision.tree_casting import cast_floating, is_floating, is_floating_dtype
 from supremum.promotion import result_type
 from supremum.rules import get_rules
@@ -28,28 +28,27 @@ from supremum.rules import get_rules
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Policy:
-    """A dtype policy: immutable, hashable, normalised when it is made.
+    """A dtype policy: immutable, hashable, normalised at construction.
 
     Args:
-        name: any dtype or the name of one (variables and computation both have it), `"mixed_float16"` or
-            `"mixed_bfloat16"` (variables are float32), `"infer"` (computation follows inputs and parameters), or the
-            roles one by one, `"variable=float32,compute=bfloat16,output=float32,reduce=float32"`, of which the last
-            two may be left out.
-        loss_scale: `"auto"` for a dynamic scale exactly where computation is float16 and variables are not; or
+        name: a dtype or its name (for variables and computation), `"mixed_float16"` or `"mixed_bfloat16"` (variables
+            are float32), `"infer"` (computation follows inputs and parameters), or a text that lists the roles,
+            `"variable=float32,compute=bfloat16,output=float32,reduce=float32"`, where the last two are optional.
+        loss_scale: `"auto"` for a dynamic scale if computation is float16 and variables are not, else none; or
             anything that `as_loss_scale` takes.
 
     Attributes:
-        name: the canonical name; equal policies have one name, which makes the policy again.
-        compute_dtype: what computation runs in; None under `"infer"`.
-        variable_dtype: what variables are stored in.
-        output_dtype: what leaves; None for what the computation gave.
-        reduce_dtype: what gradients are summed in across devices: float16 where computation is and variables are not;
-            None for their own dtype, at least float32.
-        loss_scale: the settings of the loss scale, or None.
+        name: the canonical name, the same for equal policies; `Policy(name)` makes the policy again.
+        compute_dtype: the dtype of computation; None under `"infer"`.
+        variable_dtype: the dtype in which variables are stored.
+        output_dtype: the dtype of outputs; None for the dtype that the computation gives.
+        reduce_dtype: the dtype in which gradients are summed across devices: float16 if computation is float16 and
+            variables are not; None for the dtype of each gradient, at least float32.
+        loss_scale: the loss scale, or None.
 
     Raises:
-        UnknownNameError: for any other name; a `ValueError` with the near names.
-        ArgumentError: for slips in the text form; a `ValueError` too.
+        UnknownNameError: for any other name, with similar names; a `ValueError`.
+        ArgumentError: for mistakes in the text form; a `ValueError`.
 
     >>> policy = Policy("mixed_float16")
     >>> policy.compute_dtype, policy.variable_dtype, policy.should_cast_variables
@@ -71,40 +70,41 @@ class Policy:
 
     def __init__(self, name: Any, loss_scale: LossScale | str | float | None = "auto") -> None:
         roles = parse_policy(name)
-        values = {
-            "name": canonical_name(roles),
-            **{f"{role}_dtype": dtype for role, dtype in roles._asdict().items()},
-            "loss_scale": _usual_loss_scale(roles) if _is_auto(loss_scale) else as_loss_scale(loss_scale),
-        }
-        for field, value in values.items():
-            object.__setattr__(self, field, value)
+        if isinstance(loss_scale, str):
+            if loss_scale not in ("auto", "dynamic"):
+                raise UnknownNameError("loss scale", loss_scale, ["auto", "dynamic"])
+            loss_scale = "dynamic" if loss_scale == "dynamic" or roles.underflows else None
+        object.__setattr__(self, "name", canonical_name(roles))
+        object.__setattr__(self, "loss_scale", as_loss_scale(loss_scale))
+        for role, dtype in roles._asdict().items():
+            object.__setattr__(self, f"{role}_dtype", dtype)
 
     @property
     def should_cast_variables(self) -> bool:
-        """Whether variables are cast when a layer computes with them; under `"infer"` they may be."""
+        """Whether variables are cast when a layer computes with them; True under `"infer"`, where they may be."""
         return self.compute_dtype != self.variable_dtype
 
     def cast_to_compute(self, tree: Any) -> Any:
-        """A pytree with its real floating leaves in the compute dtype; see `cast_floating`.
+        """Cast the real floating leaves of a pytree to the compute dtype; see `cast_floating`.
 
-        Under `"infer"` they meet in their common dtype by JAX's rules, in which weak leaves have no say. Where the
-        compute dtype is not real floating (`"int32"`), they are left alone: casting them would truncate.
+        Under `"infer"` they are cast to their common dtype by JAX's rules, which ignore weak leaves. If the compute
+        dtype is not real floating (`"int32"`), leaves stay as they are, because a cast would truncate them.
 
         Raises:
-            PromotionError: under `"infer"`, where the leaves have no common dtype.
+            PromotionError: under `"infer"`, if the leaves have no common dtype.
         """
         return _cast(tree, _common_dtype(tree) if self.compute_dtype is None else self.compute_dtype)
 
     def cast_to_variable(self, tree: Any) -> Any:
-        """A pytree with its real floating leaves in the variable dtype, with the same exception."""
+        """Cast the real floating leaves of a pytree to the variable dtype, if that is real floating."""
         return _cast(tree, self.variable_dtype)
 
     def cast_to_output(self, tree: Any) -> Any:
-        """A pytree with its real floating leaves in the output dtype, likewise; as it is under `"infer"`."""
+        """Cast the real floating leaves of a pytree to the output dtype, if that is real floating."""
         return _cast(tree, self.output_dtype)
 
     def get_config(self) -> dict[str, Any]:
-        """The policy as data fit for JSON; `from_config` reads it back.
+        """Convert the policy to data for JSON; `from_config` reads it back.
 
         >>> Policy("mixed_float16", 128).get_config()["loss_scale"]
         {'class_name': 'FixedLossScale', 'config': {'loss_scale_value': 128.0}}
@@ -113,10 +113,10 @@ class Policy:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Policy:
-        """The policy that `get_config` described.
+        """Make the policy that `get_config` described.
 
         Raises:
-            ValueError: for an unknown or missing key, or a value that makes no sense.
+            ValueError: for an unknown or missing key, or an invalid value.
         """
         keys = ("name", "loss_scale")
         entries = known_keys("policy's config", config, keys, keys)
@@ -130,16 +130,6 @@ class Policy:
         return self.name
 
 
-def _is_auto(loss_scale: Any) -> bool:
-    if isinstance(loss_scale, str) and loss_scale not in ("auto", "dynamic"):
-        raise UnknownNameError("loss scale", loss_scale, ["auto", "dynamic"])
-    return isinstance(loss_scale, str) and loss_scale == "auto"
-
-
-def _usual_loss_scale(roles: Roles) -> LossScale | None:
-    return as_loss_scale("dynamic" if roles.underflows else None)
-
-
 def _cast(tree: Any, dtype: DType | None) -> Any:
     return cast_floating(tree, dtype) if is_floating_dtype(dtype) else tree
 
@@ -150,7 +140,7 @@ def _common_dtype(tree: Any) -> DType | None:
 
 
 def as_policy(policy: Any) -> Policy:
-    """A policy as it is, anything else through `Policy`; None is float32.
+    """Convert a value with `Policy`, and return a policy as it is; None is float32.
 
     >>> as_policy(None).name, as_policy("mixed_bfloat16").name
     ('float32', 'mixed_bfloat16')

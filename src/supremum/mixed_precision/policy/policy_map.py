@@ -1,4 +1,4 @@
-"""Policies by path: which part of a tree has which dtypes."""
+"""Policies by path, for the parts of a tree."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from supremum.mixed_precision.policy.policy import Policy, as_policy
 
 
 class UnmatchedPatternWarning(UserWarning):
-    """A pattern of a `PolicyMap` matches none of the paths it was used with, so it does nothing."""
+    """A pattern of a `PolicyMap` matches no path, and has no effect."""
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class PolicyMap:
     """Policies chosen by path; the first pattern that matches wins.
 
-    A path is the names from the root of a tree to a leaf with slashes between them, `"encoder/0/norm/scale"`. A
-    pattern is a regular expression that matches the whole of a path, or the whole of a scope around it:
+    A path consists of the names from the root of a tree to a leaf, joined by slashes: `"encoder/0/norm/scale"`. A
+    pattern is a regular expression. It must match a whole path, or a whole scope that contains the path:
     `"encoder/.*/norm"` covers `"encoder/0/norm"` and `"encoder/0/norm/scale"`, but not `"encoder/0/normal"`.
 
     Args:
-        patterns: policies, or what `Policy` takes, by pattern, in the order in which they are tried.
-        default: the policy where no pattern matches.
+        patterns: policies, or arguments of `Policy`, by pattern, in the order in which patterns are tried.
+        default: the policy of paths that no pattern matches.
 
     Attributes:
         patterns: pairs of pattern and `Policy`.
         default: a `Policy`.
 
     Raises:
-        ArgumentError: for what is no regular expression; the message has the pattern.
-        OperandError: for patterns that are no mapping from strings.
-        ValueError: for what is no policy.
+        ArgumentError: for an invalid regular expression; the message has the pattern.
+        OperandError: for patterns that are not a mapping from strings.
+        ValueError: for an invalid policy.
 
     >>> by_path = PolicyMap({"encoder/.*/norm": "float32"}, default="mixed_bfloat16")
     >>> by_path.for_path("encoder/0/norm/scale"), by_path.for_path("encoder/0/normal")
@@ -51,24 +51,24 @@ class PolicyMap:
 
     def __init__(self, patterns: Mapping[str, Any], default: Any = "float32") -> None:
         if not isinstance(cast("Any", patterns), Mapping):
-            raise OperandError(f"the patterns of a PolicyMap are a mapping to policies, not {shown(patterns)}")
+            raise OperandError(f"the patterns of a PolicyMap must be a mapping to policies, got {shown(patterns)}")
         for pattern in patterns:
             _compiled(pattern)
         object.__setattr__(self, "patterns", tuple((key, as_policy(policy)) for key, policy in patterns.items()))
         object.__setattr__(self, "default", as_policy(default))
 
     def pattern_for(self, path: str) -> str | None:
-        """The pattern that decides about a path; None where none matches."""
+        """Return the first pattern that matches a path; None if no pattern does."""
         scopes = _scopes(text("path", path))
         return next((pattern for pattern, _ in self.patterns if _matches(pattern, scopes)), None)
 
     def for_path(self, path: str) -> Policy:
-        """The policy of a path."""
+        """Return the policy of a path."""
         pattern = self.pattern_for(path)
         return self.default if pattern is None else dict(self.patterns)[pattern]
 
     def check(self, paths: Iterable[str]) -> None:
-        """Warn of patterns that match none of the paths: most likely they are misspelt.
+        """Warn about patterns that match none of the paths, which are probably misspelt.
 
         Args:
             paths: every path of a tree.
@@ -82,14 +82,14 @@ class PolicyMap:
         if not dead:
             return
         known = list(dict.fromkeys(scope for each in scopes for scope in each))
-        said = "; ".join(repr(pattern) + _shown(near_names(pattern, known) or paths[:3]) for pattern in dead)
-        message = f"patterns of a PolicyMap that match none of the {len(paths)} paths do nothing: {said}"
+        described = "; ".join(repr(pattern) + _shown(near_names(pattern, known) or paths[:3]) for pattern in dead)
+        message = f"patterns of a PolicyMap match none of the {len(paths)} paths: {described}"
         warnings.warn(message, UnmatchedPatternWarning, stacklevel=stacklevel)
 
     def cast_to_compute(self, tree: Any) -> Any:
-        """A pytree, each leaf cast by `Policy.cast_to_compute` of its path's policy, after a `check` of its paths.
+        """Cast each leaf of a pytree by `Policy.cast_to_compute` of its path's policy, after a `check` of all paths.
 
-        Leaves that have one `"infer"` policy meet in their common dtype.
+        Leaves that share an `"infer"` policy are cast to their common dtype.
 
         >>> import jax.numpy as jnp
         >>> by_path = PolicyMap({"norm": "float32"}, default="bfloat16")
@@ -100,11 +100,11 @@ class PolicyMap:
         return self._cast(tree, Policy.cast_to_compute)
 
     def cast_to_variable(self, tree: Any) -> Any:
-        """A pytree, each leaf cast by `Policy.cast_to_variable`, likewise."""
+        """Cast each leaf of a pytree by `Policy.cast_to_variable` of its path's policy, after a `check`."""
         return self._cast(tree, Policy.cast_to_variable)
 
     def cast_to_output(self, tree: Any) -> Any:
-        """A pytree, each leaf cast by `Policy.cast_to_output`, likewise."""
+        """Cast each leaf of a pytree by `Policy.cast_to_output` of its path's policy, after a `check`."""
         return self._cast(tree, Policy.cast_to_output)
 
     def _cast(self, tree: Any, cast_leaves: Callable[[Policy, Any], Any]) -> Any:
@@ -120,25 +120,23 @@ class PolicyMap:
         return jax.tree.unflatten(structure, leaves)
 
     def get_config(self) -> dict[str, Any]:
-        """The map as data fit for JSON, patterns in their order; `from_config` reads it back."""
+        """Convert the map to data for JSON, with the patterns in order; `from_config` reads it back."""
         patterns = [[pattern, policy.get_config()] for pattern, policy in self.patterns]
         return {"patterns": patterns, "default": self.default.get_config()}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> PolicyMap:
-        """The map that `get_config` described.
+        """Make the map that `get_config` described.
 
         Raises:
-            ValueError: for an unknown or missing key, or a value that makes no sense.
+            ValueError: for an unknown or missing key, or an invalid value.
             OperandError: for a value of the wrong type.
         """
         keys = ("patterns", "default")
         entries = known_keys("policy map's config", config, keys, keys)
         pairs = entries["patterns"]
         if not isinstance(pairs, (list, tuple)) or not all(map(_is_entry, cast("list[Any]", pairs))):
-            raise OperandError(
-                f"the patterns in a policy map's config are pairs of pattern and policy, not {shown(pairs)}"
-            )
+            raise OperandError(f"patterns in a policy map's config must be (pattern, policy) pairs, got {shown(pairs)}")
         patterns = {pattern: Policy.from_config(policy) for pattern, policy in cast("list[Any]", pairs)}
         return cls(patterns, Policy.from_config(entries["default"]))
 
@@ -155,12 +153,12 @@ def _is_entry(pair: Any) -> bool:
 @lru_cache(maxsize=4096)
 def _compiled(pattern: str) -> re.Pattern[str]:
     if not isinstance(cast("Any", pattern), str):
-        raise OperandError(f"a pattern of a PolicyMap is a string, not {shown(pattern)}")
+        raise OperandError(f"a pattern of a PolicyMap must be a string, got {shown(pattern)}")
     try:
         return re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        fix = f"to match it as it is, write {re.escape(pattern)!r}"
-        raise ArgumentError(f"the pattern {shown(pattern)} is no regular expression ({error}): {fix}") from None
+        fix = f"to match the text literally, write {re.escape(pattern)!r}"
+        raise ArgumentError(f"the pattern {shown(pattern)} is not a regular expression ({error}): {fix}") from None
 
 
 def _scopes(path: str) -> tuple[str, ...]:
@@ -174,4 +172,4 @@ def _matches(pattern: str, scopes: tuple[str, ...]) -> bool:
 
 def _shown(paths: Iterable[str]) -> str:
     listed = ", ".join(map(repr, paths))
-    return f" (there are {listed})" if listed else ""
+    return f" (paths are {listed})" if listed else ""

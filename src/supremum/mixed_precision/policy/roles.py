@@ -1,7 +1,7 @@
-"""What a policy decides, as plain data, and the names it goes by.
+"""The dtypes of a policy as plain data, and the names of policies.
 
-Named policies are those of spec/keras-rfc-293-mixed-precision.md, "Dtype policies overview", and `"infer"`, the default
-of spec/flax-flip-default-dtypes.md. The text form, `"variable=float32,compute=bfloat16"`, names the roles one by one.
+The names come from Keras RFC 293, mixed precision, "Dtype policies overview"; `"infer"` is the default of the Flax
+FLIP, default dtypes. The text form, `"variable=float32,compute=bfloat16"`, lists the roles.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from supremum.errors import ArgumentError, UnknownDtypeError, UnknownNameError, shown
 from supremum.formats import DType, Format, Kind, as_format, format_names
 
-# Only float16 has so few exponents that gradients underflow.
+# The exponents of the other formats reach far enough for gradients.
 _UNDERFLOWS = as_format("float16").dtype
 _INFER = "infer"
 
@@ -21,10 +21,11 @@ class Roles(NamedTuple):
     """The dtypes of a policy.
 
     Args:
-        variable: what variables are stored in.
-        compute: what computation runs in; None for the result type of inputs and parameters.
-        output: what leaves; None for what the computation gave.
-        reduce: what gradients are summed in across devices; None for their own dtype, at least float32.
+        variable: the dtype in which variables are stored.
+        compute: the dtype of computation; None for the result type of inputs and parameters.
+        output: the dtype of outputs; None for the dtype that the computation gives.
+        reduce: the dtype in which gradients are summed across devices; None for the dtype of each gradient, at least
+            float32.
     """
 
     variable: DType
@@ -34,7 +35,7 @@ class Roles(NamedTuple):
 
     @property
     def underflows(self) -> bool:
-        """Whether gradients flush to zero unless the loss is scaled, although variables could take them in."""
+        """Whether gradients flush to zero unless the loss is scaled, though the variables could hold them."""
         return self.compute == _UNDERFLOWS and self.variable != _UNDERFLOWS
 
 
@@ -42,10 +43,10 @@ ROLES = Roles._fields
 
 
 def usual_roles(variable: object, compute: object | None) -> Roles:
-    """The roles with the usual output (the compute dtype) and reduction.
+    """Complete the roles with the usual output dtype (the compute dtype) and the usual reduction.
 
-    Gradients are summed in float16 where that is what they were computed in: the RFC, "All-reduce dtype", calls it
-    almost always safe, and bfloat16 untested.
+    Gradients that are computed in float16 are summed in float16. Keras RFC 293, "All-reduce dtype", calls that almost
+    always safe, and bfloat16 untested.
     """
     stored, computed = as_format(variable).dtype, None if compute is None else as_format(compute).dtype
     usual = Roles(stored, computed, output=computed, reduce=None)
@@ -60,16 +61,16 @@ NAMED: dict[str, Roles] = {
 
 
 def policy_names() -> tuple[str, ...]:
-    """The names `Policy` takes, apart from the text form."""
+    """List the names that `Policy` takes, without the text form."""
     return (*NAMED, *format_names())
 
 
 def parse_policy(name: object) -> Roles:
-    """The roles that a name, a text form or a dtype stands for.
+    """Parse a policy name, a text form or a dtype.
 
     Raises:
         UnknownNameError: for an unknown name, role or dtype.
-        ArgumentError: for a role that is missing or given twice, and other slips in the text form.
+        ArgumentError: for a missing or repeated role, and other mistakes in the text form.
 
     >>> parse_policy("compute=float16, variable=float32").reduce
     dtype('float16')
@@ -79,8 +80,8 @@ def parse_policy(name: object) -> Roles:
             return NAMED[name]
         if name == "_infer":
             raise ArgumentError(
-                "policy '_infer' took the dtype of the weights from the first input and is not carried over: "
-                "use 'infer', which takes the dtype of computation from inputs and parameters and stores float32"
+                "policy '_infer', which took the dtype of weights from the first input, is not supported: use 'infer', "
+                "which computes in the result type of inputs and parameters and stores float32"
             )
     try:
         dtype = as_format(name)
@@ -97,42 +98,41 @@ def _parse_text(text: str) -> Roles:
         role, equals, dtype = (part.strip() for part in item.partition("="))
         if not equals:
             raise ArgumentError(
-                f"policy {shown(text)}: {shown(item.strip())} has no '=': write role=dtype, where the role is "
-                f"{_listed(ROLES)}"
+                f"policy {shown(text)}: {shown(item.strip())} must be role=dtype, where role is {_listed(ROLES)}"
             )
         if role not in ROLES:
             raise UnknownNameError("role", role, ROLES, f"policy {shown(text)}")
         if role in given:
-            raise ArgumentError(f"policy {shown(text)} gives {role} twice, of {_listed(ROLES)}: keep one")
+            raise ArgumentError(f"policy {shown(text)} has {role} twice: keep one of them")
         given[role] = dtype
     missing = [role for role in ("variable", "compute") if role not in given]
     if missing:
-        needed = ",".join(f"{role}={dtype}" for role, dtype in given.items())
-        lacking = ",".join(f"{role}=float32" for role in missing)
-        raise ArgumentError(
-            f"policy {shown(text)} does not say {_listed(missing)}: write for instance {needed},{lacking}"
-        )
+        complete = ",".join(f"{role}={dtype}" for role, dtype in (given | dict.fromkeys(missing, "float32")).items())
+        raise ArgumentError(f"policy {shown(text)} needs {' and '.join(missing)}: write {complete}, for instance")
     formats = {role: _format_of(role, dtype, text) for role, dtype in given.items()}
     reduced = formats.get("reduce")
-    if reduced is not None and reduced not in (choices := reducible_formats()):
-        raise ArgumentError(
-            f"policy {shown(text)}: gradients are reduced in {_listed(map(str, choices))}, not in {reduced}"
-        )
+    if reduced is not None and reduced not in reducible_formats():
+        raise ArgumentError(f"policy {shown(text)}: reduce must be {reducible_names()}, got {reduced}")
     usual = usual_roles(formats["variable"], formats["compute"])
     stated = {role: row.dtype for role, row in formats.items() if row is not None}
     return usual._replace(**stated)
 
 
 def reducible_formats() -> tuple[Format, ...]:
-    """The formats that gradients can be summed in: real floating ones of 16 bits and more.
+    """List the formats in which gradients can be summed: real floating formats of at least 16 bits.
 
-    With the three bits of significand that formats of 8 bits have, a sum of eight terms already stops growing.
+    With the three significand bits of an 8-bit format, a sum of eight terms already stops growing.
 
     >>> [str(row) for row in reducible_formats()]
     ['bfloat16', 'float16', 'float32', 'float64']
     """
     rows = map(as_format, format_names())
     return tuple(row for row in rows if row.kind is Kind.FLOAT and row.bits >= as_format("float16").bits)
+
+
+def reducible_names() -> str:
+    """List the names of `reducible_formats` for an error message."""
+    return _listed(map(str, reducible_formats()))
 
 
 def _format_of(role: str, dtype: str, text: str) -> Format | None:
@@ -151,7 +151,7 @@ def _listed(words: Iterable[str]) -> str:
 
 
 def canonical_name(roles: Roles) -> str:
-    """The one name of these roles, which `parse_policy` reads back.
+    """Return the canonical name of roles, which `parse_policy` reads back.
 
     >>> canonical_name(parse_policy("output=bfloat16,compute=bfloat16,variable=f4"))
     'mixed_bfloat16'
@@ -162,7 +162,9 @@ def canonical_name(roles: Roles) -> str:
     usual = usual_roles(roles.variable, roles.compute)
     if roles == usual and roles.compute == roles.variable:
         return str(as_format(roles.variable))
-    shown = {"variable": roles.variable, "compute": roles.compute}
-    told = {"output": (roles.output, usual.output), "reduce": (roles.reduce, usual.reduce)}
-    shown |= {role: dtype for role, (dtype, expected) in told.items() if dtype != expected}
-    return ",".join(f"{role}={_INFER if dtype is None else as_format(dtype)}" for role, dtype in shown.items())
+    stated = {
+        role: dtype
+        for role, dtype in roles._asdict().items()
+        if role in ("variable", "compute") or dtype != getattr(usual, role)
+    }
+    return ",".join(f"{role}={_INFER if dtype is None else as_format(dtype)}" for role, dtype in stated.items())
