@@ -21,8 +21,8 @@ MASK = make_causal_mask(2, 3, offset=1)
 
 DEPARTURES = {
     lambda cell: "complex64" in cell: (
-        'Attention raises on complex inputs, as Flax FLIP "Default dtypes" requires, because neither the product nor '
-        "the softmax has a clear complex definition. Flax computes a result or drops the imaginary parts."
+        'Attention raises on complex inputs (Flax FLIP, default dtypes, "Corner cases"), because neither the product '
+        "nor the softmax has a clear definition for them. Flax computes a result or drops the imaginary parts."
     ),
 }
 REAL = [cell for cell in CELLS if not any(departs(cell) for departs in DEPARTURES)]
