@@ -23,7 +23,7 @@ from supremum.rules.jax_flags import holds_64_bits
 NUMBERS = {"True": True, "1": 1, "-1": -1, "2.5": 2.5, "1j": 1j, "300": 300, "2**40": 2**40, "1e300": 1e300}
 
 
-DIVIDING = ("floor_divide", "remainder")
+DIVISIONS = ("floor_divide", "remainder")
 """Operations for which PyTorch raises an error if integers are divided by zero."""
 
 
@@ -32,9 +32,9 @@ def values(row, position, name=""):
     left = position == 0
     if not row.zero:
         return np.array([1, 2, 4, 2] if left else [2, 1, 2, 4], "float32").astype(row.dtype)
-    right = [1, 2, 1, 3] if name in DIVIDING else [1, 2, 0, 3]
+    right = [1, 2, 1, 3] if name in DIVISIONS else [1, 2, 0, 3]
     real = np.clip(np.array([0, 1, 2, 3] if left else right, "float64"), float(row.min), float(row.max))
-    if name in DIVIDING and not left:
+    if name in DIVISIONS and not left:
         real = np.where(real == 0, float(row.min), real)  # int1 holds -1 and 0, not 1
     if row.category != "complex":
         return real.astype("float32").astype(row.dtype)
@@ -46,7 +46,7 @@ def arrays_of(library, position, *, zero_d=False, names=None, name=""):
     found = {}
     for row in FORMATS:
         if names is None or row.name in names:
-            raw = _array_of(library, row.name, position, zero_d, name in DIVIDING and name, holds_64_bits())
+            raw = _array_of(library, row.name, position, zero_d, name in DIVISIONS and name, holds_64_bits())
             if raw is not None:
                 found[row.name + ("[]" if zero_d else "")] = raw
     return found
@@ -61,7 +61,7 @@ def _array_of(library, kind, position, zero_d, name, wide):
         return None
 
 
-def exactly(value):
+def exact_values(value):
     """The values of an array or number, as a NumPy array of float64 or complex128."""
     if isinstance(value, (bool, int, float, complex)):
         return np.asarray(value, complex if isinstance(value, complex) else float)
@@ -81,11 +81,11 @@ LOSSES = {
 }
 
 
-THROUGH = {"poisson_nll_loss": lambda a, b: np.exp(a)}
+INTERMEDIATE = {"poisson_nll_loss": lambda a, b: np.exp(a)}
 """Intermediate results that may be out of range although the final result is not."""
 
 
-def meant(name, operands):
+def expected_result(name, operands):
     """The exact result of an operation; NaN where it has none."""
     function = LOSSES.get(name)
     if function is not None and name != "where" and any(map(np.iscomplexobj, operands)):
@@ -123,16 +123,16 @@ class FixedCall:
         if self.name == "bitwise_right_shift" and as_format(result.dtype).bits == 2:
             return None  # XLA shifts uint2 as if it were signed: jnp.uint2(3) >> 1 is 3
         was = [
-            exactly(value).real if ".real" in self.written.get(letter, "") else exactly(value)
+            exact_values(value).real if ".real" in self.written.get(letter, "") else exact_values(value)
             for letter, value in self.bound.items()
         ]
         row = as_format(result.dtype)
         with np.errstate(all="ignore"):
-            right, found = meant(self.name, was), exactly(result)
+            right, found = expected_result(self.name, was), exact_values(result)
             compared = np.broadcast_to(np.isfinite(right) & self._held(was), found.shape)
             parts = (np.asarray(right, complex).real, np.asarray(right, complex).imag)
-            if self.name in THROUGH:
-                parts += (THROUGH[self.name](*was).real,)
+            if self.name in INTERMEDIATE:
+                parts += (INTERMEDIATE[self.name](*was).real,)
             for part in parts:
                 compared = compared & (abs(part) <= float(row.component.max))
             if row.category == "integer" and not row.signed and self._is_dtype_of_an_operand(row):
@@ -147,9 +147,9 @@ class FixedCall:
         """Where the casts keep the values, and no number is so large that libraries differ in its powers."""
         if self.name.startswith("logical"):
             return True
-        near = [abs(exactly(now) - then) <= 0.1 * abs(then) for now, then in zip(self.operands, was, strict=True)]
+        near = [abs(exact_values(now) - then) <= 0.1 * abs(then) for now, then in zip(self.operands, was, strict=True)]
         is_steep = self.name.endswith("_shift") or (self.name == "pow" and any(map(np.iscomplexobj, was)))
-        if self.name == "pow" and any(map(np.iscomplexobj, map(exactly, self.operands))):
+        if self.name == "pow" and any(map(np.iscomplexobj, map(exact_values, self.operands))):
             near.append(was[0] != 0)  # libraries differ in complex powers of zero
         return np.logical_and.reduce(np.broadcast_arrays(*near, abs(was[-1]) < 10 if is_steep else True))
 
@@ -245,7 +245,7 @@ class Refusals:
             fixed = fixed or FixedCall(name, bound, fix)
             return fixed.wrong(function(*fixed.operands))
         except Exception as error:
-            if name in DIVIDING and "ZeroDivisionError" in str(error):
+            if name in DIVISIONS and "ZeroDivisionError" in str(error):
                 return None  # the number 1j has no real part
             return f"{type(error).__name__}: {str(error)[:200]}"
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import supremum
-from arrays.fixes import exactly, meant
+from arrays.fixes import exact_values, expected_result
 from optional_packages import import_or_skip
 from slowly import mostly_slow
 from supremum import PromotionError, get_rules, use_rules
@@ -46,7 +46,7 @@ def _kinds(library):
 def _outcome(library, statement, name, bound, target):
     """Run a statement and describe its outcome; if it is refused with a fix, run the fixed statement."""
     kept = bound[target]
-    before = {letter: exactly(each) for letter, each in bound.items()}
+    before = {letter: exact_values(each) for letter, each in bound.items()}
     names = {"np": np} | bound
     try:
         exec(statement, names)
@@ -64,7 +64,7 @@ def _outcome(library, statement, name, bound, target):
         return "no fix"
     written = fix.expressions()
     assert target not in written, (statement, str(fix))
-    assert exactly(bound[target]).tolist() == before[target].tolist()  # the refused statement wrote nothing
+    assert exact_values(bound[target]).tolist() == before[target].tolist()  # the refused statement wrote nothing
     letters = [letter for letter in bound if letter != "c"]
     kinds = {letter: str(getattr(each, "dtype", each)) for letter, each in bound.items()}
     shown = (library, statement, kinds, str(fix))
@@ -79,8 +79,8 @@ def _outcome(library, statement, name, bound, target):
     result = names[target]
     assert result.dtype == kept.dtype, shown
     was = [before[letter].real if ".real" in written.get(letter, "") else before[letter] for letter in letters]
-    right = was[0] @ was[1] if name == "matmul" else meant(name, was)
-    found, right = exactly(result), np.asarray(right)
+    right = was[0] @ was[1] if name == "matmul" else expected_result(name, was)
+    found, right = exact_values(result), np.asarray(right)
     own = right.real >= 0 if str(result.dtype) == "uint8" else True  # the user's own unsigned integers wrap
     assert np.all(np.isclose(found, right, rtol=0.02) | np.logical_not(own)), (*shown, found, right)
     return "fixed"

@@ -55,7 +55,7 @@ def _weak_arrays(shape=(1,)):
     return {f"{name} (weak)": wrap(np.ones(shape, name), weak=True) for name in names}
 
 
-def _asked(rules, names, tables):
+def _check_calls(rules, names, tables):
     """Compare all calls of operations with operands from the given tables, and return the cells."""
     cells, rule_set = calls.Cells(_lacks), get_rules(rules)
     every = [call for table in tables for call in itertools.product(*(each.values() for each in table))]
@@ -109,11 +109,11 @@ def test_rule_sets_refuse_the_formats_that_the_other_tests_skip():
 @pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "jax-strict-x64", "tf-rfc-safe"))
 def test_operations_on_pairs_of_arrays_follow_the_rules(rules):
     known = _only(ARRAYS, _known(rules))
-    cells = _asked(rules, BINARY, [(known, known)])
+    cells = _check_calls(rules, BINARY, [(known, known)])
     assert cells.number["given"] > 300
     assert cells.number["refused"] > 150
-    _asked(rules, ["add"], [(ARRAYS, ARRAYS)])
-    unary = _asked(rules, UNARY, [(ARRAYS,), (ZERO_D,)])
+    _check_calls(rules, ["add"], [(ARRAYS, ARRAYS)])
+    unary = _check_calls(rules, UNARY, [(ARRAYS,), (ZERO_D,)])
     assert unary.number["given"] > 100
 
 
@@ -121,7 +121,7 @@ def test_operations_on_pairs_of_arrays_follow_the_rules(rules):
 def test_operations_with_0d_arrays_follow_the_rules(rules):
     adding = [name for name in _known(rules) if explain(name, name, operation="add", rules=rules)]
     known, zero_d = _only(ARRAYS, adding), _only(ZERO_D, adding)
-    cells = _asked(rules, BINARY, [(known, zero_d), (zero_d, known)])
+    cells = _check_calls(rules, BINARY, [(known, zero_d), (zero_d, known)])
     assert cells.number["given"] > 3000
 
 
@@ -132,15 +132,15 @@ def test_operations_with_python_numbers_and_weak_arrays_follow_the_rules(rules):
     known = _only(ARRAYS, _known(rules))
     known.pop("int1", None)  # int1 cannot hold 1
     numbers = NUMBERS | (_weak_arrays() if get_rules(rules).weak_arrays else {})
-    cells = _asked(rules, BINARY, [(known, numbers), (numbers, known), (numbers, numbers)])
+    cells = _check_calls(rules, BINARY, [(known, numbers), (numbers, known), (numbers, numbers)])
     assert cells.number["given"] > 300
-    _asked(rules, UNARY, [(numbers,)])
+    _check_calls(rules, UNARY, [(numbers,)])
     # Numbers out of range of some dtypes or of all.
-    _asked(rules, ["add", "divide", "equal", "where"], [(known, MORE_NUMBERS), (MORE_NUMBERS, known)])
+    _check_calls(rules, ["add", "divide", "equal", "where"], [(known, MORE_NUMBERS), (MORE_NUMBERS, known)])
     # NumPy refuses negative powers of integers by value. The next test covers the power 300.
     beyond = (-1, 300) if get_rules(rules).weak_arrays else (-1,)
     powers = {name: number for name, number in MORE_NUMBERS.items() if number not in beyond}
-    _asked(rules, ["pow"], [(known, powers), (MORE_NUMBERS, known)])
+    _check_calls(rules, ["pow"], [(known, powers), (MORE_NUMBERS, known)])
 
 
 def test_power_under_jax_rules_uses_an_exponent_out_of_range():

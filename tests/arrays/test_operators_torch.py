@@ -56,7 +56,7 @@ def _lacks(name, compute, result, _to_int=False):
     return False
 
 
-def _asked(rules, names, tables):
+def _check_calls(rules, names, tables):
     cells, rule_set = calls.Cells(_lacks), get_rules(rules)
     every = [call for table in tables for call in itertools.product(*(each.values() for each in table))]
     with use_rules(rules):
@@ -78,10 +78,10 @@ def _known(rules):
 @pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "torch", "tf-rfc-safe"))
 def test_operations_on_pairs_of_tensors_follow_the_rules(rules):
     known = _known(rules)
-    cells = _asked(rules, BINARY, [(known, known)])
+    cells = _check_calls(rules, BINARY, [(known, known)])
     assert cells.number["given"] > 200
-    _asked(rules, ["add"], [(ARRAYS, ARRAYS)])
-    _asked(rules, UNARY, [(ARRAYS,), (ZERO_D,)])
+    _check_calls(rules, ["add"], [(ARRAYS, ARRAYS)])
+    _check_calls(rules, UNARY, [(ARRAYS,), (ZERO_D,)])
 
 
 @pytest.mark.slow
@@ -89,7 +89,7 @@ def test_operations_on_pairs_of_tensors_follow_the_rules(rules):
 def test_operations_with_0d_tensors_follow_the_rules(rules):
     adding = [name for name in NAMES if explain(name, name, operation="add", rules=rules)]
     some, zero_d = {name: ARRAYS[name] for name in adding}, {name: ZERO_D[name] for name in adding}
-    cells = _asked(rules, BINARY, [(some, zero_d), (zero_d, some), (zero_d, zero_d)])
+    cells = _check_calls(rules, BINARY, [(some, zero_d), (zero_d, some), (zero_d, zero_d)])
     assert cells.number["given"] > 3000
 
 
@@ -99,13 +99,13 @@ def test_operations_with_0d_tensors_follow_the_rules(rules):
 def test_operations_with_python_numbers_follow_the_rules(rules):
     others, arithmetic = {"2": 2, "2.5": 2.5, "2j": 2j}, [name for name in BINARY if name != "pow"]
     known = _known(rules)
-    cells = _asked(rules, arithmetic, [(known, NUMBERS), (NUMBERS, known)])
+    cells = _check_calls(rules, arithmetic, [(known, NUMBERS), (NUMBERS, known)])
     # Powers of 1 and True are left out, because torch computes them even for dtypes without a kernel.
-    _asked(rules, ["pow"], [(known, others), (others, known)])
+    _check_calls(rules, ["pow"], [(known, others), (others, known)])
     assert cells.number["given"] > 200
     beyond = {name: number for name, number in MORE_NUMBERS.items() if number != -1}
-    _asked(rules, ("add", "divide", "equal", "where"), [(known, MORE_NUMBERS), (MORE_NUMBERS, known)])
-    _asked(rules, ("pow",), [(known, beyond), (MORE_NUMBERS, known)])
+    _check_calls(rules, ("add", "divide", "equal", "where"), [(known, MORE_NUMBERS), (MORE_NUMBERS, known)])
+    _check_calls(rules, ("pow",), [(known, beyond), (MORE_NUMBERS, known)])
 
 
 @pytest.mark.slow

@@ -156,10 +156,10 @@ def test_device_put_and_block_until_ready_return_arrays():
 
 
 MADE = {
-    "strong of NumPy": lambda: wrap(np.ones(2, "bfloat16")),
-    "weak of NumPy": lambda: asarray(2.0),
-    "strong of JAX": lambda: wrap(jnp.ones(2, "int8")),
-    "weak of JAX": lambda: asarray(2.0, library="jax"),
+    "strong, NumPy": lambda: wrap(np.ones(2, "bfloat16")),
+    "weak, NumPy": lambda: asarray(2.0),
+    "strong, JAX": lambda: wrap(jnp.ones(2, "int8")),
+    "weak, JAX": lambda: asarray(2.0, library="jax"),
 }
 
 

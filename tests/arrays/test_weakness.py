@@ -34,7 +34,7 @@ def _plain(name):
     return getattr(jnp, name)
 
 
-def _jax_says(shape):
+def _jax_answers(shape):
     """The dtype and weak flag that `jax.numpy` gives, by operation and operands, from one trace."""
     answers = {}
 
@@ -58,7 +58,7 @@ def _jax_says(shape):
 @pytest.fixture(scope="module", name="answers")
 def _answers():
     with jax.enable_x64(True):
-        return _jax_says((2,))
+        return _jax_answers((2,))
 
 
 def _departs(name, call, ours, theirs):

@@ -32,7 +32,7 @@ def _standard_version_2024():
     xp.reset_array_api_strict_flags()
 
 
-def _strict_says(name, *operands):
+def _theirs(name, *operands):
     function = (lambda a, b: xp.where(xp.asarray(True), a, b)) if name == "where" else getattr(xp, name)
     try:
         result = function(*operands)
@@ -41,7 +41,7 @@ def _strict_says(name, *operands):
     return str(getattr(result, "dtype", result)).removeprefix("array_api_strict.")
 
 
-def _we_say(name, *operands):
+def _ours(name, *operands):
     result = ARRAY_API.decide(name, operands).result
     return None if result is None else result.name
 
@@ -54,8 +54,7 @@ def test_dtypes_agree_with_array_api_strict_except_departures(name):
     different = {
         operands: (ours, strict)
         for operands in itertools.product(STRICT, repeat=OPERATIONS[name].arity or 2)
-        if (ours := _we_say(name, *map(OURS.get, operands)))
-        != (strict := _strict_says(name, *map(STRICT.get, operands)))
+        if (ours := _ours(name, *map(OURS.get, operands))) != (strict := _theirs(name, *map(STRICT.get, operands)))
     }
     listed = [row for row in DEPARTURES if row.rules == "array-api" and name in row.operations.split()]
     for operands, answers in different.items():
@@ -73,8 +72,7 @@ def test_result_type_agrees_with_array_api_strict_for_every_triple():
     different = {
         triple: (ours, strict)
         for triple in itertools.product(STRICT, repeat=3)
-        if (ours := _we_say(None, *map(OURS.get, triple)))
-        != (strict := _strict_says("result_type", *map(STRICT.get, triple)))
+        if (ours := _ours(None, *map(OURS.get, triple))) != (strict := _theirs("result_type", *map(STRICT.get, triple)))
     }
     assert different == {}
 
@@ -103,8 +101,8 @@ def test_python_ints_at_the_limits_of_every_format_agree_with_array_api_strict()
     values |= {sign * big for sign in (-1, 1) for big in (2**1024 - 2**970 - 1, 2**1024 - 2**970, 10**400)}
     for name, value in itertools.product(STANDARD, sorted(values)):
         for function in ("add", "equal", "where", "result_type"):
-            strict = _strict_says(function, STRICT[name], value)
-            assert _we_say(function, OURS[name], as_operand(value)) == strict, (function, name, value)
+            strict = _theirs(function, STRICT[name], value)
+            assert _ours(function, OURS[name], as_operand(value)) == strict, (function, name, value)
             if strict is None and name != "bool":
                 assert ARRAY_API.decide(function, [OURS[name], as_operand(value)]).verdict.overflow
 
@@ -147,5 +145,5 @@ def test_fixed_calls_agree_with_array_api_strict(name):
         fixed = [eval(written.get(letter, letter), scope) for letter in "ab"[: len(things)]]
         strict = [xp.asarray(thing) if isinstance(thing, np.ndarray) else thing for thing in fixed]
         ours = explain(*fixed, operation=name, rules=ARRAY_API).dtype.name
-        assert ours == _strict_says(name, *strict), (operands, written)
+        assert ours == _theirs(name, *strict), (operands, written)
     assert fixes > 0

@@ -35,6 +35,7 @@ def test_out_of_unary_functions_differs_from_numpy_only_for_ml_dtypes_targets(na
         if (STORED if decision else REFUSED) != theirs:
             differing.add((theirs, explain(source, operation=name, rules="numpy").dtype.name, target))
     # NumPy treats the formats of ml_dtypes as its highest kind, whatever they can hold.
+    assert differing or name == "isfinite"
     for theirs, given, target in differing:
         heights = [CATEGORIES.index(as_format(each).category) for each in (given, target)]
         assert (theirs, heights[0] > heights[1]) == (STORED, True), (given, target)

@@ -62,7 +62,7 @@ def _written(dtype, weak):
     return f"{dtype}*" if weak and np.dtype(dtype) != np.dtype(bool) else str(dtype)
 
 
-def _jax_says(function, *operands):
+def _theirs(function, *operands):
     try:
         result = function(*operands)
     except JAX_REFUSES:
@@ -70,7 +70,7 @@ def _jax_says(function, *operands):
     return _written(result.dtype, result.weak_type)
 
 
-def _we_say(name, *operands, rules):
+def _ours(name, *operands, rules):
     decision = rules.decide(name, [as_operand(operand) for operand in operands])
     if decision and decision.dtype == bool:
         assert not decision.weak
@@ -103,8 +103,8 @@ def _cells(name, x64):
             left, right = call[0][0], call[1][0] if len(call) == 2 else ""
             if not right or _is_asked(name, left, right):
                 values = [value for _, value in call]
-                theirs = _jax_says(function, *values)
-                cells.append((left, right, _we_say(name, *values, rules=RULES[x64]), theirs))
+                theirs = _theirs(function, *values)
+                cells.append((left, right, _ours(name, *values, rules=RULES[x64]), theirs))
 
     with jax.disable_jit():
         jax.eval_shape(ask, _arrays(x64), list(NUMBERS.values()))
@@ -167,7 +167,7 @@ def test_jax_gives_the_same_dtypes_with_and_without_its_own_jit(x64):
         values = dict(zip(DOZEN, arrays, strict=True)) | NUMBERS
         for name in ASKED:
             for call in dict.fromkeys(call[: OPERATIONS[name].arity] for call in REAL_CALLS):
-                answers[name, call] = _jax_says(_function(name), *(values[each] for each in call))
+                answers[name, call] = _theirs(_function(name), *(values[each] for each in call))
 
     found = []
     with jax.enable_x64(x64):
@@ -190,8 +190,8 @@ def test_eager_results_agree_with_installed_jax(name, x64):
         different = {
             (left, right): (ours, theirs)
             for left, right in REAL_CALLS
-            if (ours := _we_say(name, values[left], values[right], rules=RULES[x64]))
-            != (theirs := _jax_says(_function(name), values[left], values[right]))
+            if (ours := _ours(name, values[left], values[right], rules=RULES[x64]))
+            != (theirs := _theirs(_function(name), values[left], values[right]))
         }
     assert different == {}
 
@@ -203,7 +203,7 @@ def test_jitted_results_agree_with_installed_jax(name, x64):
     """One compiled program runs every call that is not refused, and the dtypes of its results are compared."""
     with jax.enable_x64(x64):
         values = _values()
-        said = {call: _we_say(name, *(values[each] for each in call), rules=RULES[x64]) for call in REAL_CALLS}
+        said = {call: _ours(name, *(values[each] for each in call), rules=RULES[x64]) for call in REAL_CALLS}
         accepted = [call for call, ours in said.items() if ours != REFUSED]
         assert len(accepted) > 20
 
@@ -265,7 +265,7 @@ def test_binary_operations_agree_with_strict_jax_except_departures(name, width):
         nonlocal refused
         operands = [*arrays.items(), *NUMBERS.items(), *zip(NUMBERS, weak_arrays, strict=True)]
         for (left, a), (right, b) in itertools.product(operands, repeat=2):
-            ours, theirs = _we_say(name, a, b, rules=rules), _jax_says(_function(name), a, b)
+            ours, theirs = _ours(name, a, b, rules=rules), _theirs(_function(name), a, b)
             refused += theirs == REFUSED
             if ours != theirs and not any(row.covers(name, row.form, left, right, ours, theirs) for row in rows):
                 different[left, right] = (ours, theirs)
@@ -289,8 +289,8 @@ def test_weak_arrays_of_unusual_dtypes_agree_with_strict_jax(width):
         ]
         others = [jnp.zeros(2, "int8"), jnp.zeros(2, "float16"), *NUMBERS.values()]
         for a, b in itertools.product([*weak, *others], repeat=2):
-            theirs = _jax_says(jnp.add, a, b)
-            assert _we_say("add", a, b, rules=rules) == theirs, (a, b)
+            theirs = _theirs(jnp.add, a, b)
+            assert _ours("add", a, b, rules=rules) == theirs, (a, b)
             answers.add(theirs)
 
     with _strict_jax(width) as (rules, _):
@@ -306,7 +306,7 @@ def test_sums_of_jax_and_numpy_arrays_agree_with_strict_jax():
         with _strict_jax(width) as (rules, formats):
             for left, right in itertools.product(set(names) & set(formats), names):
                 a, b = jnp.ones(1, left), np.ones(1, right)
-                assert _we_say("add", a, b, rules=rules) == _jax_says(jnp.add, a, b), (width, left, right)
+                assert _ours("add", a, b, rules=rules) == _theirs(jnp.add, a, b), (width, left, right)
 
 
 @pytest.mark.one_in(4)
@@ -320,7 +320,7 @@ def test_unary_operations_agree_with_strict_jax_except_departures(width):
         operands = [*arrays.items(), *NUMBERS.items(), *zip(NUMBERS, weak_arrays, strict=True)]
         for name, (written, operand) in itertools.product(names, operands):
             asked += 1
-            ours, theirs = _we_say(name, operand, rules=rules), _jax_says(_function(name), operand)
+            ours, theirs = _ours(name, operand, rules=rules), _theirs(_function(name), operand)
             if ours != theirs:
                 why = [row for row in listed if row.covers(name, row.form, written, "", ours, theirs)]
                 assert why, (name, written, ours, theirs)
@@ -356,9 +356,9 @@ TAKING_INTS = ["bool", "int8", "uint8", "int32", "uint32", "float32"]
 def test_python_ints_overflow_exactly_where_jax_raises(name, x64):
     function, different = _function(name), {}
 
-    def jax_says(*operands):
+    def theirs_or_overflow(*operands):
         try:
-            return _jax_says(function, *operands)
+            return _theirs(function, *operands)
         except OverflowError:
             return "overflow"
 
@@ -366,9 +366,9 @@ def test_python_ints_overflow_exactly_where_jax_raises(name, x64):
         for (dtype, array), value in itertools.product(zip(TAKING_INTS, arrays, strict=True), INTS):
             for call in ((array, value), (value, array)):
                 decision = RULES[x64].decide(name, [as_operand(operand) for operand in call])
-                ours = "overflow" if decision.verdict.overflow else _we_say(name, *call, rules=RULES[x64])
+                ours = "overflow" if decision.verdict.overflow else _ours(name, *call, rules=RULES[x64])
                 assert not (decision and decision.verdict.overflow)
-                if ours != (theirs := jax_says(*call)):
+                if ours != (theirs := theirs_or_overflow(*call)):
                     different[dtype, value, call[0] is value] = (ours, theirs)
 
     with jax.enable_x64(x64):

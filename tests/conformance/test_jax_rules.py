@@ -36,14 +36,14 @@ def test_jax_x64_rules_agree_with_all_324_cells_of_the_page():
     assert {pair: name for pair, name in cells.items() if name != PAGE[pair[0]][pair[1]]} == {}
 
 
-def _jax_says(function, *types):
+def _theirs(function, *types):
     try:
         return np.dtype(function(*types)).name
     except ValueError:  # JAX's TypePromotionError is one
         return None
 
 
-def _we_say(function, *types, rules):
+def _ours(function, *types, rules):
     try:
         return function(*types, rules=rules).name
     except TypeError:
@@ -57,7 +57,7 @@ def test_promoted_dtypes_agree_with_installed_jax(ours, theirs, x64):
         different = {
             (a, b): (mine, jaxs)
             for a, b in itertools.product(TYPES, repeat=2)
-            if (mine := _we_say(ours, a, b, rules=RULES[x64])) != (jaxs := _jax_says(theirs, a, b))
+            if (mine := _ours(ours, a, b, rules=RULES[x64])) != (jaxs := _theirs(theirs, a, b))
         }
     assert different == {}
 
@@ -69,7 +69,7 @@ def test_result_type_of_many_operands_agrees_with_installed_jax(x64):
     with jax.enable_x64(x64):
         for _ in range(3000):
             types = [TYPES[i] for i in random.integers(len(TYPES), size=random.integers(1, 6))]
-            assert _we_say(result_type, *types, rules=RULES[x64]) == _jax_says(jnp.result_type, *types), types
+            assert _ours(result_type, *types, rules=RULES[x64]) == _theirs(jnp.result_type, *types), types
 
 
 @pytest.mark.slow

@@ -47,7 +47,7 @@ def _function(name):
     return getattr(np, NUMPY_NAMES.get(name, name))
 
 
-def _numpy_says(function, *operands):
+def _theirs(function, *operands):
     """The dtype of a call; None if NumPy refuses it or gives an object dtype."""
     try:
         result = function(*operands)
@@ -57,7 +57,7 @@ def _numpy_says(function, *operands):
     return None if dtype.hasobject else dtype.name
 
 
-def _we_say(operation, *operands):
+def _ours(operation, *operands):
     result = NUMPY.decide(operation, operands).result
     return None if result is None else result.dtype.name
 
@@ -66,15 +66,14 @@ def test_result_type_of_pairs_agrees_with_installed_numpy():
     different = {
         (a, b): (ours, theirs)
         for a, b in itertools.product(VALUES, repeat=2)
-        if (ours := _we_say(None, OPERANDS[a], OPERANDS[b]))
-        != (theirs := _numpy_says(np.result_type, VALUES[a], VALUES[b]))
+        if (ours := _ours(None, OPERANDS[a], OPERANDS[b])) != (theirs := _theirs(np.result_type, VALUES[a], VALUES[b]))
     }
     assert different == {}
 
 
 def test_promote_types_of_pairs_agrees_with_installed_numpy():
     for a, b in itertools.product(NAMES, repeat=2):
-        theirs = _numpy_says(np.promote_types, ARRAYS[a].dtype, ARRAYS[b].dtype)
+        theirs = _theirs(np.promote_types, ARRAYS[a].dtype, ARRAYS[b].dtype)
         try:
             ours = promote_types(a, b, rules=NUMPY).name
         except PromotionError:
@@ -90,8 +89,8 @@ def test_result_type_of_triples_agrees_with_installed_numpy():
     different = {
         triple: (ours, theirs)
         for triple in itertools.product(names, repeat=3)
-        if (ours := _we_say(None, *map(OPERANDS.get, triple)))
-        != (theirs := _numpy_says(np.result_type, *map(VALUES.get, triple)))
+        if (ours := _ours(None, *map(OPERANDS.get, triple)))
+        != (theirs := _theirs(np.result_type, *map(VALUES.get, triple)))
     }
     assert different == {}
 
@@ -105,7 +104,7 @@ THINGS = [*VALUES.values(), *(array.dtype for array in ARRAYS.values())]
 @given(st.lists(st.sampled_from(range(len(THINGS))), min_size=1, max_size=6))
 def test_result_type_of_many_operands_agrees_with_installed_numpy(chosen):
     things = [THINGS[i] for i in chosen]
-    assert _we_say(None, *map(as_operand, things)) == _numpy_says(np.result_type, *things)
+    assert _ours(None, *map(as_operand, things)) == _theirs(np.result_type, *things)
 
 
 def test_result_type_of_three_operands_differs_from_folded_pairs():
@@ -123,8 +122,8 @@ def test_dtypes_of_functions_agree_with_installed_numpy_except_departures(name):
     function = _function(name)
     different = {}
     for operands in itertools.product(VALUES, repeat=OPERATIONS[name].arity):
-        theirs = _numpy_says(function, *(VALUES[operand] for operand in operands))
-        ours = _we_say(name, *(OPERANDS[operand] for operand in operands))
+        theirs = _theirs(function, *(VALUES[operand] for operand in operands))
+        ours = _ours(name, *(OPERANDS[operand] for operand in operands))
         if ours != theirs:
             different[operands] = (ours or "refused", theirs or "refused")
     listed = [row for row in departures_of_version("numpy", VERSION) if row.cells and name == row.operations]
@@ -142,7 +141,7 @@ def test_aliases_give_the_dtypes_of_the_function():
     for name, alias in names:
         for operands in itertools.product(VALUES, repeat=OPERATIONS[name].arity):
             values = [VALUES[operand] for operand in operands]
-            assert _numpy_says(getattr(np, alias), *values) == _numpy_says(_function(name), *values), (alias, operands)
+            assert _theirs(getattr(np, alias), *values) == _theirs(_function(name), *values), (alias, operands)
 
 
 @pytest.mark.one_in(2)
@@ -179,7 +178,7 @@ def _wraps_silently(array, value):
     return BEFORE_2_5 and -(2**63) <= value < 2**64 and not holds_large_ints
 
 
-def _numpy_raises_about_the_power(name, call):
+def _is_negative_integer_power(name, call):
     """Whether `np.power` refuses a negative exponent of integers, which depends on the value and not on the dtypes."""
     if name != "pow" or not isinstance(call[1], int) or call[1] >= 0:
         return False
@@ -203,14 +202,14 @@ def test_python_ints_of_every_size_agree_with_installed_numpy(name, number_first
         operand = as_operand(array)
         # NumPy caches the loop that it finds for the first int, and finds a different one if that int needs more than
         # 64 bits. A call with a small int comes first.
-        of_small = _numpy_says(function, *((1, array) if number_first else (array, 1)))
+        of_small = _theirs(function, *((1, array) if number_first else (array, 1)))
         for value, number in numbers:
             call = (value, array) if number_first else (array, value)
             decision = NUMPY.decide(name, (number, operand) if number_first else (operand, number))
-            if _numpy_raises_about_the_power(name, call):
+            if _is_negative_integer_power(name, call):
                 assert decision
                 continue
-            theirs = _numpy_says(function, *call)
+            theirs = _theirs(function, *call)
             if name == "where" and theirs is not None and not decision:
                 assert _wraps_silently(array, value), call
                 wrapped += 1
@@ -239,9 +238,9 @@ def test_python_ints_without_an_array_agree_with_installed_numpy(name):
     for value in INTS:
         others = [()] if arity == 1 else [(1,), (1.0,), (1j,), (True,)]
         for other in others:
-            _numpy_says(function, *((1,) if arity == 1 else (1, *other)))
-            theirs = _numpy_says(function, value, *other)
-            ours = _we_say(name, *map(as_operand, (value, *other)))
+            _theirs(function, *((1,) if arity == 1 else (1, *other)))
+            theirs = _theirs(function, value, *other)
+            ours = _ours(name, *map(as_operand, (value, *other)))
             if name == "where" and BEFORE_2_5 and theirs is not None and ours is None:
                 assert 2**63 <= value < 2**64  # the same departure: NumPy wraps the int to a negative number
                 continue
@@ -251,11 +250,11 @@ def test_python_ints_without_an_array_agree_with_installed_numpy(name):
 @pytest.mark.parametrize("name", [*FUNCTIONS, None])
 def test_values_of_python_floats_do_not_change_the_dtype(name):
     if name is not None and OPERATIONS[name].arity == 1:
-        assert {_we_say(name, as_operand(value)) for value in FLOATS} == {_numpy_says(_function(name), 1.0)}
+        assert {_ours(name, as_operand(value)) for value in FLOATS} == {_theirs(_function(name), 1.0)}
         return
     function = np.result_type if name is None else _function(name)
     for array, value in itertools.product(ARRAYS.values(), FLOATS):
-        assert _we_say(name, as_operand(array), as_operand(value)) == _numpy_says(function, array, value), (
+        assert _ours(name, as_operand(array), as_operand(value)) == _theirs(function, array, value), (
             array,
             value,
         )
@@ -263,18 +262,16 @@ def test_values_of_python_floats_do_not_change_the_dtype(name):
 
 def test_result_type_ignores_values_except_of_a_single_int():
     for value in INTS:
-        assert _we_say(None, as_operand(value)) == _numpy_says(np.result_type, value)
+        assert _ours(None, as_operand(value)) == _theirs(np.result_type, value)
         for other in (*ARRAYS.values(), 1, 1.0, 1j):
-            theirs = _numpy_says(np.result_type, other, value)
-            assert _we_say(None, as_operand(other), as_operand(value)) == theirs, (other, value)
+            theirs = _theirs(np.result_type, other, value)
+            assert _ours(None, as_operand(other), as_operand(value)) == theirs, (other, value)
 
 
 def test_python_types_promote_like_small_python_numbers():
     for name, kind in (("int*", int), ("float*", float), ("complex*", complex)):
         for array in ARRAYS:
-            assert _we_say("add", as_operand(array), as_operand(kind)) == _we_say(
-                "add", OPERANDS[array], OPERANDS[name]
-            )
+            assert _ours("add", as_operand(array), as_operand(kind)) == _ours("add", OPERANDS[array], OPERANDS[name])
 
 
 def test_overflow_error_is_also_a_promotion_error_and_has_a_fix():
@@ -304,8 +301,8 @@ def test_order_of_operands_matters_exactly_where_it_matters_to_numpy():
             continue
         function = np.result_type if name is None else _function(name)
         for a, b in itertools.combinations(names, 2):
-            theirs = _numpy_says(function, VALUES[a], VALUES[b]) == _numpy_says(function, VALUES[b], VALUES[a])
-            ours = _we_say(name, OPERANDS[a], OPERANDS[b]) == _we_say(name, OPERANDS[b], OPERANDS[a])
+            theirs = _theirs(function, VALUES[a], VALUES[b]) == _theirs(function, VALUES[b], VALUES[a])
+            ours = _ours(name, OPERANDS[a], OPERANDS[b]) == _ours(name, OPERANDS[b], OPERANDS[a])
             assert ours == theirs, (name, a, b)
             if not ours:
                 one_way.setdefault(name, set()).update((a, b))
@@ -346,9 +343,9 @@ def test_fixed_calls_agree_with_installed_numpy(name):
         scope = {"np": np} | dict(zip("ab", (VALUES[operand] for operand in operands), strict=False))
         written = decision.fix.expressions()
         fixed = [eval(written.get(letter, letter), scope) for letter in "ab"[: len(operands)]]
-        theirs = _numpy_says(function, *fixed)
+        theirs = _theirs(function, *fixed)
         assert theirs is not None, (operands, written)
-        assert _we_say(name, *map(as_operand, fixed)) == theirs, (operands, written)
+        assert _ours(name, *map(as_operand, fixed)) == theirs, (operands, written)
     # For functions without complex kernels a fix uses `.real`, which NumPy lacks for the complex formats of ml_dtypes.
     foreign = [row.name for row in FORMATS if row.category == "complex" and not row.is_builtin]
     assert all({*foreign}.intersection(operands) for operands in unfixable)
@@ -365,7 +362,7 @@ def test_calls_with_fixed_overflows_agree_with_installed_numpy():
             scope = {"np": np, "a": array, "b": value}
             written = decision.fix.expressions()
             fixed = [eval(written.get(letter, letter), scope) for letter in "ab"]
-            assert _numpy_says(_function(name), *fixed) == explain(*fixed, operation=name, rules=NUMPY).dtype.name
+            assert _theirs(_function(name), *fixed) == explain(*fixed, operation=name, rules=NUMPY).dtype.name
     assert fixes > 100
     assert str(explain(ARRAYS["int8"], 2**70, operation="add", rules=NUMPY).fix).startswith("a.astype('")
     assert str(explain(2**64, operation="sin", rules=NUMPY).fix) == "np.asarray(a, 'float32')"
