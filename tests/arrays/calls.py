@@ -1,4 +1,4 @@
-"""Calls of operations, what the rules decide of them, and what comes out; no rule of its own."""
+"""Calls of operations, the rules' decisions about them, and their results; this module contains no promotion rules."""
 
 import collections
 import functools
@@ -22,9 +22,9 @@ CLASSIC = [row.name for row in FORMATS if row.is_builtin or row.name == "bfloat1
 BINARY = [name for name, applied in ELEMENTWISE_OPERATIONS.items() if applied.operation.arity == 2]
 UNARY = [name for name, applied in ELEMENTWISE_OPERATIONS.items() if applied.operation.arity == 1]
 NUMBERS = {"True": True, "1": 1, "1.0": 1.0, "1j": 1j}
-# Those that rules which look at values tell apart, and those that no dtype holds.
+# Numbers that value-based rules distinguish, and numbers that no dtype can hold.
 MORE_NUMBERS = {"-1": -1, "300": 300, "2**40": 2**40, "2**70": 2**70, "1e300": 1e300}
-# Of operations all accepted calls are made, and of these all refused ones too: that takes most of the time.
+# All accepted calls are made for every operation. Refused calls take most of the time and are made for these only.
 REFUSING = ("add", "divide", "pow", "equal", "bitwise_and", "where", "l1_loss", "exp")
 REFUSED, LACKING = "PromotionError", "RuntimeDtypeError"
 
@@ -40,14 +40,14 @@ MIRRORED = {"less": "greater", "less_equal": "greater_equal"} | {"greater": "les
 
 
 def function_of(name):
-    """The function of an operation, element by element, of as many operands as its row says."""
+    """The elementwise function of an operation, with as many operands as its row has."""
     if name == "where":
         return functools.partial(ops.where, True)
     return functools.partial(ops.FUNCTIONS[name], reduction="none") if name in LOSSES else ops.FUNCTIONS[name]
 
 
 def decided(rules, name, call):
-    """What the rules say of a call: dtype, weak, 0-d; or that they refuse. And the dtypes it is computed in."""
+    """The rules' decision about a call, `(dtype, weak, 0-d)` or `REFUSED`, and the dtypes of its computation."""
     decision = rules.decide(name, [_seen(rules, each) for each in call])
     if not decision:
         return REFUSED, ()
@@ -64,7 +64,7 @@ def _seen(rules, each):
 
 
 def called(function, call):
-    """What comes out of a call, in the same words; an error that none should see is spelled out."""
+    """The outcome of a call in the form of `decided`; the text of an unexpected error."""
     try:
         result = function(*call)
     except PromotionError:
@@ -74,18 +74,18 @@ def called(function, call):
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     raw = result.unwrap()
-    # What the next operation looks at is known beforehand, and must be what it would see.
+    # The key, which the next operation uses, is set in advance and must equal the key of the raw array.
     if isinstance(raw, np.generic) or result.key is not wrap(raw, result.weak_type).key:
         return f"{type(raw).__name__} of {raw.dtype} under {result.key}"
     return result.dtype, result.weak_type, result.shape == ()
 
 
 class Cells:
-    """Cells of a table, those of them that differ, and those that the library underneath has no kernel for.
+    """Collects calls, the calls with an unexpected outcome, and the dtypes for which the library has no kernel.
 
     Args:
-        lacks: whether the library lacks an operation in the dtypes that it is to be computed in, of a result; the last
-            argument is whether it is a power to a Python int.
+        lacks: a function of an operation's name, the dtypes of its computation, its result's dtype, and whether it is a
+            power to a Python int. Returns whether the library lacks it.
     """
 
     def __init__(self, lacks):
@@ -112,11 +112,11 @@ class Cells:
             self.different[rules.name, name, *shown] = (said, found)
 
     def check(self):
-        """Fail with the first of the differing cells."""
+        """Fail if an outcome differs, and show the first ones."""
         shown = "\n".join(f"{cell}: {answers}" for cell, answers in list(self.different.items())[:40])
         assert not self.different, f"{len(self.different)} cells differ, as (decided, found):\n{shown}"
 
 
 def numpy_arrays(shape=(1,), names=tuple(FORMAT_OF)):
-    """By name, arrays of every format; of ones, or where it has none, as int1, of zeros."""
+    """Arrays of every format, by name, filled with ones; zeros for formats without a one, such as int1."""
     return {name: wrap(np.full(shape, min(1, as_format(name).max), as_format(name).dtype)) for name in names}

@@ -1,8 +1,8 @@
-"""What the libraries underneath lack, which arrays refuse with `RuntimeDtypeError`.
+"""The dtypes for which the array libraries lack a function, so that arrays raise `RuntimeDtypeError`.
 
-By operation, the dtypes that some rules have an operand of that dtype alone computed in and that the library has no
-function for. The tests hold this against the library itself; it is written down so that it is noticed when more is
-refused, or less. An operation that is not listed is asked all the same.
+For each operation, the dtypes in which some rules compute it for operands of one dtype, and for which the library has
+no function. The tests compare these tables with the library, to notice when it refuses more or less than before.
+Operations that are not listed are tested too.
 """
 
 NUMPY_LACKS: dict[str, str] = {

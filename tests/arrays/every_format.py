@@ -1,8 +1,8 @@
-"""Every function of a namespace on every format, with elements and without; a process of its own, since XLA may end it.
+"""Call every function of a namespace on every format, with empty and other arrays. XLA may abort the process.
 
     python every_format.py LIBRARY [FUNCTION ...]
 
-A line before each function, and one for each call that raises what is no error of ours.
+Prints a line before each function, and a line for each call that raises an error outside Supremum's hierarchy.
 """
 
 import importlib
@@ -16,12 +16,12 @@ import supremum
 from supremum.errors import SupremumError
 from supremum.formats import FORMATS
 
-SHAPES = {"jax": ((2, 2), (0, 2))}  # each is a compilation
+SHAPES = {"jax": ((2, 2), (0, 2))}  # JAX compiles for each shape
 ALL_SHAPES = ((2, 2), (0, 2), (2,), (0,), ())
 
 
 def values(xp, row, shape):
-    """What arguments take, by their names."""
+    """Values for arguments, by the names of the parameters."""
     x = xp.asarray(np.full(shape, min(1, row.max), row.dtype))
     where = xp.asarray(np.zeros(shape, bool))
     return {
@@ -35,7 +35,7 @@ def values(xp, row, shape):
 
 
 def functions(xp):
-    """The functions of a namespace and of its extensions, by name; without what reads and writes files."""
+    """The functions of a namespace and of its extensions, by name."""
     found = {}
     for name in dir(xp):
         thing = getattr(xp, name)
@@ -47,7 +47,7 @@ def functions(xp):
 
 
 def parameters(name, function):
-    """What a function takes; of one that does not say, what NumPy's of that name takes."""
+    """The parameters of a function, or of NumPy's function of the same name if it has no signature."""
     try:
         return inspect.signature(function).parameters.values()
     except ValueError:
@@ -55,7 +55,7 @@ def parameters(name, function):
 
 
 def call(name, function, given, chosen=None):
-    """Call with the required arguments, and with the chosen one."""
+    """Call a function with its required arguments, and with the chosen one."""
     args, kwargs = [], {}
     for each in parameters(name, function):
         if each.kind is each.VAR_POSITIONAL:

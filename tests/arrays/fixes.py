@@ -1,4 +1,4 @@
-"""Refused calls, their fixes typed as a user would, and what should come out; no rule of its own."""
+"""Refused calls, their fixes evaluated as a user would type them, and the results that mathematics gives."""
 
 import collections
 import functools
@@ -23,30 +23,30 @@ from supremum.rules.jax_flags import holds_64_bits
 NUMBERS = {"True": True, "1": 1, "-1": -1, "2.5": 2.5, "1j": 1j, "300": 300, "2**40": 2**40, "1e300": 1e300}
 
 
-DIVIDING = ("floor_divide", "remainder")
-"""Of integers PyTorch raises an error for a zero on the right."""
+DIVISIONS = ("floor_divide", "remainder")
+"""Operations for which PyTorch raises an error if integers are divided by zero."""
 
 
 def values(row, position, name=""):
-    """Small numbers that a format holds, as one of its NumPy arrays: others on the left than on the right."""
+    """A NumPy array of small numbers that a format can hold; the left and the right operand get different numbers."""
     left = position == 0
     if not row.zero:
         return np.array([1, 2, 4, 2] if left else [2, 1, 2, 4], "float32").astype(row.dtype)
-    right = [1, 2, 1, 3] if name in DIVIDING else [1, 2, 0, 3]
+    right = [1, 2, 1, 3] if name in DIVISIONS else [1, 2, 0, 3]
     real = np.clip(np.array([0, 1, 2, 3] if left else right, "float64"), float(row.min), float(row.max))
-    if name in DIVIDING and not left:
-        real = np.where(real == 0, float(row.min), real)  # those of one bit with a sign have no 1
+    if name in DIVISIONS and not left:
+        real = np.where(real == 0, float(row.min), real)  # int1 holds -1 and 0, not 1
     if row.category != "complex":
         return real.astype("float32").astype(row.dtype)
     return (real + 1j * np.array([1, 0, 2, 1] if left else [0, 1, 1, 2])).astype("complex64").astype(row.dtype)
 
 
 def arrays_of(library, position, *, zero_d=False, names=None, name=""):
-    """By name, arrays of a library in every format that it holds now."""
+    """Arrays of a library, by name, in every format that the library currently supports."""
     found = {}
     for row in FORMATS:
         if names is None or row.name in names:
-            raw = _array_of(library, row.name, position, zero_d, name in DIVIDING and name, holds_64_bits())
+            raw = _array_of(library, row.name, position, zero_d, name in DIVISIONS and name, holds_64_bits())
             if raw is not None:
                 found[row.name + ("[]" if zero_d else "")] = raw
     return found
@@ -61,8 +61,8 @@ def _array_of(library, kind, position, zero_d, name, wide):
         return None
 
 
-def exactly(value):
-    """What an array or number holds, in float64 or complex128."""
+def exact_values(value):
+    """The values of an array or number, as a NumPy array of float64 or complex128."""
     if isinstance(value, (bool, int, float, complex)):
         return np.asarray(value, complex if isinstance(value, complex) else float)
     array = wrap(value)
@@ -81,15 +81,15 @@ LOSSES = {
 }
 
 
-THROUGH = {"poisson_nll_loss": lambda a, b: np.exp(a)}
-"""What is computed on the way to a result, and may be out of range where the result is not."""
+INTERMEDIATE = {"poisson_nll_loss": lambda a, b: np.exp(a)}
+"""Intermediate results that may be out of range although the final result is not."""
 
 
-def meant(name, operands):
-    """The result in the numbers of mathematics; NaN where it has none."""
+def expected_result(name, operands):
+    """The exact result of an operation; NaN where it has none."""
     function = LOSSES.get(name)
     if function is not None and name != "where" and any(map(np.iscomplexobj, operands)):
-        return np.nan + operands[0]  # a loss is of real numbers; what libraries make of complex ones differs
+        return np.nan + operands[0]  # losses are defined for real numbers; libraries differ on complex ones
     if function is None:
         row = ELEMENTWISE_OPERATIONS[name].operation
         function = next(getattr(np, each) for each in (name, *row.aliases) if hasattr(np, each))
@@ -97,16 +97,16 @@ def meant(name, operands):
         operands = [np.asarray(each.real).astype("int64") for each in operands]
     try:
         return np.asarray(function(*operands))
-    except TypeError:  # of complex numbers without an order, and others that NumPy has no function of
+    except TypeError:  # NumPy has no such function, for example no order of complex numbers
         return np.nan + operands[0]
 
 
-class Typed:
-    """A fix, typed.
+class FixedCall:
+    """The operands of a call after its fix.
 
     Args:
-        name: of the operation.
-        bound: what the user has, by letter.
+        name: name of the operation.
+        bound: the user's operands, by letter.
         fix: the fix.
     """
 
@@ -119,24 +119,24 @@ class Typed:
         self.operands = [eval(self.written[x], known) if x in self.written else bound[x] for x in bound]
 
     def wrong(self, result):
-        """The first value that is not the one that is meant: it, and what is meant; None where all are right."""
+        """The first wrong value of a result with the expected value; None if all are right."""
         if self.name == "bitwise_right_shift" and as_format(result.dtype).bits == 2:
-            return None  # XLA shifts uint2 as though it had a sign: jnp.uint2(3) >> 1 is 3
+            return None  # XLA shifts uint2 as if it were signed: jnp.uint2(3) >> 1 is 3
         was = [
-            exactly(value).real if ".real" in self.written.get(letter, "") else exactly(value)
+            exact_values(value).real if ".real" in self.written.get(letter, "") else exact_values(value)
             for letter, value in self.bound.items()
         ]
         row = as_format(result.dtype)
         with np.errstate(all="ignore"):
-            right, found = meant(self.name, was), exactly(result)
+            right, found = expected_result(self.name, was), exact_values(result)
             compared = np.broadcast_to(np.isfinite(right) & self._held(was), found.shape)
             parts = (np.asarray(right, complex).real, np.asarray(right, complex).imag)
-            if self.name in THROUGH:
-                parts += (THROUGH[self.name](*was).real,)
+            if self.name in INTERMEDIATE:
+                parts += (INTERMEDIATE[self.name](*was).real,)
             for part in parts:
                 compared = compared & (abs(part) <= float(row.component.max))
-            if row.category == "integer" and not row.signed and self._is_own(row):
-                compared = compared & (parts[0] >= 0)  # it is the arithmetic of the user's own unsigned integers
+            if row.category == "integer" and not row.signed and self._is_dtype_of_an_operand(row):
+                compared = compared & (parts[0] >= 0)  # the user's own unsigned integers wrap below zero
             short = row.component.bits
             near = 0.6 if short <= 8 else 0.15 if short <= 16 else 1e-5
             different = compared & ~(abs(found - right) <= (near * (1 + abs(right)) if row.is_inexact else 0))
@@ -144,27 +144,27 @@ class Typed:
         return [(np.ravel(found)[i], np.broadcast_to(right, found.shape).ravel()[i]) for i in at] or None
 
     def _held(self, was):
-        """Where the casts hold the values, and no number is so large that libraries differ in its powers."""
+        """Where the casts keep the values, and no number is so large that libraries differ in its powers."""
         if self.name.startswith("logical"):
             return True
-        near = [abs(exactly(now) - then) <= 0.1 * abs(then) for now, then in zip(self.operands, was, strict=True)]
+        near = [abs(exact_values(now) - then) <= 0.1 * abs(then) for now, then in zip(self.operands, was, strict=True)]
         is_steep = self.name.endswith("_shift") or (self.name == "pow" and any(map(np.iscomplexobj, was)))
-        if self.name == "pow" and any(map(np.iscomplexobj, map(exactly, self.operands))):
+        if self.name == "pow" and any(map(np.iscomplexobj, map(exact_values, self.operands))):
             near.append(was[0] != 0)  # libraries differ in complex powers of zero
         return np.logical_and.reduce(np.broadcast_arrays(*near, abs(was[-1]) < 10 if is_steep else True))
 
-    def _is_own(self, row):
+    def _is_dtype_of_an_operand(self, row):
         return any(hasattr(each, "dtype") and as_format(each.dtype) is row for each in self.bound.values())
 
 
 def _traced(call):
-    """Make a call without compiling it."""
+    """Trace a call without compiling it."""
     jax.eval_shape(lambda: [call()][:0])
 
 
 @functools.cache
 def _computes_in(dtype):
-    """Whether XLA compiles anything in a dtype."""
+    """Whether XLA can compile a computation in a dtype."""
     try:
         jax.jit(lambda x: jnp.real(x + x).astype("float32"))(jnp.asarray(np.ones(4, dtype))).block_until_ready()
     except (jax.errors.JaxRuntimeError, ValueError, TypeError):
@@ -173,13 +173,13 @@ def _computes_in(dtype):
 
 
 class Refusals:
-    """What became of refusals: how many, how many have a fix, and what is wrong with those that are not right.
+    """Collects refused calls: how many there are, how many have a fix, and which fixes do not work.
 
-    Calls that compute alike are made once, whatever rules lead to them: libraries compile, and there are many rules.
+    Calls with the same computation run only once for all rule sets, because compilation takes most of the time.
 
     Args:
-        rules: the rule set in force.
-        library: the library, with the flags it has.
+        rules: the active rule set.
+        library: the library, with its flags, such as `"jax-x32"`.
     """
 
     computed, cores, cast, typed = set(), set(), set(), {}
@@ -192,7 +192,7 @@ class Refusals:
         self.wrong = {}
 
     def ask(self, name, call, wrapped):
-        """Call an operation; where it is refused, type its fix and call it again."""
+        """Call an operation; if it is refused, apply its fix and call it again."""
         bound = {
             x: wrap(each) if wrapped and hasattr(each, "dtype") else each for x, each in zip("ab", call, strict=False)
         }
@@ -208,9 +208,9 @@ class Refusals:
         except (PromotionError, RuntimeDtypeError) as error:
             kind, fix, refusal = type(error).__name__, error.fix, error
         except (ValueError, ArithmeticError, RuntimeError):
-            return  # of values: a negative power of integers, or a number that no dtype holds
+            return  # an error about values: a negative power of integers, or a number that no dtype can hold
         else:
-            self.computed.add(how)  # the library has it
+            self.computed.add(how)  # the library has a kernel
             return
         self.number["refused" if isinstance(refusal, PromotionError) else "lacking"] += 1
         if fix is None:
@@ -230,33 +230,33 @@ class Refusals:
             self.wrong[shown] = self.typed[alike]
 
     def try_out(self, name, bound, fix, core, casts):
-        """What is wrong with a fix that is typed, if anything.
+        """Apply a fix and describe what is wrong with the result; None if nothing is.
 
-        JAX compiles each cast once, and each operation once in each dtype; all else it traces.
+        JAX compiles each cast once, and each operation once per dtype; all other calls are only traced.
         """
         function = calls.function_of(name)
         try:
-            typed = Typed(name, bound, fix) if not (self.in_jax and casts <= self.cast) else None
+            fixed = FixedCall(name, bound, fix) if not (self.in_jax and casts <= self.cast) else None
             self.cast |= casts
             if self.in_jax and core in self.cores:
-                _traced(lambda: function(*(typed or Typed(name, bound, fix)).operands))
+                _traced(lambda: function(*(fixed or FixedCall(name, bound, fix)).operands))
                 return None
             self.cores.add(core)
-            typed = typed or Typed(name, bound, fix)
-            return typed.wrong(function(*typed.operands))
+            fixed = fixed or FixedCall(name, bound, fix)
+            return fixed.wrong(function(*fixed.operands))
         except Exception as error:
-            if name in DIVIDING and "ZeroDivisionError" in str(error):
+            if name in DIVISIONS and "ZeroDivisionError" in str(error):
                 return None  # the number 1j has no real part
             return f"{type(error).__name__}: {str(error)[:200]}"
 
     def check(self):
-        """Fail with the first fixes that do not work."""
+        """Fail if a fix does not work, and show the first ones."""
         text = "\n".join(f"{call}: {wrong}" for call, wrong in list(self.wrong.items())[:40])
         assert not self.wrong, f"{len(self.wrong)} fixes do not work:\n{text}"
 
 
 def calls_of(library, name, formats=None):
-    """Calls of an operation: every pair of arrays, of a few 0-d ones, and of Python numbers."""
+    """Calls of an operation: every pair of arrays, 0-d arrays and Python numbers, except two 0-d arrays."""
     sides = [arrays_of(library, i, names=formats, name=name) for i in (0, 1)]
     zero_d = [arrays_of(library, i, zero_d=True, names=formats, name=name) for i in (0, 1)]
     numbers = NUMBERS.values()
@@ -268,22 +268,21 @@ def calls_of(library, name, formats=None):
     return list(itertools.chain(*(itertools.product(*pair) for pair in pairs)))
 
 
-def _kin(row):
-    """What refusals and fixes know of a format: of its category, not its width, but whether all libraries have it."""
+def _kind(row):
+    """The properties of a format on which refusals and fixes depend."""
     is_wide, is_narrow = row.component.bits > 32, row.component.bits < 16 and row.is_inexact
     return row.category, row.signed, row.is_builtin, row.zero, is_wide, is_narrow
 
 
 def alike_calls(library, turn):
-    """Operations with calls of each kind: one operation of those of a kind, of one format of each kind of formats.
+    """Select calls by kind: one operation of each kind of operations, with one format of each kind of formats.
 
-    Of which it is the turn: over all turns every operation meets every format, on either side. Of the kinds of two
-    operands a quarter is asked of each kind of operations: whether two formats meet at all, and what they are cast to,
-    hardly depends on the operation.
+    Each turn selects different ones. Over all turns, every operation gets every format on both sides. Each kind of
+    operations gets only a quarter of the pairs of formats, because promotion hardly depends on the operation.
 
     Args:
         library: the library.
-        turn: which of them.
+        turn: the number of the turn.
     """
     operations, formats = collections.defaultdict(list), collections.defaultdict(list)
     for name, applied in ELEMENTWISE_OPERATIONS.items():
@@ -291,21 +290,21 @@ def alike_calls(library, turn):
         operations[row.arity, row.result, row.accepts, row.gives_negative, name == "pow"].append(name)
     for row in FORMATS:
         if row.name in arrays_of(library, 0):
-            formats[_kin(row)].append(row.name)
+            formats[_kind(row)].append(row.name)
     for at, names in enumerate(operations.values()):
         name, round_of = names[turn % len(names)], turn // len(names)
         sides = [
-            [arrays_of(library, i, names=kin, zero_d=zero_d, name=name) for kin in formats.values()]
+            [arrays_of(library, i, names=kind, zero_d=zero_d, name=name) for kind in formats.values()]
             for zero_d in (False, True) for i in (0, 1)
         ]  # fmt: skip
         numbers = [*NUMBERS.values()]
         if ELEMENTWISE_OPERATIONS[name].operation.arity == 1:
-            yield name, [*((each,) for kin in (*sides[0], *sides[2]) for each in kin.values()), *zip(numbers)]
+            yield name, [*((each,) for kind in (*sides[0], *sides[2]) for each in kind.values()), *zip(numbers)]
             continue
-        left, right, left_0d, right_0d = ([[*kin.values()] for kin in side] for side in sides)
+        left, right, left_0d, right_0d = ([[*kind.values()] for kind in side] for side in sides)
         kinds = len(formats)
 
-        # Of a kind that format which its partner says, so that a turn has several of each.
+        # The partner's kind selects the format, so that a turn uses several formats of each kind.
         def chosen(side, kind, partner, first=7 * round_of + at):
             return side[kind][(first + partner) % len(side[kind])]
 

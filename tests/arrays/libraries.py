@@ -1,4 +1,4 @@
-"""The libraries that tests of namespaces run on: NumPy, JAX with x64 on, and PyTorch where it is installed."""
+"""The libraries for tests of namespaces: NumPy, JAX with x64 on, and PyTorch if it is installed."""
 
 import contextlib
 
@@ -12,7 +12,7 @@ NAMES = ("numpy", "jax", "torch")
 
 @contextlib.contextmanager
 def library(name):
-    """The namespace of a library, with all dtypes it has."""
+    """Yield the namespace of a library, with x64 on so that JAX has all its dtypes."""
     if name == "torch":
         import_or_skip("torch")
     with jax.enable_x64(True):

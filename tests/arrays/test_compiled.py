@@ -1,4 +1,4 @@
-"""Compiled, an `Array` is gone: the program is that of the same casts written with `jax.numpy`."""
+"""A compiled program on `Array` matches the same casts written with `jax.numpy`."""
 
 import re
 
@@ -18,11 +18,11 @@ M16, M32 = (jnp.ones((4, 4), name) for name in ("float16", "float32"))
 
 
 def _stablehlo(lowered):
-    """The text without names, locations and what the results are called."""
+    """The StableHLO text without names, locations and names of results."""
     text = lowered.as_text()
     text = re.sub(r" loc\(.*?\)|#loc.*", "", text)
     text = re.sub(r"module @\S+", "module", text)
-    # A function that JAX itself jits, such as `jnp.where`, is there on both sides, called by its number.
+    # Both programs call functions that JAX itself jits, such as `jnp.where`, by a number.
     text = re.sub(r"@(\w+?)_\d+\b", r"@\1", text)
     text = re.sub(r"jax\.result_info = \"[^\"]*\"(, )?", "", text).replace(" {}", "")
     numbers = {}
@@ -30,7 +30,7 @@ def _stablehlo(lowered):
 
 
 def _optimised(lowered):
-    """The optimised program without metadata and names."""
+    """The text of the optimised program without metadata and names."""
     text = lowered.compile().as_text()
     text = re.sub(
         r", metadata=\{[^}]*\}|HloModule [^\n,]*|(?m:^(FileNames|FunctionNames|FileLocations|StackFrames).*)", "", text
@@ -47,7 +47,7 @@ def _unwrapped(tree):
 
 
 def _both(ours, theirs, *raws):
-    """The program of ours, given arrays, and that written by hand, given what they wrap."""
+    """Lower our program, given arrays, and the hand-written one, given the raw arrays."""
 
     def run(*raws):
         return _unwrapped(ours(*jax.tree.map(wrap, raws)))
@@ -65,7 +65,7 @@ def _check(ours, theirs, *raws, optimised=False):
 
 f16, f32, i16, i32, bf16 = jnp.float16, jnp.float32, jnp.int16, jnp.int32, jnp.bfloat16
 
-# Rules: the program of arrays, the same by hand, and what it is given.
+# By name: the rules, the program on arrays, the hand-written program, and their operands.
 PROGRAMS = {
     "add": ("torch", lambda a, b: a + b, lambda a, b: a + b, (F32, F32)),
     "add of integers": ("torch", lambda a, b: a + b, lambda a, b: a.astype(i16) + b.astype(i16), (I8, U8)),
@@ -126,28 +126,28 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
-def test_programs_are_those_written_by_hand(program):
+def test_lowered_programs_match_handwritten_jax(program):
     rules, ours, theirs, raws = program
     with use_rules(rules):
         _check(ours, lambda *args: theirs(*args), *raws)
 
 
 @pytest.mark.parametrize("name", ["add of integers", "a chain", "where", "a mean squared error", "square by **"])
-def test_optimised_programs_too(name):
+def test_optimised_programs_match_handwritten_jax(name):
     rules, ours, theirs, raws = PROGRAMS[name]
     with use_rules(rules):
         _check(ours, lambda *args: theirs(*args), *raws, optimised=True)
 
 
-def test_an_optimised_clip():
-    """Before that its bounds are the same two constants in another order."""
+def test_optimised_clip_matches_handwritten_jax():
+    """The unoptimised programs have the same two constants in a different order."""
     with use_rules("torch"):
         mine, written = _both(lambda a: ops.clip(a, 0, 2), lambda a: jnp.clip(a, f16(0), f16(2)), F16)
     assert _optimised(mine) == _optimised(written)
 
 
-def test_texts_differ_where_programs_do():
-    """The control: a cast elsewhere, or another constant, is seen."""
+def test_comparison_notices_a_different_cast_or_constant():
+    """Checks that the other tests in this file can fail."""
     for theirs in (
         lambda a, b: (a.astype(f32) * b.astype(f32)).astype(f16),
         lambda a, b: a.astype(f16) * b + f16(1),
@@ -157,11 +157,11 @@ def test_texts_differ_where_programs_do():
         assert _optimised(mine) != _optimised(written)
 
 
-# Gradients: those of x**2, of a division and of a choice between dtypes are each a rule of JAX's own.
+# JAX has separate gradient rules for x**2, for division and for `where`.
 GRADIENTS = {
     "mixed product": (lambda a, b: (a * b).unwrap(), lambda a, b: a.astype(f32) * b, (F16, F32)),
     "power": (lambda a, b: (a**2 * b).unwrap(), lambda a, b: (a**2).astype(f32) * b, (F16, F32)),
-    # PyTorch divides a number by 16 bits in float32.
+    # PyTorch divides a number by a 16-bit array in float32.
     "division": (
         lambda a, b: (1 / a + b).unwrap(),
         lambda a, b: (f32(1) / a.astype(f32)).astype(f16).astype(f32) + b,
@@ -181,7 +181,7 @@ GRADIENTS = {
 
 
 @pytest.mark.parametrize("program", GRADIENTS.values(), ids=GRADIENTS)
-def test_gradients_are_those_written_by_hand(program):
+def test_gradients_match_handwritten_jax(program):
     ours, theirs, raws = program
     with use_rules("torch"):
         _check(
@@ -197,14 +197,14 @@ def _mlp(params, x, relu, product, sum_of):
     return sum_of(out)
 
 
-def test_a_network_and_its_gradient():
+def test_network_and_its_gradient_match_handwritten_jax():
     params = {"w1": M16, "b1": F16, "w2": M32, "b2": F32}
 
     def ours(params, x):
-        product = lambda a, b: wrap(jnp.matmul(*(each.unwrap() for each in _met(a, b))))  # noqa: E731
+        product = lambda a, b: wrap(jnp.matmul(*(each.unwrap() for each in _promoted(a, b))))  # noqa: E731
         return _mlp(params, x, lambda h: ops.maximum(h, 0), product, lambda y: jnp.sum((y * y).unwrap()))
 
-    def _met(a, b):
+    def _promoted(a, b):
         dtype = "float32" if "float32" in (a.dtype, b.dtype) else "float16"
         return a.astype(dtype), b.astype(dtype)
 
@@ -218,7 +218,7 @@ def test_a_network_and_its_gradient():
         _check(jax.value_and_grad(ours), jax.value_and_grad(theirs), params, M16, optimised=True)
 
 
-def test_a_scan_over_arrays():
+def test_scan_over_arrays_matches_handwritten_jax():
     with use_rules("torch"):
         _check(
             lambda c, x: jax.lax.scan(lambda c, x: (c * 2 + x, c < x), c, x)[1],
@@ -228,7 +228,7 @@ def test_a_scan_over_arrays():
         )
 
 
-def test_eagerly_nothing_is_compiled_twice(caplog):
+def test_eager_operation_compiles_once(caplog):
     a, b = wrap(jnp.ones(7, "int8")), wrap(jnp.ones(7, "float16"))
     compiled = []
     with use_rules("torch"), jax.log_compiles(True):

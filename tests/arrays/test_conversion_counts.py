@@ -1,4 +1,4 @@
-"""Counting implicit conversions: what counts, where, and that nothing of it stays."""
+"""Counts of implicit conversions: what is counted, where, and that results stay the same."""
 
 import threading
 
@@ -19,12 +19,12 @@ def _a(dtype, count=10, library="numpy"):
 
 
 @pytest.mark.parametrize("library", ["numpy", "jax"])
-def test_what_counts(library):
+def test_only_implicit_conversions_of_arrays_are_counted(library):
     narrow, wide, whole = (_a(dtype, library=library) for dtype in ("float16", "float32", "int8"))
     with supremum.use_rules("jax-x32"), count_conversions() as counts:
         narrow + narrow  # nothing is converted
-        narrow + 1.5  # a Python number is no array
-        narrow.astype("float32") + wide  # by hand
+        narrow + 1.5  # a Python number is not an array
+        narrow.astype("float32") + wide  # an explicit cast
         assert counts.total == ConversionTotal(0, 0)
         assert str(counts) == "no implicit conversions"
         narrow + wide
@@ -42,7 +42,7 @@ def test_what_counts(library):
     assert len(counts) == 3
 
 
-def test_lossy_and_not_widening():
+def test_narrowing_conversion_is_lossy_and_not_widening():
     with supremum.use_rules("torch"), count_conversions() as counts:
         _a("int64") + _a("float16")
     ((conversion, total),) = counts
@@ -50,7 +50,7 @@ def test_lossy_and_not_widening():
     assert (conversion.operation, conversion.rules) == ("add", "torch")
 
 
-def test_every_function_counts():
+def test_functions_and_assignments_are_counted():
     with supremum.use_rules("numpy"), count_conversions() as counts:
         ops.where(np.array([True] * 10), _a("float32"), _a("float64"))
         ops.clip(_a("float32"), np.float64(0), 1)
@@ -62,7 +62,7 @@ def test_every_function_counts():
     assert counts.by_dtype() == {("float32", "float64"): ConversionTotal(6, 480)}
 
 
-def test_the_summary_is_sorted_by_bytes():
+def test_summary_is_sorted_by_bytes():
     with supremum.use_rules("numpy"), count_conversions() as counts:
         _a("float32", 2) + _a("float64", 2)
         _a("int64", 3000) + _a("float32", 3000)
@@ -76,7 +76,7 @@ def test_the_summary_is_sorted_by_bytes():
     assert lines[-1] == ("3 conversions (48,016 bytes), 2 widening (24,016 bytes), 1 lossy (24,000 bytes)")
 
 
-def test_traced_functions_count_once_and_are_traced_again():
+def test_jitted_function_is_traced_again_and_counted_once():
     narrow, wide = jnp.ones(4, jnp.bfloat16), jnp.ones(4, jnp.float32)
 
     @jax.jit
@@ -91,7 +91,7 @@ def test_traced_functions_count_once_and_are_traced_again():
         assert counts.by_dtype() == {("bfloat16", "float32"): ConversionTotal(1, 16)}
 
 
-def test_scopes_inside_and_around():
+def test_nested_scopes_count_separately():
     a, b = _a("int8"), _a("uint8")
     with count_conversions() as outer:
         with supremum.use_rules("numpy"):
@@ -107,7 +107,7 @@ def test_scopes_inside_and_around():
     assert supremum.get_rules().name.startswith("jax")
 
 
-def test_another_thread_is_not_counted_and_does_not_disturb():
+def test_conversions_of_other_threads_are_not_counted():
     a, b = _a("int8"), _a("uint8")
 
     def work():
@@ -123,7 +123,7 @@ def test_another_thread_is_not_counted_and_does_not_disturb():
     assert counts.total.count == 200
 
 
-def test_results_are_the_same_while_counted():
+def test_counting_does_not_change_results():
     a, b = _a("int8"), _a("uint8")
     plain = a + b
     with count_conversions():
@@ -131,7 +131,7 @@ def test_results_are_the_same_while_counted():
     assert repr(plain) == repr(counted)
 
 
-def test_conversions_are_counted_by_the_task_that_counts_in_any_order():
+def test_interleaved_tasks_count_only_their_own_conversions():
     a, b = supremum.asarray(np.ones(2, "int8")), supremum.asarray(np.ones(2, "float32"))
     for order in ORDERS:
 

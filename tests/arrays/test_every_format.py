@@ -1,4 +1,4 @@
-"""Every function of every namespace on every format, with elements and without: an error of ours, or none."""
+"""Every function of every namespace, on every format and on empty arrays, raises only errors of Supremum."""
 
 import pickle
 import subprocess
@@ -24,14 +24,14 @@ PROGRAM = Path(__file__).with_name("every_format.py")
     ("library", "functions"),
     [("numpy", ["concat", "argmax", "take"]), slow("numpy", []), slow("jax", []), slow("torch", [])],
 )
-def test_nothing_but_errors_of_ours(library, functions):
+def test_functions_on_every_format_raise_only_supremum_errors(library, functions):
     if library == "torch":
         import_or_skip("torch")
     command = [sys.executable, str(PROGRAM), library, *functions]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     lines = done.stdout.splitlines()
     begun = [line for line in lines if line.startswith("begun")]
-    # XLA ends the process where it meets what it did not expect.
+    # XLA may abort the process; the last line then names the function.
     assert lines[-1] == "done", (begun[-1:], done.stderr[-2000:])
     assert [line for line in lines if line.startswith("wrong")] == []
     assert len(begun) > 150 or len(begun) == len(functions) > 0
@@ -45,7 +45,7 @@ NAMES = sorted(functions(supremum.namespace("numpy")))
 @pytest.mark.one_in(60)
 @pytest.mark.parametrize("library", ["numpy", "jax", "torch"])
 @pytest.mark.parametrize("name", NAMES)
-def test_junk_in_every_argument(name, library, tmp_path, monkeypatch):
+def test_junk_arguments_raise_only_supremum_errors(name, library, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if library == "torch":
         import_or_skip("torch")
@@ -67,7 +67,7 @@ def test_junk_in_every_argument(name, library, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("library", ["numpy", "jax"])
-def test_indices_shapes_and_axes_beyond_all_bounds(library):
+def test_indices_shapes_and_axes_out_of_bounds_raise_short_errors(library):
     xp = supremum.namespace(library)
     x = xp.ones((2, 3))
     for wrong in (
@@ -88,7 +88,7 @@ def test_indices_shapes_and_axes_beyond_all_bounds(library):
         assert isinstance(pickle.loads(pickle.dumps(caught.value)), SupremumError)
 
 
-def test_errors_of_libraries_are_of_their_class_too():
+def test_computation_errors_are_also_instances_of_the_library_error():
     xp = supremum.namespace("numpy")
     with pytest.raises(ComputationError, match=r"inv\(float64\[2, 2\]\) failed in numpy: Singular matrix") as caught:
         xp.linalg.inv(xp.zeros((2, 2)))
@@ -100,7 +100,7 @@ def test_errors_of_libraries_are_of_their_class_too():
         xp.ones(2) / xp.zeros(2)
 
 
-def test_an_axis_that_is_none_is_not_remembered_for_one_that_is():
+def test_invalid_axis_is_refused_and_not_cached_for_an_equal_valid_one():
     x = supremum.namespace("numpy").ones((2, 3))
     for axis in (True, 1.0, "1"):
         with pytest.raises(SupremumError, match="axis must be a whole number"):

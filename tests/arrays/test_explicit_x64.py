@@ -1,4 +1,4 @@
-"""Arrays where JAX's x64 is off and `jax_explicit_x64_dtypes` is "allow": as JAX does, whatever flags change."""
+"""Arrays of JAX with x64 off and `jax_explicit_x64_dtypes="allow"`, compared with JAX, also while flags change."""
 
 import itertools
 
@@ -18,7 +18,7 @@ BINARY = ("add", "divide", "equal", "atan2", "bitwise_and")
 UNARY = ("negative", "sin", "abs", "isfinite", "round")
 NAMES = {"atan2": "arctan2"}
 COMPILED = ("add", "sin")
-EAGER = {"int64", "float64", "uint32", "float32", "weak int", "1.0"}  # each pair is a program to be compiled
+EAGER = {"int64", "float64", "uint32", "float32", "weak int", "1.0"}  # few, because JAX compiles each pair
 
 
 def explicit(mode):
@@ -56,7 +56,7 @@ def _theirs(name, *operands):
 
 @pytest.mark.one_in(12)
 @pytest.mark.parametrize("name", [*BINARY, *UNARY])
-def test_every_pair_traced_and_eager(name):
+def test_traced_and_eager_dtypes_agree_with_jax(name):
     arrays = {each: jnp.ones((1,), each) for each in (*WIDE, *NARROW)}
     assert {str(value.dtype) for value in arrays.values()} == {*arrays}
     values = arrays | {"weak int": jnp.asarray(1), "weak float": jnp.asarray(1.0), "1": 1, "1.0": 1.0}
@@ -81,21 +81,21 @@ def test_every_pair_traced_and_eager(name):
     assert different == {}
 
 
-def test_numbers_and_numpy_arrays_reach_64_bits_whole():
+def test_python_numbers_and_numpy_arrays_keep_64_bit_precision():
     wide, whole = Array(jnp.zeros(1, "float64")), Array(jnp.zeros(1, "int64"))
     assert np.asarray((wide + np.array([0.1])).unwrap())[0] == 0.1
     assert np.asarray(jax.jit(lambda a: (a + np.array([0.1])).unwrap())(wide))[0] == 0.1
     assert np.asarray((wide + 0.1).unwrap())[0] == 0.1
     assert np.asarray(jax.jit(lambda a: (a + 0.1).unwrap())(wide))[0] == 0.1
     assert np.asarray((whole + np.array([2**40])).unwrap())[0] == 2**40
-    # JAX itself narrows NumPy's arrays before it looks, and Python numbers, if it is not compiling, to 32 bits.
+    # JAX itself narrows NumPy's arrays to 32 bits, and Python numbers too unless it compiles.
     assert np.asarray(whole.unwrap() + np.array([2**40]))[0] == 0
     assert np.asarray(wide.unwrap() + 0.1)[0] == np.float32(0.1)
     with pytest.raises(supremum.ScalarOverflowError, match="does not fit int32"):
         whole + 2**40
 
 
-def test_arrays_are_made_and_cast():
+def test_arrays_are_created_and_cast_in_64_bits():
     assert supremum.namespace("jax").zeros(3, dtype="float64").dtype == "float64"
     assert supremum.namespace("jax").zeros(3).dtype == "float32"
     for copy in (None, True):
@@ -107,7 +107,7 @@ def test_arrays_are_made_and_cast():
     assert (total.dtype, float(total[0])) == ("float64", 0.1)
 
 
-def test_the_rules_of_others_are_followed_in_64_bits():
+def test_numpy_rules_give_64_bit_results():
     with supremum.use_rules("numpy"):
         total = Array(jnp.ones(1, "int32")) + Array(jnp.full(1, 0.1, "float32"))
     assert total.dtype == "float64"
@@ -115,7 +115,7 @@ def test_the_rules_of_others_are_followed_in_64_bits():
         assert np.asarray((Array(jnp.zeros(1, "int32")) + np.array([0.1])).unwrap())[0] == 0.1
 
 
-def test_nothing_is_stale_when_the_flags_change():
+def test_results_follow_each_change_of_the_flags():
     narrow, numbers = Array(jnp.ones(1, "float32")), np.full(1, 0.1)
     wide = Array(jnp.ones(1, "float64"))
     on_numpy = Array(np.ones(1, "int64"))
@@ -136,7 +136,7 @@ def test_nothing_is_stale_when_the_flags_change():
             str(supremum.result_type(wide, narrow)),
         ]
 
-    # NumPy's arrays have 64 bits whatever JAX's flags say.
+    # NumPy's arrays have 64 bits under any flags of JAX.
     allowed = ["float64", "int64", "int64", "float64", "int64", "float64"]
     off = ["float32", "int64", "int64", "float32", "int32", "float32"]
     for _ in range(2):
@@ -155,7 +155,7 @@ def test_nothing_is_stale_when_the_flags_change():
     assert traced == ["jax-explicit-x64", "jax-x32", "jax-x32", "jax-x64"]
 
 
-def test_integers_beyond_32_bits_are_refused_where_they_would_be_narrowed():
+def test_integers_beyond_32_bits_raise_unless_64_bits_are_allowed():
     explicit("error")
     with pytest.raises(NarrowingError):
         Array(jnp.ones(1, "int32")) + np.array([2**40])

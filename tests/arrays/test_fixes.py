@@ -1,4 +1,4 @@
-"""Every fix of every refusal is typed, on every library, wrapped and not: it works, and gives what is meant."""
+"""Fixes of refused calls work and give the right values, on every library, on wrapped and raw arrays."""
 
 import collections
 import contextlib
@@ -42,14 +42,14 @@ def _library(name):
         yield name.partition("-")[0]
 
 
-def _asked(library, rules, asked, wrapped=True):
-    found = fixes.Refusals(get_rules(rules), library)
+def _check_fixes(library, rules, calls_of, wrapped=True):
+    refusals = fixes.Refusals(get_rules(rules), library)
     with _library(library) as name, use_rules(rules):
-        for operation, calls in asked(name):
+        for operation, calls in calls_of(name):
             for call in calls:
-                found.ask(operation, call, wrapped)
-    found.check()
-    return found.number
+                refusals.ask(operation, call, wrapped)
+    refusals.check()
+    return refusals.number
 
 
 def _turn(rules, library):
@@ -57,34 +57,34 @@ def _turn(rules, library):
 
 
 def _every_or_alike(library, turn):
-    """Every call of every operation, where that is asked for, else one of each kind in turn."""
+    """Every call of every operation if SUPREMUM_EVERY_FIX is set, else a selection of each kind, by turn."""
     if os.environ.get("SUPREMUM_EVERY_FIX") == "1":
         return ((name, fixes.calls_of(library, name)) for name in ELEMENTWISE_OPERATIONS)
     asked = fixes.alike_calls(library, turn)
-    # JAX compiles what is tried: in each turn it is asked of a third of the kinds of operations.
+    # Compilation by JAX takes long, so that a turn has only a third of the kinds of operations.
     return itertools.islice(asked, turn // len(LIBRARIES) % 3, None, 3) if library == "jax" else asked
 
 
 @pytest.mark.slow
-def test_over_all_turns_every_operation_meets_every_format_on_either_side():
-    met = collections.defaultdict(set)
+def test_turns_cover_every_operation_with_every_format_on_both_sides():
+    covered = collections.defaultdict(set)
     for turn in range(len(RULE_SETS) * len(LIBRARIES)):
         for name, asked in fixes.alike_calls("numpy", turn):
             for side, operand in ((i, each) for call in asked for i, each in enumerate(call)):
-                met[name, side].add(str(as_operand(operand).dtype))
+                covered[name, side].add(str(as_operand(operand).dtype))
     every = {str(row) for row in FORMATS}
-    assert {key: every - names for key, names in met.items() if every - names} == {}
-    assert {name for name, _ in met} == ELEMENTWISE_OPERATIONS.keys()
+    assert {key: every - names for key, names in covered.items() if every - names} == {}
+    assert {name for name, _ in covered} == ELEMENTWISE_OPERATIONS.keys()
 
 
-# Refusals are of kinds: operations that take and give the same categories, formats of a category that are of NumPy or
-# not, and wide or not. Each kind is asked of each rule set on each library, in turn by each of those that are of it.
+# Refusals have kinds: operations with the same categories of operands and results, and formats with the same category,
+# width and origin. Each kind is tested for each rule set and library, each time with other members of the kind.
 @pytest.mark.in_turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("rules", RULE_SETS)
 def test_fixes_of_every_kind_of_refusal_work_on_arrays(rules, library):
-    number = _asked(library, rules, lambda name: _every_or_alike(name, _turn(rules, library)))
+    number = _check_fixes(library, rules, lambda name: _every_or_alike(name, _turn(rules, library)))
     assert number["refused"] + number["lacking"] > 50
 
 
@@ -92,15 +92,18 @@ def test_fixes_of_every_kind_of_refusal_work_on_arrays(rules, library):
 @pytest.mark.slow
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("rules", RULE_SETS)
-def test_fixes_of_every_kind_of_refusal_work_on_arrays_that_are_not_wrapped(rules, library):
+def test_fixes_of_every_kind_of_refusal_work_on_raw_arrays(rules, library):
     turn = _turn(rules, library)
-    _asked(library, rules, lambda name: itertools.islice(_every_or_alike(name, turn), turn % 3, None, 3), False)
+    number = _check_fixes(
+        library, rules, lambda name: itertools.islice(_every_or_alike(name, turn), turn % 3, None, 3), wrapped=False
+    )
+    assert number["refused"] + number["lacking"] > 0
 
 
 COUNTED = ("bool", "uint8", "int32", "float16", "float32", "complex64")
-# Refusals without a fix. Of the RFC's modes: complex numbers have no order, and no imaginary part is dropped.
+# The number of refusals without a fix. In the RFC's modes, complex numbers have no order and keep their imaginary part.
 WITHOUT_FIX = dict.fromkeys(("tf-rfc-all", "tf-rfc-safe", "tf-rfc-none"), 74)
-# Beside those all are of the number 1e300, which no format holds that the rules compute in, or that JAX has then.
+# All others have the number 1e300, for which the rules, or JAX with x64 off, have no format.
 BEYOND_32_BITS = {"jax-x32": 5, "jax-strict-x32": 29}
 BEYOND_32_BITS_OF_JAX = BEYOND_32_BITS | {
     "jax-strict-x64": 18, "jax-strict-explicit-x64": 18, "torch": 5, "tf-rfc-all": 22, "tf-rfc-safe": 34,
@@ -115,25 +118,25 @@ FEW = ("subtract", "pow", "negative", "logical_and", "less")
 @pytest.mark.parametrize("library", mostly_slow(LIBRARIES, "numpy"))
 @pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "jax-x32"))
 def test_fixes_of_common_formats_work(rules, library):
-    def asked(name, names=FEW):
+    def calls_of(name, names=FEW):
         return [(each, fixes.calls_of(name, each, COUNTED)) for each in names]
 
-    number = _asked(library, rules, asked)
+    number = _check_fixes(library, rules, calls_of)
     beyond = BEYOND_32_BITS_OF_JAX if library == "jax-x32" else BEYOND_32_BITS
     assert number["without fix"] == WITHOUT_FIX.get(rules, 0) + beyond.get(rules, 0)
-    _asked(library, rules, lambda name: asked(name, FEW[:2]), wrapped=False)
+    _check_fixes(library, rules, lambda name: calls_of(name, FEW[:2]), wrapped=False)
 
 
 def _array(library, dtype, *elements):
     return supremum.namespace(library).asarray(list(elements), dtype=dtype)
 
 
-def _typed(text, **bound):
+def _evaluated(text, **bound):
     return eval(text, {"np": np, "supremum": supremum} | bound)
 
 
 @pytest.mark.parametrize("library", mostly_slow(("numpy", "jax", "torch"), "numpy", "jax"))
-def test_real_and_imag_are_the_functions_of_the_namespace(library):
+def test_real_and_imag_follow_the_rules(library):
     with _library("jax-x64" if library == "jax" else library):
         array = _array(library, "complex64", 1 + 2j, 3 - 4j)
         assert (array.real.dtype, array.real.tolist()) == (np.dtype("float32"), [1, 3])
@@ -147,7 +150,7 @@ def test_real_and_imag_are_the_functions_of_the_namespace(library):
     (False, True, "subtract", "int8", -1),
     (4, -1, "pow", "float32", 0.25),
 ])  # fmt: skip
-def test_fixes_give_what_is_meant(a, b, operation, fixed, value):
+def test_fixed_call_gives_the_exact_result(a, b, operation, fixed, value):
     kinds = ["bool" if isinstance(a, bool) else "int32", *([] if b is None else ["bool"] if b is True else [b])]
     with jax.enable_x64(False):
         decision = explain(*kinds, operation=operation, rules="jax-x32")
@@ -157,24 +160,24 @@ def test_fixes_give_what_is_meant(a, b, operation, fixed, value):
         with use_rules("jax-x32"), pytest.raises(PromotionError) as caught:
             getattr(ops, operation)(array, *others)
         bound = dict(zip("ab", (array, *others), strict=False))
-        typed = bound | {x: _typed(text, **bound) for x, text in caught.value.fix.expressions().items()}
+        given = bound | {x: _evaluated(text, **bound) for x, text in caught.value.fix.expressions().items()}
         with use_rules("jax-x32"):
-            result = getattr(ops, operation)(*typed.values())
+            result = getattr(ops, operation)(*given.values())
     assert (result.dtype, result.tolist()) == (np.dtype(fixed), [value])
 
 
-def test_a_fix_names_no_64_bits_where_jax_holds_none():
+def test_fix_names_no_64_bit_dtype_if_x64_is_off():
     with jax.enable_x64(False):
         a, b = _array("jax", "int32", 1), _array("jax", "float32", 1)
         with use_rules("tf-rfc-safe"), pytest.raises(PromotionError) as caught:
             _ = a + b
-    with jax.enable_x64(True):  # it is that of the time of the call
+    with jax.enable_x64(True):  # the error keeps the fix of the call
         assert str(caught.value.fix) == "a.astype('float32')"
         assert str(explain("int32", "float32", operation="add", rules="tf-rfc-safe").fix).count("float64") == 2
 
 
-def test_casts_that_xla_does_not_make_are_tried_without_ending_the_process():
-    """With the flags of the tests XLA of JAX 0.10 aborts where it converts to these formats, and raises no error."""
+def test_casts_that_xla_lacks_are_detected_without_aborting_the_process():
+    """With the flags of the tests, XLA of JAX 0.10 aborts when it converts to these formats, without an error."""
     expected = {}
     for target in ("float6_e2m3fn", "float6_e3m2fn"):
         try:
@@ -182,7 +185,7 @@ def test_casts_that_xla_does_not_make_are_tried_without_ending_the_process():
         except jax.errors.JaxRuntimeError:
             expected[target] = False
         else:
-            expected[target] = True  # the XLA of JAX 0.12 has them
+            expected[target] = True  # XLA of JAX 0.12 has these formats
 
     def tried(x):
         operand = as_operand(x)
@@ -195,7 +198,7 @@ def test_casts_that_xla_does_not_make_are_tried_without_ending_the_process():
         call(jnp.ones(4))
 
 
-def test_explain_of_arrays_offers_what_the_operation_offers():
+def test_explain_gives_the_fix_of_the_operation():
     with jax.enable_x64(False), use_rules("tf-rfc-safe"):
         a, b = _array("jax", "int32", 1), _array("jax", "float32", 1)
         assert str(explain(a, b, operation="add").fix) == "a.astype('float32')"
@@ -203,7 +206,7 @@ def test_explain_of_arrays_offers_what_the_operation_offers():
         assert explain(a, "float32", operation="add").fix is not None
 
 
-def test_a_missing_kernel_names_a_cast_that_leads_to_one():
+def test_missing_kernel_error_has_a_working_cast():
     torch = import_or_skip("torch")
     a = wrap(torch.ones(2, dtype=torch.uint16))
     with use_rules("numpy"), pytest.raises(RuntimeDtypeError, match="torch has no bitwise_left_shift") as caught:
@@ -224,7 +227,7 @@ def test_fixes_of_three_operands_work(library):
             with pytest.raises(PromotionError) as caught:
                 question(*bound.values())
             written = caught.value.fix.expressions()
-            question(*(_typed(written[x], **bound) if x in written else bound[x] for x in bound))
+            question(*(_evaluated(written[x], **bound) if x in written else bound[x] for x in bound))
 
 
 @pytest.mark.in_turns(3)
@@ -256,14 +259,14 @@ def test_fixes_of_assignments_work(rules, library):
     assert found > 5
 
 
-def test_dividing_a_variable_of_integers_in_place_names_no_cast():
+def test_in_place_division_of_an_integer_variable_has_no_cast_in_its_error():
     v = supremum.arrays.Variable(4, dtype="int32", library="numpy")
     with pytest.raises(InPlaceError) as caught:
         v /= 2
     assert "cast" not in str(caught.value)
 
 
-def test_refusals_travel_with_their_fixes():
+def test_pickled_refusal_keeps_its_fix():
     import pickle
 
     a, b = _array("numpy", "bool", True), _array("numpy", "bool", False)
@@ -272,22 +275,22 @@ def test_refusals_travel_with_their_fixes():
     assert str(pickle.loads(pickle.dumps(caught.value)).fix) == str(caught.value.fix)
 
 
-def test_a_refusal_while_jax_traces_has_a_fix_that_works_there():
+def test_fix_of_a_refusal_under_jit_works_under_jit():
     @jax.jit
     def less(a, b):
         with use_rules("array-api"), pytest.raises(PromotionError) as caught:
             ops.less(a, b)
-        typed = {x: _typed(text, a=a, b=b) for x, text in caught.value.fix.expressions().items()}
+        fixed = {x: _evaluated(text, a=a, b=b) for x, text in caught.value.fix.expressions().items()}
         with use_rules("array-api"):
-            return ops.less(*({"a": a, "b": b} | typed).values())
+            return ops.less(*({"a": a, "b": b} | fixed).values())
 
     with jax.enable_x64(False):
         assert less(_array("jax", "complex64", 1 + 2j), _array("jax", "int32", 3)).tolist() == [True]
 
 
 @pytest.mark.parametrize("kind", ["float6_e2m3fn", "float6_e3m2fn"])
-def test_what_xla_does_not_compute_in_is_refused_before_it_is_compiled(kind):
-    """From JAX 0.12 on XLA ends the process when it compiles some operations of these formats."""
+def test_formats_without_xla_arithmetic_are_refused_before_compilation(kind):
+    """From JAX 0.12 on, XLA aborts the process when it compiles some operations on these formats."""
     if jax.__version_info__ < (0, 11):
         with pytest.raises(RuntimeDtypeError, match=f"JAX does not have {kind} on this device"):
             _array("jax", kind, 1.0, 2.0)
@@ -295,9 +298,9 @@ def test_what_xla_does_not_compute_in_is_refused_before_it_is_compiled(kind):
     a = _array("jax", kind, 1.0, 2.0)
     for name, applied in ELEMENTWISE_OPERATIONS.items():
         if name == "where":
-            continue  # it selects, and computes nothing
+            continue  # where selects values without a computation
         with use_rules("jax-x32"), pytest.raises((RuntimeDtypeError, PromotionError)) as caught:
             function_of(name)(*[a] * applied.operation.arity)
-        str(caught.value)  # its fix is looked for, and tried
+        str(caught.value)  # the message searches for a fix and tries it
     with pytest.raises(RuntimeDtypeError, match="does not compute in it"):
         a.astype("bool")

@@ -1,4 +1,4 @@
-"""Arrays of JAX under `"jax"` and `"jax-strict"` while JAX's flags change, beside JAX itself, eager and jitted."""
+"""Arrays of JAX under `"jax"` and `"jax-strict"` while JAX's flags change, compared with JAX, eager and jitted."""
 
 import itertools
 
@@ -36,7 +36,7 @@ def _ours(name):
 
 
 def _different(name, operands):
-    """Calls in which ours and JAX differ, in a function that JAX traces."""
+    """Calls whose dtypes differ from JAX's in a traced function."""
     different = {}
 
     def ask(arrays):
@@ -55,7 +55,7 @@ def _different(name, operands):
 
 
 @pytest.mark.slow
-def test_traced_operations_follow_jax_through_all_its_flags():
+def test_traced_operations_agree_with_jax_under_all_flags():
     for combination in [*DISTINCT, *reversed(DISTINCT)]:
         with flags(*combination):
             for name in FUNCTIONS:
@@ -64,7 +64,7 @@ def test_traced_operations_follow_jax_through_all_its_flags():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scoped", [True, False], ids=["scoped", "global"])
-def test_eager_and_jitted_operations_follow_jax_through_all_its_flags(scoped):
+def test_eager_and_jitted_operations_agree_with_jax_under_all_flags(scoped):
     both = jax.jit(lambda a, b: (Array(a) + Array(b)).unwrap()), jax.jit(jnp.add)
     for combination in [*DISTINCT, *reversed(DISTINCT)]:
         with flags(*combination, scoped=scoped):
@@ -77,8 +77,8 @@ def test_eager_and_jitted_operations_follow_jax_through_all_its_flags(scoped):
         memory.give_back()
 
 
-def test_numpy_arrays_beside_those_of_jax_follow_jaxs_flags():
-    """Where 64 bits are explicit ours keep those of NumPy's arrays, which JAX narrows."""
+def test_sums_of_jax_and_numpy_arrays_agree_with_jax_under_its_flags():
+    """With explicit 64 bits our arrays keep the 64 bits of NumPy's arrays, which JAX narrows."""
     for combination in [each for each in DISTINCT if each[1] != "allow"]:
         with flags(*combination):
             for narrow, wide in itertools.product(("int8", "float32"), ("int64", "float64", "float32")):
@@ -100,12 +100,12 @@ def test_strict_rules_work_with_x64_off(explicit):
             ]
             assert [str(each.dtype) for each in made] == [f"float{width}"] * 4
             assert (asarray(1, library="jax") + 1).dtype == xp.arange(3).dtype == xp.add(1, 2).dtype == f"int{width}"
-            assert asarray([1.0, 2.0]).dtype == "float64"  # NumPy holds it
+            assert asarray([1.0, 2.0]).dtype == "float64"  # an array of NumPy
             with pytest.raises(PromotionError, match=f"jax-strict-{'explicit-' * (not x64 and explicit == 'allow')}x"):
                 xp.zeros(3, dtype="float16") + xp.zeros(3)
 
 
-def test_rules_by_name_are_not_followed_by_flags():
+def test_rules_chosen_by_name_do_not_follow_the_flags():
     a, b = asarray(jnp.ones(1, "bfloat16")), asarray(jnp.ones(1, "float32"))
     wide = asarray(np.ones(1))
     with flags(True, "warn", "strict"):
@@ -118,7 +118,7 @@ def test_rules_by_name_are_not_followed_by_flags():
         b + wide
 
 
-def test_explanations_of_arrays_agree_with_their_operators():
+def test_explain_agrees_with_add_under_all_flags():
     jaxs, numpys = Array(jnp.ones(1, "float32")), Array(np.ones(1, "float64"))
     for combination in DISTINCT:
         with flags(*combination):
@@ -127,5 +127,5 @@ def test_explanations_of_arrays_agree_with_their_operators():
                 if not decision:
                     with pytest.raises(PromotionError):
                         ops.add(a, b)
-                elif (a, b) != (1.5, 1.5):  # numbers alone
+                elif (a, b) != (1.5, 1.5):  # ops.add needs at least one array
                     assert ops.add(a, b).dtype == decision.dtype == supremum.result_type(a, b), (combination, a, b)

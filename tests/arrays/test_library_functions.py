@@ -1,4 +1,4 @@
-"""Functions of the namespaces that decide nothing: their values, their dtypes and their weakness are the library's."""
+"""Functions of the namespaces without rules: values, dtypes and weak flags are those of the library."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -37,7 +37,7 @@ def _flat(value):
 
 
 def _plain(value):
-    """Every array as NumPy's."""
+    """Convert every array to a NumPy array."""
     if isinstance(value, (tuple, list)):
         return [_plain(part) for part in value]
     return np.asarray(value) if isinstance(value, Array) else np.asarray(wrapped(value))
@@ -62,13 +62,13 @@ def _leaves(value):
 
 
 @pytest.mark.one_in(2)
-def test_the_rest_is_the_librarys_own(xp):
+def test_functions_without_rules_give_the_values_and_dtypes_of_the_library(xp):
     x = xp.asarray([[4.0, 1.0], [2.0, 3.0]], dtype="float32")
     theirs = x.backend.xp
     for name, args in SAME.items():
         _check_same(xp, theirs, name, x, *args, **OPTIONS.get(name, {}))
     symmetric = x @ x.mT
-    step = 4 if xp is namespace("jax") else 1  # each is compiled
+    step = 4 if xp is namespace("jax") else 1  # JAX compiles each function
     for name in LINALG.split()[::step]:
         _check_same(xp.linalg, theirs.linalg, name, symmetric)
     for name in FFT.split()[::step]:
@@ -78,19 +78,19 @@ def test_the_rest_is_the_librarys_own(xp):
         _check_same(xp.fft, theirs.fft, name, real)
 
 
-def test_results_of_several_arrays_keep_their_type(xp):
+def test_functions_with_several_results_keep_the_container_type(xp):
     matrix = xp.asarray([[4.0, 1.0], [2.0, 3.0]], dtype="float32")
     q, r = found = xp.linalg.qr(matrix)
     np.testing.assert_allclose(np.asarray(found.Q @ r), np.asarray(matrix), rtol=1e-5)
     assert isinstance(q, Array)
     assert type(xp.meshgrid(matrix[0], matrix[1])) is type(xp.broadcast_arrays(q, r)) is list
     assert type(xp.unstack(matrix)) is tuple
-    a, b = xp.broadcast_arrays(matrix, xp.asarray(1, dtype="int8"))  # which do not meet
+    a, b = xp.broadcast_arrays(matrix, xp.asarray(1, dtype="int8"))  # broadcasting does not promote
     assert (a.dtype, b.dtype, b.shape) == (np.float32, np.int8, (2, 2))
 
 
 @pytest.mark.slow
-def test_elements_of_weak_arrays_are_weak_on_every_library(xp):
+def test_results_from_weak_arrays_are_weak_exactly_as_in_jax(xp):
     reference = jnp.broadcast_to(jnp.asarray(1.0), (2, 2))
     x = xp.broadcast_to(xp.asarray(1.0), (2, 2))
     assert x.weak_type
@@ -100,13 +100,13 @@ def test_elements_of_weak_arrays_are_weak_on_every_library(xp):
         theirs, found = getattr(jnp, name)(reference, *args, **options), getattr(xp, name)(x, *args, **options)
         for one, other in zip(_flat(theirs), _flat(found), strict=True):
             assert other.weak_type == one.weak_type, name
-    # A position among weak integers is no such integer.
+    # The position of a weak integer is not weak.
     assert not xp.argmax(xp.full_like(xp.asarray(1), 2)).weak_type
     weak, strong = xp.broadcast_arrays(xp.asarray(1), xp.asarray(1, dtype="int64"))
     assert (weak.weak_type, strong.weak_type) == (True, False)
 
 
-def test_functions_beside_the_standard_take_arrays_of_one_dtype():
+def test_functions_outside_the_standard_require_one_dtype():
     for name in ("numpy", "jax"):
         xp = namespace(name)
         a, b = xp.asarray([1.0, 2.0], dtype="float32"), xp.asarray([1, 2], dtype="int8")

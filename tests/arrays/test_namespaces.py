@@ -1,4 +1,4 @@
-"""The namespaces of the array API standard: what they decide, and that the rest is the library's own."""
+"""The namespaces of the array API standard: promotion, creation of arrays, dtypes, and the namespace itself."""
 
 import itertools
 import json
@@ -23,9 +23,9 @@ from supremum.formats import FORMATS, as_format
 
 ORACLE = json.loads((Path(__file__).parents[1] / "conformance/oracles/array-api-promotion.json").read_text("utf-8"))
 STANDARD = list(ORACLE["table"])
-# torch has no sums of them.
+# The dtypes that torch cannot add.
 UNADDED = [("supremum.arrays.torch", f"uint{bits}") for bits in (16, 32, 64)]
-# The standard's page has these too; the suite leaves them out.
+# The standard's page has these cells too, but the suite does not.
 MIXED = {
     ("float32", "complex64"): "complex64", ("float32", "complex128"): "complex128",
     ("float64", "complex64"): "complex128", ("float64", "complex128"): "complex128",
@@ -41,11 +41,11 @@ def xp(request):
         yield found
 
 
-# What is decided
+# Promotion
 
 
 @pytest.mark.slow
-def test_the_table_of_the_standards_own_suite(xp):
+def test_array_api_rules_agree_with_the_table_of_the_standard_suite(xp):
     table = ORACLE["table"]
     arrays = {name: xp.asarray(np.ones(1), dtype=name) for name in STANDARD}
     with use_rules("array-api"):
@@ -57,7 +57,7 @@ def test_the_table_of_the_standards_own_suite(xp):
                         refused(np.dtype(a), np.dtype(b))
             else:
                 assert xp.result_type(arrays[a], np.dtype(b)) == expected
-                if a != "bool" and (xp.__name__, expected) not in UNADDED:  # bools are not added by the standard
+                if a != "bool" and (xp.__name__, expected) not in UNADDED:  # the standard does not add bools
                     assert xp.add(arrays[a], arrays[b]).dtype == expected, (a, b)
                 assert xp.can_cast(arrays[a], expected)
 
@@ -79,11 +79,11 @@ WITHOUT_KERNEL = (RuntimeDtypeError, RuntimeError, TypeError, ValueError)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rules", RULE_SETS)
-def test_every_pair_of_dtypes_is_brought_together_as_the_rules_decide(xp, rules):
+def test_functions_of_two_arrays_promote_as_the_rules_decide(xp, rules):
     for name in VECTORS:
         if xp is not namespace("jax"):
             _check_pairs(xp, name, rules, step=1)
-        elif rules == "jax-x64" or name == "concat":  # each is compiled
+        elif rules == "jax-x64" or name == "concat":  # JAX compiles each call
             _check_pairs(xp, name, rules, step=13)
         memory.give_back()
 
@@ -102,7 +102,7 @@ def _check_pairs(xp, name, rules, step):
             accepted += 1
             try:
                 result = VECTORS[name](xp, vectors[a], vectors[b])
-            except WITHOUT_KERNEL:  # bool and unsigned products of torch, bools subtracted
+            except WITHOUT_KERNEL:  # torch lacks products of bool and unsigned integers; bools cannot be subtracted
                 dtype = as_format(decision.dtype)
                 assert name not in ("concat", "stack", "where"), (a, b)
                 assert not dtype.is_inexact, (a, b)
@@ -115,8 +115,8 @@ def _check_pairs(xp, name, rules, step):
 
 
 @pytest.mark.one_in(2)
-def test_what_is_searched_solved_and_clipped_is_brought_together(xp):
-    # 0.1 as float16 lies below 0.1 as float64: only in the dtype they meet in is that seen.
+def test_searchsorted_isin_solve_and_clip_promote_as_the_rules_decide(xp):
+    # 0.1 in float16 is less than 0.1 in float64, which only a comparison in float64 shows.
     halves = xp.asarray([0.0, 0.1], dtype="float16")
     assert int(xp.searchsorted(halves, xp.asarray(0.1, dtype="float64"))) == 2
     assert not xp.isin(halves, xp.asarray(0.1, dtype="float64"))[1]
@@ -138,7 +138,7 @@ def test_what_is_searched_solved_and_clipped_is_brought_together(xp):
         xp.linalg.solve(eye, eye)
 
 
-def test_python_numbers_are_weak_among_arrays(xp):
+def test_functions_treat_python_numbers_as_weak(xp):
     small = xp.asarray([1, 2], dtype="int8")
     assert xp.where(small > 1, small, 3).dtype == np.int8
     assert xp.where(True, 1, 2).weak_type
@@ -151,7 +151,7 @@ def test_python_numbers_are_weak_among_arrays(xp):
     assert (both.weak_type, int(both)) == (True, 5)
 
 
-def test_elementwise_functions_bring_numpys_arrays_and_numbers_home(xp):
+def test_functions_convert_numpy_arrays_and_numbers_to_arrays_of_the_library(xp):
     for result in (
         xp.add(np.ones(2, "float32"), 1), xp.sin(np.float32(0)), xp.multiply(2, 3), xp.sqrt(4), xp.sum(np.ones(3)),
         xp.where(np.array([True]), 1, 2.0), xp.clip(np.arange(3), 1), xp.concat([np.ones(2), np.ones(1)]),
@@ -162,12 +162,12 @@ def test_elementwise_functions_bring_numpys_arrays_and_numbers_home(xp):
     assert xp.add(xp.asarray([1.0], dtype="float32"), np.ones(1, "float32")).dtype == np.float32
 
 
-def test_names_of_operations_in_other_libraries_are_ours_too(xp):
+def test_aliases_from_other_libraries_work(xp):
     half = xp.asarray([4.0], dtype="bfloat16")
     assert xp.power(half, 2).dtype == xp.true_divide(half, 2).dtype == ml_dtypes.bfloat16
 
 
-# What is made
+# Creation of arrays
 
 MADE = {
     "float": [
@@ -189,7 +189,7 @@ DEFAULTS = {  # float, integer and complex
 
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("rules", DEFAULTS)
-def test_without_a_dtype_arrays_have_the_rules_default(xp, rules):
+def test_arrays_created_without_a_dtype_have_the_default_of_the_rules(xp, rules):
     with use_rules(rules):
         for (category, functions), expected in zip(MADE.items(), DEFAULTS[rules], strict=True):
             assert [str(make(xp).dtype) for make in functions] == [expected] * len(functions), category
@@ -199,7 +199,7 @@ def test_without_a_dtype_arrays_have_the_rules_default(xp, rules):
         assert xp.full(2, True).dtype == np.bool_
 
 
-def test_dtypes_are_given_as_anything_that_names_one(xp):
+def test_creation_functions_accept_dtypes_in_every_form(xp):
     for dtype in ("bfloat16", ml_dtypes.bfloat16, xp.bfloat16, np.dtype("bfloat16"), as_format("bfloat16")):
         for made in (
             xp.zeros(2, dtype=dtype), xp.ones(2, dtype=dtype), xp.full(2, 3, dtype=dtype), xp.eye(2, dtype=dtype),
@@ -213,7 +213,7 @@ def test_dtypes_are_given_as_anything_that_names_one(xp):
         xp.full(2, 300, dtype="int8")
 
 
-def test_values_of_what_is_made(xp):
+def test_creation_functions_give_the_right_values(xp):
     assert xp.arange(1, 7, 2).tolist() == [1, 3, 5]
     assert xp.arange(5.0, 3.0, -1).tolist() == [5.0, 4.0]
     assert xp.linspace(0, 1, 2, endpoint=False).tolist() == [0.0, 0.5]
@@ -227,7 +227,7 @@ def test_values_of_what_is_made(xp):
     assert xp.asarray([1], device=shared.device).device == shared.device
 
 
-def test_filling_follows_the_rules(xp):
+def test_full_like_follows_the_rules(xp):
     ints = xp.asarray([1, 2], dtype="int8")
     assert xp.full_like(ints, 7).tolist() == [7, 7]
     assert xp.full_like(xp.asarray(1), 7).weak_type
@@ -237,7 +237,7 @@ def test_filling_follows_the_rules(xp):
             xp.full_like(ints, wrong)
 
 
-def test_jax_without_x64_is_never_asked_for_more_than_it_has():
+def test_64_bit_dtypes_raise_on_jax_without_x64():
     xp = namespace("jax")
     with jax.enable_x64(False):
         for make in (xp.zeros, xp.ones, xp.empty, xp.eye, xp.arange, xp.fft.fftfreq):
@@ -256,13 +256,13 @@ def test_jax_without_x64_is_never_asked_for_more_than_it_has():
             with pytest.raises(RuntimeDtypeError):
                 call()
         assert "float64" not in xp.__array_namespace_info__().dtypes()
-        assert xp.float64 == np.float64  # its name is there
+        assert xp.float64 == np.float64  # the name exists in every mode
 
 
 # Dtypes
 
 
-def test_limits_of_every_format(xp):
+def test_finfo_and_iinfo_agree_with_ml_dtypes_for_every_format(xp):
     for row in FORMATS:
         if row.category == "integer":
             info = xp.iinfo(row.dtype)
@@ -281,7 +281,7 @@ def test_limits_of_every_format(xp):
             function(dtype)
 
 
-def test_kinds_of_dtypes(xp):
+def test_isdtype_agrees_with_the_standard_and_knows_ml_dtypes(xp):
     theirs = namespace("numpy").zeros(1).backend.xp
     kinds = ["bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric"]
     for dtype, kind in itertools.product(STANDARD, [*kinds, ("bool", "integral"), np.dtype("int8")]):
@@ -292,7 +292,7 @@ def test_kinds_of_dtypes(xp):
         xp.isdtype("int8", ("numeric", "intgral"))
 
 
-def test_what_can_be_cast_is_what_the_rules_bring_there(xp):
+def test_can_cast_follows_the_rules(xp):
     for rules in RULE_SETS:
         with use_rules(rules):
             for a, b in itertools.product(CLASSIC, repeat=2):
@@ -304,7 +304,7 @@ def test_what_can_be_cast_is_what_the_rules_bring_there(xp):
 # The namespace itself
 
 
-def test_everything_of_the_standard_is_there_and_listed(xp):
+def test_namespace_has_and_lists_every_name_of_the_standard(xp):
     assert set(dir(xp)) >= array_api_names.FUNCTIONS | array_api_names.CONSTANTS | {
         "linalg",
         "fft",
@@ -327,7 +327,7 @@ def test_everything_of_the_standard_is_there_and_listed(xp):
     assert CREATION_FFT_FUNCTIONS.keys() <= array_api_names.FFT
 
 
-def test_a_namespace_looks_like_a_module(xp):
+def test_namespace_behaves_like_a_module(xp):
     name = xp.__name__.rpartition(".")[2]
     assert namespace(name) is xp is namespace(name, api_version="2022.12") is xp.ones(1).__array_namespace__()
     assert pickle.loads(pickle.dumps(xp)) is xp
@@ -343,7 +343,7 @@ def test_a_namespace_looks_like_a_module(xp):
         namespace("nunpy")
 
 
-def test_what_a_library_can_do(xp):
+def test_namespace_info_describes_the_library(xp):
     info = xp.__array_namespace_info__()
     assert info.capabilities() == xp.ones(1).backend.xp.__array_namespace_info__().capabilities()
     assert sorted(info.dtypes()) == sorted(STANDARD)
@@ -352,7 +352,7 @@ def test_what_a_library_can_do(xp):
     assert info.default_dtypes()["indexing"] == xp.argmax(xp.ones(3)).dtype
 
 
-def test_arrays_of_other_libraries_are_refused_with_a_way_out():
+def test_arrays_of_other_libraries_are_refused_with_a_working_fix():
     a, b = namespace("jax").ones(2), namespace("numpy").ones(2, dtype="float32")
     xp = namespace("numpy")
     for call in (
@@ -371,7 +371,7 @@ def test_arrays_of_other_libraries_are_refused_with_a_way_out():
     assert eval(fix, {"supremum": supremum, letter: a}).backend.name == "numpy"
 
 
-def test_functions_are_traced_by_jax():
+def test_namespace_functions_work_under_jit():
     xp = namespace("jax")
 
     @jax.jit
@@ -386,7 +386,7 @@ def test_functions_are_traced_by_jax():
 # Methods and operators of arrays
 
 
-def test_methods_are_the_functions_of_the_namespace(xp):
+def test_methods_give_the_results_of_the_namespace_functions(xp):
     x = xp.asarray([[4.0, 1.0], [2.0, 3.0]], dtype="float32")
     for name in ["sum", "prod", "mean", "std", "var", "min", "max", "argmin", "argmax", "any", "all"]:
         for options in ({}, {"axis": 0}, {"axis": 1, "keepdims": True}):
@@ -397,9 +397,9 @@ def test_methods_are_the_functions_of_the_namespace(xp):
     assert x.reshape(1, 2, 1, 2).squeeze(2).shape == x.reshape(1, 2, 1, 2).squeeze(axis=(2,)).shape == (1, 2, 2)
 
 
-def test_products_of_matrices_as_an_operator(xp):
+def test_matmul_operator_promotes_on_both_sides_and_in_place(xp):
     a, ints = xp.asarray([[1.0, 2.0], [3.0, 4.0]], dtype="bfloat16"), np.array([[1, 0], [1, 1]], "int8")
-    theirs = xp.asarray(ints).unwrap()  # which leaves the operator to ours
+    theirs = xp.asarray(ints).unwrap()  # a raw array, which leaves the operator to the other operand
     right, left = [[3, 2], [7, 4]], [[1, 2], [4, 6]]
     for product, wanted in ((a @ ints, right), (a @ theirs, right), (ints @ a, left), (theirs @ a, left)):
         assert (product.dtype, product.tolist()) == (ml_dtypes.bfloat16, wanted)

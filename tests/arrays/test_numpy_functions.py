@@ -1,11 +1,11 @@
-"""NumPy's functions called with an `Array`: routed to the namespace of its library, or refused with a way out."""
+"""NumPy's functions on an `Array`: they call the namespace of its library, or raise an error with a fix."""
 
 import itertools
 import re
 
 import ml_dtypes
 import numpy as np
-import numpy.fft  # which is loaded when it is first used
+import numpy.fft  # NumPy loads it lazily
 import pytest
 from numpy.testing.overrides import get_overridable_numpy_array_functions
 
@@ -18,7 +18,7 @@ from supremum.errors import OperandError
 
 SQUARE = [[4.0, 1.0], [1.0, 3.0]]
 OTHER = [[1.0, 2.0], [3.0, 5.0]]
-# How each function is called, given NumPy, a matrix and another; without a line here, with the matrix alone.
+# How to call each function, given NumPy and two matrices. Functions that are not listed get the first matrix only.
 CALLS = {
     "sum": lambda np, a, b: np.sum(a, axis=0, keepdims=True),
     "prod": lambda np, a, b: np.prod(a, 1),
@@ -110,20 +110,20 @@ def xp(request):
         yield found
 
 
-# JAX compiles each, and what is routed does not depend on the library; a few of every kind are enough there.
+# JAX compiles each function, and the routes do not depend on the library, so a few functions of each kind are enough.
 ON_JAX = ("sum", "std", "where", "concatenate", "take", "dot", "linalg.solve", "fft.fft", "transpose", "matmul", "clip")
 
 
 ROUTED = {
     "numpy": numpy_functions.ROUTES,
     "jax": ON_JAX,
-    "torch": numpy_functions.ROUTES.keys() - {"unique_all"},
-}  # which torch lacks
+    "torch": numpy_functions.ROUTES.keys() - {"unique_all"},  # torch has no unique_all
+}
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", NAMES)
-def test_every_routed_function_gives_what_numpy_gives(name):
+def test_routed_functions_give_the_results_of_numpy(name):
     with library(name) as xp, use_rules("numpy"):
         for function in ROUTED[name]:
             _check_routed(xp, function)
@@ -133,7 +133,7 @@ def _check_routed(xp, name):
     ours = [xp.asarray(each, dtype="float64") for each in (SQUARE, OTHER)]
     plain = [np.array(each) for each in (SQUARE, OTHER)]
     result, expected = _leaves(_called(name, *ours)), _leaves(_called(name, *plain))
-    if name in ("linalg.eigh", "linalg.qr", "linalg.svd"):  # their signs are the library's choice
+    if name in ("linalg.eigh", "linalg.qr", "linalg.svd"):  # signs depend on the library
         result, expected = ([abs(each) for each in leaves] for leaves in (result, expected))
     for found, wanted in zip(result, expected, strict=True):
         assert isinstance(found, Array) == isinstance(wanted, (np.ndarray, np.generic))
@@ -144,7 +144,7 @@ def _check_routed(xp, name):
             assert found == wanted, name
 
 
-def test_rules_decide_and_not_numpy(xp):
+def test_numpy_functions_follow_the_rules(xp):
     a, b = xp.asarray([1, 2], dtype="int8"), np.array([1, 2], "uint8")
     half = xp.asarray([1, 2], dtype="bfloat16")
     products = (
@@ -160,7 +160,7 @@ def test_rules_decide_and_not_numpy(xp):
             with use_rules("torch" if call not in products else "jax-x64"):
                 result = call(x, y)
             assert (result.dtype, result.__array_namespace__()) == (np.int16, xp)
-            with use_rules("torch"):  # which has products of tensors of one dtype only
+            with use_rules("torch"):  # torch has products of tensors of one dtype only
                 if call in products:
                     with pytest.raises(PromotionError, match="needs arrays of one dtype"):
                         call(x, y)
@@ -170,7 +170,7 @@ def test_rules_decide_and_not_numpy(xp):
             call(a, b.astype("float32"))
 
 
-def test_products_of_zero_and_more_dimensions():
+def test_dot_and_inner_agree_with_numpy_for_all_dimensions():
     rng = np.random.default_rng(0)
     arrays = [rng.normal(size=shape) for shape in ((), (3,), (3, 3), (2, 3, 3))]
     with use_rules("numpy"):
@@ -180,7 +180,7 @@ def test_products_of_zero_and_more_dimensions():
             np.testing.assert_allclose(np.asarray(found), function(x, y), rtol=1e-12)
 
 
-def test_python_numbers_stay_weak():
+def test_numpy_functions_treat_python_numbers_as_weak():
     small = namespace("numpy").asarray([1, 5], dtype="int8")
     for result in (np.clip(small, 1, 3), np.where(small > 2, small, 0), np.full_like(small, 2), np.dot(small, 2)):
         assert result.dtype == np.int8
@@ -189,7 +189,7 @@ def test_python_numbers_stay_weak():
 OVERRIDABLE = sorted(get_overridable_numpy_array_functions(), key=lambda function: function.__name__)
 
 
-def test_no_function_of_numpys_answers_by_numpys_rules():
+def test_functions_without_a_route_are_refused():
     a = Array(np.array(SQUARE))
     routed = 0
     for function in OVERRIDABLE:
@@ -199,7 +199,7 @@ def test_no_function_of_numpys_answers_by_numpys_rules():
             continue
         with pytest.raises(OperandError, match=re.escape(f"np.{name} does not support an Array")):
             a.__array_function__(function, (Array,), (a,), {})
-    # All rows of the table are functions of NumPy's that it asks us about.
+    # NumPy dispatches every function of the table to us.
     ufuncs = {"matmul", "vecdot"}
     aliases = {"amax", "amin", "around", "permute_dims"}
     names = {numpy_functions._name_of(function) for function in OVERRIDABLE}
@@ -207,7 +207,7 @@ def test_no_function_of_numpys_answers_by_numpys_rules():
     assert routed >= len(numpy_functions.ROUTES) - len(ufuncs | aliases)
 
 
-def test_refusals_name_what_works():
+def test_refused_functions_name_a_call_that_works():
     a = Array(np.array(SQUARE))
     for call in (
         lambda x: np.median(x), lambda x: np.einsum("ij->i", x), lambda x: np.linalg.norm(x), lambda x: np.unique(x),
@@ -241,12 +241,12 @@ def test_refusals_name_what_works():
         ("subok", lambda x: np.zeros_like(x, subok=False)),
     ],
 )
-def test_options_that_the_standard_does_not_have_are_refused_by_name(option, call):
+def test_options_outside_the_standard_are_refused_by_name(option, call):
     with pytest.raises(OperandError, match=rf"takes no {option} with an Array, .*{option}=\.\.\."):
         call(Array(np.array(SQUARE)))
 
 
-def test_options_at_their_defaults_are_left_out():
+def test_options_with_default_values_are_accepted():
     a = Array(np.array(SQUARE))
     assert np.sum(a, axis=None, dtype=None, out=None).tolist() == 9.0
     assert np.sort(a, -1, None).shape == np.sort(a, kind=None, order=None).shape == (2, 2)
@@ -256,7 +256,7 @@ def test_options_at_their_defaults_are_left_out():
     assert [x.tolist() for x in np.where(a > 3)] == [[0], [0]]
 
 
-def test_the_library_is_that_of_the_arrays():
+def test_result_library_is_that_of_the_arrays():
     jax_array, plain = namespace("jax").ones((2, 2)), Array(np.ones((2, 2), "float32"))
     assert np.concatenate([np.ones((1, 2), "float32"), jax_array]).backend.name == "jax"
     assert np.concatenate([plain, np.ones((1, 2), "float32")]).backend.name == "numpy"

@@ -1,4 +1,4 @@
-"""What every operation gives for every pair of NumPy's arrays under every rule set: what was decided, or a refusal."""
+"""Every operation on NumPy's arrays gives the dtype that each rule set decides, or raises its refusal."""
 
 import collections
 import itertools
@@ -28,7 +28,7 @@ from supremum.arrays.functions.losses import LOSSES
 from supremum.operands import Operand
 from supremum.rules.rule_set import LatticeRuleSet
 
-# ml_dtypes warns of a zero divisor whatever np.errstate says.
+# ml_dtypes warns about a zero divisor even inside np.errstate.
 pytestmark = pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
 ARRAYS = calls.numpy_arrays()
 ZERO_D = calls.numpy_arrays(())
@@ -37,7 +37,7 @@ LOOKS_AT_SHAPES = ("numpy-legacy", "torch", "paddle")
 
 
 def _lacks(name, compute, _result=None, _to_int=False):
-    """NumPy itself asked; losses are ours, and lack what their steps lack."""
+    """Whether NumPy lacks a function for these dtypes; losses are ours and lack what one of their steps lacks."""
     if name == "where":
         return False
     steps = ("subtract", "abs") if name in LOSSES else (name,)
@@ -50,16 +50,16 @@ def _lacks(name, compute, _result=None, _to_int=False):
 
 
 def _weak_arrays(shape=(1,)):
-    """Arrays that stand for Python numbers, in the dtypes that JAX holds them in with x64 on and off."""
+    """Weak arrays in the dtypes that JAX gives to Python numbers with x64 on and off."""
     names = ("int32", "int64", "float32", "float64", "complex128")
     return {f"{name} (weak)": wrap(np.ones(shape, name), weak=True) for name in names}
 
 
-def _asked(rules, names, tables):
-    """Cells of all calls of operations whose operands come from pairs of tables."""
+def _check_calls(rules, names, tables):
+    """Compare all calls of operations with operands from the given tables, and return the cells."""
     cells, rule_set = calls.Cells(_lacks), get_rules(rules)
     every = [call for table in tables for call in itertools.product(*(each.values() for each in table))]
-    # What has no join is refused by a lattice whatever the operation.
+    # A lattice refuses operands without a join in every operation.
     joined = [call for call in every if calls.decided(rule_set, None, call)[0] != REFUSED]
     with use_rules(rules), np.errstate(all="ignore"):
         for name in names:
@@ -74,9 +74,9 @@ STANDING_IN = ("jax-x32", "jax-strict-x64", "jax-strict-x32", "jax-strict-explic
 
 
 def _known(rules):
-    """Formats that the rules take at all: what they refuse next to itself they refuse next to anything.
+    """The formats that the rules accept; a format refused with itself is refused with every operand.
 
-    Some of JAX's rule sets treat the small formats as another does, which stands for them there.
+    Some of JAX's rule sets treat the small formats alike, so that only one of these rule sets gets all of them.
     """
     names = [*CLASSIC, *SMALL] if rules in STANDING_IN else FORMAT_OF
     return [name for name in names if explain(name, name, rules=rules)]
@@ -93,7 +93,7 @@ def _only(arrays, names):
     return {name: arrays[name] for name in names}
 
 
-def test_every_rule_set_is_asked_about_every_format():
+def test_rule_sets_refuse_the_formats_that_the_other_tests_skip():
     assert len(FORMAT_OF) == len(ARRAYS) == 34
     assert {name for name in RULE_SETS if _shape_matters(name)} == set(LOOKS_AT_SHAPES)
     for rules in RULE_SETS:
@@ -107,50 +107,50 @@ def test_every_rule_set_is_asked_about_every_format():
 @pytest.mark.one_in(2)
 @pytest.mark.in_turns(3)
 @pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "jax-strict-x64", "tf-rfc-safe"))
-def test_every_pair_of_arrays(rules):
+def test_operations_on_pairs_of_arrays_follow_the_rules(rules):
     known = _only(ARRAYS, _known(rules))
-    cells = _asked(rules, BINARY, [(known, known)])
+    cells = _check_calls(rules, BINARY, [(known, known)])
     assert cells.number["given"] > 300
     assert cells.number["refused"] > 150
-    _asked(rules, ["add"], [(ARRAYS, ARRAYS)])
-    unary = _asked(rules, UNARY, [(ARRAYS,), (ZERO_D,)])
+    _check_calls(rules, ["add"], [(ARRAYS, ARRAYS)])
+    unary = _check_calls(rules, UNARY, [(ARRAYS,), (ZERO_D,)])
     assert unary.number["given"] > 100
 
 
 @pytest.mark.parametrize("rules", mostly_slow(LOOKS_AT_SHAPES, "paddle"))
-def test_every_pair_with_0d_arrays(rules):
+def test_operations_with_0d_arrays_follow_the_rules(rules):
     adding = [name for name in _known(rules) if explain(name, name, operation="add", rules=rules)]
     known, zero_d = _only(ARRAYS, adding), _only(ZERO_D, adding)
-    cells = _asked(rules, BINARY, [(known, zero_d), (zero_d, known)])
+    cells = _check_calls(rules, BINARY, [(known, zero_d), (zero_d, known)])
     assert cells.number["given"] > 3000
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.in_turns(3)
 @pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "jax-strict-x64", "tf-rfc-safe"))
-def test_python_numbers_and_weak_arrays_on_either_side(rules):
+def test_operations_with_python_numbers_and_weak_arrays_follow_the_rules(rules):
     known = _only(ARRAYS, _known(rules))
-    known.pop("int1", None)  # which has no one
+    known.pop("int1", None)  # int1 cannot hold 1
     numbers = NUMBERS | (_weak_arrays() if get_rules(rules).weak_arrays else {})
-    cells = _asked(rules, BINARY, [(known, numbers), (numbers, known), (numbers, numbers)])
+    cells = _check_calls(rules, BINARY, [(known, numbers), (numbers, known), (numbers, numbers)])
     assert cells.number["given"] > 300
-    _asked(rules, UNARY, [(numbers,)])
-    # Numbers out of range of some dtypes, and of all.
-    _asked(rules, ["add", "divide", "equal", "where"], [(known, MORE_NUMBERS), (MORE_NUMBERS, known)])
-    # A negative power of integers is an error of values in NumPy, whatever their dtypes.
-    beyond = (-1, 300) if get_rules(rules).weak_arrays else (-1,)  # 300: the test after this one
+    _check_calls(rules, UNARY, [(numbers,)])
+    # Numbers out of range of some dtypes or of all.
+    _check_calls(rules, ["add", "divide", "equal", "where"], [(known, MORE_NUMBERS), (MORE_NUMBERS, known)])
+    # NumPy refuses negative powers of integers by value. The next test covers the power 300.
+    beyond = (-1, 300) if get_rules(rules).weak_arrays else (-1,)
     powers = {name: number for name, number in MORE_NUMBERS.items() if number not in beyond}
-    _asked(rules, ["pow"], [(known, powers), (MORE_NUMBERS, known)])
+    _check_calls(rules, ["pow"], [(known, powers), (MORE_NUMBERS, known)])
 
 
-def test_a_power_under_the_rules_of_jax_is_that_of_the_whole_exponent():
-    """These rules say that the exponent takes no dtype: JAX multiplies."""
+def test_power_under_jax_rules_uses_an_exponent_out_of_range():
+    """Under these rules a known exponent gets no dtype, because JAX multiplies repeatedly."""
     with use_rules("jax-x64"):
         assert (wrap(np.array([2], "uint8")) ** 256).item() == 2**256 % 256
 
 
 @pytest.mark.parametrize("rules", RULE_SETS)
-def test_a_number_that_no_float_holds_overflows(rules):
+def test_python_int_beyond_every_float_raises_overflow_error(rules):
     for name, number in itertools.product(("float32", "float64"), (10**400, -(10**400))):
         with use_rules(rules), pytest.raises(OverflowError):
             _ = ARRAYS[name] + number
@@ -159,7 +159,7 @@ def test_a_number_that_no_float_holds_overflows(rules):
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "jax-x32", "paddle", "tf-off"))
 def test_results_of_0d_arrays_are_0d_arrays(rules):
-    """NumPy makes scalars of them, which another rule set may see otherwise: of each decision one is asked."""
+    """NumPy returns scalars, which other rule sets may treat differently. One call per decision is made."""
     zero_d, found = _only(ZERO_D, _known(rules)), {}
     for name, (a, b) in itertools.product(BINARY, itertools.product(zero_d.values(), repeat=2)):
         decision = get_rules(rules).decide(name, (a.key.operand, b.key.operand))
@@ -169,12 +169,13 @@ def test_results_of_0d_arrays_are_0d_arrays(rules):
         for (name, *_), call in found.items():
             cells.ask(get_rules(rules), name, calls.function_of(name), call)
     cells.check()
+    assert cells.number["given"] > 50
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rules", ["numpy", "torch", "tf-rfc-all"])
-def test_operators_are_the_functions(rules):
-    """Also for numbers on the left, of which Python asks the mirrored comparison."""
+def test_operators_agree_with_the_functions(rules):
+    """Includes numbers on the left, for which Python calls the mirrored comparison."""
     known, numbers = _only(ARRAYS, _known(rules)).values(), NUMBERS.values()
     different = {}
     with use_rules(rules), np.errstate(all="ignore"):
@@ -189,8 +190,8 @@ def test_operators_are_the_functions(rules):
 
 
 @pytest.mark.slow
-def test_what_numpy_lacks():
-    """Written down, so that it is noticed when more of it is refused. All rule sets ask it together."""
+def test_dtypes_that_numpy_lacks_are_as_listed():
+    """Collects the dtypes over all rule sets."""
     missing = collections.defaultdict(set)
     for rules, name in itertools.product(RULE_SETS, ELEMENTWISE_OPERATIONS):
         arity = ELEMENTWISE_OPERATIONS[name].operation.arity

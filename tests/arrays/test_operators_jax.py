@@ -1,4 +1,4 @@
-"""What every operation gives for JAX's arrays: traced over every pair, eager and jitted to the last bit."""
+"""Every operation on JAX's arrays: dtypes of all traced pairs, and values, which are equal eagerly and jitted."""
 
 import itertools
 import warnings
@@ -20,19 +20,19 @@ from supremum.arrays.dispatch import ELEMENTWISE_OPERATIONS
 from supremum.arrays.functions.losses import LOSSES
 from supremum.formats import as_format
 
-ABSENT = ("complex32", "bcomplex32")  # no dtypes of JAX
-# Formats of each kind: the others of a kind differ in nothing that arrays look at.
+ABSENT = ("complex32", "bcomplex32")  # JAX does not have these dtypes
+# Formats of each kind: our arrays treat all formats of a kind alike.
 NAMES = [*CLASSIC, "uint2", "int4", "float6_e2m3fn", "float8_e4m3fn", "float8_e8m0fnu"]
 WIDE = ("int64", "uint64", "float64", "complex128")
 WEAK = {"int*": 1, "float*": 1.0, "complex*": 1j}
 JAX_REFUSES = (TypeError, ValueError, NotImplementedError)
-# The others decide nothing on top of these (which the test of NumPy's arrays would show).
+# All other rule sets lead to the same computations; the tests of NumPy's arrays cover their decisions.
 ASKED = {True: ("jax-x64", "jax-x32", "numpy", "torch", "tf-rfc-all", "paddle"), False: ("jax-x32", "numpy", "torch")}
 either_width = pytest.mark.parametrize("x64", [True, False], ids=["x64", "x32"])
 
 
 def _plain(name):
-    """The operation of `jax.numpy`; the losses' first steps."""
+    """The function of `jax.numpy` for an operation; for losses their first step."""
     if name == "where":
         return lambda a, b: jnp.where(True, a, b)
     return (lambda a, b: abs(a - b)) if name in LOSSES else getattr(jnp, name)
@@ -40,7 +40,7 @@ def _plain(name):
 
 def _lacks_at(x64):
     def lacks(name, compute, result, to_int):
-        """Whether JAX has no dtype for it, or no function of arrays of the dtypes."""
+        """Whether JAX lacks one of the dtypes, or the function for these dtypes."""
         if {*map(str, compute), str(result)} & {*ABSENT, *(() if x64 else WIDE)}:
             return True
         function = (lambda a, _: a**1) if to_int else _plain(name)
@@ -54,7 +54,7 @@ def _lacks_at(x64):
 
 
 class New:
-    """Which calls are of a kind that was not there before: a kernel, or casts that lead to it."""
+    """Tells whether a call has a computation or casts that no earlier call had."""
 
     def __init__(self):
         self.seen = set()
@@ -68,7 +68,7 @@ class New:
 
 
 def _traced(x64, ask):
-    """Run a function on traced arrays: of every format, and weak ones."""
+    """Run a function on traced arrays of every format and on weak ones."""
 
     def run(arrays, weak):
         ask({name: wrap(raw) for name, raw in arrays.items()}, {name: wrap(raw) for name, raw in weak.items()})
@@ -80,8 +80,8 @@ def _traced(x64, ask):
 
 @pytest.mark.slow
 @either_width
-def test_every_decision_traced(x64):
-    """Each kernel of each rule set once, and each cast of a pair of operands; refusals of all pairs."""
+def test_traced_operations_follow_the_decisions_of_the_rules(x64):
+    """Covers each computation of each rule set and each cast of a pair of operands once, and all refusals."""
     cells, new = calls.Cells(_lacks_at(x64)), New()
 
     def ask(arrays, weak):
@@ -106,14 +106,14 @@ def test_every_decision_traced(x64):
     assert not x64 or {name: found.get(name, "") for name in JAX_LACKS} == JAX_LACKS
 
 
-# One of each kind that JAX compiles in a way of its own: every eager call is a program, and takes its time to compile.
+# Few dtypes, one for each way in which JAX compiles, because JAX compiles a program for each eager call.
 VALUED = ("int32", "bfloat16", "complex64")
 MIXED = ("bool", "uint8", "int64", "bfloat16", "float64", "complex64")
 SOME = ("add", "divide", "pow", "equal", "exp")
 
 
 def _values(name):
-    """Zero, one, the limits, and what a format has besides numbers."""
+    """Zero, one, the limits, subnormal numbers, infinities and NaN, as far as a format has them."""
     row = as_format(name)
     found = [0, 1, row.max, row.min]
     if row.is_inexact:
@@ -122,7 +122,7 @@ def _values(name):
 
 
 def _all_pairs(names):
-    """Operands for calls: each value of the left with each of the right."""
+    """Operands that combine each value of the left format with each value of the right one."""
     left, *right = (_values(name) for name in names)
     if not right:
         return [left]
@@ -130,7 +130,7 @@ def _all_pairs(names):
 
 
 def _same(a, b):
-    """To the last bit, except that all NaNs are one."""
+    """Whether two arrays are equal to the last bit, apart from the bits of NaNs."""
     a, b = np.asarray(a), np.asarray(b)
     number = a == a
     return a.dtype == b.dtype and np.array_equal(number, b == b) and a[number].tobytes() == b[number].tobytes()
@@ -146,7 +146,7 @@ def _asked_for_values(x64):
 
 @pytest.mark.slow
 @either_width
-def test_eager_and_jitted_are_the_same_to_the_last_bit(x64):
+def test_eager_and_jitted_results_are_equal_to_the_last_bit(x64):
     rules = "jax-x64" if x64 else "jax-x32"
     different, number = {}, 0
     with jax.enable_x64(x64), use_rules(rules):
@@ -174,8 +174,8 @@ def test_eager_and_jitted_are_the_same_to_the_last_bit(x64):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
-def test_python_floats_are_rounded_as_jax_rounds_them_without_a_warning(dtype):
-    """Two of the numbers lie just above a tie of a 16-bit float, which rounding to float32 first makes a tie."""
+def test_python_floats_are_rounded_as_in_jax_without_a_warning(dtype):
+    """Two of the numbers are just above a tie of a 16-bit float, and become a tie when rounded to float32 first."""
     x = wrap(jnp.zeros(2, dtype))
     for number in (0.1, 1 + 2**-11 + 2**-30, 1 + 2**-8 + 2**-30, 1e300, -1e300, float("inf"), float("nan")):
         for x64 in (False, True, False):

@@ -1,4 +1,4 @@
-"""What every operation gives for every pair of PyTorch's tensors, and tensors on either side of an `Array`."""
+"""Every operation on PyTorch's tensors follows the rules, also for raw tensors on either side of an `Array`."""
 
 import itertools
 
@@ -29,7 +29,7 @@ from supremum.arrays.functions.losses import LOSSES
 from supremum.errors import ArgumentError
 
 torch = judge.torch
-# Those of one and two bits hold nothing that torch could fill or compute with.
+# Torch cannot fill tensors of shell dtypes, or compute with them.
 NAMES = [name for name in judge.DTYPES if name not in judge.SHELL]
 ARRAYS = {name: wrap(torch.ones(1, dtype=judge.DTYPES[name])) for name in NAMES}
 ZERO_D = {name: wrap(torch.ones((), dtype=judge.DTYPES[name])) for name in NAMES}
@@ -40,7 +40,7 @@ SYMBOLS = {name: function for name, function in OPERATORS.items() if name in BIN
 
 
 def _lacks(name, compute, result, _to_int=False):
-    """Torch itself asked, of tensors that are in the dtype already; losses are ours, and lack what their steps lack."""
+    """Whether torch lacks a function for these dtypes; losses are ours and lack what one of their steps lacks."""
     if {*map(str, compute), str(result)} - judge.DTYPES.keys():
         return True
     tensors = [torch.ones(1, dtype=judge.DTYPES[str(dtype)]) for dtype in compute]
@@ -56,7 +56,7 @@ def _lacks(name, compute, result, _to_int=False):
     return False
 
 
-def _asked(rules, names, tables):
+def _check_calls(rules, names, tables):
     cells, rule_set = calls.Cells(_lacks), get_rules(rules)
     every = [call for table in tables for call in itertools.product(*(each.values() for each in table))]
     with use_rules(rules):
@@ -69,47 +69,47 @@ def _asked(rules, names, tables):
 
 
 def _known(rules):
-    """What these rules refuse next to itself they refuse next to anything, as the tests of NumPy's arrays have it."""
+    """The formats that the rules accept; a format refused with itself is refused with every operand."""
     return {name: array for name, array in ARRAYS.items() if explain(name, name, rules=rules)}
 
 
 @pytest.mark.in_turns(3)
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "torch", "tf-rfc-safe"))
-def test_every_pair_of_tensors(rules):
+def test_operations_on_pairs_of_tensors_follow_the_rules(rules):
     known = _known(rules)
-    cells = _asked(rules, BINARY, [(known, known)])
+    cells = _check_calls(rules, BINARY, [(known, known)])
     assert cells.number["given"] > 200
-    _asked(rules, ["add"], [(ARRAYS, ARRAYS)])
-    _asked(rules, UNARY, [(ARRAYS,), (ZERO_D,)])
+    _check_calls(rules, ["add"], [(ARRAYS, ARRAYS)])
+    _check_calls(rules, UNARY, [(ARRAYS,), (ZERO_D,)])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rules", ["torch", "paddle"])
-def test_every_pair_with_0d_tensors(rules):
+def test_operations_with_0d_tensors_follow_the_rules(rules):
     adding = [name for name in NAMES if explain(name, name, operation="add", rules=rules)]
     some, zero_d = {name: ARRAYS[name] for name in adding}, {name: ZERO_D[name] for name in adding}
-    cells = _asked(rules, BINARY, [(some, zero_d), (zero_d, some), (zero_d, zero_d)])
+    cells = _check_calls(rules, BINARY, [(some, zero_d), (zero_d, some), (zero_d, zero_d)])
     assert cells.number["given"] > 3000
 
 
 @pytest.mark.in_turns(3)
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "torch", "paddle"))
-def test_python_numbers_on_either_side(rules):
+def test_operations_with_python_numbers_follow_the_rules(rules):
     others, arithmetic = {"2": 2, "2.5": 2.5, "2j": 2j}, [name for name in BINARY if name != "pow"]
     known = _known(rules)
-    cells = _asked(rules, arithmetic, [(known, NUMBERS), (NUMBERS, known)])
-    # To the power of one, which True is too, torch raises also what it has no kernel for.
-    _asked(rules, ["pow"], [(known, others), (others, known)])
+    cells = _check_calls(rules, arithmetic, [(known, NUMBERS), (NUMBERS, known)])
+    # Powers of 1 and True are left out, because torch computes them even for dtypes without a kernel.
+    _check_calls(rules, ["pow"], [(known, others), (others, known)])
     assert cells.number["given"] > 200
     beyond = {name: number for name, number in MORE_NUMBERS.items() if number != -1}
-    _asked(rules, ("add", "divide", "equal", "where"), [(known, MORE_NUMBERS), (MORE_NUMBERS, known)])
-    _asked(rules, ("pow",), [(known, beyond), (MORE_NUMBERS, known)])
+    _check_calls(rules, ("add", "divide", "equal", "where"), [(known, MORE_NUMBERS), (MORE_NUMBERS, known)])
+    _check_calls(rules, ("pow",), [(known, beyond), (MORE_NUMBERS, known)])
 
 
 @pytest.mark.slow
-def test_what_torch_lacks():
+def test_dtypes_that_torch_lacks_are_as_listed():
     missing = {}
     for rules, name in itertools.product(RULE_SETS, (*BINARY, *UNARY)):
         for array in ARRAYS.values():
@@ -135,8 +135,8 @@ def _outcome(function, *operands):
 @pytest.mark.in_turns(3)
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("rules", RULES)
-def test_tensors_and_arrays_of_numpy_on_either_side(rules):
-    """An `Array` of the same two is the measure: `test_every_pair_of_tensors` holds it against the rules."""
+def test_raw_tensors_and_numpy_arrays_on_both_sides_give_the_dtypes_of_arrays(rules):
+    """Compares with two `Array` operands, which `test_operations_on_pairs_of_tensors_follow_the_rules` covers."""
     different, given = {}, 0
     with use_rules(rules):
         for name, (a, b) in itertools.product(SYMBOLS, itertools.product(CLASSIC, repeat=2)):
@@ -158,10 +158,10 @@ def test_tensors_and_arrays_of_numpy_on_either_side(rules):
     assert given > 1000
 
 
-def test_scalars_and_0d_tensors_on_the_left():
+def test_scalars_and_0d_tensors_on_the_left_follow_the_rules():
     a = wrap(torch.ones(2, dtype=torch.float16))
     with use_rules("torch"):
-        assert (np.float32(2) + a).dtype == "float16"  # a 0-d array, as torch has it
+        assert (np.float32(2) + a).dtype == "float16"  # a 0-d array for torch
         assert (torch.ones((), dtype=torch.float64) + a).dtype == "float16"
         assert (torch.ones(2, dtype=torch.float64) + a).dtype == "float64"
         assert (2.5 - a).tolist() == [1.5, 1.5]
@@ -175,7 +175,7 @@ def test_scalars_and_0d_tensors_on_the_left():
 @pytest.mark.in_turns(3)
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("rules", RULES)
-def test_assigning_to_tensors_keeps_their_dtype_or_raises(rules):
+def test_in_place_operators_keep_the_dtype_of_tensors_or_raise(rules):
     wrong, kept, refused = [], 0, 0
     with use_rules(rules):
         for name, (a, b) in itertools.product(
@@ -206,7 +206,7 @@ def test_assigning_to_tensors_keeps_their_dtype_or_raises(rules):
     assert refused > 100
 
 
-def test_methods_of_tensors_that_write():
+def test_in_place_methods_of_tensors_keep_dtype_and_shape_or_raise():
     with use_rules("torch"):
         tensor = torch.ones(2, dtype=torch.float32)
         assert tensor.add_(wrap(torch.ones(2, dtype=torch.int8))) is tensor
@@ -219,7 +219,7 @@ def test_methods_of_tensors_that_write():
             tensor.add_(wrap(torch.ones((3, 2))))
 
 
-def test_functions_of_torch_that_are_no_operations():
+def test_torch_functions_without_rules_are_refused():
     a = wrap(torch.ones(2))
     for call in (
         lambda: torch.add(a, a, alpha=2),
@@ -234,7 +234,7 @@ def test_functions_of_torch_that_are_no_operations():
         assert torch.where(torch.ones(2, dtype=torch.bool), a, torch.ones(2, dtype=torch.int32)).dtype == "float64"
 
 
-def test_jax_and_torch_do_not_mix_and_the_fix_works():
+def test_jax_and_torch_arrays_do_not_mix_and_the_fix_works():
     a, b = wrap(jax.numpy.ones(2)), wrap(torch.ones(2, dtype=torch.float16))
     with use_rules("torch"):
         for call in (
@@ -257,14 +257,14 @@ def test_jax_and_torch_do_not_mix_and_the_fix_works():
                 target += value
 
 
-def test_devices():
+def test_tensors_on_different_devices_are_refused_except_0d_cpu_tensors():
     here, there = torch.ones(2), torch.ones(2, dtype=torch.float16, device="meta")
     a, b = wrap(here), wrap(there)
     with use_rules("torch"):
         for call in (lambda: a + b, lambda: b * a, lambda: here + b, lambda: a < there, lambda: ops.maximum(b, a)):
             with pytest.raises(DeviceError, match=r"cpu and meta.*to_device"):
                 call()
-        # As in torch, what has no dimensions and is on the CPU goes with any device, and so does a number.
+        # As in torch, 0-d tensors on the CPU and numbers work with tensors on any device.
         mixed = [
             b + wrap(torch.ones(())),
             wrap(torch.ones(())) + b,
@@ -280,8 +280,8 @@ def test_devices():
             a += b
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")  # torch's, that quantized tensors will go
-def test_other_kinds_of_tensors():
+@pytest.mark.filterwarnings("ignore::UserWarning")  # torch deprecates quantized tensors
+def test_quantized_tensors_and_other_objects_are_refused():
     quantized = torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8)
     a = wrap(torch.ones(2))
     for call in (lambda: a + quantized, lambda: quantized + a, lambda: Array(quantized)):
@@ -293,7 +293,7 @@ def test_other_kinds_of_tensors():
                 SYMBOLS["add"](*call)
 
 
-def test_parameters_have_gradients_through_arrays():
+def test_gradients_flow_to_torch_parameters_through_arrays():
     weight = torch.nn.Parameter(torch.ones(2, dtype=torch.float16))
     with use_rules("torch"):
         loss = (wrap(weight) * wrap(torch.full((2,), 3.0)) + weight).unwrap()
@@ -303,7 +303,7 @@ def test_parameters_have_gradients_through_arrays():
     assert weight.grad.tolist() == [4.0, 4.0]
 
 
-def test_copies_of_tensors_are_as_weak():
+def test_copies_of_tensors_keep_dtype_and_weak_flag():
     import copy
     import pickle
 
@@ -315,7 +315,7 @@ def test_copies_of_tensors_are_as_weak():
                 assert made.tolist() == array.tolist()
 
 
-def test_tensors_are_leaves_of_trees():
+def test_tensors_are_pytree_leaves_and_keep_the_weak_flag():
     with use_rules("jax"):
         weak = asarray(2.0, library="torch")
         made = jax.tree.map(lambda x: x, weak)

@@ -1,4 +1,4 @@
-"""Arrays of every library beside Python numbers, at the limits of dtypes, against NumPy and PyTorch themselves."""
+"""Arrays of every library with Python numbers at the limits of dtypes, compared with NumPy and PyTorch."""
 
 import itertools
 import operator
@@ -36,10 +36,12 @@ def _held_by(library, array):
     mostly_slow(itertools.product(INTEGERS, LIBRARIES), ("uint8", "numpy"), ("int64", "numpy"), ("uint8", "torch")),
     ids="-".join,
 )
-def test_integers_are_compared_with_python_ints_by_value(named):
+def test_comparisons_of_integers_with_python_ints_are_exact(named):
     name, library = named
     if library == "torch" and name in ("uint16", "uint32", "uint64"):
-        comparisons = {name: COMPARISONS[name] for name in ("equal", "not_equal")}  # it has no kernels for the others
+        comparisons = {
+            name: COMPARISONS[name] for name in ("equal", "not_equal")
+        }  # torch has no kernels for the others
     else:
         comparisons = COMPARISONS
     ends = np.iinfo(name)
@@ -61,7 +63,7 @@ def test_integers_are_compared_with_python_ints_by_value(named):
 
 
 @pytest.mark.parametrize("x64", [False, True])
-def test_integers_are_compared_by_value_in_jitted_functions_too(x64):
+def test_jitted_comparisons_of_integers_with_python_ints_are_exact(x64):
     with jax.enable_x64(x64), use_rules("numpy"):
         array = asarray(jnp.array([3, 200], "uint8"))
         for number, compare in itertools.product((256, -1, 2**70, 200), (operator.lt, operator.eq)):
@@ -85,7 +87,7 @@ BOUNDS = (None, 0, -1, -129, 5, 127, 255, 256, 2**40, -(2**70), 2**70, 2.5, 1e6,
 @pytest.mark.parametrize("library", mostly_slow(LIBRARIES, "numpy", "torch"))
 @pytest.mark.parametrize("rules", ["numpy", "torch"])
 @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
-def test_clip_takes_the_numbers_that_the_framework_takes(rules, library):
+def test_clip_accepts_and_refuses_the_bounds_as_the_framework_does(rules, library):
     different = {}
     lows = BOUNDS[:: 2 if library == "jax" else 1]
     for name, low, high in itertools.product(("uint8", "int32", "float16"), lows, BOUNDS):
@@ -101,7 +103,7 @@ def test_clip_takes_the_numbers_that_the_framework_takes(rules, library):
     assert different == {}
 
 
-def test_a_fix_of_clip_works():
+def test_fix_of_clip_works():
     for rules, number in (("numpy", 300), ("torch", 300)):
         with use_rules(rules):
             a = asarray(np.array([3, 200], "uint8"))
@@ -118,7 +120,7 @@ VALUES = (0.0, 1.0, 2.0, 0.5, -3.7, 1e-5, 2048.0, 60000.0, 0.377, -0.02)
 
 @pytest.mark.parametrize("library", mostly_slow(LIBRARIES, "numpy", "torch"))
 @pytest.mark.parametrize("name", HALVES)
-def test_torch_rounds_16_bits_beside_a_number_once(name, library):
+def test_torch_rules_round_operations_of_16_bits_and_a_number_once(name, library):
     tensor = torch.tensor(VALUES).to(HALVES[name])
     array = (
         wrap(tensor)
@@ -127,7 +129,7 @@ def test_torch_rounds_16_bits_beside_a_number_once(name, library):
     )
     calls = {"x * n": operator.mul, "x / n": operator.truediv, "x + n": operator.add, "x - n": operator.sub}
     calls |= {"n * x": lambda x, n: n * x, "n + x": lambda x, n: n + x}
-    if library == "torch":  # elsewhere these are other functions: a reciprocal, and other ways to divide and round down
+    if library == "torch":  # the other libraries compute reciprocals and floor divisions differently
         calls |= {"n / x": lambda x, n: n / x, "x // n": operator.floordiv}
     different = {}
     with use_rules("torch"), np.errstate(all="ignore"):
@@ -140,27 +142,27 @@ def test_torch_rounds_16_bits_beside_a_number_once(name, library):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_torch_rounds_16_bits_beside_a_0d_array_once(library):
+def test_torch_rules_round_operations_of_16_bits_and_a_0d_array_once(library):
     array = _held_by(library, np.array([0.25, 3.0], "float16"))
     with use_rules("torch"), jax.enable_x64(True), np.errstate(all="ignore"):
         for scale in (np.array(131072.0), np.array(131072.0, "float32"), np.array(2**17)):
             held = _held_by(library, scale)
             assert np.asarray(array * held).tolist() == [32768.0, np.inf]
             assert (array * held).dtype == (array / held).dtype == "float16"
-            # Torch's kernel reads the second operand so, and not the first.
+            # Torch's kernel reads only the second operand in higher precision.
             tensors = torch.asarray(np.array(held)), torch.asarray(np.array([0.25, 3.0], "float16"))
             np.testing.assert_array_equal(np.asarray(held * array), (tensors[0] * tensors[1]).numpy())
 
 
-def test_a_number_divided_by_16_bits_does_not_overflow_first():
-    """On other libraries the last digit differs: torch's operator multiplies with a rounded reciprocal."""
+def test_large_number_divided_by_16_bits_does_not_overflow():
+    """Compares values that are exact on every library, because torch multiplies by a rounded reciprocal."""
     with use_rules("torch"), np.errstate(all="ignore"):
         for library in LIBRARIES:
             found = 131072.0 / _held_by(library, np.array([4.0, 2.0], "float16"))
             assert np.asarray(found).tolist() == [32768.0, np.inf]
 
 
-def test_other_rules_round_the_number_first_on_torch_too():
+def test_numpy_and_jax_rules_round_the_number_first_on_torch():
     for rules, name in itertools.product(("numpy", "jax-x64"), ("multiply", "divide", "add")):
         with use_rules(rules), np.errstate(all="ignore"), jax.enable_x64(True):
             plain = np.array(VALUES, "float16")
@@ -183,7 +185,7 @@ SYMBOLS = {"*": operator.mul, "/": operator.truediv, "+": operator.add, "-": ope
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.sampled_from(("float16", "bfloat16", "float32", "int8", "uint8", "int32")), STEPS)
-def test_chains_beside_numbers_are_those_of_torch(name, steps):
+def test_chains_with_numbers_give_the_values_of_torch(name, steps):
     tensor = torch.tensor([0, 1, 2, 3, 100]).to(getattr(torch, name))
     arrays = [wrap(tensor)]
     if not any(symbol == "/" for symbol, _ in steps) or name not in ("int8", "uint8", "int32"):
@@ -201,21 +203,21 @@ def test_chains_beside_numbers_are_those_of_torch(name, steps):
             assert np.array_equal(found, tensor.double().numpy(), equal_nan=True), (symbol, number, found, tensor)
 
 
-def test_legacy_rules_see_the_value_of_a_0d_array_in_explanations_too():
+def test_explain_under_legacy_rules_reads_the_value_of_a_0d_array():
     narrow, scalar = asarray(np.ones(3, "int8")), asarray(np.array(300))
     with use_rules("numpy-legacy"):
         assert explain(narrow, scalar, operation="add").dtype == (narrow + scalar).dtype == np.int16
         assert explain(narrow, asarray(np.array(5))).dtype == (narrow + asarray(np.array(5))).dtype == np.int8
 
 
-def test_weak_arrays_meet_as_the_operators_of_jax_have_it():
-    """`jnp.result_type` tells the default dtype of what is weak, which JAX's own operators do not compute in."""
+def test_weak_arrays_promote_as_in_the_operators_of_jax():
+    """`jnp.result_type` gives the default dtype for weak operands, but JAX's operators do not compute in it."""
     names = ("int8", "uint8", "int32", "int64", "bfloat16", "float16", "float32", "float64")
-    tells_default = 0
+    differing = 0
     with jax.enable_x64(True):
         weak = {"int": 1, "float": 1.0}
         every = [jax.lax.full_like(jnp.ones(2, name), 1) for name in names]
-        # What stays weak in a narrow dtype: an exponent of a weak number, cast by a function that keeps weakness.
+        # Weak arrays in a narrow dtype, as a cast that keeps the weak flag gives them.
         for name in names:
             number = weak["int" if "int" in name else "float"]
             every.append(jax.eval_shape(lambda x=number: jnp.asarray(x)).update(dtype=np.dtype(jnp.dtype(name))))
@@ -225,5 +227,5 @@ def test_weak_arrays_meet_as_the_operators_of_jax_have_it():
                 seen = tuple(map(as_operand, (a, b)))
                 decision = get_rules("jax-x64").decide(operation, seen)
                 assert (decision.dtype, decision.weak) == (theirs.dtype, theirs.weak_type), (a, b)
-            tells_default += jnp.result_type(a, b) != theirs.dtype
-    assert tells_default == 52
+            differing += jnp.result_type(a, b) != theirs.dtype
+    assert differing == 52

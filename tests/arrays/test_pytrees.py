@@ -1,4 +1,4 @@
-"""An `Array` in everything of JAX that takes trees, weak ones and those of other libraries too."""
+"""An `Array` in JAX's functions of pytrees, including weak arrays and arrays of other libraries."""
 
 import copy
 import pickle
@@ -21,7 +21,7 @@ def _described(array):
     return array.dtype.name, array.weak_type, array.shape
 
 
-def test_an_array_is_a_tree_of_one_leaf_with_a_path():
+def test_array_is_a_pytree_of_one_leaf_with_a_path():
     array = asarray(jnp.arange(3.0))
     leaves, structure = jax.tree.flatten(array)
     assert len(leaves) == 1
@@ -37,7 +37,7 @@ def test_an_array_is_a_tree_of_one_leaf_with_a_path():
     assert doubled["w"].tolist() == [0.0, 2.0, 4.0]
 
 
-def test_trees_hold_other_things_than_arrays_while_jax_works_on_them():
+def test_array_can_be_unflattened_with_any_object():
     structure = jax.tree.structure(asarray(jnp.ones(2)))
     shaped = jax.core.ShapedArray((2,), np.dtype("float32"))
     for thing in (object(), None, "text", 3, shaped, jax.ShapeDtypeStruct((2,), "float32"), asarray(jnp.ones(2))):
@@ -47,7 +47,7 @@ def test_trees_hold_other_things_than_arrays_while_jax_works_on_them():
     assert jax.tree.map(lambda x: None, asarray(jnp.ones(2))).unwrap() is None
 
 
-def test_jit_takes_and_gives_arrays_and_containers_of_them():
+def test_jit_accepts_and_returns_arrays_in_containers():
     seen = []
 
     @jax.jit
@@ -65,7 +65,7 @@ def test_jit_takes_and_gives_arrays_and_containers_of_them():
     assert len(seen) == 1
 
 
-def test_gradients_are_arrays_of_the_dtype_of_what_they_are_of():
+def test_gradients_are_arrays_in_the_dtype_of_the_parameters():
     params = {"w": wrap(jnp.ones((2, 2), "float16")), "b": wrap(jnp.ones(2, "float32"))}
     x = wrap(np.ones((2, 2), "int8"))
 
@@ -84,15 +84,15 @@ def test_gradients_are_arrays_of_the_dtype_of_what_they_are_of():
         assert grads["b"].tolist() == [24.0, 24.0]
 
 
-def test_vmap_maps_over_the_first_dimension_and_rules_see_0d_arrays():
-    """Inside, a row of a vector has no dimensions, which the rules of PyTorch look at."""
+def test_rules_treat_rows_under_vmap_as_0d_arrays():
+    """Under vmap a row of a vector is 0-d, which matters to the rules of PyTorch."""
     matrix, vector = wrap(jnp.ones((3, 2), "float16")), wrap(jnp.ones(3, "float32"))
     with use_rules("torch"):
         assert _described(jax.vmap(lambda row, x: row + x)(matrix, vector)) == ("float16", False, (3, 2))
         assert _described(matrix.T + vector) == ("float32", False, (2, 3))
 
 
-def test_differentiation_forwards_and_of_higher_order():
+def test_forward_and_higher_order_derivatives():
     def cube(x):
         return (x**3).unwrap()
 
@@ -104,8 +104,8 @@ def test_differentiation_forwards_and_of_higher_order():
 
 
 @pytest.mark.parametrize("library", ["jax", "numpy"])
-def test_scan_with_a_weak_carry(library):
-    """What enters weak must leave weak: a flag in the structure of the tree would differ."""
+def test_scan_keeps_a_weak_carry_weak(library):
+    """The carry is weak before and after each step, whichever library the first one is from."""
     with use_rules("jax"):
         start = asarray(2.0, library=library)
         assert start.weak_type
@@ -120,7 +120,7 @@ def test_scan_refuses_a_carry_that_changes_its_dtype():
         jax.lax.scan(lambda c, x: (c + x, None), wrap(jnp.ones((), "int8")), wrap(jnp.ones(3, "float32")))
 
 
-def test_loops_and_branches():
+def test_loops_and_branches_keep_dtypes_and_weak_flags():
     with use_rules("jax"):
         found = jax.lax.while_loop(lambda c: (c < 10).unwrap(), lambda c: c * 2, wrap(jnp.ones((), "int8")))
         assert _described(found) == ("int8", False, ())
@@ -133,7 +133,7 @@ def test_loops_and_branches():
             jax.lax.cond(True, lambda c: c * 2, lambda c: c / 2, wrap(jnp.ones((), "int8")))
 
 
-def test_shapes_are_evaluated_without_values():
+def test_eval_shape_returns_an_array_of_a_shape_struct():
     with use_rules("torch"):
         shaped = jax.eval_shape(lambda a, b: a / b, *(wrap(jnp.ones((3, 1), "int8")), wrap(jnp.ones(2, "uint8"))))
     assert type(shaped) is Array
@@ -141,14 +141,14 @@ def test_shapes_are_evaluated_without_values():
     assert "ShapeDtypeStruct" in repr(shaped)
 
 
-def test_donated_arrays_are_gone():
+def test_donated_arrays_are_deleted():
     array = wrap(jnp.ones(2))
     result = jax.jit(lambda x: x + 1, donate_argnums=0)(array)
     assert result.tolist() == [2.0, 2.0]
     assert array.unwrap().is_deleted()
 
 
-def test_arrays_on_devices_and_waiting():
+def test_device_put_and_block_until_ready_return_arrays():
     placed = jax.device_put({"w": asarray(np.ones(2, "float32"))}, jax.devices()[0])
     assert type(placed["w"]) is Array
     assert placed["w"].backend.name == "jax"
@@ -156,15 +156,15 @@ def test_arrays_on_devices_and_waiting():
 
 
 MADE = {
-    "strong of NumPy": lambda: wrap(np.ones(2, "bfloat16")),
-    "weak of NumPy": lambda: asarray(2.0),
-    "strong of JAX": lambda: wrap(jnp.ones(2, "int8")),
-    "weak of JAX": lambda: asarray(2.0, library="jax"),
+    "strong, NumPy": lambda: wrap(np.ones(2, "bfloat16")),
+    "weak, NumPy": lambda: asarray(2.0),
+    "strong, JAX": lambda: wrap(jnp.ones(2, "int8")),
+    "weak, JAX": lambda: asarray(2.0, library="jax"),
 }
 
 
 @pytest.mark.parametrize("make", MADE.values(), ids=MADE)
-def test_copies_are_as_weak_and_from_the_same_library(make):
+def test_copies_keep_library_dtype_and_weak_flag(make):
     with use_rules("jax"):
         array = make()
     for made in (pickle.loads(pickle.dumps(array)), copy.copy(array), copy.deepcopy(array)):
@@ -214,13 +214,13 @@ AFTER = {
 
 
 @pytest.mark.parametrize("after", AFTER.values(), ids=AFTER)
-def test_an_array_made_before_jax_is_imported_is_a_tree_after_any_array_is_made(after):
+def test_array_created_before_the_import_of_jax_is_a_pytree_after_any_use(after):
     code = MADE_BEFORE_JAX.replace("{after}", after)
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert found.stdout == "done\n", found.stderr
 
 
-def test_functions_are_traced_again_under_other_rules():
+def test_jitted_functions_are_traced_once_per_rule_set():
     traces = []
 
     @jax.jit
@@ -238,7 +238,7 @@ def test_functions_are_traced_again_under_other_rules():
     assert len(traces) == 3
 
 
-def test_a_function_that_sets_its_own_rules_keeps_them():
+def test_rules_set_inside_a_jitted_function_are_used():
     @jax.jit
     def add(a, b):
         with use_rules("numpy"):
@@ -249,7 +249,7 @@ def test_a_function_that_sets_its_own_rules_keeps_them():
         assert add(a, b).dtype == "int16"
 
 
-def test_nothing_of_ours_is_left_in_a_jaxpr():
+def test_jaxpr_has_no_calls_and_only_the_necessary_casts():
     def run(a, b):
         return ops.maximum(a * 2 + b, 0) / (b - 1) ** 3 < a
 

@@ -1,4 +1,4 @@
-"""0-d arrays under the rules of NumPy 1.26, which look at what they hold."""
+"""0-d arrays under the rules of NumPy 1.26, which depend on their values."""
 
 import jax
 import jax.numpy as jnp
@@ -26,17 +26,17 @@ def _rules():
         yield
 
 
-def test_operators_decide_by_what_concrete_arrays_hold():
+def test_operators_decide_by_the_values_of_0d_arrays():
     for dtype in DTYPES:
         array = np.ones(2, dtype)
-        for value in [*VALUES, *VALUES]:  # what was prepared for one value is no answer for the next
+        for value in [*VALUES, *VALUES]:  # twice, because the cache must not mix up values
             expected = supremum.result_type(array, value)
             assert (Array(array) + Array(value)).dtype == expected, (dtype, value)
             assert (value + Array(array)).dtype == expected
             assert ops.multiply(Array(array), value[()]).dtype == expected
 
 
-def test_what_they_hold_is_read_at_every_call():
+def test_values_are_read_at_every_call():
     array, scalar = Array(np.ones(2, "int8")), np.array(5)
     assert (array + scalar).dtype == "int8"
     scalar[()] = 300
@@ -49,24 +49,24 @@ def test_what_they_hold_is_read_at_every_call():
         assert (array + np.array(5)).dtype == "int8"
 
 
-def test_scalars_alone_count_by_their_dtypes():
+def test_0d_arrays_without_an_array_promote_by_their_dtypes():
     assert (Array(np.array(5)) + Array(np.array(3, "int8"))).dtype == "int64"
     assert (Array(np.array(5)) + 1.5).dtype == "float64"
 
 
-def test_arrays_of_other_libraries_are_not_waited_for():
+def test_values_of_jax_arrays_are_not_read():
     array = Array(jnp.ones(2, "int8"))
     for call in (lambda x: array + Array(x), jax.jit(lambda x: (array + Array(x)).unwrap())):
         with pytest.raises(PromotionError, match=r"promotes by the value of int32\[\], which is not known here"):
             call(jnp.asarray(5, "int32"))
-    # Where no value could change the answer there is nothing to look at.
+    # Here no value could change the result.
     assert (Array(jnp.ones(2, "float32")) + Array(jnp.asarray(5, "int8"))).dtype == "float32"
-    # One of NumPy is there, traced around it or not.
+    # The value of a NumPy array is known, also under tracing.
     assert (array + np.array(5)).dtype == "int8"
     assert jax.jit(lambda x: (Array(x) + np.array(300)).unwrap())(array.unwrap()).dtype == "int16"
 
 
-def test_other_rules_are_prepared_for_the_dtype_alone():
+def test_other_rules_ignore_the_value_in_alternating_calls():
     array, scalar = Array(np.ones(2, "int8")), np.array(5)
     with supremum.use_rules("numpy"):
         assert (array + scalar).dtype == "int64"

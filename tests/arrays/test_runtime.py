@@ -1,4 +1,4 @@
-"""What JAX cannot hold is refused before anything is computed; nothing is cut off in silence."""
+"""Dtypes that JAX does not support are refused before the computation, and never narrowed silently."""
 
 import itertools
 import operator
@@ -20,7 +20,7 @@ from supremum.formats import as_format
 from supremum.operands import as_operand
 
 WIDE = ("int64", "uint64", "float64", "complex128")
-# Calls whose result or computation is in 64 bits, of operands that are not.
+# Calls with narrower operands and a result or computation in 64 bits.
 WIDENING = {
     "numpy": [("int32", "float32"), ("uint32", "int32"), ("int32", "complex64")],
     "jax-x64": [("uint32", "int32"), ("uint32", "int8"), ("uint32", "int16")],
@@ -32,7 +32,7 @@ BOTH = ("jax.config.update('jax_enable_x64', True)", "supremum.use_rules('jax-x3
 @pytest.fixture(autouse=True)
 def _x64_off():
     with jax.enable_x64(False), warnings.catch_warnings():
-        warnings.simplefilter("error")  # JAX warns when it cuts 64 bits off
+        warnings.simplefilter("error")  # JAX warns when it narrows 64 bits
         yield
 
 
@@ -41,7 +41,7 @@ def _pairs():
 
 
 @pytest.mark.parametrize(("rules", "left", "right"), _pairs())
-def test_what_needs_64_bits_is_refused_and_both_fixes_work(rules, left, right):
+def test_computations_in_64_bits_are_refused_and_both_fixes_work(rules, left, right):
     a, b = wrap(jnp.ones(2, left)), wrap(jnp.ones(2, right))
     decided = get_rules(rules).decide("add", (a.key.operand, b.key.operand)).dtype
     for call in (lambda: a + b, lambda: a.unwrap() + b, lambda: ops.add(a, b), lambda: jax.jit(ops.add)(a, b)):
@@ -55,7 +55,7 @@ def test_what_needs_64_bits_is_refused_and_both_fixes_work(rules, left, right):
         assert (a + b).dtype == decided
 
 
-def test_the_fixes_are_typed_as_they_stand():
+def test_fixes_work_exactly_as_printed():
     a, b = wrap(jnp.ones(2, "int32")), wrap(jnp.ones(2, "float32"))
     with use_rules("numpy"), pytest.raises(RuntimeDtypeError) as caught:
         _ = a + b
@@ -68,13 +68,13 @@ def test_the_fixes_are_typed_as_they_stand():
     try:
         with use_rules("numpy"):
             eval(config, {"jax": jax})
-            with jax.enable_x64(True):  # the fixture's scope stands above the flag itself
+            with jax.enable_x64(True):  # the fixture's scope overrides the global flag
                 assert (a + b).dtype == "float64"
     finally:
         jax.config.update("jax_enable_x64", before)
 
 
-def test_every_operation_that_would_need_64_bits():
+def test_every_operation_that_needs_64_bits_is_refused():
     asked = 0
     with use_rules("numpy"):
         for name, applied in ELEMENTWISE_OPERATIONS.items():
@@ -92,8 +92,8 @@ def test_every_operation_that_would_need_64_bits():
 
 
 @pytest.mark.parametrize("value", [2**40, -(2**31) - 1, 2**63])
-def test_numbers_that_do_not_fit_are_no_arrays(value):
-    """Under the rules with 64 bits the library lacks the dtype; under the others the number is out of range."""
+def test_asarray_refuses_python_ints_beyond_32_bits(value):
+    """Rules with 64 bits need a dtype that the library lacks; for the other rules the number is out of range."""
     for rules in ("jax-x64", "numpy"):
         with use_rules(rules), pytest.raises((RuntimeDtypeError, PromotionError, OverflowError)):
             asarray(value, library="jax")
@@ -104,7 +104,7 @@ def test_numbers_that_do_not_fit_are_no_arrays(value):
 
 
 @pytest.mark.parametrize("dtype", WIDE)
-def test_wide_dtypes_are_refused_by_name_and_by_array(dtype):
+def test_64_bit_dtypes_and_arrays_are_refused(dtype):
     small, wide = wrap(jnp.ones(2, "int8")), np.ones(2, dtype)
     for call in (
         lambda: small.astype(dtype),
@@ -122,8 +122,8 @@ def test_wide_dtypes_are_refused_by_name_and_by_array(dtype):
 
 @pytest.mark.one_in(16)
 @pytest.mark.parametrize("rules", ["jax", *(name for name in RULE_SETS if name != "jax-x32")])
-def test_wide_arrays_of_numpy_next_to_those_of_jax(rules):
-    """Adopted where the rules bring them to 32 bits, refused elsewhere; on either side, and never cut off."""
+def test_64_bit_numpy_arrays_are_narrowed_only_if_the_rules_decide_so(rules):
+    """The NumPy array is on either side of an array of JAX; values that 32 bits cannot hold raise."""
     values = {
         "int64": np.array([2**40, 3]),
         "float64": np.array([1e300, 0.1]),
@@ -159,14 +159,14 @@ def test_wide_arrays_of_numpy_next_to_those_of_jax(rules):
                     if not said or result.dtype != said.dtype or result.dtype.itemsize > 8 or result.dtype in WIDE:
                         wrong.append((name, dtype, wide, result, said))
     assert wrong == []
-    holds_64_bits_in_32 = rules in ("jax", "keras")  # the one with JAX's x64 off, the other always
-    assert (refused == 0) == holds_64_bits_in_32
-    assert adopted > 50 or not holds_64_bits_in_32
+    narrows_64_bits = rules in ("jax", "keras")  # "jax" with x64 off, "keras" always
+    assert (refused == 0) == narrows_64_bits
+    assert adopted > 50 or not narrows_64_bits
 
 
 @pytest.mark.parametrize("library", ["numpy", "jax"])
-def test_integers_that_the_narrower_dtype_does_not_hold_are_refused(library):
-    """JAX itself would wrap them around."""
+def test_integers_that_the_narrower_dtype_cannot_hold_raise(library):
+    """JAX itself would wrap them."""
     small = asarray(np.ones(2, "int8"), library=library)
     for value, lost in ((np.array([1, 2**40]), 2**40), (np.array([-(2**31) - 1, 0]), -(2**31) - 1)):
         for call in (
@@ -189,7 +189,7 @@ def test_integers_that_the_narrower_dtype_does_not_hold_are_refused(library):
             assert np.isinf(np.asarray(small + np.array([1e300, 1])))[0]
 
 
-def test_a_number_is_assigned_to_an_array_that_the_rules_would_hold_narrower():
+def test_jax_x32_rules_write_numbers_into_float64_arrays_of_numpy():
     array = wrap(np.zeros(2))
     with use_rules("jax-x32"):
         array[0] = 5
@@ -197,13 +197,13 @@ def test_a_number_is_assigned_to_an_array_that_the_rules_would_hold_narrower():
     assert array.tolist() == [5, 0]
 
 
-def test_a_dtype_that_the_device_lacks():
-    """XLA on a CPU does not compute in float6, which JAX has; until JAX 0.10 it does not even hold it."""
+def test_arithmetic_in_a_dtype_that_the_device_lacks_raises():
+    """JAX has float6, but XLA on a CPU cannot compute in it, and until JAX 0.10 cannot store it either."""
     with pytest.raises(RuntimeDtypeError, match="float6_e2m3fn"):
         operator.add(*[asarray(np.ones(2, as_format("float6_e2m3fn").dtype), library="jax")] * 2)
 
 
-def test_in_place_and_in_indices():
+def test_in_place_operators_and_at_updates_refuse_64_bits():
     array = wrap(jnp.zeros(2, "int32"))
     with use_rules("jax-x64"), pytest.raises((RuntimeDtypeError, InPlaceError)):
         array += np.array([2**40, 1])
@@ -214,7 +214,7 @@ def test_in_place_and_in_indices():
     assert array.tolist() == [0, 0]
 
 
-def test_what_was_prepared_with_x64_on_refuses_with_it_off():
+def test_cached_calls_with_x64_on_are_refused_with_x64_off():
     a, b = wrap(jnp.ones(2, "int32")), wrap(jnp.ones(2, "float32"))
     with use_rules("numpy"):
         for _ in range(2):
@@ -229,7 +229,7 @@ def test_what_was_prepared_with_x64_on_refuses_with_it_off():
                 jax.jit(lambda a, b: a + b)(a, b)
 
 
-def test_the_name_jax_follows_the_flag_when_it_changes():
+def test_rules_named_jax_follow_changes_of_the_x64_flag():
     a, b, small = np.ones(2, "uint32"), wrap(jnp.ones(2, "int32")), wrap(jnp.ones(2, "int8"))
     traces = []
 
@@ -243,7 +243,7 @@ def test_the_name_jax_follows_the_flag_when_it_changes():
             with jax.enable_x64(x64):
                 assert (a + b).dtype == ("int64" if x64 else "int32")
                 assert (b / b).dtype == "float32"
-                assert (a + wrap(np.ones(2, "int32"))).dtype == asarray(2).dtype == "int64"  # NumPy holds them
+                assert (a + wrap(np.ones(2, "int32"))).dtype == asarray(2).dtype == "int64"  # arrays of NumPy
                 assert asarray(2, library="jax").dtype == ("int64" if x64 else "int32")
                 assert (asarray(2) * 2.5).dtype == "float64"
                 assert (True + asarray(2, library="jax")).dtype == ("int64" if x64 else "int32")

@@ -1,4 +1,4 @@
-"""Functions of SciPy and einops on an `Array`, each in a process of its own: SciPy is told when it is imported."""
+"""Functions of SciPy and einops on an `Array`, in separate processes: SciPy reads SCIPY_ARRAY_API at its import."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ import supremum
 x = np.linspace(-2, 3, 12, dtype="float32").reshape(3, 4)
 for name in ("numpy", "jax"):
     ours = supremum.namespace(name).asarray(x)
-    # What SciPy assigns to, as in logsumexp, cannot be an array of JAX.
+    # Some functions, such as logsumexp, write into the array, which is impossible for arrays of JAX.
     assigning = (special.logsumexp,) if name == "numpy" else ()
     for function in (special.expit, special.entr, signal.detrend, stats.gmean, *assigning):
         given = abs(ours) if function is stats.gmean else ours
@@ -40,7 +40,7 @@ def _run(*arguments):
     return found.stdout
 
 
-def test_the_example_runs_and_keeps_float32():
+def test_example_runs_and_keeps_float32():
     lines = _run(str(EXAMPLE)).splitlines()
     assert len(lines) == 9
     for line in lines:
@@ -48,13 +48,13 @@ def test_the_example_runs_and_keeps_float32():
 
 
 @pytest.mark.slow
-def test_values_are_those_of_plain_arrays():
+def test_values_agree_with_plain_arrays():
     _run("-c", SAME)
 
 
 @pytest.mark.slow
 def test_minimize_finds_the_minimum_when_jax_is_loaded():
-    # In float32 the step of its finite differences vanishes, and so does the gradient.
+    # minimize uses finite differences, and in float32 their step would vanish.
     code = """
 import jax, numpy as np
 from scipy.optimize import minimize

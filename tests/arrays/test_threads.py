@@ -1,4 +1,4 @@
-"""Threads with rules of their own fill the caches together, from empty: no answer is another thread's."""
+"""Threads with different rules fill the empty caches together, and each gets the results of its own rules."""
 
 import itertools
 import sys
@@ -21,7 +21,7 @@ SYMBOLS = ("add", "multiply", "divide", "less", "bitwise_and", "pow")
 
 
 def _run_together(work):
-    """Run one function in each thread, all at once, and give what went wrong."""
+    """Run a function in all threads at once and return the failures."""
     failures, barrier = [], threading.Barrier(THREADS)
 
     def body(number):
@@ -33,7 +33,7 @@ def _run_together(work):
 
     threads = [threading.Thread(target=body, args=(number,)) for number in range(THREADS)]
     before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)  # in the middle of operations, not after hundreds of them
+    sys.setswitchinterval(1e-5)  # switch in the middle of operations, not after hundreds of them
     try:
         for thread in threads:
             thread.start()
@@ -45,14 +45,14 @@ def _run_together(work):
 
 
 def _expected(rules, arrays):
-    """What each call gives, decided beforehand."""
+    """The decision about each call, made in advance."""
     found = {}
     for name, (a, b) in itertools.product(SYMBOLS, itertools.product(arrays, repeat=2)):
         found[name, a, b] = calls.decided(get_rules(rules), name, (arrays[a], arrays[b]))[0]
     return found
 
 
-def _asked(rules, arrays, expected, failures, repeats):
+def _check_calls(rules, arrays, expected, failures, repeats):
     with np.errstate(all="ignore"):
         for _ in range(repeats):
             for (name, a, b), said in expected.items():
@@ -63,31 +63,31 @@ def _asked(rules, arrays, expected, failures, repeats):
 
 
 @pytest.mark.slow
-def test_arrays_of_numpy_under_rules_of_each_threads_own():
+def test_threads_with_different_rules_get_their_own_results_on_numpy():
     arrays = {name: wrap(np.ones(1, name)) for name in CLASSIC}
     rules = RULE_SETS[:THREADS]
     expected = {name: _expected(name, arrays) for name in rules}
     assert len({tuple(map(str, each.values())) for each in expected.values()}) > 5
     repeats = 1 + 100_000 // (THREADS * len(SYMBOLS) * len(CLASSIC) ** 2)
     forget_decisions()
-    failures = _run_together(lambda i, failed: _asked(rules[i], arrays, expected[rules[i]], failed, repeats))
+    failures = _run_together(lambda i, failed: _check_calls(rules[i], arrays, expected[rules[i]], failed, repeats))
     assert failures == []
 
 
 @pytest.mark.slow
-def test_arrays_of_jax_under_rules_of_each_threads_own():
-    """The same few decisions in all threads, which compile them together."""
+def test_threads_with_different_rules_get_their_own_results_on_jax():
+    """All threads make the same few decisions and compile them together."""
     arrays = {name: wrap(jnp.ones(1, name)) for name in ("int8", "uint8", "float16", "float32")}
     rules = [("torch", "jax-x32")[i % 2] for i in range(THREADS)]
     expected = {name: {k: v for k, v in _expected(name, arrays).items() if k[0] == "add"} for name in set(rules)}
     assert [len(each) for each in expected.values()] == [16, 16]
     forget_decisions()
-    failures = _run_together(lambda i, failed: _asked(rules[i], arrays, expected[rules[i]], failed, 20))
+    failures = _run_together(lambda i, failed: _check_calls(rules[i], arrays, expected[rules[i]], failed, 20))
     assert failures == []
 
 
-def test_new_threads_start_from_the_default_and_keys_are_one_object():
-    """Keys are compared by identity, so that two of one kind would prepare twice and be found by neither."""
+def test_new_threads_use_the_default_rules_and_share_keys():
+    """Keys are compared by identity, so two equal keys would fill the cache twice."""
     seen = []
 
     def work(number, failures):
@@ -98,11 +98,12 @@ def test_new_threads_start_from_the_default_and_keys_are_one_object():
 
     with use_rules("tf-rfc-none"):
         assert _run_together(work) == []
+    assert len(seen) == THREADS
     assert all(mine is first for keys in seen for mine, first in zip(keys, seen[0], strict=True))
     assert base.array_key(seen[0][0].backend, seen[0][0].dtype, False, False) is seen[0][0]
 
 
-def test_jitted_functions_are_traced_for_the_rules_of_each_thread():
+def test_jitted_functions_use_the_rules_of_each_thread():
     @jax.jit
     def divide(a, b):
         return a / b

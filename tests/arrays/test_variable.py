@@ -1,4 +1,4 @@
-"""Variables: every cell of the RFC's tables of assign_add, on every library, and what else assigning promises."""
+"""Variables: every cell of the RFC's tables of assign_add on every library, and all other forms of assignment."""
 
 import copy
 import itertools
@@ -22,9 +22,9 @@ from supremum.rules.names import HOMES
 ORACLE = json.loads((pathlib.Path(__file__).parent.parent / "conformance/oracles/tensorflow-rfc-431.json").read_text())
 MODES = ("ALL", "SAFE", "NONE")
 NUMBERS = {"i*": 1, "f*": 1.0, "c*": 1j}
-LIBRARIES = ["numpy", "jax", *(["torch"] if find_spec("torch") else [])]  # torch is live where it is installed
+LIBRARIES = ["numpy", "jax", *(["torch"] if find_spec("torch") else [])]
 every_library = pytest.mark.parametrize("library", LIBRARIES)
-# Arithmetic that torch has no kernels for, on unsigned integers of more than 8 bits and between them and others.
+# The dtypes without kernels: torch has none for unsigned integers of more than 8 bits.
 NO_KERNEL = {"torch": {"uint16", "uint32", "uint64"}}
 
 
@@ -39,7 +39,7 @@ def _ones(name, library):
 
 
 def _arguments(name, library):
-    """The argument of a column: a Python number, or an array of the library, and of NumPy, which counts the same."""
+    """The arguments for a column: a Python number, or an array of the library and the same array of NumPy."""
     if name in NUMBERS:
         return [NUMBERS[name]]
     return [_ones(name, library), np.ones(2, as_format(name).dtype)]
@@ -58,7 +58,7 @@ WAYS = {
 
 
 def _added_by_jax(array, argument):
-    """JAX compiles each addition that it runs; of most the dtype will do, which is known when they are traced."""
+    """Trace an addition, which gives its dtype; JAX would compile each addition that runs."""
     return jax.eval_shape(lambda array: _in_place(array, argument), array)
 
 
@@ -71,7 +71,7 @@ def _added_by_jax(array, argument):
         if case[0] != "jax" or case[2] == "NONE" or case[1] == "+= of an Array"
     ],
 )
-def test_every_cell_of_the_tables_of_assign_add(library, way, mode):
+def test_assign_add_agrees_with_every_cell_of_the_rfc(library, way, mode):
     make, add = WAYS[way]
     is_traced = library == "jax" and mode != "NONE"
     if is_traced:
@@ -101,7 +101,7 @@ def test_every_cell_of_the_tables_of_assign_add(library, way, mode):
 
 
 @pytest.mark.parametrize("rules", HOMES)
-def test_nothing_is_truncated_under_any_rules(rules):
+def test_assignments_that_lose_information_raise_under_all_rules(rules):
     with supremum.use_rules(rules):
         variable = Variable(np.ones(2, "int8"))
         for value in (np.full(2, 1.5), 1.5, 1000, -129, np.ones(2, "int16"), 2j, np.array([300, 1])):
@@ -111,14 +111,14 @@ def test_nothing_is_truncated_under_any_rules(rules):
         assert repr(variable) == "Variable([1, 1], dtype=int8)"
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of the operation that is then refused
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy warns about the operation that is then refused
 @every_library
 @pytest.mark.parametrize(("rules", "kept"), [("torch", True), ("paddle", True), ("numpy", False)])
 @pytest.mark.parametrize(
     ("dtype", "wide", "beyond"), [("int8", "int64", 1000), ("float16", "float64", 1e6), ("bfloat16", "float64", 1e300)]
 )
-def test_0d_arrays_that_give_way_are_not_truncated_either(rules, kept, dtype, wide, beyond, library):
-    """Their operators wrap them around, or make them infinite."""
+def test_assignments_of_0d_arrays_out_of_range_raise(rules, kept, dtype, wide, beyond, library):
+    """The frameworks' own operators wrap these values or make them infinite."""
     variable = Variable(np.zeros(3, as_format(dtype).dtype), library=library)
     array = Array(np.zeros(3, as_format(dtype).dtype))
     for value in (np.array(beyond, wide), asarray(np.array(-beyond, wide), library=library)):
@@ -137,13 +137,13 @@ def test_0d_arrays_that_give_way_are_not_truncated_either(rules, kept, dtype, wi
 
 
 @every_library
-def test_assigning(library):
+def test_assignments_change_the_variable_and_not_earlier_values(library):
     variable = Variable(np.arange(3, dtype="float32"), library=library, name="w")
     before = variable.value
     assert variable.assign(np.ones(3, "float32")) is variable
     variable.assign_add(2).assign_sub(0.5).assign_mul(np.full(3, 2, "float32"))
     assert np.asarray(variable).tolist() == [5, 5, 5]
-    assert np.asarray(before).tolist() == [0, 1, 2]  # what was read before stays as it was
+    assert np.asarray(before).tolist() == [0, 1, 2]  # values read earlier do not change
     first = variable
     variable /= 2
     variable -= 1.5
@@ -162,7 +162,7 @@ def test_assigning(library):
     assert "name='w'" in repr(variable)
 
 
-def test_what_it_was_made_of_is_left_alone():
+def test_variable_does_not_share_memory_with_its_initial_or_earlier_values():
     start = np.zeros(2, "float32")
     variable = Variable(start)
     variable.assign_add(1)
@@ -174,14 +174,14 @@ def test_what_it_was_made_of_is_left_alone():
 
 
 @every_library
-def test_shapes_and_strangers(library):
+def test_assignments_refuse_other_shapes_and_objects(library):
     variable = Variable(np.zeros((2, 3), "float32"), library=library)
     for value in (np.zeros((4, 2, 3), "float32"), np.zeros((3, 2), "float32"), 1.0):
         with pytest.raises(ArgumentError, match="shape"):
             variable.assign(value)
     with pytest.raises(ArgumentError, match="shape"):
         variable.assign_add(np.zeros((4, 2, 3), "float32"))
-    variable.assign_add(np.ones(3, "float32"))  # broadcasting to its own shape is what += does
+    variable.assign_add(np.ones(3, "float32"))  # broadcasting to the variable's shape is allowed, as in +=
     for value in ([[1.0]], None, "a"):
         with pytest.raises(OperandError):
             variable.assign(value)
@@ -190,7 +190,7 @@ def test_shapes_and_strangers(library):
     assert np.asarray(variable).tolist() == [[1, 1, 1]] * 2
 
 
-def test_a_variable_of_numpy_holds_no_array_of_jax():
+def test_numpy_variable_refuses_jax_arrays_with_a_working_fix():
     variable = Variable(np.zeros(2, "float32"))
     stranger = asarray(np.ones(2, "float32"), library="jax")
     for assign in (variable.assign, variable.assign_add):
@@ -201,7 +201,7 @@ def test_a_variable_of_numpy_holds_no_array_of_jax():
     assert np.asarray(variable).tolist() == [2, 2]
 
 
-def test_the_fix_of_a_refusal_works():
+def test_fix_of_a_refused_assignment_works():
     with supremum.use_rules("tf-rfc-safe"):
         variable = Variable(np.ones(2, "float32"))
         b = np.ones(2)
@@ -212,7 +212,7 @@ def test_the_fix_of_a_refusal_works():
     assert np.asarray(variable).tolist() == [2, 2]
 
 
-def test_a_python_number_gives_its_kind_and_no_weakness():
+def test_variable_of_a_python_number_has_a_default_dtype_and_is_not_weak():
     assert repr(Variable(1)) == "Variable(1, dtype=int64)"
     assert repr(Variable(1, dtype="bfloat16")) == "Variable(1, dtype=bfloat16)"
     with supremum.use_rules("torch"):
@@ -220,7 +220,7 @@ def test_a_python_number_gives_its_kind_and_no_weakness():
 
 
 @every_library
-def test_copies_and_pickles(library):
+def test_copies_and_pickles_are_independent(library):
     variable = Variable(np.arange(2, dtype="int16"), library=library, name="v")
     for other in (copy.copy(variable), copy.deepcopy(variable), pickle.loads(pickle.dumps(variable))):
         assert repr(other) == repr(variable)
@@ -228,7 +228,7 @@ def test_copies_and_pickles(library):
         assert np.asarray(variable).tolist() == [0, 1]
 
 
-def test_a_traced_value_is_not_assigned():
+def test_assignment_of_a_traced_value_raises():
     variable = Variable(np.zeros(2, "float32"), library="jax")
     for assign in (variable.assign, variable.assign_add):
         with pytest.raises(ArgumentError, match="keep it after the trace"):

@@ -1,4 +1,4 @@
-"""Weakness flows as in JAX, whichever library the arrays are from; and nowhere else is anything weak."""
+"""Weak arrays of every library promote as in JAX; rules without weak types create no weak arrays."""
 
 import importlib.util
 import itertools
@@ -16,7 +16,6 @@ from supremum.arrays import RuntimeDtypeError, asarray, ops
 from supremum.arrays.array import wrap
 from supremum.arrays.functions.losses import LOSSES
 
-# PyTorch is asked where it is installed.
 LIBRARIES = [name for name in ("numpy", "torch", "jax") if name == "numpy" or importlib.util.find_spec(name)]
 STRONG = ("bool", "uint8", "int8", "int64", "bfloat16", "float16", "float32", "float64", "complex64")
 NUMBERS = {"int*": 2, "float*": 2.0, "complex*": 2j}
@@ -24,7 +23,7 @@ JAX_REFUSES = (TypeError, ValueError, NotImplementedError)
 
 
 def _operands(library, shape=(2,)):
-    """Strong arrays and, by the names of their kinds, weak ones."""
+    """Strong arrays by dtype, and weak arrays by the names of their kinds."""
     strong = {name: asarray(np.ones(shape, name), library=library) for name in STRONG}
     return strong | {name: asarray(number, library=library) for name, number in NUMBERS.items()}
 
@@ -35,8 +34,8 @@ def _plain(name):
     return getattr(jnp, name)
 
 
-def _jax_says(shape):
-    """By operation and operands, what `jax.numpy` itself gives; all traced at once."""
+def _jax_answers(shape):
+    """The dtype and weak flag that `jax.numpy` gives, by operation and operands, from one trace."""
     answers = {}
 
     def ask(strong, weak):
@@ -59,11 +58,11 @@ def _jax_says(shape):
 @pytest.fixture(scope="module", name="answers")
 def _answers():
     with jax.enable_x64(True):
-        return _jax_says((2,))
+        return _jax_answers((2,))
 
 
 def _departs(name, call, ours, theirs):
-    """Whether a difference is listed for the version of JAX that is installed."""
+    """Whether a difference is listed for the installed version of JAX."""
     written = [f"{dtype}{'*' * weak}" for dtype, weak in ((ours.dtype, ours.weak_type), theirs)]
     return any(
         row.covers(name, row.form, *(*call, "")[:2], *written)
@@ -74,7 +73,7 @@ def _departs(name, call, ours, theirs):
 @pytest.mark.in_turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("library", [name for name in LIBRARIES if name != "jax"])
-def test_every_operation_gives_what_jax_gives(library, answers):
+def test_dtypes_and_weak_flags_agree_with_jax_on_every_library(library, answers):
     different, lacking = {}, 0
     with jax.enable_x64(True), use_rules("jax-x64"), np.errstate(all="ignore"):
         operands = _operands(library)
@@ -82,7 +81,7 @@ def test_every_operation_gives_what_jax_gives(library, answers):
             try:
                 result = calls.function_of(name)(*(operands[each] for each in call))
             except RuntimeDtypeError:
-                lacking += 1  # the kernel: the dtype is asked of the rules in the conformance tests
+                lacking += 1  # no kernel; the conformance tests compare the decision
                 continue
             except PromotionError:
                 different[name, *call] = ("refused", theirs)
@@ -97,8 +96,8 @@ def test_every_operation_gives_what_jax_gives(library, answers):
 
 
 @pytest.mark.slow
-def test_arrays_of_jax_keep_jaxs_own_flag(answers):
-    """Concrete ones: the flag is the array's, not one of ours."""
+def test_eager_jax_arrays_carry_the_weak_flag_of_jax(answers):
+    """The flag is on the raw array of JAX, not only on ours."""
     with jax.enable_x64(True), use_rules("jax-x64"):
         operands = _operands("jax")
         for name, call in itertools.product(
@@ -110,7 +109,7 @@ def test_arrays_of_jax_keep_jaxs_own_flag(answers):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_only_numbers_are_weak_and_only_under_rules_that_know_it(library):
+def test_only_arrays_of_python_numbers_are_weak_and_only_under_rules_with_weak_types(library):
     for rules in RULE_SETS:
         with jax.enable_x64(True), use_rules(rules):
             weak = get_rules(rules).weak_arrays
@@ -128,7 +127,7 @@ def test_only_numbers_are_weak_and_only_under_rules_that_know_it(library):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_a_weak_array_counts_by_its_dtype_under_rules_that_know_none(library):
+def test_weak_array_promotes_by_its_dtype_under_rules_without_weak_types(library):
     with jax.enable_x64(True):
         with use_rules("jax-x64"):
             weak = asarray(2.0, library=library)
@@ -142,7 +141,7 @@ def test_a_weak_array_counts_by_its_dtype_under_rules_that_know_none(library):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_elements_and_forms_of_a_weak_array_are_weak(library):
+def test_elements_slices_and_conversions_of_a_weak_array_are_weak(library):
     with jax.enable_x64(True), use_rules("jax-x64"):
         weak = asarray(2.0, library=library) * asarray([True, True], library=library)
         strong = weak * asarray(np.ones(2, "float32"), library=library)
@@ -162,8 +161,8 @@ def test_elements_and_forms_of_a_weak_array_are_weak(library):
             assert not asarray(strong, library=other).weak_type
 
 
-def test_in_place_a_weak_array_follows_the_other():
-    """It has no dtype of its own that it could keep."""
+def test_in_place_operator_gives_a_weak_array_the_dtype_of_the_other_operand():
+    """A weak array has no fixed dtype that an in-place operator could keep."""
     with use_rules("jax-x64"):
         total = asarray(0.0)
         total += np.ones(2, "float16")
@@ -172,7 +171,7 @@ def test_in_place_a_weak_array_follows_the_other():
         assert (total.dtype, total.weak_type) == ("float16", False)
 
 
-def test_where_and_clip():
+def test_where_and_clip_follow_the_weak_types_of_jax():
     with jax.enable_x64(True), use_rules("jax-x64"):
         weak, strong = asarray(2.0), wrap(np.ones(2, "float16"))
         assert ops.where(True, weak, 3).weak_type

@@ -1,4 +1,4 @@
-"""Arrays that NumPy and PyTorch hold have nothing to do with JAX's runtime: not with its flags, not with its import."""
+"""Arrays of NumPy and PyTorch depend neither on JAX's flags nor on whether JAX is imported."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def _called(*arguments):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("library", ["numpy", "torch"])
-def test_everything_is_the_same_before_and_after_jax_is_imported(library):
+def test_results_are_the_same_before_and_after_the_import_of_jax(library):
     if library == "torch":
         import_or_skip("torch")
     before, after = _called(library), _called(library, "jax")
@@ -43,11 +43,11 @@ def test_everything_is_the_same_before_and_after_jax_is_imported(library):
 
 
 @pytest.mark.slow
-def test_nothing_depends_on_jaxs_flags():
+def test_results_on_numpy_do_not_depend_on_jax_flags():
     assert _called("numpy", "jax") == _called("numpy", "jax", *FLAGS)
 
 
-def test_a_float64_array_stays_float64_when_jax_is_imported():
+def test_float64_array_stays_float64_when_jax_is_imported():
     code = """
 import sys
 import numpy as np

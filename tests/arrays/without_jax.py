@@ -1,7 +1,7 @@
-"""Calls of everything on an `Array` that NumPy or PyTorch holds; prints what came out. Run in a process of its own.
+"""Call everything on an `Array` of NumPy or PyTorch and print the results. Runs in a separate process.
 
-The first argument is the library. With a second one, `jax`, JAX is imported first; any more are flags of JAX and their
-values, which are set.
+The first argument is the library. With `jax` as the second argument, JAX is imported first. Further arguments are flags
+of JAX and their values.
 """
 
 import itertools
@@ -69,7 +69,7 @@ RANDOM = ("empty", "empty_like")
 
 
 def written(result):
-    """A result as JSON has it: dtypes, weakness and values."""
+    """The library, dtype, weak flag and values of a result, in a form that JSON can hold."""
     if isinstance(result, (tuple, list)):
         return [written(each) for each in result]
     if isinstance(result, Array):
@@ -78,7 +78,7 @@ def written(result):
 
 
 def said(function, *args):
-    """What a call gives, or the kind of its error."""
+    """The written result of a call, or the type of its error."""
     try:
         return written(function(*args))
     except Exception as error:
@@ -86,7 +86,7 @@ def said(function, *args):
 
 
 def programs(xp):
-    """Every call by name, with its result."""
+    """List (name, result) for every call."""
 
     def made(name):
         return xp.asarray(np.array(VALUES[name], name))
@@ -104,7 +104,7 @@ def programs(xp):
         if a not in wide and b not in wide and not (a in weak and b in operands):
             continue
         for name in BINARY:
-            left = made(a) if a in arrays else operands[a]  # operators that assign change it
+            left = made(a) if a in arrays else operands[a]  # a new array, because in-place operators change it
             yield f"{name}({a}, {b})", said(getattr(operator, name), left, operands[b])
         for name, applied in ELEMENTWISE_OPERATIONS.items():
             if applied.operation.arity == 2 and name not in LOSSES:

@@ -1,7 +1,7 @@
-"""Functions of whole arrays, as NumPy, JAX and PyTorch answer where they are installed and others were measured.
+"""The dtypes that frameworks give for functions of whole arrays: called live if installed, else read from oracles.
 
-What is asked is what tools/oracle_arrays.py asks; an answer is the name of a dtype, with `*` where it is weak, or
-`"refused"`, or `"no kernel"`.
+The calls are those of tools/oracle_arrays.py. An answer is `"refused"`, `"no kernel"` or the name of a dtype, with `*`
+if it is weak.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ _spec = importlib.util.spec_from_file_location(
     "oracle_arrays", pathlib.Path(__file__).parents[2] / "tools/oracle_arrays.py"
 )
 oracle = importlib.util.module_from_spec(_spec)
-sys.modules["oracle_arrays"] = oracle  # of its named tuple
+sys.modules["oracle_arrays"] = oracle  # its named tuple looks its module up by name
 _spec.loader.exec_module(oracle)
 
 NUMBERS = {"bool()": True, "int*": 1, "float*": 1.0, "complex*": 1j}
@@ -75,7 +75,7 @@ def torch_asked():
     )
 
 
-# What JAX's flags are where each rule set is in force: x64, the dtypes of x64 that are asked for, and promotion.
+# JAX's flags for each rule set: `jax_enable_x64`, `jax_explicit_x64_dtypes` and `jax_numpy_dtype_promotion`.
 JAX_FLAGS = {
     f"jax-{'strict-' * (promotion == 'strict')}{width}": (*flags, promotion)
     for promotion in ("standard", "strict")
@@ -94,7 +94,7 @@ def jax_asked(rules, names=None):
         make=lambda value, name: jnp.asarray(value).astype(name),
         dtype_of=lambda result: result.dtype.name + "*" * jax.typeof(result).weak_type,
         floats=lambda result: np.asarray(result).astype("float64").tolist(),
-        # JAX 0.10 says so only when it compiles.
+        # JAX 0.10 raises this error only when it compiles.
         kernel="lu does not accept dtype",
     )
 
@@ -117,7 +117,7 @@ def strict_asked():
 
 
 def live(asked):
-    """{(operation, left, right): answer}, and how reductions accumulate, of an installed framework."""
+    """Ask an installed framework: {(operation, left, right): answer}, and how reductions accumulate."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         found = oracle.measured(asked, NUMBERS)
@@ -132,7 +132,7 @@ def live(asked):
 
 
 def live_jax(rules):
-    """The same of JAX: of its types alone, in one trace, but for what reductions accumulate in."""
+    """Ask JAX the same. One trace gives all dtypes; only the dtypes of accumulation need values."""
     asked, answers = jax_asked(rules), {}
     with flags(*JAX_FLAGS[rules]):
         traced = asked._replace(floats=lambda _: 0.0)
@@ -142,7 +142,7 @@ def live_jax(rules):
 
 
 def measured(framework, mode=None):
-    """The same of a framework that was measured, and the version."""
+    """Read the same answers from the oracle of a framework, and the framework's version."""
     found = document(f"{framework}-arrays")
     tables = found if mode is None else found["modes"][mode]
     answers = {
@@ -156,7 +156,7 @@ def measured(framework, mode=None):
 
 
 def full(code, codes):
-    """`"f4[]"` as `"float32[]"`."""
+    """Spell out a code: `"f4[]"` becomes `"float32[]"`."""
     return codes.get(code.removesuffix("[]"), code.removesuffix("[]")) + "[]" * code.endswith("[]")
 
 
@@ -167,7 +167,7 @@ def _answer(cell, codes):
 
 
 def operand(name):
-    """The operand of a key."""
+    """The operand that a key such as `"int*"`, `"int8"` or `"int8[]"` stands for."""
     if name in NUMBERS:
         return as_operand(NUMBERS[name])
     if name.endswith("[]"):
@@ -176,7 +176,7 @@ def operand(name):
 
 
 def ours(rules, operation, left, right):
-    """What a rule set says."""
+    """The answer of one of our rule sets."""
     bounds = (right, right) if operation == "clip" else (right,) if right else ()
     result = get_rules(rules).decide(operation, [operand(name) for name in (left, *bounds)]).result
     return REFUSED if result is None else str(result.dtype) + "*" * result.weak

@@ -1,6 +1,6 @@
-"""Where less or more is stored in an array than its framework stores, on purpose: one row per reason, with its cells.
+"""Deliberate differences in what may be stored in an array: one row per reason, with the number of cells it covers.
 
-The tests hold all differing cells against these rows, as those of `departures` are held.
+The tests compare all differing cells with these rows, as they do with the rows of `departures`.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Departure:
-    """Cells in which a rule set and its framework differ about what is stored, all for one reason.
+    """Cells in which a rule set and its framework differ about what may be stored, all for one reason.
 
     Args:
         rules: names of the rule sets, separated by spaces.
-        form: what it was compared with, such as `"in_place"`.
-        ours: `"stored"` or `"refused"`; the framework does the other.
-        says: what the decision says in these cells.
-        cells: how many cells it covers, by operation.
-        reason: why ours is as it is.
+        form: what the rule set was compared with, such as `"in_place"`.
+        ours: `"stored"` or `"refused"`; the framework does the opposite.
+        says: a part of the decision's reason in these cells.
+        cells: how many cells the row covers, by operation.
+        reason: why our rules differ.
     """
 
     rules: str
@@ -31,21 +31,21 @@ class Departure:
 
 
 _FRACTION, _IMAGINARY, _TRUTH = "lose the fraction", "lose the imaginary part", "lose all but whether it is zero"
-_NOT_SILENT = "nothing is lost without a word: a cast by hand says that it is meant"
+_NOT_SILENT = "the framework silently loses information; these rules require an explicit cast"
 _HIGHEST_KIND = (
-    "NumPy takes the formats of ml_dtypes for its highest kind, in which anything may be stored; these rules look at "
-    "what they hold"
+    "NumPy treats the formats of ml_dtypes as its highest kind, in which anything may be stored; these rules check "
+    "what each format can hold"
 )
 _FIRST_THAT_FITS = (
-    "among the loops for formats of ml_dtypes NumPy looks for one whose result may be stored, in float16 for integers: "
-    "these rules decide where the operands meet, with out= and without"
+    "NumPy chooses a loop for the formats of ml_dtypes by whether its result may be stored, which is float16 for "
+    "integers; these rules give the same promoted dtype with and without out="
 )
 _METHODS = (
-    "Paddle's methods such as `add_` take tensors only, and those without dimensions as all others; these rules are "
-    "those of its operators"
+    "Paddle's methods such as `add_` accept tensors only and treat 0-d tensors like all others; these rules follow its "
+    "operators"
 )
 DEPARTURES: tuple[Departure, ...] = (
-    # Values that are assigned: frameworks cast whatever there is.
+    # Assigned values: frameworks cast any value.
     *(
         Departure(rules, form, "refused", says, {"assign": count}, _NOT_SILENT)
         for rules, form, counts in (
@@ -59,7 +59,7 @@ DEPARTURES: tuple[Departure, ...] = (
     ),
     Departure(
         "numpy", "item", "refused", "is out of range of int1", {"assign": 4},
-        "ml_dtypes wraps numbers around in its narrow integers, 1 to -1 in int1",
+        "ml_dtypes wraps numbers in its narrow integers, for example 1 to -1 in int1",
     ),
     # Results of operations.
     Departure("keras", "variable", "refused", _TRUTH, {"add": 13, "subtract": 13}, _NOT_SILENT),
@@ -67,7 +67,7 @@ DEPARTURES: tuple[Departure, ...] = (
     Departure("keras", "variable", "refused", _IMAGINARY, {"add": 18, "subtract": 18}, _NOT_SILENT),
     Departure(
         "keras", "variable", "refused", "Keras converts no float8 implicitly", {"add": 36, "subtract": 36},
-        "the sum is JAX's, which joins float8 with integers; Keras' own rules do not",
+        "JAX computes the sum and promotes float8 with integers; Keras' own rules refuse that",
     ),
     Departure(
         "numpy", "in_place", "refused", _FRACTION,
@@ -92,18 +92,18 @@ DEPARTURES: tuple[Departure, ...] = (
     ),
     Departure(
         "tf-all", "item", "stored", "", {"assign": 93},
-        "tf.tensor_scatter_nd_update promotes nothing in any mode; these rules are those of variables",
+        "tf.tensor_scatter_nd_update does not promote in any mode; these rules follow variables, which do",
     ),
     Departure(
         "tf-safe", "item", "stored", "", {"assign": 69},
-        "tf.tensor_scatter_nd_update promotes nothing in any mode; these rules are those of variables",
+        "tf.tensor_scatter_nd_update does not promote in any mode; these rules follow variables, which do",
     ),
     Departure(
         "jax-x64 jax-x32", "at", "stored", "the operands already have this dtype", {"add": 2, "multiply": 2},
-        "JAX has no kernel for adding bools to elements; it is decided as `a + b` is, which gives bool",
+        "JAX has no kernel for adding bools to elements; these rules decide as for `a + b`, which gives bool",
     ),
     Departure(
         "jax-x64 jax-x32", "eager at", "stored", "the operands already have this dtype", {"add": 2},
-        "JAX has no kernel for adding bools to elements; it is decided as `a + b` is, which gives bool",
+        "JAX has no kernel for adding bools to elements; these rules decide as for `a + b`, which gives bool",
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Whether results are stored in arrays that keep their dtype: our rules, and comparing them with a framework."""
+"""Whether a result may be stored in an array that keeps its dtype: our decisions, compared with a framework's."""
 
 import collections
 import functools
@@ -24,7 +24,7 @@ IN_PLACE = {
 
 @functools.cache
 def operand(name):
-    """`"int8"` of an array with a dimension, `"int8[]"` of one without, or the name of a Python number."""
+    """The operand for `"int8"` (an array with one dimension), `"int8[]"` (0-d) or the name of a Python number."""
     if name in NUMBERS:
         return as_operand(NUMBERS[name])
     return as_operand(np.ones(() if name.endswith("[]") else (1,), as_format(name.removesuffix("[]")).dtype))
@@ -38,7 +38,7 @@ def decide(rules, operation, into, value):
 
 
 def pairs(names):
-    """(into, value): an array without dimensions is not written into from one with them."""
+    """List (into, value), without the values that have more dimensions than the array they are written into."""
     arrays = [*names, *(f"{name}[]" for name in names)]
     for into, value in itertools.product(arrays, [*arrays, *NUMBERS]):
         if value in NUMBERS or value.endswith("[]") or not into.endswith("[]"):
@@ -52,7 +52,11 @@ def set_all(target, value):
 
 
 def check(rules, form, cells):
-    """Hold cells, {(operation, into, value): outcome}, against our decisions; what differs against the departures."""
+    """Compare cells, {(operation, into, value): outcome}, with our decisions, and the differences with the departures.
+
+    At least one cell must have a known outcome.
+    """
+    assert set(cells.values()) & {STORED, REFUSED}
     listed = [row for row in DEPARTURES if rules in row.rules.split() and row.form == form]
     covered, unlisted = collections.Counter(), []
     for (operation, into, value), theirs in cells.items():
@@ -60,8 +64,8 @@ def check(rules, form, cells):
         ours = STORED if decision else REFUSED
         if theirs in (ours, UNKNOWN):
             continue
-        said = " ".join(decision.reason)
-        rows = [i for i, r in enumerate(listed) if operation in r.cells and r.ours == ours and r.says in said]
+        reason = " ".join(decision.reason)
+        rows = [i for i, r in enumerate(listed) if operation in r.cells and r.ours == ours and r.says in reason]
         covered.update((i, operation) for i in rows)
         if len(rows) != 1:
             unlisted.append((operation, into, value, ours, decision.reason))

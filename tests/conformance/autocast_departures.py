@@ -1,4 +1,4 @@
-"""Where autocast departs from PyTorch's on purpose: one row per reason, as `departures` has them of rule sets."""
+"""Deliberate differences between our autocast and PyTorch's: one row per reason, like `departures` for rule sets."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class AutocastDeparture:
-    """Functions that autocast treats otherwise than `torch.autocast` does, all for one reason.
+    """Functions that our autocast and `torch.autocast` treat differently, all for one reason.
 
     Args:
         functions: their names in PyTorch, separated by spaces.
-        ours: the rule of the row that follows them; for functions that are composed of several operations in JAX, the
-            operations that run in 16 bits there where one operand comes from a product and the other does not.
+        ours: the rule of our row for them. For functions that JAX composes of several operations, the operations that
+            run in 16 bits when one operand comes from a product and the other does not.
         theirs: the rule of PyTorch's list.
-        reason: why ours is as it is.
+        reason: why our autocast differs.
     """
 
     functions: str
@@ -23,34 +23,35 @@ class AutocastDeparture:
     reason: str
 
 
-_ONE_PRIMITIVE = "JAX has one primitive for all products, and it follows matmul"
-_WEIGHTS = "a product with a matrix of weights in JAX"
+_ONE_PRIMITIVE = "JAX has one primitive for all products, and it follows matmul's rule"
+_WEIGHTS = "JAX computes it as a product with a matrix of weights"
 
 AUTOCAST_ROWS: list[AutocastDeparture] = [
     AutocastDeparture(
         "reciprocal __rdiv__ __rtruediv__", "widest", "float32",
-        "of a number by an array only, which runs in float32 as an exception; a test asks for it",
+        "our row is for division in general; only a number divided by an array runs in float32, as a tested exception",
     ),
     AutocastDeparture(
-        "scatter_add", "declared", "widest", "adds in the dtype of the array that is there, not in the widest of both",
+        "scatter_add", "declared", "widest", "adds in the dtype of the target array, not in the widest of both dtypes",
     ),
     AutocastDeparture(
         "norm", "widest", "float32",
-        "of an array multiplied with itself only, which runs in float32 as an exception; jnp.linalg.norm has it so",
+        "our row is for multiplication in general; only an array multiplied by itself, as in jnp.linalg.norm, runs in "
+        "float32, as an exception",
     ),
 ]  # fmt: skip
 
 AUTOCAST_COMPOSITIONS: list[AutocastDeparture] = [
     AutocastDeparture(
         "prelu", "gt", "compute",
-        "a function of JAX here: the weight is multiplied element by element, and 32 bits stay 32 bits there",
+        "composed of JAX operations here; the weight is multiplied element by element, and 32-bit operands stay 32-bit",
     ),
     AutocastDeparture("dot vdot", "dot_general", "widest", _ONE_PRIMITIVE),
     AutocastDeparture("tensordot", "dot_general", "widest", _ONE_PRIMITIVE),
     AutocastDeparture("bilinear", "dot_general", "widest", _ONE_PRIMITIVE),
     AutocastDeparture(
         "grid_sampler", "floor sub mul", "widest",
-        "a composition in JAX, whose first operations take the places alone",
+        "composed of JAX operations, the first of which take only the coordinates",
     ),
     AutocastDeparture(
         "upsample_linear1d upsample_bilinear2d _upsample_bilinear2d_aa upsample_trilinear3d", "dot_general", "float32",

@@ -1,6 +1,6 @@
-"""Our layers beside Flax's: outputs, gradients and dtypes over every dtype of inputs, of parameters and asked for.
+"""Compare our layers with Flax's: outputs, gradients and dtypes, for all dtypes of inputs, parameters and computation.
 
-Both sides run eagerly, where they share what each operation compiles to; dtypes are looked at traced too.
+Both sides run eagerly, because they then share the compiled operations; dtypes are compared under tracing too.
 """
 
 import itertools
@@ -20,7 +20,7 @@ DTYPES = ("float16", "bfloat16", "float32", "float64", "complex64")
 
 
 class Cell(NamedTuple):
-    """One combination: the dtype of inputs, of parameters, and the one that is asked for, if one is."""
+    """One combination: the dtype of the inputs, the dtype of the parameters, and the requested dtype or None."""
 
     inputs: str
     params: str
@@ -28,34 +28,34 @@ class Cell(NamedTuple):
 
     @property
     def truncates_in_flax(self) -> bool:
-        """Whether Flax drops imaginary parts: a real dtype is asked for and something is complex."""
+        """Whether Flax drops imaginary parts: the requested dtype is real, and the inputs or parameters are complex."""
         return self.asked is not None and self.asked != "complex64" and "complex64" in (self.inputs, self.params)
 
 
 EVERYWHERE = os.environ.get("SUPREMUM_EVERY_GRADIENT", "") == "1"
-"""Whether gradients are compared over all cells, which `make conformance` does; `make test` does where it says so."""
+"""Whether to compare gradients in all cells, as `make conformance` does, or only where a test asks for it."""
 
 CELLS = [Cell(*cell) for cell in itertools.product(DTYPES, DTYPES, (None, *DTYPES))]
 """The full product: 150 cells."""
 
 Layer = Callable[[Any, Any, str | None], Any]
-"""A function of parameters, inputs and the dtype that is asked for; parameters and inputs are pytrees."""
+"""A function of parameters, inputs and the requested dtype; parameters and inputs are pytrees."""
 
 
 def random_like(shapes: Any, dtype: str, seed: int = 0) -> Any:
-    """Normal numbers of a dtype, in a pytree of shapes, complex ones with both parts; the values are float16's.
+    """Draw normal numbers of a dtype for a pytree of shapes; complex numbers have both parts.
 
-    All cells see the same numbers, so that what differs between them is rounding alone.
+    All values are exact in float16, so all cells get the same numbers and differ by rounding only.
     """
     rng = np.random.default_rng(seed)
     is_complex = as_format(dtype).category == "complex"
 
-    def made(shape: tuple[int, ...]) -> jax.Array:
+    def draw(shape: tuple[int, ...]) -> jax.Array:
         real, imaginary = rng.normal(size=(2, *shape)).astype("float16").astype("float64")
         return jnp.asarray(real + 1j * imaginary if is_complex else real, dtype)
 
     return jax.tree.map(
-        made, shapes, is_leaf=lambda leaf: isinstance(leaf, tuple) and all(isinstance(n, int) for n in leaf)
+        draw, shapes, is_leaf=lambda leaf: isinstance(leaf, tuple) and all(isinstance(n, int) for n in leaf)
     )
 
 
@@ -69,18 +69,19 @@ def differences(
     ulps: float = 4,
     gradients: bool = True,
 ) -> Iterator[str]:
-    """The cells in which the two differ, in words; nothing where they agree.
+    """Describe each difference between two layers in words; yield nothing where they agree.
 
     Args:
         ours: our layer.
         theirs: Flax's.
-        inputs: a pytree of shapes.
-        params: likewise.
-        cells: which combinations to compare; those that Flax truncates belong into a test of their own.
-        ulps: how many units in the last place of the narrowest dtype that takes part, relative to the largest number,
-            they may differ by.
-        gradients: whether to compare those as well, with respect to parameters and inputs.
+        inputs: shapes of the inputs, a pytree.
+        params: shapes of the parameters, a pytree.
+        cells: which combinations to compare, at least one; the combinations that Flax truncates need a separate test.
+        ulps: the allowed difference, in units in the last place of the narrowest dtype involved, relative to the
+            largest number.
+        gradients: whether to compare the gradients with respect to parameters and inputs too.
     """
+    assert cells
     gradients = gradients or EVERYWHERE
     for cell in cells:
         memory.give_back()
@@ -88,7 +89,7 @@ def differences(
         found = [_outcome(layer, cell, *given, gradients=gradients) for layer in (ours, theirs)]
         traced = jax.eval_shape(lambda p, x: ours(p, x, cell.asked), given[1], given[0])  # noqa: B023 (called at once)
         if jax.tree.map(lambda leaf: leaf.dtype, traced) != jax.tree.map(lambda leaf: leaf.dtype, found[0][0]):
-            yield f"{cell}: jitted {traced} is another dtype than eager"
+            yield f"{cell}: jitted {traced} has different dtypes than eager {found[0][0]}"
         names = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(found[0])]
         eps = max(as_format(d).eps for d in (cell.inputs, cell.params, cell.asked) if d is not None)
         for name, a, b in zip(names, jax.tree.leaves(found[0]), jax.tree.leaves(found[1]), strict=True):

@@ -1,4 +1,4 @@
-"""The documents of tools/extract_oracles.py as cells: what was asked, and what came out."""
+"""Read the oracles of tools/extract_oracles.py as cells: a call and its outcome."""
 
 import json
 import pathlib
@@ -14,7 +14,7 @@ def document(framework):
 
 
 def cells(tables, columns):
-    """(operation, form, left, right): cell, operands by their codes; `right` is empty for operations of one operand."""
+    """List ((operation, form, left, right), cell); operands are codes, `right` is empty for one operand."""
     columns = columns.split()
     for table in tables:
         for measured in table["measured"]:
@@ -30,7 +30,7 @@ def cells(tables, columns):
 
 
 def triples(rows, columns):
-    """(a, b, c): cell."""
+    """List ((a, b, c), cell) of a table of three operands."""
     for pair, answers in rows.items():
         for column, cell in zip(columns.split(), answers.split(), strict=True):
             yield (*pair.split(), column), cell

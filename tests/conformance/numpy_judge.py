@@ -1,4 +1,4 @@
-"""What the installed NumPy stores in arrays."""
+"""Which results the installed NumPy stores in arrays."""
 
 import itertools
 import multiprocessing
@@ -14,33 +14,33 @@ NUMPY_NAMES = {"bitwise_left_shift": "left_shift", "bitwise_right_shift": "right
 
 
 def array(name):
-    """Of ones; `"int8[]"` has no dimension."""
+    """An array of ones; `"int8[]"` gives a 0-d array."""
     return np.ones(() if name.endswith("[]") else (1,), as_format(name.removesuffix("[]")).dtype)
 
 
 def stores(write, into, value):
-    """Whether NumPy stores what a function writes into an array."""
+    """Whether NumPy stores the value that a function writes into an array."""
     target = array(into)
     try:
         result = write(target, NUMBERS[value] if value in NUMBERS else array(value))
     except (TypeError, OverflowError):
         return REFUSED
     except ValueError:
-        return UNKNOWN  # the one of int1 is -1, an exponent that is refused when it is seen
+        return UNKNOWN  # in int1, 1 is -1, and NumPy refuses negative exponents by value
     return STORED if result is target else REFUSED
 
 
 def stored_in_place(name):
-    """The cells of an in-place operator, asked in a process of its own.
+    """The cells of an in-place operator, measured in a separate process.
 
-    Which of ml_dtypes' loops NumPy takes for `out=` depends on what the process has computed before.
+    Which of ml_dtypes' loops NumPy chooses for `out=` depends on what the process has computed before.
     """
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_stored_in_place, (name,))
 
 
 def _stored_in_place(name):
-    # An array without dimensions becomes a scalar of NumPy's by `+=`: its function is asked, which does the same.
+    # `+=` turns a 0-d array into a NumPy scalar, so this calls the ufunc with `out=`, which decides in the same way.
     ufunc = getattr(np, NUMPY_NAMES.get(name, name))
     with warnings.catch_warnings(action="ignore"):
         cells = {

@@ -1,4 +1,4 @@
-"""The array API rule set against array-api-strict: full products of formats and numbers for every function."""
+"""The array API rules compared with array-api-strict: all pairs of formats and numbers, for every function."""
 
 import itertools
 
@@ -21,18 +21,18 @@ NUMBERS = {"True": True, "1": 1, "1.0": 1.0, "1j": 1j}
 STRICT = {name: xp.zeros((1,), dtype=getattr(xp, name)) for name in STANDARD} | NUMBERS
 OURS = {name: as_operand(name) for name in STANDARD} | {name: as_operand(value) for name, value in NUMBERS.items()}
 FUNCTIONS = ["result_type", *(name for name in ELEMENTWISE if name not in ARRAY_API.stands_in)]
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # what becomes of the zeros
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # about divisions of the zeros
 
 
 @pytest.fixture(autouse=True)
-def _the_standard_of_2024():
-    # Asking for another version than the newest warns, and so does forgetting to reset it.
+def _standard_version_2024():
+    # Choosing an older version than the newest warns, and leaving it set would warn in other tests.
     xp.set_array_api_strict_flags(api_version="2024.12")
     yield
     xp.reset_array_api_strict_flags()
 
 
-def _strict_says(name, *operands):
+def _theirs(name, *operands):
     function = (lambda a, b: xp.where(xp.asarray(True), a, b)) if name == "where" else getattr(xp, name)
     try:
         result = function(*operands)
@@ -41,7 +41,7 @@ def _strict_says(name, *operands):
     return str(getattr(result, "dtype", result)).removeprefix("array_api_strict.")
 
 
-def _we_say(name, *operands):
+def _ours(name, *operands):
     result = ARRAY_API.decide(name, operands).result
     return None if result is None else result.name
 
@@ -50,12 +50,11 @@ CELL_NAMES = {"True": "bool()", "1": "int*", "1.0": "float*", "1j": "complex*"}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_every_call_of_a_function(name):
+def test_dtypes_agree_with_array_api_strict_except_departures(name):
     different = {
         operands: (ours, strict)
         for operands in itertools.product(STRICT, repeat=OPERATIONS[name].arity or 2)
-        if (ours := _we_say(name, *map(OURS.get, operands)))
-        != (strict := _strict_says(name, *map(STRICT.get, operands)))
+        if (ours := _ours(name, *map(OURS.get, operands))) != (strict := _theirs(name, *map(STRICT.get, operands)))
     }
     listed = [row for row in DEPARTURES if row.rules == "array-api" and name in row.operations.split()]
     for operands, answers in different.items():
@@ -64,22 +63,21 @@ def test_every_call_of_a_function(name):
     assert len(different) == sum(row.cells // len(row.operations.split()) for row in listed)
 
 
-def test_functions_that_are_not_in_the_standard_are_those_that_others_stand_in_for():
+def test_stand_ins_are_for_exactly_the_functions_that_the_standard_lacks():
     assert {name for name in ELEMENTWISE if not hasattr(xp, name)} == ARRAY_API.stands_in.keys()
 
 
-def test_every_triple_of_result_type():
-    # array-api-strict folds pairs and then numbers; the standard promises that grouping makes no difference.
+def test_result_type_agrees_with_array_api_strict_for_every_triple():
+    # array-api-strict folds pairs and then numbers; in the standard, grouping makes no difference.
     different = {
         triple: (ours, strict)
         for triple in itertools.product(STRICT, repeat=3)
-        if (ours := _we_say(None, *map(OURS.get, triple)))
-        != (strict := _strict_says("result_type", *map(STRICT.get, triple)))
+        if (ours := _ours(None, *map(OURS.get, triple))) != (strict := _theirs("result_type", *map(STRICT.get, triple)))
     }
     assert different == {}
 
 
-def test_laws_hold_over_every_triple():
+def test_join_satisfies_the_lattice_laws_over_every_triple():
     def join(a, b):
         return ARRAY_API.lattice.join(a, b)
 
@@ -88,7 +86,7 @@ def test_laws_hold_over_every_triple():
     assert list(counterexamples(join, nodes)) == []
 
 
-def test_other_formats_are_refused_beside_anything():
+def test_formats_outside_the_standard_are_refused_with_every_operand():
     for other, name in itertools.product(OTHERS, [*STANDARD, *OTHERS, *WEAK_NAMES]):
         for pair in ((other, name), (name, other)):
             decision = explain(*pair, rules=ARRAY_API)
@@ -98,14 +96,14 @@ def test_other_formats_are_refused_beside_anything():
         assert not explain(other, operation="sin", rules=ARRAY_API)
 
 
-def test_python_ints_beside_every_format():
+def test_python_ints_at_the_limits_of_every_format_agree_with_array_api_strict():
     values = {edge + step for name in INTEGERS for edge in _range(name) for step in (-1, 0, 1)}
     values |= {sign * big for sign in (-1, 1) for big in (2**1024 - 2**970 - 1, 2**1024 - 2**970, 10**400)}
     overflows = 0
     for name, value in itertools.product(STANDARD, sorted(values)):
         for function in ("add", "equal", "where", "result_type"):
-            strict = _strict_says(function, STRICT[name], value)
-            assert _we_say(function, OURS[name], as_operand(value)) == strict, (function, name, value)
+            strict = _theirs(function, STRICT[name], value)
+            assert _ours(function, OURS[name], as_operand(value)) == strict, (function, name, value)
             if strict is None and name != "bool":
                 assert ARRAY_API.decide(function, [OURS[name], as_operand(value)]).verdict.overflow
                 overflows += 1
@@ -116,28 +114,29 @@ def _range(name):
     return as_format(name).min, as_format(name).max
 
 
-def test_overflow_is_raised_as_both_errors():
+def test_python_int_out_of_range_raises_scalar_overflow_error():
     with pytest.raises(
         ScalarOverflowError, match="the Python int b is out of range for uint8; the standard defines no result"
     ):
         result_type(np.zeros(1, np.uint8), 256, rules=ARRAY_API)
 
 
-def test_numbers_alone_are_refused():
+def test_python_numbers_without_an_array_are_refused():
     for numbers in itertools.product([True, 1, 1.0, 1j, int, float, complex], repeat=2):
         assert not explain(*numbers, rules=ARRAY_API)
         assert not explain(*numbers, operation="add", rules=ARRAY_API)
     assert not explain(1.0, operation="sin", rules=ARRAY_API)
 
 
-def test_what_abs_computes_in_is_not_what_it_gives():
+def test_abs_of_complex128_computes_in_complex128_and_returns_float64():
     decision = explain("complex128", operation="abs", rules=ARRAY_API)
     assert (decision.dtype, decision.casts[0].target) == (np.float64, np.complex128)
 
 
 @pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_every_fix_is_executed_and_works(name):
+def test_fixed_calls_agree_with_array_api_strict(name):
+    fixes = 0
     arrays = {name: np.zeros((1,), as_format(name).dtype) for name in STANDARD}
     values = arrays | NUMBERS
     for operands in itertools.product(values, repeat=OPERATIONS[name].arity or 2):
@@ -145,9 +144,11 @@ def test_every_fix_is_executed_and_works(name):
         decision = explain(*things, operation=name, rules=ARRAY_API)
         if decision:
             continue
+        fixes += 1
         scope = {"np": np} | dict(zip("ab", things, strict=False))
         written = decision.fix.expressions()
         fixed = [eval(written.get(letter, letter), scope) for letter in "ab"[: len(things)]]
         strict = [xp.asarray(thing) if isinstance(thing, np.ndarray) else thing for thing in fixed]
         ours = explain(*fixed, operation=name, rules=ARRAY_API).dtype.name
-        assert ours == _strict_says(name, *strict), (operands, written)
+        assert ours == _theirs(name, *strict), (operands, written)
+    assert fixes > 0

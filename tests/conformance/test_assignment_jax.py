@@ -1,4 +1,4 @@
-"""What `.at` of JAX's arrays stores, and what `+=` makes, against the installed JAX with x64 on and off."""
+"""What `.at` stores in JAX arrays and which dtype `+=` gives, compared with the installed JAX, x64 on and off."""
 
 import itertools
 import warnings
@@ -16,7 +16,7 @@ METHODS = {"assign": "set", "minimum": "min", "maximum": "max"}
 CLASSIC = (
     "bool", "int8", "uint8", "int32", "uint32", "int64", "bfloat16", "float16", "float32", "float64", "complex64",
 )  # fmt: skip
-# XLA on a CPU computes in no float6, and JAX knows none of the others.
+# XLA on a CPU cannot compute in float6, and JAX does not have the other formats.
 NAMES = [row.name for row in FORMATS if row.bits not in (1, 6) or row.name == "bool"]
 NAMES = [name for name in NAMES if name not in ("complex32", "bcomplex32", "uint1", "int1")]
 pytestmark = pytest.mark.filterwarnings("ignore:Explicitly requested dtype:UserWarning")
@@ -28,7 +28,7 @@ def _value(name):
 
 
 def _stores(change, into, value):
-    """JAX warns that it will refuse values that do not promote to the dtype of the array: it may do so today."""
+    """JAX warns that it will refuse values that do not promote to the array's dtype; the warning counts as refusal."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", FutureWarning)
         try:
@@ -39,15 +39,15 @@ def _stores(change, into, value):
 
 
 def _cells(name, change, names):
-    held = [each for each in names if jnp.ones(1, each).dtype.name == each]
+    targets = [each for each in names if jnp.ones(1, each).dtype.name == each]
     values = [*names, *NUMBERS]
-    return {(name, into, value): _stores(change, into, value) for into, value in itertools.product(held, values)}
+    return {(name, into, value): _stores(change, into, value) for into, value in itertools.product(targets, values)}
 
 
 @pytest.mark.one_in(2)
 @either_width
 @pytest.mark.parametrize("name", mostly_slow(["assign", "add", "multiply", "minimum", "maximum"], "assign"))
-def test_changed_copies(name, x64):
+def test_at_updates_store_what_installed_jax_stores(name, x64):
     def change(array, value):
         return getattr(array.at[0], METHODS.get(name, name))(value)
 
@@ -60,7 +60,7 @@ def test_changed_copies(name, x64):
 @pytest.mark.slow
 @either_width
 @pytest.mark.parametrize("name", ["assign", "add"])
-def test_changed_copies_eagerly_and_of_every_format(name, x64):
+def test_eager_at_updates_store_what_installed_jax_stores_for_every_format(name, x64):
     def change(array, value):
         return getattr(array.at[0], METHODS.get(name, name))(value)
 
@@ -69,7 +69,7 @@ def test_changed_copies_eagerly_and_of_every_format(name, x64):
 
 
 @either_width
-def test_an_operator_in_place_keeps_the_dtype_or_makes_a_new_array_which_is_refused(x64):
+def test_in_place_operators_are_refused_where_jax_gives_a_new_dtype(x64):
     with jax.enable_x64(x64):
         check(
             "jax-x64" if x64 else "jax-x32",

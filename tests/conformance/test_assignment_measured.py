@@ -1,4 +1,4 @@
-"""What NumPy 1.26, Paddle, TensorFlow and Keras store, as tools/extract_assignments.py measured it."""
+"""What NumPy 1.26, Paddle, TensorFlow and Keras store in arrays, as measured by tools/extract_assignments.py."""
 
 import json
 import pathlib
@@ -16,7 +16,7 @@ def _document(framework):
 
 
 def _cells(document, part, form):
-    """{(operation, into, value): outcome} of what was measured in one form; another dtype is not stored."""
+    """The cells {(operation, into, value): outcome} of one form; a result with a different dtype counts as refused."""
     codes = document["codes"]
 
     def name_of(code):
@@ -29,7 +29,7 @@ def _cells(document, part, form):
                 for value, cell in zip(columns, row.split(), strict=True):
                     without = into.endswith("[]"), value.endswith("[]") or value in NUMBERS
                     if value.startswith("np.") or cell == "n" or without == (True, False):
-                        continue  # of NumPy, without a kernel, or of more dimensions than what it is written into
+                        continue  # a NumPy scalar, a missing kernel, or more dimensions than the target
                     known = cell in codes
                     outcome = STORED if known and codes[cell] == codes[into.removesuffix("[]")] else REFUSED
                     cells[as_operation(operation).name, name_of(into), name_of(value)] = outcome
@@ -38,24 +38,24 @@ def _cells(document, part, form):
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("form", ["in_place", "item"])
-def test_numpy_before_nep_50(form):
+def test_numpy_legacy_rules_store_what_numpy_1_26_stored(form):
     document = _document("numpy-legacy")
     check("numpy-legacy", form, _cells(document, document, form))
 
 
 @pytest.mark.parametrize("form", ["in_place", "operator", "item"])
-def test_paddle(form):
+def test_paddle_rules_store_what_paddle_stored(form):
     document = _document("paddle")
     check("paddle", form, _cells(document, document, form))
 
 
 @pytest.mark.parametrize("form", ["variable", "item"])
 @pytest.mark.parametrize("mode", ["off", "all", "safe"])
-def test_tensorflow(mode, form):
+def test_tensorflow_rules_store_what_tensorflow_stored(mode, form):
     document = _document("tensorflow")
     check(f"tf-{mode}", form, _cells(document, document["modes"][mode], form))
 
 
-def test_keras():
+def test_keras_rules_store_what_keras_variables_stored():
     document = _document("keras")
     check("keras", "variable", _cells(document, document, "variable"))

@@ -1,4 +1,4 @@
-"""What holds of every rule set, over every pair of formats, 0-d forms and Python numbers."""
+"""Properties of every rule set, over every pair of formats, 0-d arrays and Python numbers."""
 
 import copy
 import itertools
@@ -28,8 +28,8 @@ RULE_SETS = list(HOMES)
 every_rule_set = pytest.mark.parametrize("rules", RULE_SETS)
 
 
-# NumPy looks for a function's loop, and the casts of ml_dtypes make some of its formats each other's equals: the loop
-# of the operand that comes first is then found first. NumPy does just this (test_numpy_rules.py).
+# NumPy searches for a function's loop. Some formats of ml_dtypes can be cast safely to each other, and NumPy then finds
+# the loop of the first operand first. test_numpy_rules.py checks that NumPy does this.
 FOREIGN = {row.name for row in FORMATS if not row.is_builtin and row.name != "bfloat16"}
 ONE_WAY = {
     "numpy": {"add": 89, "multiply": 89, "maximum": 37},
@@ -39,7 +39,7 @@ ONE_WAY = {
 
 @pytest.mark.one_in(32)
 @every_rule_set
-def test_pairs_commute(rules):
+def test_pairs_commute_except_listed_ml_dtypes_pairs_in_numpy(rules):
     rule_set, one_way = get_rules(rules), {}
     for operation in ("result_type", "add", "multiply", "maximum", "equal", "bitwise_and"):
         for a, b in itertools.combinations(OPERANDS, 2):
@@ -52,9 +52,9 @@ def test_pairs_commute(rules):
     assert all(FOREIGN.issuperset(pair) for pairs in one_way.values() for pair in pairs)
 
 
-# Of the triples of STANDARD_TYPES without and with the weak kinds: how many change with grouping, a refusal on one side
-# included, and how many of those give two dtypes. Python numbers alone take a dtype in most frameworks, after which
-# they are no numbers any more; lattices keep them weak, and the array API standard refuses numbers alone.
+# For the triples of STANDARD_TYPES, without and with the weak kinds: how many depend on grouping (including a refusal
+# in one grouping only), and how many of those give two dtypes. In most frameworks, two Python numbers get a dtype when
+# they are combined, and are not weak afterwards. Lattices keep them weak, and the array API standard refuses them.
 NOT_ASSOCIATIVE = {
     "jax-x64": ((0, 0), (0, 0)),
     "jax-x32": ((0, 0), (0, 0)),
@@ -88,7 +88,7 @@ def _not_associative(rules, names):
 
 
 @every_rule_set
-def test_triples_that_do_not_associate_are_counted(rules):
+def test_number_of_non_associative_triples_is_as_listed(rules):
     assert len(STANDARD_TYPES) == 18
     without = [name for name in STANDARD_TYPES if name not in WEAK_NAMES]
     found = [_not_associative(rules, names) for names in (without, STANDARD_TYPES)]
@@ -96,27 +96,27 @@ def test_triples_that_do_not_associate_are_counted(rules):
     assert counts == NOT_ASSOCIATIVE[rules]
 
 
-def test_numpy_does_not_associate_in_28_triples_of_its_own_dtypes():
+def test_numpy_has_28_non_associative_triples_of_its_own_dtypes():
     own = [name for name in STANDARD_TYPES if name not in WEAK_NAMES and as_format(name).is_builtin]
     assert len(own) ** 3 == 2744
     assert len(_not_associative("numpy", own)) == 28
 
 
 @pytest.mark.parametrize("rules", ["tf-rfc-safe", "tf-rfc-none"])
-def test_no_triple_gives_two_dtypes_by_grouping_unless_it_groups_numbers_alone(rules):
+def test_grouping_gives_two_dtypes_only_if_two_python_numbers_come_first(rules):
     triples = _not_associative(rules, [*FORMAT_NAMES, *WEAK_NAMES])
     assert len(triples) == {"tf-rfc-safe": 706, "tf-rfc-none": 76}[rules]
     for found in triples:
         assert None in (found.left, found.right) or len([name for name in found.nodes if name in WEAK_NAMES]) == 2
 
 
-def test_jax_is_one_of_the_others():
+def test_jax_names_resolve_to_one_of_the_listed_rule_sets():
     assert rule_names() == ("jax", "jax-strict", *RULE_SETS)
     assert all(get_rules(name) in map(get_rules, names) for name, names in FOLLOWING.items())
     assert set(NOT_ASSOCIATIVE) == set(RULE_SETS)
 
 
-def test_every_format_of_ml_dtypes_is_known():
+def test_formats_include_every_ml_dtypes_scalar_type():
     scalars = [value for value in vars(ml_dtypes).values() if isinstance(value, type) and issubclass(value, np.generic)]
     assert len(scalars) > 18
     assert {as_format(scalar).name for scalar in scalars} == {row.name for row in FORMATS if not row.is_builtin}
@@ -125,7 +125,7 @@ def test_every_format_of_ml_dtypes_is_known():
 
 @pytest.mark.one_in(18)
 @every_rule_set
-def test_every_decision_has_a_reason_and_prints(rules):
+def test_decisions_have_reasons_casts_and_printed_forms(rules):
     rule_set = get_rules(rules)
     for operation, (a, b) in zip(itertools.cycle(("add", "divide")), itertools.product(TYPES, repeat=2), strict=False):
         decision = rule_set.decide(operation, (TYPES[a], TYPES[b]))
@@ -154,14 +154,14 @@ def test_every_decision_has_a_reason_and_prints(rules):
             assert error.decision is decision
 
 
-# Refusals without a fix, each for one reason, for the operations asked: in all others the fix is executed.
-def _computes_with_shell(a, b, operation):
-    """PyTorch converts no shell dtype, not even on request."""
+# The refusals without a fix: their number and a function that selects them. All other fixes are executed.
+def _has_shell_dtype(a, b, operation):
+    """PyTorch cannot convert shell dtypes, even explicitly."""
     return any(name in ("uint1", "uint2", "uint4", "int1", "int2", "int4") for name in (a, b))
 
 
-def _would_cut(a, b, operation):
-    """A fix cuts neither an imaginary part nor the fraction of a Python number, and bits need both."""
+def _would_lose_a_part(a, b, operation):
+    """A fix never drops an imaginary part or the fraction of a Python number, and bitwise operations need integers."""
     return operation == "bitwise_and" and any(
         OPERANDS[name].category == "complex" or (OPERANDS[name].category == "float" and OPERANDS[name].dtype is None)
         for name in (a, b)
@@ -169,21 +169,21 @@ def _would_cut(a, b, operation):
 
 
 WITHOUT_FIX = {
-    "torch": (2178, _computes_with_shell),
-    "tf-rfc-all": (592, _would_cut),
-    "tf-rfc-safe": (592, _would_cut),
-    "tf-rfc-none": (592, _would_cut),
+    "torch": (2178, _has_shell_dtype),
+    "tf-rfc-all": (592, _would_lose_a_part),
+    "tf-rfc-safe": (592, _would_lose_a_part),
+    "tf-rfc-none": (592, _would_lose_a_part),
 }
 
 
 @pytest.mark.in_turns(3)
 @pytest.mark.slow
 @every_rule_set
-def test_every_fix_is_executed_and_accepted_by_the_rules(rules):
+def test_rules_accept_the_operands_after_every_fix(rules):
     names, rule_set, fixed, unfixed = [*TYPES, *NUMBERS], get_rules(rules), 0, set()
     for operation, a, b in itertools.product(ASKED, names, names):
         decision = rule_set.decide(operation, (OPERANDS[a], OPERANDS[b]))
-        fix = decision.fix  # found anew whenever it is asked for
+        fix = decision.fix  # computed on each access
         if decision:
             assert fix is None
             continue
@@ -196,12 +196,12 @@ def test_every_fix_is_executed_and_accepted_by_the_rules(rules):
         assert 1 <= len(fix.casts) <= 2
         assert [str(cast) for cast in fix.casts] == list(fix.expressions().values())
     assert fixed > 1000
-    count, is_left = WITHOUT_FIX.get(rules, (0, lambda *_: False))
+    count, has_no_fix = WITHOUT_FIX.get(rules, (0, lambda *_: False))
     assert len(unfixed) == count
     refused = (
         (operation, a, b)
         for operation, a, b in itertools.product(ASKED, names, names)
-        if is_left(a, b, operation) and not rule_set.decide(operation, (OPERANDS[a], OPERANDS[b]))
+        if has_no_fix(a, b, operation) and not rule_set.decide(operation, (OPERANDS[a], OPERANDS[b]))
     )
     assert unfixed == set(refused)
 
@@ -214,7 +214,7 @@ STAND_INS = {
 LACKING = [(rules, name) for rules in RULE_SETS for name in get_rules(rules).stands_in]
 
 
-def test_rule_sets_with_functions_that_others_stand_in_for():
+def test_stand_ins_of_every_rule_set_are_as_listed():
     assert {rules for rules, _ in LACKING} == {
         *FOLLOWING["jax"], "numpy", "numpy-legacy", "keras", "tf-off", "tf-all", "tf-safe", "array-api",
     }  # fmt: skip
@@ -224,8 +224,8 @@ def test_rule_sets_with_functions_that_others_stand_in_for():
 
 @pytest.mark.one_in(5)
 @pytest.mark.parametrize(("rules", "name"), LACKING)
-def test_a_function_that_a_framework_lacks_is_decided_as_the_one_that_stands_in(rules, name):
-    rule_set, taken = get_rules(rules), 0
+def test_missing_functions_are_decided_as_their_stand_ins(rules, name):
+    rule_set, accepted = get_rules(rules), 0
     library = rule_set.library
     why = f"{library} has no {name}, so it is decided like {rule_set.stands_in[name]}"
     row = as_operation(name)
@@ -235,19 +235,19 @@ def test_a_function_that_a_framework_lacks_is_decided_as_the_one_that_stands_in(
         )
         computed = other.verdict.compute[0] if other else None
         is_complex = other and as_format(computed).category == "complex"
-        if is_complex and "complex" not in row.accepts:  # losses are of real numbers
+        if is_complex and "complex" not in row.accepts:  # losses accept real numbers only
             assert not decision
             assert decision.reason == (
                 why, *other.reason, f"{name} does not accept complex operands, got {computed}",
             )  # fmt: skip
             continue
-        taken += bool(decision)
+        accepted += bool(decision)
         assert decision.reason == (why, *other.reason)
         assert replace(decision.verdict, reason=()) == replace(other.verdict, reason=())
-    assert taken >= (4 if row.arity == 1 else 20)
+    assert accepted >= (4 if row.arity == 1 else 20)
 
 
-def test_fixes_of_functions_that_a_framework_lacks():
+def test_missing_functions_have_fixes():
     assert str(explain("int8", "float32", operation="mse_loss", rules="array-api").fix) == "a.astype('float32')"
     assert str(explain("int4", "int2", operation="mse_loss", rules="jax-strict").fix) == "b.astype('int4')"
     assert str(explain("complex64", 1.5, operation="l1_loss", rules="numpy").fix) == "a.real.astype('float32')"
@@ -255,7 +255,7 @@ def test_fixes_of_functions_that_a_framework_lacks():
 
 @pytest.mark.one_in(4)
 @every_rule_set
-def test_deciding_twice_gives_the_identical_verdict(rules):
+def test_second_decision_reuses_the_same_verdict(rules):
     rule_set = get_rules(rules)
     for operation, (a, b) in itertools.product(ASKED, itertools.product(STANDARD_TYPES, repeat=2)):
         first, second = (rule_set.decide(operation, [as_operand(a), as_operand(b)]) for _ in range(2))
@@ -266,7 +266,7 @@ def test_deciding_twice_gives_the_identical_verdict(rules):
 
 @pytest.mark.one_in(32)
 @every_rule_set
-def test_explaining_changes_nothing(rules):
+def test_explain_changes_neither_operands_nor_rules(rules):
     arrays = [np.ones((2,), row.dtype) for row in FORMATS]
     for array in arrays:
         array.flags.writeable = False

@@ -1,4 +1,4 @@
-"""Attention beside Flax's, over every dtype of queries, of keys and values, and asked for."""
+"""Attention compared with Flax's, over every dtype of queries, of keys and values, and of the computation."""
 
 import warnings
 
@@ -20,10 +20,10 @@ PARAMS = {"key": (1, 3, 2, 2), "value": (1, 3, 2, 3), "bias": (2, 1, 3)}
 MASK = make_causal_mask(2, 3, offset=1)
 
 DEPARTURES = {
-    lambda cell: (
-        "complex64" in cell
-    ): "spec/flax-flip-default-dtypes.md: attention raises on complex inputs, as neither "
-    "the product nor the softmax is clear; Flax computes something, or drops the imaginary parts",
+    lambda cell: "complex64" in cell: (
+        'Attention raises on complex inputs (Flax FLIP, default dtypes, "Corner cases"), because neither the product '
+        "nor the softmax has a clear definition for them. Flax computes a result or drops the imaginary parts."
+    ),
 }
 REAL = [cell for cell in CELLS if not any(departs(cell) for departs in DEPARTURES)]
 
@@ -39,10 +39,10 @@ def theirs(params, inputs, asked):
 
 
 @pytest.mark.slow
-def test_outputs_and_gradients_over_every_real_dtype():
+def test_attention_outputs_and_gradients_agree_with_flax_for_real_dtypes():
     with jax.enable_x64(True):
-        # Flax rounds scores, probabilities and each step of its softmax to the compute dtype.
-        # What is asked for is cast to first: gradients through one such cast, the narrowest, stand for the others.
+        # Flax rounds scores, probabilities and each step of its softmax to the compute dtype. Inputs are first cast to
+        # the requested dtype; gradients are compared through one of these casts only, the one to the narrowest dtype.
         for gradients in (True, False):
             cells = [cell for cell in REAL if (cell.asked in (None, "float16")) == gradients]
             assert list(differences(ours, theirs, INPUTS, PARAMS, cells=cells, ulps=8, gradients=gradients)) == []
@@ -51,9 +51,9 @@ def test_outputs_and_gradients_over_every_real_dtype():
 @pytest.mark.in_turns(3)
 @pytest.mark.one_in(36)
 @pytest.mark.parametrize("cell", [cell for cell in CELLS if cell not in REAL], ids=str)
-def test_complex_numbers_are_refused_where_flax_computes_something(cell):
+def test_attention_refuses_complex_numbers_where_flax_computes(cell):
     with jax.enable_x64(True), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the imaginary parts that Flax drops
+        warnings.simplefilter("ignore")  # about the imaginary parts that Flax drops
         args = random_like(PARAMS, cell.params), random_like(INPUTS, cell.inputs), cell.asked
         assert np.isfinite(theirs(*args)).all()
         with pytest.raises(OperandError, match="not defined for complex numbers"):
@@ -61,8 +61,8 @@ def test_complex_numbers_are_refused_where_flax_computes_something(cell):
 
 
 @pytest.mark.slow
-def test_queries_without_keys_get_zeros_where_flax_averages_all_values():
-    """A departure: there is nothing to average, and padding would not stay zero."""
+def test_fully_masked_queries_get_zeros_where_flax_averages_all_values():
+    """A departure from Flax: there is no value to average, and an average would make padding nonzero."""
     x, none = random_like((1, 2, 1, 2), "float32"), jnp.zeros((2, 2), bool)
     assert (dot_product_attention(x, x, x, mask=none) == 0).all()
     np.testing.assert_allclose(
@@ -76,7 +76,7 @@ WEIGHTS = {
     "value": {"kernel": (4, 2, 3), "bias": (2, 3)},
     "out": {"kernel": (2, 3, 4), "bias": (4,)},
 }
-# Each role with a dtype of its own, and inferred ones.
+# A different dtype for each role, and inferred dtypes.
 MIXED = Cell("float16", "float32", "bfloat16")
 SOME = [MIXED, Cell("float64", "float32", None)]
 
@@ -85,7 +85,7 @@ def layer_of_ours(params, inputs, asked):
     dtype = params["out"]["bias"].dtype
     layer = MultiHeadAttention(2, 3, dtype=asked or "infer", param_dtype=dtype)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # float32 inputs of layers of float16 are told of, and meant here
+        warnings.simplefilter("ignore")  # the layer warns about float32 inputs of a float16 layer
         nn.output_spec(layer, inputs)
         flat = {f"{name}/{leaf}": value for name, part in params.items() for leaf, value in part.items()}
         renamed = {path.replace("out/", "output/"): value for path, value in flat.items()}
@@ -100,10 +100,10 @@ def layer_of_flax(params, inputs, asked):
 
 
 @pytest.mark.slow
-def test_the_layer_beside_flax_over_some_dtypes():
+def test_attention_layer_agrees_with_flax_for_mixed_dtypes():
     with jax.enable_x64(True):
         found = list(differences(layer_of_ours, layer_of_flax, (1, 3, 4), WEIGHTS, cells=SOME, ulps=8))
-    # A bias of keys adds the same to all scores of a query: its gradient is zero but for rounding.
+    # A bias of keys adds the same number to all scores of a query, so its gradient is zero except for rounding.
     assert [line for line in found if "['key']['bias']" not in line] == []
     inputs, params = random_like((1, 3, 4), MIXED.inputs, 1), random_like(WEIGHTS, MIXED.params, 2)
     slopes = [
@@ -115,7 +115,7 @@ def test_the_layer_beside_flax_over_some_dtypes():
 
 
 @pytest.mark.slow
-def test_a_layer_of_complex_weights_is_refused_where_flax_computes_something():
+def test_attention_layer_refuses_complex_weights_where_flax_computes():
     with jax.enable_x64(True):
         inputs, params = random_like((1, 3, 4), "float32"), random_like(WEIGHTS, "complex64")
         assert np.isfinite(layer_of_flax(params, inputs, None)).all()
@@ -124,8 +124,8 @@ def test_a_layer_of_complex_weights_is_refused_where_flax_computes_something():
 
 
 @pytest.mark.slow
-def test_decoding_beside_flax():
-    """Token by token, with a cache of the dtype of the keys on both sides."""
+def test_cached_decoding_agrees_with_flax():
+    """Both sides decode token by token, with a cache in the dtype of the keys."""
     dtype = "bfloat16"
     inputs, params = random_like((2, 3, 4), dtype, 1), random_like(WEIGHTS, "float32", 2)
     flax = linen.MultiHeadDotProductAttention(2, qkv_features=6, dtype=dtype, decode=True, deterministic=True)

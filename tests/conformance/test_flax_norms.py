@@ -1,4 +1,4 @@
-"""Norms beside Flax's: outputs, gradients and dtypes over every dtype of inputs, of parameters and asked for."""
+"""Norms compared with Flax's: outputs, gradients and dtypes, for all dtypes of inputs, parameters and computation."""
 
 import flax.linen as linen
 import jax
@@ -85,7 +85,7 @@ NORMS = {
 every_norm = pytest.mark.parametrize("name", NORMS)
 
 
-MEETINGS = [
+WITH_GRADIENTS = [
     Cell(inputs, params, None)
     for inputs, params in [
         ("float16",) * 2,
@@ -95,27 +95,28 @@ MEETINGS = [
     ]
 ]
 ULPS = 8
-"""Both gradients are up to 5 ulp from the one in twice the precision: two large terms nearly cancel in them."""
+"""On both sides, gradients differ by up to 5 ulp from twice the precision, because two large terms nearly cancel."""
 
 
 @pytest.mark.in_turns(3)
 @pytest.mark.slow
 @every_norm
-def test_outputs_gradients_and_dtypes_are_flaxes(name):
+def test_norm_outputs_gradients_and_dtypes_agree_with_flax(name):
     mine, theirs, params = NORMS[name]
     cells = EXACT if params else [cell for cell in EXACT if cell.params == "float32"]
-    # Gradients are what takes long: `make conformance` compares them over all cells.
-    sloped = [cell for cell in cells if cell in MEETINGS]
-    others = [cell for cell in cells if cell not in sloped]
-    assert list(differences(mine, theirs, SHAPE, params, cells=sloped, ulps=ULPS)) == []
+    # Gradients take most of the time; `make conformance` compares them in all cells.
+    with_gradients = [cell for cell in cells if cell in WITH_GRADIENTS]
+    others = [cell for cell in cells if cell not in with_gradients]
+    assert list(differences(mine, theirs, SHAPE, params, cells=with_gradients, ulps=ULPS)) == []
     assert list(differences(mine, theirs, SHAPE, params, cells=others, ulps=ULPS, gradients=False)) == []
 
 
 @pytest.mark.slow
 @every_norm
-def test_nothing_complex_is_truncated_where_flax_does(name):
+def test_norms_keep_imaginary_parts_that_flax_truncates(name):
     mine, _, params = NORMS[name]
     cells = TRUNCATED if params else [cell for cell in TRUNCATED if cell.inputs == "complex64"]
+    assert cells
     for cell in cells:
         x, weights = random_like(SHAPE, cell.inputs, 1), random_like(params, cell.params, 2)
         got = mine(weights, x, cell.asked)
@@ -136,14 +137,15 @@ LAYERS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LAYERS)
-def test_layers_are_flaxes(name):
+def test_norm_layers_agree_with_flax(name):
     make, theirs, options = LAYERS[name]
     names = {"gamma": "scale", "beta": "bias"}
-    for cell in [*MEETINGS, Cell("float32", "float16", "bfloat16")]:
+    for cell in [*WITH_GRADIENTS, Cell("float32", "float16", "bfloat16")]:
         x = random_like(SHAPE, cell.inputs, 1)
         layer = make(dtype=cell.asked or "infer", param_dtype=cell.params, epsilon=EPSILON)
         nn.initialize(layer, x)
         params = {path: random_like((4,), cell.params, 2) for path in layer.trainable_variables}
+        assert params
         got = nn.functional_call(layer, params, x, **options)[0]
         module = theirs(dtype=cell.asked, epsilon=EPSILON, use_fast_variance=False)
         given = {"params": {names[path]: value for path, value in params.items()}}

@@ -1,4 +1,4 @@
-"""Products, convolutions and embeddings beside Flax's, over every dtype of inputs, of parameters and asked for."""
+"""Products, convolutions and embeddings compared with Flax's, for all dtypes of inputs, parameters and computation."""
 
 import warnings
 
@@ -21,14 +21,14 @@ from supremum.nn.layers.convolution import Conv, ConvTranspose
 from supremum.nn.layers.embedding import Embedding
 from supremum.nn.layers.products import Dense, DenseGeneral, Einsum
 
-FOLLOWED = [cell for cell in CELLS if not cell.truncates_in_flax]
+EXACT = [cell for cell in CELLS if not cell.truncates_in_flax]
 TRUNCATED = [cell for cell in CELLS if cell.truncates_in_flax]
 
 INDICES = np.array([1, 0], np.int32)
 
 
 def of_flax(module, **options):
-    """A layer of Flax as the judge takes it."""
+    """Wrap a Flax layer as a function of parameters, inputs and dtype."""
 
     def layer(params, x, dtype):
         return module(dtype=dtype, **options).apply({"params": params}, x)
@@ -37,7 +37,7 @@ def of_flax(module, **options):
 
 
 def with_parameters(form, *args, **options):
-    """A functional form as the judge takes it."""
+    """Wrap a functional form as a function of parameters, inputs and dtype."""
 
     def layer(params, x, dtype):
         return form(*args, x, params["kernel"], params.get("bias"), dtype=dtype, **options)
@@ -51,7 +51,7 @@ def parameters(kernel, bias):
 
 EQUATION = "abc,bcd->abd"
 
-# Few shapes, which all share what operations on them compile to.
+# Few shapes, so that the compiled operations are shared.
 PAIRS = {
     "dense": (with_parameters(dense), of_flax(linen.Dense, features=2), (2, 2), parameters((2, 2), (2,))),
     "dense_general": (
@@ -98,20 +98,20 @@ PAIRS = {
 }  # fmt: skip
 
 
-# Gradients are what takes long. Over all cells they are compared for `dense`; the others bring arrays to their dtype in
-# the same way, and what they do then is compared where all dtypes are equal. `make conformance` compares them all.
+# Gradients take most of the time. They are compared in all cells for `dense`. The other functions cast their operands
+# in the same way, so their gradients are compared only where all dtypes are equal. `make conformance` compares all.
 GRADIENTS_OVER_ALL_CELLS = ("dense",)
-EQUAL = [cell for cell in FOLLOWED if cell.inputs == cell.params and cell.asked is None]
+EQUAL = [cell for cell in EXACT if cell.inputs == cell.params and cell.asked is None]
 
 
 @pytest.mark.in_turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRS)
-def test_outputs_gradients_and_dtypes_are_those_of_flax(name):
+def test_product_outputs_gradients_and_dtypes_agree_with_flax(name):
     ours, theirs, inputs, params = PAIRS[name]
     everywhere = name in GRADIENTS_OVER_ALL_CELLS
     with jax.enable_x64(True):
-        assert list(differences(ours, theirs, inputs, params, cells=FOLLOWED, gradients=everywhere)) == []
+        assert list(differences(ours, theirs, inputs, params, cells=EXACT, gradients=everywhere)) == []
         if not everywhere:
             assert list(differences(ours, theirs, inputs, params, cells=EQUAL)) == []
 
@@ -119,14 +119,14 @@ def test_outputs_gradients_and_dtypes_are_those_of_flax(name):
 @pytest.mark.in_turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRS)
-def test_what_flax_truncates_is_computed_in_the_complex_dtype(name):
-    """Flax drops imaginary parts where a real dtype is asked for; ours meet it in a complex one."""
+def test_products_keep_imaginary_parts_that_flax_truncates(name):
+    """Flax drops imaginary parts if a real dtype is requested; ours promotes that dtype to a complex one."""
     ours, theirs, inputs, params = PAIRS[name]
     with jax.enable_x64(True), warnings.catch_warnings():
         warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
         for cell in TRUNCATED:
             if name == "embedding" and cell.params != "complex64":
-                continue  # its inputs are integers: nothing complex takes part
+                continue  # its inputs are integers, so no operand is complex
             wide = "complex128" if cell.asked == "float64" else "complex64"
             given = random_like(inputs, cell.inputs, 1), random_like(params, cell.params, 2)
             got = ours(given[1], given[0], cell.asked)
@@ -160,14 +160,14 @@ LAYERS = {
     ),
     "embedding": (lambda **kw: Embedding(3, 2, **kw), lambda **kw: linen.Embed(3, 2, **kw), None),
 }
-# The dtypes of inputs, of parameters and asked for; complex parameters are left to the functional forms.
+# The dtypes of inputs and of parameters, and the requested dtype; the functional tests cover complex parameters.
 OF_LAYERS = [("bfloat16", "float32", None), ("complex64", "bfloat16", None), ("float16", "float32", "bfloat16")]
 
 
 @pytest.mark.in_turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LAYERS)
-def test_layers_are_those_of_flax(name):
+def test_product_layers_agree_with_flax(name):
     make, make_theirs, shape = LAYERS[name]
     with jax.enable_x64(True):
         for inputs, params, asked in OF_LAYERS:
@@ -188,14 +188,15 @@ def test_layers_are_those_of_flax(name):
 
 
 DEPARTURES = {
-    "circular transposes": "Flax says that with a transposed kernel they are the transpose of Conv, which those of "
-    "strides 1 and an even window are not: they are shifted by one",
-    "negative indices": "Flax counts them from the end of the table; an index of -1, as of padding, is no row here",
-    "order of axes": "Flax sorts the contracted axes of DenseGeneral; here the kernel has them in the order given",
+    "circular transposes": "Flax documents that ConvTranspose with a transposed kernel is the transpose of Conv. With "
+    "strides 1 and an even window its result is shifted by one instead.",
+    "negative indices": "Flax counts them from the end of the table; here an index of -1, often used for padding, "
+    "is not a row",
+    "order of axes": "Flax sorts the contracted axes of DenseGeneral; here the kernel keeps their given order",
 }
 
 
-def test_departure_circular_transposes():
+def test_circular_conv_transpose_is_the_transpose_of_conv_where_flax_shifts_by_one():
     kernel, y = random_like((2, 2, 2), "float32"), random_like((1, 4, 2), "float32", 1)
     _, pull = jax.vjp(lambda x: conv(x, kernel, padding="CIRCULAR"), jnp.zeros((1, 4, 2)))
     _, pull_theirs = jax.vjp(
@@ -210,7 +211,7 @@ def test_departure_circular_transposes():
     assert not np.allclose(theirs.apply({"params": {"kernel": kernel}}, y), want), DEPARTURES["circular transposes"]
 
 
-def test_departure_negative_indices():
+def test_embedding_refuses_negative_indices_where_flax_counts_from_the_end():
     table, indices = random_like((3, 2), "float32"), jnp.asarray([-1])
     theirs = linen.Embed(3, 2).apply({"params": {"embedding": table}}, indices)
     np.testing.assert_array_equal(theirs[0], table[2], err_msg=DEPARTURES["negative indices"])
@@ -219,7 +220,7 @@ def test_departure_negative_indices():
     assert np.all(np.isnan(jax.jit(embedding)(indices, table)))
 
 
-def test_departure_order_of_axes():
+def test_dense_general_kernel_keeps_the_given_order_of_axes_where_flax_sorts():
     x = random_like((1, 2, 3), "float32")
     shapes = linen.DenseGeneral(4, axis=(2, 1)).init(jax.random.key(0), x)["params"]["kernel"].shape
     assert shapes == (2, 3, 4), DEPARTURES["order of axes"]
@@ -237,7 +238,7 @@ POOLS = {
 
 @pytest.mark.parametrize("name", POOLS)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
-def test_pooling_has_the_dtype_and_values_of_flax(name, dtype):
+def test_pooling_dtypes_and_values_agree_with_flax(name, dtype):
     ours, theirs = POOLS[name]
     with jax.enable_x64(True):
         x = random_like((2, 5, 4, 2), dtype)
@@ -250,7 +251,7 @@ def test_pooling_has_the_dtype_and_values_of_flax(name, dtype):
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64"])
-def test_dropout_has_the_dtype_of_flax(dtype):
+def test_dropout_dtype_agrees_with_flax(dtype):
     with jax.enable_x64(True):
         x = random_like((4, 3), dtype)
         key = jax.random.key(0)

@@ -1,4 +1,4 @@
-"""Recurrent cells beside Flax's: outputs, carries, gradients and dtypes over every dtype."""
+"""Recurrent cells compared with Flax's: outputs, carries, gradients and dtypes, for all dtypes."""
 
 import flax.linen as linen
 import jax
@@ -32,7 +32,7 @@ def shapes(gates):
 
 
 def flax_params(params, inner, outer, *, bias_inside):
-    """Our weights as Flax names them, gate by gate: the products with inputs are `inner`, with states `outer`."""
+    """Split our weights into Flax's, one per gate: `inner` names the products with inputs, `outer` with states."""
     count = len(inner)
     found = {}
     for name, kernel in zip(inner, jnp.split(params["kernel"], count, -1), strict=True):
@@ -59,7 +59,7 @@ def of_gru(params):
 
 
 def swapped(pair):
-    """Hidden and cell state in Flax's order, or back."""
+    """Convert a hidden and a cell state to Flax's order, or back."""
     return pair[1], pair[0]
 
 
@@ -80,13 +80,13 @@ def ours(name):
     return lambda params, given, dtype: step(given["x"], given["state"], **params, dtype=dtype)
 
 
-def theirs(name, *, brought=True):
-    """Flax's cell, given the state in the dtype that is asked for, or as it comes."""
+def theirs(name, *, cast_state=True):
+    """Flax's cell; by default the state is first cast to the requested dtype."""
     _, module, renamed, _, _, ordered, _ = CELL_TYPES[name]
 
     def layer(params, given, dtype):
         state = given["state"]
-        if brought and dtype is not None:
+        if cast_state and dtype is not None:
             state = jax.tree.map(lambda leaf: leaf.astype(dtype), state)
         cell = module(features=UNITS, dtype=dtype)
         return ordered(cell.apply({"params": renamed(params)}, ordered(state), given["x"])[0])
@@ -98,7 +98,7 @@ def inputs(name):
     return {"x": (BATCH, N), "state": CELL_TYPES[name][4]}
 
 
-SLOPED = [
+WITH_GRADIENTS = [
     Cell(inputs, params, asked)
     for inputs, params, asked in [
         ("float16", "float16", None),
@@ -108,24 +108,24 @@ SLOPED = [
         ("float64", "complex64", None),
     ]
 ]
-"""Where gradients are compared too, in all ways in which dtypes meet; `make conformance` does it in all cells."""
+"""Cells in which gradients are compared too, one per kind of promotion; `make conformance` uses all cells."""
 
 
 @pytest.mark.in_turns(3)
 @pytest.mark.slow
 @every_type
-def test_states_and_dtypes_are_flaxes(name):
+def test_recurrent_states_gradients_and_dtypes_agree_with_flax(name):
     params = CELL_TYPES[name][3]
-    others = [cell for cell in EXACT if cell not in SLOPED]
-    # Gradients in float16 are up to 4 ulp from those in float64 on either side: each product and sum rounds.
-    assert list(differences(ours(name), theirs(name), inputs(name), params, cells=SLOPED, ulps=8)) == []
+    others = [cell for cell in EXACT if cell not in WITH_GRADIENTS]
+    # On both sides, float16 gradients differ by up to 4 ulp from float64, because each product and sum rounds.
+    assert list(differences(ours(name), theirs(name), inputs(name), params, cells=WITH_GRADIENTS, ulps=8)) == []
     found = differences(ours(name), theirs(name), inputs(name), params, cells=others, ulps=8, gradients=False)
     assert list(found) == []
 
 
 @pytest.mark.one_in(3)
 @every_type
-def test_nothing_complex_is_truncated_where_flax_does(name):
+def test_recurrent_cells_keep_imaginary_parts_that_flax_truncates(name):
     layer = ours(name)
     for cell in TRUNCATED:
         given, params = random_like(inputs(name), cell.inputs, 1), random_like(CELL_TYPES[name][3], cell.params, 2)
@@ -136,23 +136,23 @@ def test_nothing_complex_is_truncated_where_flax_does(name):
             np.testing.assert_array_equal(np.asarray(a), np.asarray(b), str(cell))
 
 
-def _meets_a_wider_state(cell):
+def _has_a_wider_state(cell):
     return cell.asked is not None and jnp.promote_types(cell.inputs, cell.asked) != cell.asked
 
 
-REASON = "what is asked for is given, not the dtype that it and an older, wider state meet in"
-DEPARTURES = {"lstm": (_meets_a_wider_state, REASON), "gru": (_meets_a_wider_state, REASON)}
-"""Which cells differ from Flax's when the state comes in the dtype of the inputs, and why ours do."""
+REASON = "our result has the requested dtype; Flax promotes it with the dtype of a wider earlier state"
+DEPARTURES = {"lstm": (_has_a_wider_state, REASON), "gru": (_has_a_wider_state, REASON)}
+"""Which cells differ from Flax's if the state has the dtype of the inputs, and why."""
 
 
 @pytest.mark.slow
 @every_type
-def test_departures_are_these_and_still_there(name):
+def test_recurrent_dtypes_differ_from_flax_exactly_for_wider_states(name):
     departs, _ = DEPARTURES.get(name, (lambda cell: False, ""))
     params = CELL_TYPES[name][3]
     for cell in EXACT:
         found = differences(
-            ours(name), theirs(name, brought=False), inputs(name), params, cells=[cell], gradients=False
+            ours(name), theirs(name, cast_state=False), inputs(name), params, cells=[cell], gradients=False
         )
         assert bool(list(found)) == departs(cell), cell
 
@@ -163,7 +163,7 @@ def test_departures_are_these_and_still_there(name):
 @pytest.mark.parametrize(
     "options", [{}, {"reverse": True}, {"reverse": True, "keep_order": True}, {"time_major": True}]
 )
-def test_sequences_are_flaxes(name, lengths, options):
+def test_rnn_sequences_agree_with_flax(name, lengths, options):
     _, module, renamed, params, _, ordered, cell = CELL_TYPES[name]
     params = random_like(params, "float32", 2)
     x = random_like((BATCH, 4, N), "float32", 1)
@@ -187,8 +187,10 @@ def test_sequences_are_flaxes(name, lengths, options):
 @pytest.mark.in_turns(3)
 @pytest.mark.slow
 @every_type
-@pytest.mark.parametrize("cell", [*SLOPED[:2], *SLOPED[3:], Cell("float32", "float32", "bfloat16")], ids=str)
-def test_both_directions_are_flaxes_in_every_dtype(name, cell):
+@pytest.mark.parametrize(
+    "cell", [*WITH_GRADIENTS[:2], *WITH_GRADIENTS[3:], Cell("float32", "float32", "bfloat16")], ids=str
+)
+def test_bidirectional_outputs_and_dtypes_agree_with_flax(name, cell):
     _, module, renamed, shapes, _, _, make = CELL_TYPES[name]
     params = [random_like(shapes, cell.params, seed) for seed in (2, 3)]
     x = random_like((BATCH, 3, N), cell.inputs, 1)
@@ -200,8 +202,8 @@ def test_both_directions_are_flaxes_in_every_dtype(name, cell):
         for path, value in values.items()
     }
     got = nn.functional_call(layer, given, x)[0]
-    # Flax's carry begins in the dtype of the parameters, and where that is not the one of the result its scan fails.
-    # It draws its kernels again to learn their shapes, and from JAX 0.11 on its own draws none of 16 bits.
+    # Flax's carry starts in the dtype of the parameters, and its scan fails if the result has a different dtype. Flax
+    # also initializes its kernels again to get their shapes; from JAX 0.11 on its own initializer fails for 16 bits.
     zeros = linen.initializers.zeros
     ways = [
         linen.RNN(module(features=UNITS, dtype=cell.asked, param_dtype=got.dtype, recurrent_kernel_init=zeros))

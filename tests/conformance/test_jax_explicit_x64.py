@@ -1,4 +1,4 @@
-"""The rules of JAX with x64 off and `jax_explicit_x64_dtypes="allow"` against the installed JAX, asked live."""
+"""The rules for JAX with x64 off and `jax_explicit_x64_dtypes="allow"`, compared with the installed JAX."""
 
 import itertools
 
@@ -28,7 +28,7 @@ def _explicit_dtypes():
 
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_every_pair(name):
+def test_dtypes_and_weak_flags_agree_with_installed_jax(name):
     values = {each: jnp.ones((1,), each) for each in STRONG} | {"1": 1, "1.0": 1.0, "1j": 1j}
     values |= {f"weak {kind.__name__}": jnp.asarray(kind(1)) for kind in (int, float, complex)}
     assert values["int64"].dtype == "int64"
@@ -37,13 +37,13 @@ def test_every_pair(name):
         theirs = jax.eval_shape(FUNCTIONS[name], *(values[each] for each in call))
         ours = JAX_EXPLICIT_X64.decide(name, [as_operand(values[each]) for each in call]).result
         found = (str(ours.dtype), ours.weak) if ours else None
-        # JAX marks some bools weak, and then ignores the mark.
+        # JAX marks some bools as weak but ignores the mark.
         if found != (str(theirs.dtype), theirs.weak_type and theirs.dtype != bool):
             different[call] = found, (str(theirs.dtype), theirs.weak_type)
     assert different == {}
 
 
-def test_the_name_jax_follows_the_flag():
+def test_rules_named_jax_follow_the_explicit_x64_flag():
     assert get_rules("jax") is JAX_EXPLICIT_X64
     assert result_type(jnp.ones(1, "int64"), "int8") == "int64"
     jax.config.update("jax_explicit_x64_dtypes", "error")
@@ -52,6 +52,6 @@ def test_the_name_jax_follows_the_flag():
         assert get_rules("jax").name == "jax-x64"
 
 
-def test_64_bits_are_not_made_of_narrower_ones():
+def test_only_64_bit_operands_give_64_bit_results():
     assert str(JAX_EXPLICIT_X64.decide("add", [as_operand("uint32"), as_operand("int8")]).dtype) == "int32"
     assert str(JAX_EXPLICIT_X64.decide("add", [as_operand("int64"), as_operand("int8")]).dtype) == "int64"

@@ -1,4 +1,4 @@
-"""What every operation of `jax.numpy` gives, dtype and weak flag, against the installed JAX with x64 on and off."""
+"""The dtype and weak flag of every operation of `jax.numpy`, compared with the installed JAX, x64 on and off."""
 
 import collections
 import contextlib
@@ -23,10 +23,11 @@ JAX_NAMES = {
     "acosh": "arccosh", "atanh": "arctanh", "bitwise_invert": "invert", "bitwise_left_shift": "left_shift",
     "bitwise_right_shift": "right_shift",
 }  # fmt: skip
-# What departs in the installed version of JAX.
+# The departures in the installed version of JAX.
 LISTED = departures_of_version("jax", jax.__version_info__)
 ASKED = [name for name in ELEMENTWISE if name not in JAX_X64.stands_in]
-# Each of these goes its own way; of the rest, all pairs with these partners are asked.
+# The operations with rules that no other operation has: for them all pairs are compared. For the rest, only equal
+# operands and pairs with one of `PARTNERS` are.
 IN_FULL = [
     "add", "divide", "pow", "equal", "bitwise_and", "bitwise_left_shift", "copysign", "where", "logaddexp",
     "floor_divide", "maximum", "hypot",
@@ -61,7 +62,7 @@ def _written(dtype, weak):
     return f"{dtype}*" if weak and np.dtype(dtype) != np.dtype(bool) else str(dtype)
 
 
-def _jax_says(function, *operands):
+def _theirs(function, *operands):
     try:
         result = function(*operands)
     except JAX_REFUSES:
@@ -69,7 +70,7 @@ def _jax_says(function, *operands):
     return _written(result.dtype, result.weak_type)
 
 
-def _we_say(name, *operands, rules):
+def _ours(name, *operands, rules):
     decision = rules.decide(name, [as_operand(operand) for operand in operands])
     if decision and decision.dtype == bool:
         assert not decision.weak
@@ -87,8 +88,8 @@ def _is_asked(name, left, right):
 def _cells(name, x64):
     """Every call of an operation as `(left, right, ours, theirs)`: arrays, Python numbers and weak arrays.
 
-    All are asked in one abstract evaluation, which is `jax.eval_shape` of each call at a tenth of the time, and without
-    the `jax.jit` that JAX puts around its own functions, at half of that again; a test below is about that `jit`.
+    One abstract evaluation of all calls takes a tenth of the time of one per call. Without the `jax.jit` that JAX puts
+    around its own functions, it takes half of that again. A test below checks that this `jit` makes no difference.
     """
     cells, function = [], _function(name)
 
@@ -102,8 +103,8 @@ def _cells(name, x64):
             left, right = call[0][0], call[1][0] if len(call) == 2 else ""
             if not right or _is_asked(name, left, right):
                 values = [value for _, value in call]
-                theirs = _jax_says(function, *values)
-                cells.append((left, right, _we_say(name, *values, rules=RULES[x64]), theirs))
+                theirs = _theirs(function, *values)
+                cells.append((left, right, _ours(name, *values, rules=RULES[x64]), theirs))
 
     with jax.disable_jit():
         jax.eval_shape(ask, _arrays(x64), list(NUMBERS.values()))
@@ -112,7 +113,7 @@ def _cells(name, x64):
 
 @pytest.mark.one_in(16)
 @pytest.mark.parametrize("name", ASKED)
-def test_every_call_of_the_installed_jax(name):
+def test_dtypes_and_weak_flags_agree_with_installed_jax_except_departures(name):
     rows = [row for row in LISTED if name in row.operations.split()]
     unexplained, covered, asked = [], collections.Counter(), 0
     for x64 in (True, False):
@@ -133,11 +134,11 @@ def _number_of_cells(name):
     formats = len(FORMAT_NAMES), len(FORMAT_NAMES) - len(JAX_X32.held_as)
     if _is_full(name):
         return sum((count + 6) ** OPERATIONS[name].arity for count in formats)
-    others = [count + 3 - len(PARTNERS) for count in formats]  # with each other only where they are equal
+    others = [count + 3 - len(PARTNERS) for count in formats]  # compared only with themselves and with `PARTNERS`
     return sum((count + 3) ** 2 - other * (other - 1) for count, other in zip(formats, others, strict=True))
 
 
-def test_what_jax_numpy_does_not_have_are_the_functions_that_others_stand_in_for():
+def test_stand_ins_are_for_exactly_the_functions_that_jax_numpy_lacks():
     absent = {name for name in ELEMENTWISE if not hasattr(jnp, JAX_NAMES.get(name, name))}
     assert absent == JAX_X64.stands_in.keys() == JAX_X32.stands_in.keys() == JAX_STRICT_X64.stands_in.keys()
 
@@ -159,14 +160,14 @@ def _values():
 
 @pytest.mark.one_in(2)
 @either_width
-def test_jax_says_the_same_with_and_without_its_own_jit(x64):
-    """Of every operation: neighbouring dtypes, numbers beside dtypes, numbers alone."""
+def test_jax_gives_the_same_dtypes_with_and_without_its_own_jit(x64):
+    """For every operation: neighbouring dtypes, Python numbers with dtypes, and Python numbers alone."""
 
     def says(arrays):
         values = dict(zip(DOZEN, arrays, strict=True)) | NUMBERS
         for name in ASKED:
             for call in dict.fromkeys(call[: OPERATIONS[name].arity] for call in REAL_CALLS):
-                answers[name, call] = _jax_says(_function(name), *(values[each] for each in call))
+                answers[name, call] = _theirs(_function(name), *(values[each] for each in call))
 
     found = []
     with jax.enable_x64(x64):
@@ -183,14 +184,14 @@ def test_jax_says_the_same_with_and_without_its_own_jit(x64):
 @pytest.mark.slow
 @either_width
 @pytest.mark.parametrize("name", ["add", "divide", "pow", "equal"])
-def test_real_eager_calls(name, x64):
+def test_eager_results_agree_with_installed_jax(name, x64):
     with jax.enable_x64(x64):
         values = _values()
         different = {
             (left, right): (ours, theirs)
             for left, right in REAL_CALLS
-            if (ours := _we_say(name, values[left], values[right], rules=RULES[x64]))
-            != (theirs := _jax_says(_function(name), values[left], values[right]))
+            if (ours := _ours(name, values[left], values[right], rules=RULES[x64]))
+            != (theirs := _theirs(_function(name), values[left], values[right]))
         }
     assert different == {}
 
@@ -198,33 +199,33 @@ def test_real_eager_calls(name, x64):
 @pytest.mark.one_in(4)
 @either_width
 @pytest.mark.parametrize("name", ["add", "divide", "pow", "equal"])
-def test_real_jitted_calls(name, x64):
-    """Every call that is not refused, in one compiled program: what comes out, not what was announced."""
+def test_jitted_results_agree_with_installed_jax(name, x64):
+    """One compiled program runs every call that is not refused, and the dtypes of its results are compared."""
     with jax.enable_x64(x64):
         values = _values()
-        said = {call: _we_say(name, *(values[each] for each in call), rules=RULES[x64]) for call in REAL_CALLS}
-        taken = [call for call, ours in said.items() if ours != REFUSED]
-        assert len(taken) > 20
+        said = {call: _ours(name, *(values[each] for each in call), rules=RULES[x64]) for call in REAL_CALLS}
+        accepted = [call for call, ours in said.items() if ours != REFUSED]
+        assert len(accepted) > 20
 
         @jax.jit
         def run(arrays):
             known = arrays | NUMBERS
-            return {call: _function(name)(*(known[each] for each in call)) for call in taken}
+            return {call: _function(name)(*(known[each] for each in call)) for call in accepted}
 
         results = run({dtype: values[dtype] for dtype in DOZEN})
     theirs = {call: _written(result.dtype, result.weak_type) for call, result in results.items()}
-    assert {call: (said[call], theirs[call]) for call in taken if said[call] != theirs[call]} == {}
+    assert {call: (said[call], theirs[call]) for call in accepted if said[call] != theirs[call]} == {}
 
 
 STRICT_TYPES = [*(np.dtype(name) for name in FORMAT_NAMES), int, float, complex]
-# Each width of JAX: whether x64 is on, and `jax_explicit_x64_dtypes`.
+# The flags of JAX for each width: `jax_enable_x64` and `jax_explicit_x64_dtypes`.
 WIDTHS = {"x64": (True, "warn"), "x32": (False, "warn"), "explicit-x64": (False, "allow")}
 every_width = pytest.mark.parametrize("width", WIDTHS)
 
 
 @contextlib.contextmanager
 def _strict_jax(width):
-    """JAX with strict promotion in a width; gives our rules for it, and the formats that its arrays can have."""
+    """Set JAX to strict promotion in a width; yield our rules for it and the formats that its arrays can have."""
     x64, explicit = WIDTHS[width]
     before = jax.config.jax_explicit_x64_dtypes
     jax.config.update("jax_explicit_x64_dtypes", explicit)
@@ -237,7 +238,7 @@ def _strict_jax(width):
 
 @every_width
 @pytest.mark.parametrize("operation", ["promote_types", "result_type"])
-def test_every_pair_of_strict_jax(operation, width):
+def test_promoted_dtypes_agree_with_strict_jax(operation, width):
     ours, theirs = {}, {}
     with _strict_jax(width) as (rules, _):
         assert get_rules("jax") is get_rules("jax-strict") is rules
@@ -255,8 +256,8 @@ def test_every_pair_of_strict_jax(operation, width):
 @pytest.mark.one_in(8)
 @every_width
 @pytest.mark.parametrize("name", ["add", "divide", "equal", "maximum", "pow", "where"])
-def test_every_pair_of_arrays_and_numbers_under_strict_jax(name, width):
-    """Dtypes and weak flags, of arrays, Python numbers and weak arrays."""
+def test_binary_operations_agree_with_strict_jax_except_departures(name, width):
+    """Compares dtypes and weak flags for pairs of arrays, Python numbers and weak arrays."""
     different, refused = {}, 0
     rows = [row for row in LISTED if name in row.operations.split()]
 
@@ -264,7 +265,7 @@ def test_every_pair_of_arrays_and_numbers_under_strict_jax(name, width):
         nonlocal refused
         operands = [*arrays.items(), *NUMBERS.items(), *zip(NUMBERS, weak_arrays, strict=True)]
         for (left, a), (right, b) in itertools.product(operands, repeat=2):
-            ours, theirs = _we_say(name, a, b, rules=rules), _jax_says(_function(name), a, b)
+            ours, theirs = _ours(name, a, b, rules=rules), _theirs(_function(name), a, b)
             refused += theirs == REFUSED
             if ours != theirs and not any(row.covers(name, row.form, left, right, ours, theirs) for row in rows):
                 different[left, right] = (ours, theirs)
@@ -277,8 +278,9 @@ def test_every_pair_of_arrays_and_numbers_under_strict_jax(name, width):
 
 
 @every_width
-def test_weak_arrays_of_unusual_dtypes_under_strict_jax(width):
+def test_weak_arrays_of_unusual_dtypes_agree_with_strict_jax(width):
     convert = jax.extend.core.primitives.convert_element_type_p
+    answers = set()
 
     def ask(given):
         weak = [
@@ -287,26 +289,29 @@ def test_weak_arrays_of_unusual_dtypes_under_strict_jax(width):
         ]
         others = [jnp.zeros(2, "int8"), jnp.zeros(2, "float16"), *NUMBERS.values()]
         for a, b in itertools.product([*weak, *others], repeat=2):
-            assert _we_say("add", a, b, rules=rules) == _jax_says(jnp.add, a, b), (a, b)
+            theirs = _theirs(jnp.add, a, b)
+            assert _ours("add", a, b, rules=rules) == theirs, (a, b)
+            answers.add(theirs)
 
     with _strict_jax(width) as (rules, _):
         jax.eval_shape(ask, jax.ShapeDtypeStruct((2,), np.dtype("float32")))
+    assert answers > {REFUSED}
 
 
 @pytest.mark.slow
-def test_numpy_arrays_beside_jax_arrays_under_strict_jax():
-    """With x64 off NumPy's 64 bits are 32 before JAX looks; where 64 bits are explicit we keep NumPy's, and JAX not."""
+def test_sums_of_jax_and_numpy_arrays_agree_with_strict_jax():
+    """With x64 off, JAX first narrows NumPy's 64-bit arrays. With explicit 64 bits our rules keep them, unlike JAX."""
     names = [name for name in FORMAT_NAMES if as_format(name).is_builtin]
     for width in ("x64", "x32"):
         with _strict_jax(width) as (rules, formats):
             for left, right in itertools.product(set(names) & set(formats), names):
                 a, b = jnp.ones(1, left), np.ones(1, right)
-                assert _we_say("add", a, b, rules=rules) == _jax_says(jnp.add, a, b), (width, left, right)
+                assert _ours("add", a, b, rules=rules) == _theirs(jnp.add, a, b), (width, left, right)
 
 
 @pytest.mark.one_in(4)
 @every_width
-def test_every_call_of_one_operand_under_strict_jax(width):
+def test_unary_operations_agree_with_strict_jax_except_departures(width):
     names = [name for name in ASKED if OPERATIONS[name].arity == 1]
     asked = 0
 
@@ -315,7 +320,7 @@ def test_every_call_of_one_operand_under_strict_jax(width):
         operands = [*arrays.items(), *NUMBERS.items(), *zip(NUMBERS, weak_arrays, strict=True)]
         for name, (written, operand) in itertools.product(names, operands):
             asked += 1
-            ours, theirs = _we_say(name, operand, rules=rules), _jax_says(_function(name), operand)
+            ours, theirs = _ours(name, operand, rules=rules), _theirs(_function(name), operand)
             if ours != theirs:
                 why = [row for row in listed if row.covers(name, row.form, written, "", ours, theirs)]
                 assert why, (name, written, ours, theirs)
@@ -330,7 +335,7 @@ def test_every_call_of_one_operand_under_strict_jax(width):
     assert [covered[row] for row in own] == [row.cells for row in own]
 
 
-def test_strict_rules_keep_their_laws_over_every_triple():
+def test_strict_join_satisfies_the_lattice_laws_over_every_triple():
     names = [*FORMAT_NAMES, *WEAK_NAMES]
 
     def join(a, b):
@@ -348,12 +353,12 @@ TAKING_INTS = ["bool", "int8", "uint8", "int32", "uint32", "float32"]
 
 @either_width
 @pytest.mark.parametrize("name", ["add", "equal", "divide", "bitwise_left_shift"])
-def test_ints_overflow_where_jax_raises(name, x64):
+def test_python_ints_overflow_exactly_where_jax_raises(name, x64):
     function, different = _function(name), {}
 
-    def jax_says(*operands):
+    def theirs_or_overflow(*operands):
         try:
-            return _jax_says(function, *operands)
+            return _theirs(function, *operands)
         except OverflowError:
             return "overflow"
 
@@ -361,9 +366,9 @@ def test_ints_overflow_where_jax_raises(name, x64):
         for (dtype, array), value in itertools.product(zip(TAKING_INTS, arrays, strict=True), INTS):
             for call in ((array, value), (value, array)):
                 decision = RULES[x64].decide(name, [as_operand(operand) for operand in call])
-                ours = "overflow" if decision.verdict.overflow else _we_say(name, *call, rules=RULES[x64])
+                ours = "overflow" if decision.verdict.overflow else _ours(name, *call, rules=RULES[x64])
                 assert not (decision and decision.verdict.overflow)
-                if ours != (theirs := jax_says(*call)):
+                if ours != (theirs := theirs_or_overflow(*call)):
                     different[dtype, value, call[0] is value] = (ours, theirs)
 
     with jax.enable_x64(x64):
@@ -372,7 +377,7 @@ def test_ints_overflow_where_jax_raises(name, x64):
 
 
 @pytest.mark.parametrize(("rules", "value"), [("jax-x32", 2**31), ("jax-x32", -(2**31) - 1), ("jax-x64", 2**63)])
-def test_overflow_is_both_errors(rules, value):
+def test_overflow_error_is_also_a_promotion_error(rules, value):
     decision = explain("int8", value, operation="add", rules=rules)
     assert not decision
     assert "does not fit int" in decision.reason[-1]
@@ -387,7 +392,8 @@ def test_overflow_is_both_errors(rules, value):
 
 @pytest.mark.one_in(2)
 @either_width
-def test_numbers_that_wrap_are_accepted_and_told(x64):
+def test_reasons_mention_python_ints_that_wrap(x64):
+    wrapped = 0
     with jax.enable_x64(x64):
         for dtype, value in itertools.product(["int8", "uint8", "int32", "uint32"], INTS):
             array = jnp.zeros(2, dtype)
@@ -395,7 +401,9 @@ def test_numbers_that_wrap_are_accepted_and_told(x64):
             if decision:
                 assert decision.dtype == np.dtype(dtype)
                 wraps = int(jnp.add(array, value)[0]) != value
+                wrapped += wraps
                 assert any("wraps around" in why for why in decision.reason) == wraps, (dtype, value)
+        assert wrapped > 0
         assert int(jnp.add(jnp.int8(1), 1000)) == -23
     assert "b is out of range for int8, and JAX wraps it around silently" in str(
         explain(np.int8(1), 1000, operation="add", rules="jax-x32")
@@ -403,7 +411,7 @@ def test_numbers_that_wrap_are_accepted_and_told(x64):
 
 
 @either_width
-def test_types_are_asked_for_without_a_look_at_values(x64):
+def test_result_type_ignores_the_values_of_python_ints(x64):
     rules = JAX_X64 if x64 else JAX_X32
     with jax.enable_x64(x64):
         for dtype, value in itertools.product(TAKING_INTS, INTS):
@@ -412,7 +420,7 @@ def test_types_are_asked_for_without_a_look_at_values(x64):
             assert result_type(dtype, value, rules=rules) == jnp.result_type(np.dtype(dtype), value), (dtype, value)
 
 
-def test_the_departure_of_eager_powers_is_written_down():
+def test_eager_power_departs_from_jax_as_listed():
     (departure,) = [row for row in DEPARTURES if (row.rules, row.form) == ("jax", "eager")]
     base, exponent = jnp.ones(2, departure.left), jnp.asarray(2, departure.right.removesuffix("[]"))
     assert explain(base, exponent, operation="pow", rules="jax-x32").dtype == departure.ours
@@ -421,7 +429,7 @@ def test_the_departure_of_eager_powers_is_written_down():
 
 
 @pytest.mark.parametrize("base", [2**70, -(2**64)])
-def test_a_base_that_does_not_fit_overflows_and_a_known_exponent_never_does(base):
+def test_pow_overflows_for_a_large_base_and_not_for_a_large_exponent(base):
     with pytest.raises(OverflowError):
         jnp.power(base, 2)
     assert explain(base, 2, operation="pow", rules="jax-x32").verdict.overflow

@@ -1,4 +1,4 @@
-"""The JAX rule sets against the page that defines them and against the installed JAX, cell by cell."""
+"""The JAX rule sets compared with the page "JAX type promotion" and with the installed JAX, cell by cell."""
 
 import itertools
 import json
@@ -18,7 +18,7 @@ from supremum.rules import JAX_X32, JAX_X64, get_rules
 
 PAGE = json.loads((pathlib.Path(__file__).parent / "oracles/jax-type-promotion-rst.json").read_text())["table"]
 PYTHON = {"int*": int, "float*": float, "complex*": complex}
-# JAX's own word on which dtypes it has; the table of formats knows two complex ones more.
+# The dtypes that JAX has; our table of formats has two more complex ones.
 JAX_FORMATS = [row for row in FORMATS if row.name not in ("complex32", "bcomplex32")]
 TYPES = [row.dtype for row in JAX_FORMATS] + [int, float, complex]
 RULES = {True: JAX_X64, False: JAX_X32}
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Explicitly requested dtype:UserW
 either_width = pytest.mark.parametrize("x64", [True, False], ids=["x64", "x32"])
 
 
-def test_all_324_cells_of_the_page():
+def test_jax_x64_rules_agree_with_all_324_cells_of_the_page():
     cells = {
         (a, b): explain(PYTHON.get(a, a), PYTHON.get(b, b), rules="jax-x64").result.name
         for a, row in PAGE.items()
@@ -36,14 +36,14 @@ def test_all_324_cells_of_the_page():
     assert {pair: name for pair, name in cells.items() if name != PAGE[pair[0]][pair[1]]} == {}
 
 
-def _jax_says(function, *types):
+def _theirs(function, *types):
     try:
         return np.dtype(function(*types)).name
     except ValueError:  # JAX's TypePromotionError is one
         return None
 
 
-def _we_say(function, *types, rules):
+def _ours(function, *types, rules):
     try:
         return function(*types, rules=rules).name
     except TypeError:
@@ -52,35 +52,35 @@ def _we_say(function, *types, rules):
 
 @either_width
 @pytest.mark.parametrize(("ours", "theirs"), [(promote_types, jnp.promote_types), (result_type, jnp.result_type)])
-def test_every_pair_of_the_installed_jax(ours, theirs, x64):
+def test_promoted_dtypes_agree_with_installed_jax(ours, theirs, x64):
     with jax.enable_x64(x64):
         different = {
             (a, b): (mine, jaxs)
             for a, b in itertools.product(TYPES, repeat=2)
-            if (mine := _we_say(ours, a, b, rules=RULES[x64])) != (jaxs := _jax_says(theirs, a, b))
+            if (mine := _ours(ours, a, b, rules=RULES[x64])) != (jaxs := _theirs(theirs, a, b))
         }
     assert different == {}
 
 
 @either_width
-def test_random_calls_with_many_operands(x64):
-    # A pair at a time and all at once are different questions: JAX answers the second, and so do we.
+def test_result_type_of_many_operands_agrees_with_installed_jax(x64):
+    # Folding pairs and promoting all operands at once can differ; JAX does the second, and so do our rules.
     random = np.random.default_rng(0)
     with jax.enable_x64(x64):
         for _ in range(3000):
             types = [TYPES[i] for i in random.integers(len(TYPES), size=random.integers(1, 6))]
-            assert _we_say(result_type, *types, rules=RULES[x64]) == _jax_says(jnp.result_type, *types), types
+            assert _ours(result_type, *types, rules=RULES[x64]) == _theirs(jnp.result_type, *types), types
 
 
 @pytest.mark.slow
 @either_width
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
-def test_weak_flags_of_sums_of_arrays_and_scalars(x64, jitted):
-    """What `a + b` really gives, weak arrays and Python scalars included, dtype and weak flag."""
+def test_dtypes_and_weak_flags_of_sums_agree_with_installed_jax(x64, jitted):
+    """Computes `a + b` for arrays, weak arrays and Python scalars."""
 
     def pairs(arrays):
         operands = [*arrays, 1, 1.0, 1j]
-        # Eagerly each pair is a program of its own to be compiled: one order will do, the other is jitted.
+        # Eagerly, JAX compiles a separate program for each pair, so only one order is tested; `jit` tests both.
         return list(
             itertools.product(operands, repeat=2) if jitted else itertools.combinations_with_replacement(operands, 2)
         )
@@ -100,7 +100,7 @@ def test_weak_flags_of_sums_of_arrays_and_scalars(x64, jitted):
 
 
 @pytest.mark.slow
-def test_weak_arrays_of_unusual_dtypes_meet_as_jax_says():
+def test_sums_of_weak_arrays_of_unusual_dtypes_agree_with_installed_jax():
     convert = jax.extend.core.primitives.convert_element_type_p
 
     def weak(dtype):
@@ -114,7 +114,7 @@ def test_weak_arrays_of_unusual_dtypes_meet_as_jax_says():
 
 
 @pytest.mark.parametrize("rules", [JAX_X64, JAX_X32], ids=lambda rules: rules.name)
-def test_laws_hold_over_every_triple(rules):
+def test_join_satisfies_the_lattice_laws_over_every_triple(rules):
     names = [row.name for row in JAX_FORMATS] + list(WEAK_NAMES)
 
     def join(a, b):
@@ -129,7 +129,7 @@ def _operands(*names):
     return [as_operand(name) for name in names]
 
 
-def test_held_formats_of_x32_commute_and_are_idempotent_after_narrowing():
+def test_narrowed_x32_join_satisfies_the_lattice_laws():
     names = [row.name for row in JAX_FORMATS if row.name not in JAX_X32.held_as] + list(WEAK_NAMES)
 
     def join(a, b):
@@ -139,7 +139,7 @@ def test_held_formats_of_x32_commute_and_are_idempotent_after_narrowing():
     assert list(counterexamples(join, names)) == []
 
 
-def test_the_name_jax_follows_jaxs_own_flag():
+def test_rules_named_jax_follow_the_x64_flag():
     with jax.enable_x64(True):
         assert get_rules("jax") is get_rules() is JAX_X64
         assert result_type("int64", "int8") == np.dtype("int64")
@@ -149,7 +149,7 @@ def test_the_name_jax_follows_jaxs_own_flag():
 
 
 @pytest.mark.parametrize("rules", [JAX_X64, JAX_X32], ids=lambda rules: rules.name)
-def test_every_refusal_has_a_fix_that_works(rules):
+def test_rules_accept_the_operands_after_the_fix_of_every_refusal(rules):
     refused = 0
     for a, b in itertools.product([row.name for row in FORMATS] + list(WEAK_NAMES), repeat=2):
         decision = explain(a, b, rules=rules)

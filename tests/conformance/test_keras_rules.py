@@ -1,4 +1,4 @@
-"""Keras' rules against what Keras 3.15.1 was measured to do, cell by cell, and every triple."""
+"""Keras' rules compared with measurements of Keras 3.15.1: every cell and every triple."""
 
 import collections
 import itertools
@@ -26,24 +26,24 @@ def _full(code):
     return CODES.get(code, code)
 
 
-def test_the_oracle_is_whole():
+def test_oracle_has_the_expected_version_and_operands():
     assert (MEASURED["version"], MEASURED["backend"], MEASURED["floatx"]) == ("3.15.1", "jax", "float32")
     assert len(OPERANDS) == 21
 
 
-def test_every_operation_is_measured_or_has_one_that_stands_in():
+def test_every_operation_is_measured_or_has_a_stand_in():
     asked = {operation for (operation, *_), _ in cells(MEASURED["tables"], MEASURED["columns"])}
-    assert asked.isdisjoint(KERAS.stands_in)  # Keras would have it then
+    assert asked.isdisjoint(KERAS.stands_in)  # a measured operation needs no stand-in
     assert asked | (KERAS.stands_in.keys() & ELEMENTWISE.keys()) == {*ELEMENTWISE, "result_type"}
 
 
-def test_every_cell_but_the_departures():
+def test_dtypes_agree_with_measured_keras_except_departures():
     compared, unmeasured, covered, unexplained = (collections.Counter() for _ in range(4))
     for (operation, form, left, right), cell in cells(MEASURED["tables"], MEASURED["columns"]):
         theirs = CODES.get(cell, "refused")
         ours = _ours(operation, *filter(None, (left, right)))
         if ours != theirs and MEASURED["refusals"].get(cell) == "no-kernel":
-            # JAX has no bool negative and no complex floor: its kernels say nothing about promotion.
+            # JAX lacks some kernels, such as negative for bool and floor for complex; that is not about promotion.
             assert form == "eager"
             unmeasured[operation] += 1
             continue
@@ -63,7 +63,7 @@ def test_every_cell_but_the_departures():
     }  # fmt: skip
 
 
-def test_every_triple():
+def test_result_type_of_every_triple_agrees_with_measured_keras():
     asked = dict(triples(MEASURED["triples"], MEASURED["columns"]))
     assert len(asked) == 21**3
     different = {
@@ -72,12 +72,12 @@ def test_every_triple():
     assert different == {}
 
 
-def test_pairs_that_differ_from_jax_with_x64_on():
+def test_keras_differs_from_jax_x64_in_49_pairs_that_give_64_bits_in_jax():
     strong = [name for name in CODES.values() if not name.startswith("float8")]
     pairs = [*itertools.combinations_with_replacement(strong, 2)]
     differing = [pair for pair in pairs if promote_types(*pair, rules="keras") != promote_types(*pair, rules="jax-x64")]
-    # All of them end in 64 bits in JAX: they have such an operand, or are uint32 with a signed integer. Counted without
-    # one of the signed integers narrower than 64 bits, as it was once done, 44 are left.
+    # In JAX, all of them give 64 bits: they have a 64-bit operand, or are uint32 with a signed integer. Without one of
+    # the narrower signed integers, 44 pairs are left.
     assert len(differing) == 49
     for left_out in ("int8", "int16", "int32"):
         assert len([pair for pair in differing if left_out not in pair]) == 44

@@ -1,4 +1,4 @@
-"""NumPy's rules before NEP 50 against what NumPy 1.26.4 was measured to do: every cell, both orders, and triples."""
+"""NumPy's rules before NEP 50 compared with measurements of NumPy 1.26.4: every cell, both orders, and triples."""
 
 import collections
 import functools
@@ -26,7 +26,7 @@ ACCEPTED = 26821
 
 @functools.cache
 def operand(code):
-    """`"i8"`, `"i8[300]"` or `"300"`."""
+    """The operand for a code: `"i8"` (an array), `"i8[300]"` (a 0-d array) or `"300"` (a Python number)."""
     if code in CODES:
         return as_operand(np.ones(1, CODES[code]))
     zero_d = re.fullmatch(r"(\w+)\[(.*)\]", code)
@@ -37,7 +37,7 @@ def operand(code):
 
 @functools.cache
 def class_of(code):
-    """One number for all operands between which the rules say that they see no difference."""
+    """One number for all operands that have the same key, which the rules therefore do not distinguish."""
     return CLASSES.setdefault(NUMPY_LEGACY.key_of(operand(code)), len(CLASSES))
 
 
@@ -53,7 +53,7 @@ def ours(operation, *codes):
 
 
 def reversed_cells():
-    """{(operation, left, right): cell} of those that are others when the operands change places."""
+    """The cells {(operation, left, right): cell} that change when the operands are swapped."""
     return {
         (name, left, right): cell
         for names, rows in MEASURED["reversed"].items()
@@ -63,7 +63,7 @@ def reversed_cells():
     }
 
 
-def test_the_oracle_is_whole():
+def test_oracle_has_the_expected_versions_and_formats():
     assert (MEASURED["version"], MEASURED["ml_dtypes"]) == ("1.26.4", "0.5.4")
     assert MEASURED["scalars_differ"] == 0  # a NumPy scalar is a 0-d array
     assert MEASURED["foreign_values_differ"] == 0  # the value of a 0-d array of an ml_dtypes format plays no part
@@ -76,15 +76,16 @@ def test_the_oracle_is_whole():
 
 
 def compared_with_the_oracle(asked):
-    """How many answers were compared and how many depend on values, the departures met, and what none explains.
+    """Compare cells of the oracle, in both orders, with our rules.
 
-    Args:
-        asked: cells of the oracle.
+    Returns:
+        How many answers were compared, how many depend on values, the cells of each departure, and the differences
+        that match no departure or several.
     """
     compared, values, covered, unexplained = 0, 0, collections.Counter(), {}
     backwards = reversed_cells()
     for (operation, form, left, right), cell in asked:
-        if cell == "v":  # of the values, not the types
+        if cell == "v":  # the result depends on values
             values += 1
             continue
         orders = {(left, right): cell, (right, left): backwards.get((operation, left, right), cell)}
@@ -101,7 +102,7 @@ def compared_with_the_oracle(asked):
 
 
 @pytest.mark.slow
-def test_every_cell_but_the_departures():
+def test_dtypes_agree_with_measured_numpy_1_26_except_departures():
     asked = cells(MEASURED["tables"], MEASURED["columns"])
     compared, values, covered, unexplained = compared_with_the_oracle(asked)
     assert unexplained == {}
@@ -109,7 +110,7 @@ def test_every_cell_but_the_departures():
     assert (compared, values) == (1057614, 756)
 
 
-def test_one_cell_in_a_hundred():
+def test_one_cell_in_a_hundred_agrees_with_measured_numpy_1_26():
     asked = itertools.islice(cells(MEASURED["tables"], MEASURED["columns"]), 0, None, 101)
     compared, _, _, unexplained = compared_with_the_oracle(asked)
     assert unexplained == {}
@@ -117,7 +118,7 @@ def test_one_cell_in_a_hundred():
 
 
 @pytest.mark.parametrize("step", [101, slow(1)])
-def test_triples(step):
+def test_result_type_of_triples_agrees_with_measured_numpy_1_26(step):
     asked = dict(itertools.islice(triples(MEASURED["triples"], MEASURED["triple_columns"]), 0, None, step))
     assert len(asked) == len(range(0, 46**3, step))
     assert {key: cell for key, cell in asked.items() if ours(None, *key) != CODES.get(cell, "refused")} == {}
@@ -138,7 +139,7 @@ def test_accepted_decisions_name_the_dtype_that_they_compute_in():
     assert accepted == ACCEPTED
 
 
-def test_values_of_0d_arrays_count_and_are_never_guessed():
+def test_values_of_0d_arrays_matter_and_unknown_values_are_refused():
     array = np.ones(1, "int8")
     assert [result_type(array, np.int64(value), rules="numpy-legacy") for value in (5, 300, 2**40)] == [
         "int8", "int16", "int64",
@@ -150,8 +151,8 @@ def test_values_of_0d_arrays_count_and_are_never_guessed():
     assert result_type("int64", as_operand(np.int8(3)), rules="numpy-legacy") == "int64"
 
 
-def test_a_large_number_meets_formats_of_ml_dtypes_as_a_long_long():
-    # As NumPy 1.26.4 with ml_dtypes 0.5.4 answers `np.result_type` of the six orders: it casts no int4 to a long long.
+def test_large_0d_integer_promotes_with_ml_dtypes_formats_as_long_long():
+    # NumPy 1.26.4 with ml_dtypes 0.5.4 gives these answers for the six orders: int4 has no cast to a long long.
     operands = {"a": np.ones(1, "int8"), "n": np.array(2**40), "m": np.ones(1, "int4")}
     answers = {}
     for order in itertools.permutations(operands):

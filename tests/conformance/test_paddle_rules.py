@@ -1,4 +1,4 @@
-"""Paddle's rules against what Paddle 3.3.1 was measured to do and against its page, cell by cell."""
+"""Paddle's rules compared with measurements of Paddle 3.3.1 and with "Paddle type promotion", cell by cell."""
 
 import collections
 import dataclasses
@@ -27,7 +27,7 @@ UNMEASURED = {sign for sign, reason in MEASURED["refusals"].items() if reason in
 
 
 def full(code):
-    """`"f4[]"` as `"float32[]"`."""
+    """Spell out a code: `"f4[]"` becomes `"float32[]"`."""
     return CODES.get(code.removesuffix("[]"), code.removesuffix("[]")) + "[]" * code.endswith("[]")
 
 
@@ -41,7 +41,7 @@ def operand(name):
 
 
 def measured_cells():
-    """(operation, form, left, right): cell, for everything that was asked in eager mode."""
+    """List ((operation, form, left, right), cell) for all calls that were measured in eager mode."""
     columns = [full(code) for code in MEASURED["columns"].split()]
     for table in MEASURED["tables"]:
         for measured, (row, cells) in itertools.product(table["measured"], table["rows"].items()):
@@ -55,7 +55,7 @@ def measured_cells():
 
 
 def static_cells():
-    """The same for the cells in which a static program, once run, yields another type than eager mode."""
+    """List the cells in which running a static program gives a different type than eager mode."""
     for form, tables in MEASURED["differing"].items():
         for operations, rows in tables.items():
             for operation, (row, cells) in itertools.product(operations.split(), rows.items()):
@@ -64,7 +64,7 @@ def static_cells():
 
 
 def page_cells():
-    """The same, with full names for codes, for both tables and all 31 functions of the page."""
+    """List the cells of both tables for all 31 functions of the page, with full names of dtypes."""
     for operation, rules in PAGE["functions"].items():
         for rule, form in zip(rules, ("tensors", "scalars"), strict=True):
             for left, row in PAGE[form].items():
@@ -73,7 +73,7 @@ def page_cells():
 
 
 def page_rule(rule, cell):
-    """What the page's word in the list of functions makes of a cell of its tables."""
+    """Apply the rule that the page's list of functions names to a cell of the page's tables."""
     if "-" in (rule, cell):
         return "refused"
     category = as_format(cell).category
@@ -89,14 +89,14 @@ def theirs_of(cell):
 
 
 def ours_for(cell, operation, *names):
-    """Our dtype; where theirs is what a kernel was looked up for, the one ours computes in."""
+    """Our dtype; our dtype of computation if the cell is in parentheses, the dtype of Paddle's missing kernel."""
     decision = PADDLE.decide(operation, [operand(name) for name in names if name])
     if not decision:
         return "refused"
     return str(decision.casts[0].target if cell.startswith("(") else decision.dtype)
 
 
-def test_the_oracles_are_whole():
+def test_oracles_have_the_expected_version_and_cells():
     assert MEASURED["version"] == "3.3.1"
     forms = collections.Counter(form for (_, form, _, _), _ in measured_cells())
     assert forms == {"function": 30000, "operator": 18256}
@@ -109,7 +109,7 @@ def test_the_oracles_are_whole():
 
 
 @pytest.mark.slow
-def test_every_cell_but_the_departures():
+def test_dtypes_agree_with_measured_paddle_and_its_page_except_departures():
     compared, unmeasured, covered, unexplained = (collections.Counter() for _ in range(4))
     for key, cell in itertools.chain(measured_cells(), static_cells(), page_cells()):
         operation, form, left, right = key
@@ -134,7 +134,7 @@ def test_every_cell_but_the_departures():
     }  # fmt: skip
 
 
-def test_numbers_out_of_range_are_taken_as_paddle_takes_them():
+def test_numbers_out_of_range_are_accepted_as_in_paddle():
     refused = []
     for case, outcomes in MEASURED["values"].items():
         dtype, number = case.split(",")
@@ -145,7 +145,7 @@ def test_numbers_out_of_range_are_taken_as_paddle_takes_them():
                 refused.append((case, operation, MEASURED["refusals"][outcome["refused"]]))
             else:
                 assert str(decision.dtype) == CODES[outcome["type"]], (case, operation)
-    # A crash on the way to a kernel, not a rule: the same number is added without a word.
+    # Paddle crashes before it finds a kernel, which is not a rule: it adds the same number without an error.
     assert refused == [(f"int64,{2**63}", "less_than", "overflow")]
 
 
@@ -153,59 +153,61 @@ BINARY = [row.name for row in OPERATIONS.values() if row.arity == 2]
 TENSORS = [name + shape for shape in ("", "[]") for name in CODES.values()]
 
 
-def test_every_pair_commutes():
+def test_pairs_commute():
     for operation, (a, b) in itertools.product(BINARY, itertools.combinations(TENSORS + SCALARS, 2)):
         there, back = (PADDLE.decide(operation, [operand(name) for name in pair]).result for pair in ((a, b), (b, a)))
         assert there == back, (operation, a, b)
 
 
 @pytest.mark.parametrize("operation", [row.name for row in OPERATIONS.values() if row.arity != 1])
-def test_a_tensor_with_itself_keeps_its_type(operation):
-    """DESIGN: same dtypes always work, where the operation takes the category at all."""
-    accepted = PADDLE.accepts.get(operation, OPERATIONS[operation].accepts)
-    lacking = PADDLE.lacks.get(operation, ())
-    taken = [name for name in CODES.values() if as_format(name).category in accepted and name not in lacking]
-    assert len(taken) >= 2
-    for name in taken:
-        target = PADDLE.decide(operation, [operand(name)] * 2).casts[0].target
-        # Integers may become floats.
-        assert str(target) == name or as_format(name).category == "integer"
+def test_equal_dtypes_are_kept(operation):
+    """Two operands of one dtype always work if the operation accepts their category."""
+    compared = 0
+    for name in CODES.values():
+        accepted = PADDLE.accepts.get(operation, OPERATIONS[operation].accepts)
+        if as_format(name).category in accepted and name not in PADDLE.lacks.get(operation, ()):
+            target = PADDLE.decide(operation, [operand(name)] * 2).casts[0].target
+            # Some operations compute integers in a float dtype.
+            assert str(target) == name or as_format(name).category == "integer"
+            compared += 1
+    assert compared >= 2
 
 
-def test_operands_meet_all_at_once_and_are_refused_where_two_of_them_are():
-    """Paddle promotes two at a time; what ours do with three agrees with every grouping that is not refused."""
+def test_three_operands_promote_at_once_and_agree_with_every_accepted_grouping():
+    """Paddle promotes two operands at a time; three operands are refused if a pair of them is."""
 
-    def met(*names):
+    def promoted(*names):
         decision = PADDLE.decide("result_type", [operand(name) for name in names])
         return str(decision.dtype) if decision else None
 
     everything = [*CODES.values(), "bool[]", "int64[]", "float64[]", "complex128[]", "float8_e5m2[]", *SCALARS]
     groupings = 0
     for triple in itertools.combinations_with_replacement(everything, 3):
-        together = met(*triple)
-        assert {met(*order) for order in itertools.permutations(triple)} == {together}, triple
-        pairs = [met(*pair) for pair in itertools.combinations(triple, 2) if not {*pair} <= {*SCALARS}]
+        together = promoted(*triple)
+        assert {promoted(*order) for order in itertools.permutations(triple)} == {together}, triple
+        pairs = [promoted(*pair) for pair in itertools.combinations(triple, 2) if not {*pair} <= {*SCALARS}]
         if not {*triple} <= {*SCALARS}:
             assert (together is None) == (None in pairs), triple
         if together and all(name in CODES.values() for name in triple):
             groupings += 1
-            assert {met(met(*triple[:2]), triple[2]), met(triple[0], met(*triple[1:]))} == {together}, triple
-    assert groupings == 94  # of floats, of complex with anything that meets, of one type three times
+            left = promoted(promoted(*triple[:2]), triple[2])
+            assert {left, promoted(triple[0], promoted(*triple[1:]))} == {together}, triple
+    assert groupings == 94  # triples of floats, of complex with other dtypes, and of the same dtype three times
     assert "all are promoted at once" in str(explain("float16", "bfloat16", "complex64", rules=PADDLE))
 
 
-def test_what_a_decision_depends_on():
+def test_decisions_depend_on_dimensions_and_on_python_bools():
     one, none, zero = (dataclasses.replace(as_operand("float64"), ndim=ndim) for ndim in (1, None, 0))
     narrow = as_operand("float32")
     for wide, dtype in ((one, "float64"), (none, "float64"), (zero, "float32")):
         assert str(PADDLE.decide("add", [narrow, wide]).dtype) == dtype
-    # A Python bool is no bool tensor: it is taken where a 0-d one is refused.
+    # A Python bool differs from a bool tensor: it is accepted where a 0-d tensor is refused.
     assert explain(np.ones(3, "int8"), True, operation="bitwise_and", rules=PADDLE)
     assert not explain(np.ones(3, "int8"), np.bool_(True), operation="bitwise_and", rules=PADDLE)
     assert not explain(np.ones(3, "int8"), True, operation="fmax", rules=PADDLE)
 
 
-def test_python_scalars_alone():
+def test_python_scalars_without_a_tensor_get_default_dtypes():
     assert [str(result_type(*pair, rules=PADDLE)) for pair in [(1,), (True, 1), (1, 2.0), (2.0, 1j)]] == [
         "int64", "int64", "float32", "complex64",
     ]  # fmt: skip
@@ -213,13 +215,13 @@ def test_python_scalars_alone():
 
 
 @pytest.mark.parametrize("name", [row.name for row in FORMATS if row.name not in CODES.values()])
-def test_formats_that_paddle_has_no_tensors_of(name):
+def test_formats_without_paddle_tensors_are_refused(name):
     for operands in ((name, name), (name, "float32"), (name, 1.0), ("int8", name)):
         decision = explain(*operands, operation="add", rules=PADDLE)
         assert decision.reason == (f"Paddle has no {name} tensors",)
 
 
-def test_operations_that_nobody_measured_are_refused():
+def test_unmeasured_operations_are_refused():
     decision = PADDLE.decide(Operation("gcd", 2, Result.COMMON, ("integer",)), [operand("int8")] * 2)
     assert (decision.reason, decision.fix) == (("these rules have no measurement of Paddle's gcd",), None)
 
@@ -230,7 +232,7 @@ FIXED += ["bitwise_and", "bitwise_left_shift"]
 
 @pytest.mark.one_in(9)
 @pytest.mark.parametrize("operation", FIXED)
-def test_every_refused_pair_has_a_fix_that_works(operation):
+def test_rules_accept_the_operands_after_the_fix_of_every_refusal(operation):
     refused = 0
     for a, b in itertools.product([*(row.name for row in FORMATS), "int64[]", "float32[]", *SCALARS], repeat=2):
         decision = PADDLE.decide(operation, [operand(a), operand(b)])
@@ -239,7 +241,7 @@ def test_every_refused_pair_has_a_fix_that_works(operation):
         refused += 1
         assert PADDLE.decide(operation, decision.fix.apply(decision.operands)), (a, b)
         if "complex32" in a + b and ".real" in str(decision.fix):
-            continue  # NumPy's `real` does not know the complex formats of ml_dtypes
+            continue  # NumPy's `real` does not work for the complex formats of ml_dtypes
         values = {"a": _value(a), "b": _value(b)}
         values |= {name: eval(text, {"np": np}, values) for name, text in decision.fix.expressions().items()}
         assert explain(values["a"], values["b"], operation=operation, rules=PADDLE), (a, b, str(decision.fix))
@@ -271,5 +273,5 @@ def _value(name):
         ("abs", ("complex64",), "abs of complex64 is float32"),
     ],
 )
-def test_reasons(operation, operands, reason):
+def test_reason_names_the_rule_that_decided(operation, operands, reason):
     assert reason in str(explain(*operands, operation=operation, rules=PADDLE))

@@ -1,7 +1,7 @@
-"""Autocast's table against the lists of `torch.autocast` for CUDA, as the installed PyTorch has them.
+"""Autocast's table compared with the lists of `torch.autocast` for CUDA in the installed PyTorch.
 
-Its header says which function is on which list, its dispatcher which functions have a kernel for autocast, and its own
-tests name most of them again: none is typed here.
+The lists are read from PyTorch: from its header, from its dispatcher's list of functions with an autocast kernel, and
+from PyTorch's own tests of autocast.
 """
 
 import ast
@@ -22,7 +22,7 @@ from supremum.jaxprs import walk
 from supremum.mixed_precision import AUTOCAST_OPERATIONS, autocast
 
 torch = judge.torch
-ROWS = dict(AUTOCAST_OPERATIONS)  # before a test registers another one
+ROWS = dict(AUTOCAST_OPERATIONS)  # a copy, because other tests register operations
 MACROS = {
     "LOWER_PRECISION_FP": "compute",
     "FP32": "float32",
@@ -39,7 +39,7 @@ TEST_LISTS = {
 
 @functools.cache
 def header():
-    """The rule by function, from the macros that autocast is compiled from."""
+    """The rule of each function, from the C++ macros of autocast."""
     text = (Path(torch.__file__).parent / "include/ATen/autocast_mode.h").read_text()
     found = {}
     for macro, body in re.findall(r"#define AT_FORALL_(\w+)\(_\)((?:.*\\\n)+.*\n)", text):
@@ -50,8 +50,8 @@ def header():
 
 
 @functools.cache
-def of_its_tests():
-    """The rule by function, from the lists that PyTorch tests autocast with."""
+def torch_test_lists():
+    """The rule of each function, from the lists in PyTorch's tests of autocast."""
     path = Path(torch.__file__).parent / "testing/_internal/autocast_test_lists.py"
     (of_cuda,) = [
         node
@@ -68,7 +68,7 @@ def of_its_tests():
 
 @functools.cache
 def listed():
-    return {**of_its_tests(), **header()}
+    return {**torch_test_lists(), **header()}
 
 
 def registered():
@@ -76,7 +76,7 @@ def registered():
     return {name.removeprefix("aten::").partition(".")[0] for name in names}
 
 
-# Names of functions that call others, which autocast sees.
+# Functions that call other functions, and the name that autocast sees.
 ALIASES = {
     "__rpow__": "pow",
     "__rdiv__": "reciprocal",
@@ -86,16 +86,16 @@ ALIASES = {
 }
 
 
-def test_the_lists_are_found():
+def test_torch_header_and_test_lists_agree():
     assert len(header()) > 90
     assert set(header().values()) == {"compute", "float32", "widest"}
-    agreed = of_its_tests().keys() & header().keys()
-    assert len(agreed) > 70
-    assert {name: of_its_tests()[name] for name in agreed} == {name: header()[name] for name in agreed}
+    common = torch_test_lists().keys() & header().keys()
+    assert len(common) > 70
+    assert {name: torch_test_lists()[name] for name in common} == {name: header()[name] for name in common}
 
 
-def test_the_header_lists_all_that_the_dispatcher_knows():
-    """But for those that are written out one by one."""
+def test_header_lists_all_registered_functions_except_three():
+    """The exceptions are the functions that PyTorch registers one by one."""
     only_with_cuda = {"_cudnn_rnn"} if torch.backends.cuda.is_built() else set()
     assert registered() - header().keys() - only_with_cuda == {
         "binary_cross_entropy", "cudnn_convolution", "cudnn_convolution_transpose",
@@ -104,7 +104,7 @@ def test_the_header_lists_all_that_the_dispatcher_knows():
     assert header().keys() <= registered()
 
 
-def test_what_rows_follow_is_on_the_list_of_their_rule():
+def test_rules_of_rows_agree_with_the_torch_lists_except_departures():
     different = {
         (name, row.rule, theirs)
         for row in ROWS.values()
@@ -115,7 +115,7 @@ def test_what_rows_follow_is_on_the_list_of_their_rule():
     assert sorted(different) == sorted(covered)
 
 
-def test_aliases_are_what_they_say():
+def test_aliases_dispatch_to_the_named_functions():
     called = []
 
     class Watch(torch.utils._python_dispatch.TorchDispatchMode):
@@ -131,11 +131,11 @@ def test_aliases_are_what_they_say():
     assert torch.linalg.multi_dot.__name__ == "linalg_multi_dot"
 
 
-def test_a_reciprocal_runs_in_float32():
+def test_reciprocal_runs_in_float32():
     assert ran(lambda x: 2.0 / x, ["narrow"])["div"] == {"float32"}
 
 
-# What torch lists and no row follows: functions that do the same, written with JAX.
+# Functions on torch's lists that no row of ours follows, written with JAX.
 
 N, WIDTH = 4, 8
 OPERANDS = [np.linspace(low, 0.9, N * WIDTH, dtype=np.float32).reshape(N, WIDTH) for low in (0.1, 0.2)]
@@ -144,11 +144,11 @@ PREPARING = "preparing"
 
 
 def ran(function, kinds):
-    """The dtypes that a function's operations run in under autocast, what only moves values left out.
+    """The dtypes of a function's operations under autocast, without operations that only move values.
 
     Args:
         function: a function of arrays.
-        kinds: of each whether it comes from a product, `"narrow"`, or as it is, `"wide"`.
+        kinds: one word per operand: `"narrow"` if the operand comes from a product, `"wide"` if it is an input.
     """
 
     def prepared(*operands):
@@ -207,9 +207,9 @@ PRODUCTS = {
 }
 
 
-# With the operations that run in 16 bits where all operands have them, before anything is summed up: torch casts them
-# first, so that a difference or a product of two elements is not rounded once more.
-DELICATE = {
+# Each with the operations that run in 16 bits before the first sum if all operands have 16 bits. Torch casts the
+# operands first, which saves one rounding of a difference or a product of two elements.
+SENSITIVE = {
     "layer_norm native_layer_norm group_norm": (normalised, ""),
     "rms_norm": (lambda x: x * lax.rsqrt(jnp.mean(jnp.square(x), -1, keepdims=True) + 1e-5), ""),
     "frobenius_norm linalg_matrix_norm": (jnp.linalg.norm, ""),
@@ -239,15 +239,15 @@ DELICATE = {
     "_upsample_nearest_exact3d": (resized("nearest"), ""),
 }
 
-# Of one operand in 16 bits and one in 32: both orders run in float32.
-MEETING = {
+# Functions that run in float32 if one operand has 16 bits and the other 32, in both orders.
+WIDEST = {
     "addcmul": lambda x, y: x + y * x,
     "addcdiv": lambda x, y: x + y / x,
     "cross": lambda x, y: jnp.cross(x[:, :3], y[:, :3]),
 }
 
-# Functions that run otherwise than torch has them: the departures say what runs in 16 bits, and why.
-OTHERWISE = {
+# Functions that run differently in torch; the departures list which operations run in 16 bits, and why.
+DEPARTING = {
     "prelu": lambda x, weight: jnp.where(x > 0, x, weight * x),
     "dot vdot": jnp.vdot,
     "tensordot": lambda x, y: jnp.tensordot(x, y, 2),
@@ -266,34 +266,34 @@ def in_16_bits(function, kinds):
     return {name for name, dtypes in ran(function, kinds).items() if "float16" in dtypes}
 
 
-def test_every_function_on_the_lists_is_followed_composed_or_a_departure():
+def test_every_listed_function_has_a_row_a_composition_or_a_departure():
     followed = {name for row in ROWS.values() for name in row.follows}
     followed |= {ALIASES[name] for name in followed & ALIASES.keys()}
     elsewhere = [
-        {name for names in table for name in names.split()} for table in (PRODUCTS, DELICATE, MEETING, OTHERWISE)
+        {name for names in table for name in names.split()} for table in (PRODUCTS, SENSITIVE, WIDEST, DEPARTING)
     ]
     assert header().keys() - followed == set().union(*elsewhere)
     assert sum(map(len, elsewhere)) == len(set().union(*elsewhere))
-    for table, rule in zip((PRODUCTS, DELICATE, MEETING), ("compute", "float32", "widest"), strict=True):
+    for table, rule in zip((PRODUCTS, SENSITIVE, WIDEST), ("compute", "float32", "widest"), strict=True):
         assert {header()[name] for names in table for name in names.split()} == {rule}
 
 
 @pytest.mark.parametrize("function", PRODUCTS.values(), ids=PRODUCTS)
-def test_products_run_in_16_bits(function):
+def test_compositions_with_products_multiply_in_16_bits(function):
     for kinds in (["wide", "wide"], ["narrow", "wide"], ["narrow", "narrow"]):
         found = ran(function, kinds)
         products = [found[name] for name in ("dot_general", "conv_general_dilated") if name in found]
         assert products == [{"float16"}]
 
 
-@pytest.mark.parametrize(("function", "narrow"), DELICATE.values(), ids=DELICATE)
-def test_delicate_functions_run_in_float32(function, narrow):
+@pytest.mark.parametrize(("function", "narrow"), SENSITIVE.values(), ids=SENSITIVE)
+def test_sensitive_compositions_run_in_float32_except_listed_operations(function, narrow):
     assert in_16_bits(function, ["narrow"] * arity(function)) == set(narrow.split())
     assert in_16_bits(function, ["wide"] * arity(function)) == set()
 
 
-@pytest.mark.parametrize("function", MEETING.values(), ids=MEETING)
-def test_the_widest_operand_decides(function):
+@pytest.mark.parametrize("function", WIDEST.values(), ids=WIDEST)
+def test_compositions_run_in_the_dtype_of_the_widest_operand(function):
     for kinds, dtype in (
         (["narrow", "wide"], "float32"),
         (["wide", "narrow"], "float32"),
@@ -303,18 +303,18 @@ def test_the_widest_operand_decides(function):
 
 
 @pytest.mark.parametrize("departure", AUTOCAST_COMPOSITIONS, ids=lambda departure: departure.functions)
-def test_departures_depart(departure):
-    function = OTHERWISE[departure.functions]
+def test_departing_compositions_run_the_listed_operations_in_16_bits(departure):
+    function = DEPARTING[departure.functions]
     assert in_16_bits(function, ["narrow", "wide"][: arity(function)]) == set(departure.ours.split())
     assert {header()[name] for name in departure.functions.split()} == {departure.theirs}
 
 
-def test_every_function_that_runs_otherwise_is_a_departure():
-    assert [row.functions for row in AUTOCAST_COMPOSITIONS] == list(OTHERWISE)
+def test_departing_compositions_are_those_of_the_departures():
+    assert [row.functions for row in AUTOCAST_COMPOSITIONS] == list(DEPARTING)
 
 
-def test_what_promotes_in_torch_without_autocast_takes_the_widest():
-    names = {name for name in of_its_tests() if name not in header() and of_its_tests()[name] == "widest"}
+def test_functions_that_torch_promotes_without_autocast_have_the_widest_rule():
+    names = {name for name, rule in torch_test_lists().items() if name not in header() and rule == "widest"}
     assert {name for name in names if name in ROWS} == {
         "eq",
         "ge",

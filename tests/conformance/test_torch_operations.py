@@ -1,7 +1,7 @@
-"""What every operation of PyTorch gives for every pair of operands, against the installed PyTorch.
+"""The dtype of every PyTorch operation for every pair of operands, compared with the installed PyTorch.
 
-Its kernels are asked on the CPU. Where there is none for a format, the error names the dtype that was promoted to,
-which is compared instead; and a category that an operation has no kernel at all in is one it refuses.
+The operations run on the CPU. If a kernel is missing for a format, the error names the promoted dtype, and that is
+compared instead. A category counts as refused if an operation has no kernel for any of its formats.
 """
 
 import itertools
@@ -16,9 +16,9 @@ from supremum.rules.torch import TORCH
 
 torch = judge.torch
 SEEN = {name: as_operand(value) for name, value in judge.OPERANDS.items()}
-# Each makes a dtype out of the default one in its own way; the rest is the same for every default.
+# Each uses the default dtype in a different way; all other operations treat every default alike.
 FOLLOWS_DEFAULT = ("add", "divide", "copysign", "less", "where", "pow", "poisson_nll_loss", "exp", "square")
-pytestmark = pytest.mark.filterwarnings("ignore:Using a target size:UserWarning")  # the losses', of 0-d operands
+pytestmark = pytest.mark.filterwarnings("ignore:Using a target size:UserWarning")  # losses warn about 0-d operands
 
 
 def _calls(row):
@@ -48,7 +48,7 @@ def _different(name, default):
     different = {}
     for call, outcome in theirs.items():
         decision = rules.decide(name, [SEEN[operand] for operand in call])
-        # What a composed operation has no kernel for is one of its steps, which says less.
+        # A composed operation lacks a kernel for one of its steps, which need not have the promoted dtype.
         if not _agrees(outcome, decision, categories, composed=name == "poisson_nll_loss"):
             different[call] = (str(decision.dtype) if decision else judge.REFUSED, outcome)
     return different
@@ -56,22 +56,22 @@ def _different(name, default):
 
 @pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", judge.ASKED)
-def test_every_call_of_the_installed_torch(name):
+def test_dtypes_agree_with_installed_torch(name):
     assert _different(name, "float32") == {}
 
 
 @pytest.mark.one_in(8)
 @pytest.mark.parametrize("default", [name for name in judge.DEFAULTS if name != "float32"])
 @pytest.mark.parametrize("name", FOLLOWS_DEFAULT)
-def test_calls_that_follow_another_default_dtype(name, default):
+def test_dtypes_agree_with_installed_torch_for_other_default_dtypes(name, default):
     assert _different(name, default) == {}
 
 
-def test_every_operation_is_asked():
+def test_every_elementwise_operation_is_compared():
     assert set(judge.ASKED) == set(ELEMENTWISE)
 
 
-def test_names_of_one_row_are_one_function():
+def test_aliases_give_the_dtypes_of_the_function():
     names = [(name, alias) for name in judge.ASKED for alias in OPERATIONS[name].aliases if hasattr(torch, alias)]
     assert ("trunc", "fix") in names
     for name, alias in names:
@@ -81,8 +81,8 @@ def test_names_of_one_row_are_one_function():
 
 
 @pytest.mark.slow
-def test_meta_tensors_give_our_dtypes_where_the_cpu_has_no_kernel():
-    """Meta tensors have no kernels to miss. They also take what no kernel takes, so they judge dtypes, not refusals."""
+def test_dtypes_agree_with_meta_tensors_where_the_cpu_has_no_kernel():
+    """Meta tensors need no kernels, but also accept operands that every kernel refuses, so only dtypes are compared."""
     meta = {name: x.to("meta") if isinstance(x, torch.Tensor) else x for name, x in judge.OPERANDS.items()}
     names = ("add", "remainder", "divide", "maximum", "atan2", "exp", "abs")
     rules, cells, different = TORCH.with_default("float32"), 0, {}

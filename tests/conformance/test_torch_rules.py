@@ -1,4 +1,4 @@
-"""PyTorch's promotion with no operation in mind, what values do to it, and fixes; against the installed PyTorch."""
+"""PyTorch's promotion without an operation, the effect of values, and fixes, compared with the installed PyTorch."""
 
 import collections
 import dataclasses
@@ -21,7 +21,7 @@ from supremum.rules.torch import TORCH
 
 torch = judge.torch
 SEEN = {name: as_operand(value) for name, value in judge.OPERANDS.items()}
-# One of each sort that promotion tells apart, and all that are ordered.
+# All formats with kernels, but only one float8, because promotion does not distinguish the float8 formats.
 SORTS = [name for name in judge.DTYPES if name not in judge.SHELL and not name.startswith("float8")] + ["float8_e5m2"]
 
 
@@ -34,7 +34,7 @@ def _rules(default):
     return TORCH if default == "float32" else TORCH.with_default(default)
 
 
-def test_promote_types_of_every_pair():
+def test_promote_types_of_pairs_agrees_with_installed_torch():
     pairs = list(itertools.product(judge.DTYPES, repeat=2))
     theirs = {pair: judge.promote_types(*pair) for pair in pairs}
     ours = {(a, b): _ours(TORCH, "promote_types", as_operand(a), as_operand(b)) for a, b in pairs}
@@ -44,8 +44,8 @@ def test_promote_types_of_every_pair():
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("default", judge.DEFAULTS)
-def test_result_type_of_every_pair(default):
-    """Tensors with dimensions and without, and Python numbers."""
+def test_result_type_of_pairs_agrees_with_installed_torch(default):
+    """Compares pairs of tensors with dimensions, 0-d tensors and Python numbers."""
     rules, different = _rules(default), {}
     with judge.default_dtype(default):
         for a, b in itertools.product(judge.OPERANDS, repeat=2):
@@ -56,7 +56,7 @@ def test_result_type_of_every_pair(default):
     assert different == {}
 
 
-def test_types_of_python_numbers_stand_for_any_value_of_theirs():
+def test_python_types_promote_like_python_numbers():
     for kind, number in ((int, 1), (float, 1.0), (complex, 1j)):
         for name in judge.TENSORS:
             assert _ours(TORCH, "multiply", SEEN[name], as_operand(kind)) == _ours(
@@ -64,7 +64,7 @@ def test_types_of_python_numbers_stand_for_any_value_of_theirs():
             )
 
 
-def test_formats_that_torch_lacks_are_refused_with_that_reason():
+def test_formats_that_torch_lacks_are_refused():
     lacking = [row.name for row in FORMATS if row.name not in judge.DTYPES]
     assert len(lacking) >= 6
     for name in lacking:
@@ -74,20 +74,20 @@ def test_formats_that_torch_lacks_are_refused_with_that_reason():
             assert decision.reason == (f"torch has no {name}",)
 
 
-def test_pairs_commute_and_the_triples_that_do_not_associate_are_these():
+def test_pairs_commute_and_1104_triples_with_wide_unsigned_integers_do_not_associate():
     def join(a, b):
         found = _ours(TORCH, "promote_types", as_operand(a), as_operand(b))
         return None if found == judge.REFUSED else found
 
     found = list(counterexamples(join, list(judge.DTYPES)))
     assert collections.Counter(each.law for each in found) == {"associative": 1104}
-    # Each of them is refused in one grouping and not in the other: no two groupings give different dtypes.
+    # Each triple is refused in one grouping and accepted in the other; none has two dtypes.
     assert all(None in (each.left, each.right) for each in found)
     unsigned = {name for name in judge.DTYPES if name.startswith("uint")} - {"uint8"}
     assert all(unsigned & set(each.nodes) for each in found)
 
 
-def test_three_tensors_of_a_rank_promote_from_left_to_right():
+def test_three_tensors_of_equal_rank_promote_from_left_to_right():
     different = {}
     for names in itertools.product(SORTS, repeat=3):
         theirs = judge.call(lambda *tensors: torch.cat(tensors), *(judge.TENSORS[name] for name in names))
@@ -101,7 +101,7 @@ def test_three_tensors_of_a_rank_promote_from_left_to_right():
 
 @settings(max_examples=500, deadline=None)
 @given(names=st.lists(st.sampled_from(SORTS), min_size=1, max_size=7))
-def test_any_number_of_tensors(names):
+def test_result_type_of_many_tensors_agrees_with_torch_cat(names):
     theirs = judge.call(lambda *tensors: torch.cat(tensors), *(judge.TENSORS[name] for name in names))
     assert _ours(TORCH, None, *(SEEN[name] for name in names)) == theirs
 
@@ -109,13 +109,13 @@ def test_any_number_of_tensors(names):
 @pytest.mark.slow
 @settings(max_examples=1000, deadline=None)
 @given(names=st.tuples(*[st.sampled_from(list(judge.TENSORS))] * 3), default=st.sampled_from(judge.DEFAULTS))
-def test_three_tensors_of_any_rank(names, default):
-    """`torch.addcmul(a, b, c)` is `a + b * c` in the dtype all three meet in; errors of missing kernels tell it."""
+def test_result_type_of_three_tensors_of_any_rank_agrees_with_torch_addcmul(names, default):
+    """`torch.addcmul(a, b, c)` computes `a + b * c` in the promoted dtype, which errors about missing kernels name."""
     with judge.default_dtype(default):
         theirs = judge.call(torch.addcmul, *(judge.TENSORS[name] for name in names))
     ours = _ours(_rules(default), None, *(SEEN[name] for name in names))
     missing = judge.without_kernel(theirs)
-    # A shell dtype is named although it is only to be converted.
+    # The error names a shell dtype even if the tensor only needs a conversion.
     assert ours == (missing or theirs) or missing in judge.SHELL
 
 
@@ -134,8 +134,8 @@ LOOKS_AT_VALUES = ("add", "multiply", "divide", "where", "pow", "less", "copysig
 
 @pytest.mark.one_in(9)
 @pytest.mark.parametrize("operation", LOOKS_AT_VALUES)
-def test_python_numbers_of_every_size(operation):
-    """At and beside the bounds of every dtype, on either side."""
+def test_python_numbers_of_every_size_agree_with_installed_torch(operation):
+    """The numbers are at and next to the bounds of every dtype, as left and as right operand."""
     numbers = [*INTEGER_VALUES, *FLOAT_VALUES, *(complex(0, value) for value in FLOAT_VALUES), True, False]
     rules, different = TORCH.with_default("float32"), {}
     tensors = [name for name in judge.TENSORS if name.removesuffix("[]") not in judge.SHELL]
@@ -152,16 +152,19 @@ def test_python_numbers_of_every_size(operation):
     assert different == {}
 
 
-def test_wrapped_numbers_are_told():
+def test_reasons_mention_python_ints_that_wrap():
+    count = 0
     for row, number in itertools.product(INTEGERS, [value for value in INTEGER_VALUES if -(2**63) <= value < 2**64]):
         wrapped = torch.mul(judge.TENSORS[row.name], number)[0].item() != number
         assert (
             any("wraps" in why for why in explain(row.name, number, operation="multiply", rules=TORCH).reason)
             == wrapped
         )
+        count += wrapped
+    assert count > 20
 
 
-def test_overflow_is_an_error_of_its_own():
+def test_where_raises_scalar_overflow_error():
     with pytest.raises(ScalarOverflowError, match="does not fit uint8"):
         _ = explain("uint8", 256, operation="where", rules=TORCH).dtype
 
@@ -176,7 +179,7 @@ def test_overflow_is_an_error_of_its_own():
     | st.booleans()
     | st.sampled_from(FLOAT_VALUES),
 )
-def test_a_verdict_from_the_cache_is_the_one_it_would_be_anew(operation, name, number):
+def test_cached_verdicts_equal_new_verdicts(operation, name, number):
     operands = (SEEN[name], as_operand(number))
     assert TORCH.decide(operation, operands).verdict == dataclasses.replace(TORCH).decide(operation, operands).verdict
 
@@ -187,16 +190,16 @@ def test_verdicts_are_cached_by_interval():
 
 
 @pytest.mark.one_in(7)
-@pytest.mark.filterwarnings("ignore:Casting complex values to real:UserWarning")  # where only real ones are taken
+@pytest.mark.filterwarnings("ignore:Casting complex values to real:UserWarning")  # for operations on real numbers
 @pytest.mark.parametrize("operation", ["add", "subtract", "maximum", "hypot", "less", "bitwise_or", "copysign"])
-def test_every_refusal_has_a_fix_that_torch_takes(operation):
+def test_torch_accepts_the_operands_after_the_fix_of_every_refusal(operation):
     fixed = 0
     for call in itertools.product(judge.OPERANDS, repeat=2):
         decision = TORCH.decide(operation, [SEEN[name] for name in call])
         if decision:
             continue
         if any(name.removesuffix("[]") in judge.SHELL for name in call):
-            assert decision.fix is None  # torch converts no shell dtype, not even on request
+            assert decision.fix is None  # torch cannot convert shell dtypes, even explicitly
             continue
         fixed += 1
         operands = decision.fix.apply(decision.operands)
@@ -208,38 +211,41 @@ def test_every_refusal_has_a_fix_that_torch_takes(operation):
                 for name, operand in zip(call, operands, strict=True)
             ),
         )
-        # float8, complex32 and wide unsigned integers lack kernels; that is all that may be wrong after the fix.
+        # After the fix only a kernel may be missing: float8, complex32 and wide unsigned integers lack some.
         assert outcome != judge.REFUSED, (call, decision.fix)
         assert judge.without_kernel(outcome) not in judge.SHELL, (call, decision.fix)
     assert fixed > 100
 
 
 @pytest.mark.parametrize("operation", ["where", "add", "pow"])
-def test_numbers_out_of_range_have_a_fix_that_holds_them(operation):
+def test_fixes_of_numbers_out_of_range_hold_the_number(operation):
+    overflows = 0
     for name, number in itertools.product(set(judge.DTYPES) - set(judge.SHELL), INTEGER_VALUES):
         decision = explain(name, number, operation=operation, rules=TORCH)
         if decision.verdict.overflow and abs(number) < 10**300:
+            overflows += 1
             fixed = decision.fix.apply(decision.operands)
             held_in = as_format(fixed[1].dtype or "float64")
             assert held_in.min <= number <= held_in.max
             assert TORCH.decide(operation, fixed), (name, number)
+    assert overflows > 20
 
 
-def test_default_dtypes_are_those_that_torch_takes():
+def test_accepted_default_dtypes_are_those_of_torch():
     assert TORCH.with_default(torch.float64) == TORCH.with_default("float64") != TORCH
     for name in judge.DTYPES:
         try:
             with judge.default_dtype(name):
-                taken = True
+                accepted = True
         except TypeError:
-            taken = False
-        if taken:
+            accepted = False
+        if accepted:
             assert TORCH.with_default(name).default_dtype == name
         else:
             with pytest.raises(ValueError, match="default dtype must be one of"):
                 TORCH.with_default(name)
 
 
-def test_the_rules_need_no_torch():
+def test_torch_rules_do_not_import_torch():
     code = "import sys, supremum.rules.torch; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,4 +1,4 @@
-"""The installed PyTorch, asked what it does, and our rules, asked fast; no rule of its own."""
+"""Ask the installed PyTorch for dtypes; this module contains no promotion rules."""
 
 import contextlib
 import re
@@ -14,7 +14,7 @@ torch.set_num_threads(1)
 
 DTYPES = {row.name: dtype for row in FORMATS if isinstance(dtype := getattr(torch, row.name, None), torch.dtype)}
 DEFAULTS = ("float16", "bfloat16", "float32", "float64")
-# Nothing is computed in these, so that a missing kernel says nothing about any other format.
+# PyTorch computes nothing in these, so a missing kernel for one of them says nothing about other formats.
 SHELL = ("uint1", "uint2", "uint4", "int1", "int2", "int4")
 REFUSED = "refused"
 
@@ -25,7 +25,7 @@ def tensor(name, ndim):
 
 
 with warnings.catch_warnings():
-    warnings.filterwarnings("ignore", "ComplexHalf support is experimental")  # said once, by the first of them
+    warnings.filterwarnings("ignore", "ComplexHalf support is experimental")  # PyTorch warns once per process
     TENSORS = {f"{name}{suffix}": tensor(name, ndim) for name in DTYPES for suffix, ndim in (("", 1), ("[]", 0))}
 NUMBERS = {"True": True, "1": 1, "1.0": 1.0, "1j": 1j}
 OPERANDS = TENSORS | NUMBERS
@@ -68,17 +68,17 @@ def result_type(a, b):
 
 
 def call(function, *operands):
-    """What a call gives: the dtype, a refusal, or `"no kernel for <format>"`, which tells the dtype it computes in."""
+    """The dtype of a call, `"refused"`, or `"no kernel for <format>"`, which names the dtype of the computation."""
     return _call(function, operands)[0]
 
 
 def operate(operation, *operands):
-    """The same of an operation; a comparison with a number on the left is what Python's operator makes of it."""
+    """The same for an operation; a comparison with a number on the left is mirrored, as Python's operators do."""
     return operate_with_overflow(operation, *operands)[0]
 
 
 def operate_with_overflow(operation, *operands):
-    """The same, and whether it is refused because a number is out of range."""
+    """The same, and whether PyTorch refuses because a number is out of range."""
     if operation in _MIRRORED and not isinstance(operands[0], torch.Tensor) and isinstance(operands[1], torch.Tensor):
         operation, operands = _MIRRORED[operation], operands[::-1]
     return _call(ASKED[operation], operands)
@@ -88,7 +88,7 @@ def _call(function, operands):
     try:
         return name_of(function(*operands).dtype), False
     except NotImplementedError as error:
-        missing = re.search(r"not implemented for '(\w+)'", str(error))  # else it is said in words, of all complex ones
+        missing = re.search(r"not implemented for '(\w+)'", str(error))  # other messages name no single dtype
         return (f"no kernel for {_FORMAT_OF_CPP[missing[1]]}" if missing else REFUSED), False
     except OverflowError:
         return REFUSED, True
@@ -97,21 +97,21 @@ def _call(function, operands):
 
 
 def divides_by_zero(operation, _, divisor):
-    """Whether an integer is divided by zero on the CPU, which is an error of values, whatever their types."""
+    """Whether the call divides an integer by zero on the CPU, an error that depends on values and not on dtypes."""
     wrapped_to_zero = isinstance(divisor, int) and divisor % 256 == 0
     return operation == "floor_divide" and wrapped_to_zero
 
 
 def cast(operand, dtype):
-    """An operand after an explicit cast."""
+    """Cast an operand explicitly."""
     target = DTYPES[str(dtype)]
     if not target.is_complex:
-        operand = operand.real  # what a fix spells `.real`; real numbers and tensors are their own real part
+        operand = operand.real  # as the `.real` of a fix; real numbers and tensors stay the same
     return torch.as_tensor(operand).to(target)
 
 
 def without_kernel(outcome):
-    """The format an outcome says there is no kernel for, else None."""
+    """The format without a kernel that an outcome names, or None."""
     return outcome.removeprefix("no kernel for ") if outcome.startswith("no kernel for ") else None
 
 
