@@ -215,7 +215,7 @@ print(json.dumps({"latest": latest, "caught": caught, "most": most, "files": nam
 def test_whatever_is_killed_every_file_is_whole(tmp_path):
     folder = tmp_path / "run"
     result = subprocess.run(
-        [sys.executable, "-c", KILLS, str(folder), "200"], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", KILLS, str(folder), "200"], capture_output=True, text=True, timeout=900
     )
     assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)

@@ -37,12 +37,12 @@ class Training:
 
     def __enter__(self):
         self.thread.start()
-        assert self.steps.acquire(timeout=60)
+        assert self.steps.acquire(timeout=600)
         return self
 
     def __exit__(self, *_):
         self.model.stop_training = True
-        self.thread.join(60)
+        self.thread.join(600)
         assert not self.thread.is_alive()
 
 
@@ -97,5 +97,5 @@ def test_models_are_read_by_many_threads(model):
     for each in threads:
         each.start()
     for each in threads:
-        each.join(60)
+        each.join(600)
     assert failures == []
