@@ -133,7 +133,7 @@ class TestIterables:
         assert [self.numbers(exact) for _ in range(3)] == [[0, 1, 2]] * 3
         once = IterableData(iter(PARTS), steps=2)
         assert self.numbers(once) == [0, 1]
-        with pytest.warns(TrainingWarning, match="2 steps were asked for, but the data ran out after 1"):
+        with pytest.warns(TrainingWarning, match="2 steps were requested, but the data ran out after 1"):
             assert self.numbers(once) == [2]
         assert self.numbers(once) == []
 
@@ -151,8 +151,8 @@ class TestIterables:
             def __iter__(self):
                 yield from self.parts
 
-        repeated = "5 steps were asked for, but the data has only 3 batches, so that some come more than once"
-        ran_out = "5 steps were asked for, but the data ran out after 3"
+        repeated = "5 steps were requested, but the data has only 3 batches, so some are used more than once"
+        ran_out = "5 steps were requested, but the data ran out after 3"
         for batches, message, expected in [
             (PARTS, repeated, [[0, 1, 2, 0, 1], [2, 0, 1, 2, 0]]),
             (Unsized(), repeated, [[0, 1, 2, 0, 1], [2, 0, 1, 2, 0]]),

@@ -100,7 +100,7 @@ def test_bytes_that_are_no_number_of_the_format_are_refused(tmp_path, dtype, byt
     stored = np.array(bytes_, np.uint8)
     stored = stored.view(bool) if dtype == "bool" else stored
     forge(path, saying(crc32=zlib.crc32(stored.data)), {"a": stored})
-    with pytest.raises(CheckpointError, match=f"has bytes that are no {dtype}"):
+    with pytest.raises(CheckpointError, match=f"has bytes that are not valid {dtype}"):
         load_arrays(path)
     # Arrays of NumPy may hold such bytes, and what is saved of them is the number.
     save_arrays(path, {"a": np.array(bytes_, np.uint8).view(held)})
@@ -174,5 +174,5 @@ def test_a_state_with_another_key_changes_nothing(trained, tmp_path, key):
 
 @pytest.mark.parametrize("step", [True, np.True_, 1.5, "1", None, -1, [1]])
 def test_a_step_is_a_whole_number(step):
-    with pytest.raises((TypeError, ValueError), match="step is"):
+    with pytest.raises((TypeError, ValueError), match="step must be"):
         Checkpoint({}, step=step)

@@ -87,7 +87,7 @@ class Evaluator:
             callbacks.call_after_batch("on_test_batch_end", batches, lambda: self.fetched(gathered.value[0]))
             batches += 1
         if not batches:
-            raise ArgumentError("the data gave no batch to evaluate on")
+            raise ArgumentError("the data has no batches to evaluate")
         found = self.fetched(gathered.value[0])
         callbacks.call("on_test_end", found)
         return found
@@ -111,7 +111,7 @@ class Evaluator:
             made.append(outputs)
             callbacks.call("on_predict_batch_end", len(made) - 1)
         if not made:
-            raise ArgumentError("the data gave no batch to predict for")
+            raise ArgumentError("the data has no batches to predict")
         callbacks.call("on_predict_end")
         # Each dispatch stacked its outputs along an axis of their own.
         parts = [jax.tree.map(_first, each) for each in jax.device_get(made)]

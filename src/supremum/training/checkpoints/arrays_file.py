@@ -53,8 +53,8 @@ def save_file(file: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str]
     for name, value in arrays.items():
         if is_spread(value) and not value.is_fully_replicated:
             raise ArgumentError(
-                f"{shown(name)} is spread over several processes, and one file would gather it in one of them: "
-                'format="orbax" has each write its own part'
+                f"{shown(name)} is spread over several processes, so one process cannot write it to a file; "
+                'use format="orbax", with which each process writes its own part'
             )
     shared = any(map(is_spread, arrays.values()))
     with together() if shared else nullcontext():
@@ -86,7 +86,7 @@ def load_file(file: Path) -> tuple[dict[str, Any], dict[str, str]]:
     """
     with _opened(file) as (tensors, rows, metadata):
         if sorted(tensors.keys()) != sorted(map(_stored_name, rows)):
-            raise damaged(file, "it has other arrays than its record says")
+            raise damaged(file, "its arrays differ from those in its record")
         return {name: _restored(file, name, tensors, row) for name, row in rows.items()}, metadata
 
 
@@ -103,15 +103,15 @@ def texts_of_file(file: Path) -> dict[str, str]:
 @contextmanager
 def _opened(file: Path) -> Generator[tuple[Any, dict[str, Row], dict[str, str]]]:
     """The tensors of a file and its validated record; what goes wrong in the block is an error about the file."""
-    with reading(file, "its record makes no sense"):
+    with reading(file, "its record is invalid"):
         if file.stat().st_size == 0 or not file.is_file():
-            what = "empty" if file.is_file() else "a folder" if file.is_dir() else "no regular file"
-            raise CheckpointError(f"{file} is {what}, and no checkpoint: give the path of one")
+            what = "empty" if file.is_file() else "a folder" if file.is_dir() else "not a regular file"
+            raise CheckpointError(f"{file} is {what}, not a checkpoint; give the path of a checkpoint")
         try:
             with file.open("rb"), safe_open(file, "numpy") as tensors:
                 yield tensors, *_record(file, tensors.metadata() or {})
         except SafetensorError as error:
-            raise CheckpointError(f"{file} is no whole safetensors file ({error}): {REMEDY}") from error
+            raise CheckpointError(f"{file} is not a complete safetensors file ({error}); {REMEDY}") from error
 
 
 def _stored(name: str, value: Any) -> tuple[Row, np.ndarray]:
@@ -143,8 +143,8 @@ def _record(file: Path, metadata: Mapping[str, str]) -> tuple[dict[str, Row], di
     """The validated record of a file: what it says of each array, and its metadata."""
     if ENTRY not in metadata:
         raise CheckpointError(
-            f"{file} was not written by supremum, but by another program: safetensors.numpy.load_file("
-            f"{shown(str(file))}) reads it, and supremum.nn.load_variables(layer, arrays) takes its arrays"
+            f"{file} was written by another program, not by supremum; safetensors.numpy.load_file("
+            f"{shown(str(file))}) reads it, and supremum.nn.load_variables(layer, arrays) loads its arrays"
         )
     return read_record(file, metadata[ENTRY])
 

@@ -63,7 +63,9 @@ def save_folder(folder: Path, arrays: Mapping[str, Any], metadata: Mapping[str, 
         if array.size:  # orbax takes no others
             stored[name] = array
     if not stored:
-        raise ArgumentError(f"{folder}: orbax saves no checkpoint without a number in it: give at least one array")
+        raise ArgumentError(
+            f"{folder}: orbax cannot save a checkpoint of empty arrays only; give at least one array with numbers in it"
+        )
     record = {ENTRY: written_record(rows, metadata)}
     try:
         with whole_folder(folder) as partial:
@@ -91,7 +93,7 @@ def load_folder(
     with together(), _reading(folder):
         place = readable(folder)
         if not (place / _MARK).is_file():
-            raise CheckpointError(f"{folder} is a folder, and no checkpoint: give the path of one")
+            raise CheckpointError(f"{folder} is a folder, not a checkpoint; give the path of a checkpoint")
         rows, metadata = _record(folder, place)
         chosen = choose(tuple(rows), metadata)
         found = _read(place, {name: (rows[name], like) for name, like in chosen.items()})
@@ -134,23 +136,21 @@ def _orbax() -> Any:
     try:
         return importlib.import_module("orbax.checkpoint")
     except ImportError as error:
-        raise ImportError("checkpoints in folders need orbax-checkpoint: pip install 'supremum[orbax]'") from error
+        raise ImportError("checkpoints in folders need orbax-checkpoint; pip install 'supremum[orbax]'") from error
 
 
 def _check_replaceable(folder: Path) -> None:
     if folder.is_dir() and ((folder / _MARK).is_file() or not any(folder.iterdir())):
         return
     if folder.exists():
-        there = "a folder with something else in it" if folder.is_dir() else "no folder"
-        raise CheckpointError(f"{folder} is {there}, which stays: give another path for a folder of orbax")
+        there = "a folder of other files" if folder.is_dir() else "not a folder"
+        raise CheckpointError(f"{folder} is {there} and is not replaced; give another path for the orbax folder")
 
 
 def _stored(name: Any, value: Any) -> tuple[Row, Any]:
     """What is said of an array, and what is stored of it."""
     if len(checked_name(name).encode()) > _LONGEST_NAME:
-        raise ArgumentError(
-            f"{shown(name[:40])}... is too long a name for orbax: give one of at most {_LONGEST_NAME} bytes"
-        )
+        raise ArgumentError(f"the name {shown(name[:40])}... is too long for orbax; use at most {_LONGEST_NAME} bytes")
     row, array, held = described(name, value)
     if isinstance(array, jax.Array) and jax.process_count() > 1 and not is_spread(array):
         array = np.asarray(array)  # every process has the same, and the first writes it
@@ -197,9 +197,9 @@ def _record(folder: Path, place: Path) -> tuple[dict[str, Row], dict[str, str]]:
     said = _orbax().metadata.get_step_metadata(place).custom_metadata or {}
     if ENTRY not in said:
         raise CheckpointError(
-            f"{folder} has no record of supremum: where another program wrote it, orbax.checkpoint.PyTreeCheckpointer()"
-            f".restore({shown(str(folder))}) reads it, and supremum.nn.load_variables(layer, arrays) takes its arrays; "
-            f"else it is damaged: {REMEDY}"
+            f"{folder} has no record of supremum. If another program wrote it, orbax.checkpoint.PyTreeCheckpointer()"
+            f".restore({shown(str(folder))}) reads it, and supremum.nn.load_variables(layer, arrays) loads its arrays; "
+            f"otherwise it is damaged: {REMEDY}"
         )
     return read_record(folder, said[ENTRY])
 

@@ -202,7 +202,7 @@ class FullyShardedDataParallel(DataParallel):
         Raises:
             ArgumentError: always; a `ValueError`.
         """
-        raise ArgumentError("minimize has whole variables on every device: use DataParallel().scope(), or fit")
+        raise ArgumentError("minimize needs whole variables on every device; use DataParallel().scope(), or fit")
 
     def spec(self, shape: tuple[int, ...]) -> P:
         """How variables, and what optimizers keep for them, are cut."""

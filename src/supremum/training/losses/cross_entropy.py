@@ -81,9 +81,9 @@ class Crossentropy(Loss):
             return
         self._has_warned = True
         warn_user(
-            f"{self.name} gets {row} probabilities that do not come from a {self._activation} directly, so that those "
-            f"near 0 and 1 are lost, and gradients with them: drop the {self._activation} and give "
-            f"{type(self).__name__}(from_logits=True), or let nothing stand between the two",
+            f"{self.name} gets {row} probabilities that do not come from a {self._activation} directly, so those "
+            f"near 0 and 1 are lost, and gradients with them; remove the {self._activation} and use "
+            f"{type(self).__name__}(from_logits=True), or pass its output to the loss unchanged",
             PolicyWarning,
         )
 

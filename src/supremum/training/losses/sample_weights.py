@@ -41,7 +41,7 @@ def spread_weights(weights: jax.Array, shape: tuple[int, ...], what: str = "samp
     given = weights.shape
     if len(given) > len(shape) or any(a not in (1, b) for a, b in zip(given, shape, strict=False)):
         fix = f"give {what}[..., 0]" if given[-1:] == (1,) and given[:-1] == shape else f"give one of shape {shape[:1]}"
-        raise ArgumentError(f"{what} has shape {given}, and the values that it weights have {shape}: {fix}")
+        raise ArgumentError(f"{what} has shape {given}, but the values that it weights have shape {shape}; {fix}")
     return weights.reshape(*given, *(1 for _ in shape[len(given) :]))
 
 
