@@ -181,7 +181,7 @@ def test_what_is_no_array_is_refused_by_name_and_the_old_file_stays(path):
             save_arrays(path, {"good": np.ones(2), "the bad": value})
         assert "'the bad'" in str(caught.value)
     for name, error in [(1, OperandError), (None, OperandError), ("\ud800", ArgumentError)]:
-        with pytest.raises(error, match="no name for an array"):
+        with pytest.raises(error, match="the name of an array must be"):
             save_arrays(path, {name: np.ones(2)})
     for metadata in [{"k": 1}, {1: "v"}, {"k": None}]:
         with pytest.raises(OperandError, match=r"json\.dumps"):

@@ -173,7 +173,7 @@ class TestIterables:
     def test_steps_of_arrays_are_the_first_of_the_order(self):
         x = np.arange(10, dtype="float32")
         assert [len(each) for each in [batches_of(as_data(x, x, None, batch_size=4, steps=2))]] == [2]
-        with pytest.raises(ArgumentError, match="give steps_per_epoch=3 or less"):
+        with pytest.raises(ArgumentError, match="only 3 batches; use at most 3"):
             as_data(x, x, None, batch_size=4, steps=4)
 
     def test_batches_of_every_kind(self):
@@ -220,7 +220,7 @@ class TestIterables:
                 )
         with pytest.raises(ArgumentError, match="leave out batch_size="):
             as_data(PARTS, None, None, batch_size=3)
-        with pytest.raises(OperandError, match="not int"):
+        with pytest.raises(OperandError, match="got int"):
             as_data(3, None, None, batch_size=None)
 
 

@@ -194,7 +194,8 @@ def test_everything_that_does_not_fit_is_named_at_once(path):
         "'dense/kernel' is missing; did you mean 'dense/kernle'?",
         "'dense/kernle' is not a variable of the layer; did you mean 'dense/kernel'?",
         "'dense/bias' is float32[7], but the variable is float32[4]",
-        "'head/bias' is int32[3], but the variable is float32[3]; only floating-point values can be cast, to floating-point dtypes",
+        "'head/bias' is int32[3], but the variable is float32[3]; only floating-point values can be cast, "
+        "to floating-point dtypes",
         "'zzz' is not a variable of the layer",
         "strict=False",
         cast=True,
@@ -222,7 +223,7 @@ def test_what_fits_is_loaded_when_asked_and_the_rest_reported(path):
 
 def test_that_nothing_fits_is_an_error_whatever_is_asked(path):
     save_arrays(path, {"other/kernel": np.ones(1)})
-    error = refused(net(), path, "'other/kernel' is no variable", "'dense/bias' is missing", strict=False)
+    error = refused(net(), path, "'other/kernel' is not a variable", "'dense/bias' is missing", strict=False)
     assert "strict=False" not in str(error)
     assert "strict=False" not in str(refused(net(), path))
 
@@ -255,7 +256,7 @@ def test_a_cast_that_would_overflow_is_refused(path, policy, value):
     assert np.isnan(np.asarray(layer.bias.value, np.float32)[0])
     kernel[1, 0] = value
     save_arrays(path, {"kernel": kernel, "bias": np.zeros(2, np.float32)})
-    words = f"cannot hold {float(np.float32(value))}: give the layer a wider variable dtype"
+    words = f"cannot hold {float(np.float32(value))}; give the layer a wider variable dtype"
     refused(layer, path, "'kernel' is float32[2, 2]", words, cast=True)
 
 
@@ -331,4 +332,4 @@ def test_a_damaged_or_missing_file_leaves_the_model_as_it_was(path):
 
 def test_braces_and_other_letters_in_names_are_no_trouble(path):
     save_arrays(path, {"{0}": np.ones(1), "%s": np.ones(1), "": np.ones(1)})
-    refused(net(), path, "'{0}' is no variable", "'%s' is no variable", "'' is no variable")
+    refused(net(), path, "'{0}' is not a variable", "'%s' is not a variable", "'' is not a variable")

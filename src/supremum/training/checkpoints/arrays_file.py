@@ -21,16 +21,8 @@ from safetensors.numpy import save
 from supremum.atomic_files import whole_file, writing_error
 from supremum.errors import ArgumentError, shown
 from supremum.formats import Format, Kind, as_format
-from supremum.training.checkpoints.arrays_record import (
-    ENTRY,
-    Row,
-    check_stored,
-    checked_name,
-    described,
-    read_record,
-    restored,
-    written_record,
-)
+from supremum.training.checkpoints import arrays_record
+from supremum.training.checkpoints.arrays_record import ENTRY, Row
 from supremum.training.checkpoints.errors import REMEDY, CheckpointError, CheckpointFileError, damaged, reading
 from supremum.training.checkpoints.process_barrier import is_first, is_spread, together
 
@@ -68,7 +60,7 @@ def _write(file: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -
     for name, value in arrays.items():
         rows[name], stored[_stored_name(name)] = _stored(name, value)
     try:
-        data = save(stored, {ENTRY: written_record(rows, metadata)})
+        data = save(stored, {ENTRY: arrays_record.written_record(rows, metadata)})
     except SafetensorError as error:
         raise ArgumentError(f"{file}: safetensors cannot write this: {error}") from error
     try:
@@ -116,7 +108,7 @@ def _opened(file: Path) -> Generator[tuple[Any, dict[str, Row], dict[str, str]]]
 
 def _stored(name: str, value: Any) -> tuple[Row, np.ndarray]:
     """What is said of an array, and what is stored of it."""
-    row, found, held = described(name, value)
+    row, found, held = arrays_record.described(name, value)
     array = np.asarray(found, held.dtype, order="C")
     if not _is_native(held):
         array = array.reshape(-1).view(_BYTES)
@@ -134,7 +126,7 @@ def _is_native(held: Format) -> bool:
 
 def _stored_name(name: Any) -> str:
     """The name in the file: the name itself, unless it could be taken for the metadata."""
-    name = checked_name(name)
+    name = arrays_record.checked_name(name)
     # One more underscore, for names that have more already as well: no two names become one.
     return f"{name}_" if name.rstrip("_") == _RESERVED.rstrip("_") and name.startswith(_RESERVED) else name
 
@@ -146,7 +138,7 @@ def _record(file: Path, metadata: Mapping[str, str]) -> tuple[dict[str, Row], di
             f"{file} was written by another program, not by supremum; safetensors.numpy.load_file("
             f"{shown(str(file))}) reads it, and supremum.nn.load_variables(layer, arrays) loads its arrays"
         )
-    return read_record(file, metadata[ENTRY])
+    return arrays_record.read_record(file, metadata[ENTRY])
 
 
 def _restored(file: Path, name: str, tensors: Any, row: Row) -> Any:
@@ -155,5 +147,5 @@ def _restored(file: Path, name: str, tensors: Any, row: Row) -> Any:
     is_native = _is_native(held)
     expected = (held.dtype, shape) if is_native else (_BYTES, (math.prod(shape) * held.dtype.itemsize,))
     array = tensors.get_tensor(_stored_name(name))
-    check_stored(file, name, row, array, expected, "crc32", _crc32)
-    return restored(file, name, row, array if is_native else array.view(held.dtype).reshape(shape))
+    arrays_record.check_stored(file, name, row, array, expected, "crc32", _crc32)
+    return arrays_record.restored(file, name, row, array if is_native else array.view(held.dtype).reshape(shape))

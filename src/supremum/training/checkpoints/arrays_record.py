@@ -257,7 +257,8 @@ def checked_name(name: Any) -> str:
 def _check_readable(name: str, value: jax.Array) -> None:
     if isinstance(value, Tracer):
         raise OperandError(
-            f"{shown(name)} is being traced and has no value yet; return it from the jitted function and save the result"
+            f"{shown(name)} is being traced and has no value yet; return it from the function, and save the "
+            "result outside of jax.jit"
         )
     if value.is_deleted():
         raise ArgumentError(

@@ -126,8 +126,8 @@ def _as_held(name: str, array: Any) -> Any:
     else:
         warn_user(
             f"{name} is {as_format(array.dtype)}, and JAX narrows it to {as_format(held)}; set "
-            f"jax.config.update('jax_enable_x64', True) to keep it, or use {name}.astype('{as_format(held)}') to narrow "
-            "it without this warning",
+            f"jax.config.update('jax_enable_x64', True) to keep it, or narrow it "
+            f"without this warning by {name}.astype('{as_format(held)}')",
             PolicyWarning,
         )
     return np.asarray(array).astype(held)

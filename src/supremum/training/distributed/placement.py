@@ -230,7 +230,4 @@ def examples_in(batch: Any) -> int:
 
 
 def _from_host(sharding: NamedSharding, leaf: np.ndarray[Any, Any]) -> jax.Array:
-    def part(place: Any) -> Any:
-        return keep_64_bits(leaf[place])
-
-    return jax.make_array_from_callback(leaf.shape, sharding, part)
+    return jax.make_array_from_callback(leaf.shape, sharding, lambda place: keep_64_bits(leaf[place]))
