@@ -76,7 +76,7 @@ def test_a_model_is_changed_by_one_thread_at_a_time(model, tmp_path):
             lambda: model.load_state(tmp_path / "state"),
             lambda: model.load_weights(tmp_path / "state"),
         ):
-            with pytest.raises(ModelInUseError, match="in fit in thread 'trainer' now"):
+            with pytest.raises(ModelInUseError, match="in use by fit in thread 'trainer'"):
                 call()
     assert running.failure is None
     model.fit(X, Y, verbose=0)
