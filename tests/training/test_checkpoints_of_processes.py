@@ -25,7 +25,7 @@ import jax, numpy as np
 at, address, rank = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 jax.config.update("jax_num_cpu_devices", 2)
 jax.config.update("jax_cpu_collectives_implementation", "gloo")
-jax.distributed.initialize(address, 2, rank, initialization_timeout=30)
+jax.distributed.initialize(address, 2, rank, initialization_timeout=300)
 
 from supremum.errors import ArgumentError
 from supremum.training import CheckpointError, CheckpointFolder, Checkpoint, load_arrays, save_arrays
@@ -125,7 +125,7 @@ def test_two_processes_save_and_load_together(tmp_path):
         for rank in range(2)
     ]
     try:
-        said = [process.communicate(timeout=60)[0] for process in running]
+        said = [process.communicate(timeout=600)[0] for process in running]
     finally:
         for process in running:
             process.kill()

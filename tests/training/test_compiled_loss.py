@@ -38,8 +38,8 @@ def test_examples_are_weighted_in_every_output():
 @pytest.mark.parametrize(
     ("losses", "labels", "outputs", "message"),
     [
-        (["mse", "mse"], ZEROS, [TWOS, TWOS], "the loss is for 0, 1, and the labels are one array"),
-        ({"a": "mse"}, {"a": ZEROS}, {"b": TWOS}, "the loss is for 'a', and the outputs are 'b'"),
+        (["mse", "mse"], ZEROS, [TWOS, TWOS], "the loss is for 0, 1, but the labels are one array"),
+        ({"a": "mse"}, {"a": ZEROS}, {"b": TWOS}, "the loss is for 'a', but the outputs are 'b'"),
         ("mse", None, TWOS, "the labels are nothing"),
     ],
 )

@@ -86,7 +86,7 @@ def test_arrays_that_changed_places_are_found(path):
     save_arrays(path, {"a": np.zeros(4), "b": np.ones(4)})
     data = path.read_bytes()
     path.write_bytes(data[:-64] + data[-32:] + data[-64:-32])
-    with pytest.raises(CheckpointError, match="'a' do not have their checksum"):
+    with pytest.raises(CheckpointError, match="'a' do not match their checksum"):
         load_arrays(path)
 
 
@@ -103,7 +103,7 @@ def entry_of(content, version=VERSION):
 
 def test_a_newer_version_is_refused_with_what_helps(path):
     rewritten(path, {}, {"version": VERSION + 1, "layout": "unheard of"})
-    with pytest.raises(CheckpointError, match=f"version {VERSION + 1}, .* up to {VERSION}: pip install -U supremum"):
+    with pytest.raises(CheckpointError, match=f"version {VERSION + 1}, .* up to {VERSION}; pip install -U supremum"):
         load_arrays(path)
 
 
@@ -158,16 +158,16 @@ def test_a_tensor_whose_dtype_numpy_lacks_is_refused(path):
 def test_files_of_others_are_refused_and_the_fix_reads_them(path):
     arrays = {"a": np.arange(3.0)}
     safetensors.numpy.save_file(arrays, path)
-    with pytest.raises(CheckpointError, match="not written by supremum") as caught:
+    with pytest.raises(CheckpointError, match="not by supremum") as caught:
         load_arrays(path)
-    fix = str(caught.value).partition("program: ")[2].partition(" reads it")[0]
+    fix = str(caught.value).partition("by supremum; ")[2].partition(" reads it")[0]
     assert_same(eval(fix, {"safetensors": safetensors}), arrays)
     path.write_bytes(pickle.dumps(arrays))
-    with pytest.raises(CheckpointError, match="no whole safetensors file"):
+    with pytest.raises(CheckpointError, match="not a complete safetensors file"):
         load_arrays(path)
     with path.open("wb") as file:
         np.savez(file, **arrays)
-    with pytest.raises(CheckpointError, match="no whole safetensors file"):
+    with pytest.raises(CheckpointError, match="not a complete safetensors file"):
         load_arrays(path)
 
 
@@ -196,7 +196,7 @@ def test_a_missing_file_is_a_file_not_found_error_with_near_names(path):
 
 def test_folders_are_refused_and_pipes_are_written_to(path, tmp_path):
     os.mkfifo(path)
-    for place, words in [(tmp_path, "is a folder"), (path, "no regular file")]:
+    for place, words in [(tmp_path, "is a folder"), (path, "not a regular file")]:
         with pytest.raises(CheckpointError, match=words):
             load_arrays(place)
     with pytest.raises(CheckpointError, match="Is a directory"):

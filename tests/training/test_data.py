@@ -133,7 +133,7 @@ class TestIterables:
         assert [self.numbers(exact) for _ in range(3)] == [[0, 1, 2]] * 3
         once = IterableData(iter(PARTS), steps=2)
         assert self.numbers(once) == [0, 1]
-        with pytest.warns(TrainingWarning, match="2 steps were asked for, but the data ran out after 1"):
+        with pytest.warns(TrainingWarning, match="2 steps were requested, but the data ran out after 1"):
             assert self.numbers(once) == [2]
         assert self.numbers(once) == []
 
@@ -151,8 +151,8 @@ class TestIterables:
             def __iter__(self):
                 yield from self.parts
 
-        repeated = "5 steps were asked for, but the data has only 3 batches, so that some come more than once"
-        ran_out = "5 steps were asked for, but the data ran out after 3"
+        repeated = "5 steps were requested, but the data has only 3 batches, so some are used more than once"
+        ran_out = "5 steps were requested, but the data ran out after 3"
         for batches, message, expected in [
             (PARTS, repeated, [[0, 1, 2, 0, 1], [2, 0, 1, 2, 0]]),
             (Unsized(), repeated, [[0, 1, 2, 0, 1], [2, 0, 1, 2, 0]]),
@@ -173,7 +173,7 @@ class TestIterables:
     def test_steps_of_arrays_are_the_first_of_the_order(self):
         x = np.arange(10, dtype="float32")
         assert [len(each) for each in [batches_of(as_data(x, x, None, batch_size=4, steps=2))]] == [2]
-        with pytest.raises(ArgumentError, match="give steps_per_epoch=3 or less"):
+        with pytest.raises(ArgumentError, match="only 3 batches; use at most 3"):
             as_data(x, x, None, batch_size=4, steps=4)
 
     def test_batches_of_every_kind(self):
@@ -220,7 +220,7 @@ class TestIterables:
                 )
         with pytest.raises(ArgumentError, match="leave out batch_size="):
             as_data(PARTS, None, None, batch_size=3)
-        with pytest.raises(OperandError, match="not int"):
+        with pytest.raises(OperandError, match="got int"):
             as_data(3, None, None, batch_size=None)
 
 

@@ -44,7 +44,7 @@ def test_a_model_whose_step_failed_is_repaired_by_what_was_saved(failing, saved,
     before = {path: np.asarray(each.value) for path, each in model.variables.items()}
     with pytest.raises(Exception, match="the fifth") as caught:
         model.fit(X, Y, batch_size=8, verbose=0)
-    assert any("model.load_state(path) brings them back" in note for note in caught.value.__notes__)
+    assert any("Restore them with model.load_state(path)" in note for note in caught.value.__notes__)
     if saved == "state":
         assert model.load_state(tmp_path / "state") == 1
     else:

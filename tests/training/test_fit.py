@@ -489,7 +489,7 @@ class TestModels:
         by_generator.fit((part for _ in range(2) for part in parts), epochs=2, steps_per_epoch=4, verbose=0)
         for model in (by_list, by_generator):
             close(values(by_arrays), values(model))
-        with pytest.raises(ArgumentError, match=r"the data gave no batch in epoch 1.*steps_per_epoch"):
+        with pytest.raises(ArgumentError, match=r"the data has no batches left in epoch 1.*steps_per_epoch"):
             compiled().fit((part for part in parts), epochs=2, verbose=0)
         split = compiled()
         split.fit(x, y, validation_split=0.25, verbose=0, validation_freq=2, epochs=2)
@@ -506,8 +506,8 @@ def test_fewer_batches_than_steps_are_warned_of(run):
     model.fit(x, y, verbose=0)
     name = "steps_per_epoch" if run == "fit" else "steps"
     for parts, message in (
-        ([(x, y)], "3 steps were asked for, but the data has only 1 batch,"),
-        (((x, y) for _ in range(2)), "3 steps were asked for, but the data ran out after 2"),
+        ([(x, y)], "3 steps were requested, but the data has only 1 batch,"),
+        (((x, y) for _ in range(2)), "3 steps were requested, but the data ran out after 2"),
     ):
         with pytest.warns(TrainingWarning, match=message):
             getattr(model, run)(parts, **{name: 3}, verbose=0)
@@ -542,7 +542,7 @@ class TestBadInput:
             (lambda m, x, y: m.fit(x, y, callbacks=[3]), OperandError, "a callback must be"),
             (lambda m, x, y: m.fit(x, y, validation_split=1.5), ArgumentError, "between 0 and 1"),
             (lambda m, x, y: m.fit(x, y, validation_split=0.5, validation_data=(x, y)), ArgumentError, "not both"),
-            (lambda m, x, y: m.fit(x, y, validation_split=0.01), ArgumentError, "none would be left"),
+            (lambda m, x, y: m.fit(x, y, validation_split=0.01), ArgumentError, "leaves one part of the"),
             (lambda m, x, y: m.fit(3, y), (ArgumentError, OperandError), "leave out y=|data are arrays"),
             (lambda m, x, y: m.fit(x), (ArgumentError, OperandError), "labels|y_true"),
             (lambda m, x, y: m.compile("adm", "mse"), UnknownNameError, "did you mean 'adam'"),

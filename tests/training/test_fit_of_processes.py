@@ -13,17 +13,19 @@ import pytest
 pytestmark = pytest.mark.slow
 
 SCRIPT = Path(__file__).parent / "fit_of_processes.py"
+# Long enough that only a real hang fails on a loaded machine, and less than the launcher's own limit.
+STOPPED_WITHIN = 240
 
 
 def launched(folder, *arguments, processes, devices, **environment):
     """A run, and the seconds it took."""
     start = time.monotonic()
-    options = ["-n", str(processes), "--devices-per-process", str(devices), "--timeout", "120"]
+    options = ["-n", str(processes), "--devices-per-process", str(devices), "--timeout", "600"]
     ended = subprocess.run(
         [sys.executable, "-m", "supremum", "launch", *options, SCRIPT, "--", folder, *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=900,
         env=os.environ | {"PYTHONWARNINGS": "ignore"} | environment,
         check=False,
     )
@@ -65,7 +67,7 @@ def uninterrupted(tmp_path_factory):
 def test_a_killed_process_ends_the_run_and_the_next_goes_on(tmp_path, uninterrupted, kind, form, dies, before, after):
     ended, seconds = launched(tmp_path, 3, kind, form, processes=before[0], devices=before[1], DIES=dies)
     assert ended.returncode == 137, ended.stdout + ended.stderr
-    assert seconds < 60
+    assert seconds < STOPPED_WITHIN
     assert re.search(rf"process {dies[0]}.*SIGKILL", ended.stdout + ended.stderr)
     ended, _ = launched(tmp_path, 3, kind, form, processes=after[0], devices=after[1])
     assert len(set(digests(ended))) == 1
@@ -77,7 +79,7 @@ def test_a_killed_process_ends_the_run_and_the_next_goes_on(tmp_path, uninterrup
 def test_a_hung_process_ends_the_run(tmp_path):
     ended, seconds = launched(tmp_path, 3, "data", "safetensors", processes=2, devices=1, DIES="1 1 SIGSTOP")
     assert ended.returncode not in (0, 124), ended.stdout + ended.stderr
-    assert seconds < 60
+    assert seconds < STOPPED_WITHIN
     assert "process 1" in ended.stdout + ended.stderr
     assert (tmp_path / "state").exists()
 

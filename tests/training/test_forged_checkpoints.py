@@ -60,6 +60,7 @@ RECORDS = {
     "shape of texts": saying(shape=["2"]),
     "shape below 0": saying(shape=[-2]),
     "shape of floats": saying(shape=[2.0]),
+    "shape of 2**63": saying(shape=[0, 2**63]),
     "shape beyond all": saying(shape=[10**30]),
     "key of nothing": saying(key="nothing"),
     "key 5": saying(key=5),
@@ -78,6 +79,15 @@ def test_records_that_make_no_sense_are_refused(tmp_path, change):
     assert len(str(caught.value)) < 1000
 
 
+def test_a_length_is_less_than_2_to_the_power_of_63(tmp_path):
+    path = tmp_path / "a.safetensors"
+    save_arrays(path, {"a": np.empty((0, 2**63 - 1), "int8")})
+    assert load_arrays(path)[0]["a"].shape == (0, 2**63 - 1)
+    forge(path, saying(shape=[0, 2**63]))
+    with pytest.raises(CheckpointError, match="invalid 'shape'"):
+        load_arrays(path)
+
+
 @pytest.mark.parametrize(
     ("dtype", "bytes_"), [("bool", [0, 5]), ("int4", [3, 0x7F]), ("uint2", [255, 0]), ("float6_e2m3fn", [64, 0])]
 )
@@ -90,7 +100,7 @@ def test_bytes_that_are_no_number_of_the_format_are_refused(tmp_path, dtype, byt
     stored = np.array(bytes_, np.uint8)
     stored = stored.view(bool) if dtype == "bool" else stored
     forge(path, saying(crc32=zlib.crc32(stored.data)), {"a": stored})
-    with pytest.raises(CheckpointError, match=f"has bytes that are no {dtype}"):
+    with pytest.raises(CheckpointError, match=f"has bytes that are not valid {dtype}"):
         load_arrays(path)
     # Arrays of NumPy may hold such bytes, and what is saved of them is the number.
     save_arrays(path, {"a": np.array(bytes_, np.uint8).view(held)})
@@ -98,7 +108,7 @@ def test_bytes_that_are_no_number_of_the_format_are_refused(tmp_path, dtype, byt
 
 
 TEXTS = {
-    "step": ["true", "-1", "1.5", '"1"', "null", DEEP, "", str(10**30)],
+    "step": ["true", "-1", "1.5", '"1"', "null", DEEP, "", str(2**31), str(2**63 - 1), str(10**30)],
     "policy": ["[]", "5", DEEP],
     "optimizer": ["[]", "true", DEEP],
     "extra": [
@@ -137,6 +147,21 @@ def test_a_state_that_makes_no_sense_changes_nothing(trained, tmp_path, name, te
     assert model.load_state(good) == 1
 
 
+def test_the_largest_step_that_a_model_resumes_from_fits_int32(trained, tmp_path):
+    model, good = trained
+    path = tmp_path / "state.safetensors"
+    path.write_bytes(good.read_bytes())
+    forge(path, with_text("step", str(2**31 - 1)))
+    assert model.load_state(path) == 1
+    model.load_state(good)
+
+
+def test_a_checkpoint_keeps_a_step_of_64_bits(tmp_path):
+    path = tmp_path / "state.safetensors"
+    Checkpoint({"a": np.ones(2)}, step=2**63 - 1).save(path)
+    assert Checkpoint.load(path).step == 2**63 - 1
+
+
 @pytest.mark.parametrize("key", [jax.random.key(0, impl="rbg"), jax.random.split(jax.random.key(0)), jnp.ones(2)])
 def test_a_state_with_another_key_changes_nothing(trained, tmp_path, key):
     model, good = trained
@@ -149,5 +174,5 @@ def test_a_state_with_another_key_changes_nothing(trained, tmp_path, key):
 
 @pytest.mark.parametrize("step", [True, np.True_, 1.5, "1", None, -1, [1]])
 def test_a_step_is_a_whole_number(step):
-    with pytest.raises((TypeError, ValueError), match="step is"):
+    with pytest.raises((TypeError, ValueError), match="step must be"):
         Checkpoint({}, step=step)

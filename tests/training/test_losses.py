@@ -152,7 +152,7 @@ def test_the_dtype_of_the_loss_is_that_of_the_result_whatever_comes_in():
 
 @pytest.mark.parametrize("dtype", ["mixed_float16", Policy("float32"), "infer", "variable=float32,compute=float16"])
 def test_a_policy_is_no_dtype_of_a_loss(dtype):
-    with pytest.raises(ArgumentError, match="not a policy"):
+    with pytest.raises(ArgumentError, match="must be a dtype, got the policy"):
         training.Huber(dtype=dtype)
 
 
@@ -226,7 +226,7 @@ def test_the_classic_bug_of_broadcasting_is_refused_with_a_fix_that_works(loss):
     with pytest.raises(ArgumentError, match=r"give y_true\[\.\.\., 0\]"):
         loss(x, y)
     assert loss(x[..., 0], y).shape == ()
-    with pytest.raises(ArgumentError, match="one shape, not"):
+    with pytest.raises(ArgumentError, match="same shape, got"):
         loss(np.ones((3, 2)), np.ones((3, 4)))
 
 
@@ -246,7 +246,7 @@ def test_labels_that_do_not_fit_are_refused_with_a_fix():
     with pytest.raises(OperandError, match="one array as y_pred, got a dict"):
         dense(p, {"a": p})
     for bad in (None, "a", np.array(["a"])):
-        with pytest.raises(OperandError, match="y_true is made of numbers"):
+        with pytest.raises(OperandError, match="y_true must be made of numbers"):
             dense(bad, p)
     with pytest.raises(supremum.arrays.NarrowingError):
         sparse(np.array([0, 1, 2**40]), p)
@@ -362,7 +362,7 @@ def test_bad_input_is_refused_in_words():
     for run, error, match in [
         (lambda: mse(jax.random.key(0), 1.0), OperandError, "keys of jax.random"),
         (lambda: mse(np.ones(2), np.ones(2), [1j, 2]), OperandError, "sample_weight is complex64"),
-        (lambda: mse([[1.0]], [[10**30]]), OperandError, "no format holds"),
+        (lambda: mse([[1.0]], [[10**30]]), OperandError, "too large for every format"),
         (lambda: kl(1.0, 0.5), ArgumentError, r"give y_true\[None\]"),
         (lambda: sparse(1, 0.5), ArgumentError, r"give y_true\[None\]"),
         (

@@ -114,7 +114,7 @@ class TestTheBestEpoch:
             history = model.fit(**data(NAN, NAN, NAN), epochs=9, callbacks=[stopping, saving])
         said = [str(each.message) for each in caught]
         assert any("EarlyStopping: loss was inf or NaN in every epoch" in each for each in said)
-        assert any("ModelCheckpoint: loss was inf or NaN in every epoch, so that none was the best" in e for e in said)
+        assert any("ModelCheckpoint: loss was inf or NaN in every epoch, so no epoch was the best" in e for e in said)
         assert stopping.stopped_epoch == 1
         assert len(history.epoch) == 2
         assert stopping.best == saving.best == INF

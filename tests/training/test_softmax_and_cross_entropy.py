@@ -103,11 +103,13 @@ def test_not_ok_an_operation_between_softmax_and_cross_entropy_warns_once_in_flo
         model = built(nn.Sequential([nn.Softmax(dtype=policy), nn.Activation(clip, dtype=policy)]))
         loss = CategoricalCrossentropy()
         if policy == "mixed_float16":
-            fix = r"drop the softmax and give CategoricalCrossentropy\(from_logits=True\)"
+            fix = r"remove the softmax and use CategoricalCrossentropy\(from_logits=True\)"
             with pytest.warns(PolicyWarning, match=fix) as caught:
                 first = loss(ONE_HOT, model(LOGITS))
-            assert len(caught) == 1
-            assert caught[0].filename == __file__
+            # A process may also warn, once, that its device computes slowly in float16.
+            ours = [each for each in caught if "do not come from a softmax" in str(each.message)]
+            assert len(ours) == 1
+            assert ours[0].filename == __file__
             assert loss(ONE_HOT, model(LOGITS)) == first
             with pytest.warns(PolicyWarning):  # another loss says it again
                 CategoricalCrossentropy()(ONE_HOT, model(LOGITS))
@@ -128,10 +130,10 @@ def test_eagerly_and_with_every_loss():
 
 
 def test_sigmoid_and_softmax_are_told_apart():
-    with pytest.warns(PolicyWarning, match="drop the sigmoid"):
+    with pytest.warns(PolicyWarning, match="remove the sigmoid"):
         value = BinaryCrossentropy()(ONE_HOT, nn.functional.softmax(LOGITS))
     assert float(value) < 20
-    with pytest.warns(PolicyWarning, match="drop the softmax"):
+    with pytest.warns(PolicyWarning, match="remove the softmax"):
         CategoricalCrossentropy()(ONE_HOT, nn.functional.sigmoid(LOGITS))
 
 

@@ -181,7 +181,7 @@ class TestGoingOn:
         with pytest.raises(MismatchError, match=r"'dense/kernel'.*\[2, 9\]"):
             model.load_state(tmp_path / "wider")
         wider.save_weights(tmp_path / "weights")
-        with pytest.raises(CheckpointError, match="no whole training state"):
+        with pytest.raises(CheckpointError, match="not hold a training state"):
             model.load_state(tmp_path / "weights")
         (tmp_path / "torn").write_bytes((tmp_path / "wider").read_bytes()[:-7])
         with pytest.raises(CheckpointError, match="torn"):

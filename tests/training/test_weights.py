@@ -191,11 +191,12 @@ def test_everything_that_does_not_fit_is_named_at_once(path):
     error = refused(
         net(),
         path,
-        "'dense/kernel' is missing; is it 'dense/kernle'?",
-        "'dense/kernle' is no variable of the layer; is it 'dense/kernel'?",
-        "'dense/bias' is float32[7], and the variable float32[4]",
-        "'head/bias' is int32[3], and the variable float32[3]: only floating values are cast, to floating ones",
-        "'zzz' is no variable of the layer",
+        "'dense/kernel' is missing; did you mean 'dense/kernle'?",
+        "'dense/kernle' is not a variable of the layer; did you mean 'dense/kernel'?",
+        "'dense/bias' is float32[7], but the variable is float32[4]",
+        "'head/bias' is int32[3], but the variable is float32[3]; only floating-point values can be cast, "
+        "to floating-point dtypes",
+        "'zzz' is not a variable of the layer",
         "strict=False",
         cast=True,
     )
@@ -222,7 +223,7 @@ def test_what_fits_is_loaded_when_asked_and_the_rest_reported(path):
 
 def test_that_nothing_fits_is_an_error_whatever_is_asked(path):
     save_arrays(path, {"other/kernel": np.ones(1)})
-    error = refused(net(), path, "'other/kernel' is no variable", "'dense/bias' is missing", strict=False)
+    error = refused(net(), path, "'other/kernel' is not a variable", "'dense/bias' is missing", strict=False)
     assert "strict=False" not in str(error)
     assert "strict=False" not in str(refused(net(), path))
 
@@ -230,14 +231,14 @@ def test_that_nothing_fits_is_an_error_whatever_is_asked(path):
 def test_a_narrower_variable_dtype_needs_a_cast(path):
     saved, narrow = net("float32", seed=1), net("bfloat16", seed=2)
     save_weights(saved, path)
-    refused(narrow, path, "'dense/kernel' is float32[5, 4], and the variable bfloat16[5, 4]: cast=True casts it")
+    refused(narrow, path, "'dense/kernel' is float32[5, 4], but the variable is bfloat16[5, 4]; cast=True casts it")
     refused(narrow, path, "cast=True", strict=False)
     assert load_weights(narrow, path, cast=True).is_complete
     for name, value in values(narrow).items():
         assert np.array_equal(value, values(saved)[name].astype(value.dtype)), name
     save_weights(narrow, path)
     wide = net("float32", seed=3)
-    refused(wide, path, "is bfloat16[5, 4], and the variable float32[5, 4]: cast=True casts it")
+    refused(wide, path, "is bfloat16[5, 4], but the variable is float32[5, 4]; cast=True casts it")
     assert load_weights(wide, path, cast=True).is_complete
     assert all(np.array_equal(value, values(narrow)[name]) for name, value in values(wide).items())
 
@@ -255,7 +256,7 @@ def test_a_cast_that_would_overflow_is_refused(path, policy, value):
     assert np.isnan(np.asarray(layer.bias.value, np.float32)[0])
     kernel[1, 0] = value
     save_arrays(path, {"kernel": kernel, "bias": np.zeros(2, np.float32)})
-    words = f"does not hold {float(np.float32(value))}: give the layer a wider variable dtype"
+    words = f"cannot hold {float(np.float32(value))}; give the layer a wider variable dtype"
     refused(layer, path, "'kernel' is float32[2, 2]", words, cast=True)
 
 
@@ -265,7 +266,7 @@ def test_infinities_are_cast_where_there_are_some_and_refused_where_not(path):
         layer = nn.Dense(2, dtype="float32", param_dtype=policy)
         nn.initialize(layer, np.ones((1, 2), np.float32))
         if is_refused:
-            refused(layer, path, "does not hold inf", cast=True)
+            refused(layer, path, "cannot hold inf", cast=True)
         else:
             load_weights(layer, path, cast=True)
             assert np.isinf(np.asarray(layer.kernel.value, np.float32)).all()
@@ -283,7 +284,7 @@ def test_nan_is_refused_where_there_is_none(path):
     nn.initialize(layer, np.ones(2, np.float32))
     for wrong in (np.nan, np.inf, 7.0):
         save_arrays(path, {"weight": np.array([1, wrong], np.float32)})
-        refused(layer, path, f"does not hold {wrong}", cast=True)
+        refused(layer, path, f"cannot hold {wrong}", cast=True)
     save_arrays(path, {"weight": np.array([1, -6], np.float32)})
     load_weights(layer, path, cast=True)
     assert np.asarray(layer.weight.value, np.float32).tolist() == [1, -6]
@@ -295,7 +296,9 @@ def test_other_kinds_are_never_cast(path):
     for wrong in (np.ones((2, 2), np.complex64), np.ones((2, 2), np.int8), np.ones((2, 2), bool)):
         save_arrays(path, {"kernel": wrong, "bias": np.zeros(2, np.float32)})
         for cast in (False, True):
-            refused(layer, path, f"'kernel' is {wrong.dtype}[2, 2]", "only floating values are cast", cast=cast)
+            refused(
+                layer, path, f"'kernel' is {wrong.dtype}[2, 2]", "only floating-point values can be cast", cast=cast
+            )
     keys = jax.random.split(jax.random.key(0), (2, 2))
     save_arrays(path, {"kernel": keys, "bias": np.zeros(2, np.float32)})
     refused(layer, path, "'kernel' is key<fry>[2, 2]", cast=True)
@@ -329,4 +332,4 @@ def test_a_damaged_or_missing_file_leaves_the_model_as_it_was(path):
 
 def test_braces_and_other_letters_in_names_are_no_trouble(path):
     save_arrays(path, {"{0}": np.ones(1), "%s": np.ones(1), "": np.ones(1)})
-    refused(net(), path, "'{0}' is no variable", "'%s' is no variable", "'' is no variable")
+    refused(net(), path, "'{0}' is not a variable", "'%s' is not a variable", "'' is not a variable")

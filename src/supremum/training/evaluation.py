@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any
 
 import jax
@@ -87,7 +88,7 @@ class Evaluator:
             callbacks.call_after_batch("on_test_batch_end", batches, lambda: self.fetched(gathered.value[0]))
             batches += 1
         if not batches:
-            raise ArgumentError("the data gave no batch to evaluate on")
+            raise ArgumentError("the data has no batches to evaluate")
         found = self.fetched(gathered.value[0])
         callbacks.call("on_test_end", found)
         return found
@@ -111,10 +112,10 @@ class Evaluator:
             made.append(outputs)
             callbacks.call("on_predict_batch_end", len(made) - 1)
         if not made:
-            raise ArgumentError("the data gave no batch to predict for")
+            raise ArgumentError("the data has no batches to predict")
         callbacks.call("on_predict_end")
         # Each dispatch stacked its outputs along an axis of their own.
-        parts = [jax.tree.map(_first, each) for each in jax.device_get(made)]
+        parts = [jax.tree.map(itemgetter(0), each) for each in jax.device_get(made)]
         return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
     def _next_key(self) -> jax.Array:
@@ -179,7 +180,3 @@ def _drawn(data: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 def _spec(leaf: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
-
-
-def _first(leaf: Any) -> Any:
-    return leaf[0]

@@ -6,7 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 
@@ -90,7 +90,5 @@ class _Stretch:
     def __enter__(self) -> None:
         self._interrupts.enter(self._waits)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._interrupts.leave()

@@ -345,7 +345,7 @@ class Model(nn.Model):
             ArgumentError: before `compile`; a `ValueError`.
         """
         if self._trainer is None:
-            raise ArgumentError(f"{shown(self)} does not know how to train yet: model.compile('adam', loss='mse')")
+            raise ArgumentError(f"{shown(self)} must be compiled first; use model.compile('adam', loss='mse')")
         return self._trainer
 
     def save_weights(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002

@@ -83,7 +83,7 @@ def _epoch_and_seed(path: str | os.PathLike[str], found: Checkpoint, trainer: Tr
     extra: dict[str, Any] = dict(found.extra)
     if found.rng is None or not {"epoch", "seed"} <= extra.keys():
         raise CheckpointError(
-            f"{path} is not the state of a model's training: model.load_weights({shown(str(path))}) takes it"
+            f"{path} does not hold the training state of a model; use model.load_weights({shown(str(path))})"
         )
     resumed = {"epoch": extra["epoch"], "seed": extra["seed"], "step": found.step}
     validate(as_path(path), "its state", resumed, _RESUMED_ENTRIES, _RESUMED_ENTRIES)

@@ -76,8 +76,8 @@ class DonatedCarry:
         except Exception as error:
             if self._is_lost():
                 error.add_note(
-                    "The step failed after it had been given the memory of the model's values, and they are lost: "
-                    "model.load_state(path) brings them back, or model.compile(...) and model.load_weights(path)."
+                    "The step failed after it took over the memory of the model's values, so they are lost. Restore "
+                    "them with model.load_state(path), or with model.compile(...) and model.load_weights(path)."
                 )
             raise
         finally:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Generator, Hashable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import jax
@@ -78,7 +79,7 @@ class Execution:
 
     def _run_rows(self, carry: Any, constant: Any, block: Batch, _: Hashable) -> tuple[Any, Any]:
         if jax.tree.leaves(block)[0].shape[0] == 1:
-            return self._once(carry, constant, jax.tree.map(_only, block))
+            return self._once(carry, constant, jax.tree.map(itemgetter(0), block))
         return self._scanned(carry, constant, block)
 
     def _once(self, carry: Any, constant: Any, batch: Batch) -> tuple[Any, Any]:
@@ -186,17 +187,15 @@ class Execution:
 
     def _next_count(self, left: int) -> int:
         """How many steps to send next; while that is not chosen, those that are still to be measured."""
-        times = self._times
-        if self.chosen is None and len(times[1]) <= _MEASURED:
-            return 1
-        if self.chosen is None and left >= SEVERAL and len(times[SEVERAL]) < 2:
-            return SEVERAL
-        if self.chosen is None and len(times[SEVERAL]) == 2:
-            # The first of each compiled it.
-            single = sorted(times[1][1:])[(len(times[1]) - 1) // 2]
-            self.chosen = SEVERAL if times[SEVERAL][1] < single else 1
-        count = self.chosen or 1
-        return count if left >= count else 1
+        if self.chosen is None:
+            single, several = self._times[1], self._times[SEVERAL]
+            if len(single) <= _MEASURED:
+                return 1
+            if len(several) < 2:
+                return SEVERAL if left >= SEVERAL else 1
+            # The first dispatch of each kind includes compilation.
+            self.chosen = SEVERAL if several[1] < sorted(single[1:])[(len(single) - 1) // 2] else 1
+        return self.chosen if left >= self.chosen else 1
 
 
 @contextmanager
@@ -228,15 +227,7 @@ def _sent(carry: Carry, compiled: Callable[..., Any], *args: Any) -> tuple[Any, 
 
 def _stacked_once(kept: Any) -> Any:
     """What was kept of one step, as of several."""
-    return jax.tree.map(_with_axis, kept)
-
-
-def _with_axis(leaf: jax.Array) -> jax.Array:
-    return leaf[None]
-
-
-def _only(leaf: jax.Array) -> jax.Array:
-    return leaf[0]
+    return jax.tree.map(itemgetter(None), kept)
 
 
 def _taken(rows: jax.Array, leaf: jax.Array) -> jax.Array:

@@ -141,7 +141,7 @@ class Trainer:
         """
         if not self._changing.acquire(blocking=False):
             raise ModelInUseError(
-                f"{doing}: the model is in {self._changed_by} now; wait until that has ended, or end it with "
+                f"cannot run {doing}: the model is in use by {self._changed_by}; wait until it ends, or set "
                 "model.stop_training = True"
             )
         try:
@@ -351,8 +351,8 @@ class Trainer:
                 break
         if not taken:
             raise ArgumentError(
-                f"the data gave no batch in epoch {epoch}: an iterator gives its batches once, so give what can be "
-                "iterated again, a list or a DataLoader, or steps_per_epoch="
+                f"the data has no batches left in epoch {epoch}; an iterator gives its batches only once, so use a "
+                "list or a DataLoader, or set steps_per_epoch"
             )
         return [*parts_of_log, self._fetch_log()]
 

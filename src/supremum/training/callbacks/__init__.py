@@ -1,11 +1,10 @@
 """Callbacks: what is called while a model trains, evaluates or predicts, and may stop it."""
 
-from supremum.training.callbacks.callback import Callback
+from supremum.training.callbacks.callback import Callback, LambdaCallback
 from supremum.training.callbacks.callback_list import CallbackList, as_callbacks
 from supremum.training.callbacks.csv_logger import CSVLogger
 from supremum.training.callbacks.early_stopping import EarlyStopping
 from supremum.training.callbacks.history import History
-from supremum.training.callbacks.lambda_callback import LambdaCallback
 from supremum.training.callbacks.model_checkpoint import ModelCheckpoint
 from supremum.training.callbacks.progress import pass_progress, progress_of
 

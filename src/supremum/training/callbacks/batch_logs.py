@@ -26,7 +26,7 @@ class BatchLogs(Mapping[str, float]):
         if self._found is None:
             if self._fetch is None:
                 raise ArgumentError(
-                    "these logs are of a batch that is over: read them in the callback, or keep dict(logs)"
+                    "these logs belong to a batch that has ended; read them in the callback, or keep dict(logs)"
                 )
             self._found = self._fetch()
         return self._found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -106,3 +106,18 @@ class Callback:
 
     def on_predict_end(self) -> None:
         """Called after the last batch of `predict`."""
+
+
+class LambdaCallback(Callback):
+    """A function that is called after each epoch.
+
+    Args:
+        function: a function of the epoch's number and its logs.
+    """
+
+    def __init__(self, function: Callable[[int, Mapping[str, float]], Any]) -> None:
+        self._function = function
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Call it."""
+        self._function(epoch, logs)

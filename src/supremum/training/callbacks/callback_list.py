@@ -7,8 +7,7 @@ from typing import Any
 
 from supremum.errors import OperandError, shown
 from supremum.training.callbacks.batch_logs import BatchLogs
-from supremum.training.callbacks.callback import Callback
-from supremum.training.callbacks.lambda_callback import LambdaCallback
+from supremum.training.callbacks.callback import Callback, LambdaCallback
 
 
 class CallbackList:

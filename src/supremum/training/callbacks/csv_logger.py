@@ -40,8 +40,8 @@ class CSVLogger(Callback):
         row = {"epoch": epoch, **logs}
         if self._columns is not None and set(row) != set(self._columns):
             raise ArgumentError(
-                f"{self._path} has the columns {shown(self._columns)}, and the logs {shown(list(row))}: "
-                "give another path"
+                f"{self._path} has the columns {shown(self._columns)}, but the logs have {shown(list(row))}; "
+                "use another path"
             )
         with self._refusals(), self._path.open("a", newline="") as file:
             if self._columns is None:

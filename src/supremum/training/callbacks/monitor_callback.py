@@ -57,7 +57,7 @@ class MonitorCallback(Callback):
         """
         if self.epochs_seen and not math.isfinite(self.best):
             warn_user(
-                f"{type(self).__name__}: {self.monitor} was inf or NaN in every epoch, so that none was the best: "
+                f"{type(self).__name__}: {self.monitor} was inf or NaN in every epoch, so no epoch was the best; "
                 f"{consequence}",
                 TrainingWarning,
             )

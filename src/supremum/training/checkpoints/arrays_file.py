@@ -21,16 +21,8 @@ from safetensors.numpy import save
 from supremum.atomic_files import whole_file, writing_error
 from supremum.errors import ArgumentError, shown
 from supremum.formats import Format, Kind, as_format
-from supremum.training.checkpoints.arrays_record import (
-    ENTRY,
-    Row,
-    check_stored,
-    checked_name,
-    described,
-    read_record,
-    restored,
-    written_record,
-)
+from supremum.training.checkpoints import arrays_record
+from supremum.training.checkpoints.arrays_record import ENTRY, Row
 from supremum.training.checkpoints.errors import REMEDY, CheckpointError, CheckpointFileError, damaged, reading
 from supremum.training.checkpoints.process_barrier import is_first, is_spread, together
 
@@ -53,8 +45,8 @@ def save_file(file: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str]
     for name, value in arrays.items():
         if is_spread(value) and not value.is_fully_replicated:
             raise ArgumentError(
-                f"{shown(name)} is spread over several processes, and one file would gather it in one of them: "
-                'format="orbax" has each write its own part'
+                f"{shown(name)} is spread over several processes, so one process cannot write it to a file; "
+                'use format="orbax", with which each process writes its own part'
             )
     shared = any(map(is_spread, arrays.values()))
     with together() if shared else nullcontext():
@@ -68,7 +60,7 @@ def _write(file: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -
     for name, value in arrays.items():
         rows[name], stored[_stored_name(name)] = _stored(name, value)
     try:
-        data = save(stored, {ENTRY: written_record(rows, metadata)})
+        data = save(stored, {ENTRY: arrays_record.written_record(rows, metadata)})
     except SafetensorError as error:
         raise ArgumentError(f"{file}: safetensors cannot write this: {error}") from error
     try:
@@ -86,7 +78,7 @@ def load_file(file: Path) -> tuple[dict[str, Any], dict[str, str]]:
     """
     with _opened(file) as (tensors, rows, metadata):
         if sorted(tensors.keys()) != sorted(map(_stored_name, rows)):
-            raise damaged(file, "it has other arrays than its record says")
+            raise damaged(file, "its arrays differ from those in its record")
         return {name: _restored(file, name, tensors, row) for name, row in rows.items()}, metadata
 
 
@@ -103,20 +95,20 @@ def texts_of_file(file: Path) -> dict[str, str]:
 @contextmanager
 def _opened(file: Path) -> Generator[tuple[Any, dict[str, Row], dict[str, str]]]:
     """The tensors of a file and its validated record; what goes wrong in the block is an error about the file."""
-    with reading(file, "its record makes no sense"):
+    with reading(file, "its record is invalid"):
         if file.stat().st_size == 0 or not file.is_file():
-            what = "empty" if file.is_file() else "a folder" if file.is_dir() else "no regular file"
-            raise CheckpointError(f"{file} is {what}, and no checkpoint: give the path of one")
+            what = "empty" if file.is_file() else "a folder" if file.is_dir() else "not a regular file"
+            raise CheckpointError(f"{file} is {what}, not a checkpoint; give the path of a checkpoint")
         try:
             with file.open("rb"), safe_open(file, "numpy") as tensors:
                 yield tensors, *_record(file, tensors.metadata() or {})
         except SafetensorError as error:
-            raise CheckpointError(f"{file} is no whole safetensors file ({error}): {REMEDY}") from error
+            raise CheckpointError(f"{file} is not a complete safetensors file ({error}); {REMEDY}") from error
 
 
 def _stored(name: str, value: Any) -> tuple[Row, np.ndarray]:
     """What is said of an array, and what is stored of it."""
-    row, found, held = described(name, value)
+    row, found, held = arrays_record.described(name, value)
     array = np.asarray(found, held.dtype, order="C")
     if not _is_native(held):
         array = array.reshape(-1).view(_BYTES)
@@ -134,7 +126,7 @@ def _is_native(held: Format) -> bool:
 
 def _stored_name(name: Any) -> str:
     """The name in the file: the name itself, unless it could be taken for the metadata."""
-    name = checked_name(name)
+    name = arrays_record.checked_name(name)
     # One more underscore, for names that have more already as well: no two names become one.
     return f"{name}_" if name.rstrip("_") == _RESERVED.rstrip("_") and name.startswith(_RESERVED) else name
 
@@ -143,10 +135,10 @@ def _record(file: Path, metadata: Mapping[str, str]) -> tuple[dict[str, Row], di
     """The validated record of a file: what it says of each array, and its metadata."""
     if ENTRY not in metadata:
         raise CheckpointError(
-            f"{file} was not written by supremum, but by another program: safetensors.numpy.load_file("
-            f"{shown(str(file))}) reads it, and supremum.nn.load_variables(layer, arrays) takes its arrays"
+            f"{file} was written by another program, not by supremum; safetensors.numpy.load_file("
+            f"{shown(str(file))}) reads it, and supremum.nn.load_variables(layer, arrays) loads its arrays"
         )
-    return read_record(file, metadata[ENTRY])
+    return arrays_record.read_record(file, metadata[ENTRY])
 
 
 def _restored(file: Path, name: str, tensors: Any, row: Row) -> Any:
@@ -155,5 +147,5 @@ def _restored(file: Path, name: str, tensors: Any, row: Row) -> Any:
     is_native = _is_native(held)
     expected = (held.dtype, shape) if is_native else (_BYTES, (math.prod(shape) * held.dtype.itemsize,))
     array = tensors.get_tensor(_stored_name(name))
-    check_stored(file, name, row, array, expected, "crc32", _crc32)
-    return restored(file, name, row, array if is_native else array.view(held.dtype).reshape(shape))
+    arrays_record.check_stored(file, name, row, array, expected, "crc32", _crc32)
+    return arrays_record.restored(file, name, row, array if is_native else array.view(held.dtype).reshape(shape))

@@ -20,16 +20,8 @@ from supremum.atomic_files import check_writable, writing_error
 from supremum.errors import ArgumentError, FileError, shown
 from supremum.formats import Format, as_format
 from supremum.mixed_precision import keep_64_bits
-from supremum.training.checkpoints.arrays_record import (
-    ENTRY,
-    Row,
-    check_stored,
-    checked_name,
-    described,
-    read_record,
-    restored,
-    written_record,
-)
+from supremum.training.checkpoints import arrays_record
+from supremum.training.checkpoints.arrays_record import ENTRY, Row
 from supremum.training.checkpoints.atomic_directories import readable, whole_folder
 from supremum.training.checkpoints.checksums import checksum
 from supremum.training.checkpoints.errors import REMEDY, CheckpointError, CheckpointFileError, damaged, reading
@@ -63,8 +55,10 @@ def save_folder(folder: Path, arrays: Mapping[str, Any], metadata: Mapping[str, 
         if array.size:  # orbax takes no others
             stored[name] = array
     if not stored:
-        raise ArgumentError(f"{folder}: orbax saves no checkpoint without a number in it: give at least one array")
-    record = {ENTRY: written_record(rows, metadata)}
+        raise ArgumentError(
+            f"{folder}: orbax cannot save a checkpoint of empty arrays only; give at least one array with numbers in it"
+        )
+    record = {ENTRY: arrays_record.written_record(rows, metadata)}
     try:
         with whole_folder(folder) as partial:
             writer = orbax.Checkpointer(orbax.PyTreeCheckpointHandler())
@@ -91,7 +85,7 @@ def load_folder(
     with together(), _reading(folder):
         place = readable(folder)
         if not (place / _MARK).is_file():
-            raise CheckpointError(f"{folder} is a folder, and no checkpoint: give the path of one")
+            raise CheckpointError(f"{folder} is a folder, not a checkpoint; give the path of a checkpoint")
         rows, metadata = _record(folder, place)
         chosen = choose(tuple(rows), metadata)
         found = _read(place, {name: (rows[name], like) for name, like in chosen.items()})
@@ -134,24 +128,22 @@ def _orbax() -> Any:
     try:
         return importlib.import_module("orbax.checkpoint")
     except ImportError as error:
-        raise ImportError("checkpoints in folders need orbax-checkpoint: pip install 'supremum[orbax]'") from error
+        raise ImportError("checkpoints in folders need orbax-checkpoint; pip install 'supremum[orbax]'") from error
 
 
 def _check_replaceable(folder: Path) -> None:
     if folder.is_dir() and ((folder / _MARK).is_file() or not any(folder.iterdir())):
         return
     if folder.exists():
-        there = "a folder with something else in it" if folder.is_dir() else "no folder"
-        raise CheckpointError(f"{folder} is {there}, which stays: give another path for a folder of orbax")
+        there = "a folder of other files" if folder.is_dir() else "not a folder"
+        raise CheckpointError(f"{folder} is {there} and is not replaced; give another path for the orbax folder")
 
 
 def _stored(name: Any, value: Any) -> tuple[Row, Any]:
     """What is said of an array, and what is stored of it."""
-    if len(checked_name(name).encode()) > _LONGEST_NAME:
-        raise ArgumentError(
-            f"{shown(name[:40])}... is too long a name for orbax: give one of at most {_LONGEST_NAME} bytes"
-        )
-    row, array, held = described(name, value)
+    if len(arrays_record.checked_name(name).encode()) > _LONGEST_NAME:
+        raise ArgumentError(f"the name {shown(name[:40])}... is too long for orbax; use at most {_LONGEST_NAME} bytes")
+    row, array, held = arrays_record.described(name, value)
     if isinstance(array, jax.Array) and jax.process_count() > 1 and not is_spread(array):
         array = np.asarray(array)  # every process has the same, and the first writes it
     if not _is_native(held):
@@ -197,11 +189,11 @@ def _record(folder: Path, place: Path) -> tuple[dict[str, Row], dict[str, str]]:
     said = _orbax().metadata.get_step_metadata(place).custom_metadata or {}
     if ENTRY not in said:
         raise CheckpointError(
-            f"{folder} has no record of supremum: where another program wrote it, orbax.checkpoint.PyTreeCheckpointer()"
-            f".restore({shown(str(folder))}) reads it, and supremum.nn.load_variables(layer, arrays) takes its arrays; "
-            f"else it is damaged: {REMEDY}"
+            f"{folder} has no record of supremum. If another program wrote it, orbax.checkpoint.PyTreeCheckpointer()"
+            f".restore({shown(str(folder))}) reads it, and supremum.nn.load_variables(layer, arrays) loads its arrays; "
+            f"otherwise it is damaged: {REMEDY}"
         )
-    return read_record(folder, said[ENTRY])
+    return arrays_record.read_record(folder, said[ENTRY])
 
 
 def _read(place: Path, chosen: Mapping[str, tuple[Row, Any]]) -> dict[str, Any]:
@@ -228,7 +220,7 @@ def _checked(folder: Path, name: str, row: Row, array: Any) -> Any:
     stored = _BYTES if "bytes" in row else held.dtype
     stored_shape = (*shape, held.dtype.itemsize) if "bytes" in row and held.dtype.itemsize > 1 else shape
     array = np.empty(stored_shape, stored) if array is None else array
-    check_stored(folder, name, row, array, (stored, stored_shape), "sum32", checksum)
+    arrays_record.check_stored(folder, name, row, array, (stored, stored_shape), "sum32", checksum)
     if "bytes" in row:
         array = _by_part(array, lambda part: part.view(held.dtype).reshape(part.shape[: len(shape)]))
-    return restored(folder, name, row, array)
+    return arrays_record.restored(folder, name, row, array)

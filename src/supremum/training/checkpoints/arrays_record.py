@@ -49,14 +49,13 @@ def described(name: str, value: Any) -> tuple[Row, jax.Array | np.ndarray, Forma
             value = jax.random.key_data(value)
     elif not isinstance(value, (np.ndarray, np.generic)) or isinstance(value, np.ma.MaskedArray):
         raise OperandError(
-            f"{shown(name)} is a {type(value).__name__}, which has no dtype to be stored in: give an array of NumPy or "
-            "JAX, such as np.asarray(x, 'float32')"
+            f"{shown(name)} must be an array of NumPy or JAX, got {type(value).__name__}; use np.asarray(x, 'float32')"
         )
     try:
         held = as_format(value.dtype)
     except UnknownDtypeError as error:
         raise OperandError(
-            f"{shown(name)} is an array of {value.dtype}, which is not a number format: leave it out"
+            f"{shown(name)} must be an array of numbers, got one of {value.dtype}; leave it out"
         ) from error
     if not isinstance(value, jax.Array):
         # NumPy's own dtype of the format has this machine's byte order.
@@ -95,7 +94,7 @@ def read_record(path: Path, text: str) -> tuple[dict[str, Row], dict[str, str]]:
         raise damaged(path, "its record has no version")
     if entry["version"] > VERSION:
         raise CheckpointError(
-            f"{path} has format version {shown(entry['version'])}, and this supremum reads up to {VERSION}: "
+            f"{path} has format version {shown(entry['version'])}, but this supremum reads versions up to {VERSION}; "
             "pip install -U supremum"
         )
     content: Any = entry.get("content")
@@ -104,7 +103,7 @@ def read_record(path: Path, text: str) -> tuple[dict[str, Row], dict[str, str]]:
     except RecursionError:
         is_whole = False
     if not is_whole:
-        raise damaged(path, "its record does not have its checksum")
+        raise damaged(path, "its record does not match its checksum")
     validate(path, "its record", content, _RECORD_ENTRIES, _RECORD_ENTRIES)
     for name, row in content["arrays"].items():
         validate(path, f"its record of {shown(name)}", row, ARRAY_ENTRIES, ("format", "shape"))
@@ -167,7 +166,7 @@ def validate(path: Path, what: str, found: Any, schema: Schema, required: Iterab
         CheckpointError: if it is not an object, lacks an entry, or has one that is invalid or unknown.
     """
     if not isinstance(found, dict):
-        raise damaged(path, f"{what} is {shown(found)}")
+        raise damaged(path, f"{what} must be a JSON object, got {shown(found)}")
     entries = cast("dict[str, Any]", found)
     for name in required:
         if name not in entries:
@@ -199,9 +198,11 @@ def check_stored(
         CheckpointError: if dtype, shape or checksum differ.
     """
     if (array.dtype, array.shape) != expected:
-        raise damaged(path, f"{shown(name)} is stored as {array.dtype}{list(array.shape)}, and not as the record says")
+        raise damaged(
+            path, f"{shown(name)} is stored as {array.dtype}{list(array.shape)}, which differs from its record"
+        )
     if checksum(array) != row[entry]:
-        raise damaged(path, f"the bytes of {shown(name)} do not have their checksum")
+        raise damaged(path, f"the bytes of {shown(name)} do not match their checksum")
 
 
 def restored(path: Path, name: str, row: Row, array: Any) -> Any:
@@ -217,13 +218,15 @@ def restored(path: Path, name: str, row: Row, array: Any) -> Any:
         CheckpointError: for bytes that no number of the format has, and for data of no key.
     """
     if isinstance(array, np.ndarray) and _spare_bits(array, as_format(row["format"])).any():
-        raise damaged(path, f"{shown(name)} has bytes that are no {row['format']}")
+        raise damaged(path, f"{shown(name)} has bytes that are not valid {row['format']}")
     if "key" not in row:
         return array
     try:
         return jax.random.wrap_key_data(jnp.asarray(array), impl=row["key"])
     except (TypeError, ValueError) as error:
-        raise damaged(path, f"{shown(name)} holds no keys of {shown(row['key'])} ({shortened(str(error))})") from error
+        raise damaged(
+            path, f"{shown(name)} does not hold keys of {shown(row['key'])} ({shortened(str(error))})"
+        ) from error
 
 
 def _spare_bits(array: np.ndarray, held: Format) -> np.ndarray:
@@ -243,24 +246,23 @@ def checked_name(name: Any) -> str:
         ArgumentError: for a text that UTF-8 has no bytes for.
     """
     if not isinstance(name, str):
-        raise OperandError(f"{shown(name)} is no name for an array: give a str, such as {shown(str(name))}")
+        raise OperandError(f"the name of an array must be a str, got {shown(name)}; use {shown(str(name))}")
     try:
         name.encode()
     except UnicodeEncodeError as error:
-        raise ArgumentError(
-            f"{shown(name)} is no name for an array: UTF-8 has no bytes for it: give another"
-        ) from error
+        raise ArgumentError(f"the name of an array must be valid UTF-8, got {shown(name)}; use another name") from error
     return name
 
 
 def _check_readable(name: str, value: jax.Array) -> None:
     if isinstance(value, Tracer):
         raise OperandError(
-            f"{shown(name)} is being traced and has no value yet: save outside of jax.jit, what the function returns"
+            f"{shown(name)} is being traced and has no value yet; return it from the function, and save the "
+            "result outside of jax.jit"
         )
     if value.is_deleted():
         raise ArgumentError(
-            f"{shown(name)} was donated to a jitted function and is gone: save what that function returned in its place"
+            f"{shown(name)} was donated to a jitted function, so its values are gone; save what that function returned"
         )
 
 
@@ -269,8 +271,8 @@ def _implementation(name: str, key: jax.Array) -> str:
     if isinstance(implementation, str):
         return implementation
     raise OperandError(
-        f"{shown(name)} is a key of an implementation without a name, {implementation}: jax.random.key_data({name}) "
-        "can be saved"
+        f"{shown(name)} is a key of an implementation without a name, {implementation}; save "
+        f"jax.random.key_data({name}) instead"
     )
 
 
@@ -278,7 +280,7 @@ def _texts(metadata: Mapping[Any, Any]) -> dict[str, str]:
     for name, text in metadata.items():
         if not (isinstance(name, str) and isinstance(text, str)):
             raise OperandError(
-                f"metadata must be texts by name, got {shown(name)}: {shown(text)}; json.dumps makes a text"
+                f"metadata must map str to str, got {shown(name)}: {shown(text)}; use json.dumps for other values"
             )
     return dict(metadata)
 

@@ -123,21 +123,21 @@ class CheckpointFolder:
             try:
                 checkpoint = Checkpoint.load(path)
                 if checkpoint.step != step:
-                    raise CheckpointError(f"{path} holds step {checkpoint.step}, whatever its name says")
+                    raise CheckpointError(f"{path} holds step {checkpoint.step}, not the step in its name")
                 yield path, checkpoint
             except MissingCheckpointError:  # another has removed it
                 continue
             except CheckpointFileError:
                 raise
             except CheckpointError as error:
-                warn_user(f"{error}; the one before it is taken", CheckpointWarning)
+                warn_user(f"{error}; the checkpoint before it is used", CheckpointWarning)
 
     def _refuse_another_run(self, step: int) -> None:
         for later, path in sorted(self._found(), reverse=True):
             if later > step and _is_whole(path, later):
                 raise ArgumentError(
-                    f"{path} is of a later step than {step}, and so of another run: give this one a folder of its own, "
-                    f"or go on from CheckpointFolder({shown(str(self.folder))}).load_latest()"
+                    f"{path} holds a later step than {step}, so it belongs to another run; use a separate folder for "
+                    f"this run, or continue from CheckpointFolder({shown(str(self.folder))}).load_latest()"
                 )
 
 

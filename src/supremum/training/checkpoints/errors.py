@@ -57,7 +57,7 @@ def damaged(path: Path, what: str) -> CheckpointError:
         path: the checkpoint.
         what: what is wrong with it.
     """
-    return CheckpointError(f"{path} is damaged: {what}: {REMEDY}")
+    return CheckpointError(f"{path} is damaged: {what}; {REMEDY}")
 
 
 @contextmanager

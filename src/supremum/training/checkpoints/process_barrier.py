@@ -34,7 +34,7 @@ def together() -> Generator[None]:
         fine = np.asarray(multihost_utils.process_allgather(np.bool_(failure is None)))
         if failure is None and not fine.all():
             others = ", ".join(map(str, np.flatnonzero(~fine)))
-            raise CheckpointError(f"process {others} of {len(fine)} failed, so all stop: its own error says why")
+            raise CheckpointError(f"process {others} of {len(fine)} failed, so all were stopped; see its own error")
     if failure is not None:
         raise failure
 

@@ -102,9 +102,7 @@ class Checkpoint:
         """
         arrays, texts = load_arrays(path, like=like)
         if not is_state(texts):
-            raise CheckpointError(
-                f"{path} holds no whole training state: load_weights(layer, {shown(str(path))}) takes it"
-            )
+            raise CheckpointError(f"{path} does not hold a training state; use load_weights(layer, {shown(str(path))})")
         said = {name: parsed(as_path(path), texts.get(name, ""), name) for name in _STATE_ENTRIES}
         validate(as_path(path), "its state", said, _STATE_ENTRIES, _STATE_ENTRIES)
         return cls(
@@ -125,9 +123,9 @@ def checked_step(step: Any) -> int:
     except TypeError:
         number = None
     if number is None or isinstance(step, bool):
-        raise OperandError(f"step is {shown(step)}, and must be a whole number")
+        raise OperandError(f"step must be an integer, got {shown(step)}")
     if number < 0:
-        raise ArgumentError(f"step is {number}, and must be at least 0")
+        raise ArgumentError(f"step must be at least 0, got {number}")
     return number
 
 
@@ -180,9 +178,7 @@ def _as_json(what: str, value: Any) -> str:
     try:
         return json.dumps(value)
     except (TypeError, ValueError, RecursionError) as error:
-        raise OperandError(
-            f"{what} cannot be kept, it is not JSON ({error}): give dicts, lists, numbers, texts"
-        ) from error
+        raise OperandError(f"{what} must be JSON ({error}); use dicts, lists, numbers and strings") from error
 
 
 def _config_as_json(config: Any) -> str:

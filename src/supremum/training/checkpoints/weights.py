@@ -155,14 +155,14 @@ def fitted_values(
         problems |= {path: _difference(named[path], values[path]) for path in misshapen}
         problems |= {path: f"is missing{_near(path, report.unexpected)}" for path in report.missing}
         problems |= {
-            path: f"is no variable of the layer{_near(path, report.missing or named)}" for path in report.unexpected
+            path: f"is not a variable of the layer{_near(path, report.missing or named)}" for path in report.unexpected
         }
     lines = tuple(f"{shown(path)} {problem}" for path, problem in problems.items() if problem)
     if lines:
         first = [*lines[:_MOST_LINES], *([f"... and {len(lines) - _MOST_LINES} more"] * (len(lines) > _MOST_LINES))]
         hint = "\nstrict=False loads what fits, and its report names the rest" if strict and report.loaded else ""
         error = MismatchError(
-            f"{source} does not fit {shown(layer)}, which is as it was:\n  " + "\n  ".join(first) + hint
+            f"{source} does not fit {shown(layer)}, which was not changed:\n  " + "\n  ".join(first) + hint
         )
         error.problems = lines
         raise error
@@ -171,17 +171,17 @@ def fitted_values(
 
 def _variables(layer: Layer) -> dict[str, Variable]:
     if not as_layer(layer).built:
-        raise UninitializedError(f"{shown(layer)} does not know its variables yet: nn.initialize(layer, x) makes them")
+        raise UninitializedError(f"{shown(layer)} has no variables yet; create them with nn.initialize(layer, x)")
     return layer.variables
 
 
 def _near(path: str, choices: Iterable[str]) -> str:
     near = near_names(path, choices)
-    return f"; is it {' or '.join(map(repr, near))}?" if near else ""
+    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 def _difference(variable: Variable, value: Any) -> str:
-    return f"is {value.dtype}{list(np.shape(value))}, and the variable {_spec(variable)}"
+    return f"is {value.dtype}{list(np.shape(value))}, but the variable is {_spec(variable)}"
 
 
 def _spec(variable: Variable) -> str:
@@ -194,11 +194,11 @@ def _dtype_problem(variable: Variable, value: Any, cast: bool) -> str | None:
     difference = _difference(variable, value)
     wanted, given = as_format(variable.true_dtype), _format_of(value)
     if given is None or (given.category, wanted.category) != ("float", "float"):
-        return f"{difference}: only floating values are cast, to floating ones"
+        return f"{difference}; only floating-point values can be cast, to floating-point dtypes"
     if not cast:
-        return f"{difference}: cast=True casts it"
+        return f"{difference}; cast=True casts it"
     lost = _lost(np.asarray(value), wanted)
-    return f"{difference}, which does not hold {lost}: give the layer a wider variable dtype" if lost else None
+    return f"{difference}, which cannot hold {lost}; give the layer a wider variable dtype" if lost else None
 
 
 def _format_of(value: Any) -> Format | None:

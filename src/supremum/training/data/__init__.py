@@ -1,8 +1,8 @@
 """Data to train on: batches of arrays or of iterables, and the checks of what losses and metrics are given."""
 
 from supremum.training.data.array_data import ArrayData
-from supremum.training.data.batch import Batch, Data, Part, Rows, Selection
-from supremum.training.data.fit_data import as_data, as_one_batch, as_validation_data, split_validation
+from supremum.training.data.batch import Batch, Part, Rows, Selection
+from supremum.training.data.fit_data import Data, as_data, as_one_batch, as_validation_data, split_validation
 from supremum.training.data.inputs import (
     array_pair,
     as_inputs,

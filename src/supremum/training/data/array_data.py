@@ -47,7 +47,9 @@ class ArrayData:
         self._on_device: Batch | None = None
         most = math.ceil(self.examples / self._batch_size)
         if steps is not None and positive_int("the number of steps", steps) > most:
-            raise ArgumentError(f"{steps} steps, but the data has {most} batches: give steps_per_epoch={most} or less")
+            raise ArgumentError(
+                f"{steps} steps were requested, but the data has only {most} batches; use at most {most}"
+            )
         self.steps = most if steps is None else steps
 
     def split(self, share: float) -> tuple[Batch, Batch]:
@@ -61,7 +63,7 @@ class ArrayData:
         """
         kept = self.examples - int(self.examples * share)
         if not 0 < kept < self.examples:
-            raise ArgumentError(f"of {self.examples} examples none would be left")
+            raise ArgumentError(f"a split of {share} leaves one part of the {self.examples} examples empty")
         return rows_of(self._batch, slice(kept)), rows_of(self._batch, slice(kept, None))
 
     @property
@@ -74,7 +76,12 @@ class ArrayData:
         return jax.tree.map(spec, self._batch)
 
     def epoch(self, shuffler: np.random.Generator | None, *, on_host: bool = False) -> Iterator[Part]:
-        """The batches of an epoch, in the order of the data, or in one that the shuffler draws."""
+        """Yield the batches of an epoch.
+
+        Args:
+            shuffler: draws the order of the examples; None keeps the order of the data.
+            on_host: whether arrays stay on the host, to be cut for several devices.
+        """
         size = self._batch_size
         # On the host: XLA sorts for a permutation, which takes 4.7 ms for 12,800 examples, six steps of a perceptron.
         order = np.arange(self.examples) if shuffler is None else shuffler.permutation(self.examples)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import numpy as np
@@ -44,11 +44,7 @@ def rows_of(batch: Batch, which: Any) -> Batch:
         batch: all of them.
         which: what the arrays are indexed with.
     """
-
-    def rows(leaf: Any) -> Any:
-        return leaf[which]
-
-    return jax.tree.map(rows, batch)
+    return jax.tree.map(itemgetter(which), batch)
 
 
 class Rows(NamedTuple):
@@ -74,26 +70,3 @@ class Rows(NamedTuple):
 
 Part: TypeAlias = "Batch | Selection | Rows"
 """What an epoch is given in: one batch, or many of them."""
-
-
-class Data(Protocol):
-    """Batches, epoch after epoch."""
-
-    @property
-    def steps(self) -> int | None:
-        """How many batches an epoch has; None where that is not known before its end."""
-        ...
-
-    @property
-    def first(self) -> Batch:
-        """A batch to make a model for; only shapes and dtypes count."""
-        ...
-
-    def epoch(self, shuffler: np.random.Generator | None, *, on_host: bool = False) -> Iterator[Part]:
-        """The batches of an epoch; a `Selection`, or `Rows`, stands for all that it has.
-
-        Args:
-            shuffler: what to shuffle by; None for the order of the data.
-            on_host: whether arrays stay there, to be cut for several devices.
-        """
-        ...

@@ -79,7 +79,7 @@ def _list_as_array(name: str, tree: list[Any]) -> Any:
         array = np.asarray(tree)
     except ValueError:
         raise OperandError(
-            f"{name} is a list of parts of different lengths: pad them, and give np.asarray(...)"
+            f"{name} must not be a list of parts of different lengths; pad them and use np.asarray(...)"
         ) from None
     # Python's numbers have no width of their own.
     is_inexact = _is_number(array.dtype) and as_format(array.dtype).is_inexact
@@ -97,10 +97,10 @@ def _as_array(name: str, leaf: Any) -> Any:
             # Tensors of other libraries that NumPy cannot read: those of other devices, bfloat16 of PyTorch.
             array = jnp.from_dlpack(leaf) if hasattr(leaf, "__dlpack__") else np.asarray(None)
     if not _is_number(array.dtype):
-        held = f"an array of {array.dtype}, of shape {array.shape}" if array is leaf else f"a {type(leaf).__name__}"
-        raise OperandError(f"{name} holds {held}, but must hold arrays of numbers: give np.asarray(...) of numbers")
+        held = f"{array.dtype}{list(array.shape)}" if array is leaf else type(leaf).__name__
+        raise OperandError(f"{name} must hold arrays of numbers, got {held}; use np.asarray(...) of numbers")
     if array.ndim == 0:
-        raise ArgumentError(f"{name} is a single number, but must have a first axis for the examples")
+        raise ArgumentError(f"{name} must have a first axis for the examples, got a single number")
     return native(array)
 
 
@@ -120,14 +120,14 @@ def _as_held(name: str, array: Any) -> Any:
         limits = as_format(held)
         if array.size and not limits.min <= array.min() <= array.max() <= limits.max:
             raise ArgumentError(
-                f"{name} holds {as_format(array.dtype)} numbers that do not fit {limits}, the largest "
-                "integer there is with JAX's x64 off: jax.config.update('jax_enable_x64', True), or give smaller ones"
+                f"{name} holds {as_format(array.dtype)} numbers that do not fit {limits}, the widest "
+                "integer with JAX's x64 off; set jax.config.update('jax_enable_x64', True), or use smaller numbers"
             )
     else:
         warn_user(
-            f"{name} is {as_format(array.dtype)}, and JAX narrows it to {as_format(held)}: with "
-            f"jax.config.update('jax_enable_x64', True) JAX holds it, and {name}.astype('{as_format(held)}') says that "
-            "this is meant",
+            f"{name} is {as_format(array.dtype)}, and JAX narrows it to {as_format(held)}; set "
+            f"jax.config.update('jax_enable_x64', True) to keep it, or narrow it "
+            f"without this warning by {name}.astype('{as_format(held)}')",
             PolicyWarning,
         )
     return np.asarray(array).astype(held)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 from supremum.argument_checks import pytree, real_number
 from supremum.errors import ArgumentError
 from supremum.nn.functional import MOST, positive_int
 from supremum.training.data.array_data import ArrayData
-from supremum.training.data.batch import Data
 from supremum.training.data.iterable_data import IterableData
+
+Data: TypeAlias = ArrayData | IterableData
+"""Batches, epoch after epoch."""
 
 
 def as_data(x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, steps: int | None = None) -> Data:

@@ -66,15 +66,15 @@ def as_array(value: Any, what: str) -> Any:
     refuse_masked(what, found)
     if isinstance(found, jax.Array):
         if jnp.issubdtype(found.dtype, jax.dtypes.prng_key):
-            raise OperandError(f"{what} is made of numbers, not of keys of jax.random")
+            raise OperandError(f"{what} must be made of numbers, got keys of jax.random")
         return found
     if isinstance(found, (bool, int, float, complex)):
         return _from_python(found, what)
     if not hasattr(found, "__array__"):
-        raise OperandError(f"{what} is made of numbers, not of {type(value).__name__}: give an array")
+        raise OperandError(f"{what} must be made of numbers, got {type(value).__name__}; use an array")
     found = np.asarray(found)
     if not is_array(found):
-        raise OperandError(f"{what} is made of numbers, not of {found.dtype}: give an array of numbers")
+        raise OperandError(f"{what} must be made of numbers, got {found.dtype}; use an array of numbers")
     return found if is_floating(found) else _as_held(found)
 
 
@@ -125,11 +125,11 @@ def _from_python(values: Any, what: str) -> Any:
     try:
         found = np.asarray(values)
     except ValueError:
-        raise OperandError(f"{what} is made of lists of unequal lengths: give an array") from None
+        raise OperandError(f"{what} must not be lists of unequal lengths; use an array") from None
     if is_floating(found):
         return found
     if found.dtype == object:
-        raise OperandError(f"{what} has an integer that no format holds: give floats")
+        raise OperandError(f"{what} has an integer that is too large for every format; use floats")
     return _as_held(found)
 
 
@@ -209,7 +209,7 @@ def check_same_shape(name: str, y_true: jax.Array, y_pred: jax.Array) -> None:
     >>> check_same_shape("mse", jnp.ones(3), jnp.ones((3, 1)))
     Traceback (most recent call last):
         ...
-    supremum.errors.ArgumentError: mse takes y_true and y_pred of one shape, not (3,) and (3, 1), which would \
+    supremum.errors.ArgumentError: mse needs y_true and y_pred of the same shape, got (3,) and (3, 1), which would \
 broadcast to every example against every other: give y_true[..., None]
     """
     true, pred = y_true.shape, y_pred.shape
@@ -221,7 +221,7 @@ broadcast to every example against every other: give y_true[..., None]
         fix = "give y_true[..., None]" if (*true, 1) == pred else "give y_true[..., 0]"
     elif true == pred[:-1] and as_format(y_true.dtype).category == "integer":
         fix = f"for labels that are class numbers give jax.nn.one_hot(y_true, {pred[-1]}), or the sparse kind"
-    raise ArgumentError(f"{name} takes y_true and y_pred of one shape, not {true} and {pred}{why}: {fix}")
+    raise ArgumentError(f"{name} needs y_true and y_pred of the same shape, got {true} and {pred}{why}: {fix}")
 
 
 def check_labels(name: str, y_true: jax.Array, y_pred: jax.Array) -> None:
@@ -248,5 +248,5 @@ def check_labels(name: str, y_true: jax.Array, y_pred: jax.Array) -> None:
     elif true == pred:
         fix = "for one-hot labels take the kind that is not sparse, or give y_true.argmax(-1)"
     raise ArgumentError(
-        f"{name} takes y_true of shape (...) and y_pred of shape (..., classes), not {true} and {pred}: {fix}"
+        f"{name} needs y_true of shape (...) and y_pred of shape (..., classes), got {true} and {pred}: {fix}"
     )

@@ -35,7 +35,7 @@ class IterableData:
 
     def __init__(self, batches: Iterable[Any], *, steps: int | None = None) -> None:
         if not isinstance(batches, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise OperandError(f"data are arrays, or an iterable of batches, not {type(batches).__name__}")
+            raise OperandError(f"data must be arrays or an iterable of batches, got {type(batches).__name__}")
         self._batches = batches
         self._steps = steps
         self._running: Iterator[Any] | None = None
@@ -54,7 +54,7 @@ class IterableData:
         if self._peeked is None:
             self._peeked = self._next()
         if self._peeked is None:
-            raise ArgumentError("the data gave no batch")
+            raise ArgumentError("the data has no batches")
         return self._peeked
 
     def epoch(self, shuffler: np.random.Generator | None, *, on_host: bool = False) -> Iterator[Part]:  # noqa: ARG002 (the data shuffles itself)
@@ -76,8 +76,8 @@ class IterableData:
             if not last_pass:
                 if given:
                     self._warn(
-                        f"{self._steps} steps were asked for, but the data ran out after {given}: let it give a batch "
-                        "for every step of every epoch, or ask for fewer steps"
+                        f"{self._steps} steps were requested, but the data ran out after {given}; provide a batch for "
+                        "every step of every epoch, or request fewer steps"
                     )
                 return
 
@@ -98,8 +98,8 @@ class IterableData:
         if self._steps is not None and batches < self._steps:
             number = "1 batch" if batches == 1 else f"{batches} batches"
             self._warn(
-                f"{self._steps} steps were asked for, but the data has only {number}, so that some come more than "
-                "once: ask for fewer steps"
+                f"{self._steps} steps were requested, but the data has only {number}, so some are used more than "
+                "once; request fewer steps"
             )
 
     def _warn(self, message: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from operator import itemgetter
 from typing import Any
 
 import jax
@@ -21,7 +22,6 @@ from supremum.mixed_precision import replica_sum, widen
 from supremum.nn import Shard
 from supremum.nn.functional import positive_int
 from supremum.optimizers import across
-from supremum.training.distributed.gathered_variables import gathering
 from supremum.training.distributed.placement import Placement, examples_in
 from supremum.training.losses import replicas
 
@@ -83,7 +83,7 @@ class DataParallel(Placement):
         for key, value in values.items():
             spec = self.spec(shapes[key])
             axis = len(spec) - 1 if len(spec) else None
-            gather = None if axis is None else gathering(self.axis_name, axis, reduce_dtype)
+            gather = None if axis is None else _gathering(self.axis_name, axis, reduce_dtype)
             made[key] = value if gather is None else Shard(value, shapes[key], gather)
         return made
 
@@ -105,9 +105,6 @@ class DataParallel(Placement):
         def distributed(optimizer: Any, trainable: Any, other: Any, batch: Any, key: Any) -> Any:
             is_cut = self.divides(examples_in(batch))
 
-            def apart(leaf: jax.Array) -> jax.Array:
-                return leaf[None]
-
             def local(optimizer: Any, trainable: Any, other: Any, batch: Any, key: Any) -> Any:
                 if key is not None and is_cut and self.replicas > 1:  # what is random differs from part to part
                     key = jax.random.fold_in(key, lax.axis_index(self.axis_name))
@@ -115,8 +112,8 @@ class DataParallel(Placement):
                     value, after, outputs, gradients = backward(optimizer, trainable, other, batch, key)
                 mean = self._means((value, after))
                 if keeps_gradients_apart:
-                    gradients = jax.tree.map(apart, gradients)
-                return *mean, jax.tree.map(apart, outputs), gradients
+                    gradients = jax.tree.map(itemgetter(None), gradients)
+                return *mean, jax.tree.map(itemgetter(None), outputs), gradients
 
             cut = self.specs(trainable)
             made = jax.shard_map(
@@ -129,7 +126,7 @@ class DataParallel(Placement):
                 check_vma=False,
             )(optimizer, trainable, other, batch, key)
             value, after, outputs, gradients = made
-            return value, after, jax.tree.map(_one_after_the_other if is_cut else _of_the_first, outputs), gradients
+            return value, after, jax.tree.map(_one_after_the_other if is_cut else itemgetter(0), outputs), gradients
 
         return distributed
 
@@ -141,7 +138,7 @@ class DataParallel(Placement):
         """
 
         def local(apart: Any, state: Any) -> Any:
-            return mean(jax.tree.map(_of_the_first, apart), state)
+            return mean(jax.tree.map(itemgetter(0), apart), state)
 
         return jax.shard_map(local, mesh=self.mesh, in_specs=(P(self.axis_name), P()), out_specs=P(), check_vma=False)
 
@@ -202,7 +199,7 @@ class FullyShardedDataParallel(DataParallel):
         Raises:
             ArgumentError: always; a `ValueError`.
         """
-        raise ArgumentError("minimize has whole variables on every device: use DataParallel().scope(), or fit")
+        raise ArgumentError("minimize needs whole variables on every device; use DataParallel().scope(), or fit")
 
     def spec(self, shape: tuple[int, ...]) -> P:
         """How variables, and what optimizers keep for them, are cut."""
@@ -218,5 +215,35 @@ def _one_after_the_other(leaf: jax.Array) -> jax.Array:
     return leaf[0] if leaf.ndim == 1 else leaf.reshape(-1, *leaf.shape[2:])
 
 
-def _of_the_first(leaf: jax.Array) -> jax.Array:
-    return leaf[0]
+def _gathering(axis_name: str, axis: int, reduce_dtype: DType | None) -> Callable[[jax.Array, DType], jax.Array]:
+    """What puts the pieces of a variable together, and adds up its gradient and cuts it.
+
+    Args:
+        axis_name: the axis of the mesh that the devices lie along.
+        axis: the axis of the variable that is cut.
+        reduce_dtype: what the gradient travels in, by a reduce-scatter; None for at least float32.
+
+    Returns:
+        A function of a piece, and of the dtype to cast it to before it travels, that gives the whole; runs in
+        `jax.shard_map`.
+    """
+
+    def gather(local: jax.Array, dtype: DType) -> jax.Array:
+        wide = widen(local).dtype
+
+        @jax.custom_vjp
+        def gathered(local: jax.Array) -> jax.Array:
+            return lax.all_gather(local.astype(dtype), axis_name, axis=axis, tiled=True)
+
+        def forward(local: jax.Array) -> tuple[jax.Array, None]:
+            return gathered(local), None
+
+        def backward(_: None, gradient: jax.Array) -> tuple[jax.Array]:
+            part = gradient.astype(wide if reduce_dtype is None else reduce_dtype)
+            summed = lax.psum_scatter(part, axis_name, scatter_dimension=axis, tiled=True)
+            return (summed.astype(local.dtype),)
+
+        gathered.defvjp(forward, backward)
+        return gathered(local)
+
+    return gather

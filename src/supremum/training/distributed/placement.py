@@ -157,8 +157,8 @@ class Placement:
         lengths = sorted({leaf.shape[0] for leaf in jax.tree.leaves(host) if leaf.ndim})
         if len(lengths) > 1:
             raise ArgumentError(
-                f"the arrays of a batch are cut along their first axes, and these have {', '.join(map(str, lengths))} "
-                "examples: close over what is no part of the batch, as an nn.Variable if it changes"
+                f"all arrays of a batch must have the same number of examples, got {', '.join(map(str, lengths))}; "
+                "close over what is not part of the batch, as an nn.Variable if it changes"
             )
         if self._is_per_process:
             return self._parts(host, axis=0)
@@ -184,7 +184,7 @@ class Placement:
         if len(set(told)) > 1:
             each = ", ".join("unknown" if count < 0 else str(count) for count in told)
             raise ArgumentError(
-                f"the processes have {each} batches an epoch, and every step takes all of them: give "
+                f"the processes have {each} batches an epoch, but must have the same number; set "
                 f"steps_per_epoch={max(1, min(told))}, or data of one length"
             )
 
@@ -210,8 +210,8 @@ class Placement:
         examples = next((leaf.shape[axis] for leaf in jax.tree.leaves(batch) if leaf.ndim > axis), 0)
         if examples % here:
             raise ArgumentError(
-                f"process {jax.process_index()} gave a batch of {examples} examples to its {here} devices, and each "
-                f"takes as many as the others: give batches of {examples // here * here or here}, and drop the last"
+                f"process {jax.process_index()} gave a batch of {examples} examples to its {here} devices, but each "
+                f"must get the same number; use batches of {examples // here * here or here}, and drop the last"
             )
         cut, whole = NamedSharding(self.mesh, P(*(None,) * axis, self.axis_name)), NamedSharding(self.mesh, P())
 
@@ -230,7 +230,4 @@ def examples_in(batch: Any) -> int:
 
 
 def _from_host(sharding: NamedSharding, leaf: np.ndarray[Any, Any]) -> jax.Array:
-    def part(place: Any) -> Any:
-        return keep_64_bits(leaf[place])
-
-    return jax.make_array_from_callback(leaf.shape, sharding, part)
+    return jax.make_array_from_callback(leaf.shape, sharding, lambda place: keep_64_bits(leaf[place]))

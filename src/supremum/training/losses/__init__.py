@@ -18,8 +18,7 @@ from supremum.training.losses.regression import (
     absolute_errors,
     squared_errors,
 )
-from supremum.training.losses.replica_scope import replicas
-from supremum.training.losses.sample_weights import spread_weights, weighted
+from supremum.training.losses.sample_weights import replicas, spread_weights, weighted
 from supremum.training.losses.zero_weights import without_left_out
 
 __all__ = [

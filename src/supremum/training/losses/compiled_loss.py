@@ -68,7 +68,7 @@ class CompiledLoss:
         needed = [name for name, function in self._functions.items() if function is not None]
         if any(name not in found or found[name] is None for name in needed):
             raise ArgumentError(
-                f"the loss is for {_told(self._losses)}, and the {what} are {_told(found)}: give them in one structure"
+                f"the loss is for {_told(self._losses)}, but the {what} are {_told(found)}; use the same structure"
             )
         return found
 

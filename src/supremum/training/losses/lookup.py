@@ -12,41 +12,29 @@ from supremum.formats import as_format
 from supremum.nn import snake_case
 from supremum.training.data import as_inputs, as_weights
 from supremum.training.lookup import looked_up
-from supremum.training.losses.cross_entropy import (
-    BinaryCrossentropy,
-    CategoricalCrossentropy,
-    SparseCategoricalCrossentropy,
-)
+from supremum.training.losses import cross_entropy, regression
 from supremum.training.losses.loss import Loss
-from supremum.training.losses.regression import (
-    CosineSimilarity,
-    Huber,
-    KLDivergence,
-    MeanAbsoluteError,
-    MeanSquaredError,
-    Poisson,
-)
 from supremum.training.losses.sample_weights import reduced, weighted
 from supremum.training.losses.zero_weights import IN_Y_PRED, IN_Y_TRUE, finite_where_left_out
 
 LOSSES: tuple[Callable[[], Loss], ...] = (
-    BinaryCrossentropy,
-    CategoricalCrossentropy,
-    CosineSimilarity,
-    Huber,
-    KLDivergence,
-    MeanAbsoluteError,
-    MeanSquaredError,
-    Poisson,
-    SparseCategoricalCrossentropy,
+    cross_entropy.BinaryCrossentropy,
+    cross_entropy.CategoricalCrossentropy,
+    regression.CosineSimilarity,
+    regression.Huber,
+    regression.KLDivergence,
+    regression.MeanAbsoluteError,
+    regression.MeanSquaredError,
+    regression.Poisson,
+    cross_entropy.SparseCategoricalCrossentropy,
 )
 """The losses that have names: those of their classes, in both spellings."""
 
 _SHORT: dict[str, Callable[[], Loss]] = {
-    "bce": BinaryCrossentropy,
-    "kld": KLDivergence,
-    "mae": MeanAbsoluteError,
-    "mse": MeanSquaredError,
+    "bce": cross_entropy.BinaryCrossentropy,
+    "kld": regression.KLDivergence,
+    "mae": regression.MeanAbsoluteError,
+    "mse": regression.MeanSquaredError,
 }
 _NAMED = {
     **{snake_case(made.__name__): made for made in LOSSES},

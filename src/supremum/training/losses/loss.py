@@ -143,8 +143,8 @@ def _one_floating_dtype(dtype: Any) -> DType:
         if not _names_a_policy(dtype):
             raise
         raise ArgumentError(
-            f"a loss has one dtype, not a policy, and {shown(dtype)} is a policy: it has no variables to store in "
-            "another dtype, and sums over a batch overflow in float16; give dtype='float32'"
+            f"the dtype of a loss must be a dtype, got the policy {shown(dtype)}: a loss has no variables to store "
+            "in another dtype, and sums over a batch overflow in float16; use dtype='float32'"
         ) from None
     if row.kind is not Kind.FLOAT:
         raise ArgumentError(f"the dtype of a loss must be real floating, got {row}: give dtype='float32'")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import jax
 import jax.numpy as jnp
 
 from supremum.errors import ArgumentError, UnknownNameError
-from supremum.training.losses.replica_scope import replica_axis
+
+# Part of JAX's cache key: a loss that a user jitted is traced again inside of a replica.
+_axis: Any = jax.make_user_context(default_value=None)
 
 REDUCTIONS: Final = {"mean": "mean", "sum_over_batch_size": "mean", "sum": "sum", "none": None, None: None}
 """What a reduction may be called, Keras' names too, and what it is."""
@@ -41,7 +45,7 @@ def spread_weights(weights: jax.Array, shape: tuple[int, ...], what: str = "samp
     given = weights.shape
     if len(given) > len(shape) or any(a not in (1, b) for a, b in zip(given, shape, strict=False)):
         fix = f"give {what}[..., 0]" if given[-1:] == (1,) and given[:-1] == shape else f"give one of shape {shape[:1]}"
-        raise ArgumentError(f"{what} has shape {given}, and the values that it weights have {shape}: {fix}")
+        raise ArgumentError(f"{what} has shape {given}, but the values that it weights have shape {shape}; {fix}")
     return weights.reshape(*given, *(1 for _ in shape[len(given) :]))
 
 
@@ -56,6 +60,19 @@ def weighted(values: jax.Array, weights: Any) -> jax.Array:
     return jnp.where(spread == 0, jnp.zeros_like(values), values * spread)
 
 
+@contextmanager
+def replicas(axis_name: str) -> Generator[None]:
+    """The time in which losses are of a part of a batch.
+
+    A loss is reduced so that the mean over the replicas is the loss of the whole batch.
+
+    Args:
+        axis_name: the axis of the mesh that the parts lie along.
+    """
+    with _axis(axis_name):
+        yield
+
+
 def reduced(values: jax.Array, reduction: str | None, counts: jax.Array | None = None) -> jax.Array:
     """Their mean or sum, in their dtype; in a replica that of which the mean over the replicas is that of all values.
 
@@ -67,7 +84,7 @@ def reduced(values: jax.Array, reduction: str | None, counts: jax.Array | None =
     """
     if reduction is None:
         return values
-    axis = replica_axis()
+    axis = _axis.value
     if reduction == "sum":
         total = jnp.sum(values)
         return total if axis is None else total * jax.lax.axis_size(axis)

@@ -162,7 +162,7 @@ def _with_classes(name: str, y_true: jax.Array, y_pred: jax.Array) -> tuple[jax.
     """One-hot labels as numbers of classes."""
     check_same_shape(name, y_true, y_pred)
     if y_pred.ndim < 1 or y_pred.shape[-1] < 1:
-        raise ArgumentError(f"{name} takes y_pred of shape (..., classes), not {y_pred.shape}: give y_pred[None]")
+        raise ArgumentError(f"{name} needs y_pred of shape (..., classes), got {y_pred.shape}; use y_pred[None]")
     return jnp.argmax(y_true, -1), y_pred
 
 

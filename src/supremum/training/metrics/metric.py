@@ -210,7 +210,7 @@ class FunctionMetric(MeanMetric):
             return accumulated(state, values, sample_weight)
         if sample_weight is not None:
             raise ArgumentError(
-                f"{self.name} gives one number for a batch, which examples cannot be weighted in: let it give one for "
+                f"{self.name} returns one number for a batch, to which sample_weight cannot apply; return one for "
                 "each example"
             )
         shape = jnp.shape(jax.tree.leaves(y_pred)[0])
