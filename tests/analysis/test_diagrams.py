@@ -121,7 +121,9 @@ def test_the_caption_has_a_counterexample_and_a_path_marks_its_cells():
     assert "int8 and uint8 promote to int16." in _caption(svg)
     assert svg.count('class="integer marked"') == 2
     refused = _caption(lattice_svg("paddle", path=("int8", "float16")))
-    assert "int8 and float16 do not promote: Paddle promotes tensors only if both are floats or one is complex" in refused
+    assert (
+        "int8 and float16 do not promote: Paddle promotes tensors only if both are floats or one is complex" in refused
+    )
 
 
 def test_the_caption_mentions_refusals_only_if_there_are_some():
