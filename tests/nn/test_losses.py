@@ -1,6 +1,6 @@
 """Tests of the losses of layers: regularizers of weights and outputs, `add_loss`, and collecting them.
 
-spec/keras-rfc-293-mixed-precision.md, "Loss dtype".
+Keras RFC 293, mixed precision, "Loss dtype".
 """
 
 import gc

@@ -166,7 +166,7 @@ class TestOrder:
 
 
 class TestLossScale:
-    """spec/keras-rfc-293-mixed-precision.md, "A policy's loss scale"."""
+    """Keras RFC 293, mixed precision, "A policy's loss scale"."""
 
     def test_compile_wraps_the_very_optimizer_with_a_scale_of_its_own(self):
         optimizer = SGD(0.1)

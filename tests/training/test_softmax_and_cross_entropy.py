@@ -1,6 +1,6 @@
 """Cross entropies are computed from the logits of the softmax or sigmoid directly before them, and of nothing else.
 
-Named after spec/keras-rfc-293-mixed-precision.md, "Softmax and cross entropy".
+Named after Keras RFC 293, mixed precision, "Softmax and cross entropy".
 """
 
 import functools

@@ -23,7 +23,7 @@ def with_loss_scale(model: Layer, optimizer: Optimizer) -> Optimizer:
         model: the model. What layers that it makes in its first call compute in is known after that.
         optimizer: the optimizer; one that scales the loss already is returned as it is.
 
-    spec/keras-rfc-293-mixed-precision.md, "A policy's loss scale".
+    Keras RFC 293, mixed precision, "A policy's loss scale".
     """
     scale = loss_scale_of(model)
     if scale is None or scaling_optimizer(optimizer) is not None:

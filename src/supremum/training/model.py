@@ -97,7 +97,7 @@ class Model(nn.Model):
                 `predict_step`, which nothing would call; a `ValueError`.
             OperandError: for another distribution; a `TypeError`.
 
-        spec/keras-rfc-293-mixed-precision.md, "A policy's loss scale".
+        Keras RFC 293, mixed precision, "A policy's loss scale".
         """
         if distribution is not None and not isinstance(distribution, DataParallel):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise OperandError(

@@ -61,7 +61,7 @@ def save_weights(layer: Layer, path: str | os.PathLike[str], *, format: str | No
     """Write the weights of a layer to a file or folder, in the dtypes they are stored in.
 
     Autocast variables are no different from others, so that a float32 model loads what a mixed one wrote
-    (spec/keras-rfc-293-mixed-precision.md, "AutoCastVariable API").
+    (Keras RFC 293, mixed precision, "AutoCastVariable API").
 
     Args:
         layer: the layer.

@@ -1,6 +1,6 @@
 """Training on several devices: what each computes of its part, and how gradients come together.
 
-spec/keras-rfc-293-mixed-precision.md, "All-reduce dtype" and "All-reducing in float16". All communication is JAX's own.
+Keras RFC 293, mixed precision, "All-reduce dtype" and "All-reducing in float16". All communication is JAX's own.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Cross entropies as losses, which find the logits that probabilities were computed from.
 
-spec/keras-rfc-293-mixed-precision.md, "Softmax and cross entropy".
+Keras RFC 293, mixed precision, "Softmax and cross entropy".
 """
 
 from __future__ import annotations

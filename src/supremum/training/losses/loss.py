@@ -1,6 +1,6 @@
 """The base of losses: one dtype, the casts, the weights of examples and the reduction.
 
-spec/keras-rfc-293-mixed-precision.md, "Loss dtype": a loss has one dtype, not a policy, and knows no global policy.
+Keras RFC 293, mixed precision, "Loss dtype": a loss has one dtype, not a policy, and knows no global policy.
 """
 
 from __future__ import annotations
