@@ -46,7 +46,7 @@ def ours(kind, policy):
             if kind == "mlp"
             else [Block(), Block()]
         )
-        model = nn.Sequential(layers)
+        model = nn.SequentialNetwork(layers)
     nn.initialize(model, example(kind))
     trainable, _ = nn.split_variables(model)
     return trainable, lambda values, x: nn.functional_call(model, values, x, training=True)[0]

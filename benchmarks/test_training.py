@@ -109,7 +109,7 @@ def fitted(model, x, y):
 def by_hand(kind, policy, x, y):
     """A loop as one writes it: shuffled batches, loss and accuracy of the epoch; in float16 a dynamic loss scale."""
     with use_policy(policy):
-        model = nn.Sequential(our_layers(kind))
+        model = nn.SequentialNetwork(our_layers(kind))
     nn.initialize(model, x[:1])
     trainable, other = nn.split_variables(model)
     optimizer = optax.adam(1e-3)

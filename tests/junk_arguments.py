@@ -263,7 +263,7 @@ def objects(folder: Path) -> dict[str, tuple[typing.Callable[[], typing.Any], st
 
     return {
         "Array": (lambda: supremum.asarray(ones(2, 3)), "astype item reshape squeeze sum max to_device __getitem__"),
-        "arrays.Variable": (lambda: supremum.Variable(ones(2)), "assign assign_add"),
+        "arrays.ArrayVariable": (lambda: supremum.ArrayVariable(ones(2)), "assign assign_add"),
         "PolicyMap": (lambda: mixed_precision.PolicyMap({"a.*": "float32"}), "for_path from_config cast_to_compute"),
         "DynamicLossScale": (mixed_precision.DynamicLossScale, "from_config init update load_state_dict"),
         "Dense": (dense, "__call__ summary"), "nn.Variable": (lambda: dense().kernel, "assign assign_add"),

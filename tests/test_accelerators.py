@@ -113,7 +113,9 @@ def test_autocast_functions(transformation, policy, platform):
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("policy", mostly_slow(("float32", "mixed_float16", "mixed_bfloat16"), "mixed_float16"))
 def test_steps_of_fit(policy, platform):
-    model = nn.Sequential([nn.Conv(4, (3, 3)), nn.BatchNorm(), nn.ReLU(), nn.Flatten(), nn.Dense(2)], dtype=policy)
+    model = nn.SequentialNetwork(
+        [nn.Conv(4, (3, 3)), nn.BatchNorm(), nn.ReLU(), nn.Flatten(), nn.Dense(2)], dtype=policy
+    )
     x, y = data(4, 6, 6, 1), data(4, 2)
     nn.initialize(model, x, seed=0)
     optimizer = LossScaleOptimizer(Adam()) if Policy(policy).loss_scale else Adam()
@@ -125,7 +127,7 @@ def test_steps_of_fit(policy, platform):
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_steps_on_several_devices_reduce_in_the_dtype_of_the_policy(platform):
-    model = nn.Sequential([nn.Dense(8), nn.ReLU(), nn.Dense(2)], dtype="mixed_float16")
+    model = nn.SequentialNetwork([nn.Dense(8), nn.ReLU(), nn.Dense(2)], dtype="mixed_float16")
     x, y = data(4, 3), data(4, 2)
     nn.initialize(model, x, seed=0)
     optimizer = LossScaleOptimizer(Adam())

@@ -52,7 +52,7 @@ def documents(tmp_path_factory):
     decided = rule_table(rules, types=types).drawing()
     compared = compare(rules, other, types=types)
     pair = compared.side_by_side(compare_groupings(rules, other, compared.left.types))
-    layer = nn.Sequential([nn.Dense(2)])
+    layer = nn.SequentialNetwork([nn.Dense(2)])
     setattr(layer, NAME, nn.Dense(2))
     layer(x)
     command = CliRunner().invoke(app, ["casts", str(place), "--format", "html"])

@@ -5,12 +5,12 @@ python examples/arrays/porting_tensorflow.py
 
 import numpy as np
 import supremum
-from supremum import Variable, asarray
+from supremum import ArrayVariable, asarray
 
-# tf.constant(...) and tf.Variable(...) became asarray(..., dtype=...) and Variable(...); everything else is unchanged.
+# tf.constant(...) became asarray(..., dtype=...), and tf.Variable(...) became ArrayVariable(...); nothing else changed.
 supremum.set_default_rules("tf-rfc-safe")
 
-weights = Variable(np.ones(3, "float32"), name="weights")
+weights = ArrayVariable(np.ones(3, "float32"), name="weights")
 counts = asarray([1, 2, 3], dtype="int32")
 labels = asarray([0, 1, 1], dtype="uint8")
 

@@ -32,10 +32,11 @@ if TYPE_CHECKING:
         tracing,
         training,
     )
-    from supremum.arrays import Array, Variable, asarray, count_conversions, namespace
+    from supremum.arrays import Array, ArrayVariable, asarray, count_conversions, namespace
 
 __all__ = [
     "Array",
+    "ArrayVariable",
     "Decision",
     "OperandError",
     "PromotionError",
@@ -44,7 +45,6 @@ __all__ = [
     "SupremumError",
     "UnknownDtypeError",
     "UnknownNameError",
-    "Variable",
     "analysis",
     "arrays",
     "asarray",
@@ -74,7 +74,7 @@ _FLOORS = {
     "tracing", "training",
 }  # fmt: skip
 add_renamed_modules()
-_OF_ARRAYS = {"Array", "Variable", "asarray", "count_conversions", "namespace"}
+_OF_ARRAYS = {"Array", "ArrayVariable", "asarray", "count_conversions", "namespace"}
 
 
 def __getattr__(name: str) -> Any:

@@ -25,12 +25,16 @@ MODULES: dict[str, str] = dict.fromkeys(
 )
 """Modules, and the package that has their names now."""
 NAMES: dict[str, str] = {
+    "supremum.Variable": "supremum.ArrayVariable",
+    "supremum.arrays.Variable": "supremum.arrays.ArrayVariable",
     "supremum.arrays.Total": "supremum.arrays.ConversionTotal",
     "supremum.decisions.Cast": "supremum.decisions.OperandCast",
     "supremum.decisions.Conversion": "supremum.decisions.FixCast",
     "supremum.launching.Place": "supremum.launching.ProcessPlace",
     "supremum.mixed_precision.LossScaledState": "supremum.mixed_precision.ScaledOptimizerState",
     "supremum.mixed_precision.OPERATIONS": "supremum.mixed_precision.AUTOCAST_OPERATIONS",
+    "supremum.nn.Model": "supremum.nn.Network",
+    "supremum.nn.Sequential": "supremum.nn.SequentialNetwork",
     "supremum.nn.functional.normalise": "supremum.nn.functional.normalize",
     "supremum.tracing.Entry": "supremum.jaxprs.RewriteRecord",
     "supremum.tracing.Judge": "supremum.jaxprs.RewriteRule",

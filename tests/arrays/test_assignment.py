@@ -18,7 +18,7 @@ from conformance.assignment_judge import IN_PLACE
 from optional_packages import import_or_skip
 from slowly import mostly_slow, slow
 from supremum import PromotionError, explain, namespace, use_rules
-from supremum.arrays import Array, InPlaceError, NarrowingError, RuntimeDtypeError, Variable, asarray
+from supremum.arrays import Array, ArrayVariable, InPlaceError, NarrowingError, RuntimeDtypeError, asarray
 from supremum.arrays.array import wrap
 from supremum.errors import ArgumentError
 from supremum.formats import CATEGORIES, as_format
@@ -64,12 +64,12 @@ def test_without_x64_assignment_follows_promotion():
     assert (y.dtype, y.tolist()) == (np.float32, [1, 1, 1])
     full = namespace("jax").full_like(x, np.float64(2))
     assert (full.dtype, full.tolist()) == (np.float32, [2, 2, 2])
-    for variable in (Variable(x), Variable(np.zeros(3, "float32"), library="jax")):
+    for variable in (ArrayVariable(x), ArrayVariable(np.zeros(3, "float32"), library="jax")):
         variable.assign(ones)
         variable.assign_add(ones)
         variable[0] = one
         assert (variable.dtype, variable.tolist()) == (np.float32, [1, 2, 2])
-    assert Variable(x[0]).assign(one).dtype == np.float32
+    assert ArrayVariable(x[0]).assign(one).dtype == np.float32
 
 
 def test_jax_x32_rules_write_into_numpy_arrays_of_32_and_64_bits():

@@ -58,7 +58,7 @@ def test_functions_and_assignments_are_counted():
         value = _a("float64")
         value += _a("float32")
         np.ones(10) * _a("float32")
-        supremum.Variable(np.ones(10)).assign_add(_a("float32"))
+        supremum.ArrayVariable(np.ones(10)).assign_add(_a("float32"))
     assert counts.by_dtype() == {("float32", "float64"): ConversionTotal(6, 480)}
 
 

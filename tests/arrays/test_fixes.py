@@ -239,7 +239,7 @@ def test_fixes_of_assignments_work(rules, library):
     with _library("jax-x64" if library == "jax" else library), use_rules(rules):
         for kind, other in [(a, b) for a in COMMON[:8] for b in (*COMMON[:8], 2, 2.5)]:
             for sign in signs:
-                v = supremum.arrays.Variable(_array(library, kind, 1, 1), library=library)
+                v = supremum.arrays.ArrayVariable(_array(library, kind, 1, 1), library=library)
                 b = _array(library, other, 1, 1) if isinstance(other, str) else other
                 try:
                     exec(f"v {sign} b", {"v": v, "b": b})
@@ -260,7 +260,7 @@ def test_fixes_of_assignments_work(rules, library):
 
 
 def test_in_place_division_of_an_integer_variable_has_no_cast_in_its_error():
-    v = supremum.arrays.Variable(4, dtype="int32", library="numpy")
+    v = supremum.arrays.ArrayVariable(4, dtype="int32", library="numpy")
     with pytest.raises(InPlaceError) as caught:
         v /= 2
     assert "cast" not in str(caught.value)

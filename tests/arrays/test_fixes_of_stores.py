@@ -11,7 +11,7 @@ from arrays.fixes import exact_values, expected_result
 from optional_packages import import_or_skip
 from slowly import mostly_slow
 from supremum import PromotionError, get_rules, use_rules
-from supremum.arrays import InPlaceError, RuntimeDtypeError, Variable
+from supremum.arrays import ArrayVariable, InPlaceError, RuntimeDtypeError
 from supremum.arrays.array import wrap
 from supremum.formats import as_format
 from supremum.operands import as_operand
@@ -124,10 +124,10 @@ def _has_no_fix(rules, name, operands, into, *, is_first, storing=None):
 @pytest.mark.one_in(4)
 @_libraries("numpy")
 @pytest.mark.parametrize("rules", mostly_slow(RULES, "numpy", "tf-rfc-safe"))
-@pytest.mark.parametrize("holder", [wrap, Variable])
+@pytest.mark.parametrize("holder", [wrap, ArrayVariable])
 def test_fixes_of_in_place_operators_work(holder, rules, library):
     number, without = 0, []
-    storing = Storing.KEPT if holder is Variable else None
+    storing = Storing.KEPT if holder is ArrayVariable else None
     with use_rules(rules):
         for statement, name in OPERATORS.items():
             kinds = _kinds(library)

@@ -12,7 +12,7 @@ import pytest
 
 from arrays import calls
 from arrays.calls import RULE_SETS
-from supremum import PromotionError, Variable, get_rules, use_rules
+from supremum import ArrayVariable, PromotionError, get_rules, use_rules
 from supremum.arrays import InPlaceError, NarrowingError, RuntimeDtypeError, asarray, ops
 from supremum.arrays.array import wrap
 from supremum.arrays.dispatch import ELEMENTWISE_OPERATIONS
@@ -193,7 +193,7 @@ def test_jax_x32_rules_write_numbers_into_float64_arrays_of_numpy():
     array = wrap(np.zeros(2))
     with use_rules("jax-x32"):
         array[0] = 5
-        Variable(array).assign(np.ones(2))
+        ArrayVariable(array).assign(np.ones(2))
     assert array.tolist() == [5, 0]
 
 

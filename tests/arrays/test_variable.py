@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import supremum
-from supremum import Array, Variable, asarray
+from supremum import Array, ArrayVariable, asarray
 from supremum.arrays import InPlaceError, LibraryError, NarrowingError, RuntimeDtypeError
 from supremum.decisions import PromotionError
 from supremum.errors import ArgumentError, OperandError
@@ -51,8 +51,8 @@ def _in_place(variable, argument):
 
 
 WAYS = {
-    "assign_add": (Variable, Variable.assign_add),
-    "+=": (Variable, _in_place),
+    "assign_add": (ArrayVariable, ArrayVariable.assign_add),
+    "+=": (ArrayVariable, _in_place),
     "+= of an Array": (Array, _in_place),
 }
 
@@ -103,12 +103,12 @@ def test_assign_add_agrees_with_every_cell_of_the_rfc(library, way, mode):
 @pytest.mark.parametrize("rules", HOMES)
 def test_assignments_that_lose_information_raise_under_all_rules(rules):
     with supremum.use_rules(rules):
-        variable = Variable(np.ones(2, "int8"))
+        variable = ArrayVariable(np.ones(2, "int8"))
         for value in (np.full(2, 1.5), 1.5, 1000, -129, np.ones(2, "int16"), 2j, np.array([300, 1])):
             for assign in (variable.assign, variable.assign_add, variable.assign_sub, variable.assign_mul):
                 with pytest.raises((InPlaceError, PromotionError)):
                     assign(value)
-        assert repr(variable) == "Variable([1, 1], dtype=int8)"
+        assert repr(variable) == "ArrayVariable([1, 1], dtype=int8)"
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy warns about the operation that is then refused
@@ -119,7 +119,7 @@ def test_assignments_that_lose_information_raise_under_all_rules(rules):
 )
 def test_assignments_of_0d_arrays_out_of_range_raise(rules, kept, dtype, wide, beyond, library):
     """The frameworks' own operators wrap these values or make them infinite."""
-    variable = Variable(np.zeros(3, as_format(dtype).dtype), library=library)
+    variable = ArrayVariable(np.zeros(3, as_format(dtype).dtype), library=library)
     array = Array(np.zeros(3, as_format(dtype).dtype))
     for value in (np.array(beyond, wide), asarray(np.array(-beyond, wide), library=library)):
         with supremum.use_rules(rules):
@@ -138,7 +138,7 @@ def test_assignments_of_0d_arrays_out_of_range_raise(rules, kept, dtype, wide, b
 
 @every_library
 def test_assignments_change_the_variable_and_not_earlier_values(library):
-    variable = Variable(np.arange(3, dtype="float32"), library=library, name="w")
+    variable = ArrayVariable(np.arange(3, dtype="float32"), library=library, name="w")
     before = variable.value
     assert variable.assign(np.ones(3, "float32")) is variable
     variable.assign_add(2).assign_sub(0.5).assign_mul(np.full(3, 2, "float32"))
@@ -149,22 +149,22 @@ def test_assignments_change_the_variable_and_not_earlier_values(library):
     variable -= 1.5
     variable[1] = 7
     assert first is variable
-    square = Variable(np.full((2, 2), 1, "float32"), library=library)
+    square = ArrayVariable(np.full((2, 2), 1, "float32"), library=library)
     value = square.value
     square @= square
     assert np.asarray(square).tolist() == [[2, 2], [2, 2]]
     assert np.asarray(value).tolist() == [[1, 1], [1, 1]]
     assert np.asarray(variable).tolist() == [1, 7, 1]
     assert isinstance(variable + 1, Array)
-    assert not isinstance(variable + 1, Variable)
-    assert not isinstance(variable + variable, Variable)
+    assert not isinstance(variable + 1, ArrayVariable)
+    assert not isinstance(variable + variable, ArrayVariable)
     assert str(variable.backend.name) == library
     assert "name='w'" in repr(variable)
 
 
 def test_variable_does_not_share_memory_with_its_initial_or_earlier_values():
     start = np.zeros(2, "float32")
-    variable = Variable(start)
+    variable = ArrayVariable(start)
     variable.assign_add(1)
     variable[0] = 5
     assert start.tolist() == [0, 0]
@@ -175,7 +175,7 @@ def test_variable_does_not_share_memory_with_its_initial_or_earlier_values():
 
 @every_library
 def test_assignments_refuse_other_shapes_and_objects(library):
-    variable = Variable(np.zeros((2, 3), "float32"), library=library)
+    variable = ArrayVariable(np.zeros((2, 3), "float32"), library=library)
     for value in (np.zeros((4, 2, 3), "float32"), np.zeros((3, 2), "float32"), 1.0):
         with pytest.raises(ArgumentError, match="shape"):
             variable.assign(value)
@@ -191,7 +191,7 @@ def test_assignments_refuse_other_shapes_and_objects(library):
 
 
 def test_numpy_variable_refuses_jax_arrays_with_a_working_fix():
-    variable = Variable(np.zeros(2, "float32"))
+    variable = ArrayVariable(np.zeros(2, "float32"))
     stranger = asarray(np.ones(2, "float32"), library="jax")
     for assign in (variable.assign, variable.assign_add):
         with pytest.raises(LibraryError, match=r"supremum.namespace\('numpy'\).asarray\(b\)") as error:
@@ -203,7 +203,7 @@ def test_numpy_variable_refuses_jax_arrays_with_a_working_fix():
 
 def test_fix_of_a_refused_assignment_works():
     with supremum.use_rules("tf-rfc-safe"):
-        variable = Variable(np.ones(2, "float32"))
+        variable = ArrayVariable(np.ones(2, "float32"))
         b = np.ones(2)
         with pytest.raises(InPlaceError) as error:
             variable.assign_add(b)
@@ -213,15 +213,15 @@ def test_fix_of_a_refused_assignment_works():
 
 
 def test_variable_of_a_python_number_has_a_default_dtype_and_is_not_weak():
-    assert repr(Variable(1)) == "Variable(1, dtype=int64)"
-    assert repr(Variable(1, dtype="bfloat16")) == "Variable(1, dtype=bfloat16)"
+    assert repr(ArrayVariable(1)) == "ArrayVariable(1, dtype=int64)"
+    assert repr(ArrayVariable(1, dtype="bfloat16")) == "ArrayVariable(1, dtype=bfloat16)"
     with supremum.use_rules("torch"):
-        assert repr(Variable(1.5)) == "Variable(1.5, dtype=float32)"
+        assert repr(ArrayVariable(1.5)) == "ArrayVariable(1.5, dtype=float32)"
 
 
 @every_library
 def test_copies_and_pickles_are_independent(library):
-    variable = Variable(np.arange(2, dtype="int16"), library=library, name="v")
+    variable = ArrayVariable(np.arange(2, dtype="int16"), library=library, name="v")
     for other in (copy.copy(variable), copy.deepcopy(variable), pickle.loads(pickle.dumps(variable))):
         assert repr(other) == repr(variable)
         other.assign_add(1)
@@ -229,7 +229,7 @@ def test_copies_and_pickles_are_independent(library):
 
 
 def test_assignment_of_a_traced_value_raises():
-    variable = Variable(np.zeros(2, "float32"), library="jax")
+    variable = ArrayVariable(np.zeros(2, "float32"), library="jax")
     for assign in (variable.assign, variable.assign_add):
         with pytest.raises(ArgumentError, match="keep it after the trace"):
             jax.jit(assign)(np.ones(2, "float32"))

@@ -13,7 +13,7 @@ import warnings
 import numpy as np
 
 import supremum
-from supremum import Array, Variable, ops
+from supremum import Array, ArrayVariable, ops
 from supremum.arrays.array_api_names import FFT, FUNCTIONS, LINALG
 from supremum.arrays.dispatch import ELEMENTWISE_OPERATIONS
 from supremum.arrays.functions.losses import LOSSES
@@ -118,7 +118,7 @@ def programs(xp):
         if a in arrays:
             yield f"{a}[0] = {b}", said(set_item, a, operands[b])
             yield f"full_like({a}, {b})", said(xp.full_like, operands[a], operands[b])
-            yield f"Variable({a}).assign({b})", said(lambda x, y: Variable(x).assign(y), made(a), operands[b])
+            yield f"ArrayVariable({a}).assign({b})", said(lambda x, y: ArrayVariable(x).assign(y), made(a), operands[b])
     for a in operands:
         for name in UNARY:
             yield f"{name}({a})", said(getattr(operator, name), operands[a])

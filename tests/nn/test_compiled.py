@@ -48,7 +48,7 @@ def model_and_values(build, x, policy):
 
 
 def mlp():
-    return nn.Sequential([nn.Dense(32), nn.ReLU(), nn.Dense(32), nn.ReLU(), nn.Dense(4)])
+    return nn.SequentialNetwork([nn.Dense(32), nn.ReLU(), nn.Dense(32), nn.ReLU(), nn.Dense(4)])
 
 
 def mlp_by_hand(dtype):
@@ -63,7 +63,9 @@ def mlp_by_hand(dtype):
 
 
 def convolutional():
-    return nn.Sequential([nn.Conv(4, (3, 3)), nn.BatchNorm(), nn.ReLU(), nn.MaxPool((2, 2)), nn.Flatten(), nn.Dense(3)])
+    return nn.SequentialNetwork(
+        [nn.Conv(4, (3, 3)), nn.BatchNorm(), nn.ReLU(), nn.MaxPool((2, 2)), nn.Flatten(), nn.Dense(3)]
+    )
 
 
 def convolutional_by_hand(dtype):

@@ -137,7 +137,7 @@ def test_layer_drops_only_in_training(policy):
 
 
 def test_layers_of_one_call_drop_different_values():
-    net = nn.Sequential([Dropout(0.5), Dropout(0.5)])
+    net = nn.SequentialNetwork([Dropout(0.5), Dropout(0.5)])
     x = jnp.ones(2000)
     nn.initialize(net, x)
     got, _ = nn.functional_call(net, {}, x, random_key=KEY, training=True)

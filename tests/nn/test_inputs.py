@@ -181,7 +181,9 @@ class TestInputSpec:
 
 class TestErrors:
     def test_errors_name_path_inputs_and_expectation(self):
-        model = nn.Sequential([nn.Sequential([nn.ReLU(), nn.Dense(2, dtype="mixed_bfloat16")], name="inner")])
+        model = nn.SequentialNetwork(
+            [nn.SequentialNetwork([nn.ReLU(), nn.Dense(2, dtype="mixed_bfloat16")], name="inner")]
+        )
         x = jnp.ones((4, 3))
         with pytest.raises(
             nn.UninitializedError, match=r"the layer has no weights yet; call nn.initialize\(model, \*inputs, seed=0\)"

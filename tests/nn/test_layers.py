@@ -165,7 +165,7 @@ class TestSequential:
             nn.Conv(2, (3, 3), dtype="float32"),
             nn.Flatten(),
         ]
-        return nn.Sequential([*layers, nn.Dense(3, dtype=policy)])
+        return nn.SequentialNetwork([*layers, nn.Dense(3, dtype=policy)])
 
     def test_paths_name_every_variable_once(self):
         net = built(self.net(), data((1, 4, 4, 1)))
@@ -174,13 +174,13 @@ class TestSequential:
         ]  # fmt: skip
 
     def test_sequential_does_not_cast(self):
-        assert nn.Sequential([])(data((2,), "float16")).dtype == jnp.float16
-        net = built(nn.Sequential([nn.Dense(3, dtype="float32")], dtype="float16"), data((2, 2)))
+        assert nn.SequentialNetwork([])(data((2,), "float16")).dtype == jnp.float16
+        net = built(nn.SequentialNetwork([nn.Dense(3, dtype="float32")], dtype="float16"), data((2, 2)))
         assert net(data((2, 2))).dtype == jnp.float32
 
     def test_sequential_has_the_global_policy_by_default(self):
         assert self.net().dtype_policy == Policy("float32")
-        assert nn.Sequential([nn.Dense(1)], dtype="bfloat16").dtype_policy == Policy("bfloat16")
+        assert nn.SequentialNetwork([nn.Dense(1)], dtype="bfloat16").dtype_policy == Policy("bfloat16")
 
     def test_equal_seeds_give_equal_weights_and_layers_differ(self):
         x = data((1, 4, 4, 2))
@@ -232,7 +232,9 @@ def test_outputs_have_the_output_dtype_of_the_policy():
     for jitted in (False, True):
         assert call(layer, x, jitted)[0].dtype == "float16"
     assert (layer.seen["x"], layer.compute_dtype) == ("bfloat16", "bfloat16")
-    chain = built(nn.Sequential([Custom(dtype="variable=float32,compute=bfloat16,output=float16"), nn.ReLU()]), x)
+    chain = built(
+        nn.SequentialNetwork([Custom(dtype="variable=float32,compute=bfloat16,output=float16"), nn.ReLU()]), x
+    )
     assert chain(x).dtype == "float32"
 
 

@@ -13,7 +13,7 @@ X = np.random.default_rng(0).normal(size=(4, 3)).astype("float32")
 
 def made(**options):
     return training.Sequential(
-        [nn.Dense(5), nn.BatchNorm(), nn.Dropout(0.5), nn.Sequential([nn.Dense(6, name="last")])], **options
+        [nn.Dense(5), nn.BatchNorm(), nn.Dropout(0.5), nn.SequentialNetwork([nn.Dense(6, name="last")])], **options
     )
 
 
@@ -92,7 +92,7 @@ class Fails(nn.Layer):
 @pytest.mark.parametrize("where", ["build", "call", "values"])
 @pytest.mark.parametrize("fails", ["call", "initialize", "fit"])
 def test_failed_first_call_leaves_the_layer_unchanged(where, fails):
-    model = training.Sequential([nn.Dense(5), nn.Sequential([Fails(where)])])
+    model = training.Sequential([nn.Dense(5), nn.SequentialNetwork([Fails(where)])])
     model.compile("sgd", "mse")
     if fails == "initialize" and where == "values":
         return  # an abstract call computes nothing

@@ -152,7 +152,7 @@ def test_weights_in_float16_are_regularised_in_float32():
 
 
 def test_gradients_of_penalties_reach_the_variables():
-    model = built(nn.Sequential([nn.Dense(2, kernel_regularizer=nn.L2(0.5), dtype="mixed_float16")]))
+    model = built(nn.SequentialNetwork([nn.Dense(2, kernel_regularizer=nn.L2(0.5), dtype="mixed_float16")]))
     variables, _ = nn.split_variables(model)
 
     def penalty(variables):
@@ -169,7 +169,7 @@ def test_gradients_of_penalties_reach_the_variables():
 @pytest.mark.slow
 def test_shared_weights_count_once():
     shared = nn.Dense(3, kernel_regularizer=nn.L2(1.0))
-    model = built(nn.Sequential([shared, nn.ReLU(), shared]))
+    model = built(nn.SequentialNetwork([shared, nn.ReLU(), shared]))
     assert len(model.losses) == len(collected(model)) == 1
     variables, _ = nn.split_variables(model)
     with nn.collected_losses() as losses:
@@ -220,7 +220,7 @@ class Adding(nn.Layer):
 
 def test_losses_are_those_of_the_last_eager_call():
     inner = Adding(None)
-    model = built(nn.Sequential([inner, inner, nn.Sequential([Adding(2)])]))
+    model = built(nn.SequentialNetwork([inner, inner, nn.SequentialNetwork([Adding(2)])]))
     assert model.losses == []
     for _ in range(2):
         model(X)
@@ -235,7 +235,7 @@ def test_losses_are_those_of_the_last_eager_call():
 
 @pytest.mark.slow
 def test_layer_keeps_no_tracer():
-    model = built(nn.Sequential([Adding(None), nn.ReLU(activity_regularizer="l1")]))
+    model = built(nn.SequentialNetwork([Adding(None), nn.ReLU(activity_regularizer="l1")]))
     seen = []
 
     class Watched(nn.Layer):
@@ -243,7 +243,7 @@ def test_layer_keeps_no_tracer():
             seen.append(weakref.ref(x))
             return x
 
-    whole = built(nn.Sequential([model, Watched()]))
+    whole = built(nn.SequentialNetwork([model, Watched()]))
     seen.clear()
     with jax.checking_leaks():
         jax.jit(whole)(X)
@@ -320,7 +320,7 @@ def test_losses_inside_separately_traced_functions_raise():
         pytest.raises(ArgumentError, match=r"use nn\.collected_losses\(\) inside that function"),
         nn.collected_losses(),
     ):
-        jax.jit(built(nn.Sequential([Adding(None)])))(X)
+        jax.jit(built(nn.SequentialNetwork([Adding(None)])))(X)
 
 
 @pytest.mark.slow
@@ -342,7 +342,7 @@ def test_recurrent_layers_regularise_the_outputs_of_all_steps():
 
 
 def test_each_thread_collects_its_own_losses():
-    model = built(nn.Sequential([Adding(None)]))
+    model = built(nn.SequentialNetwork([Adding(None)]))
     nn.functional_call(model, {}, X)
     together, found = threading.Barrier(4), {}
 
@@ -370,7 +370,7 @@ def test_each_thread_collects_its_own_losses():
 
 def test_output_spec_collects_no_losses():
     with nn.collected_losses() as losses:
-        model = nn.Sequential([Adding(None), nn.Dense(1, kernel_regularizer="l2", activity_regularizer="l2")])
+        model = nn.SequentialNetwork([Adding(None), nn.Dense(1, kernel_regularizer="l2", activity_regularizer="l2")])
         nn.initialize(model, X)
     assert losses == []
 

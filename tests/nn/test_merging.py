@@ -108,7 +108,7 @@ def test_concatenate_along_other_axes():
 
 def test_layers_work_in_functional_models():
     left, right = nn.Input((3,)), nn.Input((3,))
-    model = nn.Model([left, right], Concatenate()([Add()([left, right]), left]))
+    model = nn.Network([left, right], Concatenate()([Add()([left, right]), left]))
     assert model([jnp.ones((2, 3)), jnp.ones((2, 3))]).shape == (2, 6)
 
 

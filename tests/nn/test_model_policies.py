@@ -23,7 +23,7 @@ def compute_dtypes(model, x=X):
     return {name: found.count(name) for name in found}
 
 
-class Late(nn.Model):
+class Late(nn.Network):
     """A model with one layer from `__init__`, one from the first call, and one with its own policy."""
 
     def __init__(self, **options):
@@ -39,12 +39,12 @@ class Late(nn.Model):
 
 
 def sequential(**options):
-    return nn.Sequential([nn.Dense(3), nn.ReLU(), nn.Dense(3, dtype="float32"), nn.Dense(3)], **options)
+    return nn.SequentialNetwork([nn.Dense(3), nn.ReLU(), nn.Dense(3, dtype="float32"), nn.Dense(3)], **options)
 
 
 def functional(**options):
     x = nn.Input((3,))
-    return nn.Model(x, nn.Dense(3)(nn.Dense(3, dtype="float32")(nn.ReLU()(nn.Dense(3)(x)))), **options)
+    return nn.Network(x, nn.Dense(3)(nn.Dense(3, dtype="float32")(nn.ReLU()(nn.Dense(3)(x)))), **options)
 
 
 MODELS = {"sequential": sequential, "functional": functional, "subclass": Late}
@@ -62,7 +62,7 @@ class TestTheModel:
 
     def test_model_does_not_take_the_policy_of_its_first_layer(self):
         with use_policy("mixed_float16"):
-            model = nn.Sequential([nn.Dense(3, dtype="float32"), nn.Dense(3)])
+            model = nn.SequentialNetwork([nn.Dense(3, dtype="float32"), nn.Dense(3)])
         assert repr(model) == "Sequential(dtype='mixed_float16')"
         assert policies(model) == {"dense": "float32", "dense_1": "mixed_float16"}
 
@@ -91,13 +91,13 @@ class TestItsLayers:
         with use_policy("mixed_float16"):
             layers = [nn.Dense(3), nn.RNN(nn.GRUCell(2))]
         rnn = nn.Bidirectional(layers[1])
-        model = nn.Sequential([layers[0], rnn], dtype="mixed_bfloat16")
+        model = nn.SequentialNetwork([layers[0], rnn], dtype="mixed_bfloat16")
         assert set(policies(model).values()) == {"mixed_bfloat16"}
 
     @pytest.mark.slow
     def test_layers_take_the_policy_at_any_depth(self):
-        model = nn.Sequential(
-            [nn.Bidirectional(nn.RNN(nn.GRUCell(4))), nn.MultiHeadAttention(2), nn.Sequential([nn.Dense(2)])],
+        model = nn.SequentialNetwork(
+            [nn.Bidirectional(nn.RNN(nn.GRUCell(4))), nn.MultiHeadAttention(2), nn.SequentialNetwork([nn.Dense(2)])],
             dtype="mixed_bfloat16",
         )
         nn.initialize(model, jnp.ones((2, 5, 3)))
@@ -109,7 +109,7 @@ class TestItsLayers:
     def test_layers_of_a_functional_model_are_built_again(self):
         x = nn.Input((5, 4))
         attention = nn.MultiHeadAttention(2)
-        model = nn.Model(x, attention(x) + 1, dtype="mixed_bfloat16")
+        model = nn.Network(x, attention(x) + 1, dtype="mixed_bfloat16")
         assert policies(model)["multi_head_attention"] == "mixed_bfloat16"
         nn.initialize(model)
         assert model(jnp.ones((2, 5, 4), "bfloat16")).dtype == "bfloat16"
@@ -117,7 +117,7 @@ class TestItsLayers:
 
     def test_layers_of_an_inner_functional_model_are_built_again(self):
         inner = functional()
-        model = nn.Sequential([inner], dtype="mixed_bfloat16")
+        model = nn.SequentialNetwork([inner], dtype="mixed_bfloat16")
         assert inner.output_spec.dtype == "bfloat16"
         nn.initialize(inner)  # needs no inputs
         assert model(X).dtype == "bfloat16"
@@ -125,7 +125,7 @@ class TestItsLayers:
     @pytest.mark.parametrize("inner", ["mixed_float16", "float32"])
     @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
     def test_layers_take_the_policy_of_the_innermost_model_with_one(self, make, inner):
-        model = nn.Sequential([make(dtype=inner), make(), nn.Dense(3)], dtype="mixed_bfloat16")
+        model = nn.SequentialNetwork([make(dtype=inner), make(), nn.Dense(3)], dtype="mixed_bfloat16")
         nn.initialize(model, X)
         found = policies(model)
         first, second, *_ = (path for path in found if "/" not in path)
@@ -139,16 +139,18 @@ class TestItsLayers:
         class Wrapping(nn.Layer):
             def __init__(self):
                 super().__init__()
-                self.inner = nn.Sequential([nn.Dense(3)], dtype=self.dtype_policy)
+                self.inner = nn.SequentialNetwork([nn.Dense(3)], dtype=self.dtype_policy)
 
             def call(self, x):
                 return self.inner(x)
 
-        assert set(policies(nn.Sequential([Wrapping()], dtype="mixed_bfloat16")).values()) == {"mixed_bfloat16"}
+        assert set(policies(nn.SequentialNetwork([Wrapping()], dtype="mixed_bfloat16")).values()) == {"mixed_bfloat16"}
 
     def test_patterns_of_an_outer_map_decide_over_inner_models(self):
         policy_map = PolicyMap({"sequential/dense_1": "mixed_float16"}, default="mixed_bfloat16")
-        model = nn.Sequential([nn.Sequential([nn.Dense(3), nn.Dense(3)], dtype="float32")], dtype=policy_map)
+        model = nn.SequentialNetwork(
+            [nn.SequentialNetwork([nn.Dense(3), nn.Dense(3)], dtype="float32")], dtype=policy_map
+        )
         assert policies(model) == {
             "sequential": "float32", "sequential/dense": "float32", "sequential/dense_1": "mixed_float16",
         }  # fmt: skip
@@ -163,7 +165,7 @@ class TestItsLayers:
             else:
                 set_global_policy(policy)
                 layer = nn.Dense(3, dtype=policy)
-            assert policies(nn.Sequential([layer], dtype="mixed_bfloat16")) == {"dense": "float32"}
+            assert policies(nn.SequentialNetwork([layer], dtype="mixed_bfloat16")) == {"dense": "float32"}
         finally:
             set_global_policy(None)
         assert global_policy() == Policy("float32")
@@ -173,7 +175,7 @@ class TestItsLayers:
         layer = nn.Dense(3)
         nn.initialize(layer, X)
 
-        class Holding(nn.Model):
+        class Holding(nn.Network):
             def __init__(self, **options):
                 super().__init__(**options)
                 self.layer = layer
@@ -183,8 +185,8 @@ class TestItsLayers:
 
         x = nn.Input((3,))
         run = {
-            "sequential": lambda: nn.Sequential([layer], dtype="mixed_bfloat16"),
-            "functional": lambda: nn.Model(x, layer(x), dtype="mixed_bfloat16"),
+            "sequential": lambda: nn.SequentialNetwork([layer], dtype="mixed_bfloat16"),
+            "functional": lambda: nn.Network(x, layer(x), dtype="mixed_bfloat16"),
             "subclass": lambda: Holding(dtype="mixed_bfloat16")(X),
         }[kind]
         with pytest.raises(
@@ -193,7 +195,11 @@ class TestItsLayers:
         ):
             run()
         assert layer.dtype_policy == Policy("float32")
-        assert nn.Sequential([layer])(X).dtype == nn.Sequential([layer], dtype="float32")(X).dtype == "float32"
+        assert (
+            nn.SequentialNetwork([layer])(X).dtype
+            == nn.SequentialNetwork([layer], dtype="float32")(X).dtype
+            == "float32"
+        )
 
     def test_weights_load_under_every_policy(self):
         one, other = sequential(), sequential(dtype="mixed_bfloat16")

@@ -20,7 +20,7 @@ def two_headed(policy="mixed_bfloat16"):
         a, b = shared(left), shared(right)
         joined = nn.ReLU()(a + 2 * b)
         head = nn.Dense(2, dtype="float32")
-        return nn.Model({"l": left, "r": right}, {"head": head(joined), "parts": [a, -b]})
+        return nn.Network({"l": left, "r": right}, {"head": head(joined), "parts": [a, -b]})
 
 
 INPUTS = {"l": jnp.ones((5, 3)), "r": jnp.full((5, 3), 2, "float16")}
@@ -54,7 +54,7 @@ class TestFunctional:
         seen = []
         x = nn.Input((3,), "float16")
         with use_policy("mixed_bfloat16"):
-            model = nn.Model(x, Seeing(autocast=False)(x))
+            model = nn.Network(x, Seeing(autocast=False)(x))
         assert model.compute_dtype == "bfloat16"
         del seen[:]
         for dtype in ("float16", "float32", "int8"):
@@ -69,7 +69,7 @@ class TestFunctional:
     def test_model_can_be_a_layer_of_a_model(self):
         inner = two_headed()
         x = nn.Input((3,))
-        outer = nn.Model(x, inner({"l": x, "r": x})["head"] + 1)
+        outer = nn.Network(x, inner({"l": x, "r": x})["head"] + 1)
         nn.initialize(outer)
         assert next(iter(outer.variables)) == "model/dense/kernel"
         out = outer(INPUTS["l"])
@@ -80,33 +80,33 @@ class TestFunctional:
         y = nn.Dense(2)(x)
         assert (x.shape, y.shape, nn.Flatten()(y).shape) == ((None, None, 4), (None, None, 2), (None, None))
         assert nn.Input(3, batch_size=7).shape == (7, 3)
-        model = nn.Model(x, y)
+        model = nn.Network(x, y)
         nn.initialize(model)
         for length in (1, 5):
             assert model(jnp.ones((2, length, 4))).shape == (2, length, 2)
 
     def test_inputs_can_be_positional(self):
         a, b = nn.Input((2,)), nn.Input((2,))
-        model = nn.Model([a, b], (a - b, a @ b[0]))
+        model = nn.Network([a, b], (a - b, a @ b[0]))
         assert [float(x.sum()) for x in model([jnp.ones((2, 2)), jnp.zeros((2, 2))])] == [4, 0]
         assert len(model((jnp.ones((2, 2)), jnp.zeros((2, 2))))) == 2
 
     @pytest.mark.parametrize(
         ("make", "said"),
         [
-            (lambda x: nn.Model(x, nn.Dense(1)(nn.Input((2,)))), "depend on SymbolicTensor.* not among the inputs"),
+            (lambda x: nn.Network(x, nn.Dense(1)(nn.Input((2,)))), "depend on SymbolicTensor.* not among the inputs"),
             (
-                lambda x: nn.Model(x, jnp.ones(2)),
+                lambda x: nn.Network(x, jnp.ones(2)),
                 r"the outputs of a functional model must be symbolic.*, got Array\(\[1., 1.\], dtype=float32\)",
             ),
             (
-                lambda x: nn.Model(jnp.ones(2), x),
+                lambda x: nn.Network(jnp.ones(2), x),
                 r"the inputs of a functional model must be symbolic.*, got Array\(\[1., 1.\], dtype=float32\)",
             ),
-            (lambda x: nn.Model([], x), "inputs of a functional model"),
-            (lambda x: nn.Model(), "a Model must get inputs and outputs, or be a subclass with a `call` method"),
+            (lambda x: nn.Network([], x), "inputs of a functional model"),
+            (lambda x: nn.Network(), "a Model must get inputs and outputs, or be a subclass with a `call` method"),
             (
-                lambda x: nn.Model(outputs=x),
+                lambda x: nn.Network(outputs=x),
                 "a Model must get inputs and outputs, or be a subclass with a `call` method",
             ),
             (
@@ -136,7 +136,7 @@ class TestFunctional:
             model(*inputs)
 
 
-class Block(nn.Model):
+class Block(nn.Network):
     """A subclass with layers in a list and one that is made in the first call."""
 
     def __init__(self, **kwargs):
@@ -213,10 +213,10 @@ class TestPolicyMap:
         policy_map = PolicyMap({"dense_1": "float32"}, default="mixed_float16")
         if kind == "functional":
             x = nn.Input((3,))
-            model = nn.Model(x, nn.Dense(2)(nn.Dense(4)(x)), dtype=policy_map)
+            model = nn.Network(x, nn.Dense(2)(nn.Dense(4)(x)), dtype=policy_map)
             nn.initialize(model)
         else:
-            model = nn.Sequential([nn.Dense(4), nn.Dense(2)], dtype=policy_map)
+            model = nn.SequentialNetwork([nn.Dense(4), nn.Dense(2)], dtype=policy_map)
             nn.initialize(model, jnp.ones((1, 3)))
         assert self.policies(model) == {"": "mixed_float16", "dense": "mixed_float16", "dense_1": "float32"}
         assert model.dtype_policy == Policy("mixed_float16")
@@ -226,7 +226,7 @@ class TestPolicyMap:
 
     def test_pattern_without_a_match_warns(self):
         with pytest.warns(UnmatchedPatternWarning, match="'dnese'"):
-            nn.initialize(nn.Sequential([nn.Dense(2)], dtype=PolicyMap({"dnese": "float32"})), jnp.ones((1, 3)))
+            nn.initialize(nn.SequentialNetwork([nn.Dense(2)], dtype=PolicyMap({"dnese": "float32"})), jnp.ones((1, 3)))
 
     def test_existing_weights_are_not_converted(self):
         layer = nn.Dense(2)
@@ -235,7 +235,7 @@ class TestPolicyMap:
             ValueError,
             match="layer 'dense' already has weights of the policy 'float32', but the model asks for 'mixed_float16'",
         ):
-            nn.Sequential([layer], dtype=PolicyMap({"dense": "mixed_float16"}))
+            nn.SequentialNetwork([layer], dtype=PolicyMap({"dense": "mixed_float16"}))
 
 
 class TestSummary:
@@ -262,7 +262,7 @@ class TestSummary:
 
     def test_summary_counts_statistics_separately_and_shared_variables_once(self):
         norm = nn.BatchNorm()
-        model = nn.Sequential([norm, norm, nn.ReLU()])
+        model = nn.SequentialNetwork([norm, norm, nn.ReLU()])
         nn.initialize(model, jnp.ones((2, 3)))
         assert (model.summary().trainable, model.summary().other) == (6, 6)
         assert model.summary().rows[1].output_shape == "(2, 3)"
@@ -294,7 +294,7 @@ class TestMixing:
     @pytest.mark.parametrize("where", ["layer", "around"])
     def test_strict_layers_raise_for_a_different_output_dtype(self, where):
         layer = self.Noisy(dtype="mixed_float16", strict=where == "layer")
-        model = nn.Sequential([layer], strict=where == "around")
+        model = nn.SequentialNetwork([layer], strict=where == "around")
         with pytest.raises(
             nn.MixedDtypeError,
             match=r"the layer must return its compute dtype float16, got float32 because .* turns float16 into float32",
@@ -310,7 +310,7 @@ class TestMixing:
 
         with nn.random_key(jax.random.key(0)):
             assert Helped(dtype="mixed_float16", strict=True)(jnp.ones(2)).dtype == "float16"
-            inferred = nn.Sequential([Helped(dtype="infer")])
+            inferred = nn.SequentialNetwork([Helped(dtype="infer")])
             meant = self.Noisy(dtype="variable=float32,compute=bfloat16,output=float32")
             assert meant(jnp.ones(2)).dtype == "float32"
 

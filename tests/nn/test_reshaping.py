@@ -41,7 +41,7 @@ def test_numpy_integers_keep_64_bits():
 def test_layers_work_in_functional_models(name):
     make, want = LAYERS[name]
     inputs = nn.Input((3, 4))
-    model = nn.Model(inputs, make()(inputs))
+    model = nn.Network(inputs, make()(inputs))
     for batch in (1, 5):
         x = jnp.ones((batch, 3, 4))
         assert model(x).shape == want(x).shape

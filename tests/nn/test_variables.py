@@ -413,7 +413,7 @@ class TestAssigning:
 
 
 class TestPlainVariables:
-    @pytest.mark.parametrize("make", [nn.Variable, supremum.Variable])
+    @pytest.mark.parametrize("make", [nn.Variable, supremum.ArrayVariable])
     def test_plain_variable_in_a_mixed_layer_warns(self, make):
         class Careless(nn.Layer):
             def __init__(self, **kwargs):

@@ -16,7 +16,7 @@ from supremum.optimizers import SGD, Adam, LossScaleOptimizer, RetraceWarning
 def model_of(policy="float32", dropout=False):
     layers = [nn.Dense(6, dtype=policy), nn.BatchNorm(momentum=0.5, dtype=policy), nn.ReLU(dtype=policy)]
     layers += [nn.Dropout(0.5, dtype=policy)] if dropout else []
-    model = nn.Sequential([*layers, nn.Dense(2, dtype=policy)])
+    model = nn.SequentialNetwork([*layers, nn.Dense(2, dtype=policy)])
     nn.initialize(model, X)
     return model
 

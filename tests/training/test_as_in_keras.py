@@ -34,7 +34,7 @@ def frozen_by_argument():
 
 
 def frozen_as_a_whole():
-    return Sequential([nn.Sequential([Dense(8), BatchNorm()], trainable=False), Dense(1)])
+    return Sequential([nn.SequentialNetwork([Dense(8), BatchNorm()], trainable=False), Dense(1)])
 
 
 @pytest.mark.one_in(4)

@@ -41,7 +41,7 @@ def built(model):
     return model
 
 
-class Subclassed(nn.Model):
+class Subclassed(nn.Network):
     """A model that casts its inputs, and softmaxes itself."""
 
     def __init__(self, **options):
@@ -52,25 +52,25 @@ class Subclassed(nn.Model):
         return self.softmax(x)
 
 
-class Functional(nn.Model):
+class Functional(nn.Network):
     def call(self, x):
         return nn.functional.softmax(x)
 
 
 def functional_model(policy):
     x = nn.Input((3,), "float16")
-    return nn.Model(x, nn.Softmax(dtype=policy)(x))
+    return nn.Network(x, nn.Softmax(dtype=policy)(x))
 
 
 MODELS = {
-    "last layer": lambda p: nn.Sequential([nn.Activation(jnp.negative, dtype=p)] * 2 + [nn.Softmax(dtype=p)]),
+    "last layer": lambda p: nn.SequentialNetwork([nn.Activation(jnp.negative, dtype=p)] * 2 + [nn.Softmax(dtype=p)]),
     "activation of jax": lambda p: nn.Activation(jax.nn.softmax, dtype=p),
     "activation of ours": lambda p: nn.Activation(nn.functional.softmax, dtype=p),
     "activation with an axis": lambda p: nn.Activation(functools.partial(jax.nn.softmax, axis=1), dtype=p),
     "functional model": functional_model,
     "subclassed model": lambda p: Subclassed(dtype=p),
     "subclassed with a function": lambda p: Functional(dtype=p),
-    "layers after it that do nothing": lambda p: nn.Sequential(
+    "layers after it that do nothing": lambda p: nn.SequentialNetwork(
         [nn.Softmax(dtype=p), nn.Dropout(0.5, dtype=p), nn.Activation(lambda x: x, dtype="float32")]
     ),
 }
@@ -100,7 +100,7 @@ def test_not_ok_an_operation_between_softmax_and_cross_entropy_warns_once_in_flo
         return jnp.clip(x, 1e-5, 1)
 
     for policy in ("mixed_float16", "mixed_bfloat16", "float32"):
-        model = built(nn.Sequential([nn.Softmax(dtype=policy), nn.Activation(clip, dtype=policy)]))
+        model = built(nn.SequentialNetwork([nn.Softmax(dtype=policy), nn.Activation(clip, dtype=policy)]))
         loss = CategoricalCrossentropy()
         if policy == "mixed_float16":
             fix = r"remove the softmax and use CategoricalCrossentropy\(from_logits=True\)"
@@ -220,8 +220,8 @@ def test_the_derivative_by_the_probabilities_themselves_does_not_go_to_the_logit
 @pytest.mark.parametrize("policy", POLICIES)
 def test_training_steps_see_the_logits_through_functional_call(policy):
     layers = [nn.Dense(3, kernel_initializer=jax.nn.initializers.constant(40.0), dtype=policy)]
-    model = nn.Sequential([*layers, nn.Softmax(dtype=policy)])
-    bare = nn.Sequential(layers)
+    model = nn.SequentialNetwork([*layers, nn.Softmax(dtype=policy)])
+    bare = nn.SequentialNetwork(layers)
     x = jnp.asarray([[1.0, -1.0, 2.0], [0.5, 0.0, 0.0]])
     nn.initialize(model, x)
     variables, _ = nn.split_variables(model)

@@ -20,7 +20,7 @@ from supremum.training.checkpoints import (
 )
 
 
-class Net(nn.Model):
+class Net(nn.Network):
     """A small model with running statistics, which no optimizer changes."""
 
     def __init__(self, policy, classes=3, **kwargs):

@@ -23,11 +23,12 @@ from supremum.arrays.errors import (
     NarrowingError,
     RuntimeDtypeError,
 )
-from supremum.arrays.variable import Variable
+from supremum.arrays.variable import ArrayVariable
 from supremum.renamed_names import renamed_name
 
 __all__ = [
     "Array",
+    "ArrayVariable",
     "ComputationError",
     "Conversion",
     "ConversionCounts",
@@ -37,7 +38,6 @@ __all__ = [
     "LibraryError",
     "NarrowingError",
     "RuntimeDtypeError",
-    "Variable",
     "asarray",
     "count_conversions",
     "namespace",

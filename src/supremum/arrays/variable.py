@@ -1,4 +1,4 @@
-"""`Variable`: an array with a fixed dtype, to which values are assigned."""
+"""`ArrayVariable`: an array with a fixed dtype, to which values are assigned."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from supremum.errors import ArgumentError, OperandError, shown
 from supremum.rules import Storing
 
 
-class Variable(Array):
+class ArrayVariable(Array):
     """An array with a fixed dtype and shape, to which values can be assigned.
 
     In an operation it acts as the array that it holds. Assignment accepts what the rules in force promote *to* its
     dtype and refuses the rest, under every rule set: nothing is truncated. The same holds for NumPy's arrays. A Python
     number must fit.
 
-    Each assignment replaces the array; values that were read before do not change. A Variable is for eager code: a
-    function that JAX traces sees the value at the time of the trace, and cannot assign to the Variable.
+    Each assignment replaces the array; values that were read before do not change. An ArrayVariable is for eager code:
+    a function that JAX traces sees the value at the time of the trace, and cannot assign to the variable.
 
     Args:
         value: the first value: anything that `asarray` takes; it is copied.
@@ -35,9 +35,9 @@ class Variable(Array):
 
     >>> import numpy as np, supremum
     >>> with supremum.use_rules("tf-rfc-all"):
-    ...     v = Variable(1)
+    ...     v = ArrayVariable(1)
     ...     v.assign_add(2)
-    Variable(3, dtype=int32)
+    ArrayVariable(3, dtype=int32)
     >>> with supremum.use_rules("tf-rfc-all"):
     ...     v += np.array(1.5)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -50,7 +50,7 @@ class Variable(Array):
 
     def __init__(self, value: Any, dtype: Any = None, *, library: Any = None, name: str = "") -> None:
         raw, key = convert(value, dtype, library=library, copy=True)
-        # A Variable has a dtype, so it is never weak.
+        # An ArrayVariable has a dtype, so it is never weak.
         super().__init__(cast(WrappedArray(raw, key), key.dtype)[0] if key.weak else raw)
         self.name = name
 
@@ -59,14 +59,14 @@ class Variable(Array):
         """The array that it holds now, which later assignments do not change."""
         return wrap(self._raw)
 
-    def assign(self, value: Any) -> Variable:
+    def assign(self, value: Any) -> ArrayVariable:
         """Hold another value.
 
         Args:
             value: an array of the same library or of NumPy, or a Python number, of the same shape.
 
         Returns:
-            The Variable.
+            The ArrayVariable.
 
         Raises:
             InPlaceError: if the rules refuse or do not promote to the dtype, or if a Python number does not fit.
@@ -77,19 +77,19 @@ class Variable(Array):
             raise ArgumentError(f"the value must have the shape {self.shape} of {shown(self)}, got {tuple(raw.shape)}")
         return self._hold(self.backend.asarray(raw, copy=True))
 
-    def assign_add(self, value: Any) -> Variable:
+    def assign_add(self, value: Any) -> ArrayVariable:
         """Add a value; the arguments and errors are those of `assign`. Also `variable += value`."""
         return self._assigned("add", value)
 
-    def assign_sub(self, value: Any) -> Variable:
+    def assign_sub(self, value: Any) -> ArrayVariable:
         """Subtract a value; the arguments and errors are those of `assign`. Also `variable -= value`."""
         return self._assigned("subtract", value)
 
-    def assign_mul(self, value: Any) -> Variable:
+    def assign_mul(self, value: Any) -> ArrayVariable:
         """Multiply by a value; the arguments and errors are those of `assign`. Also `variable *= value`."""
         return self._assigned("multiply", value)
 
-    def _assigned(self, name: str, value: Any) -> Variable:
+    def _assigned(self, name: str, value: Any) -> ArrayVariable:
         result = self._assign(name, value)
         if result is NotImplemented:
             raise OperandError(f"the value must be an array or a Python number, got {type(value).__name__}")
@@ -114,15 +114,15 @@ class Variable(Array):
         return self._hold(raw)
 
     def __reduce__(self) -> Any:
-        return partial(Variable, name=self.name), (self.value,)
+        return partial(ArrayVariable, name=self.name), (self.value,)
 
-    def __copy__(self) -> Variable:
-        return Variable(self.value, name=self.name)
+    def __copy__(self) -> ArrayVariable:
+        return ArrayVariable(self.value, name=self.name)
 
-    def _hold(self, raw: Any) -> Variable:
+    def _hold(self, raw: Any) -> ArrayVariable:
         if self.backend.is_traced(raw):
             raise ArgumentError(
-                "the value must not be one that JAX is tracing, because a Variable would keep it after the trace; "
+                "the value must not be one that JAX is tracing, because the variable would keep it after the trace; "
                 "return it from the traced function, and assign it outside"
             )
         self._raw = raw

@@ -1,5 +1,7 @@
 """Layers with dtype policies, on JAX."""
 
+from typing import Any
+
 from supremum.nn import functional
 from supremum.nn.custom_derivatives import custom_jvp, custom_vjp
 from supremum.nn.donation import Donation as Donation
@@ -27,14 +29,14 @@ from supremum.nn.lazy_build import has_weights as has_weights
 from supremum.nn.logits_registry import origin_of as origin_of
 from supremum.nn.logits_registry import record as record
 from supremum.nn.loss_collection import collected_losses
-from supremum.nn.model import Model
 from supremum.nn.module_tree import snake_case as snake_case
+from supremum.nn.network import Network
 from supremum.nn.output_dtype_check import MixedDtypeError, MixedDtypeWarning
 from supremum.nn.regularizers import L1, L1L2, L2, Regularizer
 from supremum.nn.scopes import next_random_key as next_random_key
 from supremum.nn.scopes import overlay as overlay
 from supremum.nn.scopes import random_key
-from supremum.nn.sequential import Sequential
+from supremum.nn.sequential_network import SequentialNetwork
 from supremum.nn.sharded_values import Shard as Shard
 from supremum.nn.stateless_call import functional_call, initialize, load_variables, output_spec, split_variables
 from supremum.nn.summary import Summary
@@ -42,15 +44,20 @@ from supremum.nn.symbolic import is_spec as is_spec
 from supremum.nn.symbolic_tensor import Input, SymbolicTensor
 from supremum.nn.variable_operators import VariableOperators as VariableOperators
 from supremum.nn.variables import AutoCastVariable, UninitializedError, Variable
+from supremum.renamed_names import renamed_name
 
 __all__ = [
     "ELU", "GELU", "L1", "L1L2", "L2", "RNN", "Activation", "Add", "AutoCastVariable", "Average", "AvgPool",
-    "BatchNorm", "Bidirectional", "Concatenate", "Conv", "ConvTranspose", "Dense", "DenseGeneral", "Dropout",
-    "Einsum", "Embedding", "Flatten", "GRUCell", "GlobalAveragePool", "GlobalMaxPool", "GroupNorm", "Input",
-    "InputSpec", "InstanceNorm", "KeyValueCache", "LSTMCell", "Layer", "LayerNorm", "LeakyReLU", "MaxPool", "Maximum",
-    "MinPool", "MixedDtypeError", "MixedDtypeWarning", "Model", "MultiHeadAttention", "Multiply", "Permute",
-    "RMSNorm", "ReLU", "RecurrentCell", "Regularizer", "Reshape", "Sequential", "SiLU", "Sigmoid", "SimpleRNNCell",
-    "Softmax", "Subtract", "Summary", "SymbolicTensor", "Tanh", "UninitializedError", "Variable", "collected_losses",
-    "custom_jvp", "custom_vjp", "functional", "functional_call", "initialize", "load_variables", "output_spec",
-    "promote_dtype", "random_key", "split_variables",
+    "BatchNorm", "Bidirectional", "Concatenate", "Conv", "ConvTranspose", "Dense", "DenseGeneral", "Dropout", "Einsum",
+    "Embedding", "Flatten", "GRUCell", "GlobalAveragePool", "GlobalMaxPool", "GroupNorm", "Input", "InputSpec",
+    "InstanceNorm", "KeyValueCache", "LSTMCell", "Layer", "LayerNorm", "LeakyReLU", "MaxPool", "Maximum", "MinPool",
+    "MixedDtypeError", "MixedDtypeWarning", "MultiHeadAttention", "Multiply", "Network", "Permute", "RMSNorm", "ReLU",
+    "RecurrentCell", "Regularizer", "Reshape", "SequentialNetwork", "SiLU", "Sigmoid", "SimpleRNNCell", "Softmax",
+    "Subtract", "Summary", "SymbolicTensor", "Tanh", "UninitializedError", "Variable", "collected_losses", "custom_jvp",
+    "custom_vjp", "functional", "functional_call", "initialize", "load_variables", "output_spec", "promote_dtype",
+    "random_key", "split_variables",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    return renamed_name(__name__, name)

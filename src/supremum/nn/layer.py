@@ -15,7 +15,7 @@ import numpy as np
 from jax.core import Tracer
 
 from supremum.argument_checks import instance
-from supremum.arrays import Variable as EagerVariable
+from supremum.arrays import ArrayVariable
 from supremum.errors import ArgumentError, shown
 from supremum.formats import DType, Kind, as_format
 from supremum.keyword_signature import KeywordSignature
@@ -474,7 +474,7 @@ class Layer(Module["Layer"], ABC):
         return summary_of(self.layers_by_path(), self.trainable_variables.values())
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(value, (Variable, EagerVariable)) and not getattr(value, "is_of_layer", False):
+        if isinstance(value, (Variable, ArrayVariable)) and not getattr(value, "is_of_layer", False):
             casts = "_policy" in vars(self) and self._policy.should_cast_variables
             warn_if_not_cast(shown(self), name, value, self._autocast_dtype() if casts else None)
         super().__setattr__(name, value)

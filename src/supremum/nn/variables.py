@@ -9,8 +9,16 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from supremum.arrays import ELEMENTWISE_OPERATIONS, accepted_value, asarray, check_fits, refused_in_place, stored, wrap
-from supremum.arrays import Variable as EagerVariable
+from supremum.arrays import (
+    ELEMENTWISE_OPERATIONS,
+    ArrayVariable,
+    accepted_value,
+    asarray,
+    check_fits,
+    refused_in_place,
+    stored,
+    wrap,
+)
 from supremum.errors import ArgumentError, OperandError, SupremumError, shown
 from supremum.formats import DType, Kind, as_format
 from supremum.mixed_precision import PolicyWarning
@@ -330,7 +338,7 @@ def has_value(variable: Variable) -> bool:
     return variable.is_initialized or (values is not None and variable in values)
 
 
-def warn_if_not_cast(layer: str, name: str, variable: Variable | EagerVariable, compute_dtype: DType | None) -> None:
+def warn_if_not_cast(layer: str, name: str, variable: Variable | ArrayVariable, compute_dtype: DType | None) -> None:
     """Warn about a floating variable that a layer does not cast, although it casts its weights.
 
     Args:

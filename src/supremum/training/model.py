@@ -25,11 +25,11 @@ from supremum.training.state_saving import load_state, save_state
 from supremum.training.trainer import Trainer
 
 
-class Model(nn.Model):
-    """A model that trains: `nn.Model`, functional or subclassed, with `compile` and `fit`.
+class Model(nn.Network):
+    """A model that trains: `nn.Network`, functional or subclassed, with `compile` and `fit`.
 
     Args:
-        inputs: as for `nn.Model`.
+        inputs: as for `nn.Network`.
         outputs: likewise.
         options: likewise.
 
@@ -421,11 +421,11 @@ class Model(nn.Model):
         return load_state(self, self.compiled(), path)
 
 
-class Sequential(Model, nn.Sequential):
-    """Layers one after the other that train: `nn.Sequential` with `compile` and `fit`.
+class Sequential(Model, nn.SequentialNetwork):
+    """Layers one after the other that train: `nn.SequentialNetwork` with `compile` and `fit`.
 
     Args:
-        layers: as for `nn.Sequential`.
+        layers: as for `nn.SequentialNetwork`.
         options: likewise.
     """
 

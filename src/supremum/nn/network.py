@@ -21,11 +21,11 @@ from supremum.nn.symbolic import Node, SymbolicValue, call_symbolically, spec_of
 from supremum.nn.variables import Variable
 
 
-class Model(Layer):
+class Network(Layer):
     """A model, defined by its inputs and outputs, or by a subclass with a `call` method.
 
-    A functional model, `Model(inputs, outputs)`, runs the layers between symbolic inputs and outputs. Its layers cast,
-    the model itself does not. A subclass is a layer like any other and casts its inputs.
+    A functional model, `Network(inputs, outputs)`, runs the layers between symbolic inputs and outputs. Its layers
+    cast, the model itself does not. A subclass is a layer like any other and casts its inputs.
 
     Args:
         inputs: a symbolic tensor (`nn.Input`), or a nested structure of them; None in subclasses.
@@ -43,10 +43,10 @@ class Model(Layer):
 
     Keras RFC 293, mixed precision, "A layer's compute dtype": functional models do not cast.
 
-    >>> from supremum.nn import Dense, Input, Model, initialize
+    >>> from supremum.nn import Dense, Input, Network, initialize
     >>> x = Input((3,))
     >>> hidden = Dense(4, dtype="mixed_bfloat16")(x)
-    >>> model = Model(x, [hidden, Dense(1)(hidden)])
+    >>> model = Network(x, [hidden, Dense(1)(hidden)])
     >>> initialize(model, seed=0)
     >>> [y.dtype for y in model(np.ones((2, 3), "float32"))]
     [dtype(bfloat16), dtype('float32')]
@@ -70,7 +70,7 @@ class Model(Layer):
         super().__init__(
             dtype=None if self.policy_map is None else self.policy_map.default,
             param_dtype=param_dtype,
-            autocast=not is_functional and type(self).call is not Model.call,
+            autocast=not is_functional and type(self).call is not Network.call,
             strict=strict,
             trainable=trainable,
             name=name,
@@ -85,8 +85,8 @@ class Model(Layer):
                 self.trace_again()
             self.output_spec = jax.tree.map(spec_of, self._outputs)
             self.built = True
-        elif outputs is not None or type(self).call is Model.call:
-            raise ArgumentError("a Model must get inputs and outputs, or be a subclass with a `call` method")
+        elif outputs is not None or type(self).call is Network.call:
+            raise ArgumentError("a Network must get inputs and outputs, or be a subclass with a `call` method")
 
     def _unbuild(self) -> None:
         if not self._nodes:  # a functional model has no `build` to undo

@@ -8,17 +8,17 @@ from typing import Any
 from supremum.argument_checks import iterable
 from supremum.errors import OperandError, shown
 from supremum.nn.layer import Layer
-from supremum.nn.model import Model, named_layers
 from supremum.nn.model_policies import apply_policy_map
+from supremum.nn.network import Network, named_layers
 
 
-class Sequential(Model):
+class SequentialNetwork(Network):
     """Feed each layer's output to the next; the layers cast, the model itself does not.
 
     Args:
         layers: the layers. Layers without a name are named after their classes, `"conv"`, `"conv_1"`, ...
-        dtype: the policy for layers that were given none, or a `PolicyMap`, as for `Model`; None to leave the policies
-            of the layers as they are.
+        dtype: the policy for layers that were given none, or a `PolicyMap`, as for `Network`; None to leave the
+            policies of the layers as they are.
         strict: as for layers.
         trainable: as for layers.
         name: its name.
@@ -29,7 +29,8 @@ class Sequential(Model):
             `ValueError`.
 
     >>> from supremum.nn import Dense
-    >>> [layer.dtype_policy.name for layer in Sequential([Dense(4), Dense(2, dtype="float32")], dtype="mixed_bfloat16")]
+    >>> network = SequentialNetwork([Dense(4), Dense(2, dtype="float32")], dtype="mixed_bfloat16")
+    >>> [layer.dtype_policy.name for layer in network]
     ['mixed_bfloat16', 'float32']
     """
 
@@ -46,7 +47,7 @@ class Sequential(Model):
         others = [layer for layer in layers if not isinstance(layer, Layer)]  # pyright: ignore[reportUnnecessaryIsInstance]
         if others:
             raise OperandError(
-                f"Sequential takes layers, got {shown(others[0])}; use nn.Activation(function) for a function"
+                f"{type(self).__name__} takes layers, got {shown(others[0])}; wrap a function: nn.Activation(function)"
             )
         super().__init__(dtype=dtype, strict=strict, trainable=trainable, name=name)
         self.autocast = False
