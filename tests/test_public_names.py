@@ -42,8 +42,9 @@ def test_no_rule_set_is_read_and_no_table_built_before_it_is_asked_for():
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = {name.removeprefix("supremum.rules.") for name in result.stdout.split()}
     assert loaded == {
-        "assignment", "custom_lattice", "fixes", "jax_flags", "lattice_promotion", "names", "number_ranges",
-        "pair_cache", "reductions", "registry", "rule_set", "scope", "shared_cache", "typed_casts", "verdicts",
+        "assignment", "custom_lattice", "jax_flags", "lattice_promotion", "names", "number_ranges",
+        "pair_cache", "reductions", "registry", "rule_set", "runtimes", "scope", "shared_cache", "typed_casts",
+        "verdicts",
     }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The signature of a class whose `__init__` passes `**options` on to its base class."""
+"""KeywordSignature: `help` and `inspect.signature` show every keyword argument of a class."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def test_diff_shows_cells_counts_and_triples(run):
         (["int8", "-5"], ["-> int8", "int* (-5)"]),
         (["int8[]", "int16", "--rules", "torch"], ["-> int16"]),
         (["int16[]", "int8", "--rules", "torch"], ["-> int8"]),
-        (["int8", "1000", "--operation", "add", "--rules", "jax-x64"], ["-> int8", "it wraps around"]),
+        (["int8", "1000", "--operation", "add", "--rules", "jax-x64"], ["-> int8", "wraps it around"]),
         (["True", "1.5", "float*"], ["-> float*"]),
         (
             ["float32", "float64", "--operation", "add", "--into", "float32", "--rules", "torch"],

@@ -30,7 +30,8 @@ class Departure:
     reason: str
 
 
-_FRACTION, _IMAGINARY, _TRUTH = "lose the fraction", "lose the imaginary part", "lose all but whether it is zero"
+_FRACTION, _IMAGINARY = "drop the fraction", "drop the imaginary part"
+_TRUTH = "drop everything except whether it is zero"
 _NOT_SILENT = "the framework silently loses information; these rules require an explicit cast"
 _HIGHEST_KIND = (
     "NumPy treats the formats of ml_dtypes as its highest kind, in which anything may be stored; these rules check "
@@ -66,7 +67,7 @@ DEPARTURES: tuple[Departure, ...] = (
     Departure("keras", "variable", "refused", _FRACTION, {"add": 24, "subtract": 24}, _NOT_SILENT),
     Departure("keras", "variable", "refused", _IMAGINARY, {"add": 18, "subtract": 18}, _NOT_SILENT),
     Departure(
-        "keras", "variable", "refused", "Keras converts no float8 implicitly", {"add": 36, "subtract": 36},
+        "keras", "variable", "refused", "Keras does not convert float8 implicitly", {"add": 36, "subtract": 36},
         "JAX computes the sum and promotes float8 with integers; Keras' own rules refuse that",
     ),
     Departure(
@@ -79,7 +80,7 @@ DEPARTURES: tuple[Departure, ...] = (
         dict.fromkeys(("add", "subtract", "multiply", "divide", "pow"), 238), _HIGHEST_KIND,
     ),
     Departure(
-        "numpy", "in_place", "refused", "is cast within its kind",
+        "numpy", "in_place", "refused", "casts results within their kind",
         dict.fromkeys(("add", "subtract", "multiply", "floor_divide", "remainder"), 18), _FIRST_THAT_FITS,
     ),
     Departure(

@@ -39,4 +39,4 @@ def test_a_tensorflow_snippet_shows_its_refusals(printed):
     assert text.count("  fix  ") == 4
     assert "labels + 1: Array([1, 2, 2], dtype=uint8)" in text
     assert "out of range: b; uint8 goes from 0 to 255" in text
-    assert "weights.assign_add(1.5): Variable([2.5, 2.5, 2.5], dtype=float32, name='weights')" in text
+    assert "weights.assign_add(1.5): ArrayVariable([2.5, 2.5, 2.5], dtype=float32, name='weights')" in text

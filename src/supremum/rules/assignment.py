@@ -16,7 +16,7 @@ class Storing(enum.Enum):
     CAST = "the framework casts every stored value"
 
 
-_LOST = {"integer": "all but whether it is zero", "float": "the fraction", "complex": "the imaginary part"}
+_LOST = {"integer": "everything except whether it is zero", "float": "the fraction", "complex": "the imaginary part"}
 
 
 def is_no_higher(source: Format, target: Format) -> bool:
