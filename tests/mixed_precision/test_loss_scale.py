@@ -169,7 +169,7 @@ OUT_OF_BOUNDS = [
 
 @pytest.mark.parametrize(("name", "value"), OUT_OF_BOUNDS, ids=[name for name, _ in OUT_OF_BOUNDS])
 def test_settings_out_of_bounds_raise(name, value):
-    with pytest.raises(ValueError, match=f"^{name} is"):
+    with pytest.raises(ValueError, match=f"^{name} must be"):
         DynamicLossScale(**{name: value})
 
 
@@ -251,12 +251,12 @@ def test_settings_are_read_only():
     [
         ({"class_name": "DynamicLosScale", "config": {}}, "did you mean 'DynamicLossScale'"),
         ({"class_name": "Other", "config": {}}, "choose from FixedLossScale, DynamicLossScale"),
-        ({"class_name": "FixedLossScale", "config": {}}, "needs 'loss_scale_value'"),
+        ({"class_name": "FixedLossScale", "config": {}}, "must have 'loss_scale_value'"),
         ({"class_name": ["FixedLossScale"], "config": {}}, "unknown class of loss scale"),
         ({"class_name": "DynamicLossScale", "config": {"initial_los_scale": 2}}, "did you mean 'initial_loss_scale'"),
-        ({"class_name": "DynamicLossScale", "config": {"multiplier": 1}}, "multiplier is above 1"),
-        ({"class_name": "DynamicLossScale"}, "needs 'config'"),
-        ({}, "needs 'class_name' and 'config'"),
+        ({"class_name": "DynamicLossScale", "config": {"multiplier": 1}}, "multiplier must be above 1"),
+        ({"class_name": "DynamicLossScale"}, "must have 'config'"),
+        ({}, "must have 'class_name' and 'config'"),
     ],
 )
 def test_invalid_configs_raise_value_errors(data, message):
@@ -317,5 +317,5 @@ def test_invalid_saved_states_raise(change, error, message):
 
 @pytest.mark.parametrize("name", SAVED)
 def test_a_saved_state_without_a_field_raises(name):
-    with pytest.raises(ValueError, match=f"needs '{name}'"):
+    with pytest.raises(ValueError, match=f"must have '{name}'"):
         ODD.load_state_dict({key: value for key, value in SAVED.items() if key != name})

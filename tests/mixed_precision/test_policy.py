@@ -193,7 +193,7 @@ def test_bad_configs_are_refused(change, error, message):
     with pytest.raises(error, match=message):
         Policy.from_config(Policy("float32").get_config() | change)
     for key in ("name", "loss_scale"):
-        with pytest.raises(ValueError, match=f"needs '{key}'"):
+        with pytest.raises(ValueError, match=f"must have '{key}'"):
             Policy.from_config({other: None for other in ("name", "loss_scale") if other != key})
 
 

@@ -68,13 +68,13 @@ GOOD = BY_PATH.get_config()
 @pytest.mark.parametrize(
     ("config", "error", "message"),
     [
-        ({"patterns": []}, ValueError, "needs 'default'"),
+        ({"patterns": []}, ValueError, "must have 'default'"),
         ({**GOOD, "defualt": 3}, ValueError, "did you mean 'default'"),
         ({**GOOD, "patterns": {"a": "float32"}}, TypeError, r"\(pattern, policy\) pairs"),
         ({**GOOD, "patterns": [["a"]]}, TypeError, r"\(pattern, policy\) pairs"),
         ({**GOOD, "patterns": [[["a"], {}]]}, TypeError, r"\(pattern, policy\) pairs"),
         ({**GOOD, "patterns": [["a", "float32"]]}, TypeError, r"\(pattern, policy\) pairs"),
-        ({**GOOD, "patterns": [["a", {}]]}, ValueError, "needs 'name' and 'loss_scale'"),
+        ({**GOOD, "patterns": [["a", {}]]}, ValueError, "must have 'name' and 'loss_scale'"),
         (3, TypeError, "must be a mapping, got 3"),
     ],
 )

@@ -63,7 +63,7 @@ class TestTheModel:
     def test_model_does_not_take_the_policy_of_its_first_layer(self):
         with use_policy("mixed_float16"):
             model = nn.SequentialNetwork([nn.Dense(3, dtype="float32"), nn.Dense(3)])
-        assert repr(model) == "Sequential(dtype='mixed_float16')"
+        assert repr(model) == "SequentialNetwork(dtype='mixed_float16')"
         assert policies(model) == {"dense": "float32", "dense_1": "mixed_float16"}
 
     def test_unknown_policy_raises(self):
@@ -147,12 +147,13 @@ class TestItsLayers:
         assert set(policies(nn.SequentialNetwork([Wrapping()], dtype="mixed_bfloat16")).values()) == {"mixed_bfloat16"}
 
     def test_patterns_of_an_outer_map_decide_over_inner_models(self):
-        policy_map = PolicyMap({"sequential/dense_1": "mixed_float16"}, default="mixed_bfloat16")
+        policy_map = PolicyMap({"sequential_network/dense_1": "mixed_float16"}, default="mixed_bfloat16")
         model = nn.SequentialNetwork(
             [nn.SequentialNetwork([nn.Dense(3), nn.Dense(3)], dtype="float32")], dtype=policy_map
         )
         assert policies(model) == {
-            "sequential": "float32", "sequential/dense": "float32", "sequential/dense_1": "mixed_float16",
+            "sequential_network": "float32", "sequential_network/dense": "float32",
+            "sequential_network/dense_1": "mixed_float16",
         }  # fmt: skip
 
     @pytest.mark.parametrize("scoped", [False, True])

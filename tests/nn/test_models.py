@@ -71,7 +71,7 @@ class TestFunctional:
         x = nn.Input((3,))
         outer = nn.Network(x, inner({"l": x, "r": x})["head"] + 1)
         nn.initialize(outer)
-        assert next(iter(outer.variables)) == "model/dense/kernel"
+        assert next(iter(outer.variables)) == "network/dense/kernel"
         out = outer(INPUTS["l"])
         np.testing.assert_allclose(out, inner({"l": INPUTS["l"], "r": INPUTS["l"]})["head"] + 1)
 
@@ -104,10 +104,10 @@ class TestFunctional:
                 r"the inputs of a functional model must be symbolic.*, got Array\(\[1., 1.\], dtype=float32\)",
             ),
             (lambda x: nn.Network([], x), "inputs of a functional model"),
-            (lambda x: nn.Network(), "a Model must get inputs and outputs, or be a subclass with a `call` method"),
+            (lambda x: nn.Network(), "a Network must get inputs and outputs, or be a subclass with a `call` method"),
             (
                 lambda x: nn.Network(outputs=x),
-                "a Model must get inputs and outputs, or be a subclass with a `call` method",
+                "a Network must get inputs and outputs, or be a subclass with a `call` method",
             ),
             (
                 lambda x: nn.Input((2, -1)),

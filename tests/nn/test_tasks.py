@@ -64,7 +64,7 @@ def test_tracing_while_another_task_collects_losses_raises():
     async def asks(step):
         with pytest.raises(
             ScopeError,
-            match="JAX traces this function for another scope, which a task entered in this thread and waits in",
+            match="JAX traces this function for another scope, which a task entered in this thread",
         ):
             jax.jit(layer)(jnp.ones(2))
         await step()

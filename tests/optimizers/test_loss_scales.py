@@ -58,7 +58,7 @@ def test_replacing_a_variable_raises():
         ("loss_scale", 65, ValueError, "from 2.0 to 64.0.*assign 64.0"),
         ("loss_scale", "8", TypeError, "must be a number"),
         ("loss_scale", True, TypeError, "must be a number"),
-        ("num_good_steps", -1, ValueError, "from 0 to 2147483647, not -1"),
+        ("num_good_steps", -1, ValueError, "from 0 to 2147483647, got -1"),
         ("num_good_steps", 1.0, TypeError, "whole number"),
     ],
 )

@@ -133,7 +133,7 @@ def test_an_incomplete_loss_scale_raises():
     ):
         with pytest.raises(error):
             optimizer.load_variables({**saved, "iterations": jnp.int32(7), **change})
-    with pytest.raises(ValueError, match="needs 'num_good_steps'"):
+    with pytest.raises(ValueError, match="must have 'num_good_steps'"):
         optimizer.load_variables({n: each for n, each in saved.items() if n != "loss_scale/num_good_steps"})
     assert int(optimizer.iterations) == 0
     with pytest.raises(TypeError, match="dict of arrays by name, got list"):
@@ -232,7 +232,7 @@ def test_a_user_class_needs_no_registration():
         deserialize_optimizer({"class_name": "Adamm", "config": {}})
     with pytest.raises(TypeError, match="an optimizer class or its name"):
         deserialize_optimizer({"class_name": int, "config": {}})
-    with pytest.raises(ValueError, match="needs 'config'"):
+    with pytest.raises(ValueError, match="must have 'config'"):
         deserialize_optimizer({"class_name": "SGD"})
-    with pytest.raises(ValueError, match="needs 'optimizer'"):
+    with pytest.raises(ValueError, match="must have 'optimizer'"):
         LossScaleOptimizer.from_config({"loss_scale": {"class_name": "DynamicLossScale", "config": {}}})

@@ -64,7 +64,7 @@ def test_the_home_folder(tmp_path, monkeypatch):
 
 def test_settings_and_steps_that_make_no_sense():
     for keep in (0, -1):
-        with pytest.raises(ArgumentError, match="keep is"):
+        with pytest.raises(ArgumentError, match="keep must be"):
             CheckpointFolder("run", keep=keep)
     with pytest.raises(ArgumentError, match="step must be at least 0, got -1"):
         CheckpointFolder("run").path_of(-1)

@@ -55,7 +55,7 @@ CALLS = {
 
 @pytest.mark.parametrize("run", CALLS.values(), ids=CALLS)
 def test_they_are_refused_with_a_fix(run, model):
-    with pytest.raises(OperandError, match=r"masked array, whose mask would be lost: give .*\.filled\(0\)"):
+    with pytest.raises(OperandError, match=r"masked array.*\.filled\(0\)"):
         run(model)
 
 

@@ -168,7 +168,7 @@ def equinox_convolutions():
     conv, norm, pool, up, mean, linear = filled(layers)
     functions = map(eqx.nn.Lambda, (jax.nn.gelu, jax.nn.silu, jnp.ravel, jax.nn.log_softmax))
     gelu, silu, ravel, log_softmax = functions
-    model = eqx.nn.SequentialNetwork([conv, norm, gelu, pool, up, silu, mean, ravel, linear, log_softmax])
+    model = eqx.nn.Sequential([conv, norm, gelu, pool, up, silu, mean, ravel, linear, log_softmax])
     return of_examples(model, normal(BATCH, 3, 8, 8, seed=6))
 
 
