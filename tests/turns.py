@@ -35,4 +35,4 @@ def take_turns(order, tasks):
                 await done.get()
         await asyncio.gather(*running)
 
-    asyncio.run(asyncio.wait_for(main(), 60))
+    asyncio.run(asyncio.wait_for(main(), 600))

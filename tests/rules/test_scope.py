@@ -214,7 +214,7 @@ def test_new_threads_start_from_the_default(default):
 
 
 def test_threads_keep_their_scopes_apart():
-    barrier, seen = threading.Barrier(2, timeout=10), {}
+    barrier, seen = threading.Barrier(2, timeout=300), {}
 
     def ask(rules):
         with use_rules(rules):
