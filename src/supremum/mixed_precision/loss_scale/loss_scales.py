@@ -142,7 +142,7 @@ class FixedLossScale(LossScale):
 
     @property
     def skips(self) -> bool:
-        """False: every step is applied."""
+        """False, since every step is applied."""
         return False
 
     @property
@@ -215,7 +215,7 @@ class DynamicLossScale(LossScale):
 
     @property
     def skips(self) -> bool:
-        """True: steps with non-finite gradients are skipped."""
+        """True, since steps with non-finite gradients are skipped."""
         return True
 
     @property

@@ -62,8 +62,8 @@ def dense_general(
         dtype: the dtype to compute in; None for the result type of the arrays.
 
     Returns:
-        An array in that dtype, of shape (*batch, *others, *features): the axes of `x` that are not contracted, and then
-        the features of the kernel.
+        An array in that dtype. Its axes are those of `x` that are not contracted, and then the features of the kernel;
+        its shape is (*batch, *others, *features).
 
     Raises:
         ArgumentError: for shapes and axes that do not match; a `ValueError`.
