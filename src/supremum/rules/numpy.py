@@ -1,10 +1,10 @@
 """NumPy 2's rules (NEP 50).
 
-With no operation named the answer is that of `np.result_type`; with one named it is what that function does, which is
-not the same: a function looks for a loop that its operands cast to, so that `np.add` brings bfloat16 and uint16 to
-float32 although `np.result_type` refuses them. 0-d arrays are arrays like any others.
+Without an operation, the answer is that of `np.result_type`. With an operation it is that of the function, which can
+differ, because a function looks for a loop that its operands cast to: `np.add` computes bfloat16 and uint16 in float32,
+although `np.result_type` refuses them. 0-d arrays are treated like all other arrays.
 
-Source: NumPy 2 and ml_dtypes 0.6; `numpy_casts` and `numpy_loops` name the files.
+Source: NumPy 2 and ml_dtypes 0.6; `numpy_casts` and `numpy_loops` name the source files.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from supremum.rules.verdicts import LOSSES_AS_DIVISION, given
 
 @dataclass(frozen=True, eq=False)
 class NumpyRules(NumpyFunctions):
-    """NumPy's rules: promotion where no function is named, else a search for the function's loop."""
+    """NumPy's rules: promotion without a function, else a search for the function's loop."""
 
     def _key(self, operand: Operand) -> Hashable:
         # np.result_type takes dtypes before arrays; the value of a float or complex never matters.
@@ -52,7 +52,7 @@ class NumpyRules(NumpyFunctions):
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         if len(operands) == 1:
             return _alone(operands[0])
-        # Dtypes come first, then arrays and numbers, as in np.result_type; with three or more it can matter.
+        # Dtypes come before arrays and numbers, as in np.result_type; the order can matter with three or more.
         nodes = [operand.name for operand in sorted(operands, key=lambda operand: operand.ndim is not None)]
         found = common_of_all(nodes)
         if found is None:
@@ -67,7 +67,7 @@ class NumpyRules(NumpyFunctions):
     def _run(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         nodes = tuple(operand.name for operand in operands)
         if len(operands) == 1:
-            # A function of one operand has nothing to weigh a Python number against.
+            # A function of one operand has no array that a Python number could take its dtype from.
             alone = _alone(operands[0])
             if alone.result is None:
                 return alone
@@ -87,11 +87,11 @@ class NumpyRules(NumpyFunctions):
         if operation.name in FUNCTIONS and len(nodes) > 1 and compares_by_value(operation.name, nodes):
             return ()
         if not _is_taken(operand, target.name):
-            return ()  # where a type alone is asked for; every function raises
+            return ()  # only for questions about types alone; functions raise
         return usual_steps(operand.category, target)
 
     def ignores_bound(self, array: Operand, bound: Operand, *, is_lower: bool) -> bool:
-        """As in the base class: an int that no element of an integer array is beyond (`_clip` in `_methods.py`)."""
+        """As in the base class: true for an int at or past the end of an integer array's range (`_clip` in `_methods.py`)."""
         if array.dtype is None or not array.format.is_builtin or not isinstance(bound.value, int):
             return False
         is_integer = array.category == bound.category == "integer"
@@ -116,7 +116,7 @@ class NumpyRules(NumpyFunctions):
 
 
 def _alone(operand: Operand) -> Verdict:
-    """A single operand keeps its dtype; a Python number takes the default, and an int beyond it uint64."""
+    """The verdict on a single operand: an array keeps its dtype; a number has the default dtype, a large int uint64."""
     if operand.dtype is not None:
         return Verdict.accept(operand.format.dtype, 1, f"a single operand keeps its dtype, {operand.dtype}")
     default = default_of(operand.name)
