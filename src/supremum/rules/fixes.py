@@ -17,7 +17,7 @@ from supremum.rules.number_ranges import fits
 from supremum.rules.runtimes import Runtime
 
 
-class Care(NamedTuple):
+class Requirement(NamedTuple):
     """The parts of values that a fix must keep.
 
     Args:
@@ -30,14 +30,14 @@ class Care(NamedTuple):
 
 
 # The search uses the first of these under which it finds a fix.
-_CARES = (
-    Care(arrays=True, parts=True),
-    Care(arrays=False, parts=True),
-    Care(arrays=True, parts=False),
-    Care(arrays=False, parts=False),
+_REQUIREMENTS = (
+    Requirement(arrays=True, parts=True),
+    Requirement(arrays=False, parts=True),
+    Requirement(arrays=True, parts=False),
+    Requirement(arrays=False, parts=False),
 )
 # A store that would drop a part is refused for that reason, so its fixes drop nothing.
-_CARES_OF_STORES = tuple(care for care in _CARES if care.parts)
+_REQUIREMENTS_OF_STORES = tuple(requirement for requirement in _REQUIREMENTS if requirement.parts)
 
 
 def find_fix(
@@ -69,7 +69,7 @@ def find_fix(
 
     def in_order() -> Iterator[_Attempt]:
         for row in map(as_format, targets):
-            if not row.zero or not _gives_what_is_meant(operation, operands, row):
+            if not row.zero or not _preserves_meaning(operation, operands, row):
                 continue  # a format without a zero is for scales and holds few results
             is_truth = _is_truth(operation, row)
             needed = [i for i, o in enumerate(operands) if o.is_python_scalar or o.name not in (row.name, kept)]
@@ -79,10 +79,10 @@ def find_fix(
                     yield _Attempt(operation, operands, row, positions, is_truth, is_castable, settle)
 
     attempts = in_order()
-    for care in _CARES if into is None else _CARES_OF_STORES:
+    for requirement in _REQUIREMENTS if into is None else _REQUIREMENTS_OF_STORES:
         attempts, untried = tee(attempts)  # creates each attempt once, and only on demand
         for attempt in untried:
-            if attempt.takes(care) and (tried := attempt.tried(runtime)) is not None:
+            if attempt.satisfies(requirement) and (tried := attempt.tried(runtime)) is not None:
                 return tried
     return None
 
@@ -106,7 +106,7 @@ def find_fix_into(
         runtime: the library that must carry out the call.
     """
     row = as_format(into.dtype)
-    if operation is ASSIGN or _gives_what_is_meant(operation, (*operands, into), row):
+    if operation is ASSIGN or _preserves_meaning(operation, (*operands, into), row):
         others = [i for i, each in enumerate(operands) if each.is_python_scalar or each.dtype != row.dtype]
         arrays = [i for i in others if not operands[i].is_python_scalar]
         for positions in (arrays, others):
@@ -117,7 +117,7 @@ def find_fix_into(
             ):
                 fix = Fix(tuple(FixCast.of(i, operands[i], row.dtype) for i in positions))
                 verdict = settle(fix.apply(operands))
-                is_right = verdict.result is not None and _is_computed_as_meant(operation, verdict)
+                is_right = verdict.result is not None and _computes_fractions_in_floats(operation, verdict)
                 tried = runtime.tried(operation, operands, fix, verdict) if is_right else None
                 if tried is not None:
                     return tried
@@ -129,7 +129,7 @@ def find_fix_into(
 
 @dataclass(eq=False)
 class _Attempt:
-    """Casts of some operands to one format; their properties are computed once and serve every `Care`."""
+    """Casts of some operands to one format; their properties are computed once and serve every `Requirement`."""
 
     operation: Operation
     operands: tuple[Operand, ...]
@@ -140,16 +140,16 @@ class _Attempt:
     settle: Callable[[tuple[Operand, ...]], Verdict]
     has_failed: bool = False
 
-    def takes(self, care: Care) -> bool:
+    def satisfies(self, requirement: Requirement) -> bool:
         """Whether the rules accept the casts, and the casts keep what `care` demands."""
-        if self.has_failed or (care.arrays and not self.keeps_ranges):
+        if self.has_failed or (requirement.arrays and not self.keeps_ranges):
             return False
-        if not (self.keeps_parts if care.parts else self.may_cut):
+        if not (self.keeps_parts if requirement.parts else self.may_cut):
             return False
         if not self.is_right:
             self.has_failed = True
             return False
-        return not care.arrays or _computes_casts(self.verdict, self.fixed, self.positions)
+        return not requirement.arrays or _computes_casts(self.verdict, self.fixed, self.positions)
 
     def tried(self, runtime: Runtime) -> Fix | None:
         """The fix as users must type it, if the runtime supports it."""
@@ -160,7 +160,7 @@ class _Attempt:
     @property
     def is_right(self) -> bool:
         """Whether the rules accept the fixed call, and it computes what the refused call means."""
-        if self.verdict.result is None or not _is_computed_as_meant(self.operation, self.verdict):
+        if self.verdict.result is None or not _computes_fractions_in_floats(self.operation, self.verdict):
             return False
         if self.is_truth:
             return True
@@ -192,7 +192,7 @@ class _Attempt:
         return self.settle(self.fixed)
 
 
-def _gives_what_is_meant(operation: Operation, operands: Sequence[Operand], row: Format) -> bool:
+def _preserves_meaning(operation: Operation, operands: Sequence[Operand], row: Format) -> bool:
     """Whether an operation computed in a format means the same as for exact numbers.
 
     A difference needs a signed format, unless an integer array already has the unsigned one and wraps around. A
@@ -236,7 +236,7 @@ def _parts_in(value: Scalar, row: Format) -> tuple[Scalar, ...]:
     return (real, value.imag) if row.category == "complex" else (real,)
 
 
-def _is_computed_as_meant(operation: Operation, verdict: Verdict) -> bool:
+def _computes_fractions_in_floats(operation: Operation, verdict: Verdict) -> bool:
     """Whether operations with fractional results are computed in floats; some rules compute even sines in integers."""
     return operation.result is not Result.FLOAT or all(as_format(dtype).is_inexact for dtype in verdict.compute)
 

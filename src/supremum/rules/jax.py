@@ -67,7 +67,7 @@ _ACCEPTS: dict[str, tuple[str, ...]] = (
 )
 _INT32_ROW, _FLOAT32_ROW, _FLOAT64_ROW = as_format("int32"), as_format("float32"), as_format("float64")
 _INT32 = _INT32_ROW.dtype
-_OF_BOOL = to(_INT32, "floor_divide remainder pow square bitwise_left_shift bitwise_right_shift")
+_BOOL_TO_INT32 = to(_INT32, "floor_divide remainder pow square bitwise_left_shift bitwise_right_shift")
 # Formats without a kernel for a function. (JAX has one for abs of int1, which returns int8; that is a departure.)
 _LACKS: dict[str, tuple[str, ...]] = {
     "pow": _SMALL_INTEGERS,
@@ -120,19 +120,19 @@ class JaxRuleSet(LatticeRuleSet):
 
     def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         asks_for_types = operation.name in ("result_type", "promote_types")
-        to_known_power = operation.name == "pow" and operands[1].dtype is None and operands[1].category == "integer"
+        has_int_exponent = operation.name == "pow" and operands[1].dtype is None and operands[1].category == "integer"
         default = as_format(held_format("int*", self.defaults, self.held_as))
-        converted = () if asks_for_types else operands[:1] if to_known_power else operands
+        converted = () if asks_for_types else operands[:1] if has_int_exponent else operands
         beyond = [letter(i) for i, operand in enumerate(converted) if not _int_fits(operand, default)]
         if beyond:
             why = f"{' and '.join(beyond)} does not fit {default}, to which JAX first converts a Python int"
             return Verdict.refuse(why, overflow=True)
-        if to_known_power:
-            return self._to_known_power(operation, operands[0], operands[1])
+        if has_int_exponent:
+            return self._pow_with_int_exponent(operation, operands[0], operands[1])
         verdict = super()._settle_operation(operation, operands)
         if verdict.result is None or asks_for_types:
             return verdict
-        verdict = self._after(operation, operands, verdict, verdict.result)
+        verdict = self._adjust_result(operation, operands, verdict, verdict.result)
         wrapping = [
             f"{letter(i)} is out of range for {target}, and JAX wraps it around silently"
             for i, (operand, target) in enumerate(zip(operands, verdict.compute, strict=False))
@@ -160,7 +160,7 @@ class JaxRuleSet(LatticeRuleSet):
         # A Python float already is a float64.
         return usual if first is target else (*((first,) if first is not _FLOAT64_ROW else ()), *_from_wide(target))
 
-    def _to_known_power(self, operation: Operation, base: Operand, exponent: Operand) -> Verdict:
+    def _pow_with_int_exponent(self, operation: Operation, base: Operand, exponent: Operand) -> Verdict:
         """The verdict on a power with a Python int as exponent: JAX multiplies, and the int gets no dtype."""
         met = self._meet(operation, (base,))
         if met.result is None:
@@ -173,14 +173,14 @@ class JaxRuleSet(LatticeRuleSet):
             return Verdict.accept(_INT32, 2, reason, f"pow converts bool to {_INT32}")
         return Verdict.accept(met.result.dtype, 2, *met.reason, reason, weak=met.result.weak)
 
-    def _after(
+    def _adjust_result(
         self, operation: Operation, operands: tuple[Operand, ...], verdict: Verdict, result: ResultType
     ) -> Verdict:
         name, row = operation.name, as_format(result.dtype)
         computed = as_format(verdict.compute[0])
         if computed.name in _LACKS.get(name, ()):
             return Verdict.refuse(*verdict.reason, f"{self.library} has no {name} for {computed}")
-        if name in _OF_BOOL and row.kind is Kind.BOOL:
+        if name in _BOOL_TO_INT32 and row.kind is Kind.BOOL:
             return Verdict.accept(_INT32, len(operands), *verdict.reason, f"{name} converts bool to {_INT32}")
         strengthening = _STRENGTHENS.get(name, ())
         if not all(operand.weak for operand in operands):

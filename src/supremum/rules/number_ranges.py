@@ -81,11 +81,11 @@ def interval(value: Scalar) -> tuple[int, ...]:
 
 
 # A boundary between two neighbouring numbers: just below the number (0) or just above it (1).
-_Cut = tuple[int | float, int]
+_Boundary = tuple[int | float, int]
 
 
 @cache
-def _range(row: Format) -> tuple[_Cut, _Cut]:
+def _range(row: Format) -> tuple[_Boundary, _Boundary]:
     """The lower and upper boundary of the numbers that fit a format."""
     if not row.is_inexact:
         return (row.min, 0), (row.max, 1)
@@ -99,5 +99,5 @@ def _range(row: Format) -> tuple[_Cut, _Cut]:
 
 
 @cache
-def _cuts() -> list[_Cut]:
+def _cuts() -> list[_Boundary]:
     return sorted(set(chain.from_iterable(map(_range, FORMATS))))

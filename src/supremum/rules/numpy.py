@@ -44,14 +44,14 @@ class NumpyRules(NumpyFunctions):
         if operation.name in FUNCTIONS:
             return self._run(operation, operands)
         if operation.name == "where":
-            return _with_numbers_checked(self._meet(operation, operands), operands)
+            return _check_numbers(self._meet(operation, operands), operands)
         if operation.name in ("result_type", "promote_types"):
             return self._meet(operation, operands)
         return Verdict.refuse(f"NumPy has no function {operation.name}")
 
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         if len(operands) == 1:
-            return _alone(operands[0])
+            return _settle_single(operands[0])
         # Dtypes come before arrays and numbers, as in np.result_type; the order can matter with three or more.
         nodes = [operand.name for operand in sorted(operands, key=lambda operand: operand.ndim is not None)]
         found = common_of_all(nodes)
@@ -68,7 +68,7 @@ class NumpyRules(NumpyFunctions):
         nodes = tuple(operand.name for operand in operands)
         if len(operands) == 1:
             # A function of one operand has no array that a Python number could take its dtype from.
-            alone = _alone(operands[0])
+            alone = _settle_single(operands[0])
             if alone.result is None:
                 return alone
             nodes = (str(alone.result.dtype),)
@@ -77,7 +77,7 @@ class NumpyRules(NumpyFunctions):
             return Verdict.refuse(reason)
         compute = tuple(as_format(name).dtype for name in loop)
         verdict = given(operation, Verdict(ResultType(compute[0]), compute, (reason,)))
-        return verdict if compares_by_value(operation.name, nodes) else _with_numbers_checked(verdict, operands)
+        return verdict if compares_by_value(operation.name, nodes) else _check_numbers(verdict, operands)
 
     def _number_steps(
         self, operation: Operation, operands: tuple[Operand, ...], position: int, target: Format
@@ -86,12 +86,12 @@ class NumpyRules(NumpyFunctions):
         nodes = tuple(each.name for each in operands)
         if operation.name in FUNCTIONS and len(nodes) > 1 and compares_by_value(operation.name, nodes):
             return ()
-        if not _is_taken(operand, target.name):
+        if not _is_convertible(operand, target.name):
             return ()  # only for questions about types alone; functions raise
         return usual_steps(operand.category, target)
 
     def ignores_bound(self, array: Operand, bound: Operand, *, is_lower: bool) -> bool:
-        """As in the base class: true for an int at or past the end of an integer array's range (`_clip` in `_methods.py`)."""
+        """As in the base class: true for an int at or past the end of an array's range (`_clip` in `_methods.py`)."""
         if array.dtype is None or not array.format.is_builtin or not isinstance(bound.value, int):
             return False
         is_integer = array.category == bound.category == "integer"
@@ -105,7 +105,7 @@ class NumpyRules(NumpyFunctions):
             if len(bounds) > 1 and self.ignores_bound(array, bound, is_lower=position == 1)
         ]
         kept = tuple(each for position, each in enumerate(operands) if position not in ignored)
-        verdict = self._run(operation, kept) if len(kept) > 1 else _alone(array)
+        verdict = self._run(operation, kept) if len(kept) > 1 else _settle_single(array)
         if verdict.result is None or not ignored:
             return verdict
         without = f"NumPy skips {' and '.join(map(letter, ignored))}, because no element is out of that bound"
@@ -115,27 +115,27 @@ class NumpyRules(NumpyFunctions):
         return objection_to_cast(value, target)
 
 
-def _alone(operand: Operand) -> Verdict:
+def _settle_single(operand: Operand) -> Verdict:
     """The verdict on a single operand: an array keeps its dtype; a number has the default dtype, a large int uint64."""
     if operand.dtype is not None:
         return Verdict.accept(operand.format.dtype, 1, f"a single operand keeps its dtype, {operand.dtype}")
     default = default_of(operand.name)
     candidates = (default, "uint64") if isinstance(operand.value, int) else (default,)
     for name in candidates:
-        if _is_taken(operand, name):
+        if _is_convertible(operand, name):
             return Verdict.accept(as_format(name).dtype, 1, f"a Python number alone takes a default dtype, {name}")
     return Verdict.refuse("the Python int does not fit 64 bits, and NumPy would convert it to an object", overflow=True)
 
 
-def _is_taken(operand: Operand, target: str) -> bool:
+def _is_convertible(operand: Operand, target: str) -> bool:
     value = operand.value
     return operand.dtype is not None or not isinstance(value, int) or converts(value, as_format(target))
 
 
-def _with_numbers_checked(verdict: Verdict, operands: tuple[Operand, ...]) -> Verdict:
+def _check_numbers(verdict: Verdict, operands: tuple[Operand, ...]) -> Verdict:
     """The verdict, or a refusal where a Python int does not fit the dtype it would take."""
     for position, (operand, target) in enumerate(zip(operands, verdict.compute, strict=False)):
-        if not _is_taken(operand, str(target)):
+        if not _is_convertible(operand, str(target)):
             too_large = f"the Python int {letter(position)} is out of range for {target}"
             return Verdict.refuse(*verdict.reason, too_large, overflow=True)
     return verdict

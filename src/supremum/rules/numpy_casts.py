@@ -50,7 +50,7 @@ _TYPE_NUMBER = {name: i for i, name in enumerate((*LOOP_ORDER, *_EXTENSIONS))} |
 _KNOWN_AS_FLOAT = "float8_e5m2"
 # NumPy treats extension types of equal size and unknown kind as equivalent if ml_dtypes registers any cast between
 # them. It registers none for float8_e8m0fnu, and no other such type has the size of bfloat16.
-_STRANGERS = tuple(
+_EQUIVALENT = tuple(
     row.name
     for row in FORMATS
     if row.kind.category == "float" and row.bits <= 8 and row.name not in (_KNOWN_AS_FLOAT, "float8_e8m0fnu")
@@ -75,12 +75,12 @@ def _extension_casts(row: Format) -> Iterator[tuple[str, str]]:
     yield from ((row.name, own) for own in _OWN.upper_bounds(narrowest))
 
 
-def _stranger_casts(rows: Sequence[Format]) -> Iterator[tuple[str, str]]:
+def _casts_among_extensions(rows: Sequence[Format]) -> Iterator[tuple[str, str]]:
     """The safe casts among the formats of ml_dtypes."""
-    yield from permutations(_STRANGERS, 2)
+    yield from permutations(_EQUIVALENT, 2)
     narrow = [row for row in rows if row.category == "integer"]
     yield from ((a.name, b.name) for a, b in permutations(narrow, 2) if a.kind is b.kind and b.holds(a))
-    for row, name in product(narrow, _STRANGERS):
+    for row, name in product(narrow, _EQUIVALENT):
         # float6_e2m3fn does not hold 4-bit integers, and ml_dtypes registers no cast between them.
         if not (row.bits == 4 and name == "float6_e2m3fn"):
             yield from ((row.name, name), (name, row.name))
@@ -93,7 +93,7 @@ def _safe_casts() -> dict[str, frozenset[str]]:
     for row in rows:
         for source, target in _extension_casts(row):
             targets[source].add(target)
-    for source, target in _stranger_casts(rows):
+    for source, target in _casts_among_extensions(rows):
         targets[source].add(target)
     return {name: frozenset(found) for name, found in targets.items()}
 
@@ -131,7 +131,7 @@ def _has_any_cast(source: str, target: str) -> bool:
     if any(row.is_builtin for row in rows) or casts_safely(source, target) or "bfloat16" in (source, target):
         return True
     categories = [row.category for row in rows]
-    if _ALONE in (source, target) or categories == ["integer", "integer"]:
+    if _FEWEST_CASTS in (source, target) or categories == ["integer", "integer"]:
         return False
     return not (_LACKS_INT4 in (source, target) and "integer" in categories)
 
@@ -144,7 +144,7 @@ def objection_to_cast(value: Operand, target: Format) -> str:
 
 
 # The formats for which ml_dtypes registers fewer casts.
-_ALONE, _LACKS_INT4 = "float8_e8m0fnu", "float6_e2m3fn"
+_FEWEST_CASTS, _LACKS_INT4 = "float8_e8m0fnu", "float6_e2m3fn"
 # In the order of `dtype_kind_to_simplified_ordering`, which lacks "W", the kind of ml_dtypes' complex formats.
 _KINDS = "buifcV"
 
@@ -244,9 +244,9 @@ def _bring_forward(order: list[str | None], length: int, ask: Ask) -> str | None
 def asked(a: str, b: str) -> str | None:
     """The type that `a` promotes to with `b`; None if `a` leaves the answer to `b`."""
     if a in WEAK_NAMES:
-        return _weak_asked(a, b)
+        return _promote_weak(a, b)
     if b in WEAK_NAMES:
-        return _own_asked_about_weak(a, b) if as_format(a).is_builtin else None
+        return _promote_with_weak(a, b) if as_format(a).is_builtin else None
     if _TYPE_NUMBER[b] > _TYPE_NUMBER[a]:
         return None
     if as_format(a).is_builtin:
@@ -258,7 +258,7 @@ def asked(a: str, b: str) -> str | None:
     return first_for((a, b)) if a == _KNOWN_AS_FLOAT and as_format(b).is_builtin else None
 
 
-def _weak_asked(a: str, b: str) -> str | None:
+def _promote_weak(a: str, b: str) -> str | None:
     if b in WEAK_NAMES:
         return a if _height(b) < _height(a) else None
     if not as_format(b).is_builtin:
@@ -267,7 +267,7 @@ def _weak_asked(a: str, b: str) -> str | None:
     return default_of(a) if is_lower else None
 
 
-def _own_asked_about_weak(a: str, weak: str) -> str | None:
+def _promote_with_weak(a: str, weak: str) -> str | None:
     if _height(weak) <= _height(a):
         return a
     if weak == "complex*" and as_format(a).category == "float":

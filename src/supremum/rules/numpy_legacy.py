@@ -77,7 +77,7 @@ class NumpyLegacyRules(NumpyFunctions):
     reads_values = True
 
     def _key(self, operand: Operand) -> Hashable:
-        return (operand.is_python_scalar, operand.category, *_ways_to_see(operand))
+        return (operand.is_python_scalar, operand.category, *_possible_views(operand))
 
     def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         if operation.family is Family.REDUCTION:
@@ -93,9 +93,9 @@ class NumpyLegacyRules(NumpyFunctions):
             return Verdict.refuse(f"NumPy has no function {operation.name}")
         if absent := [o.format.name for o in operands if o.dtype is not None and o.format.name in _ABSENT]:
             return Verdict.refuse(f"ml_dtypes 0.5.4, the last for NumPy 1.26, has no {listed(absent)}")
-        ways = [_ways_to_see(operand) for operand in operands]
+        ways = [_possible_views(operand) for operand in operands]
         if beyond := [letter(i) for i, way in enumerate(ways) if not way]:
-            why = f"{' and '.join(beyond)} does not fit 64 bits: NumPy converts it to an object"
+            why = f"{' and '.join(beyond)} does not fit 64 bits, so NumPy would convert it to an object"
             return Verdict.refuse(why, overflow=True)
         verdicts = [_decide(operation, seen) for seen in product(*ways)]
         if len({verdict.compute for verdict in verdicts}) == 1:
@@ -114,7 +114,7 @@ class NumpyLegacyRules(NumpyFunctions):
         return super()._objection_to_cast(value, target) or objection_to_cast(value, target)
 
 
-def _ways_to_see(operand: Operand) -> tuple[_Seen, ...]:
+def _possible_views(operand: Operand) -> tuple[_Seen, ...]:
     """The ways in which NumPy may see an operand: one if its value is known, none for an int beyond 64 bits."""
     if operand.is_python_scalar:
         value = _SMALL[operand.category] if operand.value is None else operand.value
@@ -147,24 +147,24 @@ def _minimal(name: str, value: Scalar) -> tuple[str, bool]:
     return name, False
 
 
-def _looks_at_values(seen: Sequence[_Seen]) -> bool:
+def _promotes_by_value(seen: Sequence[_Seen]) -> bool:
     heights = [(each.is_scalar, _height(each.name)) for each in seen]
     arrays = [height for is_scalar, height in heights if not is_scalar]
     return 0 < len(arrays) < len(seen) and max(arrays) >= max(height for _, height in heights)
 
 
-def _is_strange(name: str) -> bool:
+def _has_unknown_kind(name: str) -> bool:
     """Whether NumPy does not know the kind of a format, as for all of ml_dtypes but float8_e5m2."""
     row = as_format(name)
     return not row.is_builtin and row.dtype.kind != "f"
 
 
 def _height(name: str) -> int:
-    return HEIGHT_OF_EXTENSIONS if _is_strange(name) else HEIGHT[as_format(name).category]
+    return HEIGHT_OF_EXTENSIONS if _has_unknown_kind(name) else HEIGHT[as_format(name).category]
 
 
 def _decide(operation: Operation, seen: tuple[_Seen, ...]) -> Verdict:
-    by_value = _looks_at_values(seen)
+    by_value = _promotes_by_value(seen)
     if not by_value:
         seen = tuple(each._replace(minimal=each.name, is_small=False) for each in seen)
     shrunk = [f"{each.name} of that value counts as {each.minimal}" for each in seen if each.minimal != each.name]
@@ -215,9 +215,9 @@ def _meet(seen: tuple[_Seen, ...], by_value: bool, *, knows_numbers: bool = Fals
         if met is None or not as_format(default_of(met)).is_builtin:
             return met
     if not by_value:
-        # With only scalars, NumPy promotes a long long with each operand in turn; these rules refuse it beside any format of
-        # unknown kind.
-        is_refused = any(map(_is_long_long, seen)) and any(_is_strange(each.name) for each in seen)
+        # With only scalars, NumPy promotes a long long with each operand in turn. These rules refuse it beside any
+        # format of unknown kind.
+        is_refused = any(map(_is_long_long, seen)) and any(_has_unknown_kind(each.name) for each in seen)
         return None if is_refused else common_of_all([each.name for each in seen])
     ordered = sorted(seen, key=lambda each: each.is_dtype)
     met = _Met(ordered[0].minimal, ordered[0].is_small, _is_long_long(ordered[0]))
@@ -264,7 +264,7 @@ def _promote(a: _Met, b: _Met) -> _Met | None:
     elif not a.is_small and b.is_small and _makes_signed(left):
         right = right.removeprefix("u")
     is_long_long = a.is_long_long or b.is_long_long
-    if is_long_long and (_is_strange(left) or _is_strange(right)):
+    if is_long_long and (_has_unknown_kind(left) or _has_unknown_kind(right)):
         return None
     met = common(left, right)
     if met is None:

@@ -92,7 +92,7 @@ FUNCTIONS: dict[str, Function] = {
 """The functions of NumPy, by the name of their operation."""
 
 # Comparisons have two more loops, which compare int64 and uint64 without a common type.
-_COMPARED_AS_THEY_ARE: tuple[Loop, ...] = (("int64", "uint64"), ("uint64", "int64"))
+_MIXED_LOOPS: tuple[Loop, ...] = (("int64", "uint64"), ("uint64", "int64"))
 
 
 @lru_cache(maxsize=16_384)  # the search for a fix often looks up the same few loops
@@ -124,7 +124,7 @@ def find_loop(operation: str, nodes: tuple[str, ...]) -> tuple[Loop | None, str]
             return ("float64",) * count, f"{operation} computes integers and bools in float64"
         if function.search in (Search.PROMOTED, Search.COMPARED):
             return _promoted_loop(operation, function, nodes)
-    weakly = _numbers_give_way(nodes)
+    weakly = _numbers_are_weak(nodes)
     for loop in candidates(function, nodes):
         if all(_casts(node, target, weakly) for node, target in zip(nodes, loop, strict=True)):
             return loop, f"{loop[0]} is the first loop of {operation} with a safe cast from {listed(nodes)}"
@@ -169,7 +169,7 @@ def _promoted_loop(operation: str, function: Function, nodes: Sequence[str]) -> 
     dtype = default_of(found)
     if function.search is Search.COMPARED and all(map(_is_own_integer, nodes)) and not _is_own_integer(dtype):
         signed_first = as_format(nodes[0]).kind is Kind.SIGNED
-        loop = _COMPARED_AS_THEY_ARE[0 if signed_first else 1]
+        loop = _MIXED_LOOPS[0 if signed_first else 1]
         return loop, f"{operation} compares signed and unsigned integers directly, without a common type"
     if function.has_loop(dtype):
         return (dtype,) * len(nodes), f"the common type of {listed(nodes)} is {dtype}"
@@ -200,7 +200,7 @@ def _height(node: str) -> int:
     return HEIGHT_OF_EXTENSIONS if is_extension else HEIGHT[WEAK_NAMES.get(node) or as_format(node).category]
 
 
-def _numbers_give_way(nodes: Sequence[str]) -> bool:
+def _numbers_are_weak(nodes: Sequence[str]) -> bool:
     of_numbers = [_height(node) for node in nodes if node in WEAK_NAMES]
     of_arrays = [_height(node) for node in nodes if node not in WEAK_NAMES]
     return max(of_arrays, default=-1) >= max(of_numbers, default=-1)

@@ -122,8 +122,8 @@ _TABLE: dict[str, _Row] = (
     | to(replace(_COMPOSED, computes={"int32": "int64"}), "vecdot")  # a sum of products
     | to(replace(_TENSORS, computes=_FLOAT32), _OF_FLOATS)
 )
-# Paddle promotes formats for which it has no kernel. These rules refuse a category only if the operation is undefined for
-# it, or if Paddle refuses it before it looks for a kernel.
+# Paddle promotes formats for which it has no kernel. These rules refuse a category only if the operation is undefined
+# for it, or if Paddle refuses it before it looks for a kernel.
 _ACCEPTS: dict[str, tuple[str, ...]] = (
     to(CATEGORIES, (name for name in OPERATIONS if name not in f"{_BITWISE} {_AS_THE_STANDARD} bitwise_invert".split()))
     | to(CATEGORIES[1:], f"positive hypot logaddexp matmul tensordot vecdot cross {_OF_FLOATS}")
@@ -145,7 +145,7 @@ _REDUCTIONS = {
 }
 # A product of tensors of two types has kernels for these types, which convert tensors of the listed types. Paddle finds
 # some of them in one order only.
-_MULTIPLIED: Mapping[str, tuple[str, ...]] = {
+_PRODUCT_KERNELS: Mapping[str, tuple[str, ...]] = {
     "float32": ("int32", "int64"),
     "complex64": ("uint8", "int16", "bfloat16", "float16", "float32"),
     "complex128": ("uint8", "int16", "bfloat16", "float16", "float32", "float64"),
@@ -189,9 +189,9 @@ class PaddleRuleSet(RuleSet):
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         row = _TABLE[operation.name]
         if operation.name == "clip":
-            return _clipped(operands)
+            return _clip(operands)
         if operation.name in ("matmul", "tensordot"):
-            return _multiplied(operands)
+            return _multiply(operands)
         tensors = tuple(operand for operand in operands if not operand.is_python_scalar)
         scalars = sorted({operand.category for operand in operands if operand.is_python_scalar}, key=CATEGORIES.index)
         if absent := _names(tensor for tensor in tensors if str(tensor.dtype) not in (*_ORDER.nodes, *_UNORDERED)):
@@ -266,7 +266,7 @@ def _meet_scalar(
     return Verdict.accept(as_format(together).dtype, len(operands), *reason, why)
 
 
-def _clipped(operands: tuple[Operand, ...]) -> Verdict:
+def _clip(operands: tuple[Operand, ...]) -> Verdict:
     """The verdict on an array and its bounds, which Paddle reads as numbers, whatever their type."""
     own, *bounds = operands
     if own.is_python_scalar:
@@ -281,7 +281,7 @@ def _clipped(operands: tuple[Operand, ...]) -> Verdict:
     return Verdict.accept(target, len(operands), why)
 
 
-def _multiplied(operands: tuple[Operand, ...]) -> Verdict:
+def _multiply(operands: tuple[Operand, ...]) -> Verdict:
     """The verdict on the tensors of a matrix product."""
     if absent := _names(o for o in operands if str(o.dtype) not in (*_ORDER.nodes, *_UNORDERED)):
         return Verdict.refuse(f"Paddle has no {absent} tensors")
@@ -289,7 +289,7 @@ def _multiplied(operands: tuple[Operand, ...]) -> Verdict:
     if len(names) == 1:
         return Verdict.accept(operands[0].format.dtype, len(operands), ALREADY)
     for name in names:
-        if all(other in _MULTIPLIED.get(name, ()) for other in names if other != name):
+        if all(other in _PRODUCT_KERNELS.get(name, ()) for other in names if other != name):
             why = f"the kernel for {name} takes {_names(operands)}"
             return Verdict.accept(as_format(name).dtype, len(operands), why)
     return Verdict.refuse(f"Paddle's product needs tensors of one type, got {_names(operands)}")

@@ -49,7 +49,7 @@ class Memory:
         self.numbers: Bounded[Hashable, Any] = Bounded(_MOST)
         """The keys of Python numbers; numbers that these rules treat alike share one key."""
         self.by_number: Bounded[Hashable, Any] = Bounded(_MOST)
-        """Like `prepared`, by the key of an array and a number itself, which is faster than finding the number's key."""
+        """Like `prepared`, by the key of an array and a number itself, without a look-up of the number's key."""
 
 
 _KEYS: WeakValueDictionary[Hashable, RulesKey] = WeakValueDictionary()

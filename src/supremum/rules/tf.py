@@ -203,9 +203,13 @@ def _agree(operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         return Verdict.refuse(f"{operation.name} needs tensors of one dtype, got {' and '.join((str(row), *others))}")
     if CATEGORIES.index(highest) > CATEGORIES.index(row.category):
         return Verdict.refuse(f"a Python number must fit the tensor, but a Python {highest} does not fit {row}")
-    beyond = [letter(i) for i, o in enumerate(operands) if type(o.value) is int and not fits(o.value, _read_as(row))]
+    beyond = [
+        letter(i)
+        for i, o in enumerate(operands)
+        if type(o.value) is int and not fits(o.value, _intermediate_format(row))
+    ]
     if beyond:
-        why = f"{' and '.join(beyond)} does not fit {_read_as(row)}, to which TensorFlow converts it"
+        why = f"{' and '.join(beyond)} does not fit {_intermediate_format(row)}, to which TensorFlow converts it"
         return Verdict.refuse(why, overflow=True)
     numbers = [operand for operand in operands if operand.is_python_scalar]
     reason = f"Python numbers take the tensors' dtype, {row}" if numbers else ALREADY
@@ -214,7 +218,7 @@ def _agree(operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
     return Verdict.accept(row.dtype, len(operands), reason)
 
 
-def _read_as(row: Format) -> Format:
+def _intermediate_format(row: Format) -> Format:
     """The format that a Python int is first converted to; a further conversion to its dtype may overflow silently."""
     if row.category == "float" and row.is_builtin:
         return _FLOAT64

@@ -120,12 +120,12 @@ class TensorFlowRfcRuleSet(RuleSet):
             if objection:
                 return Verdict.refuse(*reason, objection)
             if len(tensors) > 1 or not scalars:
-                reason.append(_account(tensors, met))
+                reason.append(_explanation(tensors, met))
         if scalars:
             kind = weak_name(max((scalar.category for scalar in scalars.values()), key=CATEGORIES.index))
             if met is not None and result is not met and self.mode is not Mode.ALL:
                 return Verdict.refuse(*reason, f"a Python number must fit the tensor, but {kind} does not fit {met}")
-            reason.append(_account_of_scalars(kind, met, result))
+            reason.append(_explanation_of_scalars(kind, met, result))
         # D13: a number must be in range, but need not be exact.
         outside = [letter(i) for i, s in scalars.items() if s.value is not None and not fits(s.value, result)]
         if outside:
@@ -172,16 +172,16 @@ def _fix_targets(operands: Sequence[Operand]) -> Iterator[Format]:
         yield from sorted(_REAL_FORMATS, key=lambda row: (abs(row.bits - start.bits), not row.signed))
 
 
-def _account(tensors: Sequence[Format], met: Format) -> str:
+def _explanation(tensors: Sequence[Format], met: Format) -> str:
     names = " and ".join(map(str, tensors))
     if len(tensors) == 1:
         return ALREADY
     if all(map(met.holds, tensors)):
         return f"{met} is the lowest width {met.category} dtype that holds {names}"
-    return f"no dtype holds {names} exactly: the width is capped at {met}"
+    return f"no dtype holds {names} exactly, so the width is capped at {met}"
 
 
-def _account_of_scalars(kind: str, met: Format | None, result: Format) -> str:
+def _explanation_of_scalars(kind: str, met: Format | None, result: Format) -> str:
     if met is None:
         return f"{kind} without a tensor has TensorFlow's default dtype, {result}"
     if met is result:

@@ -85,12 +85,12 @@ class TorchRules(RuleSet):
     """PyTorch's promotion with a given default dtype.
 
     Operands have three ranks: tensors with dimensions, 0-d tensors and Python numbers. Operands of one rank promote
-    pairwise from left to right, as in `torch.cat`, `torch.addcmul` and everything built on TensorIterator. Whether torch
-    refuses them can depend on their order.
+    pairwise from left to right, as in `torch.cat`, `torch.addcmul` and everything built on TensorIterator. Whether
+    torch refuses them can depend on their order.
 
     Args:
         name, summary, source: as for every rule set.
-        default_dtype: the value of `torch.get_default_dtype()`: the dtype of Python floats, and of quotients of integers.
+        default_dtype: the value of `torch.get_default_dtype()`: the dtype of Python floats and of integer quotients.
     """
 
     default_dtype: str = "float32"
@@ -138,8 +138,8 @@ class TorchRules(RuleSet):
         if met.name is None:
             return Verdict.refuse(*met.reason)
         shell = next((name for name in SHELL if name in (met.name, *names)), None)
-        if shell is not None and not _takes_shell(operation, operands, names, met.name):
-            return Verdict.refuse(_no_shell(shell))
+        if shell is not None and not _accepts_shell(operation, operands, names, met.name):
+            return Verdict.refuse(_shell_objection(shell))
         return Verdict.accept(as_format(met.name).dtype, len(operands), *(met.reason or (ALREADY,)))
 
     def _float_for(self, operation: Operation, dtype: DType) -> DType | None:  # noqa: ARG002
@@ -162,7 +162,7 @@ class TorchRules(RuleSet):
             return verdict
         common = as_format(verdict.compute[0])
         if operation.name == "huber_loss":
-            return _as_its_input(operands[0], verdict)
+            return _with_input_dtype(operands[0], verdict)
         if operation.name == "l1_loss" and common.category == "complex":
             return verdict.resulting_in(common.component.dtype, "l1_loss of complex numbers is real")
         if any(_stays_in_float32(operation, operands, i, common) for i in range(len(operands))):
@@ -213,7 +213,7 @@ class TorchRules(RuleSet):
 
     def _objection_to_cast(self, value: Operand, target: Format) -> str:
         shell = next((name for name in (self._name_of(value), target.name) if name in SHELL), None)
-        return super()._objection_to_cast(value, target) if shell is None else _no_shell(shell)
+        return super()._objection_to_cast(value, target) if shell is None else _shell_objection(shell)
 
     def _square(self, operands: tuple[Operand, ...]) -> Verdict:
         # pow(x, 2): the square of a bool is an int64.
@@ -238,14 +238,14 @@ def _rank(operand: Operand) -> Rank:
     return Rank.ZERO_D if operand.ndim == 0 else Rank.DIMENSIONED
 
 
-def _takes_shell(operation: Operation, operands: tuple[Operand, ...], names: list[str], common: str) -> bool:
+def _accepts_shell(operation: Operation, operands: tuple[Operand, ...], names: list[str], common: str) -> bool:
     """Whether a call neither converts its operands nor computes with them."""
     if operation.name == "pow":  # a power of 1 only fills, whatever the exponents
         return operands[0].is_python_scalar and operands[0].value == 1 and common not in SHELL
     return operation.name in _TYPES_ONLY or (operation.name in _MOVES and set(names) == {common})
 
 
-def _no_shell(name: str) -> str:
+def _shell_objection(name: str) -> str:
     return f"{name} is a shell dtype in torch, which has no conversions and no kernels for it"
 
 
@@ -275,7 +275,7 @@ def _rounded_once(operation: Operation, common: Format, verdict: Verdict) -> Ver
     return replace(verdict, compute=compute, reason=(*verdict.reason, why))
 
 
-def _as_its_input(operand: Operand, verdict: Verdict) -> Verdict:
+def _with_input_dtype(operand: Operand, verdict: Verdict) -> Verdict:
     # torch writes the loss into a tensor with the dtype of the input (huber_loss in Loss.cpp).
     if operand.dtype is None or operand.category != "float":
         return Verdict.refuse(*verdict.reason, f"torch cannot cast the loss back to the dtype of the input, {operand}")
@@ -291,7 +291,7 @@ def _refusal_of_values(operation: Operation, operands: tuple[Operand, ...]) -> V
     """The refusal of Python numbers that torch cannot read, before it promotes anything."""
     values = _values(operands)
     if any(isinstance(value, int) and not _INT64.min <= value <= _UINT64.max for value in values.values()):
-        return Verdict.refuse("torch needs Python ints from -2**63 to 2**64 - 1", overflow=True)
+        return Verdict.refuse("Python ints must be between -2**63 and 2**64 - 1 in torch", overflow=True)
     to_integer = operation.name == "pow" and operands[0].category in ("bool", "integer")
     if to_integer and isinstance(exponent := values.get(1), int) and exponent > _INT64.max:
         return Verdict.refuse("the exponent does not fit int64, to which pow converts it", overflow=True)

@@ -58,8 +58,8 @@ def _converted_by_jax(conversion: FixCast, source: DType) -> Any:
                 jax.numpy.asarray(np.ones(1, target))
         array = jax.numpy.asarray(np.ones(4, source))
         if as_format(conversion.dtype).category == "bool":
-            # The cast compares with zero. If XLA cannot compute in the format, a sum raises, while a comparison ends the
-            # process from JAX 0.12 on.
+            # The cast compares with zero. If XLA cannot compute in the format, a sum raises, while a comparison ends
+            # the process from JAX 0.12 on.
             (array + array).block_until_ready()
         return _converted(conversion, array)
 
