@@ -35,7 +35,7 @@ class RuleSet(ABC):
 
     Args:
         name: the name that users pass.
-        summary: one line that says whose rules these are.
+        summary: one line that says which rules these are.
         source: the document or software that these rules reproduce.
         accepts: the categories that an operation accepts, where they differ from those of its row in `operations`.
         stands_in: for each function that the framework lacks, the function whose rules apply instead. The function
@@ -176,7 +176,7 @@ class RuleSet(ABC):
         """Whether `clip` skips a bound because no element can be beyond it.
 
         Args:
-            array: what is clipped.
+            array: the array to clip.
             bound: the bound.
             is_lower: whether it is the lower one.
         """

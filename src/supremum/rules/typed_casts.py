@@ -22,7 +22,7 @@ def is_typed(operand: Operand, conversion: FixCast) -> bool:
 
     Args:
         operand: the array; for operands that are not NumPy, JAX or PyTorch arrays, the answer is True.
-        conversion: the cast.
+        conversion: the cast to try.
     """
     if operand.library not in sys.modules or operand.dtype is None:
         return True
