@@ -1,8 +1,8 @@
 """NumPy's type order, its safe casts, and the promotion that follows from them, ml_dtypes formats included.
 
 Source: NumPy 2 (`numpy/_core/src/multiarray/`: `common_dtype.c`, `dtypemeta.c`, `usertypes.c`, `abstractdtypes.c`) and
-ml_dtypes 0.6 (`ml_dtypes/_src/`: `ints.cc`, `floats.cc`, `complex.cc`, `casts.cc`). The functions
-accept names of formats and of weak kinds (`"int*"`) alike; None means a refusal.
+ml_dtypes 0.6 (`ml_dtypes/_src/`: `ints.cc`, `floats.cc`, `complex.cc`, `casts.cc`). The functions accept
+names of formats and of weak kinds (`"int*"`) alike; None means a refusal.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ that every integer dtype holds.
 
 Source: NumPy 1.26 (`numpy/core/src/multiarray/convert_datatype.c`: `should_use_min_scalar`, `min_scalar_type_num`,
 `promote_types`; `numpy/core/src/umath/ufunc_type_resolution.c`) and ml_dtypes 0.5.4, the last version for it. The value
-of a 0-d array of an ml_dtypes format never matters. Beside such an array, the value of a number decides which loops it
+of a 0-d array of an ml_dtypes format never matters. Beside such a format, the value of a number decides which loops it
 casts to and, if the result is one of NumPy's own dtypes, which dtype it is promoted as.
 """
 
