@@ -460,7 +460,7 @@ def test_message_of_an_overflow_has_value_range_and_fix():
     ("operands", "reason"),
     [
         (("int8", "uint8"), "int16 is the lowest width integer dtype that holds int8 and uint8"),
-        (("int64", "float64"), "no dtype holds int64 and float64 exactly: the width is capped at float64"),
+        (("int64", "float64"), "no dtype holds int64 and float64 exactly, so the width is capped at float64"),
         (("int8", "int8"), "the operands already have this dtype"),
         (("int8", 1.5), "float* is above int8 in the order of promotion, so the result is float64"),
         (("int8", 1), "Python numbers take the dtype of the tensors, int8"),

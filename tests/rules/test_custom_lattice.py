@@ -67,7 +67,7 @@ def test_edges_that_are_not_a_lattice_raise_with_a_counterexample(edges, message
 def test_unknown_dtypes_and_taken_names_raise():
     with pytest.raises(UnknownDtypeError, match="unknown dtype 'flaot16': did you mean 'float16'"):
         RuleSet.from_lattice("bad", {"int8": ["flaot16"]})
-    with pytest.raises(ArgumentError, match="'jax' is already the name of a rule set"):
+    with pytest.raises(ArgumentError, match="name must not be empty or the name of a built-in rule set, got 'jax'"):
         RuleSet.from_lattice("jax", EDGES)
 
 

@@ -1,4 +1,4 @@
-"""Promotion rules as values: one file per family, each ending in frozen rule sets."""
+"""Promotion rules as values: one file per framework, each of which defines frozen rule sets."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ __all__ = [
     "use_rules",
 ]
 
-# The lazy names and their modules: no family is read before it is asked for.
+# Names that are imported lazily, and their modules; a framework's rules load on first use.
 _MODULES = {attribute: module for module, attribute in HOMES.values()} | {"TorchRules": "torch", "held_dtype": "jax"}
 
 

@@ -1,7 +1,7 @@
-"""The Python array API standard's rules, 2024.12: one lattice; what the standard leaves undefined is refused.
+"""The rules of the Python array API standard 2024.12: one lattice, which refuses what the standard leaves undefined.
 
-Source: https://data-apis.org/array-api/2024.12/API_specification/type_promotion.html, with the formats it names and no
-others. The conformance tests hold every pair, for every operation, against `array-api-strict`.
+Source: https://data-apis.org/array-api/2024.12/API_specification/type_promotion.html, with only
+the formats that it names. The conformance tests compare every pair, for every operation, with `array-api-strict`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from supremum.rules.number_ranges import converts, interval
 from supremum.rules.rule_set import LatticeRuleSet
 from supremum.rules.verdicts import LOSSES_AS_DIVISION
 
-# Python numbers go below the formats that they may meet: an int below every integer and every float.
+# A Python number is below the formats that it may be combined with: an int is below every integer and every float.
 _EDGES: dict[str, tuple[str, ...]] = {
     "bool": (),
     "int*": ("uint8", "int8", "float*"),
@@ -39,12 +39,12 @@ _EDGES: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, eq=False)
 class ArrayApiRules(LatticeRuleSet):
-    """The lattice of the standard, which wants at least one array and Python numbers in the range of its dtype."""
+    """The lattice of the standard, which needs at least one array and Python numbers in the range of its dtype."""
 
     weak_arrays: ClassVar[bool] = False
 
     def _key(self, operand: Operand) -> Hashable:
-        # A Python bool is a number here, not a bool array: it must not stand alone either.
+        # A Python bool is a number here, not a bool array, so it needs an array beside it too.
         value = None if operand.value is None else interval(operand.value)
         return (operand.category, operand.dtype, operand.weak, value)
 
@@ -67,7 +67,7 @@ ARRAY_API = ArrayApiRules(
     source="https://data-apis.org/array-api/2024.12/API_specification/type_promotion.html",
     lattice=Lattice(_EDGES),
     defaults={"int*": "int64", "float*": "float64", "complex*": "complex128"},
-    # The standard leaves their bounds and ends of another dtype to the library.
+    # The standard leaves it to the library what happens if bounds or ends have a different dtype than the array.
     agreeing=frozenset(("clip", "diff")),
     stands_in={"fmax": "maximum", "fmin": "minimum"} | LOSSES_AS_DIVISION,
     library="the array API standard",

@@ -59,7 +59,7 @@ def objection_to_loss(source: str, category: str, target: Format) -> str:
     """Why Supremum refuses a cast that the framework makes; empty if it allows it.
 
     Args:
-        source: what is cast, for the text.
+        source: the name of the value, for the message.
         category: its category.
         target: the format of the array.
     """

@@ -28,7 +28,7 @@ def checked_order(name: str, edges: Mapping[str, Iterable[str]]) -> Lattice:
         UnknownDtypeError: for a name that is not a format.
     """
     if not name or name in rule_names():
-        raise ArgumentError(f"{shown(name)} is already the name of a rule set; use another name")
+        raise ArgumentError(f"name must not be empty or the name of a built-in rule set, got {shown(name)}")
     above = {_node(node): [_node(upper) for upper in _listed(node, uppers)] for node, uppers in edges.items()}
     try:
         order = Lattice(above)

@@ -1,4 +1,4 @@
-"""The search for a fix: casts that a rule set accepts, that keep what is meant, and that the runtime carries out."""
+"""The search for a fix: casts that the rules accept, that keep the call's meaning and that the runtime supports."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from supremum.rules.number_ranges import fits
 from supremum.rules.runtimes import Runtime
 
 
-class Care(NamedTuple):
-    """What a fix must keep.
+class Requirement(NamedTuple):
+    """The parts of values that a fix must keep.
 
     Args:
         arrays: whether the values of arrays must stay in range.
@@ -29,15 +29,15 @@ class Care(NamedTuple):
     parts: bool
 
 
-# What a fix keeps: the first of these under which there is a fix decides.
-_CARES = (
-    Care(arrays=True, parts=True),
-    Care(arrays=False, parts=True),
-    Care(arrays=True, parts=False),
-    Care(arrays=False, parts=False),
+# The search uses the first of these under which it finds a fix.
+_REQUIREMENTS = (
+    Requirement(arrays=True, parts=True),
+    Requirement(arrays=False, parts=True),
+    Requirement(arrays=True, parts=False),
+    Requirement(arrays=False, parts=False),
 )
-# A store that would cut a part off is refused for that reason, so its fixes cut nothing off.
-_CARES_OF_STORES = tuple(care for care in _CARES if care.parts)
+# A store that would drop a part is refused for that reason, so its fixes drop nothing.
+_REQUIREMENTS_OF_STORES = tuple(requirement for requirement in _REQUIREMENTS if requirement.parts)
 
 
 def find_fix(
@@ -50,27 +50,27 @@ def find_fix(
     *,
     into: Operand | None = None,
 ) -> Fix | None:
-    """Casts of some operands to one format.
+    """Find casts of some operands to one format.
 
-    Python numbers are left as they are where that is enough. Arrays are cast to formats that hold their values, or
-    round them, before those that wrap some around; nothing is cut off from a number, nor the imaginary part from an
-    array, unless there is no other way.
+    The fix casts Python numbers only if casts of the arrays are not enough. It prefers formats that hold or round the
+    values of the arrays to those that wrap some of them around. It drops the fraction of a number or the imaginary
+    part of an array only if there is no other way.
 
     Args:
         operation: its row.
-        operands: those that are refused.
+        operands: the operands of the refused call.
         targets: formats to cast to, best first.
-        is_castable: whether an operand may be cast to a format; the last argument is whether values may be cut.
-        settle: the verdict of the rules on operands of the operation.
-        runtime: what has to carry it out.
-        into: what the result is written into, which keeps its dtype; operands of that dtype are not cast.
+        is_castable: whether an operand may be cast to a format; the last argument is whether the cast may drop parts.
+        settle: returns the verdict of the rules on operands of the operation.
+        runtime: the library that must carry out the call.
+        into: the array that the result is written into, which keeps its dtype; operands of that dtype are not cast.
     """
     kept = None if into is None else as_format(into.dtype).name
 
     def in_order() -> Iterator[_Attempt]:
         for row in map(as_format, targets):
-            if not row.zero or not _gives_what_is_meant(operation, operands, row):
-                continue  # what has no zero is for scales, and holds few results
+            if not row.zero or not _preserves_meaning(operation, operands, row):
+                continue  # a format without a zero is for scales and holds few results
             is_truth = _is_truth(operation, row)
             needed = [i for i, o in enumerate(operands) if o.is_python_scalar or o.name not in (row.name, kept)]
             arrays = [i for i in needed if not operands[i].is_python_scalar]
@@ -79,10 +79,10 @@ def find_fix(
                     yield _Attempt(operation, operands, row, positions, is_truth, is_castable, settle)
 
     attempts = in_order()
-    for care in _CARES if into is None else _CARES_OF_STORES:
-        attempts, these = tee(attempts)  # each is made once, and only when it is looked at
-        for attempt in these:
-            if attempt.takes(care) and (tried := attempt.tried(runtime)) is not None:
+    for requirement in _REQUIREMENTS if into is None else _REQUIREMENTS_OF_STORES:
+        attempts, untried = tee(attempts)  # creates each attempt once, and only on demand
+        for attempt in untried:
+            if attempt.satisfies(requirement) and (tried := attempt.tried(runtime)) is not None:
                 return tried
     return None
 
@@ -95,41 +95,41 @@ def find_fix_into(
     settle: Callable[[tuple[Operand, ...]], Verdict],
     runtime: Runtime,
 ) -> Fix | None:
-    """Casts of operands, but not of what is written into, after which the result can be stored.
+    """Find casts of the operands, but not of the array written into, after which the result can be stored.
 
     Args:
         operation: its row.
-        operands: of the operation.
-        into: what its result is written into.
-        may_cast: whether a fix may cast an operand to a format; the last argument is whether values may be cut.
-        settle: the verdict on other operands.
-        runtime: what has to carry it out.
+        operands: the operands of the operation.
+        into: the array that its result is written into.
+        may_cast: whether a fix may cast an operand to a format; the last argument is whether the cast may drop parts.
+        settle: returns the verdict on other operands.
+        runtime: the library that must carry out the call.
     """
     row = as_format(into.dtype)
-    if operation is ASSIGN or _gives_what_is_meant(operation, (*operands, into), row):
+    if operation is ASSIGN or _preserves_meaning(operation, (*operands, into), row):
         others = [i for i, each in enumerate(operands) if each.is_python_scalar or each.dtype != row.dtype]
         arrays = [i for i in others if not operands[i].is_python_scalar]
         for positions in (arrays, others):
-            # Of arrays the real part is taken, which a fix spells out; nothing is cut off from a number.
+            # A fix takes the real part of an array explicitly, and drops nothing from a number.
             if positions and all(
                 may_cast(operands[i], row, False) or (i in arrays and may_cast(operands[i], row, True))
                 for i in positions
             ):
                 fix = Fix(tuple(FixCast.of(i, operands[i], row.dtype) for i in positions))
                 verdict = settle(fix.apply(operands))
-                is_right = verdict.result is not None and _is_computed_as_meant(operation, verdict)
+                is_right = verdict.result is not None and _computes_fractions_in_floats(operation, verdict)
                 tried = runtime.tried(operation, operands, fix, verdict) if is_right else None
                 if tried is not None:
                     return tried
     if operation is ASSIGN:
         return None
-    # What is computed in another format may be stored in this one, as truth values of numbers are.
+    # A result computed in a different format may still be stored in this one, such as a comparison of numbers.
     return find_fix(operation, operands, targets_for(operands), may_cast, settle, runtime, into=into)
 
 
 @dataclass(eq=False)
 class _Attempt:
-    """Casts of some operands to one format; what is known of them is found once, whatever care is taken."""
+    """Casts of some operands to one format; their properties are computed once and serve every `Requirement`."""
 
     operation: Operation
     operands: tuple[Operand, ...]
@@ -140,27 +140,27 @@ class _Attempt:
     settle: Callable[[tuple[Operand, ...]], Verdict]
     has_failed: bool = False
 
-    def takes(self, care: Care) -> bool:
-        """Whether the rules accept the casts, and they keep what is asked for."""
-        if self.has_failed or (care.arrays and not self.keeps_ranges):
+    def satisfies(self, requirement: Requirement) -> bool:
+        """Whether the rules accept the casts, and the casts keep what `care` demands."""
+        if self.has_failed or (requirement.arrays and not self.keeps_ranges):
             return False
-        if not (self.keeps_parts if care.parts else self.may_cut):
+        if not (self.keeps_parts if requirement.parts else self.may_cut):
             return False
         if not self.is_right:
             self.has_failed = True
             return False
-        return not care.arrays or _computes_casts(self.verdict, self.fixed, self.positions)
+        return not requirement.arrays or _computes_casts(self.verdict, self.fixed, self.positions)
 
     def tried(self, runtime: Runtime) -> Fix | None:
-        """The fix as it has to be typed, if the runtime carries it out."""
+        """The fix as users must type it, if the runtime supports it."""
         found = runtime.tried(self.operation, self.operands, self.fix, self.verdict)
         self.has_failed = found is None
         return found
 
     @property
     def is_right(self) -> bool:
-        """Whether the rules accept it, and compute what is meant."""
-        if self.verdict.result is None or not _is_computed_as_meant(self.operation, self.verdict):
+        """Whether the rules accept the fixed call, and it computes what the refused call means."""
+        if self.verdict.result is None or not _computes_fractions_in_floats(self.operation, self.verdict):
             return False
         if self.is_truth:
             return True
@@ -192,11 +192,11 @@ class _Attempt:
         return self.settle(self.fixed)
 
 
-def _gives_what_is_meant(operation: Operation, operands: Sequence[Operand], row: Format) -> bool:
-    """Whether an operation computed in a format means what it means for numbers.
+def _preserves_meaning(operation: Operation, operands: Sequence[Operand], row: Format) -> bool:
+    """Whether an operation computed in a format means the same as for exact numbers.
 
-    Differences of what is never negative can be, unless an array is of those integers itself, which wrap around; a
-    negative power is a fraction; and only operations on truth values take numbers for such.
+    A difference needs a signed format, unless an integer array already has the unsigned one and wraps around. A
+    negative power needs an inexact format. Only operations on truth values may cast numbers to bool.
     """
     if row.category == "bool" and not _is_truth(operation, row):
         return all(operand.category == "bool" for operand in operands)
@@ -207,7 +207,7 @@ def _gives_what_is_meant(operation: Operation, operands: Sequence[Operand], row:
 
 
 def _is_truth(operation: Operation, row: Format) -> bool:
-    """Whether casting to a format asks whether numbers are zero, as the operation does."""
+    """Whether a cast to a format tests numbers for zero, as the operation does."""
     asks_truth = operation.accepts == ("bool",) or (operation.family, operation.result) == _ANY_OR_ALL
     return row.category == "bool" and asks_truth
 
@@ -216,38 +216,38 @@ _ANY_OR_ALL = (Family.REDUCTION, Result.BOOL)
 
 
 def _covers(row: Format, operand: Operand) -> bool:
-    """Whether values of an array, or their real parts, are rounded at most; a number is looked at for itself."""
+    """Whether a cast at most rounds an array or its real part; True for numbers, which are checked by value."""
     if operand.is_python_scalar:
         return True
     return row.covers(operand.format if row.category == "complex" else operand.format.component)
 
 
 def _computes_cast_numbers(verdict: Verdict, operands: Sequence[Operand], cast: Sequence[int]) -> bool:
-    """Whether Python numbers that are cast are in the range of what they are then computed in."""
+    """Whether cast Python numbers are in the range of the formats that they are computed in."""
     numbers = [(operands[i].value, as_format(verdict.compute[i])) for i in cast]
     return all(fits(part, row) for value, row in numbers if value is not None for part in _parts_in(value, row))
 
 
 def _parts_in(value: Scalar, row: Format) -> tuple[Scalar, ...]:
-    """The parts of a number that a format has to hold: its whole part alone, where the fraction has been cut off."""
+    """The parts of a number that a format must hold; for an integer format, only the whole part."""
     real = value.real
     if not row.is_inexact:
         return (int(real),) if math.isfinite(real) else ()
     return (real, value.imag) if row.category == "complex" else (real,)
 
 
-def _is_computed_as_meant(operation: Operation, verdict: Verdict) -> bool:
-    """Whether the rules compute in floats what has fractions; some compute even angles of integers in integers."""
+def _computes_fractions_in_floats(operation: Operation, verdict: Verdict) -> bool:
+    """Whether operations with fractional results are computed in floats; some rules compute even sines in integers."""
     return operation.result is not Result.FLOAT or all(as_format(dtype).is_inexact for dtype in verdict.compute)
 
 
 def _computes_casts(verdict: Verdict, operands: Sequence[Operand], cast: Sequence[int]) -> bool:
-    """Whether what was cast is computed in formats that hold what it was cast to."""
+    """Whether cast operands are computed in formats that cover the range of the formats they were cast to."""
     return all(as_format(verdict.compute[i]).covers(operands[i].format) for i in cast)
 
 
 def _computes_numbers(verdict: Verdict, operands: Sequence[Operand]) -> bool:
-    """Whether Python numbers that stay what they are fit what they are computed in, and what they are first made."""
+    """Whether Python numbers that are not cast fit the format they are computed in and those they pass through."""
     steps = verdict.number_steps or ((),) * len(operands)
     numbers = [(o.value, as_format(dtype), way) for o, dtype, way in zip(operands, verdict.compute, steps, strict=True)]
     return all(
@@ -263,9 +263,13 @@ def _parts(value: Scalar) -> tuple[Scalar, ...]:
 def targets_for(operands: Iterable[Operand]) -> tuple[DType, ...]:
     """Formats to cast everything to, best first.
 
-    First those that hold every operand exactly, an operand's own before others; then, where none is accepted, an
-    operand's own although it holds less, and that of its components; then anything else, nearest in width first. What
-    libraries have comes before formats of some bits, and floats that integers become have 32 of them.
+    The order is:
+
+    1. formats that hold every operand exactly, those of the operands first;
+    2. the other formats of the operands, and those of their components;
+    3. all other formats, nearest in width first.
+
+    Common formats come before narrow ones, and integers become floats of at least 32 bits before narrower ones.
     """
     return _targets_for(tuple(dict.fromkeys(operand.format for operand in operands if operand.dtype is not None)))
 

@@ -1,8 +1,8 @@
-"""JAX's rules: one lattice with x64 on, one edge different with x64 off, and next to no edges when strict.
+"""JAX's rules: a lattice for x64 on, the same with one changed edge for x64 off, and few edges when strict.
 
 Source: JAX type promotion (JEP 9407) for the first eighteen types, and JAX 0.12 itself for the small formats
-(`jax/_src/dtypes.py`, `_type_promotion_lattice`) and for what `jax.numpy`'s functions do afterwards; the conformance
-tests hold every pair and every function against the installed JAX.
+(`jax/_src/dtypes.py`, `_type_promotion_lattice`) and for what the functions of `jax.numpy` then do. The conformance
+tests compare every pair and every function with the installed JAX.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _X64_EDGES: dict[str, tuple[str, ...]] = {
     "complex64": ("complex128",),
     "complex128": (),
 }
-# The small formats hang off the weak kind of their category and meet nothing else of it, so that 4 or 8 bits are never
-# left behind by accident. (complex32 and bcomplex32 are no JAX dtypes.)
+# The small formats are directly above the weak kind of their category and have no joins with the other formats in it,
+# so nothing widens 4 or 8 bits by accident. (JAX has no complex32 or bcomplex32.)
 _SMALL_FLOATS = tuple(row.name for row in FORMATS if row.kind is Kind.FLOAT and row.bits < 16)
 _SMALL_INTEGERS = tuple(row.name for row in FORMATS if row.category == "integer" and row.bits < 8)
 
@@ -58,7 +58,7 @@ def _strict_lattice() -> Lattice:
     )
 
 
-# What `jax.numpy` has and how it differs from the common pattern, all read off `jax.eval_shape` over every dtype.
+# The functions of `jax.numpy` that differ from the common pattern, as measured with `jax.eval_shape` over all dtypes.
 _ACCEPTS: dict[str, tuple[str, ...]] = (
     to(CATEGORIES, OPERATIONS)
     | to(CATEGORIES[1:], "subtract negative round sign cross")
@@ -67,15 +67,15 @@ _ACCEPTS: dict[str, tuple[str, ...]] = (
 )
 _INT32_ROW, _FLOAT32_ROW, _FLOAT64_ROW = as_format("int32"), as_format("float32"), as_format("float64")
 _INT32 = _INT32_ROW.dtype
-_OF_BOOL = to(_INT32, "floor_divide remainder pow square bitwise_left_shift bitwise_right_shift")
-# Formats some functions have no kernel for (int1 has one for abs, which gives int8: a departure).
+_BOOL_TO_INT32 = to(_INT32, "floor_divide remainder pow square bitwise_left_shift bitwise_right_shift")
+# Formats without a kernel for a function. (JAX has one for abs of int1, which returns int8; that is a departure.)
 _LACKS: dict[str, tuple[str, ...]] = {
     "pow": _SMALL_INTEGERS,
     "abs": tuple(name for name in _SMALL_INTEGERS if as_format(name).kind is Kind.SIGNED),
     "copysign": _SMALL_FLOATS,
     "signbit": _SMALL_FLOATS,
 }
-# Functions that forget weakness, and the categories of result for which they do.
+# Functions that return a strong dtype for weak operands, and the categories of results for which they do.
 _STRENGTHENS: dict[str, tuple[str, ...]] = {"pow": ("integer",), "log10": CATEGORIES, "cross": CATEGORIES}
 # The same unless all operands are weak.
 _STRENGTHENS_MIXED: dict[str, tuple[str, ...]] = {"logaddexp": ("complex",)}
@@ -86,7 +86,7 @@ _BELOW_4_BITS = tuple(name for name in _SMALL_INTEGERS if as_format(name).bits <
 
 
 def _reductions(signed: str, unsigned: str, wide: str) -> dict[str, Reduction]:
-    """What `jax.numpy` reduces to, with these default integers and this float of 64-bit integers."""
+    """The reductions of `jax.numpy`, given the default integers and the float dtype for 64-bit integers."""
     summed = Reduction(
         gives=to_default(signed, unsigned, least_bits=8), accumulates=_IN_FLOAT32, lacks=_SMALL_INTEGERS, source=_UPCAST
     )
@@ -94,7 +94,7 @@ def _reductions(signed: str, unsigned: str, wide: str) -> dict[str, Reduction]:
     averaged = Reduction(gives=floats, accumulates=_IN_FLOAT32, lacks=_BELOW_4_BITS, source=_UPCAST)
     return (
         to(summed, "sum prod")
-        # The function of that name; `jax.numpy.cumsum` keeps integers, as `cumulative_prod` and `cumprod` do.
+        # This is `jax.numpy.cumulative_sum`; `cumsum`, `cumulative_prod` and `cumprod` keep the dtype of integers.
         | {"cumulative_sum": replace(summed, accumulates={}, source="")}
         | {"cumulative_prod": Reduction(gives={"bool": signed})}
         | {"mean": averaged}
@@ -109,10 +109,10 @@ _HALVES = (as_format("bfloat16"), as_format("float16"))
 
 @dataclass(frozen=True, eq=False)
 class JaxRuleSet(LatticeRuleSet):
-    """A lattice, and what `jax.numpy`'s functions make of the type it gives.
+    """A lattice, and the result dtypes of the functions of `jax.numpy`.
 
-    A Python int is first made an array of the default integer, and raises where it does not fit that; converting it on
-    to a narrower dtype wraps silently, which explanations mention. Asking for a type alone looks at no value.
+    JAX first converts a Python int to the default integer dtype, and raises if it does not fit. A further conversion to
+    a narrower dtype wraps around silently, which explanations mention. Questions about types alone ignore values.
     """
 
     def _key(self, operand: Operand) -> Hashable:
@@ -120,19 +120,19 @@ class JaxRuleSet(LatticeRuleSet):
 
     def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         asks_for_types = operation.name in ("result_type", "promote_types")
-        to_known_power = operation.name == "pow" and operands[1].dtype is None and operands[1].category == "integer"
+        has_int_exponent = operation.name == "pow" and operands[1].dtype is None and operands[1].category == "integer"
         default = as_format(held_format("int*", self.defaults, self.held_as))
-        converted = () if asks_for_types else operands[:1] if to_known_power else operands
+        converted = () if asks_for_types else operands[:1] if has_int_exponent else operands
         beyond = [letter(i) for i, operand in enumerate(converted) if not _int_fits(operand, default)]
         if beyond:
             why = f"{' and '.join(beyond)} does not fit {default}, to which JAX first converts a Python int"
             return Verdict.refuse(why, overflow=True)
-        if to_known_power:
-            return self._to_known_power(operation, operands[0], operands[1])
+        if has_int_exponent:
+            return self._pow_with_int_exponent(operation, operands[0], operands[1])
         verdict = super()._settle_operation(operation, operands)
         if verdict.result is None or asks_for_types:
             return verdict
-        verdict = self._after(operation, operands, verdict, verdict.result)
+        verdict = self._adjust_result(operation, operands, verdict, verdict.result)
         wrapping = [
             f"{letter(i)} is out of range for {target}, and JAX wraps it around silently"
             for i, (operand, target) in enumerate(zip(operands, verdict.compute, strict=False))
@@ -145,23 +145,23 @@ class JaxRuleSet(LatticeRuleSet):
     ) -> Steps:
         operand = operands[position]
         if operation.name == "pow" and position == 1 and operand.category == "integer" and operand.dtype is None:
-            return ()  # it is multiplied out
+            return ()  # JAX multiplies repeatedly and never converts the exponent
         usual = usual_steps(operand.category, target)
         if operand.category not in WEAK_NAMES.values():
             return usual
-        # Where 64 bits are explicit a number is taken whole, as by compiled JAX; eager JAX holds it in 32 bits first.
+        # Under explicit x64 a number is converted directly, as in compiled JAX; eager JAX converts it to 32 bits first.
         default = self.defaults[weak_name(operand.category)]
         first = as_format(self.held_as.get(default, default)).component
         if operand.category == "integer":
-            # An int32 is the same number in all formats that the usual way goes through.
+            # All formats in the usual steps hold an int32 exactly.
             if not _int_fits(operand, first):
-                return ()  # JAX raises; here only types are asked for
+                return ()  # only for questions about types alone; otherwise JAX raises
             return usual if _int_fits(operand, _INT32_ROW) or not target.is_inexact else (first, *_from_wide(target))
-        # A float64 is what a Python float is already.
+        # A Python float already is a float64.
         return usual if first is target else (*((first,) if first is not _FLOAT64_ROW else ()), *_from_wide(target))
 
-    def _to_known_power(self, operation: Operation, base: Operand, exponent: Operand) -> Verdict:
-        """A power whose exponent is a Python int: JAX multiplies, and the int itself takes no dtype."""
+    def _pow_with_int_exponent(self, operation: Operation, base: Operand, exponent: Operand) -> Verdict:
+        """The verdict on a power with a Python int as exponent: JAX multiplies, and the int gets no dtype."""
         met = self._meet(operation, (base,))
         if met.result is None:
             return met
@@ -173,19 +173,19 @@ class JaxRuleSet(LatticeRuleSet):
             return Verdict.accept(_INT32, 2, reason, f"pow converts bool to {_INT32}")
         return Verdict.accept(met.result.dtype, 2, *met.reason, reason, weak=met.result.weak)
 
-    def _after(
+    def _adjust_result(
         self, operation: Operation, operands: tuple[Operand, ...], verdict: Verdict, result: ResultType
     ) -> Verdict:
         name, row = operation.name, as_format(result.dtype)
         computed = as_format(verdict.compute[0])
         if computed.name in _LACKS.get(name, ()):
             return Verdict.refuse(*verdict.reason, f"{self.library} has no {name} for {computed}")
-        if name in _OF_BOOL and row.kind is Kind.BOOL:
+        if name in _BOOL_TO_INT32 and row.kind is Kind.BOOL:
             return Verdict.accept(_INT32, len(operands), *verdict.reason, f"{name} converts bool to {_INT32}")
         strengthening = _STRENGTHENS.get(name, ())
         if not all(operand.weak for operand in operands):
             strengthening = (*strengthening, *_STRENGTHENS_MIXED.get(name, ()))
-        # An exponent that is an integer array leaves a weak base's dtype as it is, and strong.
+        # With an integer array as exponent, the result has the dtype of a weak base and is strong.
         to_integer_power = name == "pow" and operands[0].weak and operands[1].category == "integer"
         if result.weak and (row.category in strengthening or (to_integer_power and not operands[1].weak)):
             return verdict.resulting_in(result.dtype, f"{name} returns a strong dtype even for weak operands")
@@ -200,9 +200,9 @@ class JaxRuleSet(LatticeRuleSet):
 
 
 def _from_wide(target: Format) -> Steps:
-    """How XLA converts what JAX has made of a number: to 16 bits by way of float32.
+    """The steps in which XLA converts a number that JAX holds in a wide format; to 16 bits it goes through float32.
 
-    CPUs with instructions for float16 (AVX512-FP16) round once there, which is another number in ties alone.
+    CPUs with float16 instructions (AVX512-FP16) round only once, which gives a different number only for ties.
     """
     return (_FLOAT32_ROW, target) if target in _HALVES else (target,)
 
@@ -229,13 +229,13 @@ JAX_X32 = replace(
     JAX_X64,
     name="jax-x32",
     summary="JAX as it starts, with jax_enable_x64 off: 64-bit dtypes are held in 32 bits",
-    # No 64-bit type is made from narrower ones: uint32 meets the signed integers in int32.
+    # Narrower types never promote to 64 bits: uint32 and the signed integers promote to int32.
     lattice=_with_small_formats(_X64_EDGES | {"uint32": ("int32", "uint64")}),
     held_as={"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"},
     held_because="these are the rules of JAX with x64 off",
     reductions=_reductions("int32", "uint32", "float32"),
 )
-# A rule set, and no option of the two above: the lattice is that of x64 off, but 64 bits are held as they are.
+# A separate rule set: it has the lattice of x64 off, but keeps 64-bit dtypes.
 JAX_EXPLICIT_X64 = replace(
     JAX_X64,
     name="jax-explicit-x64",
@@ -264,10 +264,10 @@ JAX_STRICT_EXPLICIT_X64 = _strict_twin(JAX_EXPLICIT_X64, "jax_explicit_x64_dtype
 
 
 def held_dtype(dtype: DType) -> DType:
-    """The dtype that JAX holds arrays in now where one is asked for by name; JAX does not hold 64 bits at all times.
+    """The dtype that JAX, with its current flags, gives an array for a dtype requested by name.
 
     Args:
-        dtype: the one asked for.
+        dtype: the requested dtype, which JAX may narrow from 64 to 32 bits.
 
     >>> import jax
     >>> with jax.enable_x64(False):

@@ -1,8 +1,8 @@
-"""What JAX's own flags say now; before JAX is loaded, what the environment will make them say once it is.
+"""The current values of JAX's flags; before JAX is loaded, the values that the environment variables will give them.
 
-JAX is never imported to ask. Its flags that promotion depends on are `jax_enable_x64`, `jax_explicit_x64_dtypes` and
-`jax_numpy_dtype_promotion`, each of which `jax.config.update`, a context manager or an environment variable of the
-same name in capitals sets. Source: `jax/_src/config.py` of JAX 0.10 and 0.12 (`bool_env`, `enum_class_state`).
+This module never imports JAX. Promotion depends on `jax_enable_x64`, `jax_explicit_x64_dtypes` and
+`jax_numpy_dtype_promotion`, which are set by `jax.config.update`, a context manager or an environment variable of the
+same name in capitals. Source: `jax/_src/config.py` of JAX 0.10 and 0.12 (`bool_env`, `enum_class_state`).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ def is_x64() -> bool:
     """Whether `jax_enable_x64` is on: int64 and float64 are JAX's default dtypes.
 
     Raises:
-        ArgumentError: before JAX is loaded, for an environment variable that JAX will not take; a `ValueError`.
+        ArgumentError: before JAX is loaded, for an environment variable that JAX will not accept; a `ValueError`.
     """
     config = _configs[0] if _configs else _find_config()
     return config.jax_enable_x64 if config is not None else _is_true_in_environment(_X64)
 
 
 def is_explicit_x64() -> bool:
-    """Whether `jax_explicit_x64_dtypes` is `"allow"`: with x64 off, JAX holds 64 bits where they are asked for by name.
+    """Whether `jax_explicit_x64_dtypes` is `"allow"`: with x64 off, JAX keeps 64-bit dtypes that are requested by name.
 
     Raises:
         ArgumentError: as for `is_x64`.
@@ -46,7 +46,7 @@ def is_explicit_x64() -> bool:
 
 
 def is_strict() -> bool:
-    """Whether `jax_numpy_dtype_promotion` is `"strict"`: arrays of two dtypes are refused.
+    """Whether `jax_numpy_dtype_promotion` is `"strict"`: JAX refuses arrays of different dtypes.
 
     Raises:
         ArgumentError: as for `is_x64`.
@@ -58,7 +58,7 @@ def is_strict() -> bool:
 
 
 def holds_64_bits() -> bool:
-    """Whether JAX holds 64 bits now where a dtype of 64 bits is asked for by name.
+    """Whether JAX, with its current flags, keeps 64-bit dtypes that are requested by name.
 
     Raises:
         ArgumentError: as for `is_x64`.
@@ -67,7 +67,7 @@ def holds_64_bits() -> bool:
 
 
 def _find_config() -> Any:
-    # While JAX is being imported it is among the modules, and has no flags yet.
+    # While JAX is being imported, it is already in sys.modules but has no flags yet.
     config = getattr(sys.modules.get("jax"), "config", None)
     if not hasattr(config, _PROMOTION):
         return None

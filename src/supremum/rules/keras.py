@@ -1,10 +1,11 @@
-"""Keras 3's own rules, `keras.backend.result_type`: JAX's lattice, after which 64 bits become 32.
+"""Keras 3's own rules, `keras.backend.result_type`: JAX's lattice, with 64-bit results narrowed to 32 bits.
 
 Source: Keras 3.15 (`keras/src/backend/common/dtypes.py`) with its JAX backend and `floatx` float32. Only Python ints
-and floats are weak; a Python complex counts as complex64. Unlike JAX's rules a result is never weak, so that the
-order of pairs matters, and all operands are decided at once. Operations are those of `keras.ops`, as its symbolic
-tensors have them; where its functions were seen to make another dtype of arrays than these say, or to refuse them,
-the functions are followed. What JAX merely has no kernel for is not refused, and float8 with other dtypes is.
+and floats are weak; a Python complex counts as complex64. Unlike in JAX, a result is never weak. The order of pairs
+would therefore matter, so all operands are promoted at once. Operations are those of `keras.ops`, with the dtypes of
+its symbolic tensors. Where a function was measured to return a different dtype for arrays, or to refuse them, these
+rules follow the function. They accept formats for which only JAX's kernel is missing, and refuse float8 with other
+dtypes.
 """
 
 from __future__ import annotations
@@ -36,20 +37,20 @@ _ORDER = Lattice(
     }
 )
 _NUMBERS = {"int*": "int32", "float*": "float32", "complex*": "complex64"}
-"""What a Python number is where no tensor gives it a dtype."""
+"""The dtype of a Python number without a tensor to take it from."""
 _HELD_AS = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
 _FLOAT, _BOOL, _INT32 = (as_format(name).dtype for name in ("float32", "bool", "int32"))
 _INT32_OF_BOOL = ("floor_divide", "remainder", "pow", "square", "bitwise_left_shift", "bitwise_right_shift")
 _FLOAT_OF_INTEGERS = ("ceil", "floor")
 _FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
-# Functions of one operand that do not ask where it meets anything: these take a float8.
+# Functions of one operand that do not promote it, and so accept a float8.
 _TAKES_FLOAT8 = (
     "abs", "negative", "square", "round", "sign", "conj", "trunc", "real", "imag", "exp", "expm1", "reciprocal",
     "isfinite", "isinf", "isnan", "logical_not",
     "sum", "prod", "cumulative_sum", "cumulative_prod", "any", "all", "min", "max", "std",
 )  # fmt: skip
 _IN_FLOAT32 = to("float32", "float16 bfloat16")
-_UPCAST = "keras/src/backend/jax/numpy.py and what it calls of jax.numpy"
+_UPCAST = "keras/src/backend/jax/numpy.py and the jax.numpy functions it calls"
 _FLOATS = to("float32", BITS)
 _AVERAGED = Reduction(gives=_FLOATS, accumulates=_IN_FLOAT32, source=_UPCAST)
 _REDUCTIONS = (
@@ -64,7 +65,7 @@ _REDUCTIONS = (
 
 @dataclass(frozen=True, eq=False)
 class KerasRules(RuleSet):
-    """Joins of an order on formats, Python ints and Python floats, held in at most 32 bits.
+    """Joins in a lattice of formats, Python ints and Python floats, with results of at most 32 bits per component.
 
     Args:
         name, summary, source: as for every rule set.
@@ -114,7 +115,7 @@ class KerasRules(RuleSet):
         return Verdict.accept(target, len(operands), *verdict.reason, f"{name} converts {dtype} to {target}")
 
     def _objection_to_cast(self, value: Operand, target: Format) -> str:
-        # A float8 is no operand of sums, and is cast like any other.
+        # Keras casts a float8 like any other format, although sums refuse it.
         return "" if {value.name, target.name} & {*_FLOAT8} else super()._objection_to_cast(value, target)
 
     def _float_for(self, operation: Operation, dtype: DType) -> DType:  # noqa: ARG002 (one for all)
@@ -132,7 +133,7 @@ KERAS = KerasRules(
     reductions=_REDUCTIONS,
     stands_in={"positive": "negative", "copysign": "atan2", "vecdot": "matmul"} | LOSSES_AS_DIVISION,
     library="Keras",
-    # `Variable.assign` casts what it is given, `assign_add` assigns a sum (keras/src/backend/common/variables.py).
+    # `Variable.assign` casts its argument, and `assign_add` assigns a sum (keras/src/backend/common/variables.py).
     in_place=Storing.CAST,
     item=Storing.CAST,
 )

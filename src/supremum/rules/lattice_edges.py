@@ -7,13 +7,13 @@ UNSIGNED: dict[str, tuple[str, ...]] = {
     "uint16": ("int32", "uint32"),
     "uint32": ("int64", "uint64"),
 }
-"""Unsigned integers, each below the next one and below the narrowest signed one that holds it; uint64 is apart."""
+"""Unsigned integers, each below the next wider one and the narrowest signed one that holds it; uint64 has no entry."""
 SIGNED: dict[str, tuple[str, ...]] = {"int8": ("int16",), "int16": ("int32",), "int32": ("int64",)}
-"""Signed integers; what is above int64 differs."""
+"""Signed integers; frameworks differ in what they put above int64."""
 FLOATS: dict[str, tuple[str, ...]] = {
     "bfloat16": ("float32",),
     "float16": ("float32",),
     "float32": ("float64", "complex64"),
     "float64": ("complex128",),
 }
-"""Floats of 16 bits and more, below the complex formats whose parts they are."""
+"""Floats of at least 16 bits, below the complex formats that have them as components."""

@@ -10,12 +10,12 @@ from supremum.operands import weak_name
 
 
 def held_format(name: str, defaults: Mapping[str, str], held_as: Mapping[str, str]) -> str:
-    """The format that a format or weak kind is held in.
+    """The format in which the runtime holds a format or weak kind.
 
     Args:
-        name: its name.
-        defaults: the formats of weak kinds.
-        held_as: the formats that others are held in.
+        name: the name of the format or weak kind.
+        defaults: the formats that hold weak kinds.
+        held_as: the formats that the runtime holds differently, and the formats it holds them in.
     """
     default = defaults.get(name, name)
     return held_as.get(name, held_as.get(default, default))

@@ -1,4 +1,4 @@
-"""The names of rule sets, and what JAX's flags make of those that follow them."""
+"""The names of rule sets, and the rule sets that JAX's flags select for the names that follow them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from supremum.argument_checks import flag
 from supremum.errors import UnknownNameError
 from supremum.rules.jax_flags import is_explicit_x64, is_strict, is_x64
 
-# Name: module in this package, and the value in it.
+# For each name, a module in this package and a value in it.
 HOMES: dict[str, tuple[str, str]] = {
     "jax-x64": ("jax", "JAX_X64"),
     "jax-x32": ("jax", "JAX_X32"),
@@ -45,15 +45,15 @@ def rule_names() -> tuple[str, ...]:
 
 
 def canonical_name(name: Any, *, in_jax: bool = True) -> str:
-    """The name of the rule set itself: `"jax"` and `"jax-strict"` become the one that JAX's flags say at the time.
+    """The name of one rule set: `"jax"` and `"jax-strict"` become the one that JAX's flags select now.
 
     Args:
         name: the name.
-        in_jax: whether JAX holds the arrays, or there are none. What another library holds has 64 bits whatever JAX's
-            flags say: they become `"jax-x64"` and `"jax-strict-x64"`.
+        in_jax: True if JAX holds the arrays, or if there are none. For arrays of other libraries, which keep 64 bits
+            whatever JAX's flags say, the two names become `"jax-x64"` and `"jax-strict-x64"`.
 
     Raises:
-        UnknownNameError: for a name that is none; the message has the near ones.
+        UnknownNameError: for an unknown name; the message suggests similar ones.
     """
     if not isinstance(name, str):
         raise UnknownNameError("rule set", name, rule_names())
@@ -66,21 +66,21 @@ def canonical_name(name: Any, *, in_jax: bool = True) -> str:
 
 
 def name_of_jax(*, strict: bool = False) -> str:
-    """The rule set that JAX's flags say.
+    """The name of the rule set that JAX's flags select.
 
     Args:
-        strict: whether it is a strict one whatever the flag for that says.
+        strict: whether to select a strict rule set whatever `jax_numpy_dtype_promotion` says.
     """
     names = _STRICT if strict or is_strict() else _STANDARD
     return names[0] if is_x64() else names[2] if is_explicit_x64() else names[1]
 
 
 class Question(NamedTuple):
-    """What tells rule sets of JAX apart.
+    """A question about JAX's flags that distinguishes rule sets.
 
     Args:
-        ask: a function that asks JAX's flags.
-        told: what it gives when they mean the rule set of a name.
+        ask: returns the current answer.
+        told: returns the answer under the flags that select the rule set of a name.
     """
 
     ask: Callable[[], Hashable]
@@ -88,13 +88,13 @@ class Question(NamedTuple):
 
 
 def question(answers: Mapping[str, Hashable]) -> Question | None:
-    """What tells the answers of rule sets apart that a name may stand for; it asks as few flags as will do.
+    """Find the question about the fewest flags that distinguishes the answers of the rule sets of one name.
 
     Args:
-        answers: what each of them says, by name; all of those that one name of `FOLLOWING` may stand for.
+        answers: the answer of each rule set, by name; all the rule sets that one name in `FOLLOWING` may stand for.
 
     Returns:
-        The question; None where all say the same.
+        The question; None if all answers are equal.
     """
     if len(set(answers.values())) == 1:
         return None

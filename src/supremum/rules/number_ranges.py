@@ -1,4 +1,4 @@
-"""Which formats a Python number fits, and what of its value such questions depend on."""
+"""Which formats a Python number fits, and an interval of numbers that all fit the same formats."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _INT64, _FLOAT64 = as_format("int64"), as_format("float64")
 def fits(value: Scalar, target: Format) -> bool:
     """Whether a Python number is in the range of a format.
 
-    An integer format takes the whole numbers in its range, a float format what does not round to infinity (or past its
-    largest number, where it has no infinity), a complex format likewise in both components. Infinities and NaN are in
-    the range of every float format. A complex number never fits a real format.
+    The whole numbers in its range fit an integer format. Numbers that do not round to infinity (or, in a format without
+    infinity, past its largest number) fit a float format. A complex format needs the same of both components.
+    Infinities and NaN are in the range of every float format. A complex number never fits a real format.
 
     Args:
         value: the number.
@@ -46,17 +46,17 @@ def converts(value: int, target: Format) -> bool:
     (True, False)
     """
     if not target.is_builtin or target.category == "bool":
-        return fits(value, _INT64)  # read through a C integer
+        return fits(value, _INT64)  # NumPy reads it as a C integer
     return fits(value, _FLOAT64 if target.is_inexact else target)
 
 
 def stores(value: Scalar, target: Format, *, may_cut: bool = False) -> bool:
-    """Whether `np.asarray(value, target)` gives that number, rounded if need be.
+    """Whether `np.asarray(value, target)` returns the number, possibly rounded.
 
     Args:
         value: the number.
         target: the format.
-        may_cut: whether a fraction may be lost too.
+        may_cut: whether the fraction may be lost too.
 
     >>> from supremum.formats import as_format
     >>> stores(2**63, as_format("float32")), stores(2**63, as_format("int64")), stores(1.5, as_format("int8"))
@@ -68,7 +68,7 @@ def stores(value: Scalar, target: Format, *, may_cut: bool = False) -> bool:
 
 
 def interval(value: Scalar) -> tuple[int, ...]:
-    """All of a Python number that `fits` depends on, for any format; equal for numbers that fit the same ones.
+    """A key of a Python number that is equal only for numbers that fit the same formats.
 
     >>> interval(100) == interval(127), interval(127) == interval(128), interval(1.0) == interval(1.5)
     (True, False, False)
@@ -80,13 +80,13 @@ def interval(value: Scalar) -> tuple[int, ...]:
     return (bisect_right(_cuts(), (value, 0)), int(value != int(value)))
 
 
-# A place between two neighbouring numbers: just below the number with 0, just above it with 1.
-_Cut = tuple[int | float, int]
+# A boundary between two neighbouring numbers: just below the number (0) or just above it (1).
+_Boundary = tuple[int | float, int]
 
 
 @cache
-def _range(row: Format) -> tuple[_Cut, _Cut]:
-    """Where the numbers that fit a format begin and where they end."""
+def _range(row: Format) -> tuple[_Boundary, _Boundary]:
+    """The lower and upper boundary of the numbers that fit a format."""
     if not row.is_inexact:
         return (row.min, 0), (row.max, 1)
     unit = row.max_exponent - row.mantissa
@@ -99,5 +99,5 @@ def _range(row: Format) -> tuple[_Cut, _Cut]:
 
 
 @cache
-def _cuts() -> list[_Cut]:
+def _cuts() -> list[_Boundary]:
     return sorted(set(chain.from_iterable(map(_range, FORMATS))))

@@ -1,10 +1,10 @@
 """NumPy 2's rules (NEP 50).
 
-With no operation named the answer is that of `np.result_type`; with one named it is what that function does, which is
-not the same: a function looks for a loop that its operands cast to, so that `np.add` brings bfloat16 and uint16 to
-float32 although `np.result_type` refuses them. 0-d arrays are arrays like any others.
+Without an operation, the answer is that of `np.result_type`. With an operation it is that of the function, which can
+differ, because a function looks for a loop that its operands cast to: `np.add` computes bfloat16 and uint16 in float32,
+although `np.result_type` refuses them. 0-d arrays are treated like all other arrays.
 
-Source: NumPy 2 and ml_dtypes 0.6; `numpy_casts` and `numpy_loops` name the files.
+Source: NumPy 2 and ml_dtypes 0.6; `numpy_casts` and `numpy_loops` name the source files.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from supremum.rules.verdicts import LOSSES_AS_DIVISION, given
 
 @dataclass(frozen=True, eq=False)
 class NumpyRules(NumpyFunctions):
-    """NumPy's rules: promotion where no function is named, else a search for the function's loop."""
+    """NumPy's rules: promotion without a function, else a search for the function's loop."""
 
     def _key(self, operand: Operand) -> Hashable:
         # np.result_type takes dtypes before arrays; the value of a float or complex never matters.
@@ -44,15 +44,15 @@ class NumpyRules(NumpyFunctions):
         if operation.name in FUNCTIONS:
             return self._run(operation, operands)
         if operation.name == "where":
-            return _with_numbers_checked(self._meet(operation, operands), operands)
+            return _check_numbers(self._meet(operation, operands), operands)
         if operation.name in ("result_type", "promote_types"):
             return self._meet(operation, operands)
         return Verdict.refuse(f"NumPy has no function {operation.name}")
 
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         if len(operands) == 1:
-            return _alone(operands[0])
-        # Dtypes come first, then arrays and numbers, as in np.result_type; with three or more it can matter.
+            return _settle_single(operands[0])
+        # Dtypes come before arrays and numbers, as in np.result_type; the order can matter with three or more.
         nodes = [operand.name for operand in sorted(operands, key=lambda operand: operand.ndim is not None)]
         found = common_of_all(nodes)
         if found is None:
@@ -67,8 +67,8 @@ class NumpyRules(NumpyFunctions):
     def _run(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         nodes = tuple(operand.name for operand in operands)
         if len(operands) == 1:
-            # A function of one operand has nothing to weigh a Python number against.
-            alone = _alone(operands[0])
+            # A function of one operand has no array that a Python number could take its dtype from.
+            alone = _settle_single(operands[0])
             if alone.result is None:
                 return alone
             nodes = (str(alone.result.dtype),)
@@ -77,7 +77,7 @@ class NumpyRules(NumpyFunctions):
             return Verdict.refuse(reason)
         compute = tuple(as_format(name).dtype for name in loop)
         verdict = given(operation, Verdict(ResultType(compute[0]), compute, (reason,)))
-        return verdict if compares_by_value(operation.name, nodes) else _with_numbers_checked(verdict, operands)
+        return verdict if compares_by_value(operation.name, nodes) else _check_numbers(verdict, operands)
 
     def _number_steps(
         self, operation: Operation, operands: tuple[Operand, ...], position: int, target: Format
@@ -86,12 +86,12 @@ class NumpyRules(NumpyFunctions):
         nodes = tuple(each.name for each in operands)
         if operation.name in FUNCTIONS and len(nodes) > 1 and compares_by_value(operation.name, nodes):
             return ()
-        if not _is_taken(operand, target.name):
-            return ()  # where a type alone is asked for; every function raises
+        if not _is_convertible(operand, target.name):
+            return ()  # only for questions about types alone; functions raise
         return usual_steps(operand.category, target)
 
     def ignores_bound(self, array: Operand, bound: Operand, *, is_lower: bool) -> bool:
-        """As in the base class: an int that no element of an integer array is beyond (`_clip` in `_methods.py`)."""
+        """As in the base class: true for an int at or past the end of an array's range (`_clip` in `_methods.py`)."""
         if array.dtype is None or not array.format.is_builtin or not isinstance(bound.value, int):
             return False
         is_integer = array.category == bound.category == "integer"
@@ -105,7 +105,7 @@ class NumpyRules(NumpyFunctions):
             if len(bounds) > 1 and self.ignores_bound(array, bound, is_lower=position == 1)
         ]
         kept = tuple(each for position, each in enumerate(operands) if position not in ignored)
-        verdict = self._run(operation, kept) if len(kept) > 1 else _alone(array)
+        verdict = self._run(operation, kept) if len(kept) > 1 else _settle_single(array)
         if verdict.result is None or not ignored:
             return verdict
         without = f"NumPy skips {' and '.join(map(letter, ignored))}, because no element is out of that bound"
@@ -115,27 +115,27 @@ class NumpyRules(NumpyFunctions):
         return objection_to_cast(value, target)
 
 
-def _alone(operand: Operand) -> Verdict:
-    """A single operand keeps its dtype; a Python number takes the default, and an int beyond it uint64."""
+def _settle_single(operand: Operand) -> Verdict:
+    """The verdict on a single operand: an array keeps its dtype; a number has the default dtype, a large int uint64."""
     if operand.dtype is not None:
         return Verdict.accept(operand.format.dtype, 1, f"a single operand keeps its dtype, {operand.dtype}")
     default = default_of(operand.name)
     candidates = (default, "uint64") if isinstance(operand.value, int) else (default,)
     for name in candidates:
-        if _is_taken(operand, name):
+        if _is_convertible(operand, name):
             return Verdict.accept(as_format(name).dtype, 1, f"a Python number alone takes a default dtype, {name}")
     return Verdict.refuse("the Python int does not fit 64 bits, and NumPy would convert it to an object", overflow=True)
 
 
-def _is_taken(operand: Operand, target: str) -> bool:
+def _is_convertible(operand: Operand, target: str) -> bool:
     value = operand.value
     return operand.dtype is not None or not isinstance(value, int) or converts(value, as_format(target))
 
 
-def _with_numbers_checked(verdict: Verdict, operands: tuple[Operand, ...]) -> Verdict:
+def _check_numbers(verdict: Verdict, operands: tuple[Operand, ...]) -> Verdict:
     """The verdict, or a refusal where a Python int does not fit the dtype it would take."""
     for position, (operand, target) in enumerate(zip(operands, verdict.compute, strict=False)):
-        if not _is_taken(operand, str(target)):
+        if not _is_convertible(operand, str(target)):
             too_large = f"the Python int {letter(position)} is out of range for {target}"
             return Verdict.refuse(*verdict.reason, too_large, overflow=True)
     return verdict

@@ -1,7 +1,8 @@
-"""NumPy's functions of whole arrays: what reductions accumulate in and give, and where several arrays meet.
+"""NumPy's functions of whole arrays: the dtypes of reductions, and the common dtype of several arrays.
 
-Source: NumPy 2 and 1.26 (`numpy/_core/src/umath/reduction.c` and `ufunc_type_resolution.c`, which sum narrow integers
-in the default one; `numpy/_core/_methods.py` for means and variances; `numpy/linalg/_linalg.py`, `_commonType`).
+Source: NumPy 2 and 1.26 (`numpy/_core/src/umath/reduction.c` and `ufunc_type_resolution.c` for the sums of narrow
+integers in the default integer dtype; `numpy/_core/_methods.py` for means and variances; `_commonType` in
+`numpy/linalg/_linalg.py`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from supremum.rules.rule_set import RuleSet
 
 _OWN = [row.name for row in FORMATS if row.is_builtin]
 _FOREIGN_INTEGERS = [row.name for row in FORMATS if row.category == "integer" and not row.is_builtin]
-# NumPy takes the integers of ml_dtypes for no integers: it keeps them.
+# NumPy does not know that the integers of ml_dtypes are integers, so their sums keep their dtype.
 _SUMMED = Reduction(
     gives=to_default("int64", "uint64", least_bits=8),
     accumulates={"float16": "float32"},
@@ -33,7 +34,7 @@ REDUCTIONS: Mapping[str, Reduction] = (
     | {"mean": Reduction(gives=_FLOAT64, accumulates={"float16": "float32"}, source="`_mean` in _methods.py")}
     | to(_VARIANCE, "var std")
     | to(Reduction(gives=TRUTH), "any all")
-    # There are no loops of `maximum` for them, but for the first type that they cast to.
+    # `maximum` has no loops for these integers, so it uses that of the first type that they cast to.
     | to(Reduction(gives=to("int8", _FOREIGN_INTEGERS)), "min max")
 )
 FOLLOWS: Mapping[str, str] = to("result_type", "concat stack diff cross tensordot") | {"outer": "multiply"}
@@ -54,13 +55,13 @@ class NumpyFunctions(RuleSet):
 
 
 def as_arrays(operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
-    """Operands as functions see them that make arrays of all: a Python number has its default dtype."""
+    """Convert all operands to arrays, as some functions do; a Python number gets its default dtype."""
     made = (o.with_dtype(default_of(o.name)) if o.dtype is None else o for o in operands)
     return tuple(replace(each, ndim=1) for each in made)
 
 
 def solved(operands: tuple[Operand, ...]) -> Verdict:
-    """Where the arrays of `linalg.solve` meet: in single precision if all are in it, in double if any is not."""
+    """The common dtype in `linalg.solve`: single precision if all arrays have it, otherwise double."""
     rows = [operand.format for operand in as_arrays(operands)]
     absent = {"float16"}
     if not any(row.category == "complex" and row.is_builtin for row in rows):

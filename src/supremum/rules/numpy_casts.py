@@ -1,8 +1,8 @@
 """NumPy's type order, its safe casts, and the promotion that follows from them, ml_dtypes formats included.
 
 Source: NumPy 2 (`numpy/_core/src/multiarray/`: `common_dtype.c`, `dtypemeta.c`, `usertypes.c`, `abstractdtypes.c`) and
-ml_dtypes 0.6 (`ml_dtypes/_src/`: `ints.cc`, `floats.cc`, `complex.cc`, `casts.cc`). Names of formats and of weak kinds
-(`"int*"`) are used alike; None is a refusal.
+ml_dtypes 0.6 (`ml_dtypes/_src/`: `ints.cc`, `floats.cc`, `complex.cc`, `casts.cc`). The functions accept
+names of formats and of weak kinds (`"int*"`) alike; None means a refusal.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from supremum.formats import CATEGORIES, FORMATS, Format, as_format
 from supremum.lattice import Lattice
 from supremum.operands import WEAK_NAMES, Operand
 
-# What NumPy casts safely among its own types. The 64-bit integers to float64 are the one cast that loses values.
+# NumPy's safe casts among its own types. Only those from 64-bit integers to float64 lose values.
 _OWN = Lattice(
     {
         "bool": ("int8", "uint8"),
@@ -37,20 +37,20 @@ LOOP_ORDER: tuple[str, ...] = (
     "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
     "float16", "float32", "float64", "complex64", "complex128",
 )  # fmt: skip
-"""NumPy's own types in the order in which it tries them; the first that all operands cast to safely wins."""
-# The order in which ml_dtypes registers its formats, which is that of their type numbers.
+"""NumPy's own types in the order in which it tries them; it uses the first that all operands cast to safely."""
+# The order in which ml_dtypes registers its formats, and so the order of their type numbers.
 _EXTENSIONS = (
     "bfloat16", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
     "float8_e5m2fnuz", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn", "float8_e8m0fnu", "int1", "uint1", "int2",
     "uint2", "int4", "uint4", "bcomplex32", "complex32",
 )  # fmt: skip
-# float16 came late and has the highest number of NumPy's own.
+# NumPy added float16 late, so it has the highest number of NumPy's own types.
 _TYPE_NUMBER = {name: i for i, name in enumerate((*LOOP_ORDER, *_EXTENSIONS))} | {"float16": len(LOOP_ORDER) - 0.5}
-# The one format of ml_dtypes that NumPy is told is a float (kind "f"); the others are of a kind it knows nothing about.
+# The only format that ml_dtypes registers as a float (kind "f"); NumPy does not know the kind of the others.
 _KNOWN_AS_FLOAT = "float8_e5m2"
-# NumPy takes extension types of equal size and unknown kind for each other's equals where ml_dtypes registered any cast
-# between them. There is none for float8_e8m0fnu, and bfloat16 is alone in its size.
-_STRANGERS = tuple(
+# NumPy treats extension types of equal size and unknown kind as equivalent if ml_dtypes registers any cast between
+# them. It registers none for float8_e8m0fnu, and no other such type has the size of bfloat16.
+_EQUIVALENT = tuple(
     row.name
     for row in FORMATS
     if row.kind.category == "float" and row.bits <= 8 and row.name not in (_KNOWN_AS_FLOAT, "float8_e8m0fnu")
@@ -60,14 +60,14 @@ _WEAK_TRIES = {
     "float*": ("float16", "float64"),
     "complex*": ("complex64", "complex128"),
 }
-"""What a Python number stands for beside an extension format, first choice first; the last is its default dtype."""
+"""The dtypes that a Python number may take beside an extension format, in order; the last is its default dtype."""
 
 
 def _extension_casts(row: Format) -> Iterator[tuple[str, str]]:
     """The safe casts between a format of ml_dtypes and NumPy's own types."""
     yield "bool", row.name
     if row.category == "integer":
-        # An integer format casts to every wider one that holds it and, narrow as it is, to every float.
+        # An integer format casts to every wider one that holds it and, because it is narrow, to every float.
         yield from ((row.name, own) for own in LOOP_ORDER if as_format(own).holds(row))
         return
     yield from (("uint8", row.name), ("int8", row.name))
@@ -75,13 +75,14 @@ def _extension_casts(row: Format) -> Iterator[tuple[str, str]]:
     yield from ((row.name, own) for own in _OWN.upper_bounds(narrowest))
 
 
-def _stranger_casts(rows: Sequence[Format]) -> Iterator[tuple[str, str]]:
+def _casts_among_extensions(rows: Sequence[Format]) -> Iterator[tuple[str, str]]:
     """The safe casts among the formats of ml_dtypes."""
-    yield from permutations(_STRANGERS, 2)
+    yield from permutations(_EQUIVALENT, 2)
     narrow = [row for row in rows if row.category == "integer"]
     yield from ((a.name, b.name) for a, b in permutations(narrow, 2) if a.kind is b.kind and b.holds(a))
-    for row, name in product(narrow, _STRANGERS):
-        if not (row.bits == 4 and name == "float6_e2m3fn"):  # it does not hold them: ml_dtypes registers no cast
+    for row, name in product(narrow, _EQUIVALENT):
+        # float6_e2m3fn does not hold 4-bit integers, and ml_dtypes registers no cast between them.
+        if not (row.bits == 4 and name == "float6_e2m3fn"):
             yield from ((row.name, name), (name, row.name))
     yield from permutations([row.name for row in rows if row.category == "complex"], 2)
 
@@ -92,7 +93,7 @@ def _safe_casts() -> dict[str, frozenset[str]]:
     for row in rows:
         for source, target in _extension_casts(row):
             targets[source].add(target)
-    for source, target in _stranger_casts(rows):
+    for source, target in _casts_among_extensions(rows):
         targets[source].add(target)
     return {name: frozenset(found) for name, found in targets.items()}
 
@@ -119,18 +120,18 @@ def has_cast(operand: Operand, target: Format) -> bool:
     if operand.dtype is None or (target.is_builtin and operand.format.is_builtin):
         return True
     if operand.category == "complex" and target.category != "complex":
-        return True  # by way of a complex format whose parts NumPy knows
-    # Between two formats of ml_dtypes there are casts where they are safe, and only some others.
+        return True  # through one of NumPy's own complex formats
+    # Between two formats of ml_dtypes there are the safe casts and few others.
     return target.is_builtin or operand.format.is_builtin or casts_safely(operand.name, target.name)
 
 
 def _has_any_cast(source: str, target: str) -> bool:
-    """Whether there is a cast between two formats of ml_dtypes, or of NumPy's own, safe or not."""
+    """Whether NumPy has a cast between two formats, safe or not."""
     rows = as_format(source), as_format(target)
     if any(row.is_builtin for row in rows) or casts_safely(source, target) or "bfloat16" in (source, target):
         return True
     categories = [row.category for row in rows]
-    if _ALONE in (source, target) or categories == ["integer", "integer"]:
+    if _FEWEST_CASTS in (source, target) or categories == ["integer", "integer"]:
         return False
     return not (_LACKS_INT4 in (source, target) and "integer" in categories)
 
@@ -142,9 +143,9 @@ def objection_to_cast(value: Operand, target: Format) -> str:
     return f"NumPy has no cast from {value.dtype} to {target}"
 
 
-# The formats of ml_dtypes that it registers fewer casts for.
-_ALONE, _LACKS_INT4 = "float8_e8m0fnu", "float6_e2m3fn"
-# In the order of `dtype_kind_to_simplified_ordering`; the kind of ml_dtypes' complex formats, "W", has no place in it.
+# The formats for which ml_dtypes registers fewer casts.
+_FEWEST_CASTS, _LACKS_INT4 = "float8_e8m0fnu", "float6_e2m3fn"
+# In the order of `dtype_kind_to_simplified_ordering`, which lacks "W", the kind of ml_dtypes' complex formats.
 _KINDS = "buifcV"
 
 
@@ -170,7 +171,7 @@ def first_for(sources: Iterable[str]) -> str | None:
 
 
 def default_of(name: str) -> str:
-    """The format itself, or the one a Python number takes when nothing stronger is around.
+    """The format itself, or the default format of a Python number without stronger operands.
 
     >>> default_of("int*"), default_of("int8")
     ('int64', 'int8')
@@ -179,7 +180,7 @@ def default_of(name: str) -> str:
 
 
 def common(a: str, b: str) -> str | None:
-    """What two types promote to (NumPy's `PyArray_CommonDType`); weak only if both are.
+    """The common type of two types (NumPy's `PyArray_CommonDType`), which is weak only if both are.
 
     >>> common("int8", "uint8"), common("float16", "int*"), common("bfloat16", "float*"), common("bfloat16", "uint16")
     ('int16', 'float16', 'float64', None)
@@ -192,14 +193,14 @@ def _common(a: str, b: str, ask: Ask) -> str | None:
 
 
 def common_of_all(names: Sequence[str], ask: Ask | None = None) -> str | None:
-    """What any number of types promote to (NumPy's `PyArray_PromoteDTypeSequence`).
+    """The common type of any number of types (NumPy's `PyArray_PromoteDTypeSequence`).
 
-    It is no fold of pairs: first the type that knows most is brought to the front, then each of the others is promoted
-    with that one, and only those results with each other.
+    It is not a fold over pairs. NumPy moves the most knowledgeable type, as its source calls it, to the front, promotes
+    each of the others with that one, and then promotes the results with each other.
 
     Args:
         names: the types.
-        ask: what one says that it promotes to with another, `asked` if not given.
+        ask: returns the type that its first argument promotes to with the second, or None; `asked` by default.
 
     >>> common_of_all(["int8", "uint8", "float16"]), common(common("int8", "uint8"), "float16")
     ('float16', 'float32')
@@ -210,7 +211,7 @@ def common_of_all(names: Sequence[str], ask: Ask | None = None) -> str | None:
     order: list[str | None] = list(names)
     result = _bring_forward(order, len(order), ask)
     main = order[0]
-    assert main is not None  # only what stands behind is ever cleared
+    assert main is not None  # only later places are ever cleared
     for name in order[1 if result is None else 2 :]:
         if name is None:
             continue
@@ -224,13 +225,13 @@ def common_of_all(names: Sequence[str], ask: Ask | None = None) -> str | None:
 
 
 def _bring_forward(order: list[str | None], length: int, ask: Ask) -> str | None:
-    """Sort in place what knows most to the front, clear what cannot matter, and promote the first two of the rest."""
+    """Move the most knowledgeable type to the front, clear types that cannot matter, and promote the first two."""
     half = length // 2
     result = None
     for low in range(half):
         high = length - 1 - low
         a, b = order[low], order[high]
-        assert a is not None  # places are cleared only behind the part that is looked at again
+        assert a is not None  # cleared places are outside the part that the next call visits
         assert b is not None
         result = a if a == b else ask(a, b)
         if result is None:
@@ -241,11 +242,11 @@ def _bring_forward(order: list[str | None], length: int, ask: Ask) -> str | None
 
 
 def asked(a: str, b: str) -> str | None:
-    """What `a` says it promotes to with `b`; None where it leaves the answer to `b`."""
+    """The type that `a` promotes to with `b`; None if `a` leaves the answer to `b`."""
     if a in WEAK_NAMES:
-        return _weak_asked(a, b)
+        return _promote_weak(a, b)
     if b in WEAK_NAMES:
-        return _own_asked_about_weak(a, b) if as_format(a).is_builtin else None
+        return _promote_with_weak(a, b) if as_format(a).is_builtin else None
     if _TYPE_NUMBER[b] > _TYPE_NUMBER[a]:
         return None
     if as_format(a).is_builtin:
@@ -257,7 +258,7 @@ def asked(a: str, b: str) -> str | None:
     return first_for((a, b)) if a == _KNOWN_AS_FLOAT and as_format(b).is_builtin else None
 
 
-def _weak_asked(a: str, b: str) -> str | None:
+def _promote_weak(a: str, b: str) -> str | None:
     if b in WEAK_NAMES:
         return a if _height(b) < _height(a) else None
     if not as_format(b).is_builtin:
@@ -266,7 +267,7 @@ def _weak_asked(a: str, b: str) -> str | None:
     return default_of(a) if is_lower else None
 
 
-def _own_asked_about_weak(a: str, weak: str) -> str | None:
+def _promote_with_weak(a: str, weak: str) -> str | None:
     if _height(weak) <= _height(a):
         return a
     if weak == "complex*" and as_format(a).category == "float":

@@ -1,15 +1,15 @@
-"""NumPy's rules before NEP 50, which look at values: those of NumPy 1.26.
+"""The value-based rules of NumPy 1.26, before NEP 50.
 
 Next to arrays with dimensions, a 0-d array or Python number of the same category or a lower one counts as the
 smallest dtype that holds its value: int8 with `np.int64(5)` is int8, and int8 with 300 is int16. Scalars alone count
-by their dtypes. As in NumPy 2, a function looks for a loop where `np.result_type` promotes. The value of a 0-d array
-that only a program in motion would know is not guessed: where it matters, the call is refused. `int*` stands for a
-number that every integer dtype holds.
+by their dtypes. As in NumPy 2, `np.result_type` promotes, while a function looks for a loop. These rules do not guess a
+value of a 0-d array that is known only at run time; if it matters, they refuse the call. `int*` stands for a number
+that every integer dtype holds.
 
 Source: NumPy 1.26 (`numpy/core/src/multiarray/convert_datatype.c`: `should_use_min_scalar`, `min_scalar_type_num`,
-`promote_types`; `numpy/core/src/umath/ufunc_type_resolution.c`) and ml_dtypes 0.5.4, the last one for it. The value of
-a 0-d array of an ml_dtypes format never counts; beside one, that of a number decides which loops it casts to, and
-which dtype it is promoted as where one of NumPy's own comes out.
+`promote_types`; `numpy/core/src/umath/ufunc_type_resolution.c`) and ml_dtypes 0.5.4, the last version for it. The value
+of a 0-d array of an ml_dtypes format never matters. Beside such a format, the value of a number decides which loops it
+casts to and, if the result is one of NumPy's own dtypes, which dtype it is promoted as.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from supremum.rules.numpy_loops import FUNCTIONS, HEIGHT, HEIGHT_OF_EXTENSIONS, 
 from supremum.rules.verdicts import LOSSES_AS_DIVISION, given
 
 _ROUNDING = ("ceil", "floor", "trunc")
-# Integers had no loops of their own for these yet.
+# NumPy 1.26 has no integer loops for these.
 _FUNCTIONS = FUNCTIONS | {name: replace(FUNCTIONS[name], own=("float",)) for name in _ROUNDING}
 _PYTHON = {"bool": ("bool",), "integer": ("int64", "uint64"), "float": ("float64",), "complex": ("complex128",)}
-"""The dtypes of Python numbers, first choice first."""
+"""The dtypes that Python numbers may take, in order."""
 _SMALL: dict[str, Scalar] = {"bool": True, "integer": 1, "float": 1.0, "complex": 1j}
-_ABSENT = ("int1", "uint1", "complex32", "bcomplex32")  # from ml_dtypes, which has them since 0.6
+_ABSENT = ("int1", "uint1", "complex32", "bcomplex32")  # new in ml_dtypes 0.6
 _FLOAT16_LIMIT, _FLOAT32_LIMIT = 65000, 3.4e38
 _OF_LONG_LONG = _LARGEST, _ = "uint64", "int64"
 _UNSIGNED, _SIGNED = (tuple(f"{kind}{bits}" for bits in (8, 16, 32, 64)) for kind in ("uint", "int"))
-# One value of each interval that NumPy tells apart.
+# One value from each interval that NumPy distinguishes.
 _PROBES: dict[str, tuple[Scalar, ...]] = {
     "bool": (True,),
     "integer": (*(-(2**bits) for bits in (63, 31, 15, 7)), 1, *(2**bits for bits in (7, 8, 15, 16, 31, 32, 63))),
@@ -56,10 +56,10 @@ class _Seen(NamedTuple):
     Args:
         node: its dtype, or the weak kind of a Python number.
         name: its dtype.
-        is_dtype: whether it is no more than that.
+        is_dtype: whether it is only a dtype and not an array.
         is_scalar: whether it has no dimensions.
-        minimal: the smallest dtype that holds its value; its own where it has dimensions.
-        is_small: whether that is unsigned, and the signed dtype of the same width would do as well.
+        minimal: the smallest dtype that holds its value; its own dtype if it has dimensions.
+        is_small: whether `minimal` is unsigned and the signed dtype of the same width holds the value too.
     """
 
     node: str
@@ -77,7 +77,7 @@ class NumpyLegacyRules(NumpyFunctions):
     reads_values = True
 
     def _key(self, operand: Operand) -> Hashable:
-        return (operand.is_python_scalar, operand.category, *_ways_to_see(operand))
+        return (operand.is_python_scalar, operand.category, *_possible_views(operand))
 
     def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         if operation.family is Family.REDUCTION:
@@ -85,7 +85,7 @@ class NumpyLegacyRules(NumpyFunctions):
         if operation.name == "solve":
             met = self._settle_operation(
                 as_operation("result_type"), as_arrays(operands)
-            )  # refuses what it does not know
+            )  # refuses formats that it does not know
             absent = met.result is None and any(o.format.name in _ABSENT for o in as_arrays(operands))
             return met if absent else solved(operands)
         is_question = operation.name in ("result_type", "promote_types", "where")
@@ -93,9 +93,9 @@ class NumpyLegacyRules(NumpyFunctions):
             return Verdict.refuse(f"NumPy has no function {operation.name}")
         if absent := [o.format.name for o in operands if o.dtype is not None and o.format.name in _ABSENT]:
             return Verdict.refuse(f"ml_dtypes 0.5.4, the last for NumPy 1.26, has no {listed(absent)}")
-        ways = [_ways_to_see(operand) for operand in operands]
+        ways = [_possible_views(operand) for operand in operands]
         if beyond := [letter(i) for i, way in enumerate(ways) if not way]:
-            why = f"{' and '.join(beyond)} does not fit 64 bits: NumPy converts it to an object"
+            why = f"{' and '.join(beyond)} does not fit 64 bits, so NumPy would convert it to an object"
             return Verdict.refuse(why, overflow=True)
         verdicts = [_decide(operation, seen) for seen in product(*ways)]
         if len({verdict.compute for verdict in verdicts}) == 1:
@@ -106,7 +106,7 @@ class NumpyLegacyRules(NumpyFunctions):
         return Verdict.refuse(f"{why}: the result could be {results}")
 
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
-        # A reduction is of an array by itself.
+        # A reduction has a single operand and nothing to promote it with.
         is_reduction = operation.family is Family.REDUCTION
         return self._settle_operation(as_operation("result_type") if is_reduction else operation, operands)
 
@@ -114,8 +114,8 @@ class NumpyLegacyRules(NumpyFunctions):
         return super()._objection_to_cast(value, target) or objection_to_cast(value, target)
 
 
-def _ways_to_see(operand: Operand) -> tuple[_Seen, ...]:
-    """All that an operand can be to NumPy: one thing if its value is known, nothing for an int beyond 64 bits."""
+def _possible_views(operand: Operand) -> tuple[_Seen, ...]:
+    """The ways in which NumPy may see an operand: one if its value is known, none for an int beyond 64 bits."""
     if operand.is_python_scalar:
         value = _SMALL[operand.category] if operand.value is None else operand.value
         names = [
@@ -131,7 +131,7 @@ def _ways_to_see(operand: Operand) -> tuple[_Seen, ...]:
 
 
 def _minimal(name: str, value: Scalar) -> tuple[str, bool]:
-    """The smallest dtype that holds a value of a dtype, as NumPy 1.26 reckons it; whether the signed one would too."""
+    """The smallest dtype that NumPy 1.26 finds for a value of a dtype, and whether the signed one would do too."""
     row = as_format(name)
     if row.category == "integer":
         names = _SIGNED if value < 0 else _UNSIGNED  # pyright: ignore[reportOperatorIssue] (no complex value is an integer's)
@@ -147,24 +147,24 @@ def _minimal(name: str, value: Scalar) -> tuple[str, bool]:
     return name, False
 
 
-def _looks_at_values(seen: Sequence[_Seen]) -> bool:
+def _promotes_by_value(seen: Sequence[_Seen]) -> bool:
     heights = [(each.is_scalar, _height(each.name)) for each in seen]
     arrays = [height for is_scalar, height in heights if not is_scalar]
     return 0 < len(arrays) < len(seen) and max(arrays) >= max(height for _, height in heights)
 
 
-def _is_strange(name: str) -> bool:
-    """Whether a format is of a kind that NumPy knows nothing about, as one of ml_dtypes' is not."""
+def _has_unknown_kind(name: str) -> bool:
+    """Whether NumPy does not know the kind of a format, as for all of ml_dtypes but float8_e5m2."""
     row = as_format(name)
     return not row.is_builtin and row.dtype.kind != "f"
 
 
 def _height(name: str) -> int:
-    return HEIGHT_OF_EXTENSIONS if _is_strange(name) else HEIGHT[as_format(name).category]
+    return HEIGHT_OF_EXTENSIONS if _has_unknown_kind(name) else HEIGHT[as_format(name).category]
 
 
 def _decide(operation: Operation, seen: tuple[_Seen, ...]) -> Verdict:
-    by_value = _looks_at_values(seen)
+    by_value = _promotes_by_value(seen)
     if not by_value:
         seen = tuple(each._replace(minimal=each.name, is_small=False) for each in seen)
     shrunk = [f"{each.name} of that value counts as {each.minimal}" for each in seen if each.minimal != each.name]
@@ -207,16 +207,17 @@ def _casts(each: _Seen, target: str) -> bool:
 
 
 def _meet(seen: tuple[_Seen, ...], by_value: bool, *, knows_numbers: bool = False) -> str | None:
-    """Where they meet, or None; `knows_numbers` where Python numbers are no 0-d arrays beside formats of ml_dtypes."""
+    """The common type, or None; with `knows_numbers`, Python numbers are not 0-d arrays beside formats of ml_dtypes."""
     if not all(as_format(each.name).is_builtin for each in seen):
         nodes = [each.node if knows_numbers else each.name for each in sorted(seen, key=lambda each: not each.is_dtype)]
         met = common_of_all(nodes, _asked)
-        # Only where one of NumPy's own types comes out are values looked at.
+        # NumPy looks at values only if the result is one of its own types.
         if met is None or not as_format(default_of(met)).is_builtin:
             return met
     if not by_value:
-        # Where a long long is among scalars alone, NumPy meets it with each in turn; this refuses it beside any.
-        is_refused = any(map(_is_long_long, seen)) and any(_is_strange(each.name) for each in seen)
+        # With only scalars, NumPy promotes a long long with each operand in turn. These rules refuse it beside any
+        # format of unknown kind.
+        is_refused = any(map(_is_long_long, seen)) and any(_has_unknown_kind(each.name) for each in seen)
         return None if is_refused else common_of_all([each.name for each in seen])
     ordered = sorted(seen, key=lambda each: each.is_dtype)
     met = _Met(ordered[0].minimal, ordered[0].is_small, _is_long_long(ordered[0]))
@@ -229,7 +230,7 @@ def _meet(seen: tuple[_Seen, ...], by_value: bool, *, knows_numbers: bool = Fals
 
 
 def _asked(a: str, b: str) -> str | None:
-    """What `a` says it promotes to with `b`: here a Python number answers for NumPy's own types, which now do so."""
+    """The type that `a` promotes to with `b`; in NumPy 1.26, Python numbers answer instead of NumPy's own types."""
     if a in WEAK_NAMES and b not in WEAK_NAMES and as_format(b).is_builtin:
         return common(a, b)
     if b in WEAK_NAMES and a not in WEAK_NAMES and as_format(a).is_builtin:
@@ -238,13 +239,13 @@ def _asked(a: str, b: str) -> str | None:
 
 
 class _Met(NamedTuple):
-    """What some operands meet in.
+    """The common type of some operands.
 
     Args:
-        name: that dtype.
-        is_small: whether it is unsigned, and the signed dtype of the same width would do as well.
-        is_long_long: whether it is C's long long where NumPy's own 64-bit integers are C's long; no format of
-            ml_dtypes casts to that.
+        name: the name of the dtype.
+        is_small: whether it is unsigned and the signed dtype of the same width would do too.
+        is_long_long: whether it is C's long long while NumPy's own 64-bit integers are C's long; no format of
+            ml_dtypes casts to long long.
     """
 
     name: str
@@ -263,7 +264,7 @@ def _promote(a: _Met, b: _Met) -> _Met | None:
     elif not a.is_small and b.is_small and _makes_signed(left):
         right = right.removeprefix("u")
     is_long_long = a.is_long_long or b.is_long_long
-    if is_long_long and (_is_strange(left) or _is_strange(right)):
+    if is_long_long and (_has_unknown_kind(left) or _has_unknown_kind(right)):
         return None
     met = common(left, right)
     if met is None:
@@ -286,5 +287,5 @@ NUMPY_LEGACY = NumpyLegacyRules(
     reductions=REDUCTIONS,
     library="NumPy",
     in_place=Storing.SAME_KIND,  # the default of `casting` since NumPy 1.10
-    item=Storing.CAST,  # a Python int that does not fit is wrapped around, with a DeprecationWarning
+    item=Storing.CAST,  # NumPy wraps a Python int that does not fit around, with a DeprecationWarning
 )

@@ -1,4 +1,4 @@
-"""The loops of NumPy's functions, and how a function finds the one it runs.
+"""The loops of NumPy's functions, and the search for the loop of a call.
 
 Source: NumPy 2 (`numpy/_core/src/umath/`: `dispatching.cpp`, `ufunc_type_resolution.c`,
 `special_integer_comparisons.cpp`; `numpy/_core/src/multiarray/convert_datatype.c`, `can_cast_pyscalar_scalar_to`;
@@ -18,11 +18,11 @@ from supremum.operands import WEAK_NAMES
 from supremum.rules.numpy_casts import LOOP_ORDER, casts_safely, common, common_of_all, default_of
 
 Loop = tuple[str, ...]
-"""The format each operand of a loop has."""
+"""The formats of the operands of a loop."""
 
 
 class Search(enum.Enum):
-    """How a function finds its loop among NumPy's own types; beside a format of ml_dtypes they all take the first."""
+    """How a function finds its loop among NumPy's own types; with an ml_dtypes format, it takes the first."""
 
     FIRST = "the first loop that all operands cast to safely"
     FLOAT64 = "likewise, but integers and bools go to float64"
@@ -35,12 +35,12 @@ class Search(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """The loops of a function; in each of them all operands have one format.
+    """The loops of a function, each for operands of one format.
 
     Args:
-        own: categories of NumPy's own types that it has loops for.
-        extension: categories of ml_dtypes formats that it has loops for.
-        search: how it finds the loop for a call.
+        own: categories of NumPy's own types with loops.
+        extension: categories of ml_dtypes formats with loops.
+        search: how the function finds the loop of a call.
     """
 
     own: tuple[str, ...]
@@ -48,7 +48,7 @@ class Function:
     search: Search
 
     def has_loop(self, name: str) -> bool:
-        """Whether there is a loop for operands that all have this format."""
+        """Whether the function has a loop for operands of this format."""
         row = as_format(name)
         return row.category in (self.own if row.is_builtin else self.extension)
 
@@ -74,12 +74,12 @@ FUNCTIONS: dict[str, Function] = {
     **_rows("floor_divide remainder", _REAL, _REAL, Search.FIRST),
     **_rows("pow square reciprocal conj", _NUMERIC, _INEXACT, Search.FIRST),
     **_rows("ceil floor trunc", _UP_TO_FLOAT, _FLOAT, Search.FIRST),
-    # Three that are no ufuncs. An array of integers is its own rounding; every other is rounded by `rint`. Real and
-    # imaginary parts are attributes, and an array of complex numbers that NumPy does not know gives itself as the one
-    # and zeros as the other, which is neither.
+    # These three are not ufuncs. `round` returns an array of integers unchanged and rounds all others with `rint`. Real
+    # and imaginary parts are attributes; for a complex format that NumPy does not know they are wrong (the array itself
+    # and zeros), so these rules refuse them.
     **_rows("round", _NUMERIC, _INEXACT, Search.INEXACT),
     **_rows("real imag", _ANY, _UP_TO_FLOAT, Search.OWN),
-    # Of several arrays as a whole; their loops are NumPy's own alone, and `clip` has three operands.
+    # These have loops only for NumPy's own types; `clip` has three operands.
     **_rows("matmul vecdot clip", _ANY, (), Search.FIRST),
     **_rows("atan2 hypot copysign nextafter logaddexp signbit", _FLOAT, _FLOAT, Search.FIRST),
     **_rows("bitwise_and bitwise_or bitwise_xor bitwise_invert", _BITS, (), Search.FIRST),
@@ -91,13 +91,13 @@ FUNCTIONS: dict[str, Function] = {
 }  # fmt: skip
 """The functions of NumPy, by the name of their operation."""
 
-# Comparisons have two loops more, which compare the widest integers of either sign without a common type.
-_COMPARED_AS_THEY_ARE: tuple[Loop, ...] = (("int64", "uint64"), ("uint64", "int64"))
+# Comparisons have two more loops, which compare int64 and uint64 without a common type.
+_MIXED_LOOPS: tuple[Loop, ...] = (("int64", "uint64"), ("uint64", "int64"))
 
 
-@lru_cache(maxsize=16_384)  # the search for a fix asks about the same few loops again and again
+@lru_cache(maxsize=16_384)  # the search for a fix often looks up the same few loops
 def find_loop(operation: str, nodes: tuple[str, ...]) -> tuple[Loop | None, str]:
-    """The loop that a NumPy function runs for a call, and why; None where it has none.
+    """Find the loop that a NumPy function runs for a call, and the reason; None if it has no loop.
 
     Args:
         operation: a name from `FUNCTIONS`.
@@ -124,7 +124,7 @@ def find_loop(operation: str, nodes: tuple[str, ...]) -> tuple[Loop | None, str]
             return ("float64",) * count, f"{operation} computes integers and bools in float64"
         if function.search in (Search.PROMOTED, Search.COMPARED):
             return _promoted_loop(operation, function, nodes)
-    weakly = _numbers_give_way(nodes)
+    weakly = _numbers_are_weak(nodes)
     for loop in candidates(function, nodes):
         if all(_casts(node, target, weakly) for node, target in zip(nodes, loop, strict=True)):
             return loop, f"{loop[0]} is the first loop of {operation} with a safe cast from {listed(nodes)}"
@@ -132,15 +132,15 @@ def find_loop(operation: str, nodes: tuple[str, ...]) -> tuple[Loop | None, str]
 
 
 def compares_by_value(operation: str, nodes: Sequence[str]) -> bool:
-    """Whether a call compares a Python int with integers, whose dtype it then need not fit."""
+    """Whether a call compares a Python int with integers by value, so the int need not fit their dtype."""
     is_comparison = FUNCTIONS[operation].search is Search.COMPARED
     return is_comparison and "int*" in nodes and all(node == "int*" or _is_own_integer(node) for node in nodes)
 
 
 def candidates(function: Function, nodes: Sequence[str]) -> list[Loop]:
-    """Every loop a search tries, in its order: those of the operands' ml_dtypes formats, then NumPy's own.
+    """All loops that a search tries, in order: those of the operands' ml_dtypes formats, then NumPy's own.
 
-    The two mixed loops of comparisons are not among them: they are written for C's long long, which no format of
+    The two mixed loops of comparisons are left out, because NumPy defines them for C's long long, which no format of
     ml_dtypes casts to.
 
     Args:
@@ -155,7 +155,7 @@ def candidates(function: Function, nodes: Sequence[str]) -> list[Loop]:
 
 
 def listed(nodes: Sequence[str]) -> str:
-    """The different names among the given ones, joined by "and"."""
+    """The distinct names, joined by "and"."""
     return " and ".join(dict.fromkeys(nodes))
 
 
@@ -169,7 +169,7 @@ def _promoted_loop(operation: str, function: Function, nodes: Sequence[str]) -> 
     dtype = default_of(found)
     if function.search is Search.COMPARED and all(map(_is_own_integer, nodes)) and not _is_own_integer(dtype):
         signed_first = as_format(nodes[0]).kind is Kind.SIGNED
-        loop = _COMPARED_AS_THEY_ARE[0 if signed_first else 1]
+        loop = _MIXED_LOOPS[0 if signed_first else 1]
         return loop, f"{operation} compares signed and unsigned integers directly, without a common type"
     if function.has_loop(dtype):
         return (dtype,) * len(nodes), f"the common type of {listed(nodes)} is {dtype}"
@@ -187,12 +187,12 @@ def _casts(node: str, target: str, weakly: bool) -> bool:
     return casts_safely(default_of(common(node, target) or node), target)
 
 
-# In a search a Python number gives way to arrays only if one of them is of its category or a higher one; a format of
-# ml_dtypes, whose category NumPy does not know, is above all. Floats and complex numbers are one kind there.
+# In a search, a Python number is weak only if an array has the same or a higher category. NumPy does not know the
+# categories of ml_dtypes formats and ranks them above all. It ranks floats and complex numbers alike.
 HEIGHT: dict[str, int] = {"bool": 0, "integer": 1, "float": 2, "complex": 2}
-"""How high NumPy ranks a category when it asks whether scalars are of a higher one than arrays."""
+"""NumPy's ranks of categories, for deciding whether a scalar has a higher category than the arrays."""
 HEIGHT_OF_EXTENSIONS = 3
-"""How high it ranks a format of ml_dtypes."""
+"""NumPy's rank of ml_dtypes formats."""
 
 
 def _height(node: str) -> int:
@@ -200,7 +200,7 @@ def _height(node: str) -> int:
     return HEIGHT_OF_EXTENSIONS if is_extension else HEIGHT[WEAK_NAMES.get(node) or as_format(node).category]
 
 
-def _numbers_give_way(nodes: Sequence[str]) -> bool:
+def _numbers_are_weak(nodes: Sequence[str]) -> bool:
     of_numbers = [_height(node) for node in nodes if node in WEAK_NAMES]
     of_arrays = [_height(node) for node in nodes if node not in WEAK_NAMES]
     return max(of_arrays, default=-1) >= max(of_numbers, default=-1)

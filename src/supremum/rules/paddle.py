@@ -1,11 +1,11 @@
-"""Paddle's rules: one table of types, and a row per operation on what it makes of 0-d tensors and Python scalars.
+"""Paddle's rules: one table of types, and one row per operation for its 0-d tensors and Python scalars.
 
 Source: Paddle 3.3.1 itself. The table and the exceptions for 0-d tensors are in `paddle/phi/common/type_promotion.h`,
-which the wheel ships; what happens to Python scalars is in its Python operators. The conformance tests hold every cell
-against what the real one was measured to do. Paddle type promotion describes the same with a few misprints.
+which the wheel ships; its Python operators convert Python scalars. The conformance tests compare every cell with
+measurements of Paddle. The document "Paddle type promotion" describes the same rules with a few misprints.
 
-Operators and functions of Paddle treat Python scalars differently, and so do its eager and its static mode. These rules
-are those of the operator where there is one, in eager mode; tests/conformance/departures.py lists what that leaves out.
+Paddle's operators and functions treat Python scalars differently, and so do its eager and static modes. These rules are
+those of eager mode, and of the operator if there is one; tests/conformance/departures.py lists the differences.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ _ORDER = Lattice(
         "complex64": ("complex128",),
     }
 )
-"""`promoteTypes` of the header: its 144 cells are the joins of this order."""
-# Types that Paddle has tensors of, but no row in the table for.
+"""`promoteTypes` in the header, whose 144 cells are the joins of this order."""
+# Types of tensors without a row in Paddle's table.
 _UNORDERED = ("float8_e4m3fn", "float8_e5m2")
 _DEFAULTS = {"bool": "bool", "integer": "int64", "float": "float32", "complex": "complex64"}
-"""The type of a Python scalar of each category that finds no tensor to take it from."""
+"""The type of a Python scalar without a tensor to take it from, by category."""
 _INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
 
 
 class _ZeroD(enum.Enum):
-    """What a 0-d tensor counts as, next to others."""
+    """How a 0-d tensor counts beside other tensors."""
 
     TENSOR = "a tensor like any other"
     YIELDS = "less than a tensor with dimensions of its category; otherwise the table holds, for any two types"
@@ -56,7 +56,7 @@ class _ZeroD(enum.Enum):
 
 
 class _Scalar(enum.Enum):
-    """What a Python scalar counts as, next to tensors."""
+    """How a Python scalar counts beside tensors."""
 
     CATEGORY = "its category: its default type is felt only where that category is higher than the tensors'"
     TENSOR = "a tensor of its default type"
@@ -68,13 +68,13 @@ class _Row:
     """How an operation differs from promoting tensors by the table.
 
     Args:
-        zero_d: what 0-d tensors count as.
-        scalars: the categories of Python scalars it takes.
-        scalar: what they count as.
-        promotes: whether tensors of different types are promoted at all.
-        computes: types it does not compute in, and those it takes instead.
-        gives: types it computes in but does not return, and those it returns instead.
-        narrows: whether a Python complex makes complex64 even of wider 0-d tensors.
+        zero_d: how 0-d tensors count.
+        scalars: the categories of Python scalars that it accepts.
+        scalar: how Python scalars count.
+        promotes: whether it promotes tensors of different types at all.
+        computes: types that it does not compute in, and the types it uses instead.
+        gives: types that it computes in but does not return, and the types it returns instead.
+        narrows: whether a Python complex converts even wider 0-d tensors to complex64.
     """
 
     zero_d: _ZeroD = _ZeroD.TENSOR
@@ -87,7 +87,7 @@ class _Row:
 
 
 _TENSORS = _Row()
-_COMPOSED = _Row(zero_d=_ZeroD.YIELDS)  # made of arithmetic on tensors, and promoting as that does
+_COMPOSED = _Row(zero_d=_ZeroD.YIELDS)  # composed of arithmetic on tensors, and promotes like it
 _OPERATOR = _Row(zero_d=_ZeroD.YIELDS, scalars=CATEGORIES)
 _BITS = _Row(promotes=False, scalars=("bool", "integer"), scalar=_Scalar.NOTHING)
 _FLOAT32 = dict.fromkeys(_INTEGERS, "float32")
@@ -97,7 +97,7 @@ _BITWISE = "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_
 _OF_FLOATS = (
     "exp expm1 log log1p log2 log10 sqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh"
 )
-# What no kernel was found for is left as the standard has it: the sign bit of a bool, the real part of a float.
+# Where measurements found no kernel, the array API standard applies: the sign bit of a bool, the real part of a float.
 _AS_THE_STANDARD = "ceil floor round trunc sign signbit isfinite isinf isnan conj real imag"
 _TABLE: dict[str, _Row] = (
     to(_OPERATOR, "result_type promote_types add subtract multiply")
@@ -122,8 +122,8 @@ _TABLE: dict[str, _Row] = (
     | to(replace(_COMPOSED, computes={"int32": "int64"}), "vecdot")  # a sum of products
     | to(replace(_TENSORS, computes=_FLOAT32), _OF_FLOATS)
 )
-# What Paddle has kernels for is another question than what it promotes; only where an operation means nothing for a
-# category, or Paddle refuses it before it looks for a kernel, is it refused here.
+# Paddle promotes formats for which it has no kernel. These rules refuse a category only if the operation is undefined
+# for it, or if Paddle refuses it before it looks for a kernel.
 _ACCEPTS: dict[str, tuple[str, ...]] = (
     to(CATEGORIES, (name for name in OPERATIONS if name not in f"{_BITWISE} {_AS_THE_STANDARD} bitwise_invert".split()))
     | to(CATEGORIES[1:], f"positive hypot logaddexp matmul tensordot vecdot cross {_OF_FLOATS}")
@@ -138,14 +138,14 @@ _REDUCTIONS = {
     "cumulative_sum": replace(_NUMERIC, gives=to("int64", _INTEGERS)),
     "cumulative_prod": _NUMERIC,
     "mean": Reduction(accumulates=to("float32", BITS), numbers=False),
-    # Of integers it subtracts a mean that has lost its fraction: the variance of 1 and 2 is 1 there.
+    # For integers, Paddle subtracts a mean without its fraction: its variance of 1 and 2 is 1.
     **to(Reduction(("float",), numbers=False), "var std"),
     **to(Reduction(gives=TRUTH, numbers=False), "any all"),
     **to(Reduction(("integer", "float"), numbers=False), "min max"),
 }
-# Of tensors of two types a product takes these: the other one is brought to the type of the kernel. Paddle finds some
-# of them in one order only.
-_MULTIPLIED: Mapping[str, tuple[str, ...]] = {
+# A product of tensors of two types has kernels for these types, which convert tensors of the listed types. Paddle finds
+# some of them in one order only.
+_PRODUCT_KERNELS: Mapping[str, tuple[str, ...]] = {
     "float32": ("int32", "int64"),
     "complex64": ("uint8", "int16", "bfloat16", "float16", "float32"),
     "complex128": ("uint8", "int16", "bfloat16", "float16", "float32", "float64"),
@@ -156,8 +156,8 @@ _MULTIPLIED: Mapping[str, tuple[str, ...]] = {
 class PaddleRuleSet(RuleSet):
     """Rules that are a table of types with exceptions for 0-d tensors and Python scalars.
 
-    A Python bool, unlike a bool tensor, is a scalar. Paddle promotes two operands at a time; with more, a call is
-    refused if any two are, and otherwise all are promoted at once.
+    A Python bool, unlike a bool tensor, is a scalar. Paddle promotes two operands at a time. With more operands, these
+    rules refuse a call if they refuse any two of them, and otherwise promote all at once.
 
     Args:
         name, summary, source: as for every rule set.
@@ -189,9 +189,9 @@ class PaddleRuleSet(RuleSet):
     def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         row = _TABLE[operation.name]
         if operation.name == "clip":
-            return _clipped(operands)
+            return _clip(operands)
         if operation.name in ("matmul", "tensordot"):
-            return _multiplied(operands)
+            return _multiply(operands)
         tensors = tuple(operand for operand in operands if not operand.is_python_scalar)
         scalars = sorted({operand.category for operand in operands if operand.is_python_scalar}, key=CATEGORIES.index)
         if absent := _names(tensor for tensor in tensors if str(tensor.dtype) not in (*_ORDER.nodes, *_UNORDERED)):
@@ -214,7 +214,7 @@ def _names(operands: Iterable[Operand]) -> str:
 
 
 def _refusal(name: str, row: _Row, a: Operand, b: Operand) -> str:
-    """Why two tensors of different types do not meet; empty where they do."""
+    """Why two tensors of different types do not promote; empty if they do."""
     if not row.promotes:
         return f"Paddle's {name} does not promote: its tensors must have one type, got {_names((a, b))}"
     if unordered := _names(tensor for tensor in (a, b) if str(tensor.dtype) in _UNORDERED):
@@ -251,7 +251,7 @@ def _meet_tensors(name: str, row: _Row, tensors: tuple[Operand, ...]) -> Verdict
 def _meet_scalar(
     row: _Row, operands: tuple[Operand, ...], category: str, own: DType, reason: tuple[str, ...]
 ) -> Verdict:
-    """What tensors that meet in `own`, for a reason, make with Python scalars, the highest of them of a category."""
+    """The verdict on tensors of the common type `own` beside Python scalars, the highest of which has `category`."""
     python, default = f"a Python {TYPE_OF_CATEGORY[category].__name__}", _DEFAULTS[category]
     is_higher = CATEGORIES.index(category) > CATEGORIES.index(as_format(own).category)
     if is_higher and str(own) in _UNORDERED:
@@ -266,8 +266,8 @@ def _meet_scalar(
     return Verdict.accept(as_format(together).dtype, len(operands), *reason, why)
 
 
-def _clipped(operands: tuple[Operand, ...]) -> Verdict:
-    """Where an array meets its bounds, which Paddle reads as numbers, whatever their type."""
+def _clip(operands: tuple[Operand, ...]) -> Verdict:
+    """The verdict on an array and its bounds, which Paddle reads as numbers, whatever their type."""
     own, *bounds = operands
     if own.is_python_scalar:
         return Verdict.refuse("Paddle's clip needs a tensor as first operand")
@@ -281,15 +281,15 @@ def _clipped(operands: tuple[Operand, ...]) -> Verdict:
     return Verdict.accept(target, len(operands), why)
 
 
-def _multiplied(operands: tuple[Operand, ...]) -> Verdict:
-    """Where the tensors of a product of matrices meet."""
+def _multiply(operands: tuple[Operand, ...]) -> Verdict:
+    """The verdict on the tensors of a matrix product."""
     if absent := _names(o for o in operands if str(o.dtype) not in (*_ORDER.nodes, *_UNORDERED)):
         return Verdict.refuse(f"Paddle has no {absent} tensors")
     names = dict.fromkeys(str(operand.dtype) for operand in operands)
     if len(names) == 1:
         return Verdict.accept(operands[0].format.dtype, len(operands), ALREADY)
     for name in names:
-        if all(other in _MULTIPLIED.get(name, ()) for other in names if other != name):
+        if all(other in _PRODUCT_KERNELS.get(name, ()) for other in names if other != name):
             why = f"the kernel for {name} takes {_names(operands)}"
             return Verdict.accept(as_format(name).dtype, len(operands), why)
     return Verdict.refuse(f"Paddle's product needs tensors of one type, got {_names(operands)}")

@@ -1,7 +1,7 @@
 """A cache of result dtypes for two arrays, by dtypes and weakness.
 
 Answers that depend on more, such as PyTorch's if one of the arrays may be 0-d, are not stored here; every rule set
-caches its own verdicts.
+caches its verdicts.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Following:
     """An answer that depends on JAX's flags.
 
     Args:
-        ask: what is asked of them.
-        answers: by what that gives; None for those of rules that refuse.
+        ask: reads the flags.
+        answers: the answer for each value that `ask` returns; None where the rules refuse.
     """
 
     __slots__ = ("answers", "ask")
@@ -36,10 +36,10 @@ class Following:
         self.answers = answers
 
     def __call__(self) -> DType:
-        """The answer now.
+        """The answer under the current flags.
 
         Raises:
-            KeyError: where it has to be asked of the rules, which refuse.
+            KeyError: if the rules refuse; the caller must ask them for the reason.
         """
         found = self.answers[self.ask()]
         if found is None:
@@ -48,14 +48,14 @@ class Following:
 
 
 def remember(rules: str | RuleSet, a: Any, b: Any) -> None:
-    """Keep the answer for two arrays: two of NumPy by both dtypes, two of JAX by both dtypes and both weak flags.
+    """Store the answer for two NumPy arrays by their dtypes, or for two JAX arrays by their dtypes and weak flags.
 
-    What is neither is passed over.
+    Other operands are skipped.
 
     Args:
-        rules: what was asked for.
-        a: the one operand, of any type.
-        b: the other.
+        rules: the rule set or name that the caller asked for.
+        a: the first operand, of any type.
+        b: the second operand.
     """
     key: tuple[Any, ...]
     kind = cast("type[object]", type(a))
@@ -78,7 +78,7 @@ def remember(rules: str | RuleSet, a: Any, b: Any) -> None:
 
 
 def _following(answers: Mapping[str, DType | None]) -> Following | DType | None:
-    """The answer for a name that may mean another rule set at the next call, from those of all that it may mean."""
+    """The answer for a name that may select a different rule set at each call, from the answers of all of them."""
     asked = question(answers)
     if asked is None:
         return next(iter(answers.values()))
@@ -86,7 +86,7 @@ def _following(answers: Mapping[str, DType | None]) -> Following | DType | None:
 
 
 def _answer(rules: RuleSet, a: Operand, b: Operand) -> DType | None:
-    """The result dtype, if it is the same whichever of the two is 0-d."""
+    """The result dtype, or None if it depends on which of the two is 0-d."""
     shapes = ((1, 1), (1, 0), (0, 1), (0, 0))
     decisions = [
         rules.decide(None, (replace(a, ndim=left, held=None), replace(b, ndim=right, held=None)))
@@ -97,6 +97,6 @@ def _answer(rules: RuleSet, a: Operand, b: Operand) -> DType | None:
 
 
 def _is_jax_array(value: Any) -> bool:
-    """Whether it is one of JAX's arrays and not a tracer; JAX is not imported to ask."""
+    """Whether a value is a JAX array and not a tracer; this does not import JAX."""
     jax = sys.modules.get("jax")
     return jax is not None and isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)

@@ -1,4 +1,4 @@
-"""What a reduction of one array computes in and gives, as each framework has it: a row per reduction, as data."""
+"""The dtypes in which reductions accumulate and the dtypes of their results, as one row of data per reduction."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Reduction:
     """A reduction in one framework.
 
     Args:
-        accepts: the categories it takes.
-        gives: for dtypes that are not those of their results, the dtype of the result.
-        accumulates: for dtypes that are accumulated in another one than their result's, that one.
-        lacks: formats of those categories that it refuses.
-        numbers: whether it takes Python numbers.
+        accepts: the categories that it accepts.
+        gives: the dtype of the result for each dtype whose result differs from it.
+        accumulates: the dtype of the accumulator for each dtype for which it differs from the result.
+        lacks: formats of the accepted categories that it refuses.
+        numbers: whether it accepts Python numbers.
         keeps_weak: whether the result of a weak array is weak.
-        source: who says in what it accumulates, in half a sentence; empty where the result shows it.
+        source: the source for the accumulator, in half a sentence; empty if the result shows it.
     """
 
     accepts: tuple[str, ...] = CATEGORIES
@@ -39,12 +39,12 @@ class Reduction:
     source: str = ""
 
     def verdict(self, name: str, framework: str, met: Verdict) -> Verdict:
-        """What becomes of an array.
+        """The verdict on a reduction of an array.
 
         Args:
-            name: of the reduction.
-            framework: whose it is.
-            met: what the operand is by itself.
+            name: the name of the reduction.
+            framework: the name of the framework.
+            met: the verdict on the operand without the reduction.
         """
         assert met.result is not None
         own = as_format(met.result.dtype)
@@ -69,16 +69,16 @@ class Reduction:
 
 
 NARROW_FLOATS: tuple[str, ...] = tuple(row.name for row in FORMATS if row.category == "float" and row.bits < 32)
-"""Those that no solver of linear equations takes."""
+"""Floats that solvers of linear equations do not accept."""
 _ACCUMULATING = ("sum", "prod", "cumulative_sum", "cumulative_prod", "mean", "var", "std")
 
 
 def to(target: T, names: Iterable[str] | str) -> dict[str, T]:
-    """Map every one of some names to the same target.
+    """Map all of the names to one target.
 
     Args:
         target: the target.
-        names: the names, or one text with spaces between them.
+        names: the names, or one string with the names separated by spaces.
 
     >>> to("int64", "bool int8")
     {'bool': 'int64', 'int8': 'int64'}
@@ -87,11 +87,11 @@ def to(target: T, names: Iterable[str] | str) -> dict[str, T]:
 
 
 def to_default(signed: str, unsigned: str, *, least_bits: int = 1) -> dict[str, str]:
-    """Bools and integers with the default integer of their sign, those that are wider with themselves.
+    """Map bool and the integers narrower than the default integer to the default integer of their sign.
 
     Args:
-        signed: the default integer.
-        unsigned: the unsigned one.
+        signed: the default signed integer.
+        unsigned: the default unsigned integer.
         least_bits: integers with fewer bits are left out.
 
     >>> to_default("int32", "uint32")["uint8"], "int64" in to_default("int32", "uint32")
@@ -103,7 +103,7 @@ def to_default(signed: str, unsigned: str, *, least_bits: int = 1) -> dict[str, 
 
 
 REAL_PARTS: Mapping[str, str] = _COMPONENTS
-"""The complex formats with those of their components, which variances are in."""
+"""The complex formats and the formats of their components, which variances have."""
 
 
 @lru_cache(maxsize=128)
@@ -111,9 +111,9 @@ def standard(signed: str, unsigned: str, known: tuple[str, ...] | None = None) -
     """The reductions of the Python array API standard.
 
     Args:
-        signed: the default integer.
-        unsigned: the unsigned one of that width.
-        known: the dtypes that there are; None for all.
+        signed: the default signed integer.
+        unsigned: the unsigned integer of that width.
+        known: the dtypes that the rules know; None for all.
 
     Source: https://data-apis.org/array-api/2024.12/API_specification/statistical_functions.html
     """
@@ -132,4 +132,4 @@ def standard(signed: str, unsigned: str, known: tuple[str, ...] | None = None) -
 
 
 TRUTH: Mapping[str, str] = to("bool", (row.name for row in FORMATS))
-"""What `any` and `all` give of everything."""
+"""The results of `any` and `all` for every format."""

@@ -1,4 +1,4 @@
-"""Rule sets by name; the file a family lives in is read when one of its names is first asked for."""
+"""Rule sets by name; the module of a rule set is imported on first use of its name."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ _MEMORIES: dict[str, Memory] = {name: Memory(name) for name in (*FOLLOWING, *HOM
 
 
 def memory_of(rules: str | RuleSet) -> Memory:
-    """What was found out under a rule set, or under a name, which may stand for several.
+    """The caches of a rule set, or of a name, which may stand for several rule sets.
 
     Args:
         rules: the rule set or its name.
 
     Raises:
-        KeyError: for a name that is none.
+        KeyError: for an unknown name.
     """
     return _MEMORIES[rules] if isinstance(rules, str) else rules.memory
 
 
 def find_rules(name: str, *, in_jax: bool = True) -> RuleSet:
-    """The rule set of a name.
+    """Find a rule set by name.
 
     Args:
         name: the name.
         in_jax: as for `canonical_name`.
 
     Raises:
-        UnknownNameError: for a name that is none; the message has the near ones.
+        UnknownNameError: for an unknown name; the message suggests similar ones.
 
     >>> find_rules("jax-x32").summary
     'JAX as it starts, with jax_enable_x64 off: 64-bit dtypes are held in 32 bits'

@@ -35,7 +35,7 @@ class RuleSet(ABC):
 
     Args:
         name: the name that users pass.
-        summary: one line that says whose rules these are.
+        summary: one line that says which rules these are.
         source: the document or software that these rules reproduce.
         accepts: the categories that an operation accepts, where they differ from those of its row in `operations`.
         stands_in: for each function that the framework lacks, the function whose rules apply instead. The function
@@ -176,7 +176,7 @@ class RuleSet(ABC):
         """Whether `clip` skips a bound because no element can be beyond it.
 
         Args:
-            array: what is clipped.
+            array: the array to clip.
             bound: the bound.
             is_lower: whether it is the lower one.
         """
@@ -192,7 +192,7 @@ class RuleSet(ABC):
     ) -> Decision:
         if into is None or into.dtype is None:
             raise ArgumentError(f"{operation.name} needs an array to write into; use into=")
-        # Its dtype stays, weak or not.
+        # The target keeps its dtype, weak or not.
         target = replace(into, weak=False, value=None, held=None)
         how = storing or (self.item if operation is ASSIGN else self.in_place)
         verdict = self._verdict_into(operation, operands, target, how)
@@ -212,7 +212,7 @@ class RuleSet(ABC):
         self, operation: Operation, into: Operand, how: Storing, runtime: Runtime, operands: tuple[Operand, ...]
     ) -> Fix | None:
         """Find casts after which the result can be stored; Python numbers keep their fractions."""
-        from supremum.rules.fixes import find_fix_into  # only a refusal loads it
+        from supremum.rules.fixes import find_fix_into  # only a refusal imports it
 
         settle = partial(self._verdict_into, operation, into=into, how=how)
         return find_fix_into(operation, operands, into, self._may_cast, settle, runtime)
@@ -289,7 +289,7 @@ class RuleSet(ABC):
     def _remember(
         self, key: Hashable, operation: Operation, operands: tuple[Operand, ...], verdict: Verdict
     ) -> Verdict:
-        """Store a verdict by all that it depends on, with the way that its Python numbers are converted."""
+        """Store a verdict under its key, with the steps in which its Python numbers are converted."""
         if verdict.result is not None and any(operand.is_python_scalar for operand in operands):
             steps = (
                 self._number_steps(operation, operands, i, as_format(dtype).component)
@@ -308,13 +308,13 @@ class RuleSet(ABC):
         position: int,
         target: Format,
     ) -> Steps:
-        """The formats that a Python number is converted to, in their order.
+        """The formats that a Python number is converted to, in order.
 
         Args:
-            operation: what is computed.
-            operands: of what.
-            position: which of them is the number.
-            target: the format it is computed in, or the components of that.
+            operation: the operation.
+            operands: its operands.
+            position: the position of the number among the operands.
+            target: the format that the number is computed in, or that of its components.
         """
         return usual_steps(operands[position].category, target)
 
@@ -401,7 +401,7 @@ class RuleSet(ABC):
 
     def _find_fix(self, operation: Operation, runtime: Runtime, operands: tuple[Operand, ...]) -> Fix | None:
         """Find casts that these rules accept and the runtime carries out; None if there are none."""
-        from supremum.rules.fixes import find_fix  # only a refusal loads it
+        from supremum.rules.fixes import find_fix  # only a refusal imports it
 
         settle = partial(self._verdict, operation)
         return find_fix(operation, operands, self._targets(operands), self._may_cast, settle, runtime)
@@ -425,7 +425,7 @@ class RuleSet(ABC):
         """Whether a fix may cast an operand to a format.
 
         Args:
-            operand: the operand; a Python number that is known has to be in range.
+            operand: the operand; a Python number of known value must be in range.
             target: the format.
             may_cut: whether a number may lose its fraction, and a complex operand its imaginary part.
         """
@@ -441,17 +441,16 @@ class RuleSet(ABC):
 
 @dataclass(frozen=True, eq=False)
 class LatticeRuleSet(RuleSet):
-    """Rules in which operands promote to their join in an order of formats and weak kinds.
+    """Rules in which operands promote to their join in a lattice of formats and weak kinds.
 
     Args:
         name, summary, source: as for every rule set.
-        lattice: the order; nodes are names of formats and of weak kinds.
-        defaults: the format a weak kind takes when nothing stronger is around.
-        held_as: the format the runtime really holds where it differs from the one named, such as int32 for int64 in
-            JAX with x64 off; under the name of a weak kind where only its default differs. Questions about types alone
-            ignore it.
-        held_because: half a sentence on why, for explanations.
-        joins_defaults: whether weak operands alone meet as the formats that hold them, rather than as weak kinds.
+        lattice: the lattice; its nodes are names of formats and of weak kinds.
+        defaults: the format that holds a weak kind if no operand is stronger.
+        held_as: the formats that the runtime holds differently, such as int64 as int32 in JAX with x64 off. The name of
+            a weak kind stands for its default. Questions about types alone ignore it.
+        held_because: the reason, as half a sentence for explanations.
+        joins_defaults: whether weak operands alone promote as the formats that hold them rather than as weak kinds.
     """
 
     weak_arrays: ClassVar[bool] = True
@@ -472,7 +471,7 @@ class LatticeRuleSet(RuleSet):
             if operand.dtype is not None and name != str(operand.dtype)
         ]
         all_weak = all(operand.weak for operand in operands)
-        # Weak operands alone meet as the formats that hold them and stay weak, as in JAX unless it is strict
+        # Weak operands alone promote as the formats that hold them and stay weak, as in JAX unless it is strict
         # (jax/_src/dtypes.py, _lattice_result_type).
         by_format = all_weak and (self.joins_defaults or len(operands) == 1)
         nodes = [

@@ -1,4 +1,4 @@
-"""The library that carries out a fixed call, as the search for fixes sees it."""
+"""The library that carries out a fixed call, as the search for a fix uses it."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from supremum.operations import Operation
 
 
 class Runtime(Protocol):
-    """The library that would carry out a fixed call, tried on arrays of its own and never on those of the user."""
+    """The library that carries out a fixed call; it tries casts on test arrays, never on those of the user."""
 
     def holds(self, operand: Operand) -> bool:
-        """Whether this runtime is known to have the array, so that a cast of it can be tried."""
+        """Whether the array is known to belong to this runtime, so that it can try a cast of it."""
         ...
 
     def tried(self, operation: Operation, operands: Sequence[Operand], fix: Fix, verdict: Verdict) -> Fix | None:
-        """The fix as it has to be typed, if the casts, and then the operation, work; else None.
+        """The fix as users must type it; None if a cast or the operation after it does not work.
 
         Args:
             operation: its row.
-            operands: as they are before the casts.
+            operands: the operands before the casts.
             fix: the casts.
-            verdict: what the rules say of the operands after the casts.
+            verdict: the verdict of the rules on the operands after the casts.
         """
         ...
 
 
 class Everything:
-    """The runtime that is taken for granted where only dtypes are known: it has every dtype and every function."""
+    """The runtime assumed when only dtypes are known, which supports every dtype and every function."""
 
     def holds(self, operand: Operand) -> bool:  # noqa: ARG002 (a `Runtime`)
-        """Nothing is known of arrays."""
+        """Always false, because this runtime has no arrays."""
         return False
 
     def tried(self, operation: Operation, operands: Sequence[Operand], fix: Fix, verdict: Verdict) -> Fix:  # noqa: ARG002
-        """It works."""
+        """The fix itself, without a trial."""
         return fix
 
 

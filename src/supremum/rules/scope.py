@@ -1,4 +1,4 @@
-"""Which rules are in force: an argument, else the innermost scope, else the default of the process."""
+"""The rules in force: those of an argument, else of the innermost scope, else the default of the process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Watcher(Protocol):
     """An observer of every decision that is carried out, such as a counter of conversions."""
 
     def note(self, plan: Any, raws: Sequence[Any]) -> None:
-        """A plan is about to be carried out on these operands."""
+        """Record a plan that is about to be carried out on these operands."""
         ...
 
 
@@ -31,8 +31,8 @@ class Scope(Block):
     Args:
         rules: the rules.
         outer: the block around it.
-        watcher: who watches it; None for who watches the block around it.
-        owner: who takes it away again.
+        watcher: the object that watches it; None for the watcher of the block around it.
+        owner: the object that removes it again.
     """
 
     __slots__ = ("_own_watcher", "memory", "rules", "watcher")
@@ -43,7 +43,7 @@ class Scope(Block):
         self.rules = rules
         self._own_watcher = watcher
         self.watcher = outer.watcher if watcher is None and outer is not None else watcher
-        # Nothing that is prepared is found while somebody watches, and functions are traced again.
+        # With a watcher, the caches of prepared operations start empty, and functions are traced again.
         self.memory = memory_of(rules) if self.watcher is None else Memory(self)
         super().__init__(owner, outer, self.memory.key)
 
@@ -58,26 +58,26 @@ def _fix(scope: Scope) -> str:
 
 
 _PROCESS = Scope(FOLLOWS_JAX, None)
-# Asyncio tasks inherit what is in force and keep theirs apart, new threads start with the default.
+# Asyncio tasks inherit the scope in force and keep separate scopes from then on; new threads start with the default.
 _scopes = Blocks("rules", _PROCESS, _fix)
 SCOPE: ContextVar[Scope] = _scopes.innermost
-"""The scope in force, for who does not trace."""
+"""The scope in force, for code that JAX does not trace."""
 scope_in_force = _scopes.current
 
 
 def get_rules(rules: str | RuleSet | None = None, *, in_jax: bool = True) -> RuleSet:
-    """The rule set of a name, or the one in force.
+    """Find a rule set by name, or the one in force.
 
     Args:
         rules: a name, a rule set (returned as it is), or None for the rules in force: those of the innermost
             `use_rules`, else those of `set_default_rules`, else `"jax"`. `"jax"` and `"jax-strict"` stand for the rule
-            set that JAX's own flags say now, or will say once JAX is loaded.
-        in_jax: whether JAX holds the arrays, or there are none; it makes a difference to these two names only. For
-            arrays that another library holds they stand for `jax-x64` and `jax-strict-x64`.
+            set that JAX's flags select now, or will select once JAX is loaded.
+        in_jax: True if JAX holds the arrays, or if there are none; it matters for these two names only. For arrays of
+            other libraries they stand for `jax-x64` and `jax-strict-x64`.
 
     Raises:
-        UnknownNameError: for an unknown name; the message has the near ones.
-        ScopeError: if JAX is tracing for other rules than those in force.
+        UnknownNameError: for an unknown name; the message suggests similar ones.
+        ScopeError: if JAX is tracing under rules that differ from those in force.
 
     >>> with use_rules("tf-rfc-safe"):
     ...     get_rules().name, get_rules("paddle").name
@@ -94,7 +94,7 @@ def set_default_rules(rules: str | RuleSet) -> None:
         rules: a rule set or its name.
 
     Raises:
-        UnknownNameError: for an unknown name; the default stays what it was.
+        UnknownNameError: for an unknown name; the default does not change.
     """
     if not isinstance(rules, RuleSet):
         canonical_name(rules)
@@ -103,7 +103,7 @@ def set_default_rules(rules: str | RuleSet) -> None:
     _scopes.tell_all_threads(_PROCESS.key)
 
 
-class use_rules:  # noqa: N801 (a context manager, named like the verb it is)
+class use_rules:  # noqa: N801 (a context manager that reads as a verb)
     """Apply rules inside a `with` block, or in every call of a decorated function.
 
     Args:
@@ -113,13 +113,13 @@ class use_rules:  # noqa: N801 (a context manager, named like the verb it is)
         UnknownNameError: for an unknown name.
 
     Asyncio tasks inherit the scope they are started in; new threads start from the default. Scopes may end in any
-    order. Where JAX is loaded the scope is part of its cache key, so that a function jitted under one rule set is
-    traced again under another.
+    order. Once JAX is loaded, the scope is part of its cache key: a function jitted under one rule set is traced again
+    under another.
 
-    JAX keeps that key for each thread and is not told when another task runs. So decorate a coroutine function that
-    awaits under rules and calls jitted functions: its body has its rules, and all scopes inside of it, whenever it
-    runs, and leaves none while it waits. With a bare `with` block around an `await`, a function that is traced for
-    other rules than those of its task is refused with a `ScopeError`; one that was traced before is not noticed.
+    JAX keeps that key per thread and does not know when asyncio switches tasks. So decorate a coroutine function that
+    awaits under rules and calls jitted functions. Its rules and inner scopes then apply whenever its body runs, and not
+    while it waits. With a bare `with` block around an `await`, tracing a function under rules that differ from those of
+    its task raises a `ScopeError`; a call of a function that was traced before goes unnoticed.
 
     >>> import supremum
     >>> with use_rules("numpy"):
@@ -147,7 +147,7 @@ class use_rules:  # noqa: N801 (a context manager, named like the verb it is)
         _scopes.leave(self)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """A function that runs under these rules; of a coroutine function, one whose awaited body does."""
+        """Wrap a function to run under these rules; the body of a coroutine function runs under them when awaited."""
         return calls_within(
             function,
             "use_rules",
@@ -160,7 +160,7 @@ class use_rules:  # noqa: N801 (a context manager, named like the verb it is)
 def watching(watcher: Watcher) -> Generator[None]:
     """Notify a watcher of every decision in a block, under the rules in force around it.
 
-    Functions that JAX has compiled before are traced again in it.
+    JAX traces functions again in the block, even those that it compiled before.
 
     Args:
         watcher: the object to notify.

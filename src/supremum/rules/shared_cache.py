@@ -1,7 +1,7 @@
-"""Caches of rule sets: equal rule sets share one, which lives as long as any of them.
+"""Caches of rule sets; equal rule sets share one, which lives as long as any of them.
 
-JAX caches traced functions for longer, by the rules in force. It gets a `RulesKey`, which is the same object for equal
-rule sets and does not reference them.
+JAX caches traced functions by the rules in force, and for longer. Its key is a `RulesKey`, which is the same object for
+equal rule sets and does not reference them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 from supremum.bounded_cache import Bounded
 from supremum.decisions import Verdict
 
-# An entry takes about a kilobyte. The largest products of formats and operations that arrays meet have some thousands.
+# An entry takes about a kilobyte. The largest products of formats and operations in use have a few thousand entries.
 _MOST = 16_384
 
 
@@ -33,7 +33,7 @@ class Memory:
     """The caches of a rule set.
 
     Args:
-        key: what JAX keeps traced functions by.
+        key: JAX's cache key for traced functions.
     """
 
     __slots__ = ("__weakref__", "by_number", "key", "numbers", "pairs", "prepared", "verdicts")
@@ -41,15 +41,15 @@ class Memory:
     def __init__(self, key: Hashable) -> None:
         self.key = key
         self.verdicts: Bounded[Hashable, Verdict] = Bounded(_MOST)
-        """By the operation and what matters of its operands."""
+        """Verdicts, by the operation and the keys of its operands."""
         self.pairs: Bounded[Hashable, Any] = Bounded(_MOST)
         """Result dtypes of two arrays; see `supremum.rules.pair_cache`."""
         self.prepared: Bounded[Hashable, Any] = Bounded(_MOST)
-        """Operations on arrays that are ready to be carried out, by the operation and the keys of its operands."""
+        """Operations on arrays that are ready to run, by the operation and the keys of its operands."""
         self.numbers: Bounded[Hashable, Any] = Bounded(_MOST)
-        """The keys of Python numbers, and of all numbers between which these rules see no difference the one key."""
+        """The keys of Python numbers; numbers that these rules treat alike share one key."""
         self.by_number: Bounded[Hashable, Any] = Bounded(_MOST)
-        """As `prepared`, by an array's key and a number itself, which is found sooner than its key."""
+        """Like `prepared`, by the key of an array and a number itself, without a look-up of the number's key."""
 
 
 _KEYS: WeakValueDictionary[Hashable, RulesKey] = WeakValueDictionary()
@@ -57,11 +57,11 @@ _lock = Lock()
 
 
 def memory_of_values(kind: type, values: Mapping[str, Any]) -> Memory:
-    """What equal rule sets share: the same object for as long as anybody holds it.
+    """The caches that equal rule sets share: the same object for as long as any of them exists.
 
     Args:
-        kind: their class.
-        values: all that they hold, by name. What cannot be looked up, such as a NumPy array, is shared with nobody.
+        kind: the class of the rule sets.
+        values: their attributes, by name. Rule sets with an unhashable value, such as a NumPy array, share nothing.
     """
     try:
         value = kind, hashable(values)
@@ -80,10 +80,10 @@ def memory_of_values(kind: type, values: Mapping[str, Any]) -> Memory:
 
 
 def hashable(value: Any) -> Hashable:
-    """What is equal for equal values, and can be looked up.
+    """Convert a value to a hashable one that is equal for equal values.
 
     Args:
-        value: text, numbers, enumerations, and mappings, sets, sequences and frozen dataclasses of these.
+        value: strings, numbers, enumerations, and mappings, sets, sequences and frozen dataclasses of these.
 
     >>> hashable({"a": ["b"], "c": []}) == hashable({"c": [], "a": ["b"]})
     True

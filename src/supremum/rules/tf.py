@@ -1,13 +1,12 @@
-"""TensorFlow as shipped: its own operators, which promote nothing, and the two modes that were added to it.
+"""TensorFlow as shipped: its standard operators, which promote nothing, and two modes that promote.
 
-Source: TensorFlow 2.21 (`tensorflow/python/framework/flexible_dtypes.py` for the modes, and all else asked of it).
-The modes are a lattice of fifteen strong and five weak dtypes, in which a weak dtype has a width of its own: uint8
-and a Python float make weak float64. SAFE allows what the lattice gives where the result is one of the operands'
-dtypes and holds the strong ones.
+Source: TensorFlow 2.21 (`tensorflow/python/framework/flexible_dtypes.py` for the modes; everything else measured).
+The modes are a lattice of fifteen strong and five weak dtypes. A weak dtype has a width: uint8 and a Python float
+promote to weak float64. SAFE accepts a join only if it is the dtype of an operand and holds the strong operands.
 
-Only some operations promote: `equal` does and `not_equal` does not. The others want tensors of one dtype in every
-mode, and a Python number takes it. TensorFlow folds more than two operands from left to right, so that SAFE depends
-on their order; here they are decided at once, which accepts what some order accepts.
+Only some operations promote: `equal` does and `not_equal` does not. The others need tensors of one dtype in every
+mode, which Python numbers take. TensorFlow folds more than two operands from left to right, which makes SAFE depend
+on their order; these rules promote all at once, and so accept what any order accepts.
 """
 
 from __future__ import annotations
@@ -47,9 +46,9 @@ _ORDER = Lattice(
 _WEAK = "weak "
 _STRONG = tuple(node for node in _ORDER.nodes if not node.startswith(_WEAK))
 _NUMBERS = {"bool": "bool", "integer": "int32", "float": "float32", "complex": "complex128"}
-"""What TensorFlow makes of a Python number that no tensor gives a dtype to."""
+"""The dtype of a Python number without a tensor to take it from."""
 _INT32, _INT64, _UINT64, _FLOAT64 = (as_format(name) for name in ("int32", "int64", "uint64", "float64"))
-# Into these TensorFlow converts a Python bool; there is no reason to be seen in the list.
+# The dtypes to which TensorFlow converts a Python bool, as measured; no reason for this list is known.
 _TAKES_BOOL = ("bool", "uint64", "int32", "int64", "float16", "float32", "float64", "complex128")
 _FLOAT32, _HALVES = as_format("float32"), (as_format("bfloat16"), as_format("float16"))
 _SHORT_FLOAT, _LONG_FLOAT = (as_format(name).dtype for name in ("float32", "float64"))
@@ -60,7 +59,7 @@ _PROMOTES = frozenset(
 )  # fmt: skip
 _STRENGTHENS = ("maximum", "minimum", "clip")
 _NUMERIC, _REAL, _BITS = CATEGORIES[1:], CATEGORIES[1:3], CATEGORIES[:2]
-# What TensorFlow has kernels for, by category; it may promote other dtypes.
+# The categories with kernels; TensorFlow may promote other dtypes too.
 _ACCEPTS: dict[str, tuple[str, ...]] = (
     to(_NUMERIC, "add subtract pow divide negative square sign abs conj real reciprocal")
     | to(CATEGORIES, "multiply equal not_equal where positive imag")
@@ -80,7 +79,7 @@ REDUCTIONS: dict[str, Reduction] = (
     | dict.fromkeys(("any", "all"), Reduction(("bool",), gives=TRUTH))
     | dict.fromkeys(("min", "max"), Reduction(_REAL, keeps_weak=True))
 )
-"""What TensorFlow's reductions give; tensors keep their dtype, and integers wrap around."""
+"""TensorFlow's reductions; tensors keep their dtype, and integers wrap around."""
 
 
 class Mode(enum.Enum):
@@ -93,11 +92,11 @@ class Mode(enum.Enum):
 
 @dataclass(frozen=True, eq=False)
 class TensorFlowRules(RuleSet):
-    """One dtype conversion mode.
+    """The rules of one dtype conversion mode.
 
     Args:
         name, summary, source: as for every rule set.
-        mode: which one.
+        mode: the mode.
     """
 
     mode: Mode
@@ -129,19 +128,19 @@ class TensorFlowRules(RuleSet):
 
     def _number_steps(
         self,
-        operation: Operation,  # noqa: ARG002 (all of them convert alike)
+        operation: Operation,  # noqa: ARG002 (all operations convert alike)
         operands: tuple[Operand, ...],
         position: int,
         target: Format,
     ) -> Steps:
-        # A number first takes the dtype of the tensor, also where both are then divided as floats.
+        # A number first takes the dtype of the tensor, even if both are then divided as floats.
         tensors = [operand.format for operand in operands if not operand.is_python_scalar]
         if target.is_inexact and tensors and operands[position].category == tensors[0].category == "integer":
             return (tensors[0], target)
         return (_FLOAT32, target) if target in _HALVES else usual_steps(operands[position].category, target)
 
     def _brought(self, into: Operand, value: Operand) -> Verdict:
-        return self._settle_operation(ASSIGN, (into, value))  # unlike the question for types it looks at Python bools
+        return self._settle_operation(ASSIGN, (into, value))  # unlike promote_types, ASSIGN checks Python bools
 
     def _promote(self, operands: tuple[Operand, ...]) -> Verdict:
         beyond = [letter(i) for i, o in enumerate(operands) if type(o.value) is int and not fits(o.value, _INT32)]
@@ -166,7 +165,7 @@ class TensorFlowRules(RuleSet):
 
 @dataclass(frozen=True, eq=False)
 class WeakTensorFlowRules(TensorFlowRules):
-    """A mode that knows weak tensors."""
+    """The rules of a mode with weak tensors."""
 
     weak_arrays = True
 
@@ -177,7 +176,7 @@ def _node(operand: Operand) -> str:
     name = operand.format.name
     if not operand.weak:
         return name
-    # There are no other weak dtypes than these five: what another framework made weak takes the default one.
+    # TensorFlow has only five weak dtypes; other weak arrays take the default dtype of their category.
     return _WEAK + (name if _WEAK + name in _ORDER.edges else _NUMBERS[operand.category])
 
 
@@ -191,7 +190,7 @@ def _objection(nodes: list[str], met: str, row: Format) -> str | None:
 
 
 def _agree(operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
-    """Tensors of one dtype, which Python numbers take where their category allows."""
+    """The verdict on tensors that must have one dtype, which Python numbers take if their category allows it."""
     tensors = [operand.format for operand in operands if not operand.is_python_scalar]
     highest = max((operand.category for operand in operands), key=CATEGORIES.index)
     if not tensors:
@@ -204,9 +203,13 @@ def _agree(operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
         return Verdict.refuse(f"{operation.name} needs tensors of one dtype, got {' and '.join((str(row), *others))}")
     if CATEGORIES.index(highest) > CATEGORIES.index(row.category):
         return Verdict.refuse(f"a Python number must fit the tensor, but a Python {highest} does not fit {row}")
-    beyond = [letter(i) for i, o in enumerate(operands) if type(o.value) is int and not fits(o.value, _read_as(row))]
+    beyond = [
+        letter(i)
+        for i, o in enumerate(operands)
+        if type(o.value) is int and not fits(o.value, _intermediate_format(row))
+    ]
     if beyond:
-        why = f"{' and '.join(beyond)} does not fit {_read_as(row)}, to which TensorFlow converts it"
+        why = f"{' and '.join(beyond)} does not fit {_intermediate_format(row)}, to which TensorFlow converts it"
         return Verdict.refuse(why, overflow=True)
     numbers = [operand for operand in operands if operand.is_python_scalar]
     reason = f"Python numbers take the tensors' dtype, {row}" if numbers else ALREADY
@@ -215,15 +218,15 @@ def _agree(operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
     return Verdict.accept(row.dtype, len(operands), reason)
 
 
-def _read_as(row: Format) -> Format:
-    """What a Python int is read as on its way to a dtype, which it then may overflow in silence."""
+def _intermediate_format(row: Format) -> Format:
+    """The format that a Python int is first converted to; a further conversion to its dtype may overflow silently."""
     if row.category == "float" and row.is_builtin:
         return _FLOAT64
     return row if row is _UINT64 else _INT64
 
 
 _SOURCE = "TensorFlow 2.21.0"
-# TensorFlow's NumPy API has some of these, as compositions that promote as NumPy does, or by a constant of float64.
+# TensorFlow's NumPy API has some of these as compositions, which promote like NumPy or through a float64 constant.
 _STANDS_IN = (
     to("atan2", "hypot logaddexp copysign")
     | to("log", "log2 log10")

@@ -1,12 +1,12 @@
-"""The three modes of TensorFlow's RFC 431, as its text says; TensorFlow shipped something else.
+"""The three modes of TensorFlow's RFC 431, as specified; TensorFlow shipped different rules.
 
-Source: TensorFlow RFC 431, promotion modes. Its tables were pictures and are lost; where the text leaves a cell
-open, the reading is that of oracles/tensorflow-rfc-431.json, and the comments cite its doubts by number (D1 to D14).
+Source: TensorFlow RFC 431, promotion modes. Its tables were pictures and are lost. Where the text leaves a cell
+open, these rules follow oracles/tensorflow-rfc-431.json, and comments cite its open questions by number (D1 to D14).
 
-The RFC names add, sub, mul, div, pow and mod, which share one table (div makes a float of an integer afterwards); all
-other operations are ours and follow its common rule, those that make floats the one of div. It speaks of two operands
-only: that three and more are decided at once, first the tensors and then the Python numbers, is ours too, and their
-explanations say so. NumPy arrays and Python bools are tensors.
+The RFC covers add, sub, mul, div, pow and mod, which share one table (div then converts integers to floats). Supremum
+extends its common rule to all other operations, and its rule of div to those that return floats. The RFC covers only
+two operands. Supremum promotes three and more at once, first the tensors and then the Python numbers, and explanations
+say so. NumPy arrays and Python bools are tensors.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _NAMES = (
 )  # fmt: skip
 _FORMATS = tuple(sorted(map(as_format, _NAMES), key=lambda row: (_rank(row), row.bits)))
 _REAL_FORMATS = tuple(row for row in _FORMATS if row.kind is not Kind.COMPLEX)
-# The widest of each category that has the range of everything below. No integer does: int64 and uint64 lack one half of
-# each other, which is why they meet in float64 (D1).
+# The widest format of each category whose range covers all lower categories. There is none for integers: int64 and
+# uint64 do not cover each other, so they promote to float64 (D1).
 _CAPS = {row.category: row for row in map(as_format, ("float64", "complex128"))}
-# What TensorFlow makes of a Python number that no tensor gives a dtype to (D4, D5, D6, D14).
+# The dtypes of Python numbers without a tensor to take them from (D4, D5, D6, D14).
 _PYTHON = {"integer": as_format("int32"), "float": as_format("float32"), "complex": as_format("complex128")}
 _NARROWEST_COMPLEX = as_format("complex64")
 _SHORT_FLOAT, _LONG_FLOAT = as_format("float32"), as_format("float64")
@@ -47,11 +47,11 @@ _BEYOND_THE_RFC = "the RFC defines promotion of two operands only; Supremum prom
 
 
 def meet_of_tensors(rows: Sequence[Format]) -> Format:
-    """The lowest width dtype that guarantees the precisions and ranges of all tensors, or the cap where none does.
+    """The lowest width dtype that guarantees the precisions and ranges of all tensors, or the cap if there is none.
 
-    It is looked for in the highest category of the tensors first, where uint8 and int8 find int16 and not float16.
-    Precision is meant exactly: 16-bit integers need float32 and 32-bit ones float64 (D10), also within a complex
-    dtype (D11). A bool is the lowest (D3), and meets itself in itself (D2).
+    The search starts in the highest category of the tensors, so uint8 and int8 promote to int16 and not to float16.
+    Precision is exact: 16-bit integers need float32 and 32-bit ones float64 (D10), also within a complex dtype (D11).
+    Bool is the lowest dtype (D3), and two bools promote to bool (D2).
 
     Args:
         rows: the formats of the tensors, at least one.
@@ -67,9 +67,9 @@ def meet_of_tensors(rows: Sequence[Format]) -> Format:
 
 
 def _meet_of_all(operands: Sequence[Operand]) -> tuple[Format | None, Format]:
-    """Where the tensors meet (None without any), and what Python numbers make of that where all promotion is allowed.
+    """The common type of the tensors (None without tensors), and the result with the Python numbers in mode ALL.
 
-    They go up the RFC's direction: bool -> Python integer -> integers -> Python float -> float -> complex.
+    Promotion follows the RFC's direction: bool -> Python integer -> integers -> Python float -> float -> complex.
     """
     rows = [operand.format for operand in operands if operand.dtype is not None]
     met = meet_of_tensors(rows) if rows else None
@@ -80,8 +80,8 @@ def _meet_of_all(operands: Sequence[Operand]) -> tuple[Format | None, Format]:
         return met, met
     if met.kind is Kind.BOOL:
         return met, _PYTHON[category]
-    # Integers of all widths are one step of that direction, with one successor (D7, D8); a float finds the complex
-    # dtype that holds it (D9).
+    # Integers of all widths are one step in that direction, with one successor (D7, D8); a float promotes to the
+    # complex dtype that holds it (D9).
     return met, _CAPS[category] if met.category == "integer" else meet_of_tensors([met, _NARROWEST_COMPLEX])
 
 
@@ -95,11 +95,11 @@ class Mode(enum.Enum):
 
 @dataclass(frozen=True, eq=False)
 class TensorFlowRfcRuleSet(RuleSet):
-    """One mode of the RFC.
+    """The rules of one mode of the RFC.
 
     Args:
         name, summary, source: as for every rule set.
-        mode: which one.
+        mode: the mode.
     """
 
     mode: Mode
@@ -120,13 +120,13 @@ class TensorFlowRfcRuleSet(RuleSet):
             if objection:
                 return Verdict.refuse(*reason, objection)
             if len(tensors) > 1 or not scalars:
-                reason.append(_account(tensors, met))
+                reason.append(_explanation(tensors, met))
         if scalars:
             kind = weak_name(max((scalar.category for scalar in scalars.values()), key=CATEGORIES.index))
             if met is not None and result is not met and self.mode is not Mode.ALL:
                 return Verdict.refuse(*reason, f"a Python number must fit the tensor, but {kind} does not fit {met}")
-            reason.append(_account_of_scalars(kind, met, result))
-        # D13: what counts is the range, not whether the number is exact.
+            reason.append(_explanation_of_scalars(kind, met, result))
+        # D13: a number must be in range, but need not be exact.
         outside = [letter(i) for i, s in scalars.items() if s.value is not None and not fits(s.value, result)]
         if outside:
             return Verdict.refuse(*reason, f"out of range: {' and '.join(outside)}; {_limits(result)}", overflow=True)
@@ -136,7 +136,7 @@ class TensorFlowRfcRuleSet(RuleSet):
         names = " and ".join(map(str, tensors))
         if self.mode is Mode.NONE and len(tensors) > 1:
             return f"this mode does not promote between tensors, got {names}"
-        # Width counts all bits, those of both components of a complex number (D12).
+        # The width of a complex dtype is the bits of both components (D12).
         if self.mode is Mode.SAFE and met.bits > max(row.bits for row in tensors):
             return f"the result {met} would be wider than all tensors: {names}"
         if self.mode is Mode.SAFE and not all(map(met.holds, tensors)):
@@ -149,21 +149,21 @@ class TensorFlowRfcRuleSet(RuleSet):
 
     def _accepts(self, operation: Operation) -> tuple[str, ...]:
         accepted = super()._accepts(operation)
-        # No bool: which float bool / bool would be is not in the text.
+        # Not bool: the RFC does not say which float bool / bool returns.
         return ("integer", *accepted) if operation.result is Result.FLOAT else accepted
 
     def _targets(self, operands: tuple[Operand, ...]) -> list[DType]:
-        """What mode ALL would cast to, or wider where a Python number or the operation asks for it."""
+        """The result of mode ALL first, then wider formats that a Python number or the operation may need."""
         first = [row.dtype for row in _fix_targets(operands)]
         return list(dict.fromkeys([*first, *super()._targets(operands)]))
 
     def _is_castable(self, operand: Operand, target: Format, *, may_cut: bool) -> bool:
-        """Nothing is cut off: the RFC says of imaginary parts and of fractions that they are not dropped."""
+        """As in the base class, but no cast drops parts: the RFC never drops imaginary parts or fractions."""
         return not may_cut and super()._is_castable(operand, target, may_cut=may_cut)
 
 
 def _fix_targets(operands: Sequence[Operand]) -> Iterator[Format]:
-    """What mode ALL would give, then what is above it, then, unless it is complex, the rest, nearest in width first."""
+    """The result of mode ALL, the formats above it and, unless it is complex, the real ones, nearest in width first."""
     _, start = _meet_of_all(operands)
     yield start
     yield from (row for row in _FORMATS if row is not start and meet_of_tensors([start, row]) is row)
@@ -172,16 +172,16 @@ def _fix_targets(operands: Sequence[Operand]) -> Iterator[Format]:
         yield from sorted(_REAL_FORMATS, key=lambda row: (abs(row.bits - start.bits), not row.signed))
 
 
-def _account(tensors: Sequence[Format], met: Format) -> str:
+def _explanation(tensors: Sequence[Format], met: Format) -> str:
     names = " and ".join(map(str, tensors))
     if len(tensors) == 1:
         return ALREADY
     if all(map(met.holds, tensors)):
         return f"{met} is the lowest width {met.category} dtype that holds {names}"
-    return f"no dtype holds {names} exactly: the width is capped at {met}"
+    return f"no dtype holds {names} exactly, so the width is capped at {met}"
 
 
-def _account_of_scalars(kind: str, met: Format | None, result: Format) -> str:
+def _explanation_of_scalars(kind: str, met: Format | None, result: Format) -> str:
     if met is None:
         return f"{kind} without a tensor has TensorFlow's default dtype, {result}"
     if met is result:

@@ -1,8 +1,8 @@
 """PyTorch's rules, operation by operation.
 
-Where operands meet is in `torch_promotion`; here is what the operations make of it. What each of them takes was
-measured, and the conformance tests hold every cell against the installed PyTorch. A format that an operation has no
-kernel for, while it has one for others of that category, is accepted: that is a gap of a build, not a rule.
+`torch_promotion` has the common types of operands, and this module has the results of operations. The accepted dtypes
+were measured, and the conformance tests compare every cell with the installed PyTorch. If an operation lacks a kernel
+for a format but has one for others in its category, these rules accept the format: the gap is in a build, not a rule.
 
 Source: PyTorch 2.13, aten/src/ATen/native/BinaryOps.cpp, Pow.cpp, Loss.cpp; torch/nn/functional.py for the losses.
 """
@@ -52,10 +52,10 @@ _REDUCTIONS = (
     | to(Reduction(_UP_TO_FLOAT), "min max")
 )
 _TYPES_ONLY = ("result_type", "promote_types")
-_MOVES = ("where", "positive", "conj", "real")  # what they take they only move
-_SUBTRACTS = ("subtract", "l1_loss")  # torch subtracts no bool, not even from a float
+_MOVES = ("where", "positive", "conj", "real")  # these only move their operands
+_SUBTRACTS = ("subtract", "l1_loss")  # torch does not subtract a bool, not even from a float
 
-# Where Python numbers may stand. What is an operator in Python takes one on either side, as the operator does.
+# The positions of Python numbers. Functions that are Python operators accept one on either side, as the operator does.
 _NUMBERS_EVERYWHERE = (*_TYPES_ONLY, "add", "subtract", "multiply", "divide", "floor_divide", "where")
 _NUMBERS_BESIDE_TENSOR = (
     *("remainder", "pow", *_COMPARISONS),
@@ -63,20 +63,20 @@ _NUMBERS_BESIDE_TENSOR = (
 )
 _NUMBERS_SECOND = ("copysign", "clip")
 
-# Losses that broadcast their operands first, after which none is 0-d beside one that is not.
+# Losses that first broadcast their operands, so a 0-d operand no longer counts as one.
 _BROADCASTS_FIRST = ("huber_loss", "l1_loss", "mse_loss")
 
 _INT32, _INT64, _UINT64 = as_format("int32"), as_format("int64"), as_format("uint64")
 _READ_IN_FLOAT32 = ("multiply", "divide", "floor_divide")
 _FLOAT32, _HALVES = as_format("float32"), (as_format("bfloat16"), as_format("float16"))
 _INTEGERS = frozenset(row.name for row in FORMATS if row.category == "integer")
-# Where Python numbers are converted with a check of their range: into which formats, and which operands.
+# Functions that check the range of Python numbers: for which formats, and at which positions.
 _CHECKED: dict[str, tuple[frozenset[str], tuple[int, ...]]] = {
     "where": (_INTEGERS | {"float32", "complex32", "complex64"}, (0, 1)),
     "pow": (_INTEGERS | {"float16", "bfloat16"}, (1,)),
     "clip": (frozenset(KNOWN), (1, 2)),  # `Scalar::to`
 }
-# Between two neighbours of these, all numbers of a category are treated alike.
+# These rules treat all numbers of a category alike between two neighbouring bounds.
 _BOUNDS = sorted({bound for row in map(as_format, KNOWN) for bound in (row.min, row.max, -row.max)})
 
 
@@ -84,13 +84,13 @@ _BOUNDS = sorted({bound for row in map(as_format, KNOWN) for bound in (row.min, 
 class TorchRules(RuleSet):
     """PyTorch's promotion with a given default dtype.
 
-    Operands come in three ranks: tensors with dimensions, 0-d tensors, Python numbers. Several operands of a rank are
-    promoted pairwise from left to right, as in `torch.cat`, `torch.addcmul` and all that is built on TensorIterator;
-    where torch refuses, that can depend on their order.
+    Operands have three ranks: tensors with dimensions, 0-d tensors and Python numbers. Operands of one rank promote
+    pairwise from left to right, as in `torch.cat`, `torch.addcmul` and everything built on TensorIterator. Whether
+    torch refuses them can depend on their order.
 
     Args:
         name, summary, source: as for every rule set.
-        default_dtype: what `torch.get_default_dtype()` says: the dtype of Python floats, and of integers divided.
+        default_dtype: the value of `torch.get_default_dtype()`: the dtype of Python floats and of integer quotients.
     """
 
     default_dtype: str = "float32"
@@ -102,7 +102,7 @@ class TorchRules(RuleSet):
             dtype: float16, bfloat16, float32 or float64.
 
         Raises:
-            ValueError: for any other dtype, which torch does not take either.
+            ValueError: for any other dtype, which torch does not accept either.
 
         >>> TORCH.with_default("float64").name
         'torch[float64]'
@@ -119,7 +119,7 @@ class TorchRules(RuleSet):
         return (operand.category, operand.dtype, operand.ndim == 0, _interval(operand.value))
 
     def _name_of(self, operand: Operand) -> str:
-        """The name of the dtype torch sees, that of Python numbers included."""
+        """The name of the dtype that torch gives an operand, including Python numbers."""
         if operand.dtype is not None:
             return str(operand.dtype)
         beyond_int64 = isinstance(operand.value, int) and operand.value > _INT64.max
@@ -138,8 +138,8 @@ class TorchRules(RuleSet):
         if met.name is None:
             return Verdict.refuse(*met.reason)
         shell = next((name for name in SHELL if name in (met.name, *names)), None)
-        if shell is not None and not _takes_shell(operation, operands, names, met.name):
-            return Verdict.refuse(_no_shell(shell))
+        if shell is not None and not _accepts_shell(operation, operands, names, met.name):
+            return Verdict.refuse(_shell_objection(shell))
         return Verdict.accept(as_format(met.name).dtype, len(operands), *(met.reason or (ALREADY,)))
 
     def _float_for(self, operation: Operation, dtype: DType) -> DType | None:  # noqa: ARG002
@@ -155,14 +155,14 @@ class TorchRules(RuleSet):
         if operation.name in _SUBTRACTS and any(operand.category == "bool" for operand in operands):
             return Verdict.refuse("torch does not subtract bool; use bitwise_xor or logical_not")
         if operation.name == "pow" and operands[1].is_python_scalar and {o.category for o in operands} == {"bool"}:
-            # It has no kernel for bools, but the powers 0 and 1 need none: they fill and copy.
+            # torch has no pow kernel for bools, but the exponents 0 and 1 only fill and copy.
             return self._meet(operation, operands)
         verdict = super()._settle_operation(operation, operands)
         if verdict.result is None:
             return verdict
         common = as_format(verdict.compute[0])
         if operation.name == "huber_loss":
-            return _as_its_input(operands[0], verdict)
+            return _with_input_dtype(operands[0], verdict)
         if operation.name == "l1_loss" and common.category == "complex":
             return verdict.resulting_in(common.component.dtype, "l1_loss of complex numbers is real")
         if any(_stays_in_float32(operation, operands, i, common) for i in range(len(operands))):
@@ -171,12 +171,12 @@ class TorchRules(RuleSet):
 
     def _number_steps(
         self,
-        operation: Operation,  # noqa: ARG002 (all of them convert alike)
+        operation: Operation,  # noqa: ARG002 (all operations convert alike)
         operands: tuple[Operand, ...],
         position: int,
         target: Format,
     ) -> Steps:
-        # Through float32 to 16 bits (`c10::Half(float)`), and from int64 at once to float32.
+        # torch converts to 16 bits through float32 (`c10::Half(float)`), and from int64 directly to float32.
         operand = operands[position]
         if target in _HALVES:
             return (_FLOAT32, target)
@@ -201,7 +201,7 @@ class TorchRules(RuleSet):
 
     def _find_fix(self, operation: Operation, runtime: Runtime, operands: tuple[Operand, ...]) -> Fix | None:
         if any(self._name_of(operand) in SHELL and not runtime.holds(operand) for operand in operands):
-            return None  # torch does not convert them on request either
+            return None  # torch has no explicit casts of them either
         return super()._find_fix(operation, runtime, operands)
 
     def _find_fix_into(
@@ -213,7 +213,7 @@ class TorchRules(RuleSet):
 
     def _objection_to_cast(self, value: Operand, target: Format) -> str:
         shell = next((name for name in (self._name_of(value), target.name) if name in SHELL), None)
-        return super()._objection_to_cast(value, target) if shell is None else _no_shell(shell)
+        return super()._objection_to_cast(value, target) if shell is None else _shell_objection(shell)
 
     def _square(self, operands: tuple[Operand, ...]) -> Verdict:
         # pow(x, 2): the square of a bool is an int64.
@@ -221,7 +221,7 @@ class TorchRules(RuleSet):
         return replace(verdict, compute=verdict.compute[:1])
 
     def _poisson_nll_loss(self, operands: tuple[Operand, ...]) -> Verdict:
-        # exp(input) - target * input, each step promoting for itself.
+        # exp(input) - target * input, where each step promotes separately.
         rate = self._settle_operation(as_operation("exp"), operands[:1])
         product = self._settle_operation(as_operation("multiply"), operands)
         if rate.result is None or product.result is None:
@@ -238,14 +238,14 @@ def _rank(operand: Operand) -> Rank:
     return Rank.ZERO_D if operand.ndim == 0 else Rank.DIMENSIONED
 
 
-def _takes_shell(operation: Operation, operands: tuple[Operand, ...], names: list[str], common: str) -> bool:
+def _accepts_shell(operation: Operation, operands: tuple[Operand, ...], names: list[str], common: str) -> bool:
     """Whether a call neither converts its operands nor computes with them."""
-    if operation.name == "pow":  # of the number 1, which is filled in whatever the exponents
+    if operation.name == "pow":  # a power of 1 only fills, whatever the exponents
         return operands[0].is_python_scalar and operands[0].value == 1 and common not in SHELL
     return operation.name in _TYPES_ONLY or (operation.name in _MOVES and set(names) == {common})
 
 
-def _no_shell(name: str) -> str:
+def _shell_objection(name: str) -> str:
     return f"{name} is a shell dtype in torch, which has no conversions and no kernels for it"
 
 
@@ -257,9 +257,9 @@ def _computed(verdict: Verdict, ndim: int | None) -> Operand:
 def _stays_in_float32(operation: Operation, operands: tuple[Operand, ...], position: int, common: Format) -> bool:
     """Whether an operand is not rounded to the 16 bits that the result has.
 
-    The kernels of these three read a second operand that is a number, or a 0-d tensor of another dtype, in float32
-    (`opmath_t` in BinaryOpsKernel.cpp). Python's operators bring a number on the left of `*` there too, and that of `/`
-    is multiplied with the reciprocal.
+    The kernels of the three operations read a second operand in float32 if it is a number or a 0-d tensor of a
+    different dtype (`opmath_t` in BinaryOpsKernel.cpp). Python's `*` moves a number on its left to that position, and
+    `/` multiplies a number on its left with the reciprocal.
     """
     operand = operands[position]
     if common not in _HALVES or operation.name not in _READ_IN_FLOAT32:
@@ -275,23 +275,23 @@ def _rounded_once(operation: Operation, common: Format, verdict: Verdict) -> Ver
     return replace(verdict, compute=compute, reason=(*verdict.reason, why))
 
 
-def _as_its_input(operand: Operand, verdict: Verdict) -> Verdict:
-    # The loss is written into a tensor like the input (huber_loss in Loss.cpp).
+def _with_input_dtype(operand: Operand, verdict: Verdict) -> Verdict:
+    # torch writes the loss into a tensor with the dtype of the input (huber_loss in Loss.cpp).
     if operand.dtype is None or operand.category != "float":
         return Verdict.refuse(*verdict.reason, f"torch cannot cast the loss back to the dtype of the input, {operand}")
     return verdict.resulting_in(operand.dtype, "the loss has the dtype of the input")
 
 
 def _values(operands: tuple[Operand, ...]) -> dict[int, Scalar]:
-    """The values of Python numbers, where they are known, by position."""
+    """The known values of Python numbers, by position."""
     return {i: o.value for i, o in enumerate(operands) if o.is_python_scalar and o.value is not None}
 
 
 def _refusal_of_values(operation: Operation, operands: tuple[Operand, ...]) -> Verdict | None:
-    """The refusal of Python numbers too large to be read, before anything is promoted."""
+    """The refusal of Python numbers that torch cannot read, before it promotes anything."""
     values = _values(operands)
     if any(isinstance(value, int) and not _INT64.min <= value <= _UINT64.max for value in values.values()):
-        return Verdict.refuse("torch needs Python ints from -2**63 to 2**64 - 1", overflow=True)
+        return Verdict.refuse("Python ints must be between -2**63 and 2**64 - 1 in torch", overflow=True)
     to_integer = operation.name == "pow" and operands[0].category in ("bool", "integer")
     if to_integer and isinstance(exponent := values.get(1), int) and exponent > _INT64.max:
         return Verdict.refuse("the exponent does not fit int64, to which pow converts it", overflow=True)
@@ -299,7 +299,7 @@ def _refusal_of_values(operation: Operation, operands: tuple[Operand, ...]) -> V
 
 
 def _within_range(operation: Operation, operands: tuple[Operand, ...], common: Format, verdict: Verdict) -> Verdict:
-    """The verdict after a look at whether Python numbers fit the dtype they are converted to."""
+    """The verdict after a check whether Python numbers fit the dtype they are converted to."""
     values = _values(operands)
     if operation.name == "pow" and common.category == "integer" and 1 in values and values[1].real < 0:
         return Verdict.refuse("torch does not raise integers to negative integer powers")
@@ -317,13 +317,13 @@ def _within_range(operation: Operation, operands: tuple[Operand, ...], common: F
 
 
 def _overflows(row: Format, value: Scalar) -> bool:
-    # Negative numbers are let into unsigned dtypes as their two's complement (`overflows` in c10/util/overflows.h).
+    # Unsigned dtypes accept negative numbers as their two's complement (`overflows` in c10/util/overflows.h).
     low = min(row.min, -row.max)
     return any(math.isfinite(part) and not low <= part <= row.max for part in (value.real, value.imag))
 
 
 def _interval(value: Scalar | None) -> Hashable:
-    """Where a number lies among the bounds of torch's dtypes: all that a verdict may depend on."""
+    """The position of a number among the bounds of torch's dtypes, the only property that verdicts depend on."""
     if value is None:
         return None
     parts = (value.real, value.imag) if isinstance(value, complex) else (value,)
@@ -335,7 +335,7 @@ TORCH = TorchRules(
     summary="PyTorch as it starts, with float32 as default dtype",
     source="PyTorch 2.13",
     accepts=_ACCEPTS,
-    in_place=Storing.SAME_KIND,  # `canCast` in c10/core/ScalarType.h, asked by TensorIterator::compute_types
+    in_place=Storing.SAME_KIND,  # `canCast` in c10/core/ScalarType.h, called by TensorIterator::compute_types
     item=Storing.CAST,  # `copy_` and `fill_`, which check the range of Python numbers only
     agreeing=frozenset(("matmul", "tensordot", "vecdot", "cross", "solve")),
     lacks={"solve": (*NARROW_FLOATS, "complex32")},

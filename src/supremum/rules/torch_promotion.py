@@ -1,4 +1,4 @@
-"""Where dtypes meet in PyTorch: a table within a rank of operands, categories between ranks.
+"""PyTorch's promotion of dtypes: by a table within a rank of operands, by category between ranks.
 
 Source: PyTorch 2.13, `promoteTypes` in c10/core/ScalarType.cpp; `combine_categories` and `update_result_type_state` in
 aten/src/ATen/native/TypeProperties.cpp.
@@ -14,7 +14,7 @@ from supremum.formats import CATEGORIES, Kind, as_format
 from supremum.lattice import Lattice
 from supremum.rules.lattice_edges import SIGNED
 
-# Thirteen dtypes are a lattice: the table in `promoteTypes` is that of its joins.
+# Thirteen dtypes are a lattice, whose joins are the table in `promoteTypes`.
 LATTICE = Lattice(
     {
         "bool": ("uint8", "int8"),
@@ -29,19 +29,19 @@ LATTICE = Lattice(
         "complex64": ("complex128",),
     }
 )
-# The others meet no dtype but themselves; these unsigned ones also give way to the floats of the lattice, but not to
-# its complex dtypes above them, which no order can say.
+# The other dtypes promote only with themselves. These unsigned ones also promote to the floats of the lattice, but not
+# to the complex dtypes above those, which no order can express.
 BARE_UNSIGNED = ("uint1", "uint2", "uint4", "uint16", "uint32", "uint64")
 FLOAT8 = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
 SHELL = ("uint1", "uint2", "uint4", "int1", "int2", "int4")
-"""Dtypes that tensors can have and almost nothing can be done with."""
+"""Dtypes that tensors can have but almost no function supports."""
 KNOWN = frozenset((*LATTICE.nodes, *BARE_UNSIGNED, *FLOAT8, *SHELL))
 COMPLEX_OF = {"float16": "complex32", "bfloat16": "complex64", "float32": "complex64", "float64": "complex128"}
-"""`toComplexType`; its keys are also the dtypes that `torch.set_default_dtype` takes."""
+"""`toComplexType`; its keys are also the dtypes that `torch.set_default_dtype` accepts."""
 
 
 class Rank(enum.Enum):
-    """What outranks what, lowest first."""
+    """The ranks of operands, lowest first."""
 
     NUMBER = "Python numbers"
     ZERO_D = "0-d tensors"
@@ -50,14 +50,14 @@ class Rank(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """What some operands meet in (None where torch refuses), and the way there."""
+    """The common dtype of some operands (None if torch refuses them), and the reason."""
 
     name: str | None
     reason: tuple[str, ...] = ()
 
 
 def promote(a: str, b: str) -> Met:
-    """Where two dtypes of one rank meet (`promoteTypes`).
+    """The common dtype of two dtypes of one rank (`promoteTypes`).
 
     >>> promote("uint8", "int8").name, promote("uint16", "float16").name, promote("uint16", "int64").name
     ('int16', 'float16', None)
@@ -78,13 +78,13 @@ def promote(a: str, b: str) -> Met:
 
 
 def meet(operands: Sequence[tuple[Rank, str]]) -> Met:
-    """Where operands of any rank meet (`result_type`).
+    """The common dtype of operands of any rank (`result_type`).
 
-    Within a rank they are promoted pairwise from left to right; a lower rank changes the result only where its
-    category is higher.
+    Operands of one rank promote pairwise from left to right. A lower rank changes the result only if its category is
+    higher.
 
     Args:
-        operands: rank and name of the dtype of each.
+        operands: the rank and dtype name of each operand.
 
     >>> meet([(Rank.DIMENSIONED, "int8"), (Rank.ZERO_D, "int64")]).name
     'int8'

@@ -1,4 +1,4 @@
-"""Casts of arrays that are not wrapped, tried on arrays of one element, as a user would type them."""
+"""Casts of arrays that are not wrapped, tried on small test arrays as users would type them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from supremum.rules.jax_flags import holds_64_bits
 
 
 def is_typed(operand: Operand, conversion: FixCast) -> bool:
-    """Whether the library of an array does what a conversion says, in the dtype that it says.
+    """Whether the library of an array carries out a cast and returns the dtype of the cast.
 
     Args:
-        operand: the array; anything but an array of NumPy, JAX or PyTorch is taken to be cast.
-        conversion: the cast.
+        operand: the array; for operands that are not NumPy, JAX or PyTorch arrays, the answer is True.
+        conversion: the cast to try.
     """
     if operand.library not in sys.modules or operand.dtype is None:
         return True
@@ -31,10 +31,10 @@ def is_typed(operand: Operand, conversion: FixCast) -> bool:
 
 @lru_cache(maxsize=4096)
 def _tried(source: DType, conversion: FixCast, wide: bool) -> bool:
-    """The cast of an array of ones, once for each state of JAX's flags."""
+    """Whether a cast of an array of ones works, cached for each state of JAX's flags."""
     try:
         if conversion.library == "jax":
-            # JAX narrows 64 bits with no more than a warning.
+            # JAX narrows 64 bits and only warns.
             if not wide and as_format(conversion.dtype).component.bits > as_format("float32").bits:
                 return False
             found = _converted_by_jax(conversion, source)
@@ -49,23 +49,23 @@ def _tried(source: DType, conversion: FixCast, wide: bool) -> bool:
 
 
 def _converted_by_jax(conversion: FixCast, source: DType) -> Any:
-    """The same of JAX. It is run, also while JAX traces: XLA traces some formats that it does not convert."""
+    """Cast in JAX, and run the cast even while JAX traces, because XLA traces some casts that it cannot run."""
     jax = sys.modules["jax"]
     with jax.ensure_compile_time_eval():
         for target in (conversion.through, conversion.dtype):
             if target is not None:
-                # A format that no device takes is an error here; XLA may end the process when it converts to one.
+                # A format that no device supports raises here; in a conversion XLA may end the process.
                 jax.numpy.asarray(np.ones(1, target))
         array = jax.numpy.asarray(np.ones(4, source))
         if as_format(conversion.dtype).category == "bool":
-            # The cast compares with zero. In a format that XLA does not compute in, a sum is an error, while the
-            # comparison ends the process from JAX 0.12 on.
+            # The cast compares with zero. If XLA cannot compute in the format, a sum raises, while a comparison ends
+            # the process from JAX 0.12 on.
             (array + array).block_until_ready()
         return _converted(conversion, array)
 
 
 def _converted(conversion: FixCast, array: Any) -> Any:
-    """What the text of a conversion gives, of an array."""
+    """Cast an array as the text of the cast does."""
     if conversion.through is not None:
         array = _cast(array, conversion.through, conversion.library)
     return _cast(array.real if conversion.drops_imaginary else array, conversion.dtype, conversion.library)
@@ -80,14 +80,14 @@ def _native(dtype: DType) -> Any:
 
 
 class Unwrapped:
-    """The runtime of arrays that are not wrapped: their own libraries cast them, and who computes is not known."""
+    """The runtime of unwrapped arrays: their libraries cast them, and the library that computes is unknown."""
 
     def holds(self, operand: Operand) -> bool:
-        """Whether the library of an array is known."""
+        """Whether the library of the array is loaded."""
         return operand.library in sys.modules
 
     def tried(self, operation: Operation, operands: Sequence[Operand], fix: Fix, verdict: Verdict) -> Fix | None:  # noqa: ARG002
-        """The fix, if all its casts work."""
+        """The fix, or None if one of its casts does not work."""
         return fix if all(is_typed(operands[cast.position], cast) for cast in fix.casts) else None
 
 

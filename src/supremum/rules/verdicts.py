@@ -1,4 +1,4 @@
-"""Verdicts that many rule sets come to alike."""
+"""Verdicts that several rule sets share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from supremum.operations import Operation, Result
 
 _BOOL = as_format("bool").dtype
 LOSSES_AS_DIVISION: dict[str, str] = dict.fromkeys(("huber_loss", "poisson_nll_loss", "l1_loss", "mse_loss"), "divide")
-"""What stands in for the losses where a framework has none: like division, they make floats of integers."""
+"""The stand-in for losses that a framework lacks; like division, they convert integers to floats."""
 
 ALREADY = "the operands already have this dtype"
 
@@ -28,11 +28,11 @@ def climb(met: str, paths: Iterable[Sequence[str]]) -> str:
 
 
 def given(operation: Operation, verdict: Verdict) -> Verdict:
-    """The verdict on a call that computes in some dtype, with what the operation gives of that.
+    """The verdict on a call, with the result dtype of the operation instead of the dtype that it computes in.
 
     Args:
         operation: its row.
-        verdict: the dtype it computes in, as its result.
+        verdict: the verdict with the dtype that it computes in as its result.
     """
     if verdict.result is None or operation.result not in (Result.BOOL, Result.REAL):
         return verdict
@@ -48,18 +48,18 @@ def given(operation: Operation, verdict: Verdict) -> Verdict:
 
 
 def disagreement(operation: Operation, operands: tuple[Operand, ...]) -> str:
-    """Why arrays of several dtypes are refused where they must have one; empty if they do."""
+    """Why an operation that needs arrays of one dtype refuses these; empty if they have one dtype."""
     names = list(dict.fromkeys(str(operand.dtype) for operand in operands if not operand.is_python_scalar))
     return "" if len(names) < 2 else f"{operation.name} needs arrays of one dtype, got {' and '.join(names)}"
 
 
 def takes_no(operation: Operation, met: Verdict, dtype: DType) -> Verdict:
-    """The refusal of an operation that is not defined for the category that its operands meet in.
+    """The refusal of an operation that is not defined for the category of the common type of its operands.
 
     Args:
         operation: its row.
-        met: where they meet.
-        dtype: the dtype of that.
+        met: the verdict with the common type.
+        dtype: the common type.
     """
     category = as_format(dtype).category
     return Verdict.refuse(*met.reason, f"{operation.name} does not accept {category} operands, got {dtype}")
