@@ -1,4 +1,4 @@
-"""Losses and metrics by name, as functions and as they are."""
+"""Convert arguments to losses and metrics: names, functions and objects."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def looked_up(
     named: Mapping[str, Callable[[], Any]],
     from_function: Callable[[Any], T],
 ) -> Any | T:
-    """What an argument stands for: an object as it is, a new one of a name, or one made of a function.
+    """Convert an argument to an object: return an object as is, create one by name, or wrap a function.
 
     Args:
         kind: `"loss"` or `"metric"`.
-        given: what was given.
-        classes: of objects that are returned as they are.
-        named: what makes an object, by name.
-        from_function: makes an object of a function of labels and outputs.
+        given: the argument.
+        classes: the classes of objects that are returned as they are.
+        named: functions that create an object, by name.
+        from_function: wraps a function of labels and outputs in an object.
 
     Raises:
-        UnknownNameError: for an unknown name, with the near ones; a `ValueError`.
+        UnknownNameError: for an unknown name, with similar ones; a `ValueError`.
         OperandError: for anything else; a `TypeError`.
     """
     if isinstance(given, classes):
