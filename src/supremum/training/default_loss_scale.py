@@ -53,8 +53,8 @@ def _loss_scale_of_layer(layer: Layer) -> LossScale | None:
     if not is_float16(policy.compute_dtype) and not any(is_float16(getattr(each, "dtype", None)) for each in outputs):
         return None
     # A policy with float32 variables has a loss scale unless one was given as None; other policies have no default.
-    was_told = is_float16(policy.compute_dtype) and policy.should_cast_variables
-    return policy.loss_scale if policy.loss_scale is not None or was_told else DynamicLossScale()
+    is_explicit = is_float16(policy.compute_dtype) and policy.should_cast_variables
+    return policy.loss_scale if policy.loss_scale is not None or is_explicit else DynamicLossScale()
 
 
 def scaling_optimizer(optimizer: Optimizer) -> LossScaleOptimizer | None:
@@ -96,7 +96,7 @@ class SkippedSteps:
 def _message(steps: int, floor: float, loss: float) -> str:
     if math.isfinite(loss):
         why = (
-            "The loss is finite, so the gradients alone overflow: lower the floor, with "
+            "The loss is finite, so only the gradients overflow; lower the floor with "
             "model.compile(LossScaleOptimizer(optimizer, DynamicLossScale(minimum=2.0**-10)), ...)"
         )
     else:
@@ -107,5 +107,5 @@ def _message(steps: int, floor: float, loss: float) -> str:
         )
     return (
         f"{steps} steps in a row were skipped, because their gradients were not finite, with the loss scale at its "
-        f"floor of {floor:g}: the model does not learn. {why}"
+        f"floor of {floor:g}, so the model does not learn. {why}"
     )

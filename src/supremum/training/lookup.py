@@ -37,7 +37,7 @@ def looked_up(
             raise UnknownNameError(kind, given, named)
         return named[given]()
     if isinstance(given, type):
-        raise OperandError(f"a {kind} must be an object, got the class {given.__name__}: give {given.__name__}()")
+        raise OperandError(f"a {kind} must be an object, got the class {given.__name__}; use {given.__name__}()")
     if not callable(given):
         name = kind.capitalize()
         raise OperandError(f"a {kind} must be a name, a {name} or a function of y_true and y_pred, got {shown(given)}")

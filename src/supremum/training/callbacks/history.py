@@ -71,7 +71,7 @@ class History:
             ImportError: without matplotlib; `pip install 'supremum[plot]'` installs it.
         """
         if not self.epoch:
-            raise ArgumentError("there is nothing to plot: no epoch was trained")
+            raise ArgumentError("there is nothing to plot, because no epoch was trained")
         from supremum.training.plots import history_figure  # matplotlib is an optional dependency
 
         figure = history_figure(self.epoch, self.history, self.loss_scale, self.skipped)

@@ -53,7 +53,7 @@ class ModelCheckpoint(MonitorCallback):
         check(Path(self._path))
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
-        """Save the model, if this epoch is to be saved."""
+        """Save the model if this epoch is due, and the best so far if required."""
         if (epoch + 1) % self._every or (self._best_only and not self.is_better(logs)):
             return
         try:

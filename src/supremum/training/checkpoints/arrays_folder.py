@@ -190,7 +190,7 @@ def _record(folder: Path, place: Path) -> tuple[dict[str, Row], dict[str, str]]:
     stored = _orbax().metadata.get_step_metadata(place).custom_metadata or {}
     if ENTRY not in stored:
         raise CheckpointError(
-            f"{folder} has no record of supremum. If another program wrote it, orbax.checkpoint.PyTreeCheckpointer()"
+            f"{folder} has no supremum record. If another program wrote it, orbax.checkpoint.PyTreeCheckpointer()"
             f".restore({shown(str(folder))}) reads it, and supremum.nn.load_variables(layer, arrays) loads its arrays; "
             f"otherwise it is damaged: {REMEDY}"
         )

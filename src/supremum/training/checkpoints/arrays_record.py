@@ -49,13 +49,13 @@ def described(name: str, value: Any) -> tuple[Row, jax.Array | np.ndarray, Forma
             value = jax.random.key_data(value)
     elif not isinstance(value, (np.ndarray, np.generic)) or isinstance(value, np.ma.MaskedArray):
         raise OperandError(
-            f"{shown(name)} must be an array of NumPy or JAX, got {type(value).__name__}; use np.asarray(x, 'float32')"
+            f"{shown(name)} must be a NumPy or JAX array, got {type(value).__name__}; use np.asarray(x, 'float32')"
         )
     try:
         held = as_format(value.dtype)
     except UnknownDtypeError as error:
         raise OperandError(
-            f"{shown(name)} must be an array of numbers, got one of {value.dtype}; leave it out"
+            f"{shown(name)} must be an array of numbers, got dtype {value.dtype}; leave it out"
         ) from error
     if not isinstance(value, jax.Array):
         # NumPy's own dtype of the format has this machine's byte order.

@@ -210,7 +210,7 @@ def _format_of(value: Any) -> Format | None:
 
 
 def _lost(value: np.ndarray, wanted: Format) -> str:
-    """Return the first value whose being infinite or NaN would change in the cast; empty if there is none."""
+    """Return the first value that the cast would make infinite or NaN, or finite again; empty if there is none."""
     wide = as_format("float64").dtype
     with np.errstate(all="ignore"):
         before = converted(value, wide).reshape(-1)
