@@ -17,23 +17,23 @@ from supremum.user_frame import warn_user
 
 
 def with_loss_scale(model: Layer, optimizer: Optimizer) -> Optimizer:
-    """An optimizer that scales the loss if the model needs that; otherwise the optimizer as it is.
+    """Wrap an optimizer so that it scales the loss, if the model needs that; otherwise return it unchanged.
 
     Args:
-        model: the model. What layers that it makes in its first call compute in is known after that.
-        optimizer: the optimizer; one that scales the loss already is returned as it is.
+        model: the model. Layers that it creates in its first call count only after that call.
+        optimizer: the optimizer; one that already scales the loss is returned unchanged.
 
     Keras RFC 293, mixed precision, "A policy's loss scale".
     """
     scale = loss_scale_of(model)
     if scale is None or scaling_optimizer(optimizer) is not None:
         return optimizer
-    # What gradients travel in the policy says too.
+    # The policy also decides in which dtype gradients are aggregated.
     return LossScaleOptimizer(optimizer, scale, aggregate_in_float16=is_float16(model.dtype_policy.reduce_dtype))
 
 
 def loss_scale_of(model: Layer) -> LossScale | None:
-    """The loss scale of the model's policy, else that of its first layer that computes in float16; None for none.
+    """Return the loss scale of the model's policy, or else of its first layer that computes in float16, or None.
 
     Args:
         model: the model.
@@ -52,22 +52,22 @@ def _loss_scale_of_layer(layer: Layer) -> LossScale | None:
     outputs = jax.tree.leaves(layer.output_spec, is_leaf=is_spec) if policy.compute_dtype is None else []
     if not is_float16(policy.compute_dtype) and not any(is_float16(getattr(each, "dtype", None)) for each in outputs):
         return None
-    # A policy with float32 variables has a scale unless it was told otherwise; others never get one by themselves.
-    was_told = is_float16(policy.compute_dtype) and policy.should_cast_variables
-    return policy.loss_scale if policy.loss_scale is not None or was_told else DynamicLossScale()
+    # A policy with float32 variables has a loss scale unless one was given as None; other policies have no default.
+    is_explicit = is_float16(policy.compute_dtype) and policy.should_cast_variables
+    return policy.loss_scale if policy.loss_scale is not None or is_explicit else DynamicLossScale()
 
 
 def scaling_optimizer(optimizer: Optimizer) -> LossScaleOptimizer | None:
-    """The part of an optimizer that scales the loss; None where nothing does."""
+    """Return the part of an optimizer that scales the loss, or None."""
     return next((each for each in optimizers_within(optimizer) if isinstance(each, LossScaleOptimizer)), None)
 
 
 class SkippedSteps:
-    """Warns once about a run of steps that were all skipped with the loss scale at its floor.
+    """Warn once if too many steps in a row are skipped with the loss scale at its floor.
 
     Args:
-        limit: how many skipped steps in a row are too many; None never to warn.
-        optimizer: the optimizer, whose loss scale has the floor.
+        limit: how many skipped steps in a row cause the warning; None to never warn.
+        optimizer: the optimizer; its loss scale defines the floor.
     """
 
     def __init__(self, limit: int | None, optimizer: Optimizer) -> None:
@@ -78,10 +78,10 @@ class SkippedSteps:
         self._has_warned = False
 
     def add(self, rows: Any) -> None:
-        """Look at more steps.
+        """Check more steps.
 
         Args:
-            rows: those of `StepLog.fetch`.
+            rows: the rows of `StepLog.fetch`.
         """
         if self._limit is None or self._has_warned:
             return
@@ -96,7 +96,7 @@ class SkippedSteps:
 def _message(steps: int, floor: float, loss: float) -> str:
     if math.isfinite(loss):
         why = (
-            "The loss is finite, so the gradients alone overflow: lower the floor, with "
+            "The loss is finite, so only the gradients overflow; lower the floor with "
             "model.compile(LossScaleOptimizer(optimizer, DynamicLossScale(minimum=2.0**-10)), ...)"
         )
     else:
@@ -107,5 +107,5 @@ def _message(steps: int, floor: float, loss: float) -> str:
         )
     return (
         f"{steps} steps in a row were skipped, because their gradients were not finite, with the loss scale at its "
-        f"floor of {floor:g}: the model does not learn. {why}"
+        f"floor of {floor:g}, so the model does not learn. {why}"
     )

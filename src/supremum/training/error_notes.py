@@ -1,4 +1,4 @@
-"""Notes on errors of user functions: where in the training they were raised."""
+"""Notes on errors of user functions, saying where in training they were raised."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from supremum.nn import described
 
 @contextmanager
 def noting_where(place: str, **inputs: Any) -> Generator[None]:
-    """Note on an error that is not ours, and so does not say it, where it was raised and of what.
+    """Add a note to errors that are not ours, saying where they were raised and with which inputs.
 
     Args:
-        place: where.
-        inputs: what was given there, by name.
+        place: where in training the block runs.
+        inputs: its inputs, by name.
 
     >>> with noting_where("in the loss mine", y_true=1.0):
     ...     raise KeyError("mine")

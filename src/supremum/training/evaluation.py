@@ -1,4 +1,4 @@
-"""Evaluating a model and predicting with it, over batches."""
+"""Evaluation and prediction over batches."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from supremum.training.step_execution import Execution
 
 
 class Evaluator:
-    """Evaluates and predicts.
+    """Evaluate a model and predict with it.
 
     Args:
         model: the model.
         loss: the loss of a batch.
-        metrics: what is measured over all batches.
-        seed: where weights, and what is random in layers, come from.
-        distribution: over which devices; None for one.
+        metrics: the metrics to compute over all batches.
+        seed: the seed for weights and for random numbers in layers.
+        distribution: how to use several devices; None for one.
 
     Attributes:
-        metrics: by name.
-        seed: as given.
+        metrics: the metrics by name.
+        seed: the given seed.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Evaluator:
     def _compile(self) -> None:
         self._evaluation = Execution(self._evaluated, 1, distribution=self._distribution)
         self._prediction = Execution(self._predicted, 1, distribution=self._distribution)
-        # Jitted for one evaluator each: in a cache of the class they would keep it, and the model, alive.
+        # Jitted per evaluator, because a cache of the class would keep the evaluator and its model alive.
         self.nothing_gathered: Callable[[], Any] = jax.jit(self._start_gathering)
         self._results: Callable[[Any], Any] = jax.jit(self._results_of)
         self._passes = 0
@@ -60,17 +60,17 @@ class Evaluator:
         self._compile()
 
     def initialize(self, data: Data) -> None:
-        """Make the model's weights where there are none.
+        """Create the model's weights if there are none.
 
         Args:
-            data: whose first batch the model is made for.
+            data: the data; its first batch determines the shapes and dtypes of the inputs.
         """
         if has_weights(self._model):
             return
         initialize(self._model, jax.tree.map(_spec, data.first.x), seed=self.seed)
 
     def evaluate(self, data: Data, callbacks: CallbackList) -> dict[str, float]:
-        """The loss and the metrics over all batches, in one epoch of them.
+        """Compute the loss and the metrics over all batches of one epoch.
 
         Args:
             data: the batches.
@@ -94,10 +94,10 @@ class Evaluator:
         return found
 
     def predict(self, data: Data, callbacks: CallbackList) -> Any:
-        """The outputs for all batches, one after the other, as NumPy arrays.
+        """Compute the outputs for all batches, concatenated, as NumPy arrays.
 
         Args:
-            data: the batches; labels are left out.
+            data: the batches; labels are ignored.
             callbacks: called at each stage.
         """
         self.initialize(data)
@@ -114,14 +114,14 @@ class Evaluator:
         if not made:
             raise ArgumentError("the data has no batches to predict")
         callbacks.call("on_predict_end")
-        # Each dispatch stacked its outputs along an axis of their own.
+        # Each dispatch stacked its outputs along a new axis.
         parts = [jax.tree.map(itemgetter(0), each) for each in jax.device_get(made)]
         return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
     def _next_key(self) -> jax.Array:
-        """The key data for the layers that draw random numbers in the next evaluation or prediction.
+        """Return the key data for layers that draw random numbers in the next evaluation or prediction.
 
-        It does not touch the key of training, which goes on as if there had been no evaluation.
+        The key of training is unchanged, so training continues as if there had been no evaluation.
         """
         self._passes += 1
         return _key_of_pass(np.uint32(self.seed % 2**32), np.uint32(self._passes))
@@ -134,7 +134,7 @@ class Evaluator:
 
     def _evaluated(self, carry: Any, values: dict[str, jax.Array], batch: Batch) -> tuple[Any, None]:
         (loss, metrics), rest = carry
-        rest, key = _drawn(rest)
+        rest, key = _split_key(rest)
         batch = without_left_out(batch)
         with collected_losses() as penalties:
             outputs, _ = functional_call(self._model, values, batch.x, training=False, random_key=key)
@@ -147,13 +147,13 @@ class Evaluator:
         return ((LOSS_MEAN.update(loss, value, examples), after), rest), None
 
     def _predicted(self, carry: jax.Array, values: dict[str, jax.Array], batch: Batch) -> tuple[jax.Array, Any]:
-        rest, key = _drawn(carry)
+        rest, key = _split_key(carry)
         outputs = functional_call(self._model, values, batch.x, training=False, random_key=key)[0]
-        # Every process is to have them all.
+        # Every process needs all outputs.
         return rest, outputs if self._distribution is None else self._distribution.everywhere(outputs)
 
     def fetched(self, gathered: Any) -> dict[str, float]:
-        """The loss and the metrics that `gathered` has come to, by name."""
+        """Fetch the loss and the metrics from the states in `gathered`, by name."""
         found = jax.device_get(self._results(gathered))
         return {name: float(found[name]) for name in ("loss", *self.metrics)}
 
@@ -169,11 +169,13 @@ class Evaluator:
 @jax.jit
 def _key_of_pass(seed: jax.Array, number: jax.Array) -> jax.Array:
     key = jax.random.fold_in(jax.random.key(seed), number)
-    return jax.random.key_data(jax.random.fold_in(key, 0x6C6F6F6B))  # apart from those of steps, which fold in once
+    return jax.random.key_data(
+        jax.random.fold_in(key, 0x6C6F6F6B)
+    )  # differs from the keys of steps, which fold in once
 
 
-def _drawn(data: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The data of the key that comes next, and a key for one batch."""
+def _split_key(data: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the data of the next key, and a key for one batch."""
     after, key = jax.random.split(jax.random.wrap_key_data(data))
     return jax.random.key_data(after), key
 

@@ -1,4 +1,4 @@
-"""Ctrl-C while a model trains: it waits until the model's values are whole."""
+"""Delay Ctrl-C during training until the model's values are complete."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from types import FrameType
 from typing import Any
 
 
-def _always() -> bool:
+def _always_wait() -> bool:
     return True
 
 
 class Interrupts:
-    """Holds Ctrl-C back in some stretches of a program, and lets it act at the end of each.
+    """Delay Ctrl-C in some blocks of a program until they end.
 
-    A step gives its memory to the next one. Were the program interrupted after that, and before the new values are
-    kept, there would be none left. `watched` puts a handler of its own in the place of that of `SIGINT`, and puts the
-    other one back at its end; outside of the stretches it calls that at once. In other threads than the main one,
-    which Python never interrupts, and where Ctrl-C is ignored or ends the process, nothing is done.
+    A step reuses the memory of its input values. An interrupt between the step and storing its results would lose both.
+    `watched` replaces the handler of `SIGINT` and restores it at the end of its block. Outside of the `held_back`
+    blocks, the new handler calls the previous one at once. `watched` does nothing in threads other than the main one,
+    which Python never interrupts, and if Ctrl-C is ignored or ends the process.
 
     >>> interrupts = Interrupts()
     >>> with interrupts.watched():
@@ -36,53 +36,53 @@ class Interrupts:
 
     def __init__(self) -> None:
         self._before: Callable[[int, FrameType | None], Any] = signal.default_int_handler
-        self._stretches: list[Callable[[], bool]] = []
-        self._came = False
+        self._blocks: list[Callable[[], bool]] = []
+        self._is_pending = False
 
     @contextmanager
     def watched(self) -> Generator[None]:
-        """Have the handler in place, for a block; a block within another one changes nothing."""
+        """Install the handler for a block; a nested block changes nothing."""
         before, ours = signal.getsignal(signal.SIGINT), self._handle
         if before == ours or threading.current_thread() is not threading.main_thread() or not callable(before):
             yield
             return
-        self._before, self._came = before, False
-        self._stretches.clear()
+        self._before, self._is_pending = before, False
+        self._blocks.clear()
         try:
             signal.signal(signal.SIGINT, ours)
             yield
         finally:
-            if signal.getsignal(signal.SIGINT) == ours:  # else other code has replaced it meanwhile
+            if signal.getsignal(signal.SIGINT) == ours:  # otherwise other code has replaced it in the meantime
                 signal.signal(signal.SIGINT, before)
 
-    def held_back(self, while_: Callable[[], bool] = _always) -> _Stretch:
-        """A block that Ctrl-C does not tear apart.
+    def held_back(self, while_: Callable[[], bool] = _always_wait) -> _DelayedBlock:
+        """Return a block in which Ctrl-C waits.
 
         Args:
-            while_: whether an interrupt has to wait, asked when one comes; otherwise it acts at once.
+            while_: called when an interrupt arrives; returns whether it must wait. Otherwise it acts at once.
         """
-        return _Stretch(self, while_)
+        return _DelayedBlock(self, while_)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if any(waits() for waits in self._stretches):
-            self._came = True
+        if any(waits() for waits in self._blocks):
+            self._is_pending = True
         else:
             self._before(number, frame)
 
     def enter(self, waits: Callable[[], bool]) -> None:
-        """Begin a stretch."""
-        self._stretches.append(waits)
+        """Begin a block."""
+        self._blocks.append(waits)
 
     def leave(self) -> None:
-        """End the innermost stretch; if an interrupt came and need not wait for an outer one, it acts."""
-        self._stretches.pop()
-        if self._came and not any(waits() for waits in self._stretches):
-            self._came = False
+        """End the innermost block; a pending interrupt acts now unless it must wait for an outer block."""
+        self._blocks.pop()
+        if self._is_pending and not any(waits() for waits in self._blocks):
+            self._is_pending = False
             self._handle(signal.SIGINT, None)
 
 
-class _Stretch:
-    """A class, since a generator would be interrupted itself between its last line and that of the block."""
+class _DelayedBlock:
+    """A block that delays Ctrl-C; a class, because an interrupt could hit a generator before its cleanup starts."""
 
     def __init__(self, interrupts: Interrupts, waits: Callable[[], bool]) -> None:
         self._interrupts, self._waits = interrupts, waits

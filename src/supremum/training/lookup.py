@@ -1,4 +1,4 @@
-"""Losses and metrics by name, as functions and as they are."""
+"""Convert arguments to losses and metrics: names, functions and objects."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def looked_up(
     named: Mapping[str, Callable[[], Any]],
     from_function: Callable[[Any], T],
 ) -> Any | T:
-    """What an argument stands for: an object as it is, a new one of a name, or one made of a function.
+    """Convert an argument to an object: return an object as is, create one by name, or wrap a function.
 
     Args:
         kind: `"loss"` or `"metric"`.
-        given: what was given.
-        classes: of objects that are returned as they are.
-        named: what makes an object, by name.
-        from_function: makes an object of a function of labels and outputs.
+        given: the argument.
+        classes: the classes of objects that are returned as they are.
+        named: functions that create an object, by name.
+        from_function: wraps a function of labels and outputs in an object.
 
     Raises:
-        UnknownNameError: for an unknown name, with the near ones; a `ValueError`.
+        UnknownNameError: for an unknown name, with similar ones; a `ValueError`.
         OperandError: for anything else; a `TypeError`.
     """
     if isinstance(given, classes):
@@ -37,7 +37,7 @@ def looked_up(
             raise UnknownNameError(kind, given, named)
         return named[given]()
     if isinstance(given, type):
-        raise OperandError(f"a {kind} must be an object, got the class {given.__name__}: give {given.__name__}()")
+        raise OperandError(f"a {kind} must be an object, got the class {given.__name__}; use {given.__name__}()")
     if not callable(given):
         name = kind.capitalize()
         raise OperandError(f"a {kind} must be a name, a {name} or a function of y_true and y_pred, got {shown(given)}")

@@ -1,4 +1,4 @@
-"""Models that train themselves."""
+"""Models with `compile`, `fit`, `evaluate` and `predict`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from supremum.training.trainer import Trainer
 
 
 class Model(nn.Network):
-    """A model that trains: `nn.Network`, functional or subclassed, with `compile` and `fit`.
+    """An `nn.Network`, functional or subclassed, that adds `compile` and `fit`.
 
     Args:
         inputs: as for `nn.Network`.
@@ -34,8 +34,8 @@ class Model(nn.Network):
         options: likewise.
 
     Attributes:
-        stop_training: set it in a callback, and training ends after the batch.
-        history: what happened in the last `fit`; None before.
+        stop_training: set it to True in a callback to end training after the current batch.
+        history: the history of the last `fit`; None before the first.
 
     >>> import numpy as np
     >>> x = nn.Input((3,))
@@ -69,33 +69,34 @@ class Model(nn.Network):
         distribution: DataParallel | None = None,
         warn_after_skipped_steps: int | None = 10,
     ) -> None:
-        """Say how to train.
+        """Configure the model for training.
 
-        If the model or any of its layers computes in float16, the optimizer is wrapped in a `LossScaleOptimizer` with a
-        scale of its own: that of the model's policy, else of the first layer that has one. It is around the very object
-        that is given: what is set on that later, its `learning_rate` say, acts on the next step. An optimizer that is
-        wrapped already is taken as it is. Layers that the model makes in its first call count from then on.
+        If the model or any of its layers computes in float16, `compile` wraps the optimizer in a `LossScaleOptimizer`.
+        Its loss scale comes from the model's policy, or else from the first layer that has one. The wrapper keeps the
+        given optimizer and does not copy it, so changes to its `learning_rate`, for example, apply from the next step.
+        An optimizer that is already wrapped is used as is. Layers that the model creates in its first call count from
+        then on.
 
         Args:
             optimizer: an `Optimizer`, a name such as `"adam"`, or an optax transformation.
-            loss: a `Loss`, a name such as `"mse"`, or a function of labels and outputs, which gets outputs uncast; for
-                several outputs a list or dict of them. None where layers add all the loss there is.
-            metrics: likewise; a list of them for a model of one output.
+            loss: a `Loss`, a name such as `"mse"`, or a function of labels and outputs, which receives the outputs
+                uncast; for several outputs, a list or dict of these. None if the layers add the whole loss themselves.
+            metrics: likewise; a list for a model with one output.
             loss_weights: a number for each loss, in the same structure.
-            steps_per_execution: how many steps are sent to the device at once; callbacks of batches are told of the
-                last of them. What is left over at the end of an epoch is sent one by one. `"auto"` measures in the
-                first steps, of arrays, whether that is faster.
-            seed: where weights, the order of examples and what is random in layers come from.
+            steps_per_execution: how many steps are sent to the device at once; batch callbacks run after the last of
+                them. Steps left over at the end of an epoch are sent one by one. `"auto"` measures whether several at
+                once are faster, in the first steps, if the data are arrays.
+            seed: the seed for weights, the order of examples and random numbers in layers.
             distribution: `DataParallel()` or `FullyShardedDataParallel()`, to train on several devices; None for one.
             warn_after_skipped_steps: how many steps in a row may be skipped with the loss scale at its floor before
-                `fit` warns that the model does not learn; None never to warn. Steps are looked at after each epoch, and
-                within an epoch every 1024 steps or so.
+                `fit` warns that the model does not learn; None to never warn. `fit` checks after each epoch, and about
+                every 1024 steps within an epoch.
 
         Raises:
             UnknownNameError: for an unknown name; a `ValueError`.
             ArgumentError: for a number of steps below 1, and for a class with a method `train_step`, `test_step` or
-                `predict_step`, which nothing would call; a `ValueError`.
-            OperandError: for another distribution; a `TypeError`.
+                `predict_step`, which would never be called; a `ValueError`.
+            OperandError: for any other distribution; a `TypeError`.
 
         Keras RFC 293, mixed precision, "A policy's loss scale".
         """
@@ -105,7 +106,7 @@ class Model(nn.Network):
             )
         if warn_after_skipped_steps is not None:
             positive_int("warn_after_skipped_steps", warn_after_skipped_steps)
-        _refuse_steps(self)
+        _check_no_step_methods(self)
         self._compiled_loss = CompiledLoss(loss, loss_weights)
         self._trainer = Trainer(
             self,
@@ -120,25 +121,25 @@ class Model(nn.Network):
 
     def compute_loss(
         self,
-        x: Any,  # noqa: ARG002 (for those who override it)
+        x: Any,  # noqa: ARG002 (for overrides)
         y: Any,
         y_pred: Any,
         sample_weight: Any = None,
         training: bool = True,  # noqa: ARG002
     ) -> jax.Array:
-        """The loss of a batch, in training and in evaluation; what layers add comes on top.
+        """Compute the loss of a batch, in training and in evaluation; losses that layers add come on top.
 
-        Override it for a loss that needs more than labels and outputs. It is traced by JAX, and scaled like any other.
+        Override it for a loss that needs more than labels and outputs. JAX traces it, and it is scaled like any loss.
 
         Args:
             x: the inputs of the batch.
-            y: its labels; None where there are none.
+            y: the labels of the batch; None if there are none.
             y_pred: the outputs.
-            sample_weight: how much each example counts, shape (batch,); None if none were given.
-            training: whether this is a step of training.
+            sample_weight: the weight of each example, shape (batch,); None if not given.
+            training: whether this is a training step.
 
         Returns:
-            A floating scalar; unless it is overridden, that of the loss that `compile` was given.
+            A floating-point scalar; by default, from the loss given to `compile`.
         """
         return self._compiled_loss(y, y_pred, sample_weight)
 
@@ -147,7 +148,7 @@ class Model(nn.Network):
 
     @property
     def optimizer(self) -> Optimizer:
-        """The optimizer that trains it, a `LossScaleOptimizer` where a layer computes in float16."""
+        """The optimizer that trains the model; a `LossScaleOptimizer` if a layer computes in float16."""
         return self.compiled().optimizer
 
     def fit(
@@ -168,37 +169,36 @@ class Model(nn.Network):
         validation_batch_size: int | None = None,
         validation_freq: int = 1,
     ) -> History:
-        """Train; a model without weights gets them first.
+        """Train the model; if it has no weights yet, create them first.
 
         Args:
-            x: inputs, an array of shape (examples, ...), or a list, tuple or dict of them; or an iterable of batches,
-                such as a list of pairs `(x, y)`, a generator, or a DataLoader of PyTorch, Grain or tf.data. A list of
-                arrays is several inputs, as in Keras.
-            y: labels, likewise; an iterable gives its own.
-            batch_size: examples in a batch; None for 32.
+            x: inputs, an array of shape (examples, ...), or a list, tuple or dict of arrays; or an iterable of batches,
+                such as a list of pairs `(x, y)`, a generator, or a DataLoader from PyTorch, Grain or tf.data. A list of
+                arrays means several inputs, as in Keras.
+            y: labels, likewise; an iterable yields its own.
+            batch_size: examples per batch; None for 32.
             epochs: the number of the epoch to stop before.
-            verbose: `"auto"` for a bar in a terminal and a line an epoch elsewhere, 0 for nothing, 1 for a bar, 2 for a
-                line.
+            verbose: `"auto"` for a bar in a terminal and one line per epoch elsewhere, 0 for nothing, 1 for a bar, 2
+                for lines.
             callbacks: one or several, each a `Callback` or a function of an epoch's number and its logs.
-            validation_split: the share of the examples, the last ones, to validate on.
+            validation_split: the fraction of the examples, taken from the end, to validate on.
             validation_data: `(x, y)` or `(x, y, sample_weight)`, or an iterable of batches.
-            shuffle: whether arrays are put into another order in each epoch.
-            sample_weight: how much each example counts, shape (examples,).
-            initial_epoch: the number of the first epoch; to go on where another `fit` ended.
-            steps_per_epoch: how many batches make an epoch; None for all there are.
-            validation_batch_size: None for `batch_size`.
-            validation_freq: after how many epochs to validate.
+            shuffle: whether to shuffle arrays anew in each epoch.
+            sample_weight: the weight of each example, shape (examples,).
+            initial_epoch: the number of the first epoch; use it to continue where an earlier `fit` ended.
+            steps_per_epoch: how many batches make an epoch; None for all of them.
+            validation_batch_size: examples per validation batch; None for `batch_size`.
+            validation_freq: how many epochs there are between validations; 1 validates after each.
 
         Returns:
-            What happened.
+            The history of the training.
 
         Raises:
-            ArgumentError: for data that do not fit together, options that make no sense, or before `compile`; a
-                `ValueError`.
+            ArgumentError: for data that do not fit together, invalid options, or before `compile`; a `ValueError`.
             ModelInUseError: while another thread trains the model; a `RuntimeError`.
 
-        Ctrl-C ends the training after the step that is running, and the model has that step's weights. Callbacks are
-        told that training ends. `evaluate`, `predict` and reading variables work from other threads meanwhile.
+        Ctrl-C ends training after the current step; the model keeps that step's weights, and the callbacks'
+        `on_train_end` still runs. Meanwhile other threads may call `evaluate` and `predict` and read variables.
         """
         trainer = self.compiled()
         flag("shuffle", shuffle)
@@ -245,19 +245,19 @@ class Model(nn.Network):
         verbose: Any = "auto",
         callbacks: Any = (),
     ) -> dict[str, float]:
-        """The loss and the metrics on some data.
+        """Compute the loss and the metrics on some data.
 
         Args:
             x: as for `fit`.
             y: likewise.
             batch_size: likewise.
             sample_weight: likewise.
-            steps: how many batches; None for all there are.
+            steps: how many batches; None for all of them.
             verbose: as for `fit`; 2 prints the numbers.
-            callbacks: as for `fit`; they are told of the beginning and the end of the test and of its batches.
+            callbacks: as for `fit`; called when the evaluation and each of its batches begin and end.
 
         Returns:
-            Numbers by name.
+            The loss and the metrics by name.
         """
         trainer = self.compiled()
         data = as_data(x, y, sample_weight, batch_size=batch_size, steps=steps)
@@ -278,20 +278,20 @@ class Model(nn.Network):
         verbose: Any = "auto",
         callbacks: Any = (),
     ) -> Any:
-        """The outputs for some inputs, batch by batch.
+        """Compute the outputs for some inputs, batch by batch.
 
-        Layers that draw random numbers outside of training, such as a `Dropout` that is called with `training=True`,
-        draw others in every call.
+        Layers that draw random numbers outside of training, such as a `Dropout` called with `training=True`, draw
+        new ones in every call.
 
         Args:
-            x: as for `fit`; labels of an iterable are left out.
+            x: as for `fit`; labels that an iterable yields are ignored.
             batch_size: as for `fit`.
-            steps: how many batches; None for all there are.
+            steps: how many batches; None for all of them.
             verbose: as for `fit`.
-            callbacks: as for `fit`; they are told of the beginning and the end, and of batches.
+            callbacks: as for `fit`; called when the prediction and each of its batches begin and end.
 
         Returns:
-            NumPy arrays in the dtypes of the outputs, in their structure.
+            NumPy arrays with the dtypes and the structure of the outputs.
         """
         evaluator = self._untrained_evaluator if self._trainer is None else self._trainer.evaluator
         if evaluator is None:
@@ -301,22 +301,23 @@ class Model(nn.Network):
             return evaluator.predict(data, self._callbacks(callbacks, bars))
 
     def train_on_batch(self, x: Any, y: Any = None, *, sample_weight: Any = None) -> dict[str, float]:
-        """One step of training on one batch.
+        """Run one training step on one batch.
 
         Args:
             x: inputs, shape (batch, ...), or a tuple or dict of them.
             y: labels, likewise.
-            sample_weight: how much each example counts, shape (batch,).
+            sample_weight: the weight of each example, shape (batch,).
 
         Returns:
-            Loss and metrics of the batch, from before the step; with a loss scale that too, and whether it was skipped.
+            The loss and the metrics of the batch before the step; with loss scaling also the scale, and whether the
+            step was skipped.
         """
         trainer = self.compiled()
         with trainer.alone("train_on_batch"):
             return trainer.train_on_batch(as_one_batch(x, y, sample_weight))
 
     def test_on_batch(self, x: Any, y: Any = None, *, sample_weight: Any = None) -> dict[str, float]:
-        """Loss and metrics on one batch.
+        """Compute the loss and the metrics on one batch.
 
         Args:
             x: as for `train_on_batch`.
@@ -326,7 +327,7 @@ class Model(nn.Network):
         return self.compiled().evaluator.evaluate(as_one_batch(x, y, sample_weight), CallbackList())
 
     def predict_on_batch(self, x: Any) -> Any:
-        """The outputs for one batch, as NumPy arrays.
+        """Compute the outputs for one batch, as NumPy arrays.
 
         Args:
             x: inputs, shape (batch, ...), or a tuple or dict of them.
@@ -335,11 +336,11 @@ class Model(nn.Network):
 
     @property
     def is_compiled(self) -> bool:
-        """Whether it knows how to train."""
+        """Whether `compile` was called."""
         return self._trainer is not None
 
     def compiled(self) -> Trainer:
-        """What trains the model.
+        """Return the trainer of the model.
 
         Raises:
             ArgumentError: before `compile`; a `ValueError`.
@@ -349,20 +350,20 @@ class Model(nn.Network):
         return self._trainer
 
     def save_weights(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
-        """Write the weights, in the dtypes they are stored in, to a file of safetensors, or a folder of orbax.
+        """Write the weights, in the dtypes they are stored in, to a safetensors file or an orbax folder.
 
-        It is written beside and renamed when it is whole: what was there before is there until then. Where several
-        processes train together, every one makes the call.
+        The new checkpoint replaces an existing one only once it is complete. If several processes train together, all
+        of them must make the call.
 
         Args:
             path: the file or folder.
-            format: `"safetensors"` for one file, which None means as well, or `"orbax"` for a folder that
-                orbax-checkpoint writes: arrays that are sharded stay so, and each process writes its own parts.
+            format: `"safetensors"` for one file, the default, or `"orbax"` for a folder that orbax-checkpoint writes:
+                sharded arrays stay sharded, and each process writes its own parts.
 
         Raises:
-            ArgumentError: for one file of weights that are sharded over several processes.
+            ArgumentError: for one file, if the weights are sharded over several processes.
             UninitializedError: if there are no weights yet.
-            CheckpointFileError: where it cannot be written; an `OSError`.
+            CheckpointFileError: if the file or folder cannot be written; an `OSError`.
         """
         save_weights(self, path, format=format)
 
@@ -371,58 +372,60 @@ class Model(nn.Network):
 
         Args:
             path: the file or folder.
-            strict: whether the file must have every weight, and no other; otherwise what fits is loaded.
-            cast: whether floating values are cast to the dtype of their variable where that is another floating one.
+            strict: whether the file must have exactly the model's weights; otherwise the weights that fit are loaded.
+            cast: whether to cast floating-point values to the dtype of their variable if that is a different
+                floating-point dtype.
 
         Returns:
             What was loaded.
 
         Raises:
-            MismatchError: for values that do not fit; the model is as it was.
-            CheckpointError: for a file that is damaged or not ours.
-            UninitializedError: if the model does not know its variables yet.
+            MismatchError: for values that do not fit; the model is unchanged.
+            CheckpointError: for a file that is damaged or that supremum did not write.
+            UninitializedError: if the model has no variables yet.
         """
         with nullcontext() if self._trainer is None else self._trainer.loading("load_weights"):
             return load_weights(self, path, strict=strict, cast=cast)
 
     def save_state(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
-        """Write all that training needs to go on bit for bit: weights, optimizer, loss scale, random keys, counts.
+        """Write everything needed to resume training bit for bit: weights, optimizer, loss scale, random keys, counts.
 
-        Where several processes train together, every one makes the call.
+        If several processes train together, all of them must make the call.
 
         Args:
             path: the file or folder.
-            format: `"safetensors"` for one file, which None means as well, or `"orbax"` for a folder that
-                orbax-checkpoint writes: arrays that are sharded stay so, and each process writes its own parts.
+            format: `"safetensors"` for one file, the default, or `"orbax"` for a folder that orbax-checkpoint writes:
+                sharded arrays stay sharded, and each process writes its own parts.
 
         Raises:
-            ArgumentError: before `compile`, or for one file of arrays that are sharded over several processes.
-            UninitializedError: before there are weights.
-            CheckpointFileError: where it cannot be written; an `OSError`.
+            ArgumentError: before `compile`, or for one file, if arrays are sharded over several processes.
+            UninitializedError: if there are no weights yet.
+            CheckpointFileError: if the file or folder cannot be written; an `OSError`.
         """
         save_state(self, self.compiled(), path, format=format)
 
     def load_state(self, path: str | os.PathLike[str]) -> int:
-        """Read what `save_state` wrote, into a model that was built and compiled alike.
+        """Read what `save_state` wrote, into a model that was built and compiled in the same way.
 
-        The policy may be another one: weights are stored alike, and a loss scale that only one side has is left out, or
-        as it was. Values go onto the devices that the model's and the optimizer's are on, wherever they were before.
+        The policy may differ: weights are stored in the same form under every policy. A loss scale that only the file
+        has is ignored; one that only the model has is unchanged. Values go to the devices of the model's and the
+        optimizer's current values, whichever devices they were saved from.
 
         Args:
             path: the file or folder.
 
         Returns:
-            The epoch to go on with, for `model.fit(..., initial_epoch=model.load_state(path))`.
+            The epoch to continue with, for `model.fit(..., initial_epoch=model.load_state(path))`.
 
         Raises:
-            MismatchError: for values that do not fit; model and optimizer are as they were.
-            CheckpointError: for a file that is damaged, or holds no training state.
+            MismatchError: for values that do not fit; the model and the optimizer are unchanged.
+            CheckpointError: for a file that is damaged or does not hold a training state.
         """
         return load_state(self, self.compiled(), path)
 
 
 class Sequential(Model, nn.SequentialNetwork):
-    """Layers one after the other that train: `nn.SequentialNetwork` with `compile` and `fit`.
+    """An `nn.SequentialNetwork` that adds `compile` and `fit`.
 
     Args:
         layers: as for `nn.SequentialNetwork`.
@@ -430,7 +433,7 @@ class Sequential(Model, nn.SequentialNetwork):
     """
 
 
-def _refuse_steps(model: Model) -> None:
+def _check_no_step_methods(model: Model) -> None:
     found = [name for name in ("train_step", "test_step", "predict_step") if hasattr(model, name)]
     if found:
         raise ArgumentError(

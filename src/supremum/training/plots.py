@@ -1,4 +1,4 @@
-"""Plots of a training."""
+"""Plots of a training history."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-_OWN_PANELS = ("loss_scale", "skipped_steps")
+_NOT_METRICS = ("loss_scale", "skipped_steps")
 
 
 def history_figure(
@@ -17,15 +17,15 @@ def history_figure(
     loss_scale: Sequence[float],
     skipped: Sequence[bool],
 ) -> Figure:
-    """Losses and metrics over epochs, one panel each, validation dashed; the loss scale over steps.
+    """Plot losses and metrics over epochs, one panel each, validation dashed, and the loss scale over steps.
 
     Args:
         epochs: the number of each epoch, from 0.
-        numbers: by name what each epoch came to, as in `History.history`.
+        numbers: the values of each epoch by name, as in `History.history`.
         loss_scale: the scale of each step.
         skipped: whether each step was skipped.
     """
-    names = [name for name in numbers if not name.startswith("val_") and name not in _OWN_PANELS]
+    names = [name for name in numbers if not name.startswith("val_") and name not in _NOT_METRICS]
     has_scale = "loss_scale" in numbers
     count = len(names) + has_scale
     figure = Figure(figsize=(4.2 * count, 3.2), layout="constrained")

@@ -1,4 +1,4 @@
-"""Saving the training of a model to a checkpoint, and going on from there."""
+"""Save the training state of a model to a checkpoint, and resume from it."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from supremum.training.trainer import Trainer
 _RESUMED_ENTRIES: Schema = {
     "epoch": is_count,
     "seed": lambda value: type(value) is int,
-    "step": lambda value: is_count(value) and value < 2**31,  # an int32 in the state that a step is given
+    "step": lambda value: is_count(value) and value < 2**31,  # steps store it as an int32
 }
 
 
 def save_state(model: Layer, trainer: Trainer, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
-    """Write all that training needs to go on; as `Model.save_state`.
+    """Write everything needed to resume training, as `Model.save_state` does.
 
     Args:
         model: the model.
-        trainer: what trains it.
+        trainer: the trainer of the model.
         path: the file or folder.
         format: as for `save_arrays`.
     """
@@ -51,15 +51,15 @@ def save_state(model: Layer, trainer: Trainer, path: str | os.PathLike[str], *, 
 
 
 def load_state(model: Layer, trainer: Trainer, path: str | os.PathLike[str]) -> int:
-    """Read what `save_state` wrote; as `Model.load_state`.
+    """Read what `save_state` wrote, as `Model.load_state` does.
 
     Args:
         model: the model.
-        trainer: what trains it.
+        trainer: the trainer of the model.
         path: the file or folder.
 
     Returns:
-        The epoch to go on with.
+        The epoch to continue with.
     """
     with trainer.loading("load_state"):
         trainer.prepare()
@@ -79,7 +79,7 @@ def load_state(model: Layer, trainer: Trainer, path: str | os.PathLike[str]) -> 
 
 
 def _epoch_and_seed(path: str | os.PathLike[str], found: Checkpoint, trainer: Trainer) -> tuple[int, int]:
-    """Two numbers of a checkpoint, once all that a trainer resumes from is known to be valid."""
+    """Return the epoch and the seed of a checkpoint, after checking everything that a trainer resumes from."""
     extra: dict[str, Any] = dict(found.extra)
     if found.rng is None or not {"epoch", "seed"} <= extra.keys():
         raise CheckpointError(

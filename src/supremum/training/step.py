@@ -1,4 +1,4 @@
-"""One step of training as one pure function: forward, backward, unscale, finite check, update or skip, new scale."""
+"""The training step as a pure function: forward, backward, unscale, finite check, update or skip, new scale."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from supremum.training.metrics import Mean, Metric
 from supremum.training.step_log import StepLog
 
 LossFunction: TypeAlias = Callable[..., jax.Array]
-"""A function of labels, outputs and sample weights (or None) that gives a floating scalar."""
+"""A function of labels, outputs and sample weights (or None) that returns a floating-point scalar."""
 BatchLoss: TypeAlias = Callable[[Batch, Any, bool], jax.Array]
-"""A function of a batch, the outputs and whether the model trains that gives a floating scalar."""
+"""A function of a batch, the outputs and whether the model trains that returns a floating-point scalar."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class TrainState:
-    """All that a step of training changes.
+    """Everything that a training step changes.
 
     Attributes:
         trainable: values of the variables that the optimizer changes, by path.
-        other: values of the others, such as running statistics.
-        optimizer: the optimizer's own state, that of a loss scale with it.
+        other: values of the other variables, such as running statistics.
+        optimizer: the optimizer's state, including any loss scale.
         loss: the state of the mean of this epoch's losses.
         metrics: the states of the metrics, by name.
-        log: loss, loss scale and skip of each step.
-        key: where the random numbers of all steps come from: the data of a key of `jax.random`, for a key itself would
-            double the time of a dispatch.
-        count: how many steps there were, skipped ones too.
+        log: the loss and the loss scale of each step, and whether it was skipped.
+        key: the source of the random numbers of all steps. It is the data of a `jax.random` key, because a key itself
+            would double the time of a dispatch.
+        count: how many steps were taken, including skipped ones.
     """
 
     trainable: dict[str, jax.Array]
@@ -56,11 +56,11 @@ class TrainState:
 
 
 TrainStep: TypeAlias = Callable[[TrainState, Batch], TrainState]
-"""A training step as a pure function: state and batch to the next state."""
+"""A pure training step: a function of state and batch that returns the next state."""
 
 
 LOSS_MEAN = Mean("loss")
-"""What gathers the losses of an epoch."""
+"""The mean of the losses of an epoch."""
 
 
 def init_state(
@@ -70,13 +70,13 @@ def init_state(
     *,
     seed: int = 0,
 ) -> TrainState:
-    """The state before the first step, in memory of its own, which a step may use again.
+    """Create the state before the first step, in separate memory that a step may reuse.
 
     Args:
         model: a built model.
-        optimizer: updates its variables; it is built for them.
-        metrics: by name.
-        seed: where the random numbers of layers come from.
+        optimizer: the optimizer, which is built for the model's trainable variables.
+        metrics: the metrics by name.
+        seed: the seed for random numbers in layers.
     """
     _check_optimizer(optimizer).build(as_layer(model).trainable_variables)
     for each in mapping("metrics", metrics, "{'mae': as_metric('mae')}").values():
@@ -101,22 +101,22 @@ def train_step(
     metrics: Mapping[str, Metric] = MappingProxyType({}),
     distribution: DataParallel | None = None,
 ) -> TrainStep:
-    """The step function of a model; pure, so it can be jitted or scanned.
+    """Create the step function of a model; it is pure, so it can be jitted or scanned.
 
-    A skipped step changes no variable, no running statistic and nothing in the optimizer, only the loss scale and the
-    count of steps. Its loss and metrics, inf or NaN where they are, count in the averages like those of any other step.
-    On several devices forward and backward run on each for its part of the batch; what
-    follows is of the whole, so that all devices skip, scale and count alike.
+    A skipped step leaves variables, running statistics and the optimizer unchanged, except for the loss scale and the
+    step count. Its loss and metrics enter the averages like those of any other step, even if they are inf or NaN. With
+    several devices, each runs forward and backward for its part of the batch; the rest of the step uses the whole
+    batch, so all devices skip, scale and count alike.
 
     Args:
         model: a built model.
         loss: the loss, to which the losses of layers are added.
-        optimizer: updates the variables.
-        metrics: by name.
-        distribution: over which devices; None for one.
+        optimizer: the optimizer that updates the variables.
+        metrics: the metrics by name.
+        distribution: how to use several devices; None for one.
 
     Returns:
-        A function of state and batch that gives the next state.
+        A function of state and batch that returns the next state.
     """
     as_layer(model)
     function("loss", loss, "lambda y_true, y_pred, sample_weight: jnp.mean((y_true - y_pred) ** 2)")
@@ -141,7 +141,7 @@ def step_of(
     metrics: Mapping[str, Metric],
     distribution: DataParallel | None,
 ) -> TrainStep:
-    """As `train_step`, with a loss that may look at all of a batch."""
+    """Create a step function as `train_step` does, with a loss that receives the whole `Batch`."""
     backward = _backward(model, loss, optimizer, distribution)
     if distribution is not None:
         backward = distribution.on_each_device(backward)
@@ -166,7 +166,7 @@ def step_of(
         after = TrainState(
             updated.values, updated.alongside, updated.state, losses, gathered, log, state.key, state.count + 1
         )
-        return after if distribution is None else _moved(after, distribution.held, distribution.everywhere)
+        return after if distribution is None else _moved_state(after, distribution.held, distribution.everywhere)
 
     return step
 
@@ -174,7 +174,7 @@ def step_of(
 def _backward(
     model: Layer, loss: BatchLoss, optimizer: Optimizer, distribution: DataParallel | None
 ) -> Callable[..., Any]:
-    """Loss, other values, outputs and gradients of a batch, or of one device's part of it."""
+    """Return a function for loss, other values, outputs and gradients of a batch or one device's part of it."""
 
     def backward(state: Any, trainable: dict[str, Any], other: dict[str, Any], batch: Batch, key: jax.Array) -> Any:
         batch = without_left_out(batch)
@@ -186,7 +186,7 @@ def _backward(
             with collected_losses() as penalties:
                 outputs, values = functional_call(model, laid | other, batch.x, training=True, random_key=key)
             value = penalised(loss(batch, outputs, True), penalties)
-            # Divided here, gradients are in float16 what they are on one device, and their sum is the mean.
+            # Dividing here keeps float16 gradients as large as on one device, and makes their sum the mean.
             part = value if distribution is None else value / distribution.replicas
             return part, (value, {path: values[path] for path in other}, outputs)
 
@@ -199,24 +199,24 @@ def _backward(
 
 
 def placed(distribution: DataParallel, state: TrainState) -> TrainState:
-    """A state where its devices are to have it.
+    """Place a state on the devices of a distribution.
 
     Args:
         distribution: the devices.
-        state: the same on all processes.
+        state: the state, which must be the same on all processes.
     """
-    return _moved(state, distribution.placed, partial(distribution.placed, whole=True))
+    return _moved_state(state, distribution.placed, partial(distribution.placed, whole=True))
 
 
-def _moved(state: TrainState, cut: Callable[[Any], Any], whole: Callable[[Any], Any]) -> TrainState:
-    """A state after a function of what may be cut for several devices, and one of what may not."""
+def _moved_state(state: TrainState, cut: Callable[[Any], Any], whole: Callable[[Any], Any]) -> TrainState:
+    """Apply one function to the parts of a state that may be sharded, and another to the rest."""
     named = {field.name: getattr(state, field.name) for field in fields(state)}
     apart = {name: named.pop(name) for name in ("trainable", "optimizer")}
     return TrainState(**cut(apart), **whole(named))
 
 
 def penalised(value: jax.Array, penalties: list[jax.Array]) -> jax.Array:
-    """A loss plus what layers add to it, which is in at least float32: a sum of squares overflows in float16."""
+    """Add the losses of layers to a loss, in at least float32, because a sum of squares overflows in float16."""
     for penalty in penalties:
         wide = widen(value)
         value = wide + penalty.astype(wide.dtype)
@@ -224,12 +224,12 @@ def penalised(value: jax.Array, penalties: list[jax.Array]) -> jax.Array:
 
 
 def scale_of(optimizer_state: Any) -> jax.Array:
-    """The loss scale in the state of an optimizer; 1 where there is none."""
+    """Return the loss scale in the state of an optimizer, or 1 if there is none."""
     scaling = scaling_of(optimizer_state)
     return jnp.ones((), jnp.float32) if scaling is None else scaling.loss_scale
 
 
 def scaling_of(optimizer_state: Any) -> LossScaleState | None:
-    """The state of the loss scale in that of an optimizer; None where there is none."""
+    """Return the state of the loss scale in the state of an optimizer, or None."""
     leaves = jax.tree.leaves(optimizer_state, is_leaf=lambda node: isinstance(node, LossScaleState))
     return next((leaf for leaf in leaves if isinstance(leaf, LossScaleState)), None)

@@ -1,4 +1,4 @@
-"""The carry: the values that one step gives to the next."""
+"""The carry: the values that one step passes to the next."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from supremum.training.interrupts import Interrupts
 
 
 class KeptCarry:
-    """A carry whose memory stays its own.
+    """A carry whose memory steps do not reuse.
 
     Args:
-        value: what the first step gets.
+        value: the input of the first step.
 
     >>> carry = KeptCarry(1)
     >>> carry.step(lambda value: (value + 1, "other results"))
@@ -31,7 +31,7 @@ class KeptCarry:
         """Run a step, and keep the next value.
 
         Args:
-            run: a function of the value; the first of its results is the next value.
+            run: a function of the value; its first result is the next value.
 
         Returns:
             The results.
@@ -42,15 +42,15 @@ class KeptCarry:
 
 
 class DonatedCarry:
-    """A carry whose memory each step may use again.
+    """A carry whose memory each step may reuse.
 
-    After that the only values are those that the step returns: Ctrl-C waits until they are kept, and so do
-    other threads that take the lock. Before that, while a step is traced and compiled, Ctrl-C acts at once.
+    Once a step reuses the memory, only the values that it returns exist. Ctrl-C waits until they are kept, as do other
+    threads that take the lock. Before that, while a step is traced and compiled, Ctrl-C acts at once.
 
     Args:
-        take: gives the values, to which there must be no other reference.
-        keep: stores the next ones.
-        interrupts: what holds Ctrl-C back.
+        take: returns the values, to which there must be no other reference.
+        keep: stores the next values.
+        interrupts: delays Ctrl-C.
         lock: held by other threads while they read the values.
     """
 
@@ -59,17 +59,17 @@ class DonatedCarry:
     ) -> None:
         self._take, self._keep = take, keep
         self._interrupts, self._lock = interrupts, lock
-        self._handed: Any = None
+        self._donated: Any = None
         self._is_running = False
 
     def step(self, run: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Run a step, and keep the next values; as `KeptCarry.step`."""
-        self._interrupts.enter(self._has_to_wait)
+        """Run a step, and keep the next values, as `KeptCarry.step` does."""
+        self._interrupts.enter(self._must_wait)
         try:
             with self._lock:
-                self._handed = self._take()
+                self._donated = self._take()
                 self._is_running = True
-                results = run(self._handed)
+                results = run(self._donated)
                 self._is_running = False
                 self._keep(results[0])
             return results
@@ -81,14 +81,14 @@ class DonatedCarry:
                 )
             raise
         finally:
-            self._is_running, self._handed = False, None
+            self._is_running, self._donated = False, None
             self._interrupts.leave()
 
-    def _has_to_wait(self) -> bool:
+    def _must_wait(self) -> bool:
         return not self._is_running or self._is_lost()
 
     def _is_lost(self) -> bool:
-        return any(leaf.is_deleted() for leaf in jax.tree.leaves(self._handed))
+        return any(leaf.is_deleted() for leaf in jax.tree.leaves(self._donated))
 
 
 Carry: TypeAlias = KeptCarry | DonatedCarry

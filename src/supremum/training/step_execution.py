@@ -1,4 +1,4 @@
-"""How steps are sent to the device: one by one, or several in one dispatch."""
+"""Send steps to the device, one by one or several in one dispatch."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ SEVERAL = 16
 """How many steps `"auto"` tries in one dispatch."""
 
 _MEASURED = 4
-"""Of how many dispatches one by one `"auto"` takes the median time, after one that compiles."""
+"""How many dispatches of one step `"auto"` takes the median time of, after the one that compiles."""
 
 
 class Execution:
-    """A step, compiled: a function of a carry, what does not change, and a batch.
+    """A compiled step: a function of a carry, constants, and a batch.
 
-    Several steps in one dispatch save what a dispatch costs, about a seventh of a step of a small perceptron; they run
-    in a loop on the device, in which XLA's convolutions on CPU do not use more than one core, and take 5 to 24 times
-    as long. `"auto"` therefore measures both on real steps, and keeps the faster.
+    Sending several steps in one dispatch saves the cost of the other dispatches, about a seventh of a step for a small
+    perceptron. But the steps run in a loop on the device, in which XLA's convolutions on CPU use only one core and take
+    5 to 24 times as long. `"auto"` therefore measures both on real steps, and keeps the faster one.
 
     Args:
-        step: the pure function; it returns the next carry and what is kept of the step.
+        step: the pure function; it returns the next carry and the results of the step to keep.
         steps_per_execution: how many steps to send at once, or `"auto"`.
-        donate: whether the memory of a carry may be used for the next one.
-        distribution: over which devices batches are cut; None for one device.
+        donate: whether the memory of a carry may be reused for the next one.
+        distribution: how batches are split over several devices; None for one device.
 
     Raises:
         ArgumentError: for a number below 1; a `ValueError`.
-        UnknownNameError: for another word than `"auto"`; a `ValueError`.
+        UnknownNameError: for a string other than `"auto"`; a `ValueError`.
     """
 
     def __init__(
@@ -115,20 +115,20 @@ class Execution:
 
         Args:
             data: the batches.
-            carry: what one step hands to the next.
-            constant: what does not change.
-            key: gives what else is compiled in, before each dispatch.
-            shuffler: what to shuffle by; None for the order of the data.
+            carry: what one step passes to the next.
+            constant: values that steps do not change.
+            key: called before each dispatch; returns everything else that the compiled step depends on.
+            shuffler: the generator to shuffle with; None for the order of the data.
 
         Yields:
-            How many steps were sent at once, and what was kept of each, stacked.
+            How many steps were sent at once, and the kept results of each, stacked.
         """
         waiting: list[Batch] = []
         done = 0
 
         def send(batches: list[Batch]) -> tuple[int, Any]:
             nonlocal done
-            with _noting(done, len(batches), batches[0]):
+            with _note_batches(done, len(batches), batches[0]):
                 results = _sent(carry, self._separate, constant, batches, self._version(key()))
             done += len(batches)
             return len(batches), results[1]
@@ -140,7 +140,7 @@ class Execution:
                 continue
             part = keep_64_bits(part if self._distribution is None else self._distribution.batch(part))
             if self.chosen is None:
-                # Batches that come one by one are not waited for unless that was asked for.
+                # `"auto"` never waits for batches that arrive one by one.
                 self.chosen = 1
             if waiting and _shapes(waiting[-1]) != _shapes(part):
                 yield from (send([batch]) for batch in waiting)
@@ -160,7 +160,7 @@ class Execution:
         while done < steps:
             count = self._next_count(steps - done)
             start = time.perf_counter()
-            with _noting(before + done, count, part):
+            with _note_batches(before + done, count, part):
                 if isinstance(part, Rows):
                     block = self._block(part, done, count)
                     results = _sent(carry, self._in_rows, constant, block, self._version(key()))
@@ -179,14 +179,14 @@ class Execution:
         return keep_64_bits(part.block(start, count))
 
     def _version(self, key: Hashable) -> int:
-        """A number for what is compiled in, which jit compares faster than the whole of it."""
+        """Return a number that stands for the key, because jit compares a number faster than the key."""
         if key is not self._key and key != self._key:
             self._key = key
             self._changes += 1
         return self._changes
 
     def _next_count(self, left: int) -> int:
-        """How many steps to send next; while that is not chosen, those that are still to be measured."""
+        """Return how many steps to send next; until a number is chosen, one that still has to be measured."""
         if self.chosen is None:
             single, several = self._times[1], self._times[SEVERAL]
             if len(single) <= _MEASURED:
@@ -199,15 +199,15 @@ class Execution:
 
 
 @contextmanager
-def _noting(first: int, count: int, part: Batch | Selection | Rows) -> Generator[None]:
-    """Note on an error which batches it came from."""
+def _note_batches(first: int, count: int, part: Batch | Selection | Rows) -> Generator[None]:
+    """Add a note to errors, saying which batches caused them."""
     try:
         yield
     except Exception as error:
         data: Any = part if isinstance(part, Batch) else part.data
         rows = () if isinstance(part, Batch) else part.order.shape[1:]
         inputs = {
-            name: jax.tree.map(partial(_in_batch, rows), each)
+            name: jax.tree.map(partial(_spec_in_batch, rows), each)
             for name, each in data._asdict().items()
             if each is not None
         }
@@ -216,8 +216,8 @@ def _noting(first: int, count: int, part: Batch | Selection | Rows) -> Generator
         raise
 
 
-def _in_batch(rows: tuple[int, ...], leaf: Any) -> jax.ShapeDtypeStruct:
-    """What a leaf is in one batch, given the number of rows that are taken of it; () for all."""
+def _spec_in_batch(rows: tuple[int, ...], leaf: Any) -> jax.ShapeDtypeStruct:
+    """Return the shape and dtype of a leaf in one batch, given the shape of the rows taken from it; () for all."""
     return jax.ShapeDtypeStruct((*rows, *leaf.shape[len(rows) :]), leaf.dtype)
 
 
@@ -226,7 +226,7 @@ def _sent(carry: Carry, compiled: Callable[..., Any], *args: Any) -> tuple[Any, 
 
 
 def _stacked_once(kept: Any) -> Any:
-    """What was kept of one step, as of several."""
+    """Stack the kept results of one step, like those of several."""
     return jax.tree.map(itemgetter(None), kept)
 
 

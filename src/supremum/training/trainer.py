@@ -1,4 +1,4 @@
-"""Training a model over batches with an optimizer, a loss and metrics."""
+"""The training loop over batches, with an optimizer, a loss and metrics."""
 
 from __future__ import annotations
 
@@ -33,32 +33,32 @@ from supremum.training.step_carry import DonatedCarry
 from supremum.training.step_execution import Execution
 from supremum.training.step_log import CAPACITY, StepLog
 
-# The attributes that a pickle or copy has; the others are made again.
-_OF_ALL_PROCESSES = (
+# The attributes that a pickle or copy contains; `_compile` creates the others again.
+_PICKLED = (
     "_loss", "_model", "_steps_per_execution", "_warn_after", "distribution", "epoch", "evaluator", "optimizer", "seed",
 )  # fmt: skip
 
 
 class Trainer:
-    """Trains a model.
+    """Train a model.
 
     Args:
         model: the model.
-        optimizer: updates its variables; it is wrapped if the model needs a loss scale.
+        optimizer: the optimizer; it is wrapped if the model needs a loss scale.
         loss: the loss of a batch.
-        metrics: what is measured over an epoch.
+        metrics: the metrics to compute over an epoch.
         steps_per_execution: how many steps are sent to the device at once, or `"auto"`.
-        seed: where weights, the order of examples and what is random in layers come from.
-        distribution: over which devices; None for one.
-        warn_after_skipped_steps: how many steps in a row may be skipped with the loss scale at its floor before there
-            is a warning; None for no warning.
+        seed: the seed for weights, the order of examples and random numbers in layers.
+        distribution: how to use several devices; None for one.
+        warn_after_skipped_steps: how many steps in a row may be skipped with the loss scale at its floor before a
+            warning; None for no warning.
 
     Attributes:
-        count: how many steps were taken, skipped ones too.
+        count: how many steps were taken, including skipped ones.
         epoch: the number of the next epoch.
-        seed: as given.
+        seed: the given seed.
         interrupts: delays Ctrl-C while the model's values are incomplete.
-        evaluator: what evaluates and predicts with the same loss and metrics.
+        evaluator: evaluates and predicts with the same loss and metrics.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Trainer:
         self._compile()
 
     def _compile(self) -> None:
-        """Make what is of this process: compiled functions, locks, and what an epoch has come to so far."""
+        """Create what a pickle does not contain: compiled functions, locks, and the running results of an epoch."""
         self._training = self._compiled_step()
         self._skipped_steps = SkippedSteps(self._warn_after, self.optimizer)
         self._log = self._empty_log()
@@ -94,18 +94,18 @@ class Trainer:
         self._skipped_before = 0
         self._loans: tuple[Donation, Donation] | None = None
         self.interrupts = Interrupts()
-        # The first lock is held while the model changes, the second for the moment of reading or moving values.
+        # The first lock is held while the model changes, the second only while values are read or moved.
         self._changing, self._values_lock = threading.RLock(), threading.RLock()
         self._changed_by = ""
         self._carry = DonatedCarry(self._state, self._keep, self.interrupts, self._values_lock)
 
     def __getstate__(self) -> dict[str, Any]:
         with self._values_lock:
-            state = {name: getattr(self, name) for name in _OF_ALL_PROCESSES}
+            state = {name: getattr(self, name) for name in _PICKLED}
             return state | {"_key": np.asarray(self._key), "count": int(self.count)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # The model may not be whole yet: nothing here looks into it.
+        # The model may still be incomplete here, so this must not access its attributes.
         vars(self).update(state)
         self._key, self.count = jnp.asarray(self._key), jnp.asarray(state["count"], jnp.int32)
         self._compile()
@@ -121,23 +121,23 @@ class Trainer:
 
     @property
     def steps_per_execution(self) -> int | None:
-        """How many steps are sent at once; None while `"auto"` has not chosen."""
+        """How many steps are sent at once; None until `"auto"` has chosen."""
         return self._training.chosen
 
     @property
     def key(self) -> jax.Array:
-        """Where random numbers come from, a key of `jax.random`."""
+        """The source of random numbers, a `jax.random` key."""
         return jax.random.wrap_key_data(jnp.copy(self._key))
 
     @contextmanager
     def alone(self, doing: str) -> Generator[None]:
-        """Change the model, for a block, in no other thread meanwhile.
+        """Keep other threads from changing the model while a block runs.
 
         Args:
-            doing: what is done, for the error.
+            doing: the name of the operation, for the error.
 
         Raises:
-            ModelInUseError: while another thread does so; a `RuntimeError`.
+            ModelInUseError: while another thread changes the model; a `RuntimeError`.
         """
         if not self._changing.acquire(blocking=False):
             raise ModelInUseError(
@@ -152,10 +152,10 @@ class Trainer:
 
     @contextmanager
     def loading(self, doing: str) -> Generator[None]:
-        """Take the variables back from training, for a block that gives them other values.
+        """Take the variables back from training, for a block that assigns new values to them.
 
         Args:
-            doing: what is done, for the error.
+            doing: the name of the operation, for the error.
 
         Raises:
             ModelInUseError: while another thread changes the model; a `RuntimeError`.
@@ -165,10 +165,10 @@ class Trainer:
             yield
 
     def prepare(self, data: Data | None = None) -> None:
-        """Make the model's weights and the optimizer's state where there are none.
+        """Create the model's weights and the optimizer's state if there are none.
 
         Args:
-            data: whose first batch the model is made for; None where it has to have weights.
+            data: the data, whose first batch determines the inputs; None if the model must already have weights.
 
         Raises:
             ArgumentError: for a model without trainable variables; a `ValueError`.
@@ -182,9 +182,9 @@ class Trainer:
             )
         trainable = self._model.trainable_variables
         if not trainable:
-            raise ArgumentError(f"{shown(self._model)} has no trainable variables: there is nothing to train")
+            raise ArgumentError(f"{shown(self._model)} has no trainable variables, so there is nothing to train")
         scaled = with_loss_scale(self._model, self.optimizer)
-        if scaled is not self.optimizer:  # a layer that was made in the first call computes in float16
+        if scaled is not self.optimizer:  # a layer created in the first call computes in float16
             self.optimizer = scaled
             self._training = self._compiled_step()
             self._skipped_steps = SkippedSteps(self._warn_after, scaled)
@@ -194,7 +194,7 @@ class Trainer:
                 self._place(self.distribution)
 
     def _place(self, distribution: DataParallel) -> None:
-        """Put variables and what the optimizer keeps where their devices are to have them; `load_state` looks there."""
+        """Move variables and optimizer state to the devices of the distribution; `load_state` loads onto them."""
         trained = self._model.trainable_variables
         for path, variable in self._model.variables.items():
             value = variable.read_stored()
@@ -204,20 +204,20 @@ class Trainer:
         self.optimizer.state = distribution.placed(self.optimizer.state)
 
     def takes_key(self, key: Any) -> bool:
-        """Whether a key is one that random numbers can come from here."""
+        """Whether a key has the shape that this trainer uses."""
         try:
             return jax.random.key_data(key).shape == self._key.shape
         except TypeError:
             return False
 
     def resume(self, key: jax.Array, count: int, epoch: int, seed: int) -> None:
-        """Go on where a training was saved.
+        """Continue from a saved training.
 
         Args:
-            key: where its random numbers come from.
+            key: the source of its random numbers.
             count: how many steps it had taken.
             epoch: the number of its next epoch.
-            seed: what it was compiled with.
+            seed: the seed it was compiled with.
         """
         self._key, self.count = jnp.array(jax.random.key_data(key)), jnp.array(count, jnp.int32)
         self.epoch, self.seed, self.evaluator.seed = epoch, seed, seed
@@ -239,11 +239,11 @@ class Trainer:
         Args:
             data: the batches.
             epochs: the numbers of the epochs.
-            history: gets losses, metrics and times.
+            history: receives losses, metrics and times.
             callbacks: called at each stage.
-            shuffle: whether arrays are put into another order in every epoch.
-            validate: a function of the epoch's number that gives what validation came to.
-            should_stop: asked after each dispatch.
+            shuffle: whether to shuffle arrays anew in each epoch.
+            validate: a function of the epoch's number that returns the results of validation.
+            should_stop: called before each epoch and after each dispatch; training ends if it returns True.
         """
         if self.distribution is not None:
             self.distribution.check_steps(data.steps)
@@ -252,7 +252,7 @@ class Trainer:
         callbacks.is_ending = False
         with self.interrupts.watched(), self.interrupts.held_back(callbacks.holds_interrupts_back):
             try:
-                self._end_loans()  # what `train_on_batch` left
+                self._end_loans()  # `train_on_batch` leaves its loans open
                 callbacks.call("on_train_begin")
                 for epoch in epochs:
                     if should_stop():
@@ -288,7 +288,7 @@ class Trainer:
             data: the batch.
 
         Returns:
-            What it came to.
+            The loss and the metrics.
         """
         with self.interrupts.watched():
             if self._loans is None:
@@ -327,14 +327,14 @@ class Trainer:
         callbacks: CallbackList | None = None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> list[Any]:
-        """Train for an epoch, and return the rows of its step log, in parts."""
+        """Train for an epoch, and return the rows of its step log in parts."""
         callbacks = callbacks or CallbackList()
         parts_of_log: list[Any] = []
         taken = fetched = 0
         self._gathered = self.evaluator.nothing_gathered()
         scaling = scaling_of(self.optimizer.state)
         self._skipped_before = 0 if scaling is None else int(scaling.num_skipped_steps)
-        # The order of examples is the same whenever an epoch is trained.
+        # The seed and the epoch determine the order of examples, so resumed training repeats it.
         shuffler = np.random.default_rng([self.seed % 2**64, epoch]) if shuffle else None
 
         def key_of_dispatch() -> Any:
@@ -366,7 +366,7 @@ class Trainer:
         return StepLog.empty(max(CAPACITY, 2 * self._training.most_at_once))
 
     def _logs(self) -> dict[str, float]:
-        """What the epoch came to so far."""
+        """Return the loss, the metrics and the loss scale of the epoch so far."""
         logs = self.evaluator.fetched(self._gathered)
         scaling = scaling_of(self.optimizer.state)
         if scaling is not None:

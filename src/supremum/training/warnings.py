@@ -1,7 +1,7 @@
-"""The warning about a training that runs and most likely does not do what it should."""
+"""The warning about training that runs but probably does not work as intended."""
 
 from __future__ import annotations
 
 
 class TrainingWarning(UserWarning):
-    """A training that runs on and most likely does not do what it should."""
+    """Training continues but probably does not work as intended."""

@@ -1,4 +1,4 @@
-"""Callbacks: what is called while a model trains, evaluates or predicts, and may stop it."""
+"""Callbacks that run while a model trains, evaluates or predicts."""
 
 from supremum.training.callbacks.callback import Callback, LambdaCallback
 from supremum.training.callbacks.callback_list import CallbackList, as_callbacks

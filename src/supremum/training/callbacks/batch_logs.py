@@ -8,28 +8,28 @@ from supremum.errors import ArgumentError
 
 
 class BatchLogs(Mapping[str, float]):
-    """Numbers by name, fetched once, when they are first read.
+    """Numbers by name, fetched once, on first use.
 
     Args:
-        fetch: gives the numbers.
+        fetch: returns the numbers.
     """
 
     def __init__(self, fetch: Callable[[], dict[str, float]]) -> None:
         self._fetch: Callable[[], dict[str, float]] | None = fetch
-        self._found: dict[str, float] | None = None
+        self._fetched: dict[str, float] | None = None
 
     def expire(self) -> None:
-        """Fetch nothing any more: the next step reuses the memory."""
+        """Stop fetching, because the next step reuses the memory."""
         self._fetch = None
 
     def _numbers(self) -> dict[str, float]:
-        if self._found is None:
+        if self._fetched is None:
             if self._fetch is None:
                 raise ArgumentError(
                     "these logs belong to a batch that has ended; read them in the callback, or keep dict(logs)"
                 )
-            self._found = self._fetch()
-        return self._found
+            self._fetched = self._fetch()
+        return self._fetched
 
     def __getitem__(self, name: str) -> float:
         return self._numbers()[name]

@@ -9,17 +9,17 @@ from typing import Any
 class Callback:
     """Called at each stage of training, evaluation and prediction; a method does nothing unless it is overridden.
 
-    `logs` are numbers by name. Those of a batch are fetched from the device when they are looked at, which waits for
-    the step. With several steps in one dispatch a callback is told of the last of them.
+    `logs` are numbers by name. The logs of a batch are fetched from the device when they are read, which waits for the
+    step. With several steps in one dispatch, batch methods are called once, for the last step.
 
     Attributes:
-        model: the `Model` or `Sequential` that trains; `model.stop_training = True` ends the training after the batch.
+        model: the `Model` or `Sequential` in training; `model.stop_training = True` ends training after the batch.
     """
 
     model: Any
 
     def set_model(self, model: Any) -> None:
-        """Called first.
+        """Set the model, before any other method is called.
 
         Args:
             model: the model.
@@ -56,14 +56,14 @@ class Callback:
 
         Args:
             epoch: its number, from 0.
-            logs: what it came to.
+            logs: the loss and the metrics of the epoch.
         """
 
     def on_train_end(self) -> None:
-        """Called after the last epoch, also where training was stopped or failed."""
+        """Called after the last epoch, and also when training is stopped or fails."""
 
     def on_test_begin(self) -> None:
-        """Called before an evaluation, also that of the validation data in `fit`."""
+        """Called before an evaluation, including the validation in `fit`."""
 
     def on_test_batch_begin(self, batch: int) -> None:
         """Called before each batch of an evaluation.
@@ -84,7 +84,7 @@ class Callback:
         """Called after an evaluation.
 
         Args:
-            logs: what it came to.
+            logs: the loss and the metrics.
         """
 
     def on_predict_begin(self) -> None:
@@ -109,7 +109,7 @@ class Callback:
 
 
 class LambdaCallback(Callback):
-    """A function that is called after each epoch.
+    """Call a function after each epoch.
 
     Args:
         function: a function of the epoch's number and its logs.
@@ -119,5 +119,5 @@ class LambdaCallback(Callback):
         self._function = function
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
-        """Call it."""
+        """Call the function."""
         self._function(epoch, logs)

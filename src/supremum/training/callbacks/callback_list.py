@@ -11,13 +11,14 @@ from supremum.training.callbacks.callback import Callback, LambdaCallback
 
 
 class CallbackList:
-    """Calls every callback; each is told that training ends, whatever the others do and whenever Ctrl-C comes.
+    """A list of callbacks; `on_train_end` of each is called even if others fail or the user presses Ctrl-C.
 
     Args:
-        callbacks: in the order in which they are called.
+        callbacks: the callbacks, in the order in which they are called.
 
     Attributes:
-        is_ending: whether Ctrl-C has to wait. Set it before `end_training` is called: after a call Ctrl-C could act.
+        is_ending: whether Ctrl-C must wait. Set it before calling `end_training`; setting it inside would leave a gap
+            in which Ctrl-C acts.
 
     >>> class Printer(Callback):
     ...     def on_train_end(self):
@@ -40,22 +41,22 @@ class CallbackList:
         self.is_ending = False
 
     def call(self, event: str, *values: Any) -> None:
-        """Call a method of each.
+        """Call a method of each callback.
 
         Args:
-            event: its name.
+            event: the name of the method.
             values: its arguments.
         """
         for callback in self._callbacks:
             getattr(callback, event)(*values)
 
     def call_after_batch(self, event: str, batch: int, fetch: Callable[[], dict[str, float]]) -> None:
-        """Call a method of those callbacks that override it, with logs that are fetched when one reads them.
+        """Call a method of the callbacks that override it, with logs that are fetched when a callback reads them.
 
         Args:
-            event: its name, `"on_train_batch_end"` or `"on_test_batch_end"`.
+            event: the name of the method, `"on_train_batch_end"` or `"on_test_batch_end"`.
             batch: the number of the batch.
-            fetch: gives the logs.
+            fetch: returns the logs.
         """
         if watching := self._on_batch_end[event]:
             logs = BatchLogs(fetch)
@@ -64,17 +65,17 @@ class CallbackList:
             logs.expire()
 
     def holds_interrupts_back(self) -> bool:
-        """Whether Ctrl-C has to wait: while the training ends, but not while a callback runs."""
+        """Whether Ctrl-C must wait: while training ends, but not while a callback runs."""
         return self.is_ending and not self._is_in_callback
 
     def end_training(self, failure: BaseException | None) -> None:
-        """Call `on_train_end` of each.
+        """Call `on_train_end` of each callback.
 
         Args:
-            failure: why training ended, if it failed; errors of callbacks are noted on it.
+            failure: the error that ended training, if any; errors of callbacks are added to it as notes.
 
         Raises:
-            BaseException: the first error of a callback, where training did not fail, once all were called.
+            BaseException: the first error of a callback, after all were called, if training itself did not fail.
         """
         first = failure
         for callback in self._callbacks:
@@ -90,7 +91,7 @@ class CallbackList:
         try:
             self._is_in_callback = True
             callback.on_train_end()
-        except BaseException as error:  # Ctrl-C too: the others are called first
+        except BaseException as error:  # including Ctrl-C: call the other callbacks first
             return error
         finally:
             self._is_in_callback = False
@@ -98,10 +99,10 @@ class CallbackList:
 
 
 def as_callbacks(callbacks: Any) -> list[Callback]:
-    """Callbacks of what `fit` was given: one or several, each a `Callback` or any function of epoch and logs.
+    """Convert the `callbacks` of `fit`, one or several `Callback`s or functions of epoch and logs, to a list.
 
     Raises:
-        OperandError: for what cannot be called; a `TypeError`.
+        OperandError: for an object that is not callable; a `TypeError`.
     """
     given: Iterable[Any] = callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]
     made: list[Callback] = []

@@ -1,4 +1,4 @@
-"""A file of comma-separated values with a line for each epoch."""
+"""A callback that writes a CSV file with one line per epoch."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from supremum.training.callbacks.callback import Callback
 
 
 class CSVLogger(Callback):
-    """Write a line for each epoch to a file of comma-separated values.
+    """Write one line per epoch to a CSV file.
 
     Args:
         path: the file.
-        append: whether to go on with a file that is there, whose columns must be the same.
+        append: whether to append to an existing file, which must have the same columns.
     """
 
     def __init__(self, path: str | Path, *, append: bool = False) -> None:
@@ -26,9 +26,9 @@ class CSVLogger(Callback):
         self._columns: list[str] | None = None
 
     def on_train_begin(self) -> None:
-        """See that the file can be written."""
+        """Check that the file can be written."""
         self._columns = None
-        with self._refusals():
+        with self._clear_errors():
             if self._append and self._path.exists() and self._path.stat().st_size:
                 with self._path.open(newline="") as file:
                     self._columns = next(csv.reader(file))
@@ -43,17 +43,17 @@ class CSVLogger(Callback):
                 f"{self._path} has the columns {shown(self._columns)}, but the logs have {shown(list(row))}; "
                 "use another path"
             )
-        with self._refusals(), self._path.open("a", newline="") as file:
+        with self._clear_errors(), self._path.open("a", newline="") as file:
             if self._columns is None:
                 self._columns = list(row)
                 csv.writer(file).writerow(self._columns)
             csv.writer(file).writerow([row[name] for name in self._columns])
 
     @contextmanager
-    def _refusals(self) -> Generator[None]:
+    def _clear_errors(self) -> Generator[None]:
         try:
             yield
         except OSError as error:
             raise writing_error(self._path, error) from error
         except (UnicodeDecodeError, csv.Error) as error:
-            raise ArgumentError(f"{self._path} is not a file of comma-separated values: give another path") from error
+            raise ArgumentError(f"{self._path} is not a CSV file; use another path") from error

@@ -1,4 +1,4 @@
-"""Stopping when a number no longer gets better."""
+"""A callback that stops training when a number no longer improves."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from supremum.training.callbacks.monitor_callback import MonitorCallback
 
 
 class EarlyStopping(MonitorCallback):
-    """Stop when a number has not got better for some epochs. A number that is inf or NaN is never better.
+    """Stop when a number has not improved for some epochs. An inf or NaN never counts as an improvement.
 
     Args:
         monitor: the number's name in the logs.
-        patience: after how many epochs in a row in which it is not better to stop, as in Keras; 0 is as 1, and the
-            first epoch is never the last.
-        min_delta: by how much it must be better.
-        mode: `"min"` or `"max"`, what is better; `"auto"` goes by the name.
-        restore_best_weights: whether the model gets back the weights of the best epoch. If the number was inf or NaN
-            in every epoch, the model keeps the weights of the last one, with a warning.
+        patience: stop after this many epochs in a row without improvement, as in Keras; 0 means 1, and training never
+            stops after the first epoch.
+        min_delta: the amount that an improvement must exceed.
+        mode: `"min"` or `"max"`, whether lower or higher is better; `"auto"` decides by the name.
+        restore_best_weights: whether to restore the weights of the best epoch. If the number was inf or NaN in every
+            epoch, the model keeps the weights of the last epoch, with a warning.
 
     Attributes:
-        stopped_epoch: the epoch after which training was stopped; None where it was not.
+        stopped_epoch: the epoch after which training was stopped; None if it was not.
     """
 
     def __init__(
@@ -43,12 +43,12 @@ class EarlyStopping(MonitorCallback):
         self.stopped_epoch: int | None = None
 
     def on_train_begin(self) -> None:
-        """Forget what an earlier training came to."""
+        """Reset the results of an earlier training."""
         self.reset_best()
         self._waited, self._weights, self.stopped_epoch = 0, None, None
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
-        """Compare."""
+        """Compare the number with the best one so far, and stop if patience has run out."""
         if self.is_better(logs):
             self._waited = 0
             if self._restores:
@@ -61,7 +61,7 @@ class EarlyStopping(MonitorCallback):
             self.model.stop_training = True
 
     def on_train_end(self) -> None:
-        """Give back the best weights, if that was asked for."""
+        """Restore the best weights, if requested."""
         if self._weights is not None:
             load_variables(self.model, self._weights)
         elif self._restores:

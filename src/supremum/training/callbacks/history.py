@@ -1,4 +1,4 @@
-"""The history of a training: losses, metrics and times."""
+"""The history of a training run: losses, metrics and times."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from supremum.errors import ArgumentError, UnknownNameError
 
 @dataclass
 class History:
-    """What happened, epoch by epoch and step by step.
+    """The history of a training run, by epoch and by step.
 
     Attributes:
         epoch: the number of each epoch, from 0.
-        history: by name what each epoch came to: `"loss"`, the metrics, the same of validation as `"val_loss"`, ...;
-            with a loss scale `"loss_scale"`, as it was after the epoch, and `"skipped_steps"`, those of the epoch.
+        history: the values of each epoch by name: `"loss"`, the metrics, and those of validation as `"val_loss"`, ...;
+            with loss scaling also `"loss_scale"`, after the epoch, and `"skipped_steps"`, how many the epoch skipped.
         loss: the loss of each step, unscaled.
         loss_scale: the scale of each step; 1 without loss scaling.
         skipped: whether each step was skipped.
-        seconds: the time of each epoch; the first one compiles.
+        seconds: the time of each epoch in seconds; the first includes compilation.
     """
 
     epoch: list[int] = field(default_factory=list[int])
@@ -39,11 +39,11 @@ class History:
 
     @property
     def seconds_per_epoch(self) -> float:
-        """The median time of an epoch, that of the first left out where there are more."""
+        """The median time of an epoch in seconds, without the first epoch if there are several."""
         return median(self.seconds[1:] or self.seconds)
 
     def add(self, epoch: int, logs: dict[str, float]) -> None:
-        """Add what an epoch came to.
+        """Add the results of an epoch.
 
         Args:
             epoch: its number.
@@ -51,28 +51,28 @@ class History:
         """
         self.epoch.append(epoch)
         for name, value in logs.items():
-            # A name that is new has no values in the epochs before.
+            # A new name has no values in earlier epochs.
             self.history.setdefault(name, [float("nan")] * (len(self.epoch) - 1)).append(value)
 
     def plot(self, path: str | Path | None = None) -> Any:
-        """Draw losses and metrics over epochs, and the loss scale, with the steps that were skipped, over steps.
+        """Plot losses and metrics over epochs, and the loss scale over steps, with skipped steps marked.
 
         Args:
-            path: where to save the picture, in the format that its name ends in, such as `.svg`; PNG where it ends in
-                none. None to save none.
+            path: where to save the plot. Its extension, such as `.svg`, selects the format; PNG without one. None to
+                not save it.
 
         Returns:
             The `matplotlib.figure.Figure`.
 
         Raises:
-            ArgumentError: if there was no epoch; a `ValueError`.
+            ArgumentError: if no epoch was trained; a `ValueError`.
             UnknownNameError: for a format that matplotlib does not write.
-            FileError: where it cannot be written; an `OSError`.
-            ImportError: without matplotlib, which `pip install 'supremum[plot]'` brings.
+            FileError: if the file cannot be written; an `OSError`.
+            ImportError: without matplotlib; `pip install 'supremum[plot]'` installs it.
         """
         if not self.epoch:
-            raise ArgumentError("there is nothing to plot: no epoch was trained")
-        from supremum.training.plots import history_figure  # matplotlib is in an extra of its own
+            raise ArgumentError("there is nothing to plot, because no epoch was trained")
+        from supremum.training.plots import history_figure  # matplotlib is an optional dependency
 
         figure = history_figure(self.epoch, self.history, self.loss_scale, self.skipped)
         if path is not None:

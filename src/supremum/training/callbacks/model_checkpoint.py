@@ -1,4 +1,4 @@
-"""Saving the model after epochs."""
+"""A callback that saves the model after epochs."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ class ModelCheckpoint(MonitorCallback):
     """Save the model after epochs.
 
     Args:
-        path: a file, or a folder of orbax; `{epoch}` and the names of logs in braces are filled in,
+        path: a file, or an orbax folder; `{epoch}` and log names in braces are filled in, as in
             `"weights-{epoch:02d}-{val_loss:.3f}"`.
-        monitor: the number that says which epoch is best.
-        save_best_only: whether to save only where it is better than in all epochs before. A number that is inf or NaN
-            is never better; if it was so in every epoch, nothing was saved, with a warning.
-        save_weights_only: whether to save the weights alone, and not the optimizer, the loss scale and random keys
-            that go on with a training.
-        mode: `"min"` or `"max"`, what is better; `"auto"` goes by the name.
-        every: after how many epochs to save.
-        format: `"safetensors"` for files, which None means as well, or `"orbax"` for folders, of sharded arrays too.
+        monitor: the name of the number that decides which epoch is best.
+        save_best_only: whether to save only if the number is better than in all earlier epochs. An inf or NaN is never
+            better; if the number was inf or NaN in every epoch, nothing is saved, with a warning.
+        save_weights_only: whether to save only the weights, without the optimizer, the loss scale and the random keys
+            that resuming the training needs.
+        mode: `"min"` or `"max"`, whether lower or higher is better; `"auto"` decides by the name.
+        every: how many epochs there are between saves; 1 saves after each.
+        format: `"safetensors"` for files, the default, or `"orbax"` for folders, which may hold sharded arrays.
     """
 
     def __init__(
@@ -47,13 +47,13 @@ class ModelCheckpoint(MonitorCallback):
         self._every = positive_int("every", every)
 
     def on_train_begin(self) -> None:
-        """See that it can be written."""
+        """Check that the path can be written."""
         super().on_train_begin()
         check = check_folder_writable if checked_format(self._format) == FOLDER else check_writable
         check(Path(self._path))
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
-        """Save."""
+        """Save the model if this epoch is due, and the best so far if required."""
         if (epoch + 1) % self._every or (self._best_only and not self.is_better(logs)):
             return
         try:

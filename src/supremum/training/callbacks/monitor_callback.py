@@ -1,4 +1,4 @@
-"""Callbacks that look for the best epoch."""
+"""The base class of callbacks that look for the best epoch."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ from supremum.user_frame import warn_user
 
 
 class MonitorCallback(Callback):
-    """The base of callbacks that compare a number with its best value so far; inf and NaN are never better.
+    """The base class of callbacks that compare a number with its best value so far; inf and NaN are never better.
 
     Args:
         monitor: the number's name in the logs.
-        mode: `"min"` or `"max"`, what is better; `"auto"` for less, but of accuracies and the like more.
-        min_delta: by how much it must be better.
+        mode: `"min"` or `"max"`, whether lower or higher is better; `"auto"` means higher for accuracies and similar
+            metrics, lower otherwise.
+        min_delta: the amount that an improvement must exceed.
     """
 
     def __init__(self, monitor: str, mode: str, min_delta: float) -> None:
         chosen("mode", mode, ("auto", "min", "max"))
         real_within("min_delta", min_delta, 0, math.inf, "0 or more")
-        grows = any(part in text("monitor", monitor) for part in ("acc", "similarity", "precision", "recall", "auc"))
+        higher_is_better = any(
+            part in text("monitor", monitor) for part in ("acc", "similarity", "precision", "recall", "auc")
+        )
         self.monitor = monitor
-        self._sign = -1 if mode == "max" or (mode == "auto" and grows) else 1
+        self._sign = -1 if mode == "max" or (mode == "auto" and higher_is_better) else 1
         self._min_delta = min_delta
         self.reset_best()
 
@@ -38,7 +41,7 @@ class MonitorCallback(Callback):
         """Compare the number of an epoch with the best one, and keep it if it is better.
 
         Args:
-            logs: what the epoch came to.
+            logs: the loss and the metrics of the epoch.
         """
         if self.monitor not in logs:
             raise UnknownNameError("number to monitor", self.monitor, logs, type(self).__name__)
@@ -53,7 +56,7 @@ class MonitorCallback(Callback):
         """Warn if no epoch had a finite number.
 
         Args:
-            consequence: what that means for the user.
+            consequence: what follows from that, for the message.
         """
         if self.epochs_seen and not math.isfinite(self.best):
             warn_user(

@@ -16,17 +16,17 @@ from supremum.errors import UnknownNameError
 from supremum.training.callbacks.callback import Callback
 
 _SECONDS_BETWEEN = 0.25
-"""How long numbers stay on the screen: each look at them waits for the device."""
+"""How long numbers stay on the screen, in seconds; reading them waits for the device."""
 
 
 class ProgressBar(Callback):
     """A line for each epoch with loss, metrics, loss scale and skipped steps, and a bar while it runs.
 
     Args:
-        epochs: how many there are in all.
-        steps: batches in an epoch; None if that is not known.
-        bar: whether to draw bars, which give way to the lines.
-        what: what the bar is of: `"epoch"`, which is numbered, or another word.
+        epochs: the total number of epochs.
+        steps: batches in an epoch; None if unknown.
+        bar: whether to draw bars; each is replaced by its line at the end.
+        what: the title of the bar: `"epoch"`, which is numbered, or another word.
     """
 
     def __init__(self, epochs: int, steps: int | None, *, bar: bool, what: str) -> None:
@@ -45,7 +45,7 @@ class ProgressBar(Callback):
         if not self._is_bar:
             return
         title, counts = self._title(epoch), 2 * len(str(self._steps or "")) + 3
-        # On a narrow terminal the numbers are cut, and nothing else: 12 columns of bar, 5 of time, spaces between.
+        # A narrow terminal truncates only the numbers: the bar takes 12 columns, the time 5, and the gaps 4.
         self._room = max(self._console.width - len(title) - counts - 12 - 5 - 4, 0)
         self._bar = Progress(
             TextColumn(title),
@@ -60,7 +60,7 @@ class ProgressBar(Callback):
         self._bar.add_task("", total=self._steps, numbers="")
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
-        """Move the bar on."""
+        """Advance the bar."""
         now = time.perf_counter()
         if self._bar is None or now - self._shown < _SECONDS_BETWEEN:
             return
@@ -68,13 +68,13 @@ class ProgressBar(Callback):
         self._bar.update(self._bar.task_ids[0], completed=batch + 1, numbers=told(logs)[: self._room], refresh=True)
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
-        """Show what the epoch came to."""
+        """Show the results of the epoch."""
         self._stop()
         seconds = f"{time.perf_counter() - self._start:.1f} s"
         self._console.print("  ".join([self._title(epoch), seconds, told(logs)]).rstrip())
 
     def on_train_end(self) -> None:
-        """Leave the terminal as it was."""
+        """Remove the bar from the terminal."""
         self._stop()
 
     def _title(self, epoch: int) -> str:
@@ -88,7 +88,7 @@ class ProgressBar(Callback):
 
 
 def told(logs: Mapping[str, float]) -> str:
-    """Numbers with their names, in one line.
+    """Format numbers with their names, in one line.
 
     >>> told({"loss": 0.123456, "val_accuracy": 0.97, "loss_scale": 32768.0, "skipped_steps": 2})
     'loss 0.1235  val_accuracy 0.9700  loss_scale 32768  skipped_steps 2'
@@ -106,9 +106,9 @@ B = TypeVar("B", bound=ProgressBar)
 
 
 def progress_of(verbose: Any, epochs: int, steps: int | None) -> list[ProgressBar]:
-    """What `verbose` asks for: `"auto"`, 0 for nothing, 1 for bars, 2 for a line an epoch.
+    """Create the progress callbacks for `verbose`: `"auto"`, 0 for nothing, 1 for bars, 2 for one line per epoch.
 
-    Of several processes only the first one prints.
+    With several processes, only the first prints.
 
     Raises:
         UnknownNameError: for anything else; a `ValueError`.
@@ -126,36 +126,36 @@ def _bars(kind: type[B], verbose: Any, epochs: int, steps: int | None, what: str
 
 
 class PassProgressBar(ProgressBar):
-    """A line, and a bar while it runs, for one pass over batches: an evaluation or a prediction."""
+    """A progress bar, then a line, for one pass over batches: an evaluation or a prediction."""
 
-    def on_test_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:  # noqa: ARG002 (which would be fetched)
-        """Move the bar on."""
+    def on_test_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:  # noqa: ARG002 (reading logs fetches them)
+        """Advance the bar."""
         self.on_train_batch_end(batch, {})
 
     def on_predict_batch_end(self, batch: int) -> None:
-        """Move the bar on."""
+        """Advance the bar."""
         self.on_train_batch_end(batch, {})
 
     def on_test_end(self, logs: Mapping[str, float]) -> None:
-        """Show what it came to."""
+        """Show the results."""
         self.on_epoch_end(0, logs)
 
     def on_predict_end(self) -> None:
-        """Show how long it took."""
+        """Show the elapsed time."""
         self.on_epoch_end(0, {})
 
 
 @contextmanager
 def pass_progress(what: str, verbose: Any, steps: int | None) -> Generator[list[PassProgressBar]]:
-    """Show the progress of one pass over batches for the time of a block.
+    """Show the progress of one pass over batches while a block runs.
 
     Args:
-        what: what is done.
+        what: the name of the operation.
         verbose: as for `progress_of`.
-        steps: how many batches there are; None if that is not known.
+        steps: how many batches there are; None if unknown.
 
     Yields:
-        The callbacks that show it.
+        The callbacks that show the progress.
     """
     bars = _bars(PassProgressBar, verbose, 1, steps, what)
     try:

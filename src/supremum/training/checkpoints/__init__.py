@@ -1,4 +1,4 @@
-"""Checkpoints: arrays, weights and whole training states in files and folders, whole or refused."""
+"""Checkpoints: arrays, weights and whole training states saved to files and folders."""
 
 from supremum.training.checkpoints.arrays_folder import check_folder_writable
 from supremum.training.checkpoints.arrays_record import Schema, is_count, validate

@@ -1,8 +1,8 @@
-"""Named arrays of every number format in one safetensors file that is whole or refused.
+"""Save and load named arrays of every number format in one safetensors file.
 
-The arrays are tensors of the file under their own names, so that any reader of safetensors finds them; what NumPy and
-safetensors have no common dtype for is stored as bytes. One entry of the file's metadata, `"supremum"`, is JSON with
-the format, shape and checksum of each, and a checksum of its own: a flipped bit is found wherever it is.
+The arrays are tensors of the file under their own names, so any safetensors reader finds them. Formats without a dtype
+in both NumPy and safetensors are stored as bytes. One entry of the file's metadata, `"supremum"`, is JSON with the
+format, shape and checksum of each array, and a checksum of itself. Loading therefore detects any flipped bit.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ from supremum.training.checkpoints.errors import REMEDY, CheckpointError, Checkp
 from supremum.training.checkpoints.process_barrier import is_first, is_spread, together
 
 _BYTES = as_format("uint8").dtype
-# The header of safetensors has an entry of this name that is not a tensor.
+# The safetensors header has an entry of this name that is not a tensor.
 _RESERVED = "__metadata__"
 
 
 def save_file(file: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
-    """Write arrays to a file; as `save_arrays`.
+    """Write arrays to a file, as `save_arrays` does.
 
     Args:
-        file: where.
-        arrays: by name. Of those that several processes share, the first writes the file, and all wait for it.
-        metadata: texts by name.
+        file: where to write.
+        arrays: arrays by name. If several processes share some, the first process writes the file, and all wait for
+            it.
+        metadata: strings by name.
 
     Raises:
-        ArgumentError: for an array of which every process has another part.
+        ArgumentError: for an array whose parts are in different processes.
     """
     for name, value in arrays.items():
         if is_spread(value) and not value.is_fully_replicated:
@@ -71,7 +72,7 @@ def _write(file: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -
 
 
 def load_file(file: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """Read what `save_file` wrote; as `load_arrays`.
+    """Read what `save_file` wrote, as `load_arrays` does.
 
     Args:
         file: the file.
@@ -83,7 +84,7 @@ def load_file(file: Path) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def texts_of_file(file: Path) -> dict[str, str]:
-    """The metadata of what `save_file` wrote, without its arrays.
+    """Read the metadata of what `save_file` wrote, without its arrays.
 
     Args:
         file: the file.
@@ -94,7 +95,7 @@ def texts_of_file(file: Path) -> dict[str, str]:
 
 @contextmanager
 def _opened(file: Path) -> Generator[tuple[Any, dict[str, Row], dict[str, str]]]:
-    """The tensors of a file and its validated record; what goes wrong in the block is an error about the file."""
+    """Yield the tensors of a file and its validated record; errors in the block become errors about the file."""
     with reading(file, "its record is invalid"):
         if file.stat().st_size == 0 or not file.is_file():
             what = "empty" if file.is_file() else "a folder" if file.is_dir() else "not a regular file"
@@ -107,7 +108,7 @@ def _opened(file: Path) -> Generator[tuple[Any, dict[str, Row], dict[str, str]]]
 
 
 def _stored(name: str, value: Any) -> tuple[Row, np.ndarray]:
-    """What is said of an array, and what is stored of it."""
+    """Return the record of an array, and the array as it is stored."""
     row, found, held = arrays_record.described(name, value)
     array = np.asarray(found, held.dtype, order="C")
     if not _is_native(held):
@@ -120,19 +121,19 @@ def _crc32(array: np.ndarray) -> int:
 
 
 def _is_native(held: Format) -> bool:
-    """Whether every version of safetensors has a dtype for it that NumPy has as well."""
+    """Whether NumPy and every version of safetensors have a dtype for a format."""
     return held.is_builtin and held.kind is not Kind.COMPLEX
 
 
 def _stored_name(name: Any) -> str:
-    """The name in the file: the name itself, unless it could be taken for the metadata."""
+    """Return the name of an array in the file, which differs only if it would clash with the metadata entry."""
     name = arrays_record.checked_name(name)
-    # One more underscore, for names that have more already as well: no two names become one.
+    # Names that already end in more underscores get one more too, so that no two names coincide.
     return f"{name}_" if name.rstrip("_") == _RESERVED.rstrip("_") and name.startswith(_RESERVED) else name
 
 
 def _record(file: Path, metadata: Mapping[str, str]) -> tuple[dict[str, Row], dict[str, str]]:
-    """The validated record of a file: what it says of each array, and its metadata."""
+    """Return the validated record of a file: a row for each array, and the metadata."""
     if ENTRY not in metadata:
         raise CheckpointError(
             f"{file} was written by another program, not by supremum; safetensors.numpy.load_file("

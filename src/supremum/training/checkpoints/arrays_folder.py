@@ -1,7 +1,8 @@
-"""Named arrays of every number format in a folder that orbax-checkpoint writes, each process its own part of them.
+"""Save and load named arrays of every number format in a folder, in which each process writes its own parts.
 
-The folder is orbax's own: `orbax.checkpoint.PyTreeCheckpointer().restore(folder)` finds the arrays under their names;
-what it has no dtype for is stored as bytes. Its metadata have our record, with the format, shape and checksum of each.
+orbax-checkpoint writes the folder, so `orbax.checkpoint.PyTreeCheckpointer().restore(folder)` finds the arrays under
+their names. Formats without a dtype in orbax are stored as bytes. The folder's metadata contain our record, with the
+format, shape and checksum of each array.
 """
 
 from __future__ import annotations
@@ -28,23 +29,23 @@ from supremum.training.checkpoints.errors import REMEDY, CheckpointError, Checkp
 from supremum.training.checkpoints.process_barrier import is_spread, together
 
 _BYTES = as_format("uint8").dtype
-# The database of orbax has keys of at most 65,535 bytes, and adds the names of parts.
+# The keys of orbax's database have at most 65,535 bytes, including the names of parts.
 _LONGEST_NAME = 60_000
-# What orbax has in every folder of arrays.
+# The file that orbax puts into every folder of arrays.
 _MARK = "_METADATA"
 
 
 def save_folder(folder: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
-    """Write arrays to a folder; as `save_arrays`. Every process makes the call.
+    """Write arrays to a folder, as `save_arrays` does. Every process must make the call.
 
     Args:
-        folder: where.
-        arrays: by name.
-        metadata: texts by name.
+        folder: where to write.
+        arrays: arrays by name.
+        metadata: strings by name.
 
     Raises:
-        ArgumentError: where all arrays are empty, or a name is too long for orbax.
-        CheckpointError: where there is something else that would be replaced.
+        ArgumentError: if all arrays are empty, or a name is too long for orbax.
+        CheckpointError: if the path exists and is neither an orbax folder nor an empty folder.
     """
     orbax = _orbax()
     _check_replaceable(folder)
@@ -52,7 +53,7 @@ def save_folder(folder: Path, arrays: Mapping[str, Any], metadata: Mapping[str, 
     stored: dict[str, Any] = {}
     for name, value in arrays.items():
         rows[name], array = _stored(name, value)
-        if array.size:  # orbax takes no others
+        if array.size:  # orbax cannot save empty arrays
             stored[name] = array
     if not stored:
         raise ArgumentError(
@@ -67,20 +68,20 @@ def save_folder(folder: Path, arrays: Mapping[str, Any], metadata: Mapping[str, 
         raise
     except OSError as error:
         raise writing_error(folder, error, CheckpointFileError) from error
-    except ValueError as error:  # of tensorstore, also where the disk is full
+    except ValueError as error:  # tensorstore raises it, also if the disk is full
         raise CheckpointFileError(
-            f"{folder}: cannot be written: {error!s:.500}; what was there is as it was"
+            f"{folder}: cannot be written: {error!s:.500}; an existing checkpoint is unchanged"
         ) from error
 
 
 def load_folder(
     folder: Path, choose: Callable[[tuple[str, ...], Mapping[str, str]], Mapping[str, Any]]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Read what `save_folder` wrote; as `load_chosen`. Every process makes the call.
+    """Read what `save_folder` wrote, as `load_chosen` does. Every process must make the call.
 
     Args:
         folder: the folder.
-        choose: which arrays, and what each is to be placed like.
+        choose: selects the arrays, each with an array to place it like.
     """
     with together(), _reading(folder):
         place = readable(folder)
@@ -94,7 +95,7 @@ def load_folder(
 
 
 def texts_of_folder(folder: Path) -> dict[str, str]:
-    """The metadata of what `save_folder` wrote, without its arrays.
+    """Read the metadata of what `save_folder` wrote, without its arrays.
 
     Args:
         folder: the folder.
@@ -104,15 +105,15 @@ def texts_of_folder(folder: Path) -> dict[str, str]:
 
 
 def check_folder_writable(folder: Path) -> None:
-    """Raise now what `save_folder` would raise later; nothing is made, changed or removed.
+    """Raise early what `save_folder` would raise; nothing is created, changed or removed.
 
     Args:
-        folder: what is to be written.
+        folder: the folder to be written.
 
     Raises:
         ImportError: without orbax-checkpoint.
-        CheckpointError: for a folder with something else in it.
-        FileError: where it cannot be written, as far as can be known before the work is done.
+        CheckpointError: if the path exists and is neither an orbax folder nor an empty folder.
+        FileError: if the folder cannot be written, as far as that can be known in advance.
     """
     _orbax()
     place = Path(os.path.realpath(folder))
@@ -124,7 +125,7 @@ def check_folder_writable(folder: Path) -> None:
 
 
 def _orbax() -> Any:
-    """orbax-checkpoint, which only this format needs."""
+    """Import orbax-checkpoint, which only this format needs."""
     try:
         return importlib.import_module("orbax.checkpoint")
     except ImportError as error:
@@ -140,19 +141,19 @@ def _check_replaceable(folder: Path) -> None:
 
 
 def _stored(name: Any, value: Any) -> tuple[Row, Any]:
-    """What is said of an array, and what is stored of it."""
+    """Return the record of an array, and the array as it is stored."""
     if len(arrays_record.checked_name(name).encode()) > _LONGEST_NAME:
         raise ArgumentError(f"the name {shown(name[:40])}... is too long for orbax; use at most {_LONGEST_NAME} bytes")
     row, array, held = arrays_record.described(name, value)
     if isinstance(array, jax.Array) and jax.process_count() > 1 and not is_spread(array):
-        array = np.asarray(array)  # every process has the same, and the first writes it
+        array = np.asarray(array)  # every process has the same array, and the first writes it
     if not _is_native(held):
         array, row = _by_part(array, _as_bytes), row | {"bytes": True}
     return row | {"sum32": checksum(array)}, array
 
 
 def _is_native(held: Format) -> bool:
-    """Whether the library that orbax writes with has a dtype for it."""
+    """Whether tensorstore, with which orbax writes, has a dtype for a format."""
     try:
         importlib.import_module("tensorstore").dtype(held.name)
     except ValueError:
@@ -161,7 +162,7 @@ def _is_native(held: Format) -> bool:
 
 
 def _by_part(array: Any, change: Callable[[np.ndarray], np.ndarray]) -> Any:
-    """An array of NumPy changed, or one of JAX, part by part, where each is."""
+    """Apply a function to a NumPy array, or to each part of a JAX array on the part's own device."""
     if not isinstance(array, jax.Array):
         return change(array)
     parts = [
@@ -171,7 +172,7 @@ def _by_part(array: Any, change: Callable[[np.ndarray], np.ndarray]) -> Any:
 
 
 def _as_bytes(array: np.ndarray) -> np.ndarray:
-    # What takes several bytes, complex numbers that only NumPy has, gets an axis of them.
+    # Items of several bytes, which are complex numbers that only NumPy has, get a new axis of bytes.
     return array.view(_BYTES) if array.itemsize == 1 else array[..., None].view(_BYTES)
 
 
@@ -185,28 +186,32 @@ def _reading(folder: Path) -> Generator[None]:
 
 
 def _record(folder: Path, place: Path) -> tuple[dict[str, Row], dict[str, str]]:
-    """The validated record of a folder: what it says of each array, and its metadata."""
-    said = _orbax().metadata.get_step_metadata(place).custom_metadata or {}
-    if ENTRY not in said:
+    """Return the validated record of a folder: a row for each array, and the metadata."""
+    stored = _orbax().metadata.get_step_metadata(place).custom_metadata or {}
+    if ENTRY not in stored:
         raise CheckpointError(
-            f"{folder} has no record of supremum. If another program wrote it, orbax.checkpoint.PyTreeCheckpointer()"
+            f"{folder} has no supremum record. If another program wrote it, orbax.checkpoint.PyTreeCheckpointer()"
             f".restore({shown(str(folder))}) reads it, and supremum.nn.load_variables(layer, arrays) loads its arrays; "
             f"otherwise it is damaged: {REMEDY}"
         )
-    return arrays_record.read_record(folder, said[ENTRY])
+    return arrays_record.read_record(folder, stored[ENTRY])
 
 
 def _read(place: Path, chosen: Mapping[str, tuple[Row, Any]]) -> dict[str, Any]:
-    """Arrays of the folder, as they are stored there."""
+    """Read arrays of the folder in the form in which they are stored."""
     orbax = _orbax()
-    how = {name: _placing(orbax, row, like) for name, (row, like) in chosen.items() if 0 not in row["shape"]}
-    if not how:
+    restore_args = {
+        name: _restore_args(orbax, row, like) for name, (row, like) in chosen.items() if 0 not in row["shape"]
+    }
+    if not restore_args:
         return {}
-    wanted = orbax.args.PyTreeRestore(item=dict.fromkeys(how, 0), restore_args=how, partial_restore=True)
+    wanted = orbax.args.PyTreeRestore(
+        item=dict.fromkeys(restore_args, 0), restore_args=restore_args, partial_restore=True
+    )
     return orbax.PyTreeCheckpointHandler().restore(place, args=wanted)
 
 
-def _placing(orbax: Any, row: Row, like: Any) -> Any:
+def _restore_args(orbax: Any, row: Row, like: Any) -> Any:
     spec = tuple(row["shape"]), as_format(row["format"]).dtype
     if like is not None and "key" not in row and spec == (like.shape, like.dtype):
         return orbax.ArrayRestoreArgs(sharding=like.sharding)
@@ -214,7 +219,7 @@ def _placing(orbax: Any, row: Row, like: Any) -> Any:
 
 
 def _checked(folder: Path, name: str, row: Row, array: Any) -> Any:
-    """The array that was saved, once it is known to be as it was."""
+    """Return the array that was saved, after checking it against its record."""
     held = as_format(row["format"])
     shape = tuple(row["shape"])
     stored = _BYTES if "bytes" in row else held.dtype

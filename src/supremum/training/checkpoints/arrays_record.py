@@ -1,6 +1,6 @@
 """The record of a checkpoint: formats, shapes and checksums of its arrays, and its metadata.
 
-It is JSON with a version and a checksum of its own.
+The record is JSON with a version and its own checksum.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from supremum.formats import Format, as_format, format_names
 from supremum.training.checkpoints.errors import CheckpointError, damaged
 
 VERSION = 1
-"""Of the record; those of a later one are refused."""
+"""The version of the record; loading rejects later versions."""
 
 ENTRY = "supremum"
 """The name that a record is stored under."""
 
 Row: TypeAlias = dict[str, Any]
-"""What is said of an array: its `"format"` and `"shape"`, a key's implementation as `"key"`, what the storage adds."""
+"""The record of an array: `"format"`, `"shape"`, for keys the implementation as `"key"`, and entries of the storage."""
 
 
 def described(name: str, value: Any) -> tuple[Row, jax.Array | np.ndarray, Format]:
-    """What is said of an array, the array itself, of a key its data, and the format of its numbers.
+    """Return the record of an array, the array itself (for keys, their data), and the format of its numbers.
 
     Args:
-        name: its name, for errors.
-        value: an array of JAX or NumPy, or keys of `jax.random`.
+        name: the name of the array, for errors.
+        value: a JAX or NumPy array, or `jax.random` keys.
 
     Raises:
         OperandError: for anything else.
-        ArgumentError: for one that was donated.
+        ArgumentError: for an array that was donated.
     """
     row: Row = {}
     if isinstance(value, jax.Array):
@@ -49,13 +49,13 @@ def described(name: str, value: Any) -> tuple[Row, jax.Array | np.ndarray, Forma
             value = jax.random.key_data(value)
     elif not isinstance(value, (np.ndarray, np.generic)) or isinstance(value, np.ma.MaskedArray):
         raise OperandError(
-            f"{shown(name)} must be an array of NumPy or JAX, got {type(value).__name__}; use np.asarray(x, 'float32')"
+            f"{shown(name)} must be a NumPy or JAX array, got {type(value).__name__}; use np.asarray(x, 'float32')"
         )
     try:
         held = as_format(value.dtype)
     except UnknownDtypeError as error:
         raise OperandError(
-            f"{shown(name)} must be an array of numbers, got one of {value.dtype}; leave it out"
+            f"{shown(name)} must be an array of numbers, got dtype {value.dtype}; leave it out"
         ) from error
     if not isinstance(value, jax.Array):
         # NumPy's own dtype of the format has this machine's byte order.
@@ -66,24 +66,24 @@ def described(name: str, value: Any) -> tuple[Row, jax.Array | np.ndarray, Forma
 
 
 def written_record(rows: Mapping[str, Row], metadata: Mapping[Any, Any]) -> str:
-    """The record as a text.
+    """Write the record as a string.
 
     Args:
-        rows: what is said of each array, in the order that loading gives them back in.
-        metadata: texts by name.
+        rows: the record of each array by name, in the order in which loading returns them.
+        metadata: strings by name.
 
     Raises:
-        OperandError: for metadata that are not texts.
+        OperandError: for metadata that are not strings.
     """
     content = {"arrays": rows, "metadata": _texts(metadata)}
     return json.dumps({"version": VERSION, "crc32": _checksum(content), "content": content})
 
 
 def read_record(path: Path, text: str) -> tuple[dict[str, Row], dict[str, str]]:
-    """What `written_record` was given, once it is known to be as it was written.
+    """Return the arguments that `written_record` was given, after checking the record.
 
     Args:
-        path: where it is from, for errors.
+        path: the checkpoint, for errors.
         text: the record.
 
     Raises:
@@ -111,15 +111,15 @@ def read_record(path: Path, text: str) -> tuple[dict[str, Row], dict[str, str]]:
 
 
 def parsed(path: Path, text: str, what: str) -> Any:
-    """What a text of JSON says.
+    """Parse a JSON string.
 
     Args:
-        path: where it is from, for errors.
-        text: the text.
-        what: what it is, for errors.
+        path: the checkpoint, for errors.
+        text: the string.
+        what: what the string is, for errors.
 
     Raises:
-        CheckpointError: for a text that is not JSON, or nests too deeply.
+        CheckpointError: for a string that is not JSON or is nested too deeply.
     """
     try:
         return json.loads(text)
@@ -128,7 +128,7 @@ def parsed(path: Path, text: str, what: str) -> Any:
 
 
 def is_count(value: Any) -> bool:
-    """Whether a value is a whole number of at least 0, and no bool."""
+    """Whether a value is an integer of at least 0, and not a bool."""
     return type(value) is int and value >= 0
 
 
@@ -143,7 +143,7 @@ ARRAY_ENTRIES: Schema = {
     "sum32": is_count,
     "bytes": lambda value: value is True,
 }
-"""What a record says of an array; `format` and `shape` are always there."""
+"""The entries of the record of an array; `format` and `shape` are required."""
 
 
 _RECORD_ENTRIES: Schema = {
@@ -153,14 +153,14 @@ _RECORD_ENTRIES: Schema = {
 
 
 def validate(path: Path, what: str, found: Any, schema: Schema, required: Iterable[str]) -> None:
-    """Raise if an object of a checkpoint is not as its schema says.
+    """Raise if an object of a checkpoint does not match its schema.
 
     Args:
         path: the checkpoint.
-        what: what the object is about.
+        what: what the object is, for errors.
         found: the object.
-        schema: its entries.
-        required: which of them must be there.
+        schema: the entries it may have.
+        required: the entries it must have.
 
     Raises:
         CheckpointError: if it is not an object, lacks an entry, or has one that is invalid or unknown.
@@ -183,15 +183,15 @@ def _is_length(value: Any) -> bool:
 def check_stored(
     path: Path, name: str, row: Row, array: Any, expected: tuple[Any, ...], entry: str, checksum: Callable[[Any], int]
 ) -> None:
-    """Raise if an array that was read is not the one that was written.
+    """Raise if an array that was read differs from the one that was written.
 
     Args:
         path: the checkpoint.
-        name: of the array.
-        row: what the record says of it.
-        array: what was read.
-        expected: the dtype and the shape that it is stored in.
-        entry: which checksum the row has, `"crc32"` or `"sum32"`.
+        name: the name of the array.
+        row: the record of the array.
+        array: the array that was read.
+        expected: the dtype and the shape in which it is stored.
+        entry: the checksum that the row has, `"crc32"` or `"sum32"`.
         checksum: the function that computes it from the array.
 
     Raises:
@@ -206,16 +206,16 @@ def check_stored(
 
 
 def restored(path: Path, name: str, row: Row, array: Any) -> Any:
-    """The array, or the keys that its row says it is the data of.
+    """Return the array, or, if its row records keys, the keys made from it.
 
     Args:
-        path: where it is from, for errors.
-        name: its name there.
-        row: what is said of it.
-        array: what was read.
+        path: the checkpoint, for errors.
+        name: the name of the array.
+        row: the record of the array.
+        array: the array that was read.
 
     Raises:
-        CheckpointError: for bytes that no number of the format has, and for data of no key.
+        CheckpointError: for bytes that are not a number of the format, and for data that are not a valid key.
     """
     if isinstance(array, np.ndarray) and _spare_bits(array, as_format(row["format"])).any():
         raise damaged(path, f"{shown(name)} has bytes that are not valid {row['format']}")
@@ -230,7 +230,7 @@ def restored(path: Path, name: str, row: Row, array: Any) -> Any:
 
 
 def _spare_bits(array: np.ndarray, held: Format) -> np.ndarray:
-    """The bits of each byte that its format does not use; they are 0 unless another program wrote them."""
+    """Return the bits of each byte that its format does not use; they are 0 unless another program wrote them."""
     return array.view(np.uint8) & ~_mask(held) if held.bits < 8 else np.zeros(0, np.uint8)
 
 
@@ -239,11 +239,11 @@ def _mask(held: Format) -> np.uint8:
 
 
 def checked_name(name: Any) -> str:
-    """The name of an array, if it is one.
+    """Return the name of an array after checking it.
 
     Raises:
-        OperandError: for anything but a text.
-        ArgumentError: for a text that UTF-8 has no bytes for.
+        OperandError: for a name that is not a string.
+        ArgumentError: for a name that UTF-8 cannot encode.
     """
     if not isinstance(name, str):
         raise OperandError(f"the name of an array must be a str, got {shown(name)}; use {shown(str(name))}")

@@ -1,8 +1,8 @@
-"""Folders that are whole or absent: written beside their place and moved into it.
+"""Folders that are complete or absent: written next to their final path and then moved there.
 
-A folder that is replaced is moved aside for the moment in which neither has the place. A writer that is killed then
-leaves the old one there, whole, and the new one beside it: both are there only then. So the old one is what is read,
-until the next writer moves it back. Anything else beside a folder is a leftover. Symbolic links are followed.
+To replace a folder, a writer moves the old one aside and then moves the new one to its path. A writer that is killed
+between these moves leaves both folders next to the path, and only then do both exist there. Readers then use the old
+folder, until the next writer moves it back. Anything else next to a folder is a leftover. Symbolic links are followed.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from pathlib import Path
 
 from supremum.training.checkpoints.process_barrier import is_first, together
 
-# What is being written, which orbax writes under a longer name, and what is being replaced.
+# Folders that are being written, to which orbax gives longer names, and folders that are being replaced.
 _TEMPORARY = re.compile(r"\.(.*)\.(?:partial|replaced)-folder(?:\.orbax.*)?", re.DOTALL)
 _REPLACED = re.compile(r"\.(.*)\.replaced-folder", re.DOTALL)
 
 
 @contextmanager
 def whole_folder(folder: Path) -> Generator[Path]:
-    """A path for a new folder; when the block ends without error it takes the place of what is there.
+    """Yield a path for a new folder, which replaces the existing one if the block ends without an error.
 
-    Every process enters the block, and the first moves folders; where one fails, all do.
+    Every process must enter the block, and the first moves the folders; if one fails, all fail.
 
     Args:
-        folder: where it shall be; the folder around it is made if need be.
+        folder: the final path; missing parent folders are created.
 
     Yields:
-        A path beside it, at which nothing is.
+        A path next to it, which does not exist.
     """
     folder = Path(os.path.realpath(folder))
     partial = _beside(folder, "partial")
@@ -52,17 +52,17 @@ def whole_folder(folder: Path) -> Generator[Path]:
 
 
 def readable(folder: Path) -> Path:
-    """Where a folder is: at its place, or beside it, if its writer was killed while replacing it."""
+    """Return where to read a folder: its path, or one next to it if a writer was killed while replacing it."""
     folder = Path(os.path.realpath(folder))
     aside = _beside(folder, "replaced")
     return aside if not folder.exists() and aside.is_dir() and _beside(folder, "partial").is_dir() else folder
 
 
 def whole_names(around: Path) -> set[Path]:
-    """What is in a folder, and the places of folders whose writer was killed while replacing them.
+    """Return the paths in a folder, including those of folders whose writer was killed while replacing them.
 
     Args:
-        around: where to look; nothing is found where there is no folder.
+        around: the folder to look in; if it does not exist, nothing is found.
     """
     there = set(around.iterdir()) if around.is_dir() else set[Path]()
     aside = {around / found[1] for path in there if (found := _REPLACED.fullmatch(path.name))}
@@ -70,11 +70,11 @@ def whole_names(around: Path) -> set[Path]:
 
 
 def remove_leftover_folders(around: Path, names: str) -> None:
-    """Remove what killed writers of folders left.
+    """Remove what killed writers of folders left behind.
 
     Args:
-        around: where to look.
-        names: a regular expression for the names that the whole folders would have had.
+        around: the folder to look in.
+        names: a regular expression for the names that the complete folders would have had.
     """
     for path in tuple(around.iterdir()) if around.is_dir() else ():
         found = _TEMPORARY.fullmatch(path.name)
@@ -84,7 +84,7 @@ def remove_leftover_folders(around: Path, names: str) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder; readers never see a part of it.
+    """Remove a folder; readers never see part of it.
 
     Args:
         folder: the folder; if there is none, nothing happens.
@@ -98,7 +98,7 @@ def remove_folder(folder: Path) -> None:
 
 
 def _move_back(folder: Path) -> None:
-    """Put a folder back whose writer was killed while replacing it."""
+    """Move back a folder whose writer was killed while replacing it."""
     there = readable(folder)
     place = Path(os.path.realpath(folder))
     if there != place:

@@ -1,4 +1,4 @@
-"""A folder with the newest checkpoints of a run, from which it goes on whenever it was killed."""
+"""A folder with the newest checkpoints of a run, which can resume from them after it was killed."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _NAME = r"step-(\d{6,})\.(?:safetensors|orbax)"
 
 
 class CheckpointWarning(UserWarning):
-    """A checkpoint is damaged, and an older one is taken."""
+    """A checkpoint is damaged, so an older one is used."""
 
 
 class CheckpointFolder:
     """The newest checkpoints of one run, `step-000120.safetensors` and so on, or `step-000120.orbax`.
 
-    Other files in the folder are never touched, whatever their names: a checkpoint stores its step.
-    What killed writers left is removed at the next `save`. Those of both formats are found, whichever is written. Where
-    several processes train together, every one makes each call.
+    Other files in the folder are never touched, whatever their names, because a checkpoint stores its own step. The
+    next `save` removes what killed writers left behind. Checkpoints of both formats are found, whichever is written. If
+    several processes train together, all of them must make each call.
 
     Args:
-        folder: the folder; made at the first `save`.
-        keep: how many checkpoints are kept; None for all.
-        format: what to write, as for `Checkpoint.save`.
+        folder: the folder; created by the first `save`.
+        keep: how many checkpoints to keep; None for all.
+        format: the format to write, as for `Checkpoint.save`.
 
     Raises:
-        ArgumentError: if that is less than one.
-        UnknownNameError: for a format that there is not.
+        ArgumentError: if `keep` is less than 1.
+        UnknownNameError: for an unknown format.
 
     >>> import tempfile
     >>> folder = CheckpointFolder(tempfile.mkdtemp(), keep=2)
@@ -64,29 +64,28 @@ class CheckpointFolder:
         self._format = checked_format(format)
 
     def path_of(self, step: int) -> Path:
-        """Where the checkpoint of a step is, or would be."""
+        """Return the path that the checkpoint of a step has or would have."""
         return self.folder / f"step-{checked_step(step):06d}.{self._format}"
 
     def paths(self) -> list[Path]:
-        """The paths of all checkpoints there are, oldest step first, whether they are whole or not."""
+        """Return the paths of all checkpoints, oldest step first, including incomplete ones."""
         return [path for _, path in sorted(self._found())]
 
     def save(self, checkpoint: Checkpoint) -> Path:
-        """Write a checkpoint under its step, then remove the oldest ones that are too many.
+        """Write a checkpoint under its step, then remove the oldest ones beyond `keep`.
 
         Args:
             checkpoint: the state.
 
         Returns:
-            Its path.
+            The path of the checkpoint.
 
         Raises:
-            ArgumentError: if there is a whole checkpoint of a later step: it is of another run, which would go on from
-                there.
-            CheckpointFileError: where it cannot be written; an `OSError`. The others are as they were.
+            ArgumentError: if the folder has a complete checkpoint of a later step, which must belong to another run.
+            CheckpointFileError: if the checkpoint cannot be written; an `OSError`. The other ones are unchanged.
         """
         instance("checkpoint", checkpoint, Checkpoint, "a Checkpoint, such as Checkpoint(model)")
-        self._refuse_another_run(checkpoint.step)
+        self._check_same_run(checkpoint.step)
         if is_first():
             remove_leftovers(self.folder, _NAME)
             remove_leftover_folders(self.folder, _NAME)
@@ -101,14 +100,14 @@ class CheckpointFolder:
         return path
 
     def latest(self) -> Path | None:
-        """The path of the latest checkpoint that is whole; None if there is none. Warns of those that are not."""
+        """Return the path of the latest complete checkpoint, or None. Warns about damaged ones."""
         return next((path for path, _ in self._whole()), None)
 
     def load_latest(self) -> Checkpoint | None:
-        """The latest checkpoint that is whole; None if there is none. Warns of those that are not.
+        """Load the latest complete checkpoint, or return None. Warns about damaged ones.
 
         Raises:
-            CheckpointFileError: for one that cannot be read.
+            CheckpointFileError: for a checkpoint that cannot be read.
         """
         return next((checkpoint for _, checkpoint in self._whole()), None)
 
@@ -125,14 +124,14 @@ class CheckpointFolder:
                 if checkpoint.step != step:
                     raise CheckpointError(f"{path} holds step {checkpoint.step}, not the step in its name")
                 yield path, checkpoint
-            except MissingCheckpointError:  # another has removed it
+            except MissingCheckpointError:  # another process has removed it
                 continue
             except CheckpointFileError:
                 raise
             except CheckpointError as error:
                 warn_user(f"{error}; the checkpoint before it is used", CheckpointWarning)
 
-    def _refuse_another_run(self, step: int) -> None:
+    def _check_same_run(self, step: int) -> None:
         for later, path in sorted(self._found(), reverse=True):
             if later > step and _is_whole(path, later):
                 raise ArgumentError(
@@ -156,7 +155,7 @@ def _is_whole(path: Path, step: int) -> bool:
 
 
 def _step_in(path: Path) -> int | None:
-    """The step that a checkpoint stores; None for a file without one, which may not be ours."""
+    """Return the step that a checkpoint stores, or None for a file without one, which may be from another program."""
     try:
         texts = load_texts(path)
         return parsed(path, texts["step"], "step") if is_state(texts) else None

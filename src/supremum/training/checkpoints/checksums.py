@@ -1,4 +1,4 @@
-"""A checksum of an array that does not depend on how the array is spread over devices, nor on whose it is."""
+"""A checksum of an array that does not depend on its sharding, or on whether it is a NumPy or a JAX array."""
 
 from __future__ import annotations
 
@@ -14,29 +14,30 @@ _WORD = as_format("uint32")
 
 
 def checksum(array: jax.Array | np.ndarray) -> int:
-    """The sum of its 32-bit words, each times an odd number that its place determines, modulo 2**32.
+    """Sum the 32-bit words of an array modulo 2**32, each multiplied by an odd number that its position determines.
 
-    The parts of a sharded array are summed where they are, and only their sums meet. A single flipped bit always
-    changes the sum, since an odd number times a power of two is not 0; of other damage about one in 2**32 goes unseen.
-    The numbers are the places put through the finaliser of MurmurHash3 (Austin Appleby, fmix32).
+    Each device sums its own part of a sharded array, and only the sums are exchanged. A single flipped bit always
+    changes the sum, because an odd number times a power of two below 2**32 is not 0 modulo 2**32; other damage goes
+    undetected about once in 2**32. The numbers are the positions passed through the finaliser of MurmurHash3 (Austin
+    Appleby, fmix32).
 
     Args:
-        array: an array of NumPy, or one of JAX of any sharding, for which every process has to make the call.
+        array: a NumPy array, or a JAX array with any sharding, for which every process must make the call.
 
     >>> array = np.arange(6, dtype="float32")
     >>> checksum(array) == checksum(jnp.asarray(array)), checksum(array) == checksum(array[::-1])
     (True, False)
     """
     if isinstance(array, np.ndarray):
-        return int(_weighed(jnp.asarray(_host_words(array, as_format(array.dtype)))))
+        return int(_weighted_sum(jnp.asarray(_host_words(array, as_format(array.dtype)))))
     return int(_checksum(array))
 
 
 def _host_words(array: np.ndarray, held: Format) -> np.ndarray:
-    """The words of an array of NumPy, along one axis."""
+    """Return the words of a NumPy array, along one axis."""
     size = min(array.itemsize, _WORD.dtype.itemsize)
     words = np.ascontiguousarray(array).reshape(-1).view(f"u{size}")
-    # The bits that a format does not use have no meaning, and not every library keeps them.
+    # Mask the bits that a format does not use: they have no meaning, and not every library preserves them.
     return (words & ((1 << held.bits) - 1) if held.bits < 8 * size else words).astype(_WORD.dtype)
 
 
@@ -47,13 +48,13 @@ def _checksum(array: jax.Array) -> jax.Array:
         array = jnp.stack([array.real, array.imag], axis=-1)
         held = as_format(array.dtype)
     if held.category == "bool":
-        return _weighed(array)
+        return _weighted_sum(array)
     words = jax.lax.bitcast_convert_type(array, as_format(f"uint{min(held.bits, _WORD.bits)}").dtype)
-    return _weighed(words)
+    return _weighted_sum(words)
 
 
 @jax.jit
-def _weighed(words: jax.Array) -> jax.Array:
+def _weighted_sum(words: jax.Array) -> jax.Array:
     words = words.astype(_WORD.dtype)
     place = jnp.zeros((), _WORD.dtype)
     for axis in range(words.ndim):

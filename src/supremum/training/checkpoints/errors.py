@@ -1,8 +1,8 @@
-"""The errors of checkpoints, and how to fix them.
+"""Errors about checkpoints, with fixes.
 
-CheckpointError                (SupremumError, ValueError) a file that is not a whole checkpoint of the kind asked for
-└── CheckpointFileError        (also FileError, an OSError) the file system refuses
-    └── MissingCheckpointError   (also FileNotFoundError) there is no such file
+CheckpointError                (SupremumError, ValueError) a file that is not a complete checkpoint of the expected kind
+└── CheckpointFileError        (also FileError, an OSError) the file system reports an error
+    └── MissingCheckpointError   (also FileNotFoundError) the file does not exist
 """
 
 from __future__ import annotations
@@ -17,32 +17,36 @@ from supremum.errors import FileError, SupremumError, near_names
 
 
 class CheckpointError(SupremumError, ValueError):
-    """A checkpoint that is damaged, cut short, of another kind or not ours; the message names the file."""
+    """A checkpoint that is damaged, truncated, of the wrong kind or not ours; the message names the file."""
 
 
 class CheckpointFileError(CheckpointError, FileError):
-    """A checkpoint that the file system does not let us read or write; has `errno` and `filename`."""
+    """A checkpoint that the file system cannot read or write; has `errno` and `filename`."""
 
 
 class MissingCheckpointError(CheckpointFileError, FileNotFoundError):
-    """There is no such file."""
+    """A checkpoint file that does not exist."""
 
 
-_FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
+_PERMISSION_ERRORS = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 def reading_error(path: Path, error: OSError) -> CheckpointFileError:
-    """What to raise when a file cannot be read.
+    """Make the error for a file that cannot be read.
 
     Args:
         path: the file.
-        error: what the file system said.
+        error: the error of the file system.
     """
     if isinstance(error, FileNotFoundError):
         near = near_names(path.name, [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else [])
         hint = "did you mean " + " or ".join(repr(str(path.with_name(name))) for name in near) + "?"
         return described_error(MissingCheckpointError, path, error, "there is no such file", hint if near else "")
-    fix = f"chmod u+r {str(path)!r}, or copy it to where it may be read" if error.errno in _FORBIDDEN else ""
+    fix = (
+        f"chmod u+r {str(path)!r}, or copy it to a place where you can read it"
+        if error.errno in _PERMISSION_ERRORS
+        else ""
+    )
     return described_error(CheckpointFileError, path, error, f"cannot be read: {reason(error)}", fix)
 
 
@@ -51,7 +55,7 @@ REMEDY = "load another checkpoint, or save this one again"
 
 
 def damaged(path: Path, what: str) -> CheckpointError:
-    """The error for a damaged checkpoint.
+    """Make the error for a damaged checkpoint.
 
     Args:
         path: the checkpoint.
@@ -62,11 +66,11 @@ def damaged(path: Path, what: str) -> CheckpointError:
 
 @contextmanager
 def reading(path: Path, problem: str) -> Generator[None]:
-    """Turn what goes wrong in the block into an error about the checkpoint that it reads.
+    """Convert errors in the block to errors about the checkpoint that it reads.
 
     Args:
         path: the file or folder.
-        problem: what to say of errors that a damaged checkpoint can cause.
+        problem: the description for errors that a damaged checkpoint can cause.
 
     Raises:
         CheckpointError: for any error that the file system or damaged data can cause.

@@ -1,4 +1,4 @@
-"""A barrier for the processes of one run, which all save and load together."""
+"""A barrier for the processes of one run, which save and load together."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from supremum.training.checkpoints.errors import CheckpointError
 
 @contextmanager
 def together() -> Generator[None]:
-    """Wait at the end of the block until every process is there; where one failed, the block fails in all.
+    """Wait at the end of the block until every process reaches it; if one fails, the block fails in all.
 
     Raises:
-        CheckpointError: where another process failed; it has the error itself.
+        CheckpointError: if another process failed; that process raises its own error.
 
     >>> with together():
     ...     print("every process does this")
@@ -40,10 +40,10 @@ def together() -> Generator[None]:
 
 
 def is_first() -> bool:
-    """Whether this is the process that does what one of them has to do."""
+    """Whether this is the process that does what only one process must do."""
     return jax.process_index() == 0
 
 
 def is_spread(value: Any) -> bool:
-    """Whether it is an array of JAX that other processes hold, or share."""
+    """Whether a value is a JAX array with parts or copies in other processes."""
     return isinstance(value, jax.Array) and not isinstance(value, Tracer) and not value.is_fully_addressable

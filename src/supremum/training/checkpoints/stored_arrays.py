@@ -1,4 +1,4 @@
-"""Named arrays of every number format on the disk, in one file or in a folder, whole or not at all."""
+"""Save and load named arrays of every number format, in one file or in a folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from supremum.training.checkpoints.errors import reading
 _FILE, FOLDER = "safetensors", "orbax"
 
 Choice: TypeAlias = Callable[[tuple[str, ...], Mapping[str, str]], Mapping[str, Any]]
-"""A function of the names and the metadata that are stored: which to load, and what each is to be placed like."""
+"""A function of the stored names and metadata; it returns the names to load, each with an array to place it like."""
 
 
 def save_arrays(
@@ -27,26 +27,26 @@ def save_arrays(
     *,
     format: str | None = None,  # noqa: A002
 ) -> None:
-    """Write arrays to a file or folder; it replaces the one that is there when it is whole, or not at all.
+    """Write arrays to a file or folder; it replaces an existing one only once it is complete.
 
-    A file is put together in memory, is on the disk before it has its name, and holds no pickle. A folder is written by
-    orbax-checkpoint: of an array that is sharded each process writes what it has, and nothing is gathered. Where arrays
-    are shared by several processes, every process makes the call.
+    A file is assembled in memory, gets its name only after it is on disk, and contains no pickle. orbax-checkpoint
+    writes folders: each process writes its own part of a sharded array, and nothing is gathered. If several processes
+    share arrays, every process must make the call.
 
     Args:
-        path: where; the folder it is in is made if need be, `~` is the home folder. A symbolic link stays, and what it
-            points to is replaced; a FIFO or a device gets the bytes of a file.
-        arrays: by name: arrays of JAX or NumPy of any shape and any of `supremum.formats`, and keys of `jax.random`.
-        metadata: texts by name, to be given back with them.
-        format: `"safetensors"` for a file, which None means as well, or `"orbax"` for a folder.
+        path: where to write. Missing parent folders are created, and `~` is the home folder. A symbolic link stays,
+            and its target is replaced; a FIFO or a device receives the bytes of a file.
+        arrays: JAX or NumPy arrays by name, of any shape and any of `supremum.formats`, and `jax.random` keys.
+        metadata: strings by name, which loading returns with the arrays.
+        format: `"safetensors"` for a file, the default, or `"orbax"` for a folder.
 
     Raises:
-        UnknownNameError: for another format.
-        OperandError: for anything else, or not a text.
-        ArgumentError: for an array that was donated, a name that UTF-8 has no bytes for, or an array that is spread
-            over several processes and should be in one file.
-        CheckpointFileError: where it cannot be written; an `OSError`. What was there is as it was.
-        ImportError: without orbax-checkpoint, for its format.
+        UnknownNameError: for any other format.
+        OperandError: for values other than arrays or keys, and for metadata that are not strings.
+        ArgumentError: for an array that was donated, a name that UTF-8 cannot encode, or, with one file, an array that
+            is spread over several processes.
+        CheckpointFileError: if the path cannot be written; an `OSError`. An existing checkpoint is unchanged.
+        ImportError: for the format `"orbax"` without orbax-checkpoint.
 
     >>> import tempfile, ml_dtypes
     >>> import numpy as np
@@ -61,10 +61,10 @@ def save_arrays(
 
 
 def checked_format(format: str | None) -> str:  # noqa: A002
-    """The name of a format, if it is one; `"safetensors"` for None.
+    """Return the name of a checkpoint format after checking it; `"safetensors"` for None.
 
     Raises:
-        UnknownNameError: if it is none.
+        UnknownNameError: for an unknown format.
     """
     return _FILE if format is None else chosen("format", format, (_FILE, FOLDER))
 
@@ -76,19 +76,20 @@ def load_arrays(
 
     Args:
         path: the file or folder.
-        like: arrays of JAX by name, or `jax.ShapeDtypeStruct` with a sharding: what is in a folder and has the same
-            name, shape and dtype becomes an array of JAX of that sharding, whichever it was saved with, of which each
-            device reads its own part.
+        like: JAX arrays by name, or `jax.ShapeDtypeStruct` with a sharding. An array in a folder with the same name,
+            shape and dtype is loaded as a JAX array with that sharding, regardless of how it was sharded when saved;
+            each device reads its own part.
 
     Returns:
-        The arrays by name, in the order they were given in, as arrays of NumPy, keys of `jax.random` as such; and the
-        metadata.
+        The arrays by name, in the order in which they were saved, as NumPy arrays, and `jax.random` keys as keys; and
+        the metadata.
 
     Raises:
-        MissingCheckpointError: where there is none; a `FileNotFoundError`.
-        CheckpointFileError: where it cannot be read; an `OSError`.
-        CheckpointError: for one that is damaged, cut short, empty, of another program, or of a newer version.
-        ImportError: without orbax-checkpoint, for a folder.
+        MissingCheckpointError: if the path does not exist; a `FileNotFoundError`.
+        CheckpointFileError: if the checkpoint cannot be read; an `OSError`.
+        CheckpointError: for a checkpoint that is damaged, truncated, empty, from another program, or of a newer
+            version.
+        ImportError: for a folder without orbax-checkpoint.
     """
     placed = {} if like is None else mapping("like", like, "{'kernel': kernel}")
     return load_chosen(path, lambda names, _: {name: placed.get(name) for name in names})
@@ -99,13 +100,13 @@ def load_chosen(path: str | os.PathLike[str], choose: Choice) -> tuple[dict[str,
 
     Args:
         path: the file or folder.
-        choose: which, and as for `like`; None for an array of NumPy.
+        choose: selects the arrays, each with an array to place it like, or None for a NumPy array.
 
     Returns:
-        As `load_arrays`.
+        As for `load_arrays`.
 
     Raises:
-        CheckpointError: as there.
+        CheckpointError: as for `load_arrays`.
     """
     place = as_path(path)
     if _is_folder(place):
@@ -115,13 +116,13 @@ def load_chosen(path: str | os.PathLike[str], choose: Choice) -> tuple[dict[str,
 
 
 def load_texts(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Read the metadata alone of what `save_arrays` wrote, which takes no time.
+    """Read only the metadata of what `save_arrays` wrote, which is fast.
 
     Args:
         path: the file or folder.
 
     Raises:
-        CheckpointError: as `load_arrays`, as far as the arrays have nothing to do with it.
+        CheckpointError: as for `load_arrays`, except for damage to the arrays themselves.
     """
     place = as_path(path)
     return texts_of_folder(place) if _is_folder(place) else texts_of_file(place)

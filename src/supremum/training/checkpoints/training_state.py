@@ -1,4 +1,4 @@
-"""A whole training state as a value, and as a file or folder from which training goes on bit for bit."""
+"""A complete training state, in memory or saved, from which training resumes bit for bit."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ _MODEL, _OPTIMIZER, _RNG = "model/", "optimizer/", "rng"
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """All that training needs to go on as if it had never stopped.
+    """Everything that training needs to continue as if it had never stopped.
 
     Args:
         model: the values of the model's variables by path, or `model.variables` itself.
-        optimizer: the optimizer's by name, those of its loss scale among them.
-        rng: the key, or keys, of `jax.random` that the next step starts from; None for none.
-        step: how many steps were made.
+        optimizer: the values of the optimizer's variables by name, including those of its loss scale.
+        rng: the `jax.random` key, or keys, that the next step starts from; None for no key.
+        step: how many steps were taken.
         policy: the config of the model's dtype policy.
-        optimizer_config: the config of the optimizer; left out of the file where it is not JSON.
+        optimizer_config: the config of the optimizer; omitted from the file if it is not JSON.
         extra: anything else to keep, such as the epoch; JSON values.
 
     Raises:
-        OperandError: for a step that is not a whole number.
-        ArgumentError: for a negative one.
+        OperandError: for a step that is not an integer.
+        ArgumentError: for a negative step.
 
     >>> import tempfile
     >>> import numpy as np
@@ -65,15 +65,15 @@ class Checkpoint:
         object.__setattr__(self, "step", checked_step(self.step))
 
     def save(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
-        """Write it, as `save_arrays` does, with the values that variables store.
+        """Write the state as `save_arrays` does, with the values that variables store.
 
         Args:
-            path: where.
-            format: `"safetensors"`, as None, or `"orbax"`; the same arrays and texts in both.
+            path: where to write.
+            format: `"safetensors"`, the default, or `"orbax"`; both hold the same arrays and metadata.
 
         Raises:
-            OperandError: for what no file holds: a policy or extra that is not JSON, an array of objects.
-            CheckpointFileError: where it cannot be written; an `OSError`. What was there is as it was.
+            OperandError: for values that cannot be saved: a policy or extra that is not JSON, an array of objects.
+            CheckpointFileError: if the path cannot be written; an `OSError`. An existing checkpoint is unchanged.
         """
         arrays = named_arrays(self.model, self.optimizer)
         if self.rng is not None:
@@ -92,32 +92,32 @@ class Checkpoint:
 
         Args:
             path: the file or folder.
-            like: what arrays of a folder are placed like, as for `load_arrays`, by the names of `named_arrays`.
+            like: arrays to place the arrays of a folder like, as for `load_arrays`, by the names of `named_arrays`.
 
         Returns:
-            The state, with arrays of NumPy where nothing else was asked for, and the key as a key.
+            The state, with NumPy arrays except where `like` requests otherwise, and the key as a key.
 
         Raises:
-            CheckpointError: for a file that is damaged, or holds no training state.
+            CheckpointError: for a file that is damaged or does not hold a training state.
         """
         arrays, texts = load_arrays(path, like=like)
         if not is_state(texts):
             raise CheckpointError(f"{path} does not hold a training state; use load_weights(layer, {shown(str(path))})")
-        said = {name: parsed(as_path(path), texts.get(name, ""), name) for name in _STATE_ENTRIES}
-        validate(as_path(path), "its state", said, _STATE_ENTRIES, _STATE_ENTRIES)
+        entries = {name: parsed(as_path(path), texts.get(name, ""), name) for name in _STATE_ENTRIES}
+        validate(as_path(path), "its state", entries, _STATE_ENTRIES, _STATE_ENTRIES)
         return cls(
             model=section(arrays, _MODEL),
             optimizer=section(arrays, _OPTIMIZER),
             rng=arrays.get(_RNG),
-            step=said["step"],
-            policy=said["policy"],
-            optimizer_config=said["optimizer"],
-            extra=said["extra"],
+            step=entries["step"],
+            policy=entries["policy"],
+            optimizer_config=entries["optimizer"],
+            extra=entries["extra"],
         )
 
 
 def checked_step(step: Any) -> int:
-    """The number of a step, if it is one."""
+    """Return a step as an int, after checking it."""
     try:
         number = operator.index(step)
     except TypeError:
@@ -130,23 +130,23 @@ def checked_step(step: Any) -> int:
 
 
 def named_arrays(model: Mapping[str, Any], optimizer: Mapping[str, Any]) -> dict[str, Any]:
-    """What is stored of a training state, by the names it is stored under.
+    """Return the arrays that are stored for a training state, by the names they are stored under.
 
     Args:
-        model: its variables or their values, by path.
-        optimizer: the optimizer's, by name.
+        model: the model's variables or their values, by path.
+        optimizer: the optimizer's variables or their values, by name.
     """
     arrays = {_MODEL + name: value for name, value in stored_values(model).items()}
     return arrays | {_OPTIMIZER + name: value for name, value in stored_values(optimizer).items()}
 
 
 def stored_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Arrays by name; of variables the values they store."""
+    """Return arrays by name, with each variable replaced by the value it stores."""
     return {name: value.read_stored() if isinstance(value, Variable) else value for name, value in values.items()}
 
 
 def labels(kind: str = _WEIGHTS) -> dict[str, str]:
-    """Metadata: what a file holds, and which version of the library wrote it."""
+    """Return metadata with the kind of content, and the version of the library that writes it."""
     return {_KIND: kind, "supremum": __version__}
 
 
@@ -156,19 +156,19 @@ def is_state(texts: Mapping[str, str]) -> bool:
 
 
 def section(arrays: Mapping[str, Any], prefix: str = _MODEL) -> dict[str, Any]:
-    """The arrays of one part of a training state, under their own names; the model's if nothing else is said."""
+    """Return the arrays of one part of a training state, by default the model's, without the prefix in their names."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def weights_among(
     names: Iterable[str], texts: Mapping[str, str], like: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Which stored arrays are a model's weights, and what each is to be placed like.
+    """Select the stored arrays that are a model's weights, each with an array to place it like.
 
     Args:
-        names: of all arrays.
+        names: the names of all stored arrays.
         texts: the metadata stored with them.
-        like: by the weights' own names; None for arrays of NumPy.
+        like: arrays by the weights' own names; None for NumPy arrays.
     """
     prefix, placed = _MODEL if is_state(texts) else "", like or {}
     return {name: placed.get(name.removeprefix(prefix)) for name in names if name.startswith(prefix)}

@@ -1,4 +1,4 @@
-"""The weights of a layer in a file, and back into it: all of them, or none."""
+"""Save and load the weights of a layer: all of them, or none."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _MOST_LINES = 40
 
 
 class MismatchError(CheckpointError):
-    """Values that do not fit the variables of a layer; the message names the first 40 that do not.
+    """Values that do not fit the variables of a layer; the message lists the first 40.
 
     Attributes:
-        problems: what is wrong with every one, a line for each path.
+        problems: what is wrong, one line for each path.
     """
 
     problems: tuple[str, ...] = ()
@@ -37,13 +37,13 @@ class MismatchError(CheckpointError):
 
 @dataclass(frozen=True)
 class LoadReport:
-    """What loading did.
+    """A report of what was loaded.
 
     Args:
-        loaded: the paths of the variables that have the given values now.
-        missing: those that no value was given for, and that are as they were.
-        unexpected: the paths that were given and that the layer does not have.
-        misshapen: those whose value has a different shape, and that are as they were.
+        loaded: the paths of the variables that were given a value.
+        missing: the paths of the variables without a given value, which are unchanged.
+        unexpected: the given paths that the layer does not have.
+        misshapen: the paths of the variables whose value has a different shape, which are unchanged.
     """
 
     loaded: tuple[str, ...] = ()
@@ -53,24 +53,24 @@ class LoadReport:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every variable was given a value, and every value was taken."""
+        """Whether every variable was given a value, and every value was used."""
         return not (self.missing or self.unexpected or self.misshapen)
 
 
 def save_weights(layer: Layer, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
     """Write the weights of a layer to a file or folder, in the dtypes they are stored in.
 
-    Autocast variables are no different from others, so that a float32 model loads what a mixed one wrote
+    Autocast variables are stored like any others, so a float32 model loads what a mixed-precision one wrote
     (Keras RFC 293, mixed precision, "AutoCastVariable API").
 
     Args:
         layer: the layer.
-        path: where; as for `save_arrays`.
+        path: where to write; as for `save_arrays`.
         format: likewise.
 
     Raises:
-        UninitializedError: if it has no weights yet.
-        CheckpointFileError: where it cannot be written; an `OSError`. What was there is as it was.
+        UninitializedError: if the layer has no weights yet.
+        CheckpointFileError: if the file or folder cannot be written; an `OSError`. An existing one is unchanged.
 
     >>> import tempfile
     >>> from supremum import nn
@@ -88,22 +88,23 @@ def save_weights(layer: Layer, path: str | os.PathLike[str], *, format: str | No
 
 
 def load_weights(layer: Layer, path: str | os.PathLike[str], *, strict: bool = True, cast: bool = False) -> LoadReport:
-    """Read the weights of a layer that `save_weights` or `Checkpoint.save` wrote, onto the devices that it is on.
+    """Read the weights of a layer that `save_weights` or `Checkpoint.save` wrote, onto the layer's devices.
 
     Args:
-        layer: a layer that knows its variables.
+        layer: a built layer.
         path: the file or folder.
-        strict: whether paths and shapes must be those of the layer; otherwise what fits is loaded, the rest is
-            as it was, and the report says what that is.
-        cast: whether floating values are cast to the dtype of their variable where that is another floating one.
+        strict: whether paths and shapes must match the layer's; otherwise what fits is loaded, the rest is unchanged,
+            and the report lists it.
+        cast: whether to cast floating-point values to the dtype of their variable if that is a different
+            floating-point dtype.
 
     Returns:
         What was loaded.
 
     Raises:
-        MismatchError: for values that do not fit; the layer is as it was.
-        CheckpointError: for a file that is damaged or not ours.
-        UninitializedError: if the layer does not know its variables yet.
+        MismatchError: for values that do not fit; the layer is unchanged.
+        CheckpointError: for a file that is damaged or that supremum did not write.
+        UninitializedError: if the layer has no variables yet.
     """
     named = _variables(layer)
     like = committed({name: variable.read_stored() for name, variable in named.items() if variable.is_initialized})
@@ -124,19 +125,19 @@ def fitted_values(
     cast: bool = False,
     source: str = "what was given",
 ) -> tuple[dict[str, jax.Array], LoadReport]:
-    """The values that variables of a layer would be given by `load_weights`; nothing is changed.
+    """Compute the values that `load_weights` would give to the variables of a layer; nothing is changed.
 
     Args:
-        layer: a layer that knows its variables.
-        values: arrays by path; those of JAX that are where the variable is are taken as they are, so nobody else may
-            have them.
+        layer: a built layer.
+        values: arrays by path. JAX arrays that are already on the variable's devices are used without a copy, so the
+            caller must not keep them.
         strict: as for `load_weights`.
         cast: likewise.
-        source: where the values are from, for the error.
+        source: where the values come from, for the error.
 
     Returns:
-        Arrays of JAX by path, of their variables' shapes, dtypes and devices, which `assign` takes as they are, and the
-        report.
+        JAX arrays by path, with the shapes, dtypes and devices of their variables, so `assign` takes them unchanged;
+        and the report.
 
     Raises:
         MismatchError: for values that do not fit.
@@ -204,26 +205,28 @@ def _dtype_problem(variable: Variable, value: Any, cast: bool) -> str | None:
 def _format_of(value: Any) -> Format | None:
     try:
         return as_format(value.dtype)
-    except UnknownDtypeError:  # a key of jax.random
+    except UnknownDtypeError:  # a jax.random key
         return None
 
 
 def _lost(value: np.ndarray, wanted: Format) -> str:
-    """A value that would become, or cease to be, infinite or NaN; empty where there is none."""
+    """Return the first value that the cast would make infinite or NaN, or finite again; empty if there is none."""
     wide = as_format("float64").dtype
     with np.errstate(all="ignore"):
         before = converted(value, wide).reshape(-1)
         after = converted(converted(value, wanted.dtype), wide).reshape(-1)
         is_kept = (np.isnan(before) == np.isnan(after)) & (np.isinf(before) == np.isinf(after))
-        if not wanted.inf:  # some of these stop at their largest number
+        if not wanted.inf:  # some of these formats saturate at their largest number
             is_kept &= ~(np.abs(before) > wanted.max)
     return "" if is_kept.all() else str(before[~is_kept][0])
 
 
 def _placed(path: str, variable: Variable, value: Any) -> jax.Array:
-    """The value as an array of JAX that shares no memory with it, on the devices that the variable is on."""
+    """Return the value as a JAX array that shares no memory with it, on the variable's devices."""
     dtype = variable.true_dtype
-    check_held(dtype, f"variable {shown(path)} is stored in {dtype}", "make the layer again with another param_dtype")
+    check_held(
+        dtype, f"variable {shown(path)} is stored in {dtype}", "create the layer again with a different param_dtype"
+    )
     array = value if value.dtype == dtype else converted(np.asarray(value), dtype)
     if variable.is_initialized:
         stored = variable.read_stored()
