@@ -75,7 +75,7 @@ def explain(
 
 
 def _is_in_jax(operands: Sequence[OperandLike]) -> bool:
-    """Whether JAX would hold the result: there are no arrays among the operands, or at least one is a JAX array."""
+    """Whether JAX would hold the result: not if there are arrays and all of them are of other libraries."""
     arrays = [array for operand in operands if (array := _array(operand)) is not None]
     if not arrays:
         return True
